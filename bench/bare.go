@@ -19,8 +19,8 @@ import (
 	"github.com/weir-edge/weir/sim/proc"
 )
 
-// ServeBare serves the bytes of the file "list" in dir over TLS until ctx ends, with nothing but net/http. It writes where to
-// the file "address". What it costs is the floor of a server in Go.
+// ServeBare serves the bytes of the file "list" in dir over TLS until ctx ends, with nothing but net/http. It writes
+// where to the file "address". What it costs is the floor of a server in Go.
 func ServeBare(ctx context.Context, dir string) error {
 	body, err := os.ReadFile(filepath.Join(dir, "list"))
 	if err != nil {
@@ -34,15 +34,19 @@ func ServeBare(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		_, _ = w.Write(body)
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+			_, _ = w.Write(body)
+		}),
+	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if _, err := pki.WriteFile(dir, "address", []byte(l.Addr().String())); err != nil {
 		return err
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{
+		Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12,
+	}
 	if err := server.Serve(tls.NewListener(l, config)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -90,7 +94,10 @@ func (r *run) bare(ctx context.Context) (t target, stop func() error, err error)
 	if err != nil {
 		return target{}, nil, err
 	}
-	p, err := s.Start(proc.Spec{Name: "bare server", Path: self, Args: []string{Command, "--" + ServeBareFlag, dir}, LogFile: filepath.Join(dir, "log")})
+	p, err := s.Start(proc.Spec{
+		Name: "bare server", Path: self, Args: []string{Command, "--" + ServeBareFlag, dir},
+		LogFile: filepath.Join(dir, "log"),
+	})
 	if err != nil {
 		return target{}, nil, err
 	}

@@ -70,7 +70,9 @@ func Run(ctx context.Context, c Config) (_ []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.site.Down(context.WithoutCancel(ctx))) }()
-	for _, step := range []func(context.Context) error{r.start, r.idle, r.withObjects, r.lists, r.watches, r.latency, r.large} {
+	for _, step := range []func(context.Context) error{
+		r.start, r.idle, r.withObjects, r.lists, r.watches, r.latency, r.large,
+	} {
 		if err := step(ctx); err != nil {
 			return r.figures, err
 		}
@@ -105,7 +107,10 @@ func (r *run) start(ctx context.Context) (err error) {
 		return err
 	}
 	r.hub = target{name: "hub", url: door.URL, trust: door.Trust(), token: token, part: r.hubPart}
-	r.cloud = target{name: "kube-apiserver", url: r.site.Admin().Host, trust: rest.TLSClientConfig{CAData: r.site.Admin().CAData}, token: token, part: apiserver}
+	r.cloud = target{
+		name: "kube-apiserver", url: r.site.Admin().Host, trust: rest.TLSClientConfig{CAData: r.site.Admin().CAData},
+		token: token, part: apiserver,
+	}
 	return r.synced(ctx)
 }
 
@@ -121,7 +126,8 @@ func (r *run) synced(ctx context.Context) error {
 	})
 }
 
-// memory reads a part when its garbage and the pages it gave back have settled: the smallest of readings over some seconds.
+// memory reads a part when its garbage and the pages it gave back have settled: the smallest of readings over some
+// seconds.
 func memory(ctx context.Context, p runtime.Part, settle time.Duration) (anon, rss float64, err error) {
 	end := time.Now().Add(settle)
 	for {
@@ -148,7 +154,10 @@ func (r *run) measureMemory(ctx context.Context, name string, p runtime.Part, li
 	if err != nil {
 		return err
 	}
-	r.add(Figure{Name: name + ", RssAnon", Unit: "MB", Samples: []float64{anon / mb}, Limit: limit, Detail: fmt.Sprintf("VmRSS %.1f MB", rss/mb)})
+	r.add(Figure{
+		Name: name + ", RssAnon", Unit: "MB", Samples: []float64{anon / mb}, Limit: limit,
+		Detail: fmt.Sprintf("VmRSS %.1f MB", rss/mb),
+	})
 	return nil
 }
 
@@ -175,7 +184,8 @@ func (r *run) withObjects(ctx context.Context) error {
 }
 
 // compare measures some targets in turn, over some rounds.
-func (r *run) compare(ctx context.Context, name string, f func(context.Context, target) (float64, error), targets ...target) ([][]float64, error) {
+func (r *run) compare(ctx context.Context, name string, f func(context.Context, target) (float64, error),
+	targets ...target) ([][]float64, error) {
 	got := make([][]float64, len(targets))
 	for i := range r.Rounds {
 		r.Progress(fmt.Sprintf("%s: round %d of %d", name, i+1, r.Rounds))
@@ -192,7 +202,9 @@ func (r *run) compare(ctx context.Context, name string, f func(context.Context, 
 
 // ratio adds the figure of a comparison: the ratio of each round.
 func (r *run) ratio(name, unit string, limit *Limit, ours, theirs []float64) {
-	f := Figure{Name: name, Unit: "ratio", Limit: limit, Detail: fmt.Sprintf("%.3g ÷ %.3g %s", median(ours), median(theirs), unit)}
+	f := Figure{
+		Name: name, Unit: "ratio", Limit: limit, Detail: fmt.Sprintf("%.3g ÷ %.3g %s", median(ours), median(theirs), unit),
+	}
 	for i := range ours {
 		f.Samples = append(f.Samples, ours[i]/theirs[i])
 	}
@@ -214,7 +226,8 @@ func (r *run) lists(ctx context.Context) (err error) {
 	}
 	r.ratio(name+", hub ÷ bare net/http over HTTP/2 of the same bytes", unit, listCost, got[1], got[2])
 	r.ratio(name+", hub ÷ kube-apiserver", unit, nil, got[1], got[0])
-	r.ratio(name+", bare net/http over HTTP/1.1, which is TLS and little else, ÷ the same over HTTP/2", unit, nil, got[3], got[2])
+	r.ratio(name+", bare net/http over HTTP/1.1, which is TLS and little else, ÷ the same over HTTP/2", unit, nil, got[3],
+		got[2])
 	return nil
 }
 
@@ -258,7 +271,8 @@ func (r *run) large(ctx context.Context) error {
 	if err := r.synced(ctx); err != nil {
 		return err
 	}
-	if err := r.measureMemory(ctx, fmt.Sprintf("coordinator memory, %d slices of 100 endpoints", r.fillAll), r.coord, coordinatorFilled); err != nil {
+	if err := r.measureMemory(ctx, fmt.Sprintf("coordinator memory, %d slices of 100 endpoints", r.fillAll), r.coord,
+		coordinatorFilled); err != nil {
 		return err
 	}
 	before, _, err := memory(ctx, r.hubPart, 10*time.Second)
@@ -298,7 +312,11 @@ func (r *run) large(ctx context.Context) error {
 			return err
 		}
 	}
-	r.add(Figure{Name: fmt.Sprintf("memory that %d simultaneous lists of %d slices add to a hub, RssAnon", clients, r.fillAll), Unit: "MB",
-		Samples: []float64{(peak - before) / mb}, Limit: simultaneousLists, Detail: fmt.Sprintf("from %.1f MB to a peak of %.1f MB", before/mb, peak/mb)})
+	r.add(Figure{
+		Name:    fmt.Sprintf("memory that %d simultaneous lists of %d slices add to a hub, RssAnon", clients, r.fillAll),
+		Unit:    "MB",
+		Samples: []float64{(peak - before) / mb}, Limit: simultaneousLists,
+		Detail: fmt.Sprintf("from %.1f MB to a peak of %.1f MB", before/mb, peak/mb),
+	})
 	return nil
 }

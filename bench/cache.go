@@ -39,7 +39,8 @@ type started struct {
 	bytes         int64         // across the uplink until all was ready, both ways
 }
 
-// Cache measures how soon a pool's cache is there: with empty disks, from disk, and after a power cut while the cloud is away.
+// Cache measures how soon a pool's cache is there: with empty disks, from disk, and after a power cut while the cloud
+// is away.
 func Cache(ctx context.Context, t Testbed, rounds int) (_ []Figure, err error) {
 	s, err := t.load(trafficScenario)
 	if err != nil {
@@ -61,7 +62,8 @@ func Cache(ctx context.Context, t Testbed, rounds int) (_ []Figure, err error) {
 		if err != nil {
 			return nil, err
 		}
-		p.parts, p.hubs = append(p.parts, runtime.HubOf(node)), append(p.hubs, target{name: node, url: door.URL, trust: door.Trust(), token: token})
+		p.parts, p.hubs = append(p.parts, runtime.HubOf(node)),
+			append(p.hubs, target{name: node, url: door.URL, trust: door.Trust(), token: token})
 	}
 	client, err := kubernetes.NewForConfig(p.site.Admin())
 	if err != nil {
@@ -157,7 +159,8 @@ func (p *coldPool) start(ctx context.Context, cloud bool) (s started, err error)
 			ctx, cancel := context.WithTimeout(ctx, askPatience)
 			defer cancel()
 			// kube-proxy may list, but not get
-			if _, err := p.hubs[0].discard(ctx, c, "/apis/discovery.k8s.io/v1/namespaces/"+namespace+"/endpointslices?fieldSelector=metadata.name="+slice(0, 0).Name); err != nil {
+			if _, err := p.hubs[0].discard(ctx, c, "/apis/discovery.k8s.io/v1/namespaces/"+namespace+
+				"/endpointslices?fieldSelector=metadata.name="+slice(0, 0).Name); err != nil {
 				return false, err.Error()
 			}
 			s.answer = time.Since(began)
@@ -180,7 +183,8 @@ func (p *coldPool) until(ctx context.Context, ok func() (bool, string)) error {
 	return runner.Until(ctx, cacheTick, cachePatience, p.Progress, ok)
 }
 
-// isReady tells whether the caches of all hubs hold everything, and with the cloud there, whether the coordinator is fed.
+// isReady tells whether the caches of all hubs hold everything, and with the cloud there, whether the coordinator is
+// fed.
 func (p *coldPool) isReady(ctx context.Context, cloud bool) (bool, string) {
 	for _, id := range p.parts {
 		if id.Kind() == "coordinator" && !cloud {
@@ -238,9 +242,18 @@ func (t Testbed) starts(detail string, cold, disk, dark []started, fresh []float
 		name          string
 		starts        []started
 		answer, ready *Limit
-	}{{"empty disks", cold, nil, coldLimit}, {"from disk", disk, nil, nil}, {"after a power cut, without the cloud", dark, offline, nil}} {
-		answer := Figure{Name: c.name + ": first answer", Unit: "s", Limit: c.answer, Detail: "from the start of the processes, a get at a hub"}
-		ready := Figure{Name: c.name + ": ready", Unit: "s", Limit: c.ready, Detail: "until all caches hold everything; " + detail}
+	}{
+		{"empty disks", cold, nil, coldLimit}, {
+			"from disk", disk, nil, nil,
+		}, {"after a power cut, without the cloud", dark, offline, nil},
+	} {
+		answer := Figure{
+			Name: c.name + ": first answer", Unit: "s", Limit: c.answer,
+			Detail: "from the start of the processes, a get at a hub",
+		}
+		ready := Figure{
+			Name: c.name + ": ready", Unit: "s", Limit: c.ready, Detail: "until all caches hold everything; " + detail,
+		}
 		bytes := Figure{Name: c.name + ": bytes until then", Unit: "MB", Detail: "across the uplink, both ways"}
 		for _, s := range c.starts {
 			answer.Samples, ready.Samples = append(answer.Samples, s.answer.Seconds()), append(ready.Samples, s.ready.Seconds())
@@ -248,7 +261,10 @@ func (t Testbed) starts(detail string, cold, disk, dark []started, fresh []float
 		}
 		figures = append(figures, answer, ready, bytes)
 	}
-	return append(figures, Figure{Name: "after a power cut: fresh again", Unit: "s", Samples: fresh, Detail: "from the return of the cloud until the coordinator was fed"}), nil
+	return append(figures, Figure{
+		Name: "after a power cut: fresh again", Unit: "s", Samples: fresh,
+		Detail: "from the return of the cloud until the coordinator was fed",
+	}), nil
 }
 
 // wholeList is a complete list as it came.

@@ -30,12 +30,14 @@ const (
 	wireClass     = "certificates"
 	certPatience  = 2 * time.Minute
 	still         = 500 * time.Millisecond // without a byte: what was asked for has crossed
-	watchesADay   = 4                      // of the denylist, and of the pool's authorities, which costs the same: each lasts twelve hours
-	halfLife      = 0.75                   // of a life, on the average, after which a certificate is renewed
-	certPoll      = 50 * time.Millisecond
+	// of the denylist, and of the pool's authorities, which costs the same: each lasts twelve hours.
+	watchesADay = 4
+	halfLife    = 0.75 // of a life, on the average, after which a certificate is renewed
+	certPoll    = 50 * time.Millisecond
 )
 
-// certified is that benchmark under way: a control plane, weir-manager, and what a hub runs for its certificates behind a link of its own.
+// certified is that benchmark under way: a control plane, weir-manager, and what a hub runs for its certificates behind
+// a link of its own.
 type certified struct {
 	site     runtime.Site
 	admin    kubernetes.Interface
@@ -45,12 +47,13 @@ type certified struct {
 	progress func(string)
 }
 
-// Certificates measures what certificates cost the uplink: asking for one, and the watch of what is taken back. From that follows what a
-// year of them costs a node each day.
+// Certificates measures what certificates cost the uplink: asking for one, and the watch of what is taken back. From
+// that follows what a year of them costs a node each day.
 func Certificates(ctx context.Context, rounds int, progress func(string)) (_ []Figure, err error) {
 	c := &certified{progress: progress}
 	c.site, err = (&runtime.Local{}).Up(ctx, runtime.Topology{Manager: true, Pools: []runtime.Pool{
-		{Name: certifiedPool, Nodes: 2, Mode: runtime.Weir, Enrols: true}, {Name: wirePool, Nodes: 1, Mode: runtime.Stock, Bare: true},
+		{Name: certifiedPool, Nodes: 2, Mode: runtime.Weir, Enrols: true},
+		{Name: wirePool, Nodes: 1, Mode: runtime.Stock, Bare: true},
 	}}, progress)
 	if err != nil {
 		return nil, err
@@ -98,7 +101,9 @@ func (c *certified) wire() (by http.RoundTripper, idle func(), err error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(e.CAPEM)
 	t := &http.Transport{
-		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{c.asNode}, MinVersion: tls.VersionTLS13},
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{
+			RootCAs: roots, Certificates: []tls.Certificate{c.asNode}, MinVersion: tls.VersionTLS13,
+		},
 	}
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())
@@ -143,7 +148,8 @@ func (c *certified) ask(ctx context.Context, by http.RoundTripper, k weirpki.Kin
 	if err != nil {
 		return err
 	}
-	return c.during(ctx, func(ctx context.Context) { _ = keeper.Run(ctx) }, string(k), func() bool { return keeper.Get() != nil })
+	return c.during(ctx, func(ctx context.Context) { _ = keeper.Run(ctx) }, string(k),
+		func() bool { return keeper.Get() != nil })
 }
 
 // during runs something until a condition holds.
@@ -154,15 +160,19 @@ func (c *certified) during(ctx context.Context, run func(context.Context), what 
 		defer close(done)
 		run(running)
 	}()
-	err := runner.Until(ctx, certPoll, certPatience, c.progress, func() (bool, string) { return holds(), "waiting for " + what })
+	err := runner.Until(ctx, certPoll, certPatience, c.progress,
+		func() (bool, string) { return holds(), "waiting for " + what })
 	stop()
 	<-done
 	return err
 }
 
 func (c *certified) denylist(ctx context.Context, by http.RoundTripper) error {
-	h := denylist.New(denylist.Config{Pool: certifiedPool, Trusted: func() []*x509.Certificate { return c.roots }, Logger: slog.New(slog.DiscardHandler)})
-	return c.during(ctx, func(ctx context.Context) { h.Follow(ctx, by, clock.RealClock{}) }, "the denylist", func() bool { return h.Number() > 0 })
+	h := denylist.New(denylist.Config{
+		Pool: certifiedPool, Trusted: func() []*x509.Certificate { return c.roots }, Logger: slog.New(slog.DiscardHandler),
+	})
+	return c.during(ctx, func(ctx context.Context) { h.Follow(ctx, by, clock.RealClock{}) }, "the denylist",
+		func() bool { return h.Number() > 0 })
 }
 
 // measured is one thing whose bytes are counted.
@@ -181,12 +191,27 @@ func (c *certified) things() []*measured {
 	}
 	often := func(k weirpki.Kind) float64 { return 24 / (halfLife * weirpki.Must(k).Life.Usual.Hours()) }
 	return []*measured{
-		{name: "a node's first certificate", detail: "with the handshake of a connection of its own", fresh: true, do: asked(weirpki.Hub)},
+		{
+			name: "a node's first certificate", detail: "with the handshake of a connection of its own", fresh: true,
+			do: asked(weirpki.Hub),
+		},
 		{name: "renewal of the hub's certificate in its pool", do: asked(weirpki.Hub), perDay: often(weirpki.Hub)},
-		{name: "renewal of the hub's certificate for the cloud", do: asked(weirpki.HubAtCloud), perDay: often(weirpki.HubAtCloud)},
-		{name: "renewal of a leader's certificate of a forwarder", do: asked(weirpki.Forwarder), perDayLeader: often(weirpki.Forwarder)},
-		{name: "a watch of the denylist, until it is idle", detail: "one entry; nothing crosses then for twelve hours", do: c.denylist, perDay: watchesADay},
-		{name: "the Node says what its hub holds", detail: "after each renewal", do: c.tell, perDay: often(weirpki.Hub) + often(weirpki.HubAtCloud)},
+		{
+			name: "renewal of the hub's certificate for the cloud", do: asked(weirpki.HubAtCloud),
+			perDay: often(weirpki.HubAtCloud),
+		},
+		{
+			name: "renewal of a leader's certificate of a forwarder", do: asked(weirpki.Forwarder),
+			perDayLeader: often(weirpki.Forwarder),
+		},
+		{
+			name: "a watch of the denylist, until it is idle", detail: "one entry; nothing crosses then for twelve hours",
+			do: c.denylist, perDay: watchesADay,
+		},
+		{
+			name: "the Node says what its hub holds", detail: "after each renewal", do: c.tell, perDay: often(weirpki.Hub) +
+				often(weirpki.HubAtCloud),
+		},
 	}
 }
 
@@ -200,10 +225,12 @@ func (c *certified) measure(ctx context.Context, rounds int) ([]Figure, error) {
 		return nil, err
 	}
 	roster := func() bool {
-		m, err := c.admin.CoreV1().ConfigMaps(contract.KeyNamespace).Get(ctx, contract.RosterPrefix+certifiedPool, metav1.GetOptions{})
+		m, err := c.admin.CoreV1().ConfigMaps(contract.KeyNamespace).Get(ctx, contract.RosterPrefix+certifiedPool,
+			metav1.GetOptions{})
 		return err == nil && len(m.Data) == 2
 	}
-	if err := runner.Until(ctx, certPoll, certPatience, c.progress, func() (bool, string) { return roster(), "waiting for the roster" }); err != nil {
+	if err := runner.Until(ctx, certPoll, certPatience, c.progress,
+		func() (bool, string) { return roster(), "waiting for the roster" }); err != nil {
 		return nil, err
 	}
 	if err := c.admin.CoreV1().Nodes().Delete(ctx, certifiedPool+"-2", metav1.DeleteOptions{}); err != nil {
@@ -244,7 +271,8 @@ func (c *certified) once(ctx context.Context, m *measured, by http.RoundTripper)
 func figuresOf(all []*measured, rounds int) []Figure {
 	node := Figure{
 		Name: "certificates of a node, a day of a year", Unit: "B", Samples: make([]float64, rounds),
-		Detail: "both ways, TLS and all: renewals at three quarters of 90 days, what the Node says after each, two watches, of the denylist and of whom to trust, that are opened anew every twelve hours",
+		Detail: "both ways, TLS and all: renewals at three quarters of 90 days, what the Node says after each, two " +
+			"watches, of the denylist and of whom to trust, that are opened anew every twelve hours",
 	}
 	leader := Figure{
 		Name: "certificates of a leader beside that, a day", Unit: "B", Samples: make([]float64, rounds),

@@ -10,8 +10,8 @@ import (
 // notable is from where on two medians are marked.
 const notable = 0.1
 
-// Compare lays two reports side by side, as Markdown: a row for each figure that one of them has, part by part. It says nothing of chance: benchstat
-// does, of bench.txt.
+// Compare lays two reports side by side, as Markdown: a row for each figure that one of them has, part by part. It says
+// nothing of chance: benchstat does, of bench.txt.
 func Compare(a, b Report) string {
 	var out strings.Builder
 	out.WriteString("# Benchmarks: two runs side by side\n\n")
@@ -19,7 +19,8 @@ func Compare(a, b Report) string {
 		name string
 		r    Report
 	}{{"A", a}, {"B", b}} {
-		fmt.Fprintf(&out, "- **%s**: revision %s, %s, %s\n", x.name, cell(cmp.Or(x.r.Revision, "unknown")), x.r.Began.Format("2006-01-02"), cell(x.r.Machine))
+		fmt.Fprintf(&out, "- **%s**: revision %s, %s, %s\n", x.name, cell(cmp.Or(x.r.Revision, "unknown")),
+			x.r.Began.Format("2006-01-02"), cell(x.r.Machine))
 	}
 	for _, name := range joined(a.names(), b.names()) {
 		was, is := a.part(name), b.part(name)
@@ -49,7 +50,8 @@ func row(a, b *Figure) string {
 			target += ", **missed**"
 		}
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", cell(of.Name), cell(of.Unit), a.median(), b.median(), quotient, target)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |\n", cell(of.Name), cell(of.Unit), a.median(), b.median(), quotient,
+		target)
 }
 
 // absent stands where a report has nothing.

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// device is a file system of its own on a loop device, whose kernel counts what is written to it: journal, inodes and all.
+// device is a file system of its own on a loop device, whose kernel counts what is written to it: journal, inodes and
+// all.
 type device struct {
 	dir, name string // where it is mounted; loopN
 	scratch   string
@@ -33,7 +34,8 @@ func newDevice(ctx context.Context) (_ *device, err error) {
 		}
 	}()
 	image := filepath.Join(scratch, "image")
-	if err := errors.Join(os.Mkdir(d.dir, 0o700), os.WriteFile(image, nil, 0o600), os.Truncate(image, 256<<20)); err != nil {
+	if err := errors.Join(os.Mkdir(d.dir, 0o700), os.WriteFile(image, nil, 0o600), os.Truncate(image, 256<<20)); err !=
+		nil {
 		return nil, err
 	}
 	for _, c := range [][]string{

@@ -51,11 +51,13 @@ type told struct {
 	progress func(string)
 }
 
-// Directory measures what reaches an edge node when the status of its NodePool changes, because a node of the pool became ready or not: to a watch of the NodePool, and
-// to the watch that a hub has, of leader-hub-<pool>.
+// Directory measures what reaches an edge node when the status of its NodePool changes, because a node of the pool
+// became ready or not: to a watch of the NodePool, and to the watch that a hub has, of leader-hub-<pool>.
 func Directory(ctx context.Context, progress func(string)) (_ []Figure, err error) {
 	t := &told{progress: progress}
-	t.site, err = (&runtime.Local{}).Up(ctx, runtime.Topology{Manager: true, Pools: []runtime.Pool{{Name: wirePool, Nodes: 1, Mode: runtime.Stock, Bare: true}}}, progress)
+	t.site, err = (&runtime.Local{}).Up(ctx, runtime.Topology{
+		Manager: true, Pools: []runtime.Pool{{Name: wirePool, Nodes: 1, Mode: runtime.Stock, Bare: true}},
+	}, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,8 @@ func Directory(ctx context.Context, progress func(string)) (_ []Figure, err erro
 	}
 	if err := t.until(ctx, func() (bool, string) {
 		n, leaders := t.status(ctx)
-		return n == toldNodes && leaders > 0, fmt.Sprintf("waiting for a status of %d nodes and a leader: %d, %d", toldNodes, n, leaders)
+		return n == toldNodes && leaders > 0, fmt.Sprintf("waiting for a status of %d nodes and a leader: %d, %d", toldNodes,
+			n, leaders)
 	}); err != nil {
 		return nil, err
 	}
@@ -102,16 +105,21 @@ func (t *told) fill(ctx context.Context) error {
 	}
 	var nodes []cloud.Node
 	for i := range toldNodes {
-		nodes = append(nodes, cloud.Node{Name: fmt.Sprintf("%s-%d", toldPool, i+1), Pool: toldPool, Address: "10.1.0." + strconv.Itoa(i+1)})
+		nodes = append(nodes, cloud.Node{
+			Name: fmt.Sprintf("%s-%d", toldPool, i+1), Pool: toldPool, Address: "10.1.0." + strconv.Itoa(i+1),
+		})
 	}
 	if err := c.CreateNodes(ctx, nodes...); err != nil {
 		return err
 	}
 	data, err := json.Marshal(nodepool.NodePool{
-		TypeMeta: metav1.TypeMeta{APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: toldPool},
+		TypeMeta:   metav1.TypeMeta{APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool"},
+		ObjectMeta: metav1.ObjectMeta{Name: toldPool},
 		Spec: nodepool.Spec{
 			Type: nodepool.Edge, InterConnectivity: true, EnableLeaderElection: true, LeaderReplicas: 2,
-			PoolScopeMetadata: []nodepool.Resource{{Version: "v1", Resource: "endpoints"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}},
+			PoolScopeMetadata: []nodepool.Resource{
+				{Version: "v1", Resource: "endpoints"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+			},
 		},
 	})
 	if err != nil {
@@ -123,7 +131,12 @@ func (t *told) fill(ctx context.Context) error {
 // beat lets one node be heard, so that the pool is not silent.
 func (t *told) beat(ctx context.Context) {
 	leases := t.admin.CoordinationV1().Leases(contract.NodeLeaseNamespace)
-	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: toldPool + "-1"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(toldPool + "-1"), LeaseDurationSeconds: ptr.To[int32](40)}}
+	l := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: toldPool + "-1"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To(toldPool + "-1"), LeaseDurationSeconds: ptr.To[int32](40),
+		},
+	}
 	for ctx.Err() == nil {
 		l.Spec.RenewTime = ptr.To(metav1.NowMicro())
 		if l.ResourceVersion == "" {
@@ -142,7 +155,8 @@ func (t *told) status(ctx context.Context) (nodes, leaders int) {
 	if p, err := t.nodePool(ctx); err == nil {
 		nodes = len(p.Status.Nodes)
 	}
-	if e, err := t.admin.CoreV1().Endpoints(contract.ManagerNamespace).Get(ctx, contract.LeaderHubPrefix+toldPool, metav1.GetOptions{}); err == nil && len(e.Subsets) > 0 {
+	if e, err := t.admin.CoreV1().Endpoints(contract.ManagerNamespace).Get(ctx, contract.LeaderHubPrefix+toldPool,
+		metav1.GetOptions{}); err == nil && len(e.Subsets) > 0 {
 		leaders = len(e.Subsets[0].Addresses)
 	}
 	return nodes, leaders
@@ -185,7 +199,9 @@ func (t *told) follow(ctx context.Context) error {
 		return err
 	}
 	nobody := func() []*x509.Certificate { return nil }
-	told := directory.New(directory.Config{Pool: toldPool, Trusted: nobody, Speakers: nobody, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
+	told := directory.New(directory.Config{
+		Pool: toldPool, Trusted: nobody, Speakers: nobody, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+	})
 	told.Follow(ctx, by, clock.RealClock{})
 	return nil
 }
@@ -201,7 +217,8 @@ func (t *told) watchNodePool(ctx context.Context) error {
 		return err
 	}
 	query := url.Values{
-		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3600"}, "fieldSelector": {"metadata.name=" + toldPool}, "resourceVersion": {p.ResourceVersion},
+		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3600"},
+		"fieldSelector": {"metadata.name=" + toldPool}, "resourceVersion": {p.ResourceVersion},
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud"+nodePoolPath+"?"+query.Encode(), nil)
 	if err != nil {
@@ -242,8 +259,10 @@ func (t *told) measure(ctx context.Context) ([]Figure, error) {
 		return nil, err
 	}
 	before, after := Figure{Unit: "B"}, Figure{Unit: "B"}
-	before.Name, before.Detail = "a node of 200 gets ready or not: bytes to an edge node that watches its NodePool", "JSON, as custom resources are; both ways, TLS and all"
-	after.Name, after.Detail = "the same to a hub, which watches leader-hub-<pool>", "both ways, TLS and all; the node is no leader hub"
+	before.Name, before.Detail = "a node of 200 gets ready or not: bytes to an edge node that watches its NodePool",
+		"JSON, as custom resources are; both ways, TLS and all"
+	after.Name, after.Detail = "the same to a hub, which watches leader-hub-<pool>",
+		"both ways, TLS and all; the node is no leader hub"
 	for i := range toldChanges {
 		if err := t.quiet(ctx); err != nil {
 			return nil, err
@@ -265,7 +284,8 @@ func (t *told) measure(ctx context.Context) ([]Figure, error) {
 		if err := t.quiet(ctx); err != nil {
 			return nil, err
 		}
-		before.Samples, after.Samples = append(before.Samples, t.crossed(classNodePool)-a), append(after.Samples, t.crossed(classOwn)-b)
+		before.Samples, after.Samples = append(before.Samples, t.crossed(classNodePool)-a),
+			append(after.Samples, t.crossed(classOwn)-b)
 	}
 	after.Limit = AtMost(200, "a hub follows one small object, and no NodePool; what is left are pings of its connection")
 	return []Figure{before, after}, nil

@@ -20,7 +20,8 @@ const spare = 3
 // loss is one fault of failover.yaml.
 type loss struct {
 	name string
-	// grace is judged where nobody is to read for the pool at once: by a limit, or, if moves is false, by that nobody does at all.
+	// grace is judged where nobody is to read for the pool at once: by a limit, or, if moves is false, by that nobody does
+	// at all.
 	moves bool
 	// recovered is when service is normal, and since when that is told.
 	since     string
@@ -48,8 +49,8 @@ func losses() []loss {
 
 const coordinatorLost = "coordinator lost for good"
 
-// Failover measures, for each kind of loss, how long nobody goes to the cloud to read for the pool, and how long it takes until service is
-// normal.
+// Failover measures, for each kind of loss, how long nobody goes to the cloud to read for the pool, and how long it
+// takes until service is normal.
 func Failover(ctx context.Context, t Testbed) ([]Figure, error) {
 	var trials []trial
 	for i := range t.Rounds {
@@ -72,8 +73,14 @@ func (t Testbed) failover(results []report.Result) ([]Figure, error) {
 	kinds := losses()
 	var figures []Figure
 	for i, kind := range kinds {
-		grace := Figure{Name: "grace, " + kind.name, Unit: "s", Detail: "from the loss until class pool's first byte to the cloud over a new connection"}
-		moved := Figure{Name: "new connections of class pool, " + kind.name, Unit: "rounds", Detail: "rounds in which there was one, of all: the pool's cache serves on"}
+		grace := Figure{
+			Name: "grace, " + kind.name, Unit: "s",
+			Detail: "from the loss until class pool's first byte to the cloud over a new connection",
+		}
+		moved := Figure{
+			Name: "new connections of class pool, " + kind.name, Unit: "rounds",
+			Detail: "rounds in which there was one, of all: the pool's cache serves on",
+		}
 		normal := Figure{Name: fmt.Sprintf("recovery, %s: %s until service is normal", kind.name, kind.since), Unit: "s"}
 		connected := 0.0
 		for _, r := range results {
@@ -100,7 +107,8 @@ func (t Testbed) failover(results []report.Result) ([]Figure, error) {
 			figures = append(figures, moved, normal)
 		case kind.name == coordinatorLost:
 			if grace.Limit, err = t.target("coordinator-lost", "jitter_first_seconds"); err == nil {
-				normal.Limit = AtMost(2*grace.Limit.Value+spare, "the grace period, its spread of the same length, and what a leader change may take")
+				normal.Limit = AtMost(2*grace.Limit.Value+spare,
+					"the grace period, its spread of the same length, and what a leader change may take")
 			}
 			figures = append(figures, grace, normal)
 		default:

@@ -55,8 +55,8 @@ func (l *Limit) allows(v float64) bool {
 // confidence of an interval around a median that is shown, if there are rounds enough for it.
 const confidence = 0.95
 
-// Summary is the median of the rounds with its confidence interval. With less rounds than 95 % of confidence need, which are 6, the interval
-// is from the least to the most, and its confidence less.
+// Summary is the median of the rounds with its confidence interval. With less rounds than 95 % of confidence need,
+// which are 6, the interval is from the least to the most, and its confidence less.
 func (f Figure) Summary() benchmath.Summary {
 	if len(f.Samples) == 0 {
 		return benchmath.Summary{Center: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
@@ -97,7 +97,8 @@ func (f Figure) String() string {
 	return text + ")"
 }
 
-// benchmark is the figure's name in the format of Go benchmarks. A minus and a number at its end would be a number of CPUs.
+// benchmark is the figure's name in the format of Go benchmarks. A minus and a number at its end would be a number of
+// CPUs.
 func (f Figure) benchmark(part string) string {
 	var b strings.Builder
 	gap := false

@@ -85,8 +85,8 @@ func (m *meter) Usage() (proc.Usage, error) {
 	return proc.Usage{CPU: time.Duration(m.used.Load())}, nil
 }
 
-// TestPlanted measures servers that are too slow by a known factor as the real ones are measured, and one that is not: the first makes
-// the command fail, and the report says which target, what was measured and what was wanted.
+// TestPlanted measures servers that are too slow by a known factor as the real ones are measured, and one that is not:
+// the first makes the command fail, and the report says which target, what was measured and what was wanted.
 func TestPlanted(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -161,7 +161,8 @@ func TestStat(t *testing.T) {
 	}
 }
 
-// TestCountFrames counts frames of a watch that are cut into pieces at random places, and refuses one that is too large.
+// TestCountFrames counts frames of a watch that are cut into pieces at random places, and refuses one that is too
+// large.
 func TestCountFrames(t *testing.T) {
 	var stream bytes.Buffer
 	for i := range 5 {

@@ -23,7 +23,10 @@ func (c *certified) tell(ctx context.Context, by http.RoundTripper) error {
 		holds.Certificates[string(k)] = holding.Life{Begin: begin, End: begin.Add(weirpki.Must(k).Life.Usual), Renews: true}
 	}
 	node := certifiedPool + "-1"
-	t := holding.Teller{Node: node, Cloud: by, Read: func() holding.Holding { return holds }, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)}
+	t := holding.Teller{
+		Node: node, Cloud: by, Read: func() holding.Holding { return holds }, Clock: clock.RealClock{},
+		Logger: slog.New(slog.DiscardHandler),
+	}
 	return c.during(ctx, t.Run, "the Node to say what its hub holds", func() bool {
 		n, err := c.admin.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 		return err == nil && n.Annotations[contract.HoldsAnnotation] == holds.Text()

@@ -47,15 +47,17 @@ const (
 // ManagerConfig says how large a cluster weir-manager is measured with.
 type ManagerConfig struct {
 	Nodes, Pools int
-	Before       string        // another weir-manager, of before a change, that is measured first in the same cluster; empty: none is
-	Steady       time.Duration // how long is measured while nothing but heartbeats happens
-	Progress     func(string)
+	// another weir-manager, of before a change, that is measured first in the same cluster; empty: none is.
+	Before   string
+	Steady   time.Duration // how long is measured while nothing but heartbeats happens
+	Progress func(string)
 }
 
 func (c ManagerConfig) validate() error {
 	switch {
 	case c.Nodes != 0 && (c.Nodes < fewestNodes || c.Nodes > mostNodes):
-		return cli.Usage("--manager-nodes", c.Nodes, fmt.Sprintf("%d to %d, or 0 to leave the part out", fewestNodes, mostNodes))
+		return cli.Usage("--manager-nodes", c.Nodes,
+			fmt.Sprintf("%d to %d, or 0 to leave the part out", fewestNodes, mostNodes))
 	case c.Pools < 1:
 		return cli.Usage("--manager-pools", c.Pools, "at least 1")
 	case c.Steady < time.Second:
@@ -97,8 +99,8 @@ type managed struct {
 	costs     []cost // of the managers, in their order
 }
 
-// Manager brings up a control plane with Nodes and their Leases, all renewed every 10 s, and weir-manager, and measures what that costs: while
-// nothing else happens, and when a tenth of the nodes is cut off at once.
+// Manager brings up a control plane with Nodes and their Leases, all renewed every 10 s, and weir-manager, and measures
+// what that costs: while nothing else happens, and when a tenth of the nodes is cut off at once.
 func Manager(ctx context.Context, c ManagerConfig) (_ []Figure, err error) {
 	m := &managed{ManagerConfig: c, held: make([]*coordinationv1.Lease, c.Nodes)}
 	if m.spawner, err = proc.New(); err != nil {
@@ -132,10 +134,13 @@ func (m *managed) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.cloud, err = cloud.Start(ctx, cloud.Config{Spawner: m.spawner, Binaries: binaries, LogDir: dir, Progress: m.Progress}); err != nil {
+	if m.cloud, err = cloud.Start(ctx, cloud.Config{
+		Spawner: m.spawner, Binaries: binaries, LogDir: dir, Progress: m.Progress,
+	}); err != nil {
 		return err
 	}
-	if err := m.cloud.Apply(ctx, []byte(manifests.NodePools()+"---\n"+manifests.Pools()+"---\n"+manifests.RBAC())); err != nil {
+	if err := m.cloud.Apply(ctx, []byte(manifests.NodePools()+"---\n"+manifests.Pools()+"---\n"+manifests.RBAC())); err !=
+		nil {
 		return err
 	}
 	config := m.cloud.RESTConfig()
@@ -177,13 +182,20 @@ func (m *managed) describe(ctx context.Context) error {
 	for i := range m.Pools {
 		name := fmt.Sprintf("pool-%03d", i)
 		p := nodepool.NodePool{
-			TypeMeta: metav1.TypeMeta{APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+			TypeMeta:   metav1.TypeMeta{APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: nodepool.Spec{
-				Type: nodepool.Edge, InterConnectivity: true, EnableLeaderElection: true, LeaderReplicas: 2, Labels: map[string]string{"example.com/site": name},
-				PoolScopeMetadata: []nodepool.Resource{{Version: "v1", Resource: "endpoints"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}},
+				Type: nodepool.Edge, InterConnectivity: true, EnableLeaderElection: true, LeaderReplicas: 2,
+				Labels: map[string]string{"example.com/site": name},
+				PoolScopeMetadata: []nodepool.Resource{
+					{Version: "v1", Resource: "endpoints"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+				},
 			},
 		}
-		own := poolv1.Pool{TypeMeta: metav1.TypeMeta{APIVersion: poolv1.GroupVersion.String(), Kind: "Pool"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+		own := poolv1.Pool{
+			TypeMeta:   metav1.TypeMeta{APIVersion: poolv1.GroupVersion.String(), Kind: "Pool"},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+		}
 		own.Spec.Mode = []string{poolv1.ModeCoordinator, poolv1.ModeLeaderHubs}[i%2]
 		for _, o := range []any{&own, &p} {
 			data, err := json.Marshal(o)
@@ -207,7 +219,9 @@ func (m *managed) one(ctx context.Context, path, name string) error {
 	if err := m.cloud.Apply(ctx, grants); err != nil {
 		return err
 	}
-	m.process, err = m.spawner.Start(proc.Spec{Name: name, Path: path, LogFile: filepath.Join(m.dir, strings.ReplaceAll(name, " ", "-")+".log"), Args: m.args})
+	m.process, err = m.spawner.Start(proc.Spec{
+		Name: name, Path: path, LogFile: filepath.Join(m.dir, strings.ReplaceAll(name, " ", "-")+".log"), Args: m.args,
+	})
 	if err != nil {
 		return err
 	}
@@ -222,7 +236,9 @@ func (m *managed) fill(ctx context.Context) error {
 	var images []corev1.ContainerImage
 	for i := range nodeImages {
 		name := fmt.Sprintf("registry.example.com/team/application-%02d", i)
-		images = append(images, corev1.ContainerImage{Names: []string{name + ":v1.2.3", name + "@sha256:" + strings.Repeat("0123456789abcdef", 4)}, SizeBytes: 1e8})
+		images = append(images, corev1.ContainerImage{
+			Names: []string{name + ":v1.2.3", name + "@sha256:" + strings.Repeat("0123456789abcdef", 4)}, SizeBytes: 1e8,
+		})
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for w := range writers {
@@ -236,12 +252,17 @@ func (m *managed) fill(ctx context.Context) error {
 					return err
 				}
 				n.Status.Images = images
-				n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.20.%d.%d", i/250, i%250+1)}}
-				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
+				n.Status.Addresses = []corev1.NodeAddress{
+					{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.20.%d.%d", i/250, i%250+1)},
+				}
+				n.Status.Conditions = []corev1.NodeCondition{
+					{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"},
+				}
 				if _, err := m.client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
 					return err
 				}
-				if m.held[i], err = m.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Create(ctx, m.lease(i), metav1.CreateOptions{}); err != nil {
+				if m.held[i], err = m.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Create(ctx, m.lease(i),
+					metav1.CreateOptions{}); err != nil {
 					return err
 				}
 			}
@@ -255,7 +276,8 @@ func (m *managed) lease(i int) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: m.name(i)},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To(m.name(i)), LeaseDurationSeconds: ptr.To(int32(holdFor / time.Second)), RenewTime: ptr.To(metav1.NowMicro()),
+			HolderIdentity: ptr.To(m.name(i)), LeaseDurationSeconds: ptr.To(int32(holdFor / time.Second)),
+			RenewTime: ptr.To(metav1.NowMicro()),
 		},
 	}
 }

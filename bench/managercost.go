@@ -10,14 +10,16 @@ import (
 
 const (
 	steadyRounds = 6 // of the steady phase, one after the other
-	// heardWithin is how long a Lease may go without a renewal: with 40 s weir-manager takes nodes for lost, and what is measured is no steady phase.
+	// heardWithin is how long a Lease may go without a renewal: with 40 s weir-manager takes nodes for lost, and what is
+	// measured is no steady phase.
 	heardWithin    = 30 * time.Second
 	quietFor       = 20 * time.Second // how long weir-manager must ask little, once it has written all that pools need
 	quiet          = 5                // requests a second; at rest it asks less than once
 	managerPatient = 15 * time.Minute // for that
 )
 
-// cost is what one weir-manager took. The first two are of the steady phase, the others of the one in which nodes are cut off.
+// cost is what one weir-manager took. The first two are of the steady phase, the others of the one in which nodes are
+// cut off.
 type cost struct {
 	beats       []float64 // seconds of CPU for a heartbeat, of each round
 	rss         float64
@@ -33,7 +35,8 @@ type reading struct {
 	rss, all, top float64 // of memory: RssAnon, VmRSS, and the most that this was
 }
 
-// compare measures this weir-manager, and before it the one of before, if there is one. The ratios are of what both cost one after the other in one cluster.
+// compare measures this weir-manager, and before it the one of before, if there is one. The ratios are of what both
+// cost one after the other in one cluster.
 func (m *managed) compare(ctx context.Context) error {
 	if m.Before != "" {
 		if err := m.one(ctx, m.Before, "weir-manager of before"); err != nil {
@@ -52,12 +55,15 @@ func (m *managed) compare(ctx context.Context) error {
 		name, unit string
 		now, was   float64
 	}{
-		{"CPU for a heartbeat", "µs", median(now.beats) * 1e6, median(was.beats) * 1e6}, {"RssAnon", "MB", now.rss / mb, was.rss / mb},
-		{"CPU until a tenth is known to be cut off", "s", now.cut, was.cut}, {"RssAnon then", "MB", now.cutRSS / mb, was.cutRSS / mb},
+		{"CPU for a heartbeat", "µs", median(now.beats) * 1e6, median(was.beats) * 1e6},
+		{"RssAnon", "MB", now.rss / mb, was.rss / mb},
+		{"CPU until a tenth is known to be cut off", "s", now.cut, was.cut},
+		{"RssAnon then", "MB", now.cutRSS / mb, was.cutRSS / mb},
 	} {
 		m.figures = append(m.figures, Figure{
 			Name: managerCommand + " ÷ before: " + x.name, Unit: "x", Samples: []float64{x.now / x.was},
-			Limit: AtMost(2, "not above twice what weir-manager cost before pools were objects"), Detail: fmt.Sprintf("%.3g %s ÷ %.3g %s", x.now, x.unit, x.was, x.unit),
+			Limit:  AtMost(2, "not above twice what weir-manager cost before pools were objects"),
+			Detail: fmt.Sprintf("%.3g %s ÷ %.3g %s", x.now, x.unit, x.was, x.unit),
 		})
 	}
 	return nil
@@ -65,7 +71,9 @@ func (m *managed) compare(ctx context.Context) error {
 
 func (m *managed) measure(ctx context.Context, who string) error {
 	m.Progress(who + ": waiting until every node was heard")
-	if err := m.until(ctx, func(v parts.Metrics) bool { return v[`weir_manager_nodes{state="normal"}`] == float64(m.Nodes) }); err != nil {
+	if err := m.until(ctx, func(v parts.Metrics) bool {
+		return v[`weir_manager_nodes{state="normal"}`] == float64(m.Nodes)
+	}); err != nil {
 		return err
 	}
 	m.Progress(who + ": waiting until it has written what pools need")
@@ -80,7 +88,10 @@ func (m *managed) measure(ctx context.Context, who string) error {
 	if err := steady.heard(m.Nodes); err != nil {
 		return err
 	}
-	m.figures = append(m.figures, Figure{Name: who + ", " + size + ": CPU for a heartbeat", Samples: scaled(steady.each(perBeat), 1e6), Unit: "µs", Detail: steady.text()})
+	m.figures = append(m.figures, Figure{
+		Name: who + ", " + size + ": CPU for a heartbeat", Samples: scaled(steady.each(perBeat), 1e6), Unit: "µs",
+		Detail: steady.text(),
+	})
 	took := cost{beats: steady.each(perBeat), rss: steady.last().rss}
 	cut := m.Nodes / 10
 	m.delegated.Store(int64(cut))
@@ -98,7 +109,8 @@ func (m *managed) measure(ctx context.Context, who string) error {
 	return nil
 }
 
-// settle waits until the manager asks little, and all nodes are heard. What it writes for each pool at its start takes the longer the more pools there are and the slower the cloud is.
+// settle waits until the manager asks little, and all nodes are heard. What it writes for each pool at its start takes
+// the longer the more pools there are and the slower the cloud is.
 func (m *managed) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, managerPatient)
 	defer cancel()
@@ -109,7 +121,8 @@ func (m *managed) settle(ctx context.Context) error {
 			return err
 		}
 		if err := sleep(ctx, quietFor); err != nil {
-			return fmt.Errorf("%w: weir-manager does not come to rest: it asked %.0f times and heard %d heartbeats in the last %.0f s; wanted: less than %d requests a second, and each node within %v",
+			return fmt.Errorf("%w: weir-manager does not come to rest: it asked %.0f times and heard %d heartbeats in the "+
+				"last %.0f s; wanted: less than %d requests a second, and each node within %v",
 				err, last.sum().requests, last.sum().beats, last.seconds(), quiet, heardWithin)
 		}
 		to, err := m.read(ctx)
@@ -161,9 +174,18 @@ func (m *managed) phase(ctx context.Context, name string, rounds int, do func() 
 	}
 	last := p.last()
 	m.figures = append(m.figures,
-		Figure{Name: name + ": CPU of a core", Samples: p.each(func(d reading, s float64) float64 { return 100 * d.cpu / s }), Unit: "%", Detail: p.text()},
-		Figure{Name: name + ": RssAnon", Samples: []float64{last.rss / mb}, Unit: "MB", Detail: fmt.Sprintf("VmRSS %.0f MB, peak %.0f MB", last.all/mb, last.top/mb)},
-		Figure{Name: name + ": requests", Samples: p.each(func(d reading, s float64) float64 { return d.requests / s }), Unit: "/s", Detail: fmt.Sprintf("%.0f in all", p.sum().requests)},
+		Figure{
+			Name: name + ": CPU of a core", Samples: p.each(func(d reading, s float64) float64 { return 100 * d.cpu / s }),
+			Unit: "%", Detail: p.text(),
+		},
+		Figure{
+			Name: name + ": RssAnon", Samples: []float64{last.rss / mb}, Unit: "MB",
+			Detail: fmt.Sprintf("VmRSS %.0f MB, peak %.0f MB", last.all/mb, last.top/mb),
+		},
+		Figure{
+			Name: name + ": requests", Samples: p.each(func(d reading, s float64) float64 { return d.requests / s }), Unit: "/s",
+			Detail: fmt.Sprintf("%.0f in all", p.sum().requests),
+		},
 	)
 	return p, nil
 }
@@ -199,14 +221,16 @@ func (p phase) seconds() (sum float64) {
 }
 
 func (p phase) text() string {
-	return fmt.Sprintf("%.0f s, %.0f heartbeats/s, Nodes with %d images", p.seconds(), float64(p.sum().beats)/p.seconds(), nodeImages)
+	return fmt.Sprintf("%.0f s, %.0f heartbeats/s, Nodes with %d images", p.seconds(), float64(p.sum().beats)/p.seconds(),
+		nodeImages)
 }
 
 // heard is an error if Leases were renewed so seldom that nodes were lost.
 func (p phase) heard(nodes int) error {
 	rate, least := float64(p.sum().beats)/p.seconds(), float64(nodes)/heardWithin.Seconds()
 	if rate < least {
-		return fmt.Errorf("the cloud took %.0f heartbeats/s, and %d nodes that are heard within %v need %.0f: have the machine do less beside this, or take fewer --manager-nodes",
+		return fmt.Errorf("the cloud took %.0f heartbeats/s, and %d nodes that are heard within %v need %.0f: have the "+
+			"machine do less beside this, or take fewer --manager-nodes",
 			rate, nodes, heardWithin, least)
 	}
 	return nil

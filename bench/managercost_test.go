@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestPhase: what a round took is what was taken in it, whatever was taken between rounds, and nodes that nobody hears are no steady phase.
+// TestPhase: what a round took is what was taken in it, whatever was taken between rounds, and nodes that nobody hears
+// are no steady phase.
 func TestPhase(t *testing.T) {
 	at := func(second int, cpu float64, beats int64, requests float64) reading {
 		return reading{at: time.Unix(int64(second), 0), cpu: cpu, beats: beats, requests: requests}

@@ -21,7 +21,8 @@ const (
 // ManyWatches measures what 400 watches of one account cost a hub, and everybody else on its node.
 func ManyWatches(ctx context.Context, rounds int, progress func(string)) (_ []Figure, err error) {
 	r := &run{Config: Config{Rounds: rounds, Progress: progress}.withDefaults(), fillHub: 100, fillAll: 100}
-	topology := runtime.Topology{Pools: []runtime.Pool{{Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true}}} // with the limits that hubs have
+	// with the limits that hubs have.
+	topology := runtime.Topology{Pools: []runtime.Pool{{Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true}}}
 	if r.site, err = (&runtime.Local{}).Up(ctx, topology, r.Progress); err != nil {
 		return nil, err
 	}
@@ -66,10 +67,15 @@ func ManyWatches(ctx context.Context, rounds int, progress func(string)) (_ []Fi
 		ratios, quietTimes, busyTimes = append(ratios, b/q), append(quietTimes, q), append(busyTimes, b)
 	}
 	kinds := fmt.Sprintf("%d of a relay, %d of the cloud, one account, a change a second", manyWatches/2, manyWatches/2)
-	r.add(Figure{Name: fmt.Sprintf("p99 of another account's reads beside %d watches ÷ the same without", manyWatches), Unit: "ratio", Samples: ratios, Limit: besideWatches,
-		Detail: fmt.Sprintf("%.3g ÷ %.3g ms, %d reads a round; %s", median(busyTimes), median(quietTimes), othersAsk, kinds)})
-	r.add(Figure{Name: fmt.Sprintf("hub memory with %d watches, RssAnon", manyWatches), Unit: "MB", Samples: held, Limit: hubWatched,
-		Detail: fmt.Sprintf("%.1f MB before; %s", before/mb, kinds)})
+	r.add(Figure{
+		Name: fmt.Sprintf("p99 of another account's reads beside %d watches ÷ the same without", manyWatches), Unit: "ratio",
+		Samples: ratios, Limit: besideWatches,
+		Detail: fmt.Sprintf("%.3g ÷ %.3g ms, %d reads a round; %s", median(busyTimes), median(quietTimes), othersAsk, kinds),
+	})
+	r.add(Figure{
+		Name: fmt.Sprintf("hub memory with %d watches, RssAnon", manyWatches), Unit: "MB", Samples: held, Limit: hubWatched,
+		Detail: fmt.Sprintf("%.1f MB before; %s", before/mb, kinds),
+	})
 	return r.figures, nil
 }
 

@@ -22,7 +22,8 @@ func slice(i, round int) *discoveryv1.EndpointSlice {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: fmt.Sprintf("service-%04d-abcde", i),
 			Labels: map[string]string{
-				discoveryv1.LabelServiceName: fmt.Sprintf("service-%04d", i), discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io",
+				discoveryv1.LabelServiceName: fmt.Sprintf("service-%04d", i),
+				discoveryv1.LabelManagedBy:   "endpointslice-controller.k8s.io",
 			},
 			Annotations: map[string]string{"bench.weir/round": fmt.Sprint(round)},
 		},
@@ -79,7 +80,8 @@ func changer(c kubernetes.Interface, objects int) func(ctx context.Context, n in
 				return ctx.Err()
 			}
 			next++
-			if _, err := c.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice(next%objects, next), metav1.UpdateOptions{}); err != nil {
+			if _, err := c.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice(next%objects, next),
+				metav1.UpdateOptions{}); err != nil {
 				return err
 			}
 		}

@@ -49,7 +49,8 @@ func Store(ctx context.Context, c Config) ([]Figure, error) {
 	return append(figures, more...), err
 }
 
-// Opening measures how long it takes a new process to open a store of 200 MB, with nothing of it in the page cache, and to answer.
+// Opening measures how long it takes a new process to open a store of 200 MB, with nothing of it in the page cache, and
+// to answer.
 func Opening(ctx context.Context, rounds int, progress func(string)) (_ []Figure, err error) {
 	dir, err := os.MkdirTemp("", "weir-opening-")
 	if err != nil {
@@ -83,9 +84,13 @@ func Opening(ctx context.Context, rounds int, progress func(string)) (_ []Figure
 	if err != nil {
 		return nil, err
 	}
-	detail := fmt.Sprintf("%.0f MB, %d objects, nothing in the page cache", float64(info.Size())/mb, int(openBytes)/openObject)
+	detail := fmt.Sprintf("%.0f MB, %d objects, nothing in the page cache", float64(info.Size())/mb,
+		int(openBytes)/openObject)
 	return []Figure{
-		{Name: "from start to the first answer without the cloud, 200 MB", Samples: times, Unit: "ms", Limit: openTime, Detail: detail},
+		{
+			Name: "from start to the first answer without the cloud, 200 MB", Samples: times, Unit: "ms", Limit: openTime,
+			Detail: detail,
+		},
 		{Name: "RssAnon then", Samples: memory, Unit: "MB", Limit: openMemory, Detail: detail},
 	}, nil
 }
@@ -102,7 +107,12 @@ func fillLarge(dir string) (err error) {
 		n     int
 	}{
 		{openShape, 30},
-		{store.Shape{Component: "agent", Resource: store.Resource{Group: "example.com", Version: "v1", Name: "widgets"}, Form: store.JSON}, openBytes / openObject},
+		{
+			store.Shape{
+				Component: "agent", Resource: store.Resource{Group: "example.com", Version: "v1", Name: "widgets"},
+				Form: store.JSON,
+			}, openBytes / openObject,
+		},
 	} {
 		l, err := s.List(c.shape, wire.Kind{APIVersion: "v1", Kind: "X"})
 		if err != nil {
@@ -150,13 +160,15 @@ func OpenStore(dir string, out io.Writer) error {
 	}
 	defer s.Close()
 	var o opened
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "/api/v1/pods?fieldSelector=spec.nodeName%3Dn", nil)
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet,
+		"/api/v1/pods?fieldSelector=spec.nodeName%3Dn", nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("User-Agent", openShape.Component)
 	a := &answer{header: http.Header{}}
-	offline.New(offline.Config{Store: s, Logger: slog.New(slog.DiscardHandler)}).Serve(context.Background(), openShape.Component, a, req, request.Parse(req))
+	offline.New(offline.Config{Store: s, Logger: slog.New(slog.DiscardHandler)}).Serve(context.Background(),
+		openShape.Component, a, req, request.Parse(req))
 	if n := strings.Count(a.body.String(), `"uid":`); a.code != http.StatusOK || n != 30 {
 		o.Error = fmt.Sprintf("%d with %d items, want 30: %.200s", a.code, n, a.body.String())
 	}

@@ -32,12 +32,15 @@ func (r *Report) stat() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// benchstat is the command that compares two files of stat. Runs differ by revision, and would each get a table of their own.
+// benchstat is the command that compares two files of stat. Runs differ by revision, and would each get a table of
+// their own.
 const benchstat = "go run golang.org/x/perf/cmd/benchstat -ignore revision,machine"
 
 // besides tells how a peer is measured.
-const besides = "Pools of equal size behind equal uplinks, with the same clients, saw the same changes of one kube-apiserver at the same time: " +
-	"hub has Weir, direct nothing, and reference is one protobuf informer for each resource, alone. Requests were timed with a wide link."
+const besides = "Pools of equal size behind equal uplinks, with the same clients, saw the same changes of one " +
+	"kube-apiserver at the same time: " +
+	"hub has Weir, direct nothing, and reference is one protobuf informer for each resource, alone. Requests were timed " +
+	"with a wide link."
 
 // Markdown renders the report: what was missed first, then a table for each part.
 func (r *Report) Markdown() string {
@@ -62,8 +65,10 @@ func (r *Report) Markdown() string {
 	} else {
 		fmt.Fprintf(&b, "# %s beside Weir\n\n%s\n\n", r.Peer.Name, strings.TrimSpace(r.Peer.About+" "+besides))
 	}
-	fmt.Fprintf(&b, "Revision %s, %s, %s. Repeat: `%s`.\n\n", r.Revision, r.Began.Format("2006-01-02"), r.Machine, r.Repeat)
-	b.WriteString("Each figure is the median of its rounds; behind it stands the interval in which the median lies, with 95 % of confidence from 6 rounds on, " +
+	fmt.Fprintf(&b, "Revision %s, %s, %s. Repeat: `%s`.\n\n", r.Revision, r.Began.Format("2006-01-02"), r.Machine,
+		r.Repeat)
+	b.WriteString("Each figure is the median of its rounds; behind it stands the interval in which the median lies, " +
+		"with 95 % of confidence from 6 rounds on, " +
 		"from the least to the most of fewer.")
 	if r.Peer == nil {
 		b.WriteString(" `" + benchstat + " reports/bench/bench.txt reports/out/bench/bench.txt` compares two runs.")
@@ -73,7 +78,8 @@ func (r *Report) Markdown() string {
 		fmt.Fprintf(&b, "\nMissed:\n\n%s\n", strings.Join(missed, "\n"))
 	}
 	for _, p := range r.Parts {
-		fmt.Fprintf(&b, "\n## %s\n\n%s. Measured in %.0f s, load of the machine %.1f when it began and %.1f when it ended.\n\n", p.Name, about(p.Name), p.Seconds, p.Load[0], p.Load[1])
+		fmt.Fprintf(&b, "\n## %s\n\n%s. Measured in %.0f s, load of the machine %.1f when it began and %.1f when "+
+			"it ended.\n\n", p.Name, about(p.Name), p.Seconds, p.Load[0], p.Load[1])
 		b.WriteString("| figure | median | spread | target | met | of |\n| --- | ---: | --- | ---: | --- | --- |\n")
 		for _, f := range p.Figures {
 			limit, verdict, source := "–", "–", f.Detail
@@ -84,7 +90,8 @@ func (r *Report) Markdown() string {
 			if !f.Met() {
 				verdict = "**no**"
 			}
-			fmt.Fprintf(&b, "| %s | %.3g %s | %s | %s | %s | %s |\n", f.Name, f.Got(), f.Unit, f.spread(), limit, verdict, source)
+			fmt.Fprintf(&b, "| %s | %.3g %s | %s | %s | %s | %s |\n", f.Name, f.Got(), f.Unit, f.spread(), limit, verdict,
+				source)
 		}
 	}
 	return b.String()

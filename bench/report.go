@@ -64,7 +64,8 @@ func revision(ctx context.Context) string {
 		return ""
 	}
 	name := strings.TrimSpace(string(head))
-	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":(top)", ":(top,exclude)reports").Output()
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":(top)",
+		":(top,exclude)reports").Output()
 	if err != nil || len(changed) > 0 {
 		name += "-dirty"
 	}
@@ -148,7 +149,9 @@ func (r *Report) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{resultFile: append(data, '\n'), summaryFile: []byte(r.Markdown()), statFile: stat} {
+	for name, content := range map[string][]byte{
+		resultFile: append(data, '\n'), summaryFile: []byte(r.Markdown()), statFile: stat,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return err
 		}

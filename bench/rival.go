@@ -38,7 +38,8 @@ const (
 // usage is a process that is measured.
 type usage interface{ Usage() (proc.Usage, error) }
 
-// side is one way to bring the cloud's objects to the clients of a pool. All sides are there at once and see the same changes.
+// side is one way to bring the cloud's objects to the clients of a pool. All sides are there at once and see the same
+// changes.
 type side struct {
 	name    string
 	nodes   []string
@@ -81,7 +82,8 @@ type rival struct {
 	peaks    memoryPeaks
 }
 
-// Rival measures a peer beside Weir: the load of the traffic scenario over equal links from one kube-apiserver, at the same time.
+// Rival measures a peer beside Weir: the load of the traffic scenario over equal links from one kube-apiserver, at the
+// same time.
 func Rival(ctx context.Context, t Testbed, p *peer.Profile, rounds int) (_ []Figure, err error) {
 	r := &rival{Testbed: t, rounds: rounds, profile: p, truth: map[string]*client.Stream{}}
 	if r.scenario, err = t.load(trafficScenario); err != nil {
@@ -168,7 +170,9 @@ func (r *rival) fill(ctx context.Context) (err error) {
 		return err
 	}
 	w := r.scenario.Workload
-	r.work = workload.New(workload.Config{Seed: r.scenario.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: r.side(sideHub).nodes})
+	r.work = workload.New(workload.Config{
+		Seed: r.scenario.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: r.side(sideHub).nodes,
+	})
 	if err := r.work.Fill(ctx, r.admin, nil); err != nil {
 		return err
 	}
@@ -305,7 +309,10 @@ func (r *rival) machine(ctx context.Context, s *side, pool []peer.Neighbour, i i
 		return m, err
 	}
 	serving, err := signer.Sign(pki.Request{CommonName: user, Organizations: groups, Client: true,
-		Hosts: []string{m.Address, m.Node, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}})
+		Hosts: []string{
+			m.Address, m.Node, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+			"kubernetes.default.svc.cluster.local",
+		}})
 	if err != nil {
 		return m, err
 	}
@@ -351,7 +358,8 @@ func (r *rival) apply(ctx context.Context, m peer.Machine) error {
 // start starts the processes of both pools at once.
 func (r *rival) start(ctx context.Context) error {
 	ours, theirs := r.side(sideHub), r.side(r.profile.Name)
-	r.Progress(fmt.Sprintf("starting %d hubs, a coordinator, and %s on %d nodes", len(ours.nodes), r.profile.Name, len(theirs.nodes)))
+	r.Progress(fmt.Sprintf("starting %d hubs, a coordinator, and %s on %d nodes", len(ours.nodes), r.profile.Name,
+		len(theirs.nodes)))
 	began := time.Now()
 	token, err := r.site.Token(ctx, "kube-proxy")
 	if err != nil {

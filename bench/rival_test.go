@@ -30,7 +30,8 @@ clients: [kube-proxy, coredns, json]
 expectations: [pool_bytes_ratio <= 1.5]
 `
 
-// TestRival measures Weir's own hub as the peer, by its profile, through all of it: real kube-apiserver, links and processes.
+// TestRival measures Weir's own hub as the peer, by its profile, through all of it: real kube-apiserver, links and
+// processes.
 func TestRival(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a control plane")
@@ -45,7 +46,8 @@ func TestRival(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Mkdir(dir+"/bin", 0o700), os.Symlink(commands[parts.HubCommand], dir+"/bin/weir-hub")); err != nil {
+	if err := errors.Join(os.Mkdir(dir+"/bin", 0o700), os.Symlink(commands[parts.HubCommand], dir+"/bin/weir-hub")); err !=
+		nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"weir-hub.yaml", "weir-hub-objects.yaml"} {
@@ -67,7 +69,10 @@ func TestRival(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Suite{Config: Config{Rounds: 1, Progress: func(m string) { t.Log(m) }}, Peer: p, Out: dir + "/out", Repeat: "bin/weir bench --peer X"}
+	s := Suite{
+		Config: Config{Rounds: 1, Progress: func(m string) { t.Log(m) }}, Peer: p, Out: dir + "/out",
+		Repeat: "bin/weir bench --peer X",
+	}
 	s.Testbed = Testbed{Scenarios: dir, Rounds: 2, Parallel: 1, Out: s.Out, Progress: s.Config.Progress}
 	report, err := s.Run(t.Context())
 	if err != nil {
@@ -80,12 +85,17 @@ func TestRival(t *testing.T) {
 			t.Errorf("%s: %v", f.Name, v)
 		}
 	}
-	// Each hub alone reads for itself: twice the copy of a pool of two, and less than clients without hubs, of which there are four streams on each.
-	alone, pool, direct := got["all bytes over the uplink: weir-hub-alone ÷ reference"], got["all bytes over the uplink: hub ÷ reference"], got["all bytes over the uplink: direct ÷ reference"]
+	// Each hub alone reads for itself: twice the copy of a pool of two, and less than clients without hubs, of which there
+	// are four streams on each.
+	alone, pool, direct := got["all bytes over the uplink: weir-hub-alone ÷ reference"],
+		got["all bytes over the uplink: hub ÷ reference"], got["all bytes over the uplink: direct ÷ reference"]
 	if !(pool < alone && alone < direct && alone > 1.5) {
 		t.Errorf("bytes: %.2f with a pool, %.2f with hubs alone, %.2f direct; figures %v", pool, alone, direct, got)
 	}
-	for _, name := range []string{"get of a Node, p50: weir-hub-alone ÷ hub", "largest RssAnon of a hub: weir-hub-alone ÷ hub", "list of all EndpointSlices, p50: hub ÷ direct"} {
+	for _, name := range []string{
+		"get of a Node, p50: weir-hub-alone ÷ hub", "largest RssAnon of a hub: weir-hub-alone ÷ hub",
+		"list of all EndpointSlices, p50: hub ÷ direct",
+	} {
 		if got[name] == 0 {
 			t.Errorf("no figure %q: %v", name, got)
 		}
@@ -118,11 +128,27 @@ func TestShown(t *testing.T) {
 		want string
 	}{
 		{"nothing", nil, "map[]"},
-		{"a list and its watch", []client.Op{list(client.Item{Key: "a", Hash: 1}, client.Item{Key: "b", Hash: 2}), {What: client.OpOpen}, event(watch.Modified, "a", 3), event(watch.Deleted, "b", 2)}, "map[a:3]"},
+		{
+			"a list and its watch", []client.Op{
+				list(client.Item{Key: "a", Hash: 1}, client.Item{Key: "b", Hash: 2}), {What: client.OpOpen},
+				event(watch.Modified, "a", 3), event(watch.Deleted, "b", 2),
+			}, "map[a:3]",
+		},
 		{"a streaming list", []client.Op{open, event(watch.Added, "a", 1), end, event(watch.Added, "b", 2)}, "map[a:1 b:2]"},
-		{"one that is not complete", []client.Op{list(client.Item{Key: "a", Hash: 1}), open, event(watch.Added, "b", 2)}, "map[a:1]"},
-		{"one that is broken off, and a watch", []client.Op{list(client.Item{Key: "a", Hash: 1}), open, event(watch.Added, "b", 2), {What: client.OpOpen}, event(watch.Modified, "a", 4)}, "map[a:4]"},
-		{"a list forgets", []client.Op{list(client.Item{Key: "a", Hash: 1}), list(client.Item{Key: "b", Hash: 2})}, "map[b:2]"},
+		{
+			"one that is not complete", []client.Op{list(client.Item{Key: "a", Hash: 1}), open, event(watch.Added, "b", 2)},
+			"map[a:1]",
+		},
+		{
+			"one that is broken off, and a watch", []client.Op{
+				list(client.Item{Key: "a", Hash: 1}), open, event(watch.Added, "b", 2), {What: client.OpOpen},
+				event(watch.Modified, "a", 4),
+			}, "map[a:4]",
+		},
+		{
+			"a list forgets", []client.Op{list(client.Item{Key: "a", Hash: 1}), list(client.Item{Key: "b", Hash: 2})},
+			"map[b:2]",
+		},
 	} {
 		if got := fmt.Sprint(shown(c.ops)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -136,7 +162,10 @@ func TestBehind(t *testing.T) {
 	for _, c := range []struct {
 		got   map[string]uint64
 		equal bool
-	}{{map[string]uint64{"a": 1}, true}, {map[string]uint64{"a": 2}, false}, {map[string]uint64{}, false}, {map[string]uint64{"a": 1, "b": 1}, false}, {map[string]uint64{"b": 1}, false}} {
+	}{
+		{map[string]uint64{"a": 1}, true}, {map[string]uint64{"a": 2}, false}, {map[string]uint64{}, false},
+		{map[string]uint64{"a": 1, "b": 1}, false}, {map[string]uint64{"b": 1}, false},
+	} {
 		if equal(c.got, want) != c.equal {
 			t.Errorf("%v: %v", c.got, !c.equal)
 		}
@@ -146,8 +175,12 @@ func TestBehind(t *testing.T) {
 // TestRivalFigures: a ratio is of the medians' sides, and CPU time that the kernel did not count gives none.
 func TestRivalFigures(t *testing.T) {
 	make := func(name string, v float64) *side {
-		return &side{name: name, synced: time.Duration(v) * time.Second, startBytes: v, bytes: []float64{v, v}, cpu: []float64{v, v}, events: []float64{1, 1}, lag50: []float64{v, v},
-			lag99: []float64{v, v}, get50: []float64{v}, get99: []float64{v}, getCPU: []float64{v}, list50: []float64{v}, listCPU: []float64{0}}
+		return &side{
+			name: name, synced: time.Duration(v) * time.Second, startBytes: v, bytes: []float64{v, v}, cpu: []float64{v, v},
+			events: []float64{1, 1}, lag50: []float64{v, v},
+			lag99: []float64{v, v}, get50: []float64{v}, get99: []float64{v}, getCPU: []float64{v}, list50: []float64{v},
+			listCPU: []float64{0},
+		}
 	}
 	ours, theirs := make(sideHub, 2), make("other", 6)
 	r := &rival{sides: []*side{make(sideReference, 1), make(sideDirect, 4), ours, theirs}}
@@ -162,8 +195,10 @@ func TestRivalFigures(t *testing.T) {
 		return &figures[i]
 	}
 	for name, want := range map[string]float64{
-		"all bytes over the uplink: other ÷ reference": 6, "get of a Node, p50: other ÷ direct": 1.5, "get of a Node, p50: other ÷ hub": 3, "get of a Node, p50: hub ÷ direct": 0.5,
-		"largest RssAnon of a hub: other ÷ hub": 5, "largest RssAnon of the coordinator: hub": 7, "CPU of a hub for a get: other ÷ hub": 3,
+		"all bytes over the uplink: other ÷ reference": 6, "get of a Node, p50: other ÷ direct": 1.5,
+		"get of a Node, p50: other ÷ hub": 3, "get of a Node, p50: hub ÷ direct": 0.5,
+		"largest RssAnon of a hub: other ÷ hub": 5, "largest RssAnon of the coordinator: hub": 7,
+		"CPU of a hub for a get: other ÷ hub": 3,
 	} {
 		if f := find(name); f == nil || f.Got() != want {
 			t.Errorf("%s: %v, want %v", name, f, want)
@@ -174,11 +209,13 @@ func TestRivalFigures(t *testing.T) {
 	}
 }
 
-// TestGuard: a peer that ends while it is measured ends the benchmark, with what it said last, and one that runs on does not.
+// TestGuard: a peer that ends while it is measured ends the benchmark, with what it said last, and one that runs on
+// does not.
 func TestGuard(t *testing.T) {
 	for script, lost := range map[string]bool{"echo no memory; exit 3": true, "true": true, "exec sleep 60": false} {
 		dir := t.TempDir()
-		text := fmt.Sprintf("name: other\nbinary: sh\nargs: [-c, '%s']\nserve: http://127.0.0.1:1\nhealth: http://127.0.0.1:1\n", script)
+		text := fmt.Sprintf(
+			"name: other\nbinary: sh\nargs: [-c, '%s']\nserve: http://127.0.0.1:1\nhealth: http://127.0.0.1:1\n", script)
 		if err := os.WriteFile(filepath.Join(dir, "profile.yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +243,8 @@ func TestGuard(t *testing.T) {
 		if errors.As(context.Cause(ctx), &gone) != lost {
 			t.Errorf("%s: %v", script, context.Cause(ctx))
 		}
-		if lost && (!strings.Contains(gone.Error(), "while it was measured: other on other-1: exit status") || !strings.Contains(gone.Error(), "profile.yaml")) {
+		if lost && (!strings.Contains(gone.Error(), "while it was measured: other on other-1: exit status") ||
+			!strings.Contains(gone.Error(), "profile.yaml")) {
 			t.Errorf("%s: %v", script, gone)
 		}
 	}

@@ -11,7 +11,10 @@ func (r *rival) figures() []Figure {
 	var all []Figure
 	direct, ours, theirs := r.side(sideDirect), r.side(sideHub), r.side(r.profile.Name)
 	ratio := func(name, unit string, a, b *side, of func(*side) []float64) {
-		f := Figure{Name: fmt.Sprintf("%s: %s ÷ %s", name, a.name, b.name), Unit: "ratio", Detail: fmt.Sprintf("%.3g ÷ %.3g %s", median(of(a)), median(of(b)), unit)}
+		f := Figure{
+			Name: fmt.Sprintf("%s: %s ÷ %s", name, a.name, b.name), Unit: "ratio",
+			Detail: fmt.Sprintf("%.3g ÷ %.3g %s", median(of(a)), median(of(b)), unit),
+		}
 		for i := range of(a) {
 			if of(b)[i] > 0 { // the kernel counts CPU time in steps of 10 ms
 				f.Samples = append(f.Samples, of(a)[i]/of(b)[i])
@@ -37,7 +40,8 @@ func (r *rival) figures() []Figure {
 		ratio("all bytes over the uplink", "MB", s, r.side(sideReference), carried)
 	}
 	against("bytes over the uplink for the changes of a round", "MB", func(s *side) []float64 { return s.bytes })
-	against("from the start of clients until they had everything", "s", func(s *side) []float64 { return []float64{s.synced.Seconds()} })
+	against("from the start of clients until they had everything", "s",
+		func(s *side) []float64 { return []float64{s.synced.Seconds()} })
 	against("from a change at the cloud until a client saw it, p50", "ms", func(s *side) []float64 { return s.lag50 })
 	against("from a change at the cloud until a client saw it, p99", "ms", func(s *side) []float64 { return s.lag99 })
 	against("get of a Node, p50", "ms", func(s *side) []float64 { return s.get50 })
@@ -53,10 +57,14 @@ func (r *rival) figures() []Figure {
 		return each
 	})
 	ratio("largest RssAnon of a hub", "MB", theirs, ours, func(s *side) []float64 { return []float64{r.peaks.hub[s]} })
-	all = append(all, Figure{Name: "largest RssAnon of the coordinator: " + ours.name, Unit: "MB", Samples: []float64{r.peaks.further[ours]}})
+	all = append(all, Figure{
+		Name: "largest RssAnon of the coordinator: " + ours.name, Unit: "MB", Samples: []float64{r.peaks.further[ours]},
+	})
 	for _, s := range r.sides {
-		all = append(all, Figure{Name: "lists that clients repeated: " + s.name, Unit: "lists", Samples: []float64{float64(s.repeated())},
-			Detail: fmt.Sprintf("%d streams of %d nodes", len(s.streams), len(s.nodes))})
+		all = append(all, Figure{
+			Name: "lists that clients repeated: " + s.name, Unit: "lists", Samples: []float64{float64(s.repeated())},
+			Detail: fmt.Sprintf("%d streams of %d nodes", len(s.streams), len(s.nodes)),
+		})
 	}
 	return all
 }

@@ -89,7 +89,8 @@ func (r *rival) sync(ctx context.Context) error {
 	})
 }
 
-// delivered waits until the clients of each side show what the cloud has, and calls done for each side as soon as its clients do.
+// delivered waits until the clients of each side show what the cloud has, and calls done for each side as soon as its
+// clients do.
 func (r *rival) delivered(ctx context.Context, done func(*side) error) error {
 	open := slices.Clone(r.sides)
 	return runner.Until(ctx, rivalTick, rivalPatience, r.Progress, func() (bool, string) {
@@ -145,7 +146,8 @@ func equal(a, b map[string]uint64) bool {
 	return true
 }
 
-// shown is what a client holds after what happened: a hash for each object. It needs no resourceVersions, which a peer may have of its own.
+// shown is what a client holds after what happened: a hash for each object. It needs no resourceVersions, which a peer
+// may have of its own.
 func shown(ops []client.Op) map[string]uint64 {
 	now, next := map[string]uint64{}, map[string]uint64(nil) // next: of a streaming list that is not complete
 	for _, op := range ops {
@@ -215,7 +217,8 @@ func (r *rival) churn(ctx context.Context) error {
 				return fmt.Errorf("clients of %s were shown no change", s.name)
 			}
 			s.events = append(s.events, float64(len(lags)))
-			s.lag50, s.lag99 = append(s.lag50, milliseconds(quantile(lags, 0.5))), append(s.lag99, milliseconds(quantile(lags, 0.99)))
+			s.lag50, s.lag99 = append(s.lag50, milliseconds(quantile(lags, 0.5))),
+				append(s.lag99, milliseconds(quantile(lags, 0.99)))
 		}
 	}
 	return nil
@@ -288,7 +291,8 @@ func (r *rival) requests(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			s.get50, s.get99 = append(s.get50, milliseconds(quantile(gets, 0.5))), append(s.get99, milliseconds(quantile(gets, 0.99)))
+			s.get50, s.get99 = append(s.get50, milliseconds(quantile(gets, 0.5))),
+				append(s.get99, milliseconds(quantile(gets, 0.99)))
 			s.getCPU = append(s.getCPU, cpu)
 			lists, cpu, err := s.ask(ctx, slicesPath+"?resourceVersion=0", rivalLists)
 			if err != nil {
@@ -300,7 +304,8 @@ func (r *rival) requests(ctx context.Context) error {
 	return nil
 }
 
-// ask sends n requests one after the other, and tells how long each took, and the CPU time of the first node's process for one, in ms.
+// ask sends n requests one after the other, and tells how long each took, and the CPU time of the first node's process
+// for one, in ms.
 func (s *side) ask(ctx context.Context, path string, n int) (took []time.Duration, cpu float64, err error) {
 	c := s.target.client()
 	defer c.CloseIdleConnections()

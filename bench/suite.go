@@ -13,7 +13,8 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 )
 
-// Command is that of weir which measures. With these flags it is a process of a benchmark that is under way: ServeBare and OpenStore.
+// Command is that of weir which measures. With these flags it is a process of a benchmark that is under way: ServeBare
+// and OpenStore.
 const (
 	Command       = "bench"
 	ServeBareFlag = "serve-bare"
@@ -77,8 +78,11 @@ func (s Suite) parts() []part {
 			func(ctx context.Context) ([]Figure, error) { return Cache(ctx, s.Testbed, s.Rounds) }},
 		{"store", "What the store of a hub writes, and how soon a new process answers from a large one", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Store(ctx, s.Config) }},
-		{"hub", "What hub and coordinator cost beside kube-apiserver, with the same objects, clients and TLS", fmt.Sprintf("%s, objects %d, large %d", rounds, s.Objects, s.Large),
-			func(ctx context.Context) ([]Figure, error) { return Run(ctx, s.Config) }},
+		{
+			"hub", "What hub and coordinator cost beside kube-apiserver, with the same objects, clients and TLS",
+			fmt.Sprintf("%s, objects %d, large %d", rounds, s.Objects, s.Large),
+			func(ctx context.Context) ([]Figure, error) { return Run(ctx, s.Config) },
+		},
 		{"watches", "What 400 watches of one account cost a hub, and all others on its node", rounds,
 			func(ctx context.Context) ([]Figure, error) {
 				return ManyWatches(ctx, s.Rounds, s.Testbed.Progress)
@@ -149,8 +153,8 @@ func (s Suite) Validate() error {
 	return s.Manager.validate()
 }
 
-// Run measures and writes the report, anew after each part. A part that fails keeps none of the others from being measured. The error tells
-// which parts failed, and has a *MissedError in it if a figure misses its target.
+// Run measures and writes the report, anew after each part. A part that fails keeps none of the others from being
+// measured. The error tells which parts failed, and has a *MissedError in it if a figure misses its target.
 func (s Suite) Run(ctx context.Context) (r Report, err error) {
 	if r = newReport(ctx); s.revision != "" {
 		r.Revision = s.revision

@@ -45,7 +45,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestInterrupted: what was measured before, and what was measured since, is kept on disk when a run that was resumed is interrupted.
+// TestInterrupted: what was measured before, and what was measured since, is kept on disk when a run that was resumed
+// is interrupted.
 func TestInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	fine := func(context.Context) ([]Figure, error) {

@@ -31,8 +31,8 @@ type target struct {
 	http1 bool // the client speaks HTTP/1.1
 }
 
-// client has connections of its own, so that targets and watchers share none. Whom to trust is read for each connection: a hub with an empty disk
-// makes a new authority when it starts.
+// client has connections of its own, so that targets and watchers share none. Whom to trust is read for each
+// connection: a hub with an empty disk makes a new authority when it starts.
 func (t target) client() *http.Client {
 	protocols := []string{"h2", "http/1.1"}
 	if t.http1 {
@@ -65,7 +65,10 @@ func (t target) get(ctx context.Context, c *http.Client, path string) (io.ReadCl
 	if resp.StatusCode != http.StatusOK {
 		msg, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
 		again, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		return nil, errors.Join(&statusError{resp.StatusCode, time.Duration(again) * time.Second, fmt.Sprintf("%s: GET %s: %s: %s", t.name, path, resp.Status, msg)}, resp.Body.Close())
+		return nil, errors.Join(&statusError{
+			resp.StatusCode, time.Duration(again) * time.Second,
+			fmt.Sprintf("%s: GET %s: %s: %s", t.name, path, resp.Status, msg),
+		}, resp.Body.Close())
 	}
 	return resp.Body, nil
 }

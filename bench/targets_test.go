@@ -12,9 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestTrust: whom to trust is read when a connection is made, so that the client of a hub is there before the hub is. It speaks HTTP/2 unless the target says other.
+// TestTrust: whom to trust is read when a connection is made, so that the client of a hub is there before the hub is.
+// It speaks HTTP/2 unless the target says other.
 func TestTrust(t *testing.T) {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto)) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(r.Proto))
+	}))
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
@@ -22,7 +25,8 @@ func TestTrust(t *testing.T) {
 	x := target{name: "hub", url: s.URL, trust: rest.TLSClientConfig{CAFile: file}}
 	c := x.client()
 	defer c.CloseIdleConnections()
-	if _, err := x.get(t.Context(), c, "/"); err == nil || !strings.Contains(err.Error(), "who signed the certificate of hub") {
+	if _, err := x.get(t.Context(), c, "/"); err == nil ||
+		!strings.Contains(err.Error(), "who signed the certificate of hub") {
 		t.Errorf("without the file: %v", err)
 	}
 	if err := os.WriteFile(file, trusts(s).CAData, 0o600); err != nil {

@@ -73,7 +73,8 @@ type trial struct {
 	scenario *scenario.Scenario
 }
 
-// run runs trials, some at once, and returns their results in the order of the trials. Whether expectations hold is not asked.
+// run runs trials, some at once, and returns their results in the order of the trials. Whether expectations hold is not
+// asked.
 func (t Testbed) run(ctx context.Context, trials []trial) ([]report.Result, error) {
 	results := make([]report.Result, len(trials))
 	var mu sync.Mutex

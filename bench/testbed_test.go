@@ -35,8 +35,13 @@ func TestTraffic(t *testing.T) {
 		for range 3 {
 			all = append(all,
 				report.Result{Bytes: report.ByteTable{
-					row(report.WayReference, runtime.ClassPool, 1e6), row(report.WayStock, "node", 9e6), row(report.WayWeir, runtime.ClassPool, pool), row(report.WayWeir, runtime.ClassControl, 1e4)}},
-				report.Result{Bytes: report.ByteTable{row(report.WayReference, runtime.ClassPool, 1e6), row(report.WayWeir, runtime.ClassPool, 5e6)}})
+					row(report.WayReference, runtime.ClassPool, 1e6), row(report.WayStock, "node", 9e6),
+					row(report.WayWeir, runtime.ClassPool, pool), row(report.WayWeir, runtime.ClassControl, 1e4)}},
+				report.Result{
+					Bytes: report.ByteTable{
+						row(report.WayReference, runtime.ClassPool, 1e6), row(report.WayWeir, runtime.ClassPool, 5e6),
+					},
+				})
 		}
 		return all
 	}
@@ -44,7 +49,9 @@ func TestTraffic(t *testing.T) {
 	if err != nil || len(missed(figures)) > 0 {
 		t.Errorf("%v, missed: %q", err, missed(figures))
 	}
-	if i := slices.IndexFunc(figures, func(f Figure) bool { return f.Name == "all bytes across the uplink, hub without a pool ÷ reference" }); i < 0 || figures[i].Got() != 5 {
+	if i := slices.IndexFunc(figures, func(f Figure) bool {
+		return f.Name == "all bytes across the uplink, hub without a pool ÷ reference"
+	}); i < 0 || figures[i].Got() != 5 {
 		t.Errorf("without a pool: %v", figures)
 	}
 	if figures, err = files.traffic(results(2e6)); err != nil || len(missed(figures)) != 2 {
@@ -111,7 +118,8 @@ func TestFailoverScenario(t *testing.T) {
 		if i > 0 && f.At < s.Faults[i-1].At {
 			t.Errorf("fault %s comes after a later one", f)
 		}
-		if word, _, _ := strings.Cut(string(f.Target), "/"); word != "apiserver" && !strings.Contains(losses()[i].name, word) {
+		if word, _, _ := strings.Cut(string(f.Target), "/"); word != "apiserver" &&
+			!strings.Contains(losses()[i].name, word) {
 			t.Errorf("fault %s is %q", f, losses()[i].name)
 		}
 	}

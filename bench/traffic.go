@@ -11,8 +11,9 @@ import (
 // trafficScenario is the scenario whose pool, clients and changes the bytes are measured with.
 const trafficScenario = "pool-cache"
 
-// Traffic measures what crosses the uplink of a pool without Weir, with a hub on each node, and with hubs and a coordinator, for the
-// same clients and changes. The reference is one protobuf informer per resource, alone over an equal link in the same run.
+// Traffic measures what crosses the uplink of a pool without Weir, with a hub on each node, and with hubs and a
+// coordinator, for the same clients and changes. The reference is one protobuf informer per resource, alone over an
+// equal link in the same run.
 func Traffic(ctx context.Context, t Testbed) ([]Figure, error) {
 	var trials []trial
 	for i := range t.Rounds {
@@ -50,13 +51,19 @@ func (t Testbed) traffic(results []report.Result) ([]Figure, error) {
 	sum := func(r report.Result, way, class string) float64 {
 		return float64(r.Bytes.Sum(report.ByteRow{Way: way, Class: class}))
 	}
-	ways := []ablation{{"stock", report.WayStock, 0}, {"hub without a pool", report.WayWeir, 1}, {"hub with a pool", report.WayWeir, 0}}
+	ways := []ablation{
+		{"stock", report.WayStock, 0}, {"hub without a pool", report.WayWeir, 1}, {"hub with a pool", report.WayWeir, 0},
+	}
 	for _, a := range ways {
-		all := Figure{Name: "all bytes across the uplink, " + a.name, Unit: "MB", Detail: "both ways, from the start of the pool until all changes were delivered"}
+		all := Figure{
+			Name: "all bytes across the uplink, " + a.name, Unit: "MB",
+			Detail: "both ways, from the start of the pool until all changes were delivered",
+		}
 		ratio := Figure{Name: all.Name + " ÷ reference", Unit: "ratio"}
 		for i := a.every; i < len(results); i += 2 {
 			n := sum(results[i], a.way, "")
-			all.Samples, ratio.Samples = append(all.Samples, n/mb), append(ratio.Samples, n/sum(results[i], report.WayReference, ""))
+			all.Samples, ratio.Samples = append(all.Samples, n/mb),
+				append(ratio.Samples, n/sum(results[i], report.WayReference, ""))
 		}
 		var err error
 		switch a.name {
@@ -78,7 +85,8 @@ func (t Testbed) traffic(results []report.Result) ([]Figure, error) {
 	saved := Figure{Name: "all bytes, hub with a pool ÷ stock", Unit: "ratio"}
 	for i := 0; i < len(results); i += 2 {
 		r := results[i]
-		pool.Samples = append(pool.Samples, sum(r, report.WayWeir, runtime.ClassPool)/sum(r, report.WayReference, runtime.ClassPool))
+		pool.Samples = append(pool.Samples,
+			sum(r, report.WayWeir, runtime.ClassPool)/sum(r, report.WayReference, runtime.ClassPool))
 		saved.Samples = append(saved.Samples, sum(r, report.WayWeir, "")/sum(r, report.WayStock, ""))
 	}
 	return append(figures, pool, saved), nil

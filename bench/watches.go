@@ -29,8 +29,8 @@ func paces() []pace {
 	return []pace{{"1,000 events a minute", time.Minute / 1000}, {"60 events a second", time.Second / 60}}
 }
 
-// watchCPU is the server's CPU time per event and watcher: what a round of changes costs with watchers, less what it costs
-// without, which for kube-apiserver includes taking the writes.
+// watchCPU is the server's CPU time per event and watcher: what a round of changes costs with watchers, less what it
+// costs without, which for kube-apiserver includes taking the writes.
 func watchCPU(ctx context.Context, t target, change func(ctx context.Context, n int) error) (time.Duration, error) {
 	without, err := t.cpu(func() error { return change(ctx, eventsPerRound) })
 	if err != nil {
@@ -70,8 +70,8 @@ func watchCPU(ctx context.Context, t target, change func(ctx context.Context, n 
 	return (with - without) / (watchers * eventsPerRound), err
 }
 
-// countFrames reads a protobuf watch and counts its frames without looking into them, until an error ends it. It reads frames
-// as client-go does: each into a slice.
+// countFrames reads a protobuf watch and counts its frames without looking into them, until an error ends it. It reads
+// frames as client-go does: each into a slice.
 func countFrames(body io.Reader, seen *atomic.Int64) error {
 	var head [4]byte
 	frame := make([]byte, 64<<10)

@@ -108,7 +108,11 @@ func Wear(ctx context.Context) ([]Figure, error) {
 	hours := []struct {
 		name           string
 		written, ratio *Limit
-	}{{"idle, the node's status every 5 min", writtenIdle, nil}, {"under churn, a pod's status each second", nil, writtenChurn}}
+	}{
+		{
+			"idle, the node's status every 5 min", writtenIdle, nil,
+		}, {"under churn, a pod's status each second", nil, writtenChurn},
+	}
 	mine, err := lives(ctx, true)
 	if err != nil {
 		return nil, err
@@ -121,12 +125,15 @@ func Wear(ctx context.Context) ([]Figure, error) {
 	for i, h := range hours {
 		figures = append(figures, Figure{
 			Name: "written in an hour, " + h.name, Unit: "MB", Samples: []float64{float64(mine[i].bytes) / mb}, Limit: h.written,
-			Detail: fmt.Sprintf("%d syncs; a file per object: %.2f MB of content, %d syncs", mine[i].syncs, float64(theirs[i].bytes)/mb, theirs[i].syncs),
+			Detail: fmt.Sprintf("%d syncs; a file per object: %.2f MB of content, %d syncs", mine[i].syncs,
+				float64(theirs[i].bytes)/mb, theirs[i].syncs),
 		})
 		if mine[i].device >= 0 {
 			figures = append(figures, Figure{
-				Name: "of that at the device, over that of a file per object, " + h.name, Unit: "ratio", Samples: []float64{float64(mine[i].device) / float64(theirs[i].device)}, Limit: h.ratio,
-				Detail: fmt.Sprintf("%.2f MB and %.2f MB reach an ext4 file system of each its own, journal and all", float64(mine[i].device)/mb, float64(theirs[i].device)/mb),
+				Name: "of that at the device, over that of a file per object, " + h.name, Unit: "ratio",
+				Samples: []float64{float64(mine[i].device) / float64(theirs[i].device)}, Limit: h.ratio,
+				Detail: fmt.Sprintf("%.2f MB and %.2f MB reach an ext4 file system of each its own, journal and all",
+					float64(mine[i].device)/mb, float64(theirs[i].device)/mb),
 			})
 		}
 	}
@@ -235,7 +242,8 @@ func (w *wear) fill(s *store.Store) error {
 
 func (w *wear) object(namespace, name string, size int) *wire.Object {
 	w.version++
-	raw := fmt.Appendf(nil, `{"metadata":{"namespace":%q,"name":%q,"uid":"u","resourceVersion":"%d"},"fill":%q}`, namespace, name, w.version, strings.Repeat("x", size))
+	raw := fmt.Appendf(nil, `{"metadata":{"namespace":%q,"name":%q,"uid":"u","resourceVersion":"%d"},"fill":%q}`,
+		namespace, name, w.version, strings.Repeat("x", size))
 	o, err := wire.ParseObject(wire.JSON, raw)
 	if err != nil {
 		panic(err) // it is ours

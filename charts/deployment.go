@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// value is one of the chart that stands for a field of the Deployment. Where a user gives none, what weir-manager prints stays.
+// value is one of the chart that stands for a field of the Deployment. Where a user gives none, what weir-manager
+// prints stays.
 type value struct {
 	name  string // below .Values.manager
 	path  []string
@@ -73,7 +74,8 @@ func deployment(doc string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := put(v.path, fmt.Sprintf("include \"weir.or\" (list .Values.manager.%s `%s`)", v.name, literal)); err != nil {
+		if err := put(v.path, fmt.Sprintf("include \"weir.or\" (list .Values.manager.%s `%s`)", v.name, literal)); err !=
+			nil {
 			return "", err
 		}
 	}
@@ -86,7 +88,10 @@ func deployment(doc string) (string, error) {
 		return "", err
 	}
 	for _, each := range []value{
-		{"args", append(inContainer[:5:5], "args"), fmt.Sprintf("concat (fromJsonArray `%s`) .Values.manager.extraArgs | toJson", literal)},
+		{
+			"args", append(inContainer[:5:5], "args"),
+			fmt.Sprintf("concat (fromJsonArray `%s`) .Values.manager.extraArgs | toJson", literal),
+		},
 		{"image", append(inContainer[:5:5], "image"), `include "weir.image" (list . .Values.manager.image) | quote`},
 		{"imagePullPolicy", append(inContainer[:5:5], "imagePullPolicy"), ".Values.manager.image.pullPolicy"},
 		{"imagePullSecrets", append(inPod[:3:3], "imagePullSecrets"), ".Values.imagePullSecrets | toJson"},

@@ -64,7 +64,8 @@ func Templates(manifests string) (map[string]string, error) {
 			case contract.CoordinatorImages:
 				text += coordinator
 			}
-		case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding":
+		case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
+			"MutatingAdmissionPolicyBinding":
 			path, text = policies, escape(doc)
 		default:
 			text = escape(doc)
@@ -96,7 +97,8 @@ data:
   ` + contract.InstallerImagesKey + `: {{ include "weir.image" (list . .Values.installer.image) | quote }}
 {{- end }}`
 
-// coordinator is the image that weir pool create names. It is no line of those that may be run: a pool keeps its own through upgrades.
+// coordinator is the image that weir pool create names. It is no line of those that may be run: a pool keeps its own
+// through upgrades.
 const coordinator = `
 data:
   ` + contract.CoordinatorImagesRelease + `: {{ include "weir.image" (list . .Values.coordinator.image) | quote }}`
@@ -110,7 +112,8 @@ func definition(o object, doc string) (string, error) {
 	if strings.Count(doc, head) != 1 {
 		return "", errors.New("metadata.annotations are not where controller-gen writes them")
 	}
-	doc = strings.Replace(doc, head, head+"    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n", 1)
+	doc = strings.Replace(doc, head,
+		head+"    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n", 1)
 	condition := ".Values.crds.enabled"
 	if o.Spec.Group == foreign {
 		condition = fmt.Sprintf(`include "weir.ownsDefinition" (list . %q)`, o.Metadata.Name)

@@ -31,7 +31,8 @@ func TestEveryManifestIsThere(t *testing.T) {
 	for _, text := range templates {
 		all += text
 	}
-	if got, want := strings.Count(all, "\nkind: "), strings.Count("\n"+manifests.All(), "\nkind: "); got != want || want < 30 {
+	if got, want := strings.Count(all, "\nkind: "), strings.Count("\n"+manifests.All(), "\nkind: "); got != want ||
+		want < 30 {
 		t.Errorf("%d documents, want %d", got, want)
 	}
 }
@@ -40,8 +41,9 @@ func TestEveryManifestIsThere(t *testing.T) {
 func TestBadManifests(t *testing.T) {
 	for bad, want := range map[string]string{
 		"": "nothing for weir/templates/",
-		"kind: Deployment\nmetadata: {name: x}\nspec: {}":               "Deployment x: spec.selector is not there",
-		"kind: CustomResourceDefinition\nmetadata: {name: x}\nspec: {}": "CustomResourceDefinition x: metadata.annotations are not where",
+		"kind: Deployment\nmetadata: {name: x}\nspec: {}": "Deployment x: spec.selector is not there",
+		"kind: CustomResourceDefinition\nmetadata: {name: x}\nspec: {}": "CustomResourceDefinition x: metadata.annotations " +
+			"are not where",
 		"kind: [":                    "read manifests",
 		"kind: Deployment\nspec: []": "read manifests",
 	} {

@@ -17,7 +17,8 @@ func TestOneKubernetesVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		if m := require.FindSubmatch(data); m == nil || string(m[1]) != cloud.Version {
-			t.Errorf("%s requires k8s.io/kubernetes %q, sim/cloud/version.go says %s: change require and replace, then go mod tidy", path, m, cloud.Version)
+			t.Errorf("%s requires k8s.io/kubernetes %q, sim/cloud/version.go says %s: change require and replace, then "+
+				"go mod tidy", path, m, cloud.Version)
 		}
 	}
 }

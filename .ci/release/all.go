@@ -26,7 +26,8 @@ const sums = "SHA256SUMS"
 // all makes everything anew in the folder out.
 func (c *config) all(ctx context.Context, stdout io.Writer) error {
 	if !charts.MatchString(c.version) {
-		return usageError(fmt.Sprintf("-version %q: a release has a version like v0.1.0 or v0.1.0-rc.1, since its chart has", c.version))
+		return usageError(fmt.Sprintf("-version %q: a release has a version like v0.1.0 or v0.1.0-rc.1, since its chart has",
+			c.version))
 	}
 	if err := os.RemoveAll(c.out); err != nil {
 		return err
@@ -95,7 +96,8 @@ func (c *config) manual(ctx context.Context, programs []program) error {
 	return os.WriteFile(filepath.Join(c.out, operators+".1"), page, 0o644)
 }
 
-// chart packages the chart, and renders it with its usual values for those without Helm. Both name images by their digests.
+// chart packages the chart, and renders it with its usual values for those without Helm. Both name images by their
+// digests.
 func (c *config) chart(ctx context.Context, digests map[string]string, made time.Time) (err error) {
 	version := strings.TrimPrefix(c.version, "v")
 	path := filepath.Join(c.out, "weir-"+version+".tgz")
@@ -110,7 +112,8 @@ func (c *config) chart(ctx context.Context, digests map[string]string, made time
 	if err := c.pin(filepath.Join(dir, "values.yaml"), digests); err != nil {
 		return fmt.Errorf("chart: %w", err)
 	}
-	if _, err := c.run(ctx, "package", dir, "--version", version, "--app-version", c.version, "--destination", c.out); err != nil {
+	if _, err := c.run(ctx, "package", dir, "--version", version, "--app-version", c.version, "--destination",
+		c.out); err != nil {
 		return err
 	}
 	if err := retime(path, made); err != nil {
@@ -139,7 +142,8 @@ func (c *config) pin(path string, digests map[string]string) error {
 		return m[1] + c.repository + "/" + m[2] + m[3] + `"` + digests[m[2]] + `"`
 	})
 	if images := strings.Count(string(data), "repository: "); pinned != images || strings.Contains(text, `digest: ""`) {
-		return fmt.Errorf("values.yaml: %d of %d images could be named by their digest: want the lines repository, tag and digest of each, in this order", pinned, images)
+		return fmt.Errorf("values.yaml: %d of %d images could be named by their digest: want the lines repository, tag and "+
+			"digest of each, in this order", pinned, images)
 	}
 	return os.WriteFile(path, []byte(text), 0o644)
 }
@@ -168,7 +172,9 @@ func retime(path string, made time.Time) error {
 		if err != nil {
 			return err
 		}
-		kept := tar.Header{Format: tar.FormatUSTAR, Typeflag: h.Typeflag, Name: h.Name, Size: h.Size, Mode: 0o644, ModTime: made}
+		kept := tar.Header{
+			Format: tar.FormatUSTAR, Typeflag: h.Typeflag, Name: h.Name, Size: h.Size, Mode: 0o644, ModTime: made,
+		}
 		if err := to.WriteHeader(&kept); err != nil {
 			return err
 		}

@@ -32,14 +32,16 @@ func TestAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if err := run(t.Context(), []string{"all", "-root", root, "-version", "v0.3.0-rc.1", "-helm", helm}, &out); err != nil {
+		if err := run(t.Context(), []string{"all", "-root", root, "-version", "v0.3.0-rc.1", "-helm", helm},
+			&out); err != nil {
 			t.Fatal(err)
 		}
 		lists[i] = checkSums(t, filepath.Join(root, "bin/release"))
 		if !strings.Contains(out.String(), lists[i]) {
 			t.Errorf("the checksums are not printed:\n%s", out.String())
 		}
-		if page, err := os.ReadFile(filepath.Join(root, "bin/release/kubectl-weir.1")); err != nil || !strings.HasPrefix(string(page), "kubectl-weir v0.3.0-rc.1 ") || !strings.HasSuffix(string(page), " man\n") {
+		if page, err := os.ReadFile(filepath.Join(root, "bin/release/kubectl-weir.1")); err != nil ||
+			!strings.HasPrefix(string(page), "kubectl-weir v0.3.0-rc.1 ") || !strings.HasSuffix(string(page), " man\n") {
 			t.Errorf("the manual page is %q, %v", page, err)
 		}
 		checkPlain(t, filepath.Join(root, "bin/release/weir.yaml"), out.String())
@@ -90,10 +92,13 @@ func checkPlain(t *testing.T, path, printed string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for field, name := range map[string]string{"image": "weir-manager", "images": "weir-installer", "release": "weir-coordinator"} {
+	for field, name := range map[string]string{
+		"image": "weir-manager", "images": "weir-installer", "release": "weir-coordinator",
+	} {
 		_, digest, _ := strings.Cut(printed, name+":v0.3.0-rc.1@")
 		digest, _, _ = strings.Cut(digest, "\n")
-		if want := field + `: "ghcr.io/weir-edge/` + name + `@` + digest + `"`; digest == "" || !strings.Contains(string(plain), want) {
+		if want := field + `: "ghcr.io/weir-edge/` + name + `@` + digest + `"`; digest == "" ||
+			!strings.Contains(string(plain), want) {
 			t.Errorf("the plain manifests do not have %s", want)
 		}
 	}

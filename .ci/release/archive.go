@@ -30,8 +30,8 @@ func index(images map[string]v1.Image, arches []string) v1.ImageIndex {
 	return idx
 }
 
-// archive writes an index as an OCI layout in a tar file, which ctr, kind, podman, skopeo and crane take. reference is the name that it gets there. One of a single
-// architecture is such a file for docker load, too.
+// archive writes an index as an OCI layout in a tar file, which ctr, kind, podman, skopeo and crane take. reference is
+// the name that it gets there. One of a single architecture is such a file for docker load, too.
 func archive(path, reference, tag string, idx v1.ImageIndex, single v1.Image) (err error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".layout-")
 	if err != nil {

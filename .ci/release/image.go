@@ -46,7 +46,9 @@ func (of product) image(programs []program, version string) (v1.Image, error) {
 			if err != nil {
 				return nil, fmt.Errorf("make a layer of %s: %w", f.name, err)
 			}
-			layers = append(layers, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: p.made()}, CreatedBy: "release: /" + f.name}})
+			layers = append(layers, mutate.Addendum{
+				Layer: layer, History: v1.History{Created: v1.Time{Time: p.made()}, CreatedBy: "release: /" + f.name},
+			})
 		}
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
@@ -110,7 +112,8 @@ func (f file) layer(made time.Time) (v1.Layer, error) {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
-	return tarball.LayerFromOpener(open, tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	return tarball.LayerFromOpener(open, tarball.WithCompressionLevel(gzip.BestCompression),
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
 // size is how many bytes a node fetches.

@@ -26,7 +26,8 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// small is a repository of the same form as this one, whose commands need nothing: they say their version, who runs them and how.
+// small is a repository of the same form as this one, whose commands need nothing: they say their version, who runs
+// them and how.
 func small(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -35,8 +36,10 @@ func small(t *testing.T) string {
 		"impl/cli/version.go": "package cli\n\nvar version string\n\nfunc Version() string { return version }\n",
 	}
 	for _, p := range products {
-		files["impl/cmd/"+p.name+"/main.go"] = "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\n\t\"github.com/weir-edge/weir/impl/cli\"\n)\n\n" +
-			"func main() {\n\tfmt.Print(\"" + p.name + " \", cli.Version(), \" \", os.Getuid())\n\tfor _, a := range os.Args[1:] {\n\t\tfmt.Print(\" \" + a)\n\t}\n\tfmt.Println()\n}\n"
+		files["impl/cmd/"+p.name+"/main.go"] = "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\n" +
+			"\t\"github.com/weir-edge/weir/impl/cli\"\n)\n\n" +
+			"func main() {\n\tfmt.Print(\"" + p.name + " \", cli.Version(), \" \", os.Getuid())\n\tfor _, a := range " +
+			"os.Args[1:] {\n\t\tfmt.Print(\" \" + a)\n\t}\n\tfmt.Println()\n}\n"
 	}
 	for name, text := range files {
 		path := filepath.Join(root, name)
@@ -83,8 +86,8 @@ func content(t *testing.T, root, name string) []byte {
 	return data
 }
 
-// TestArchive reads what was written as others do: the layout, each image of it, its files with their modes, and what it was built of. The program runs as
-// the user that the image names.
+// TestArchive reads what was written as others do: the layout, each image of it, its files with their modes, and what
+// it was built of. The program runs as the user that the image names.
 func TestArchive(t *testing.T) {
 	root := small(t)
 	build(t, root)
@@ -134,10 +137,12 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestForEngines: an archive of one architecture is one of docker load, too, with the very same image; and no other image is made than the one that is asked for.
+// TestForEngines: an archive of one architecture is one of docker load, too, with the very same image; and no other
+// image is made than the one that is asked for.
 func TestForEngines(t *testing.T) {
 	root := small(t)
-	if err := run(t.Context(), strings.Fields("images -root "+root+" -version v1 -arch amd64 -only weir-coordinator"), io.Discard); err != nil {
+	if err := run(t.Context(), strings.Fields("images -root "+root+" -version v1 -arch amd64 -only weir-coordinator"),
+		io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	made, err := filepath.Glob(filepath.Join(root, "bin/images/*"))
@@ -167,7 +172,8 @@ func checkImage(t *testing.T, p bundle, arch string, img v1.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Architecture != arch || c.OS != "linux" || c.Config.User != p.user || !slices.Equal(c.Config.Entrypoint, []string{"/" + p.of[0]}) {
+	if c.Architecture != arch || c.OS != "linux" || c.Config.User != p.user ||
+		!slices.Equal(c.Config.Entrypoint, []string{"/" + p.of[0]}) {
 		t.Errorf("%s: %+v", arch, c)
 	}
 	for _, label := range []string{"title", "version", "revision", "created", "source", "licenses", "description"} {
@@ -241,7 +247,8 @@ func checkBill(t *testing.T, path, name string) {
 	if err := spdxlib.ValidateDocument(doc); err != nil {
 		t.Error(err)
 	}
-	if len(doc.Packages) != 2 || doc.Packages[0].PackageName != name || doc.Packages[1].PackageName != "stdlib" || len(doc.Relationships) != 2 {
+	if len(doc.Packages) != 2 || doc.Packages[0].PackageName != name || doc.Packages[1].PackageName != "stdlib" ||
+		len(doc.Relationships) != 2 {
 		t.Errorf("%+v", doc.Packages)
 	}
 }
@@ -322,12 +329,14 @@ func TestTooLarge(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "noise"), noise, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	source := "package main\n\nimport _ \"embed\"\n\n//go:embed noise\nvar noise string\n\nfunc main() { println(noise) }\n"
+	source := "package main\n\nimport _ \"embed\"\n\n//go:embed noise\nvar noise string\n\nfunc main() { " +
+		"println(noise) }\n"
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	err := run(t.Context(), []string{"images", "-root", root, "-version", "v1", "-arch", "amd64"}, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "image of weir-manager: amd64 has 2") || !strings.Contains(err.Error(), "more than 25 MB") {
+	if err == nil || !strings.Contains(err.Error(), "image of weir-manager: amd64 has 2") ||
+		!strings.Contains(err.Error(), "more than 25 MB") {
 		t.Errorf("%v", err)
 	}
 }

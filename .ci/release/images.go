@@ -11,8 +11,10 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// images writes the archive of each product, and returns what is in them, and by which digests a registry will have them.
-func (c *config) images(ctx context.Context, stdout io.Writer) (programs []program, digests map[string]string, err error) {
+// images writes the archive of each product, and returns what is in them, and by which digests a registry will have
+// them.
+func (c *config) images(ctx context.Context, stdout io.Writer) (programs []program, digests map[string]string,
+	err error) {
 	bin := filepath.Join(c.root, "bin/release-programs")
 	if programs, err = c.programs(ctx, bin); err != nil {
 		return nil, nil, err

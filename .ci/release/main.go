@@ -1,6 +1,7 @@
-// Command release builds what people install. `release images` writes one OCI archive for each command of impl/cmd, for several architectures,
-// without a container engine. `release all` adds binaries, SBOMs, the manual page, the chart, plain manifests and checksums. What it writes follows from
-// the sources, the version and the Go toolchain alone: built twice it is the same, byte for byte.
+// Command release builds what people install. `release images` writes one OCI archive for each command of impl/cmd, for
+// several architectures, without a container engine. `release all` adds binaries, SBOMs, the manual page, the chart,
+// plain manifests and checksums. What it writes follows from the sources, the version and the Go toolchain alone: built
+// twice it is the same, byte for byte.
 package main
 
 import (
@@ -86,9 +87,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	case !tags.MatchString(c.version):
 		return usageError(fmt.Sprintf("-version %q: want what a tag of an image may be, for example v0.1.0", c.version))
 	case !repositories.MatchString(c.repository):
-		return usageError(fmt.Sprintf("-repository %q: want a name of images in small letters, for example ghcr.io/weir-edge", c.repository))
+		return usageError(fmt.Sprintf("-repository %q: want a name of images in small letters, for example ghcr.io/weir-edge",
+			c.repository))
 	}
-	if c.only != "" && (verb != "images" || !slices.ContainsFunc(everyImage(), func(b bundle) bool { return b.name == c.only })) {
+	if c.only != "" &&
+		(verb != "images" || !slices.ContainsFunc(everyImage(), func(b bundle) bool { return b.name == c.only })) {
 		return usageError(fmt.Sprintf("-only %q: want the name of an image, and the verb images", c.only))
 	}
 	for i, a := range c.arches {

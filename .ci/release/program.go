@@ -40,7 +40,10 @@ func everyImage() (all []bundle) {
 		all = append(all, bundle{p, []string{p.name}})
 	}
 	// Root: it goes to the machine below its container, and has systemd start weir node join there.
-	return append(all, bundle{product{"weir-installer", "What leads the kubelet of an edge node to its hub.", "0:0", 27}, []string{operators, "weir-hub"}})
+	return append(all, bundle{
+		product{"weir-installer", "What leads the kubelet of an edge node to its hub.", "0:0", 27},
+		[]string{operators, "weir-hub"},
+	})
 }
 
 // nobody is a user without rights, known by its number: runAsNonRoot asks for that.
@@ -68,7 +71,8 @@ func (c *config) programs(ctx context.Context, bin string) ([]program, error) {
 	var out []program
 	for _, arch := range c.arches {
 		dir := filepath.Join(bin, arch)
-		if err := compile(ctx, c.root, dir, arch, "-X github.com/weir-edge/weir/impl/cli.version="+c.version, "./impl/cmd/..."); err != nil {
+		if err := compile(ctx, c.root, dir, arch, "-X github.com/weir-edge/weir/impl/cli.version="+c.version,
+			"./impl/cmd/..."); err != nil {
 			return nil, err
 		}
 		for _, p := range products {
@@ -87,7 +91,8 @@ func compile(ctx context.Context, dir, out, arch, ldflags string, packages ...st
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w " + ldflags, "-o", out + string(filepath.Separator)}, packages...)
+	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w " + ldflags, "-o", out + string(filepath.Separator)},
+		packages...)
 	build := exec.CommandContext(ctx, "go", args...)
 	build.Dir, build.Stderr = dir, os.Stderr
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS=linux", "GOARCH="+arch)

@@ -100,7 +100,8 @@ var notInIDs = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
 func module(m *debug.Module) pkg {
 	return pkg{
-		ID: "SPDXRef-" + notInIDs.ReplaceAllString(m.Path+"-"+m.Version, "-"), Name: m.Path, Version: m.Version, Download: unsaid,
+		ID: "SPDXRef-" + notInIDs.ReplaceAllString(m.Path+"-"+m.Version, "-"), Name: m.Path, Version: m.Version,
+		Download:         unsaid,
 		LicenseConcluded: unsaid, LicenseDeclared: unsaid, Copyright: unsaid,
 		References: []external{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + m.Path + "@" + m.Version}},
 	}

@@ -11,8 +11,8 @@ import (
 	"text/template"
 )
 
-// Machine is a node that a peer runs on. Its fields are the placeholders of a profile, as {{.Node}}; {{read .Cert}} is what the file has,
-// and {{range .Nodes}} goes through all nodes of the pool.
+// Machine is a node that a peer runs on. Its fields are the placeholders of a profile, as {{.Node}}; {{read .Cert}} is
+// what the file has, and {{range .Nodes}} goes through all nodes of the pool.
 type Machine struct {
 	Node    string // its name, which is that of its Node object
 	Pool    string
@@ -22,7 +22,8 @@ type Machine struct {
 	CA      string // file of the cloud's authority, which signed the following, too
 	Cert    string // file of the client certificate of Profile.Identity
 	Key     string
-	// ServingCert and ServingKey are files of a certificate for the address, the name of the node, localhost and the Service kubernetes.
+	// ServingCert and ServingKey are files of a certificate for the address, the name of the node, localhost and the
+	// Service kubernetes.
 	ServingCert, ServingKey string
 	Kubeconfig              string // file with Cloud, CA, Cert and Key
 	Data                    string // folder for what the peer keeps
@@ -34,8 +35,10 @@ type Neighbour struct{ Node, Address string }
 
 // example is what profiles are tried with.
 var example = Machine{
-	Node: "peer-1", Pool: "peer", Address: "127.0.0.1", Port: 10268, Cloud: "https://127.0.0.1:6443", CA: os.DevNull, Cert: os.DevNull, Key: os.DevNull,
-	ServingCert: os.DevNull, ServingKey: os.DevNull, Kubeconfig: os.DevNull, Data: "/data", Nodes: []Neighbour{{"peer-1", "127.0.0.1"}},
+	Node: "peer-1", Pool: "peer", Address: "127.0.0.1", Port: 10268, Cloud: "https://127.0.0.1:6443", CA: os.DevNull,
+	Cert: os.DevNull, Key: os.DevNull,
+	ServingCert: os.DevNull, ServingKey: os.DevNull, Kubeconfig: os.DevNull, Data: "/data",
+	Nodes: []Neighbour{{"peer-1", "127.0.0.1"}},
 }
 
 // placeholders are all of them.

@@ -116,8 +116,8 @@ func (x *Peer) write(f File) error {
 	return os.WriteFile(path, []byte(text), 0o600)
 }
 
-// Ready waits until the peer says that it is healthy, and has it answer as an API server where it is said to serve. The error says what
-// is to be looked at.
+// Ready waits until the peer says that it is healthy, and has it answer as an API server where it is said to serve. The
+// error says what is to be looked at.
 func (x *Peer) Ready(ctx context.Context, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, x.profile.Ready.Duration)
 	defer cancel()
@@ -169,7 +169,8 @@ func (x *Peer) until(ctx context.Context, field, url string, ask func() error) e
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				return ctx.Err()
 			}
-			return fmt.Errorf("%s does not answer at %s within %v: %w\n  set %s of %s to where it answers, or ready to how long that takes; the end of its log, %s: %s",
+			return fmt.Errorf("%s does not answer at %s within %v: %w\n  set %s of %s to where it answers, or ready to how "+
+				"long that takes; the end of its log, %s: %s",
 				x.Name(), url, x.profile.Ready.Duration, last, field, x.profile.path, x.log, orSilence(x.Tail(tail)))
 		}
 	}
@@ -205,7 +206,9 @@ func (x *Peer) get(ctx context.Context, url, token string) ([]byte, error) {
 			return nil, fmt.Errorf("trust: %s has no certificate", x.trust)
 		}
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true,
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err

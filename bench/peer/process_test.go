@@ -42,24 +42,43 @@ func TestReady(t *testing.T) {
 	}
 	const node = `{"kind": "Node", "metadata": {"name": "edge-1"}}`
 	serves := func(port, answer string) string {
-		return fmt.Sprintf("binary: %s\nenv: {%s: '{{.Address}}:{{.Port}}', %s: '%s'}\nserve: http://{{.Address}}:%s\nhealth: http://{{.Address}}:{{.Port}}/healthz\n",
+		return fmt.Sprintf("binary: %s\nenv: {%s: '{{.Address}}:{{.Port}}', %s: '%s'}\nserve: http://{{.Address}}:%s\n"+
+			"health: http://{{.Address}}:{{.Port}}/healthz\n",
 			self, peerEnv, answerEnv, answer, port)
 	}
 	script := func(text string) string {
-		return fmt.Sprintf("binary: sh\nargs: [-c, '%s']\nserve: http://{{.Address}}:{{.Port}}\nhealth: http://{{.Address}}:{{.Port}}/healthz\n", text)
+		return fmt.Sprintf("binary: sh\nargs: [-c, '%s']\nserve: http://{{.Address}}:{{.Port}}\nhealth: "+
+			"http://{{.Address}}:{{.Port}}/healthz\n", text)
 	}
 	for _, c := range []struct {
 		name, profile string
 		says          []string // nothing: it becomes ready
 	}{
 		{"as it should be", serves("{{.Port}}", node), nil},
-		{"ends at once", script("echo no licence; exit 3"), []string{"ended before it was ready", "exit status 3", "no licence", "args, env and files", "profile.yaml"}},
+		{
+			"ends at once", script("echo no licence; exit 3"),
+			[]string{"ended before it was ready", "exit status 3", "no licence", "args, env and files", "profile.yaml"},
+		},
 		{"ends well", script("true"), []string{"ended before it was ready", "exit status 0"}},
-		{"answers nothing", script("exec sleep 60"), []string{"does not answer", "/healthz within 2s", "connection refused", "set health of", "or ready", "it says nothing"}},
-		{"serves elsewhere", serves("1", node), []string{"does not answer at http://127.0.0.1:1", "connection refused", "set serve of"}},
+		{
+			"answers nothing", script("exec sleep 60"), []string{
+				"does not answer", "/healthz within 2s", "connection refused", "set health of", "or ready", "it says nothing",
+			},
+		},
+		{
+			"serves elsewhere", serves("1", node), []string{
+				"does not answer at http://127.0.0.1:1", "connection refused", "set serve of",
+			},
+		},
 		{"serves no API", serves("{{.Port}}", ""), []string{"does not answer", "404", "set serve of"}},
-		{"is another one", serves("{{.Port}}", `{"kind": "Node", "metadata": {"name": "edge-2"}}`), []string{"not the Node edge-1", "set serve of"}},
-		{"TLS that it does not have", strings.Replace(serves("{{.Port}}", node), "serve: http:", "serve: https:", 1), []string{"set serve of", "trust"}},
+		{
+			"is another one", serves("{{.Port}}", `{"kind": "Node", "metadata": {"name": "edge-2"}}`),
+			[]string{"not the Node edge-1", "set serve of"},
+		},
+		{
+			"TLS that it does not have", strings.Replace(serves("{{.Port}}", node), "serve: http:", "serve: https:", 1),
+			[]string{"set serve of", "trust"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := load(t, "name: other\nready: 2s\n"+c.profile)
@@ -75,7 +94,9 @@ func TestReady(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := Machine{Node: "edge-1", Address: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, CA: os.DevNull, Data: t.TempDir()}
+			m := Machine{
+				Node: "edge-1", Address: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, CA: os.DevNull, Data: t.TempDir(),
+			}
 			l.Close()
 			x, err := p.Start(spawner, m, t.TempDir()+"/log")
 			if err != nil {
@@ -96,7 +117,8 @@ func TestReady(t *testing.T) {
 
 // TestFiles: what a profile writes is below the folder of the machine, with its values.
 func TestFiles(t *testing.T) {
-	p, err := load(t, plain+"args: [-c, 'cat pki/both.pem; echo; echo $WHERE', x]\nenv: {WHERE: 'on {{.Node}} with {{range .Nodes}}{{.Node}} {{end}}'}\n"+
+	p, err := load(t, plain+"args: [-c, 'cat pki/both.pem; echo; echo $WHERE', x]\nenv: {WHERE: 'on {{.Node}} with "+
+		"{{range .Nodes}}{{.Node}} {{end}}'}\n"+
 		"files: [{path: pki/both.pem, text: '{{read .Cert}}{{read .Key}}'}]\n")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +134,10 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := Machine{Node: "edge-1", Nodes: []Neighbour{{"edge-1", "a"}, {"edge-2", "b"}}, Cert: dir + "/cert", Key: dir + "/key", Data: t.TempDir()}
+	m := Machine{
+		Node: "edge-1", Nodes: []Neighbour{{"edge-1", "a"}, {"edge-2", "b"}}, Cert: dir + "/cert", Key: dir + "/key",
+		Data: t.TempDir(),
+	}
 	p.Args[1] = strings.Replace(p.Args[1], "pki", "{{.Data}}/pki", 1)
 	x, err := p.Start(spawner, m, dir+"/log")
 	if err != nil {

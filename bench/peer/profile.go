@@ -35,26 +35,29 @@ const (
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Profile says how a peer is run on a node. All strings but Name, About, Binary and Objects may have placeholders, see Machine.
+// Profile says how a peer is run on a node. All strings but Name, About, Binary and Objects may have placeholders, see
+// Machine.
 type Profile struct {
 	// Name is what reports call the peer: a DNS label.
 	Name string `json:"name"`
 	// About is what a reader of the report has to know of the peer: its version, what is left out.
 	About string `json:"about,omitempty"`
-	// Binary is a name that is looked up in PATH, an absolute path, or a path from the folder of the profile that begins with ./ or ../.
+	// Binary is a name that is looked up in PATH, an absolute path, or a path from the folder of the profile that begins
+	// with ./ or ../.
 	Binary string            `json:"binary"`
 	Args   []string          `json:"args,omitempty"`
 	Env    map[string]string `json:"env,omitempty"` // beside the environment of the benchmark
 	// Files are written before the start, below Machine.Data.
 	Files []File `json:"files,omitempty"`
-	// Objects are files of manifests beside the profile that kubectl applies at the cloud, once, before the start; with placeholders of the
-	// first node.
+	// Objects are files of manifests beside the profile that kubectl applies at the cloud, once, before the start; with
+	// placeholders of the first node.
 	Objects []string `json:"objects,omitempty"`
 	// Identity is whose client certificate Machine.Cert is. Default: the node's, as its kubelet has it.
 	Identity Identity `json:"identity,omitzero"`
 	// Serve is the URL where clients of the node find the Kubernetes API.
 	Serve string `json:"serve"`
-	// Trust is the file of the authority that signed the certificate there. Default: Machine.CA, which signed Machine.ServingCert.
+	// Trust is the file of the authority that signed the certificate there. Default: Machine.CA, which signed
+	// Machine.ServingCert.
 	Trust string `json:"trust,omitempty"`
 	// Health is the URL that answers 200 once the peer is ready.
 	Health string `json:"health"`
@@ -86,10 +89,14 @@ func Load(path string) (*Profile, error) {
 	p := &Profile{path: path}
 	if err := yaml.UnmarshalStrict(data, p); err != nil {
 		why := strings.Join(strings.Fields(err.Error()), " ")
-		for _, step := range []string{"error unmarshaling JSON: ", "error converting YAML to JSON: ", "while decoding JSON: "} { // the reader wrote YAML
+		// the reader wrote YAML.
+		for _, step := range []string{
+			"error unmarshaling JSON: ", "error converting YAML to JSON: ", "while decoding JSON: ",
+		} {
 			why = strings.TrimPrefix(why, step)
 		}
-		return nil, cli.Usage("--peer", path, "a profile in YAML with the fields "+strings.Join(fields(), ", ")+" (docs/peers.md): "+why)
+		return nil,
+			cli.Usage("--peer", path, "a profile in YAML with the fields "+strings.Join(fields(), ", ")+" (docs/peers.md): "+why)
 	}
 	if p.Ready.Duration == 0 {
 		p.Ready.Duration = usualReady
@@ -142,7 +149,8 @@ func (p *Profile) validate() error {
 		field   string
 		n, most int
 	}{
-		{"about", len(p.About), maxAbout}, {"args", len(p.Args), maxArgs}, {"env", len(p.Env), maxEnv}, {"files", len(p.Files), maxFiles},
+		{"about", len(p.About), maxAbout}, {"args", len(p.Args), maxArgs}, {"env", len(p.Env), maxEnv},
+		{"files", len(p.Files), maxFiles},
 		{"objects", len(p.Objects), maxFiles}, {"identity.groups", len(p.Identity.Groups), maxGroups},
 	} {
 		if c.n > c.most {
@@ -179,7 +187,8 @@ func (p *Profile) texts() error {
 		}
 		filled, err := example.fill(text)
 		if err != nil {
-			return "", p.wrong(field, text, fmt.Sprintf("text with placeholders of %s: %v", strings.Join(placeholders(), " "), err))
+			return "",
+				p.wrong(field, text, fmt.Sprintf("text with placeholders of %s: %v", strings.Join(placeholders(), " "), err))
 		}
 		return filled, nil
 	}
@@ -237,7 +246,8 @@ func orWrong(err, wrong error) error {
 
 func (p *Profile) findBinary() (err error) {
 	if p.binary, err = lookPath(p.Binary, filepath.Dir(p.path)); err != nil {
-		return p.wrong("binary", p.Binary, fmt.Sprintf("a program that is in PATH, or a path that is absolute or begins with ./ or ../: %v", err))
+		return p.wrong("binary", p.Binary,
+			fmt.Sprintf("a program that is in PATH, or a path that is absolute or begins with ./ or ../: %v", err))
 	}
 	return nil
 }
@@ -253,7 +263,8 @@ func (p *Profile) readManifests() error {
 			return p.wrong(field, o, "a file of manifests beside the profile: "+err.Error())
 		}
 		if _, err := example.fill(string(data)); err != nil {
-			return p.wrong(field, o, fmt.Sprintf("manifests with placeholders of %s: %v", strings.Join(placeholders(), " "), err))
+			return p.wrong(field, o, fmt.Sprintf("manifests with placeholders of %s: %v", strings.Join(placeholders(), " "),
+				err))
 		}
 		p.manifests = append(p.manifests, string(data))
 	}

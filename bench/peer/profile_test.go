@@ -10,7 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 )
 
-const plain = "name: other\nbinary: sh\nserve: https://{{.Address}}:{{.Port}}\nhealth: http://{{.Address}}:10267/healthz\n"
+const plain = "name: other\nbinary: sh\nserve: https://{{.Address}}:{{.Port}}\nhealth: " +
+	"http://{{.Address}}:10267/healthz\n"
 
 func load(t *testing.T, text string) (*Profile, error) {
 	t.Helper()
@@ -54,7 +55,10 @@ func TestBadProfiles(t *testing.T) {
 		{with("args: ['{{.Node']"), []string{"args[0]", "{{.Node"}},
 		{with("args: ['" + strings.Repeat("x", 5000) + "']"), []string{"args[0]", "5000 bytes", "4096"}},
 		{with("args: [" + strings.Repeat("x,", 101) + "]"), []string{"args", "101 long", "100"}},
-		{with("args: ['{{range .Nodes}}" + strings.Repeat("{{printf \"%999999d\" 1}}", 2) + "{{end}}']"), []string{"args[0]", "more than 1048576 bytes"}},
+		{
+			with("args: ['{{range .Nodes}}" + strings.Repeat("{{printf \"%999999d\" 1}}", 2) + "{{end}}']"),
+			[]string{"args[0]", "more than 1048576 bytes"},
+		},
 		{with("files: [{path: x, text: '{{read \"/dev/zero\"}}'}]"), []string{"files[0].text", "/dev/zero has more than"}},
 		{with("env: {A-B: c}"), []string{"env", "A-B", "letters"}},
 		{with("env: {A: '{{.B}}'}"), []string{"env.A", "{{.B}}"}},
@@ -139,7 +143,8 @@ func TestIncluded(t *testing.T) {
 // FuzzLoad: no profile panics.
 func FuzzLoad(f *testing.F) {
 	f.Add(plain)
-	f.Add(plain + "args: ['{{range .Nodes}}{{.Node}}{{end}}']\nfiles: [{path: x, text: '{{read .CA}}'}]\nidentity: {user: a, groups: [b]}")
+	f.Add(plain + "args: ['{{range .Nodes}}{{.Node}}{{end}}']\nfiles: [{path: x, text: '{{read .CA}}'}]\nidentity: " +
+		"{user: a, groups: [b]}")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "read") && !strings.Contains(text, "read .CA") {
 			t.Skip() // of any file of this machine, a device among them

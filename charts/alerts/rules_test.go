@@ -57,7 +57,8 @@ func alerting(t *testing.T) (out []*rules.AlertingRule) {
 			t.Fatal(err)
 		}
 		out = append(out, rules.NewAlertingRule(r.Alert, expr, time.Duration(r.For), time.Duration(r.KeepFiringFor),
-			labels.FromMap(r.Labels), labels.FromMap(r.Annotations), labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler)))
+			labels.FromMap(r.Labels), labels.FromMap(r.Annotations), labels.EmptyLabels(), "", true,
+			slog.New(slog.DiscardHandler)))
 	})
 	return out
 }
@@ -148,7 +149,8 @@ func evaluate(t *testing.T, all []*rules.AlertingRule, query rules.QueryFunc, no
 				continue
 			}
 			for _, text := range []string{"summary", "description"} {
-				if s := a.Annotations.Get(text); s == "" || strings.Contains(s, "<no value>") || strings.Contains(s, "error expanding") {
+				if s := a.Annotations.Get(text); s == "" || strings.Contains(s, "<no value>") ||
+					strings.Contains(s, "error expanding") {
 					t.Errorf("%s: its %s is %q", r.Name(), text, s)
 				}
 			}

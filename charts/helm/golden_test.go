@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden: what each value file renders is what was looked at and committed. The operator is there, so that nothing is left out.
+// TestGolden: what each value file renders is what was looked at and committed. The operator is there, so that nothing
+// is left out.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.values.yaml")
 	if err != nil || len(files) < 4 {
@@ -48,7 +49,8 @@ func TestGolden(t *testing.T) {
 
 // TestWithoutOperator: where the Prometheus operator is not there, nothing of it is rendered.
 func TestWithoutOperator(t *testing.T) {
-	if got := render(t, load(t), nil); strings.Contains(got, "monitoring.coreos.com") || strings.Contains(got, "weir-dashboard") || !strings.Contains(got, "kind: Deployment") {
+	if got := render(t, load(t), nil); strings.Contains(got, "monitoring.coreos.com") ||
+		strings.Contains(got, "weir-dashboard") || !strings.Contains(got, "kind: Deployment") {
 		t.Error("monitoring is rendered where nobody reads it")
 	}
 }
@@ -83,7 +85,8 @@ func short(c *chart.Chart) {
 	}
 }
 
-// render is what a release would be, without what weir-manager prints as it is: that is compared with weir-manager itself.
+// render is what a release would be, without what weir-manager prints as it is: that is compared with weir-manager
+// itself.
 func render(t *testing.T, c *chart.Chart, values []byte, apis ...string) string {
 	t.Helper()
 	var given map[string]any

@@ -21,7 +21,8 @@ func TestCollector(t *testing.T) {
 	for _, l := range families[0].GetMetric()[0].GetLabel() {
 		labels[l.GetName()] = l.GetValue()
 	}
-	if labels["component"] != "weir-hub" || labels["go"] != runtime.Version() || labels["version"] == "" || strings.Contains(labels["version"], runtime.GOARCH) {
+	if labels["component"] != "weir-hub" || labels["go"] != runtime.Version() || labels["version"] == "" ||
+		strings.Contains(labels["version"], runtime.GOARCH) {
 		t.Errorf("%v", labels)
 	}
 	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {

@@ -1,3 +1,3 @@
-// Package buildinfo is the metric weir_build_info: which part of Weir a process is, and of which version. Alerts and dashboards know by it what is there.
-// It starts no goroutine.
+// Package buildinfo is the metric weir_build_info: which part of Weir a process is, and of which version. Alerts and
+// dashboards know by it what is there. It starts no goroutine.
 package buildinfo

@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Board are all Documents of one member of a pool. The first says which authorities count: when it changes, the others are judged anew.
+// Board are all Documents of one member of a pool. The first says which authorities count: when it changes, the others
+// are judged anew.
 type Board []*Document
 
 // Retry says that the cloud may show the texts now. It never blocks.
@@ -32,7 +33,8 @@ func (b Board) Serve(handle func(path string, h http.Handler)) {
 	}
 }
 
-// Run exchanges all of them with other members, and follows them in the cloud, until ctx ends. cloud is nil where there is no way to it.
+// Run exchanges all of them with other members, and follows them in the cloud, until ctx ends. cloud is nil where there
+// is no way to it.
 func (b Board) Run(ctx context.Context, c clock.Clock, meet Meet, cloud http.RoundTripper) {
 	var all sync.WaitGroup
 	for _, d := range b {

@@ -1,23 +1,28 @@
-// Package bulletin carries the documents of a pool that the pool's authority has signed: whom to trust (package trust), whose certificates are refused (package
-// denylist), and what the pool is told about itself (package directory).
+// Package bulletin carries the documents of a pool that the pool's authority has signed: whom to trust (package trust),
+// whose certificates are refused (package denylist), and what the pool is told about itself (package directory).
 //
-// Whoever holds a document can tell a true one from any other by its signature and its number, so it does not matter who hands it on: the cloud, the coordinator, a
-// leader, another hub. A peer's word may wake somebody up; it never changes what he believes.
+// Whoever holds a document can tell a true one from any other by its signature and its number, so it does not matter
+// who hands it on: the cloud, the coordinator, a leader, another hub. A peer's word may wake somebody up; it never
+// changes what he believes.
 //
 //	Form      how a document is signed, as one line of text
 //	Holder    who holds documents of one kind here, and judges what is handed over
-//	Document  a Holder with its ways: a watch in the cloud, an exchange between two members of the pool, what the cloud has forgotten
+//	Document  a Holder with its ways: a watch in the cloud, an exchange between two members of the pool, what the cloud
+//	          has forgotten
 //	Board     all Documents of one member
 //
 // # Numbers
 //
-// Each document has a number that only grows: the time of its writing in milliseconds, or one more than the number before (Next). A number or a time that is further
-// ahead than Ahead is refused, so that nobody who has stolen a key for a moment can be above all that follows (Bound).
+// Each document has a number that only grows: the time of its writing in milliseconds, or one more than the number
+// before (Next). A number or a time that is further ahead than Ahead is refused, so that nobody who has stolen a key
+// for a moment can be above all that follows (Bound).
 //
 // # Ways
 //
-// In the cloud a document is a field of one object, which is watched (Document.Follow). Inside the pool two members compare tags every ten seconds and when something
-// changes, and give each other what one of them lacks (Document.Exchange, Document.ServeHTTP). A Returner gives back what a cloud that was restored from a backup has forgotten.
+// In the cloud a document is a field of one object, which is watched (Document.Follow). Inside the pool two members
+// compare tags every ten seconds and when something changes, and give each other what one of them lacks
+// (Document.Exchange, Document.ServeHTTP). A Returner gives back what a cloud that was restored from a backup has
+// forgotten.
 //
 // It starts no goroutine but those of Board.Run, which end with its context.
 package bulletin

@@ -70,7 +70,8 @@ const often = 10 * time.Second
 // Meet lets an exchange happen with each member of the pool that is to be asked now.
 type Meet func(ctx context.Context, exchange func(ctx context.Context, by http.RoundTripper, at *url.URL))
 
-// Share exchanges now, often, and at once when something changes, until ctx ends. at is the address of a member, without a path.
+// Share exchanges now, often, and at once when something changes, until ctx ends. at is the address of a member,
+// without a path.
 func (d *Document) Share(ctx context.Context, c clock.Clock, meet Meet) {
 	if d.Began != nil {
 		d.Began()
@@ -92,7 +93,8 @@ func (d *Document) Share(ctx context.Context, c clock.Clock, meet Meet) {
 	}
 }
 
-// ServeHTTP shows what is held, and takes what somebody else holds. Who may ask is the caller's business; who signed is the holder's.
+// ServeHTTP shows what is held, and takes what somebody else holds. Who may ask is the caller's business; who signed is
+// the holder's.
 func (d *Document) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch req.Method {
 	case http.MethodGet:
@@ -176,7 +178,8 @@ func (d *Document) agreed(tag string) {
 	}
 }
 
-func (d *Document) ask(ctx context.Context, by http.RoundTripper, method string, at *url.URL, tag string, body []byte) (code int, header http.Header, text []byte, err error) {
+func (d *Document) ask(ctx context.Context, by http.RoundTripper, method string, at *url.URL, tag string, body []byte) (
+	code int, header http.Header, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, at.String(), bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, nil, err

@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	watchLasts  = 12 * time.Hour
-	watchAgain  = 5 * time.Second  // after one that ended, or that did not come about for lack of a connection
-	watchDenied = time.Second      // after one that the cloud refused: weir-manager does not know this node yet, or there is none
+	watchLasts = 12 * time.Hour
+	watchAgain = 5 * time.Second // after one that ended, or that did not come about for lack of a connection
+	// after one that the cloud refused: weir-manager does not know this node yet, or there is none.
+	watchDenied = time.Second
 	watchRarely = 10 * time.Minute // after more and more of them
 	maxMeta     = 256 << 10        // of an event beside the text
 )
@@ -35,9 +36,10 @@ func (d *Document) Retry() {
 	}
 }
 
-// Follow reads the text in the cloud, now and whenever it changes, until ctx ends. It is one watch of one object, which goes on behind the version that was seen last: it costs
-// nothing where nothing changed. Pauses before it is tried again are spread: hubs that lost it at once do not come back at once. They double while the cloud
-// refuses, until Retry.
+// Follow reads the text in the cloud, now and whenever it changes, until ctx ends. It is one watch of one object, which
+// goes on behind the version that was seen last: it costs nothing where nothing changed. Pauses before it is tried
+// again are spread: hubs that lost it at once do not come back at once. They double while the cloud refuses, until
+// Retry.
 func (d *Document) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
 	said, denied := "", watchDenied
 	defer d.shown.end()
@@ -82,13 +84,16 @@ type refusedError struct{ error }
 
 func (d *Document) watch(ctx context.Context, cloud http.RoundTripper, c clock.Clock) error {
 	q := url.Values{
-		"watch": {"1"}, "fieldSelector": {"metadata.name=" + d.Cloud.Name}, "timeoutSeconds": {strconv.Itoa(int(watchLasts / time.Second))},
+		"watch": {"1"}, "fieldSelector": {
+			"metadata.name=" + d.Cloud.Name,
+		}, "timeoutSeconds": {strconv.Itoa(int(watchLasts / time.Second))},
 	}
 	since := d.shown.since()
 	if since != "" {
 		q.Set("resourceVersion", since)
 	}
-	// refused is an answer that is no watch. It may be the version that is too old, or one of a cloud that was restored from a backup.
+	// refused is an answer that is no watch. It may be the version that is too old, or one of a cloud that was restored
+	// from a backup.
 	refused := func(err error) error {
 		if since != "" {
 			d.shown.forget()
@@ -159,7 +164,8 @@ func (d *Document) see(object []byte) {
 	}
 }
 
-// Anew says that the cloud is another one than before, as after a restore from a backup: the version that was seen last may be one that it has yet to reach.
+// Anew says that the cloud is another one than before, as after a restore from a backup: the version that was seen last
+// may be one that it has yet to reach.
 func (d *Document) Anew() { d.shown.anew() }
 
 // Judge judges anew what the cloud shows, and what is held: other authorities count now.

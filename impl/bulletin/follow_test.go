@@ -45,7 +45,9 @@ func follow(t *testing.T, r *refusing, d time.Duration, retry chan struct{}, dur
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		d := New(nil, &Document{About: "text", Cloud: Place{Name: "text-harbour"}, Max: 1, Log: slog.New(slog.DiscardHandler)})
+		d := New(nil, &Document{
+			About: "text", Cloud: Place{Name: "text-harbour"}, Max: 1, Log: slog.New(slog.DiscardHandler),
+		})
 		if retry != nil {
 			d.retry = retry
 		}
@@ -62,8 +64,8 @@ func follow(t *testing.T, r *refusing, d time.Duration, retry chan struct{}, dur
 	<-done
 }
 
-// TestRefusedPauses: a cloud that refuses is asked soon, and more and more rarely; who says that it may show the text is heard at once, and it is asked
-// soon again.
+// TestRefusedPauses: a cloud that refuses is asked soon, and more and more rarely; who says that it may show the text
+// is heard at once, and it is asked soon again.
 func TestRefusedPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, retry, before := &refusing{}, make(chan struct{}, 1), 0

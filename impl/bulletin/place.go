@@ -17,9 +17,12 @@ type Place struct {
 
 // ConfigMap is a Place in contract.KeyNamespace.
 func ConfigMap(name, key string) Place {
-	return Place{Path: "/api/v1/namespaces/" + contract.KeyNamespace + "/configmaps", Name: name, Text: func(object []byte) ([]byte, error) {
-		var m corev1.ConfigMap
-		err := json.Unmarshal(object, &m)
-		return []byte(m.Data[key]), err
-	}}
+	return Place{
+		Path: "/api/v1/namespaces/" + contract.KeyNamespace + "/configmaps", Name: name,
+		Text: func(object []byte) ([]byte, error) {
+			var m corev1.ConfigMap
+			err := json.Unmarshal(object, &m)
+			return []byte(m.Data[key]), err
+		},
+	}
 }

@@ -20,14 +20,16 @@ import (
 )
 
 const (
-	returnLook  = 5 * time.Second  // how often it is looked whether the cloud lacks something
-	returnFirst = 20 * time.Second // within which hubs give it back, each at its own moment: one is enough, and the others see that
+	returnLook = 5 * time.Second // how often it is looked whether the cloud lacks something
+	// within which hubs give it back, each at its own moment: one is enough, and the others see that.
+	returnFirst = 20 * time.Second
 	returnMost  = 10 * time.Minute
 	maxReturned = 900 << 10 // bytes of all texts: an object has a megabyte
 	answerTime  = 30 * time.Second
 )
 
-// Returner gives back to the cloud what it has forgotten, and the pool knows: it was restored from a backup. weir-manager judges what it gets by its own keys.
+// Returner gives back to the cloud what it has forgotten, and the pool knows: it was restored from a backup.
+// weir-manager judges what it gets by its own keys.
 type Returner struct {
 	Pool   string
 	Cloud  http.RoundTripper // as the hub
@@ -59,7 +61,8 @@ func (r Returner) Run(ctx context.Context) {
 			if err != nil {
 				r.Logger.Info("the cloud lacks what the pool knows, and does not take it; it is tried again", "err", err)
 			} else if given {
-				r.Logger.Warn("the cloud lacks what the pool knows: it was restored from a backup. It was given back", "pool", r.Pool, "what", slices.Sorted(maps.Keys(data)))
+				r.Logger.Warn("the cloud lacks what the pool knows: it was restored from a backup. It was given back",
+					"pool", r.Pool, "what", slices.Sorted(maps.Keys(data)))
 			}
 			due, pause = now.Add(pause/2+rand.N(pause)), min(2*pause, returnMost)
 		}
@@ -100,7 +103,8 @@ func (r Returner) ask(ctx context.Context, method string, sent, got *corev1.Conf
 		}
 	}
 	name := contract.ReturnedPrefix + r.Pool
-	req, err := http.NewRequestWithContext(ctx, method, "https://cloud/api/v1/namespaces/"+contract.KeyNamespace+"/configmaps/"+name, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, "https://cloud/api/v1/namespaces/"+contract.KeyNamespace+
+		"/configmaps/"+name, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,8 @@ func watched(key string, lacks func() []byte) *Document {
 	return d
 }
 
-// TestReturner: what the cloud lacks is given back once, and again when somebody else was faster. A cloud that refuses is asked ever more rarely.
+// TestReturner: what the cloud lacks is given back once, and again when somebody else was faster. A cloud that refuses
+// is asked ever more rarely.
 func TestReturner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, lacks, log := &taking{}, "", &bytes.Buffer{}
@@ -92,10 +93,12 @@ func TestReturner(t *testing.T) {
 			defer close(done)
 			Returner{
 				Pool: "harbour", Cloud: c, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(log, nil)),
-				Board: Board{watched(contract.TrustKey, func() []byte { return nil }), watched(contract.DenylistKey, func() (now []byte) {
-					set(func() { now = []byte(lacks) })
-					return now
-				})},
+				Board: Board{
+					watched(contract.TrustKey, func() []byte { return nil }), watched(contract.DenylistKey, func() (now []byte) {
+						set(func() { now = []byte(lacks) })
+						return now
+					}),
+				},
 			}.Run(ctx)
 		}()
 		pass := func(d time.Duration) string {

@@ -103,7 +103,8 @@ func By(t *pki.Proven) Bound {
 // At is the Bound at a time.
 func At(now time.Time) Bound { return Bound{now.Add(Ahead)} }
 
-// Later is a Bound that allows as much again: so the cloud can be above whatever a member of a pool has made others believe.
+// Later is a Bound that allows as much again: so the cloud can be above whatever a member of a pool has made others
+// believe.
 func (b Bound) Later() Bound {
 	if b.latest.IsZero() {
 		return b
@@ -114,7 +115,8 @@ func (b Bound) Later() Bound {
 // Number refuses a number, which is a time in milliseconds.
 func (b Bound) Number(n uint64) error {
 	if limit := b.latest.UnixMilli(); !b.latest.IsZero() && (limit < 0 || n > uint64(limit)) {
-		return fmt.Errorf("its number is %d, want %d at most: no document is of a time more than %s ahead", n, max(limit, 0), Ahead)
+		return fmt.Errorf("its number is %d, want %d at most: no document is of a time more than %s ahead", n, max(limit, 0),
+			Ahead)
 	}
 	return nil
 }
@@ -122,7 +124,8 @@ func (b Bound) Number(n uint64) error {
 // Time refuses a time, which is of a field.
 func (b Bound) Time(field string, t time.Time) error {
 	if !b.latest.IsZero() && t.After(b.latest) {
-		return fmt.Errorf("%s is %s, want %s at the latest: no document names a time more than %s ahead", field, t.UTC().Format(time.RFC3339), b.latest.UTC().Format(time.RFC3339), Ahead)
+		return fmt.Errorf("%s is %s, want %s at the latest: no document names a time more than %s ahead", field,
+			t.UTC().Format(time.RFC3339), b.latest.UTC().Format(time.RFC3339), Ahead)
 	}
 	return nil
 }

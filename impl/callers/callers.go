@@ -53,7 +53,8 @@ func Open(file string, logger *slog.Logger) *List {
 	l := &List{file: file, logger: logger, news: make(chan struct{}, 1)}
 	var err error
 	if l.pods, err = Read(file); err != nil {
-		logger.Error("the pods that called this hub before are not known: when it is taken away, some may not be started anew", "file", file, "err", err)
+		logger.Error("the pods that called this hub before are not known: when it is taken away, some may not be "+
+			"started anew", "file", file, "err", err)
 	}
 	return l
 }
@@ -124,6 +125,7 @@ func (l *List) keep() {
 		err = disk.WriteFile(l.file, text)
 	}
 	if err != nil {
-		l.logger.Warn("cannot keep which pods call this hub: when it is taken away, some may not be started anew", "file", l.file, "err", err)
+		l.logger.Warn("cannot keep which pods call this hub: when it is taken away, some may not be started anew",
+			"file", l.file, "err", err)
 	}
 }

@@ -87,7 +87,9 @@ type Flags struct {
 func NewFlags(name, about string) *Flags {
 	f := &Flags{FlagSet: pflag.NewFlagSet(name, pflag.ContinueOnError), name: name, about: about}
 	f.SortFlags = false
-	f.StringVar(&f.config, "config", "", "YAML file whose keys are the names of these flags; files *.yaml in a folder of its name and .d win over it, the last by name over others; a flag given on the command line wins over all")
+	f.StringVar(&f.config, "config", "",
+		"YAML file whose keys are the names of these flags; files *.yaml in a folder of its name and .d win over it, the "+
+			"last by name over others; a flag given on the command line wins over all")
 	f.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&f.logFmt, "log-format", "text", "text or json")
 	f.BoolVar(&f.version, "version", false, "print the version and exit")
@@ -155,7 +157,8 @@ func (f *Flags) readFile(path string) error {
 	}
 	var fields map[string]any
 	if err := yaml.UnmarshalStrict(data, &fields); err != nil {
-		return Usage("--config", path, "a YAML mapping of flag names to values: "+strings.Join(strings.Fields(err.Error()), " "))
+		return Usage("--config", path,
+			"a YAML mapping of flag names to values: "+strings.Join(strings.Fields(err.Error()), " "))
 	}
 	keys := make([]string, 0, len(fields))
 	for k := range fields {
@@ -183,7 +186,8 @@ func (f *Flags) readFile(path string) error {
 	return nil
 }
 
-// configFolder is behind the name of a --config file in that of a folder whose files win over it: the owner's, beside one that a program writes, as systemd has it.
+// configFolder is behind the name of a --config file in that of a folder whose files win over it: the owner's, beside
+// one that a program writes, as systemd has it.
 const configFolder = ".d"
 
 // text is a YAML value as one would write it on the command line.

@@ -51,14 +51,16 @@ func TestConfigFileAndCommandLine(t *testing.T) {
 	}
 }
 
-// TestFilesBesideConfig: the last file by name of the folder beside a --config file wins over the others, all of them over the file, and the command line over all.
+// TestFilesBesideConfig: the last file by name of the folder beside a --config file wins over the others, all of them
+// over the file, and the command line over all.
 func TestFilesBesideConfig(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.Mkdir(path+".d", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"": "port: 1\nbytes: 1\nname: main\nserver: [a, b]\nwait: 1s\n", ".d/10-a.yaml": "port: 2\nbytes: 2\nname: ten\nserver: [c]\n", ".d/20-b.yaml": "port: 3\nbytes: 3\n",
+		"":             "port: 1\nbytes: 1\nname: main\nserver: [a, b]\nwait: 1s\n",
+		".d/10-a.yaml": "port: 2\nbytes: 2\nname: ten\nserver: [c]\n", ".d/20-b.yaml": "port: 3\nbytes: 3\n",
 		".d/30-c.yaml.tmp": "port: 9\n", ".d/README": "no YAML: [",
 	} {
 		if err := os.WriteFile(path+name, []byte(text), 0o600); err != nil {
@@ -66,13 +68,15 @@ func TestFilesBesideConfig(t *testing.T) {
 		}
 	}
 	v, _, err := parse(t, "", "--config", path, "--bytes=4")
-	if want := (values{port: 3, bytes: 4, name: "ten", servers: []string{"c"}, wait: time.Second}); err != nil || !reflect.DeepEqual(v, want) {
+	if want := (values{port: 3, bytes: 4, name: "ten", servers: []string{"c"}, wait: time.Second}); err != nil ||
+		!reflect.DeepEqual(v, want) {
 		t.Errorf("got %+v, %v, want %+v", v, err, want)
 	}
 	if err := os.WriteFile(path+".d/30-c.yaml", []byte("prot: 8\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = parse(t, "", "--config", path); ExitCode(err) != 2 || !strings.Contains(err.Error(), path+".d/30-c.yaml: prot") {
+	if _, _, err = parse(t, "", "--config", path); ExitCode(err) != 2 ||
+		!strings.Contains(err.Error(), path+".d/30-c.yaml: prot") {
 		t.Errorf("got %v, want an error that names the file and the flag", err)
 	}
 }

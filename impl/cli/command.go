@@ -21,7 +21,8 @@ type Command struct {
 // AnyArgs stands for any number of arguments.
 const AnyArgs = -1
 
-// ParseArgs reads the flags of a command; usage is the command as the user calls it, want is how many arguments it takes.
+// ParseArgs reads the flags of a command; usage is the command as the user calls it, want is how many arguments it
+// takes.
 func ParseArgs(fs *pflag.FlagSet, usage string, args []string, want int, stdout io.Writer) error {
 	if c, ok := stdout.(*catcher); ok {
 		c.usage, c.flags = usage, fs
@@ -41,7 +42,8 @@ func ParseArgs(fs *pflag.FlagSet, usage string, args []string, want int, stdout 
 	return nil
 }
 
-// catcher takes the flags of a command in place of what --help prints of them: so completion and the manual go by the very flags that the command has.
+// catcher takes the flags of a command in place of what --help prints of them: so completion and the manual go by the
+// very flags that the command has.
 type catcher struct {
 	usage string
 	flags *pflag.FlagSet

@@ -64,5 +64,6 @@ func (c Commands) help(w io.Writer, of []Command) {
 	for _, one := range of {
 		fmt.Fprintf(w, "  %s %-34s %s\n", c.Program, one.Name+" "+one.Args, one.About)
 	}
-	fmt.Fprintf(w, "  %s --version\n\nEach command has --help. Exit codes: 0 success, 1 failure%s, 2 wrong usage.\n", c.Program, c.Failure)
+	fmt.Fprintf(w, "  %s --version\n\nEach command has --help. Exit codes: 0 success, 1 failure%s, 2 wrong usage.\n",
+		c.Program, c.Failure)
 }

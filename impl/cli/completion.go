@@ -11,8 +11,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// completeCommand is what shells and kubectl call with the words of a line, the last of them unfinished. Its answer is that of cobra, which kubectl reads of plugins: a
-// candidate in each line, with its meaning after a tab, and a directive at the end.
+// completeCommand is what shells and kubectl call with the words of a line, the last of them unfinished. Its answer is
+// that of cobra, which kubectl reads of plugins: a candidate in each line, with its meaning after a tab, and a
+// directive at the end.
 const completeCommand = "__complete"
 
 // Directives of cobra.
@@ -65,19 +66,23 @@ complete -c NAME -a '(__FUNC)'
 // completion is the command that prints a script for a shell.
 func completion(program string) Command {
 	shells := strings.Join(slices.Sorted(maps.Keys(scripts)), ", ")
-	return Command{Name: "completion", Args: "SHELL", About: "print what makes a shell complete these commands: " + shells, Run: func(_ context.Context, args []string, stdout, _ io.Writer) error {
-		fs := pflag.NewFlagSet("completion", pflag.ContinueOnError)
-		if err := ParseArgs(fs, program+" completion SHELL", args, 1, stdout); err != nil {
+	return Command{
+		Name: "completion", Args: "SHELL", About: "print what makes a shell complete these commands: " + shells,
+		Run: func(_ context.Context, args []string, stdout, _ io.Writer) error {
+			fs := pflag.NewFlagSet("completion", pflag.ContinueOnError)
+			if err := ParseArgs(fs, program+" completion SHELL", args, 1, stdout); err != nil {
+				return err
+			}
+			script, ok := scripts[fs.Arg(0)]
+			if !ok {
+				return Usage("SHELL", fs.Arg(0), shells)
+			}
+			name := strings.ReplaceAll(program, " ", "-")
+			_, err := io.WriteString(stdout,
+				strings.NewReplacer("NAME", name, "FUNC", strings.ReplaceAll(name, "-", "_")).Replace(script))
 			return err
-		}
-		script, ok := scripts[fs.Arg(0)]
-		if !ok {
-			return Usage("SHELL", fs.Arg(0), shells)
-		}
-		name := strings.ReplaceAll(program, " ", "-")
-		_, err := io.WriteString(stdout, strings.NewReplacer("NAME", name, "FUNC", strings.ReplaceAll(name, "-", "_")).Replace(script))
-		return err
-	}}
+		},
+	}
 }
 
 // complete answers what the last of the words may become.

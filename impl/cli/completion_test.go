@@ -26,14 +26,16 @@ func TestMain(m *testing.M) {
 
 func commands() Commands {
 	one := func(name, args, about string, bind func(fs *pflag.FlagSet)) Command {
-		return Command{Name: name, Args: args, About: about, Run: func(_ context.Context, given []string, stdout, _ io.Writer) error {
-			fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
-			bind(fs)
-			if err := ParseArgs(fs, strings.TrimSpace("weir "+name+" "+args), given, 0, stdout); err != nil {
-				return err
-			}
-			return errors.New("it was run")
-		}}
+		return Command{
+			Name: name, Args: args, About: about, Run: func(_ context.Context, given []string, stdout, _ io.Writer) error {
+				fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
+				bind(fs)
+				if err := ParseArgs(fs, strings.TrimSpace("weir "+name+" "+args), given, 0, stdout); err != nil {
+					return err
+				}
+				return errors.New("it was run")
+			},
+		}
 	}
 	all := Commands{Program: "weir", About: "is a test.", All: []Command{
 		one("check", "", "look whether it's well", func(fs *pflag.FlagSet) {
@@ -46,7 +48,8 @@ func commands() Commands {
 		one("pool list", "", "list pools", func(*pflag.FlagSet) {}),
 	}}
 	for n := range many {
-		all.All = append(all.All, one(fmt.Sprintf("ask %d", n), "", "ask a cluster", func(fs *pflag.FlagSet) { fs.String("cluster", "", "which one") }))
+		all.All = append(all.All, one(fmt.Sprintf("ask %d", n), "", "ask a cluster",
+			func(fs *pflag.FlagSet) { fs.String("cluster", "", "which one") }))
 	}
 	return all
 }
@@ -54,8 +57,10 @@ func commands() Commands {
 // TestComplete: what the last word may become, by the commands and flags that there are.
 func TestComplete(t *testing.T) {
 	for words, want := range map[string]string{
-		"":                     "ask\ncheck\tlook whether it's well\ncompletion\tprint what makes a shell complete these commands: bash, fish, zsh\nman\tprint the manual page: man -l <(weir man)\npool\n:4\n",
-		"c":                    "check\tlook whether it's well\ncompletion\tprint what makes a shell complete these commands: bash, fish, zsh\n:4\n",
+		"": "ask\ncheck\tlook whether it's well\ncompletion\tprint what makes a shell complete these " +
+			"commands: bash, fish, zsh\nman\tprint the manual page: man -l <(weir man)\npool\n:4\n",
+		"c": "check\tlook whether it's well\ncompletion\tprint what makes a shell complete these " +
+			"commands: bash, fish, zsh\n:4\n",
 		"pool ":                "create\tmake a pool\nlist\tlist pools\n:4\n",
 		"pool c":               "create\tmake a pool\n:4\n",
 		"pool create --":       "--help\ttell how to call it\n--leaders\thow many\n:4\n",
@@ -87,8 +92,11 @@ func TestBash(t *testing.T) {
 	if err := os.Symlink(self, filepath.Join(dir, "weir")); err != nil {
 		t.Fatal(err)
 	}
-	for line, want := range map[string]string{"weir p": "pool", "weir pool cr": "create", "weir pool create --l": "--leaders", "weir check x": ""} {
-		script := "source <(weir completion bash)\nCOMP_WORDS=(" + line + ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_weir\necho \"${COMPREPLY[*]}\"\ncomplete -p weir\n"
+	for line, want := range map[string]string{
+		"weir p": "pool", "weir pool cr": "create", "weir pool create --l": "--leaders", "weir check x": "",
+	} {
+		script := "source <(weir completion bash)\nCOMP_WORDS=(" + line +
+			")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_weir\necho \"${COMPREPLY[*]}\"\ncomplete -p weir\n"
 		cmd := exec.Command(bash, "--norc", "-c", script)
 		cmd.Env = []string{"PATH=" + dir}
 		out, err := cmd.CombinedOutput()
@@ -98,11 +106,13 @@ func TestBash(t *testing.T) {
 	}
 	for _, shell := range []string{"zsh", "fish"} {
 		var out bytes.Buffer
-		if err := commands().Run(t.Context(), []string{"completion", shell}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "weir __complete") || strings.Contains(out.String(), "NAME") {
+		if err := commands().Run(t.Context(), []string{"completion", shell}, &out, io.Discard); err != nil ||
+			!strings.Contains(out.String(), "weir __complete") || strings.Contains(out.String(), "NAME") {
 			t.Errorf("%s: %v:\n%s", shell, err, &out)
 		}
 	}
-	if err := commands().Run(t.Context(), []string{"completion", "tcsh"}, io.Discard, io.Discard); ExitCode(err) != 2 || !strings.Contains(err.Error(), "bash, fish, zsh") {
+	if err := commands().Run(t.Context(), []string{"completion", "tcsh"}, io.Discard, io.Discard); ExitCode(err) != 2 ||
+		!strings.Contains(err.Error(), "bash, fish, zsh") {
 		t.Errorf("tcsh: %v", err)
 	}
 }
@@ -113,11 +123,13 @@ func TestManual(t *testing.T) {
 	if err := commands().Run(t.Context(), []string{"man"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out.String(), ".B \\-\\-cluster string\n"); n != 1 || strings.Count(out.String(), "COMMON FLAGS, too.") != many {
+	if n := strings.Count(out.String(), ".B \\-\\-cluster string\n"); n != 1 ||
+		strings.Count(out.String(), "COMMON FLAGS, too.") != many {
 		t.Errorf("what %d commands share is told %d times:\n%s", many, n, &out)
 	}
 	for _, want := range []string{
-		".TH WEIR 1 ", ".SS pool create\n\\&Make a pool.\n.PP\n.B weir pool create NAME\n.TP\n.B \\-\\-leaders int\n\\&how many\n", ".B \\-o, \\-\\-output json\n\\&table or json\n",
+		".TH WEIR 1 ", ".SS pool create\n\\&Make a pool.\n.PP\n.B weir pool create NAME\n.TP\n.B \\-\\-leaders int\n" +
+			"\\&how many\n", ".B \\-o, \\-\\-output json\n\\&table or json\n",
 		".B \\-\\-only\n\\&.dot first, back\\eslash\\[u2026]\n", ".SS completion\n", ".SH EXIT STATUS\n",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -126,7 +138,8 @@ func TestManual(t *testing.T) {
 	}
 	macros := strings.Fields(".TH .SH .SS .TP .PP .B .I")
 	for line := range strings.Lines(out.String()) {
-		if line[0] == '.' && !slices.Contains(macros, strings.Fields(line)[0]) || line[0] == '\'' || strings.Contains(line, "secret") {
+		if line[0] == '.' && !slices.Contains(macros, strings.Fields(line)[0]) || line[0] == '\'' ||
+			strings.Contains(line, "secret") {
 			t.Errorf("%q", line)
 		}
 	}

@@ -18,13 +18,16 @@ type page struct {
 
 // command is the one that prints the page.
 func (p page) command() Command {
-	return Command{Name: "man", About: "print the manual page: man -l <(" + p.program + " man)", Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
-		fs := pflag.NewFlagSet("man", pflag.ContinueOnError)
-		if err := ParseArgs(fs, p.program+" man", args, 0, stdout); err != nil {
-			return err
-		}
-		return p.write(ctx, stdout)
-	}}
+	return Command{
+		Name: "man", About: "print the manual page: man -l <(" + p.program + " man)",
+		Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+			fs := pflag.NewFlagSet("man", pflag.ContinueOnError)
+			if err := ParseArgs(fs, p.program+" man", args, 0, stdout); err != nil {
+				return err
+			}
+			return p.write(ctx, stdout)
+		},
+	}
 }
 
 // write writes it in the macros of man(7). It has no date, so that it is the same whenever it is made.
@@ -32,7 +35,8 @@ func (p page) write(ctx context.Context, w io.Writer) error {
 	var b strings.Builder
 	title := strings.ReplaceAll(p.program, " ", "-")
 	version, _, _ := strings.Cut(Version(), " ")
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"%s\" \"Weir\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(title), roff(version), title, roff(p.about))
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"%s\" \"Weir\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(title), roff(version), title,
+		roff(p.about))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n.I command\n[\n.I flags\n]\n.SH COMMANDS\n", roff(p.program))
 	commands := append(slices.Clone(p.all), p.command())
 	shared := map[string]int{} // by how many commands

@@ -20,7 +20,8 @@ func TestAccess(t *testing.T) {
 		"both":       s.as("root", "system:masters", contract.PoolGroupPrefix+"p"),
 	}
 	lease := func(name string) string {
-		return `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{` + name + `},"spec":{"holderIdentity":"a_1"}}`
+		return `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{` + name +
+			`},"spec":{"holderIdentity":"a_1"}}`
 	}
 	const nodeLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 	const documents = contract.DocumentsPath
@@ -79,7 +80,8 @@ func TestAccess(t *testing.T) {
 			if !strings.Contains(answer, c.says) {
 				t.Errorf("%s does not say %q", answer, c.says)
 			}
-			if c.code >= 401 && c.code <= 405 && !strings.HasPrefix(c.path, documents) && !strings.Contains(answer, `"kind":"Status"`) {
+			if c.code >= 401 && c.code <= 405 && !strings.HasPrefix(c.path, documents) &&
+				!strings.Contains(answer, `"kind":"Status"`) {
 				t.Errorf("%s is no Status", answer)
 			}
 		})
@@ -90,6 +92,7 @@ func TestAccess(t *testing.T) {
 func TestImpersonation(t *testing.T) {
 	s := newPool(t).start()
 	for _, c := range []*caller{s.hub("a"), s.viewer()} {
-		c.want(http.StatusForbidden, http.MethodGet, leasesPath, "", "Impersonate-User", "system:node:b", "Impersonate-Group", "system:masters")
+		c.want(http.StatusForbidden, http.MethodGet, leasesPath, "", "Impersonate-User", "system:node:b", "Impersonate-Group",
+			"system:masters")
 	}
 }

@@ -13,20 +13,26 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/bounds"
 )
 
-// TestBoundsOfALease: what a hub writes of itself is of a size and a shape, and no manager of an apply makes it grow. What a hub writes at the longest names passes.
+// TestBoundsOfALease: what a hub writes of itself is of a size and a shape, and no manager of an apply makes it grow.
+// What a hub writes at the longest names passes.
 func TestBoundsOfALease(t *testing.T) {
 	const nodeLeases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 	long := strings.Repeat(strings.Repeat("n", 49)+".", 5) + "nnn" // 253 bytes, as a node's name may have
 	s := newPool(t).start()
 	a := s.hub(long)
 	body := func(meta, holder string) string {
-		return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{%s"name":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40,"renewTime":"2026-11-26T00:00:00.000000Z"}}`, meta, long, holder)
+		return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{%s"name":%q},`+
+			`"spec":{"holderIdentity":%q,"leaseDurationSeconds":40,"renewTime":"2026-11-26T00:00:00.000000Z"}}`, meta, long,
+			holder)
 	}
 	owner := func(uid string) string {
 		return fmt.Sprintf(`"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":%q,"uid":%q}],`, long, uid)
 	}
-	const marked = `"labels":{"openyurt.io/delegate-heartbeat":"true"},"annotations":{"openyurt.io/delegate-heartbeat":"true","weir/pool-address":"[2001:db8:1111:2222:3333:4444:5555:6666]:10269"},`
-	code, answer, err := a.do(http.MethodPost, nodeLeases, body(owner("0b3c0e6e-1111-4222-8333-444455556666")+marked, long))
+	const marked = `"labels":{"openyurt.io/delegate-heartbeat":"true"},` +
+		`"annotations":{"openyurt.io/delegate-heartbeat":"true",` +
+		`"weir/pool-address":"[2001:db8:1111:2222:3333:4444:5555:6666]:10269"},`
+	code, answer, err := a.do(http.MethodPost, nodeLeases,
+		body(owner("0b3c0e6e-1111-4222-8333-444455556666")+marked, long))
 	check(t, err)
 	if code != http.StatusCreated {
 		t.Fatalf("the largest Lease that a hub writes: %d %s", code, answer)
@@ -37,7 +43,10 @@ func TestBoundsOfALease(t *testing.T) {
 	}{
 		{"a holder of 321 bytes", body("", long+"_"+strings.Repeat("x", bounds.MaxHolder-len(long))), 403},
 		{"one of another node", body("", "b"), 403},
-		{"a mark that is none", body(`"annotations":{"openyurt.io/delegate-heartbeat":"`+strings.Repeat("x", 100)+`"},`, long), 403},
+		{
+			"a mark that is none", body(`"annotations":{"openyurt.io/delegate-heartbeat":"`+strings.Repeat("x", 100)+`"},`,
+				long), 403,
+		},
 		{"an owner with a long UID", body(owner(strings.Repeat("u", 65)), long), 403},
 		{"a link-local address", body(`"annotations":{"weir/pool-address":"169.254.169.254:80"},`, long), 403},
 		{"more than a request may have", body("", strings.Repeat("x", bounds.MaxBody)), 413},
@@ -45,12 +54,14 @@ func TestBoundsOfALease(t *testing.T) {
 		{"the node", body("", long), 200},
 		{"a hub of the node", body("", long+"_"+strings.Repeat("x", bounds.MaxHolder-len(long)-1)), 200},
 	} {
-		if code, answer, err := a.do(http.MethodPatch, nodeLeases+"/"+long, c.body, "Content-Type", "application/merge-patch+json"); err != nil || code != c.code {
+		if code, answer, err := a.do(http.MethodPatch, nodeLeases+"/"+long, c.body, "Content-Type",
+			"application/merge-patch+json"); err != nil || code != c.code {
 			t.Errorf("%s: %d %.300s, %v; want %d", c.name, code, answer, err, c.code)
 		}
 	}
 	for i := range 30 {
-		code, answer, err := a.do(http.MethodPatch, fmt.Sprintf("%s/%s?fieldManager=%s%d&force=true", nodeLeases, long, strings.Repeat("m", 100), i), body("", long), "Content-Type", "application/apply-patch+yaml")
+		code, answer, err := a.do(http.MethodPatch, fmt.Sprintf("%s/%s?fieldManager=%s%d&force=true", nodeLeases, long,
+			strings.Repeat("m", 100), i), body("", long), "Content-Type", "application/apply-patch+yaml")
 		if err != nil || code != http.StatusOK {
 			t.Fatalf("apply: %d %.300s, %v", code, answer, err)
 		}
@@ -69,14 +80,17 @@ func TestWritesOfACaller(t *testing.T) {
 	s := p.start()
 	a, b := s.hub("a"), s.hub("b")
 	lease := func(node string) string {
-		return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},"spec":{"holderIdentity":%q}}`, node, node)
+		return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},`+
+			`"spec":{"holderIdentity":%q}}`, node, node)
 	}
 	for i := range bounds.WriteBurst {
-		if code, answer, err := a.do(http.MethodPost, nodeLeases, lease("a")); err != nil || code != http.StatusCreated && code != http.StatusConflict {
+		if code, answer, err := a.do(http.MethodPost, nodeLeases, lease("a")); err != nil ||
+			code != http.StatusCreated && code != http.StatusConflict {
 			t.Fatalf("write %d: %d %s, %v", i+1, code, answer, err)
 		}
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url.String()+nodeLeases, strings.NewReader(lease("a")))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url.String()+nodeLeases,
+		strings.NewReader(lease("a")))
 	check(t, err)
 	resp, err := a.http.Do(req)
 	check(t, err)

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestStrangersAreBounded: attack 47. Who shows no certificate may open connections; the oldest of too many ends, and hubs are served.
+// TestStrangersAreBounded: attack 47. Who shows no certificate may open connections; the oldest of too many ends, and
+// hubs are served.
 func TestStrangersAreBounded(t *testing.T) {
 	s := newPool(t).start()
 	hub := s.hub("a")
@@ -92,7 +93,8 @@ func TestStreamsEndWithTheCertificate(t *testing.T) {
 	})
 }
 
-// TestPeersOfAnotherPool: attack 49. One authority may sign the certificates of two pools; a replica of one is no member of the other's etcd.
+// TestPeersOfAnotherPool: attack 49. One authority may sign the certificates of two pools; a replica of one is no
+// member of the other's etcd.
 func TestPeersOfAnotherPool(t *testing.T) {
 	one := trio(t)[0]
 	one.run()
@@ -109,7 +111,9 @@ func TestPeersOfAnotherPool(t *testing.T) {
 		check(t, err)
 		roots := x509.NewCertPool()
 		roots.AddCert(one.pool.ca.cert)
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
+		transport := &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		}
 		defer transport.CloseIdleConnections()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+peer+"/members", nil)
 		check(t, err)
@@ -119,8 +123,11 @@ func TestPeersOfAnotherPool(t *testing.T) {
 		}
 		return err
 	}
-	eventually(t, "etcd to talk to a replica of this pool", func() bool { return enters(contract.ReplicaUser("p", "2"), "p") == nil })
-	for _, user := range []string{contract.ReplicaUser("q", "2"), contract.ReplicaUserPrefix + "2", contract.ReplicaUser("p", "9")} {
+	eventually(t, "etcd to talk to a replica of this pool",
+		func() bool { return enters(contract.ReplicaUser("p", "2"), "p") == nil })
+	for _, user := range []string{
+		contract.ReplicaUser("q", "2"), contract.ReplicaUserPrefix + "2", contract.ReplicaUser("p", "9"),
+	} {
 		if err := enters(user, "q"); err == nil {
 			t.Errorf("a certificate of %s is let in", user)
 		}

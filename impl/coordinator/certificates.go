@@ -17,8 +17,9 @@ const (
 	awaitTold  = time.Minute // how often it is told that none is
 )
 
-// awaitCertificates waits until the hub of this node has got what --certificates-dir is to hold, or until ctx ends. At the first start of a node that takes
-// until weir-manager has answered. Nothing can be served meanwhile, health neither: there is no certificate to show.
+// awaitCertificates waits until the hub of this node has got what --certificates-dir is to hold, or until ctx ends. At
+// the first start of a node that takes until weir-manager has answered. Nothing can be served meanwhile, health
+// neither: there is no certificate to show.
 func (c Config) awaitCertificates(ctx context.Context) error {
 	s, err := c.check()
 	if err != nil || s.CertificatesDir == "" {
@@ -35,7 +36,8 @@ func (c Config) awaitCertificates(ctx context.Context) error {
 		waited := time.Duration(0)
 		for ; missing(file) && ctx.Err() == nil; waited += awaitEvery {
 			if waited%awaitTold == 0 {
-				s.Logger.Warn("waiting for a certificate: the hub of this node asks weir-manager for it, see its --enrol-coordinator-dir and weir_certificate_failures_total",
+				s.Logger.Warn("waiting for a certificate: the hub of this node asks weir-manager for it, see its "+
+					"--enrol-coordinator-dir and weir_certificate_failures_total",
 					"file", file, "waited", waited)
 			}
 			pause.For(ctx, clock.RealClock{}, awaitEvery)

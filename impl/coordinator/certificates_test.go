@@ -17,7 +17,8 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// put replaces a file by a key and a certificate, in one step, as the hub of a node does, and returns the serial number.
+// put replaces a file by a key and a certificate, in one step, as the hub of a node does, and returns the serial
+// number.
 func (a *authority) put(file string, template *x509.Certificate) string {
 	a.t.Helper()
 	cert, _, certPEM, keyPEM := a.sign(template)
@@ -26,12 +27,16 @@ func (a *authority) put(file string, template *x509.Certificate) string {
 }
 
 func serving() *x509.Certificate {
-	return &x509.Certificate{Subject: pkix.Name{CommonName: contract.CoordinatorName}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	return &x509.Certificate{
+		Subject: pkix.Name{CommonName: contract.CoordinatorName}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
 }
 
 // shows is the serial number of the certificate that is shown at an address to who connects with one.
 func shows(address string, with tls.Certificate) string {
-	c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{with}}) //nolint:gosec // it is the number that counts
+	//nolint:gosec // it is the number that counts
+	c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{with}})
 	if err != nil {
 		return err.Error()
 	}
@@ -39,8 +44,8 @@ func shows(address string, with tls.Certificate) string {
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// TestCertificatesDir: a coordinator waits for the certificate that the hub of its node is to get, says so, and shows its successor without a restart. A
-// stream goes on.
+// TestCertificatesDir: a coordinator waits for the certificate that the hub of its node is to get, says so, and shows
+// its successor without a restart. A stream goes on.
 func TestCertificatesDir(t *testing.T) {
 	p := newPool(t)
 	dir := t.TempDir()
@@ -72,7 +77,8 @@ func TestCertificatesDir(t *testing.T) {
 func TestCertificatesDirUsage(t *testing.T) {
 	p := newPool(t)
 	c := p.spawn("--certificates-dir=" + t.TempDir())
-	if code, said := c.ended(), c.stderr.String(); code != 2 || !strings.Contains(said, "--tls-cert-file") || !strings.Contains(said, "none with --certificates-dir") {
+	if code, said := c.ended(), c.stderr.String(); code != 2 || !strings.Contains(said, "--tls-cert-file") ||
+		!strings.Contains(said, "none with --certificates-dir") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	p.config.TLSCertFile, p.config.TLSPrivateKeyFile = "", ""
@@ -85,7 +91,8 @@ func TestCertificatesDirUsage(t *testing.T) {
 	}
 }
 
-// TestPeersRenew: replicas show a renewed certificate to each other without a restart, who is connected to and who connects.
+// TestPeersRenew: replicas show a renewed certificate to each other without a restart, who is connected to and who
+// connects.
 func TestPeersRenew(t *testing.T) {
 	all := trio(t)
 	one, two, three := all[0], all[1], all[2]
@@ -129,8 +136,14 @@ func TestPeersRenew(t *testing.T) {
 		<-done
 	}()
 	cert, _, certPEM, keyPEM := one.pool.ca.sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: contract.ReplicaUser("p", "1"), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		Subject: pkix.Name{
+			CommonName: contract.ReplicaUser("p", "1"), Organization: []string{
+				contract.ReplicaGroup, contract.PoolGroupPrefix + "p",
+			},
+		},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{
+			x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth,
+		},
 	})
 	write(t, file(one, "peer.crt"), certPEM)
 	write(t, file(one, "peer.key"), keyPEM)

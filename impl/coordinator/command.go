@@ -33,7 +33,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("starting", "version", cli.Version(), "pool", c.NodePoolName, "address", co.Addr().String(), "dataDir", c.DataDir)
+	logger.Info("starting", "version", cli.Version(), "pool", c.NodePoolName, "address", co.Addr().String(),
+		"dataDir", c.DataDir)
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	g.Go(func() error { return memory.Headroom{Min: 2 << 20}.Keep(ctx) }) // a coordinator that holds little has little

@@ -15,7 +15,8 @@ const (
 	ClusterExisting = "existing"
 )
 
-// Config is what a coordinator is made of. Each field is the flag of the same name; see Run for their meaning and defaults.
+// Config is what a coordinator is made of. Each field is the flag of the same name; see Run for their meaning and
+// defaults.
 type Config struct {
 	NodePoolName string
 

@@ -56,8 +56,8 @@ type Coordinator struct {
 	fresh  atomic.Pointer[func(*relay.Relay) bool]
 }
 
-// New checks a configuration and takes what it names: data directory, certificates, port. The caller runs the coordinator, or
-// closes it.
+// New checks a configuration and takes what it names: data directory, certificates, port. The caller runs the
+// coordinator, or closes it.
 func New(config Config) (*Coordinator, error) {
 	set, err := config.check()
 	if err != nil {
@@ -67,7 +67,8 @@ func New(config Config) (*Coordinator, error) {
 	c.rules = authz.New(set.NodePoolName, c.relayed)
 	c.listed = &catalog.Catalog{Relays: c.relays.All}
 	c.front = &relays{
-		all: c.relays, clock: set.Clock, logger: set.Logger, writes: limit.Rate{Every: time.Second / bounds.WriteRate, Burst: bounds.WriteBurst, Keys: bounds.Writers},
+		all: c.relays, clock: set.Clock, logger: set.Logger,
+		writes: limit.Rate{Every: time.Second / bounds.WriteRate, Burst: bounds.WriteBurst, Keys: bounds.Writers},
 	}
 	c.front.proves = func(req *http.Request) { c.serving.listener.Proves(req) }
 	c.front.lasts = func(req *http.Request) (*http.Request, func()) { return c.serving.lasts(req, set.Clock) }
@@ -96,18 +97,24 @@ func New(config Config) (*Coordinator, error) {
 		return nil, err
 	}
 	c.peers.heed(c.told.Now())
-	c.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(c.dir.Path(), "relays"), Relays: c.relays.All(), Clock: set.Clock, Logger: set.Logger})
+	c.kept, err = snapshot.Open(snapshot.Config{
+		Dir: filepath.Join(c.dir.Path(), "relays"), Relays: c.relays.All(), Clock: set.Clock, Logger: set.Logger,
+	})
 	if err != nil {
 		c.dir.Close()
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
 	}
 	c.serving.denied = denylist.New(denylist.Config{
-		Pool: set.NodePoolName, Trusted: c.serving.ca.held.List, Speakers: c.serving.ca.held.Speakers, Time: c.serving.time, File: filepath.Join(c.dir.Path(), "denylist"),
+		Pool: set.NodePoolName, Trusted: c.serving.ca.held.List, Speakers: c.serving.ca.held.Speakers, Time: c.serving.time,
+		File:   filepath.Join(c.dir.Path(), "denylist"),
 		Logger: set.Logger,
 	})
-	c.serving.late = &pki.Allowance{Time: c.serving.time, Cloud: c.seesCloud, For: c.allowance, Refuse: c.serving.denied.Refuse, Logger: set.Logger}
+	c.serving.late = &pki.Allowance{
+		Time: c.serving.time, Cloud: c.seesCloud, For: c.allowance, Refuse: c.serving.denied.Refuse, Logger: set.Logger,
+	}
 	c.serving.learn()
-	if err := c.peers.meet(&c.serving, c.dir.Path(), func() bool { return c.fresh.Load() != nil && c.seesCloud() }); err != nil {
+	if err := c.peers.meet(&c.serving, c.dir.Path(), func() bool { return c.fresh.Load() != nil && c.seesCloud() }); err !=
+		nil {
 		c.kept.Close()
 		c.dir.Close()
 		return nil, err
@@ -121,7 +128,8 @@ func New(config Config) (*Coordinator, error) {
 	return c, nil
 }
 
-// seesCloud tells whether there is a sign of the cloud: what is fresh came from there a moment ago. Before anything is served nobody knows.
+// seesCloud tells whether there is a sign of the cloud: what is fresh came from there a moment ago. Before anything is
+// served nobody knows.
 func (c *Coordinator) seesCloud() bool {
 	fresh := c.fresh.Load()
 	return fresh == nil || slices.ContainsFunc(c.relays.All(), *fresh)
@@ -184,9 +192,14 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		return err
 	}
 	leader, bars, shared := &fence.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &pull.Documents{}
-	vote := &election.Election{Store: stored{leases.Store}, Fence: leader, Bars: bars, Clock: c.set.Clock, Logger: c.set.Logger}
-	lies := jury.New(jury.Config{Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays.All, Clock: c.set.Clock, Logger: c.set.Logger})
-	vote.Refuses, vote.LeftOut, leases.election = lies.Refuses, func() bool { return c.set.Placement.LeftOut(c.told.Now()) }, vote
+	vote := &election.Election{
+		Store: stored{leases.Store}, Fence: leader, Bars: bars, Clock: c.set.Clock, Logger: c.set.Logger,
+	}
+	lies := jury.New(jury.Config{
+		Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays.All, Clock: c.set.Clock, Logger: c.set.Logger,
+	})
+	vote.Refuses, vote.LeftOut, leases.election = lies.Refuses,
+		func() bool { return c.set.Placement.LeftOut(c.told.Now()) }, vote
 	if c.set.LeadersOnly {
 		vote.Only = contract.LeaderGroup
 	}
@@ -198,9 +211,12 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
 	ways := &lines{lot: &c.lot, rules: c.rules, clock: c.set.Clock, serving: &c.serving}
 	pulled := pull.Config{
-		Relays: c.relays.All, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready, Majority: health.ask,
-		Beside: func(ctx context.Context, up *hop.Upstream) { shared.Keep(ctx, up, c.set.Clock) },
-		Freed:  func(reason string) { metrics.freed.WithLabelValues(reason).Inc() }, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
+		Relays: c.relays.All, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready,
+		Majority: health.ask,
+		Beside:   func(ctx context.Context, up *hop.Upstream) { shared.Keep(ctx, up, c.set.Clock) },
+		Freed: func(reason string) {
+			metrics.freed.WithLabelValues(reason).Inc()
+		}, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
 	var claims *replicas.Fed // nil: this is the only replica
@@ -209,14 +225,17 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		pulled.Replicas = claims
 	}
 	puller := pull.New(pulled)
-	follows := scope.New(scope.Config{Relays: sharing{c, puller}, Directory: c.told, Clock: c.set.Clock, Logger: c.set.Logger})
+	follows := scope.New(scope.Config{
+		Relays: sharing{c, puller}, Directory: c.told, Clock: c.set.Clock, Logger: c.set.Logger,
+	})
 	metrics.registry.MustRegister(follows)
 	leader.Moved, vote.Held = puller.Moved, puller.Held
 	stored{leases.Store}.tell(vote)
 	paths := map[string]http.Handler{
 		"/metrics": metrics.handler(),
 		contract.StatusPath: &status.Reporter{
-			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays.All, Unknown: follows.Unknown, Ready: ready, Puller: puller,
+			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays.All,
+			Unknown: follows.Unknown, Ready: ready, Puller: puller,
 			Doubt: lies.Doubt, Space: etcd.Space, Clock: c.set.Clock,
 		},
 		contract.DocumentsPath: shared.Serve(puller.Upstream),
@@ -234,7 +253,8 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		paths[contract.RejoinPath] = c.peers.rejoin(etcd.Readmit)
 	}
 	server, err := api{
-		types: t, serving: c.serving, authorizer: c.rules.Authorizer(), front: c.front, leases: leases, catalog: c.listed, paths: paths, etcd: health.ask, waits: ready.Waits,
+		types: t, serving: c.serving, authorizer: c.rules.Authorizer(), front: c.front, leases: leases, catalog: c.listed,
+		paths: paths, etcd: health.ask, waits: ready.Waits,
 	}.server()
 	if err != nil {
 		return err
@@ -247,7 +267,9 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		g.Go(func() error { return c.peers.follow(ctx, c.told) })
 	}
 	g.Go(func() error {
-		return etcd.Tend(ctx, c.set.Logger, func(full bool) { metrics.reclaims.WithLabelValues(strconv.FormatBool(full)).Inc() })
+		return etcd.Tend(ctx, c.set.Logger, func(full bool) {
+			metrics.reclaims.WithLabelValues(strconv.FormatBool(full)).Inc()
+		})
 	})
 	g.Go(func() error { c.board().Run(ctx, c.set.Clock, c.peers.meetOthers, nil); return nil })
 	g.Go(func() error { return follows.Run(ctx) })

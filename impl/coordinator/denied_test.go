@@ -32,6 +32,8 @@ func TestFeedDenied(t *testing.T) {
 	viewer.want(http.StatusNotFound, http.MethodGet, slicesPath+"?watch=1", "")
 	viewer.want(http.StatusOK, http.MethodGet, "/api/v1/endpoints", "")
 	put(t, slices, "two", 101)
-	eventually(t, "the feed", func() bool { return viewer.reached() == 101 && viewer.slices().Denied == "" && viewer.slices().Ready })
+	eventually(t, "the feed", func() bool {
+		return viewer.reached() == 101 && viewer.slices().Denied == "" && viewer.slices().Ready
+	})
 	viewer.want(http.StatusOK, http.MethodGet, slicesPath, "")
 }

@@ -14,7 +14,8 @@ import (
 func TestDiscovery(t *testing.T) {
 	p := newPool(t)
 	p.config.PoolScopeResources = []string{
-		"endpoints.v1.", "services.v1.", "endpointslices.v1.discovery.k8s.io", "widgets.v1.example.com=Widget", "zones.v1.example.com=Zone!",
+		"endpoints.v1.", "services.v1.", "endpointslices.v1.discovery.k8s.io", "widgets.v1.example.com=Widget",
+		"zones.v1.example.com=Zone!",
 	}
 	viewer := p.start().viewer()
 	for name, legacy := range map[string]bool{"aggregated": false, "legacy": true} {
@@ -41,7 +42,9 @@ func TestDiscovery(t *testing.T) {
 				"discovery.k8s.io/v1 endpointslices": {"EndpointSlice", readOnly, true},
 				"example.com/v1 widgets":             {"Widget", readOnly, true},
 				"example.com/v1 zones":               {"Zone", readOnly, false},
-				"coordination.k8s.io/v1 leases":      {"Lease", []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}, true},
+				"coordination.k8s.io/v1 leases": {
+					"Lease", []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}, true,
+				},
 			} {
 				r, ok := got[name]
 				slices.Sort(r.Verbs)
@@ -75,7 +78,8 @@ func TestDiscovery(t *testing.T) {
 		}
 	})
 	t.Run("OpenAPI", func(t *testing.T) {
-		if v3 := viewer.want(http.StatusOK, http.MethodGet, "/openapi/v3/apis/coordination.k8s.io/v1", ""); !strings.Contains(v3, "io.k8s.api.coordination.v1.LeaseSpec") {
+		if v3 := viewer.want(http.StatusOK, http.MethodGet, "/openapi/v3/apis/coordination.k8s.io/v1", ""); !strings.Contains(
+			v3, "io.k8s.api.coordination.v1.LeaseSpec") {
 			t.Errorf("no LeaseSpec in %d bytes", len(v3))
 		}
 	})

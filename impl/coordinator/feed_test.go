@@ -40,7 +40,9 @@ func TestFeed(t *testing.T) {
 	eventually(t, "an event", func() bool { return viewer.reached() == 101 })
 
 	answer := viewer.want(http.StatusOK, http.MethodGet, slicesPath, "")
-	for _, want := range []string{`"resourceVersion":"101"`, `"uid":"uid-one"`, `"name":"two"`, `"creationTimestamp":"2001-09-09T01:46:40Z"`} {
+	for _, want := range []string{
+		`"resourceVersion":"101"`, `"uid":"uid-one"`, `"name":"two"`, `"creationTimestamp":"2001-09-09T01:46:40Z"`,
+	} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%s has no %s", answer, want)
 		}
@@ -50,7 +52,8 @@ func TestFeed(t *testing.T) {
 		t.Errorf("status %+v", state)
 	}
 	for _, r := range state.Resources {
-		if fed := r.Resource == slicesName; r.Synced != fed || r.Ready != fed || (r.Feeder == "a") != fed || (r.ProgressAgeSeconds != nil) != fed {
+		if fed := r.Resource == slicesName; r.Synced != fed || r.Ready != fed || (r.Feeder == "a") != fed ||
+			(r.ProgressAgeSeconds != nil) != fed {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -87,19 +90,21 @@ func TestDeposed(t *testing.T) {
 	if v := viewer.reached(); v != 100 {
 		t.Errorf("the old leader wrote: %d", v)
 	}
-	eventually(t, "nobody to feed", func() bool { return viewer.slices().Feeder == "" }) // that is noted once the connection has ended
+	// that is noted once the connection has ended.
+	eventually(t, "nobody to feed", func() bool { return viewer.slices().Feeder == "" })
 	a.elect("a_2")
 	eventually(t, "it to be read again", func() bool { return viewer.reached() == 102 })
 }
 
-// TestAnotherHub: who answers at the address that a leader told has to be its hub, by its certificate. Else the leader cannot be read, and loses its
-// Lease; it may not take it back at once, and another one may.
+// TestAnotherHub: who answers at the address that a leader told has to be its hub, by its certificate. Else the leader
+// cannot be read, and loses its Lease; it may not take it back at once, and another one may.
 func TestAnotherHub(t *testing.T) {
 	s := newPool(t).start()
 	stranger := newPool(t)
 	a, viewer := s.hub("a"), s.viewer()
 	for node, at := range map[string]string{
-		"another-node": s.show("c", leaderRelay(t, 100)).address, "another-authority": stranger.show("another-authority", leaderRelay(t, 100)).address, "nobody": "127.0.0.1:1",
+		"another-node":      s.show("c", leaderRelay(t, 100)).address,
+		"another-authority": stranger.show("another-authority", leaderRelay(t, 100)).address, "nobody": "127.0.0.1:1",
 	} {
 		t.Run(node, func(t *testing.T) {
 			x := s.hub(node)
@@ -108,7 +113,8 @@ func TestAnotherHub(t *testing.T) {
 			if v := viewer.reached(); v != 0 {
 				t.Errorf("at %d", v)
 			}
-			again := x.want(http.StatusConflict, http.MethodPatch, leasesPath+"/"+contract.ElectionLease, `{"spec":{"holderIdentity":"`+node+`_2"}}`, "Content-Type", "application/merge-patch+json")
+			again := x.want(http.StatusConflict, http.MethodPatch, leasesPath+"/"+contract.ElectionLease,
+				`{"spec":{"holderIdentity":"`+node+`_2"}}`, "Content-Type", "application/merge-patch+json")
 			if !strings.Contains(again, "could not read from this hub") {
 				t.Errorf("refused: %s", again)
 			}
@@ -134,7 +140,8 @@ func TestAddress(t *testing.T) {
 		{contract.ElectionLease, note("node:10269"), http.StatusForbidden},
 		{contract.ElectionLease, note("10.0.0.1"), http.StatusForbidden},
 		{contract.ElectionLease, note(strings.Repeat("1", 3_000)), http.StatusForbidden},
-		{contract.ElectionLease, note(strings.Repeat("1", 10_000)), http.StatusUnprocessableEntity}, // too large, whatever it says
+		// too large, whatever it says.
+		{contract.ElectionLease, note(strings.Repeat("1", 10_000)), http.StatusUnprocessableEntity},
 		{contract.ElectionLease, `"labels":{"` + contract.PoolAddress + `":"x"}`, http.StatusForbidden},
 	} {
 		body := leaseOf(fmt.Sprintf(`"name":%q,%s`, c.name, c.meta), "a_1", 15)
@@ -152,7 +159,8 @@ func TestWatchOfARelay(t *testing.T) {
 	a.show(leader)
 	a.elect("a_1")
 	eventually(t, "the feed", func() bool { return a.reached() == 100 })
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.url.String()+slicesPath+"?watch=1&resourceVersion=100", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		a.url.String()+slicesPath+"?watch=1&resourceVersion=100", nil)
 	check(t, err)
 	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf;stream=watch")
 	resp, err := s.viewer().http.Do(req)

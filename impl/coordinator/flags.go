@@ -12,19 +12,30 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.NodePoolName, "nodepool-name", "", "name of the pool; required")
 	f.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "IP address that the API is served on")
 	f.IntVar(&c.SecurePort, "secure-port", contract.CoordinatorPort, "TLS port of the API; 0 takes any free one")
-	f.StringVar(&c.DataDir, "data-dir", "", "directory of the pool's Leases and of what the relays hold, on a disk that survives restarts; one process at a time; required")
-	f.StringVar(&c.TLSCertFile, "tls-cert-file", "", "PEM file of the serving certificate; read again when it changes; required without --certificates-dir")
-	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key; required without --certificates-dir")
-	f.StringVar(&c.ClientCAFile, "client-ca-file", "", "PEM file of the pool's authorities, who sign all client certificates, which count until a hub or a replica has brought others that they vouch for; read again when it changes; required without --certificates-dir, where the hub of this node writes it")
+	f.StringVar(&c.DataDir, "data-dir", "",
+		"directory of the pool's Leases and of what the relays hold, on a disk that survives restarts; one process at a "+
+			"time; required")
+	f.StringVar(&c.TLSCertFile, "tls-cert-file", "",
+		"PEM file of the serving certificate; read again when it changes; required without --certificates-dir")
+	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "",
+		"PEM file of its key; required without --certificates-dir")
+	f.StringVar(&c.ClientCAFile, "client-ca-file", "",
+		"PEM file of the pool's authorities, who sign all client certificates, which count until a hub or a replica has "+
+			"brought others that they vouch for; read again when it changes; required without --certificates-dir, where the "+
+			"hub of this node writes it")
 	f.StringVar(&c.CertificatesDir, "certificates-dir", "",
-		"directory in which the hub of this node keeps this coordinator's certificates, its --enrol-coordinator-dir; instead of --tls-cert-file, --tls-private-key-file, --peer-cert-file and "+
+		"directory in which the hub of this node keeps this coordinator's certificates, its --enrol-coordinator-dir; "+
+			"instead of --tls-cert-file, --tls-private-key-file, --peer-cert-file and "+
 			"--peer-key-file; the coordinator waits until they are there")
 	f.BoolVar(&c.LeadersOnly, "leaders-only", false,
-		"only hubs lead whose certificate has the organization "+contract.LeaderGroup+": weir-manager gives it to Nodes with the label "+contract.LeaderLabel+"=true")
+		"only hubs lead whose certificate has the organization "+contract.LeaderGroup+
+			": weir-manager gives it to Nodes with the label "+contract.LeaderLabel+"=true")
 	f.StringVar((*string)(&c.Placement), "placement", "",
-		"name of this stay on this node, which weir-manager gives: data of another one in --data-dir is removed, and when the pool is told of others in its place, this one elects nobody")
+		"name of this stay on this node, which weir-manager gives: data of another one in --data-dir is removed, and when "+
+			"the pool is told of others in its place, this one elects nobody")
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
-		"resource.version.group that the leader feeds and the pool reads here, each node all of it (never Secrets); the same as at the hubs; "+
+		"resource.version.group that the leader feeds and the pool reads here, each node all of it (never Secrets); the "+
+			"same as at the hubs; "+
 			"what the pool is told in the cloud counts above it; "+
 			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
@@ -33,14 +44,24 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 	f.StringVar(&c.Name, "name", "", "name of this replica, one of --initial-cluster; only if the pool has three")
 	f.StringArrayVar(&c.InitialCluster, "initial-cluster", nil,
-		"name=https://host:port where a replica meets the others (the peer URL of its etcd); once for each of the three, the same for all; none: this is the only one")
-	f.StringArrayVar(&c.ReplicaServers, "replica-server", nil, "name=https://host:port where a replica serves the API; once for each of --initial-cluster")
-	f.StringVar(&c.ClusterState, "initial-cluster-state", ClusterNew, "what a replica without data does: "+ClusterNew+", it is taken in again, or begins with the others if none serves; "+ClusterExisting+", it waits until it is taken in")
-	f.StringVar(&c.ClusterToken, "initial-cluster-token", "", "name of the replicas together: those of another name are never taken for some of them; default: by the name of the pool")
-	f.StringVar(&c.PeerBindAddress, "peer-bind-address", "", "host:port on which this replica meets the others; that of --initial-cluster if empty")
+		"name=https://host:port where a replica meets the others (the peer URL of its etcd); once for each of the three, "+
+			"the same for all; none: this is the only one")
+	f.StringArrayVar(&c.ReplicaServers, "replica-server", nil,
+		"name=https://host:port where a replica serves the API; once for each of --initial-cluster")
+	f.StringVar(&c.ClusterState, "initial-cluster-state", ClusterNew,
+		"what a replica without data does: "+ClusterNew+", it is taken in again, or begins with the others if none serves; "+
+			ClusterExisting+", it waits until it is taken in")
+	f.StringVar(&c.ClusterToken, "initial-cluster-token", "",
+		"name of the replicas together: those of another name are never taken for some of them; default: by the name "+
+			"of the pool")
+	f.StringVar(&c.PeerBindAddress, "peer-bind-address", "",
+		"host:port on which this replica meets the others; that of --initial-cluster if empty")
 	f.StringVar(&c.PeerCertFile, "peer-cert-file", "",
-		"PEM file of the certificate by which the others know this replica, as client and server: CN "+contract.ReplicaUser("<pool>", "<name>")+", O "+contract.ReplicaGroup+" and "+contract.PoolGroupPrefix+"<pool>")
+		"PEM file of the certificate by which the others know this replica, as client and server: CN "+
+			contract.ReplicaUser("<pool>", "<name>")+", O "+contract.ReplicaGroup+" and "+contract.PoolGroupPrefix+"<pool>")
 	f.StringVar(&c.PeerKeyFile, "peer-key-file", "", "PEM file of its key")
-	f.StringVar(&c.PeerCAFile, "peer-ca-file", "", "PEM file of the pool's authority, who signs the certificates of all replicas; --client-ca-file if empty")
-	f.DurationVar(&c.FreshWithin, "fresh-within", 30*time.Second, "a resource is ready while its feed has shown a sign of life within this time")
+	f.StringVar(&c.PeerCAFile, "peer-ca-file", "",
+		"PEM file of the pool's authority, who signs the certificates of all replicas; --client-ca-file if empty")
+	f.DurationVar(&c.FreshWithin, "fresh-within", 30*time.Second,
+		"a resource is ready while its feed has shown a sign of life within this time")
 }

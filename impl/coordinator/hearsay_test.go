@@ -31,13 +31,14 @@ func old(t testing.TB, version uint64) *relay.Relay {
 func (c *caller) tells(relays ...*relay.Relay) *edge {
 	c.t.Helper()
 	x := c.show(relays...)
-	c.want(http.StatusCreated, http.MethodPost, "/apis/coordination.k8s.io/v1/namespaces/"+contract.NodeLeaseNamespace+"/leases",
+	c.want(http.StatusCreated, http.MethodPost, "/apis/coordination.k8s.io/v1/namespaces/"+contract.NodeLeaseNamespace+
+		"/leases",
 		leaseOf(fmt.Sprintf(`"name":%q,"annotations":{%q:%q}`, c.node, contract.PoolAddress, x.address), c.node, 40))
 	return x
 }
 
-// TestHearsay: a coordinator that reads from nobody takes the latest that any hub holds, forward only. It serves that with its age, is not ready by it,
-// and a leader takes its place.
+// TestHearsay: a coordinator that reads from nobody takes the latest that any hub holds, forward only. It serves that
+// with its age, is not ready by it, and a leader takes its place.
 func TestHearsay(t *testing.T) {
 	s := newPool(t).start()
 	a, b, viewer := s.hub("a"), s.hub("b"), s.viewer()
@@ -47,7 +48,8 @@ func TestHearsay(t *testing.T) {
 	if age := viewer.age(); age < 3600 || age > 3700 {
 		t.Errorf("%d seconds old", age)
 	}
-	if list := viewer.want(http.StatusOK, http.MethodGet, slicesPath, ""); !strings.Contains(list, `"resourceVersion":"100"`) || !strings.Contains(list, `"name":"one"`) {
+	if list := viewer.want(http.StatusOK, http.MethodGet, slicesPath, ""); !strings.Contains(
+		list, `"resourceVersion":"100"`) || !strings.Contains(list, `"name":"one"`) {
 		t.Errorf("refilled: %s", list)
 	}
 	viewer.want(http.StatusInternalServerError, http.MethodGet, "/readyz", "")
@@ -59,7 +61,8 @@ func TestHearsay(t *testing.T) {
 	eventually(t, "a later one", func() bool { return viewer.reached() == 120 })
 	for _, node := range []string{"a", "c"} { // what is served is seen a moment before it is counted
 		eventually(t, "the metrics to tell of a refill by node "+node, func() bool {
-			return strings.Contains(viewer.want(http.StatusOK, http.MethodGet, "/metrics", ""), `weir_coordinator_refills_total{node="`+node+`",resource="`+slicesName+`"} 1`)
+			return strings.Contains(viewer.want(http.StatusOK, http.MethodGet, "/metrics", ""),
+				`weir_coordinator_refills_total{node="`+node+`",resource="`+slicesName+`"} 1`)
 		})
 	}
 
@@ -82,8 +85,8 @@ func TestHearsayIsNeverFresh(t *testing.T) {
 	}
 }
 
-// TestHearsayGoesOn: what a hub has more than the coordinator comes as the changes that it was. Clients and hubs that have seen a part of it, before all
-// lost their power, go on from there.
+// TestHearsayGoesOn: what a hub has more than the coordinator comes as the changes that it was. Clients and hubs that
+// have seen a part of it, before all lost their power, go on from there.
 func TestHearsayGoesOn(t *testing.T) {
 	s := newPool(t).start()
 	viewer := s.viewer()
@@ -101,7 +104,8 @@ func TestHearsayGoesOn(t *testing.T) {
 	s.hub("b").tells(newer)
 	eventually(t, "the rest", func() bool { return viewer.reached() == 105 })
 	for seen, want := range map[int]string{100: "o101", 102: "o103"} {
-		events := viewer.want(http.StatusOK, http.MethodGet, fmt.Sprintf("%s?watch=1&timeoutSeconds=1&resourceVersion=%d", slicesPath, seen), "")
+		events := viewer.want(http.StatusOK, http.MethodGet,
+			fmt.Sprintf("%s?watch=1&timeoutSeconds=1&resourceVersion=%d", slicesPath, seen), "")
 		if !strings.Contains(strings.SplitN(events, "\n", 2)[0], `"name":"`+want+`"`) {
 			t.Errorf("a watch from %d shows %s", seen, events)
 		}
@@ -111,7 +115,8 @@ func TestHearsayGoesOn(t *testing.T) {
 	}
 }
 
-// TestLeaderEndsHearsay: who tells slowly what it holds is not waited for when there is a leader, and half of what it tells shows nowhere.
+// TestLeaderEndsHearsay: who tells slowly what it holds is not waited for when there is a leader, and half of what it
+// tells shows nowhere.
 func TestLeaderEndsHearsay(t *testing.T) {
 	s := newPool(t).start()
 	a, viewer := s.hub("a"), s.viewer()
@@ -122,7 +127,8 @@ func TestLeaderEndsHearsay(t *testing.T) {
 			return
 		}
 		o := slice(t, "never", 200)
-		_, _ = w.Write(wire.AppendProtobufFrame(nil, wire.Added, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, o.Raw))
+		_, _ = w.Write(wire.AppendProtobufFrame(nil, wire.Added,
+			wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, o.Raw))
 		_ = http.NewResponseController(w).Flush()
 		<-req.Context().Done()
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// TestAnotherHistory: a leader brings another history of the cloud; watches end with 410. A coordinator that is killed keeps its
-// number, and takes nothing of an earlier one, whatever its version.
+// TestAnotherHistory: a leader brings another history of the cloud; watches end with 410. A coordinator that is killed
+// keeps its number, and takes nothing of an earlier one, whatever its version.
 func TestAnotherHistory(t *testing.T) {
 	p := newPool(t)
 	first := p.spawn().healthy()
@@ -20,7 +20,8 @@ func TestAnotherHistory(t *testing.T) {
 	hub.elect("a_1")
 	eventually(t, "the list", func() bool { return hub.reached() == 1000 })
 
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, first.url.String()+slicesPath+"?watch=1&resourceVersion=1000", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		first.url.String()+slicesPath+"?watch=1&resourceVersion=1000", nil)
 	check(t, err)
 	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf;stream=watch")
 	resp, err := first.viewer().http.Do(req)
@@ -54,7 +55,8 @@ func TestAnotherHistory(t *testing.T) {
 	hub.elect("a_3")
 	put(t, leader, "newer", 902)
 	eventually(t, "the feed to go on", func() bool { return hub.reached() == 902 })
-	if list := second.viewer().want(http.StatusOK, http.MethodGet, slicesPath, ""); strings.Contains(list, `"name":"one"`) || strings.Count(list, `"name":"`) != 3 {
+	if list := second.viewer().want(http.StatusOK, http.MethodGet, slicesPath, ""); strings.Contains(
+		list, `"name":"one"`) || strings.Count(list, `"name":"`) != 3 {
 		t.Errorf("list %s", list)
 	}
 }

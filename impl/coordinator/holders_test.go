@@ -15,12 +15,13 @@ import (
 
 // leaseOf is the body of a Lease of the pool.
 func leaseOf(meta, holder string, seconds int) string {
-	return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{%s},"spec":{"holderIdentity":%q,"leaseDurationSeconds":%d}}`,
+	return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{%s},`+
+		`"spec":{"holderIdentity":%q,"leaseDurationSeconds":%d}}`,
 		meta, holder, seconds)
 }
 
-// TestNobodySeizesTheElection: attacks 50 to 53 of the security review. A hub's key takes the Leases of the pool from nobody who lives, for
-// nobody else, and not for ever. Beside each refusal stands what is allowed.
+// TestNobodySeizesTheElection: attacks 50 to 53 of the security review. A hub's key takes the Leases of the pool from
+// nobody who lives, for nobody else, and not for ever. Beside each refusal stands what is allowed.
 func TestNobodySeizesTheElection(t *testing.T) {
 	s := newPool(t).start()
 	a, b := s.hub("a"), s.hub("b")
@@ -65,7 +66,10 @@ func TestNobodySeizesTheElection(t *testing.T) {
 		{"52: deleted", b, "DELETE", election, "", "", 0, 403, "deletes nothing"},
 		{"52: deleted by its holder", a, "DELETE", election, "", "", 0, 403, "deletes nothing"},
 		{"52: a finalizer", a, "PUT", election, `"finalizers":["x.io/y"],`, "a_1", 15, 403, "finalizers"},
-		{"L8: an owner", a, "PUT", election, `"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"a","uid":"u"}],`, "a_1", 15, 403, "ownerReferences"},
+		{
+			"L8: an owner", a, "PUT", election, `"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"a","uid":"u"}],`,
+			"a_1", 15, 403, "ownerReferences",
+		},
 		{"L8: a label", a, "PUT", election, `"labels":{"x":"y"},`, "a_1", 15, 403, "labels"},
 		{"L8: an annotation", a, "PUT", sync, `"annotations":{"x":"y"},`, "a_1", 30, 403, "annotations"},
 		{"an operator is no holder", s.operator(), "PUT", election, "", "eve_1", 15, 403, "only clears"},
@@ -84,7 +88,8 @@ func TestNobodySeizesTheElection(t *testing.T) {
 			if c.method != http.MethodDelete {
 				body = leaseOf(c.meta+now(c.path[strings.LastIndex(c.path, "/")+1:]), c.holder, c.seconds)
 			}
-			if got, answer, err := c.by.do(c.method, c.path, body); err != nil || got != c.code || !strings.Contains(answer, c.says) {
+			if got, answer, err := c.by.do(c.method, c.path, body); err != nil || got != c.code ||
+				!strings.Contains(answer, c.says) {
 				t.Errorf("%d %s, %v; want %d and %q", got, answer, err, c.code, c.says)
 			}
 		})
@@ -106,7 +111,10 @@ func TestLeaseOfANode(t *testing.T) {
 		{`"name":"a","labels":{"x":"y"}`, http.StatusForbidden},
 		{`"name":"a","annotations":{"x":"y"}`, http.StatusForbidden},
 		{`"name":"a",` + fmt.Sprintf(owner, "b"), http.StatusForbidden},
-		{`"name":"a","labels":{"openyurt.io/delegate-heartbeat":"true"},"annotations":{"openyurt.io/delegate-heartbeat":"true"},` + fmt.Sprintf(owner, "a"), http.StatusCreated},
+		{
+			`"name":"a","labels":{"openyurt.io/delegate-heartbeat":"true"},` +
+				`"annotations":{"openyurt.io/delegate-heartbeat":"true"},` + fmt.Sprintf(owner, "a"), http.StatusCreated,
+		},
 	} {
 		if got, answer, err := a.do(http.MethodPost, nodeLeases, leaseOf(c.meta, "a", 40)); err != nil || got != c.code {
 			t.Errorf("%s: %d %s, %v; want %d", c.meta, got, answer, err, c.code)
@@ -114,8 +122,8 @@ func TestLeaseOfANode(t *testing.T) {
 	}
 }
 
-// TestElectionExpiresByTheCoordinatorsClock: a Lease is free when the coordinator has seen no renewal for its duration. After a restart it
-// waits for a whole duration: it cannot know what it did not see.
+// TestElectionExpiresByTheCoordinatorsClock: a Lease is free when the coordinator has seen no renewal for its duration.
+// After a restart it waits for a whole duration: it cannot know what it did not see.
 func TestElectionExpiresByTheCoordinatorsClock(t *testing.T) {
 	const nearly = contract.MaxLeaseDuration - time.Second
 	p, c := newPool(t), &later{}

@@ -37,8 +37,8 @@ func (c *caller) age() int {
 	return age
 }
 
-// TestKilledWithoutLeader: a coordinator that is killed and starts again with nobody to feed it serves what it had, tells the age,
-// is not ready, lets watches resume, and goes on behind its version when a leader comes.
+// TestKilledWithoutLeader: a coordinator that is killed and starts again with nobody to feed it serves what it had,
+// tells the age, is not ready, lets watches resume, and goes on behind its version when a leader comes.
 func TestKilledWithoutLeader(t *testing.T) {
 	p := newPool(t)
 	first := p.spawn().healthy()
@@ -57,7 +57,8 @@ func TestKilledWithoutLeader(t *testing.T) {
 
 	second := p.spawnAt(first.url.Port()).healthy()
 	viewer := second.viewer()
-	if list := viewer.want(http.StatusOK, http.MethodGet, slicesPath, ""); !strings.Contains(list, `"resourceVersion":"104"`) || strings.Count(list, `"name":"n10`) != 4 {
+	if list := viewer.want(http.StatusOK, http.MethodGet, slicesPath, ""); !strings.Contains(
+		list, `"resourceVersion":"104"`) || strings.Count(list, `"name":"n10`) != 4 {
 		t.Errorf("restored %s", list)
 	}
 	if s := viewer.state(); s.Ready {
@@ -73,7 +74,8 @@ func TestKilledWithoutLeader(t *testing.T) {
 	age := viewer.age()
 	eventually(t, "the age to grow", func() bool { return viewer.age() > age })
 
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.url.String()+slicesPath+"?watch=1&resourceVersion=101", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		second.url.String()+slicesPath+"?watch=1&resourceVersion=101", nil)
 	check(t, err)
 	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf;stream=watch")
 	resp, err := viewer.http.Do(req)

@@ -21,7 +21,8 @@ import (
 func (s *server) from(begin, end time.Time, user string, groups ...string) *caller {
 	s.t.Helper()
 	_, _, cert, key := s.ca.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: user, Organization: append(groups, contract.PoolGroupPrefix+"p")}, NotBefore: begin, NotAfter: end,
+		Subject: pkix.Name{CommonName: user, Organization: append(groups, contract.PoolGroupPrefix+"p")}, NotBefore: begin,
+		NotAfter:    end,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	pair, err := tls.X509KeyPair(cert, key)
@@ -41,8 +42,9 @@ func (c *caller) code(method, path, body string) int {
 	return code
 }
 
-// TestLate: while nothing comes from the cloud, a hub whose certificate has ended reads, and renews the Lease of its own node; it does nothing else, and nobody reads
-// what it shows. Who was away for longer, whose certificate is taken back, and people do not read either. When a leader shows the cloud, it is nobody.
+// TestLate: while nothing comes from the cloud, a hub whose certificate has ended reads, and renews the Lease of its
+// own node; it does nothing else, and nobody reads what it shows. Who was away for longer, whose certificate is taken
+// back, and people do not read either. When a leader shows the cloud, it is nobody.
 func TestLate(t *testing.T) {
 	p := newPool(t)
 	s := p.start()
@@ -55,15 +57,18 @@ func TestLate(t *testing.T) {
 	late.want(http.StatusOK, http.MethodGet, leasesPath, "")
 	late.want(http.StatusOK, http.MethodGet, contract.StatusPath, "")
 	stream := late.watch(leasesPath + "?watch=1")
-	if _, err := late.leases(contract.NodeLeaseNamespace).Create(t.Context(), newLease("late", "late"), metav1.CreateOptions{}); err != nil {
+	if _, err := late.leases(contract.NodeLeaseNamespace).Create(t.Context(), newLease("late", "late"),
+		metav1.CreateOptions{}); err != nil {
 		t.Errorf("the Lease of its own node: %v", err)
 	}
-	if _, err := late.leases(contract.NodeLeaseNamespace).Create(t.Context(), newLease("other", "other"), metav1.CreateOptions{}); err == nil {
+	if _, err := late.leases(contract.NodeLeaseNamespace).Create(t.Context(), newLease("other", "other"),
+		metav1.CreateOptions{}); err == nil {
 		t.Error("it wrote the Lease of another node")
 	}
 	led := late.show(leaderRelay(t, 100))
 	for _, name := range []string{contract.ElectionLease, contract.InformerSync} {
-		if _, err := late.leases(contract.LeaseNamespace).Create(t.Context(), newLease(name, "late_1"), metav1.CreateOptions{}); err == nil {
+		if _, err := late.leases(contract.LeaseNamespace).Create(t.Context(), newLease(name, "late_1"),
+			metav1.CreateOptions{}); err == nil {
 			t.Errorf("it took the Lease %s", name)
 		}
 	}
@@ -83,7 +88,8 @@ func TestLate(t *testing.T) {
 			t.Errorf("%s: %d", about, code)
 		}
 	}
-	if got := s.viewer().want(http.StatusOK, http.MethodGet, "/metrics", ""); strings.Contains(got, "\nweir_late_certificates_total 0\n") || !strings.Contains(got, "\nweir_late_certificates_total ") {
+	if got := s.viewer().want(http.StatusOK, http.MethodGet, "/metrics", ""); strings.Contains(got,
+		"\nweir_late_certificates_total 0\n") || !strings.Contains(got, "\nweir_late_certificates_total ") {
 		t.Error("the metric does not tell")
 	}
 	if led.read() {
@@ -94,7 +100,9 @@ func TestLate(t *testing.T) {
 	shows := leader.show(leaderRelay(t, 100))
 	leader.elect("a_1")
 	eventually(t, "the leader is read", shows.read)
-	eventually(t, "it is nobody", func() bool { return late.code(http.MethodGet, leasesPath, "") == http.StatusUnauthorized })
+	eventually(t, "it is nobody", func() bool {
+		return late.code(http.MethodGet, leasesPath, "") == http.StatusUnauthorized
+	})
 	eventually(t, "its stream has ended", func() bool { return !stream.open() })
 }
 
@@ -119,7 +127,9 @@ func TestLateHubIsNotRead(t *testing.T) {
 	p := newPool(t)
 	s := p.start()
 	_, _, cert, key := p.ca.sign(&x509.Certificate{
-		Subject:  pkix.Name{CommonName: contract.NodeUserPrefix + "a", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "p"}},
+		Subject: pkix.Name{
+			CommonName: contract.NodeUserPrefix + "a", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "p"},
+		},
 		NotAfter: time.Now().Add(-time.Minute), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	pair, err := tls.X509KeyPair(cert, key)
@@ -143,8 +153,9 @@ type otherTime struct {
 func (c otherTime) Now() time.Time                  { return time.Now().Add(c.by) }
 func (c otherTime) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// TestClock1970: a machine without a battery clock starts in 1970. Its coordinator judges by the latest time that an authority of the pool has vouched for: the
-// begin of its own certificate, or of one that a hub shows, or that which is on its disk. A hub that merely says a time changes nothing, since none is asked.
+// TestClock1970: a machine without a battery clock starts in 1970. Its coordinator judges by the latest time that an
+// authority of the pool has vouched for: the begin of its own certificate, or of one that a hub shows, or that which is
+// on its disk. A hub that merely says a time changes nothing, since none is asked.
 func TestClock1970(t *testing.T) {
 	p := newPool(t)
 	p.config.Clock = otherTime{by: time.Until(time.Unix(60, 0))}

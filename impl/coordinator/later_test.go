@@ -7,7 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// later is a clock that stands until it is set forward, which brings what AfterFunc waits for. Its other timers are those of the real one.
+// later is a clock that stands until it is set forward, which brings what AfterFunc waits for. Its other timers are
+// those of the real one.
 type later struct {
 	clock.RealClock
 

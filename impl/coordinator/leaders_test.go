@@ -7,15 +7,16 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestLeadersOnly: where leaders are limited, a hub takes the election Lease only by a certificate that says that it may lead. It reads as all do, and its
-// word about a leader counts.
+// TestLeadersOnly: where leaders are limited, a hub takes the election Lease only by a certificate that says that it
+// may lead. It reads as all do, and its word about a leader counts.
 func TestLeadersOnly(t *testing.T) {
 	p := newPool(t)
 	p.config.LeadersOnly = true
 	s := p.start()
 	any := s.hub("any")
 	chosen := s.as(contract.NodeUserPrefix+"chosen", contract.HubGroup, contract.PoolGroupPrefix+"p", contract.LeaderGroup)
-	foreign := s.as(contract.NodeUserPrefix+"foreign", contract.HubGroup, contract.PoolGroupPrefix+"q", contract.LeaderGroup)
+	foreign := s.as(contract.NodeUserPrefix+"foreign", contract.HubGroup, contract.PoolGroupPrefix+"q",
+		contract.LeaderGroup)
 	none := s.as("somebody", contract.PoolGroupPrefix+"p", contract.LeaderGroup)
 	for _, c := range []struct {
 		name   string

@@ -52,11 +52,13 @@ func newLeases(t *types, options generic.RESTOptionsGetter, a authorizer.Authori
 }
 
 // Create asks once more whether the caller may: when a POST was authorized, the name inside its body was not known.
-func (l *leases) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, o *metav1.CreateOptions) (runtime.Object, error) {
+func (l *leases) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	o *metav1.CreateOptions) (runtime.Object, error) {
 	u, _ := genericrequest.UserFrom(ctx)
 	lease := obj.(*coordinationv1.Lease)
 	a := authorizer.AttributesRecord{
-		User: u, Verb: "create", ResourceRequest: true, APIGroup: coordinationv1.GroupName, APIVersion: "v1", Resource: "leases",
+		User: u, Verb: "create", ResourceRequest: true, APIGroup: coordinationv1.GroupName, APIVersion: "v1",
+		Resource:  "leases",
 		Namespace: genericrequest.NamespaceValue(ctx), Name: lease.Name,
 	}
 	if a.Name == "" { // generateName: whatever comes out was granted to nobody
@@ -70,7 +72,8 @@ func (l *leases) Create(ctx context.Context, obj runtime.Object, validate rest.V
 
 // Update lets the election decide, inside the write that is on condition of what they saw.
 func (l *leases) Update(
-	ctx context.Context, name string, obj rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc,
+	ctx context.Context, name string, obj rest.UpdatedObjectInfo, create rest.ValidateObjectFunc,
+	update rest.ValidateObjectUpdateFunc,
 	forceCreate bool, o *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	check := func(ctx context.Context, obj, old runtime.Object) error {
@@ -124,7 +127,8 @@ func (leaseStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) 
 	return append(errs, validateLeaseSpec(l, field.NewPath("spec"))...)
 }
 
-// bare takes out what nobody needs of a Lease here, and what grows: each manager of a server-side apply stays among the managed fields.
+// bare takes out what nobody needs of a Lease here, and what grows: each manager of a server-side apply stays among the
+// managed fields.
 func bare(obj runtime.Object) {
 	l := obj.(*coordinationv1.Lease)
 	l.ManagedFields, l.GenerateName, l.SelfLink = nil, "", ""
@@ -132,7 +136,8 @@ func bare(obj runtime.Object) {
 
 func validateLeaseSpec(l *coordinationv1.Lease, path *field.Path) (errs field.ErrorList) {
 	if n := l.Size(); n > bounds.MaxLease {
-		errs = append(errs, field.Invalid(nil, fmt.Sprintf("%d bytes", n), fmt.Sprintf("a Lease of a pool has at most %d bytes", bounds.MaxLease)))
+		errs = append(errs, field.Invalid(nil, fmt.Sprintf("%d bytes", n),
+			fmt.Sprintf("a Lease of a pool has at most %d bytes", bounds.MaxLease)))
 	}
 	s, most := &l.Spec, int32(contract.MaxLeaseDuration/time.Second)
 	switch d := s.LeaseDurationSeconds; {
@@ -146,7 +151,8 @@ func validateLeaseSpec(l *coordinationv1.Lease, path *field.Path) (errs field.Er
 		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *n, "must be greater than or equal to 0"))
 	}
 	if s.Strategy != nil || s.PreferredHolder != nil {
-		errs = append(errs, field.Forbidden(path.Child("strategy"), "coordinated leader election is not served by a pool's coordinator"))
+		errs = append(errs,
+			field.Forbidden(path.Child("strategy"), "coordinated leader election is not served by a pool's coordinator"))
 	}
 	return errs
 }

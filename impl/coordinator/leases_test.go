@@ -54,7 +54,8 @@ func TestLeases(t *testing.T) {
 	check(t, err)
 	defer w.Stop()
 
-	if _, err := leases.Create(ctx, newLease(contract.ElectionLease, "a_1"), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := leases.Create(ctx, newLease(contract.ElectionLease, "a_1"),
+		metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("created twice: %v", err)
 	}
 	holder := "a_2"
@@ -126,8 +127,13 @@ func TestBadLeasesAreRefused(t *testing.T) {
 		code int
 		says string
 	}{
-		"no duration":      {`{"metadata":{"name":"yurthub"},"spec":{"leaseDurationSeconds":0}}`, http.StatusUnprocessableEntity, "leaseDurationSeconds"},
-		"back in time":     {`{"metadata":{"name":"yurthub"},"spec":{"leaseTransitions":-1}}`, http.StatusUnprocessableEntity, "leaseTransitions"},
+		"no duration": {
+			`{"metadata":{"name":"yurthub"},"spec":{"leaseDurationSeconds":0}}`, http.StatusUnprocessableEntity,
+			"leaseDurationSeconds",
+		},
+		"back in time": {
+			`{"metadata":{"name":"yurthub"},"spec":{"leaseTransitions":-1}}`, http.StatusUnprocessableEntity, "leaseTransitions",
+		},
 		"other namespace":  {`{"metadata":{"name":"yurthub","namespace":"default"}}`, http.StatusBadRequest, "namespace"},
 		"a number as name": {`{"metadata":{"name":7}}`, http.StatusBadRequest, "name"},
 		"not JSON":         {`{`, http.StatusBadRequest, ""},
@@ -146,12 +152,16 @@ func TestLeaseTable(t *testing.T) {
 	hub := s.hub("a")
 	hub.elect("a_1")
 	var table metav1.Table
-	check(t, json.Unmarshal([]byte(hub.want(http.StatusOK, http.MethodGet, leasesPath, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")), &table))
+	check(t,
+		json.Unmarshal(
+			[]byte(hub.want(http.StatusOK, http.MethodGet, leasesPath, "", "Accept",
+				"application/json;as=Table;v=v1;g=meta.k8s.io")), &table))
 	var columns []string
 	for _, c := range table.ColumnDefinitions {
 		columns = append(columns, c.Name)
 	}
-	if strings.Join(columns, " ") != "Name Holder Age" || len(table.Rows) != 1 || table.Rows[0].Cells[0] != "yurthub" || table.Rows[0].Cells[1] != "a_1" {
+	if strings.Join(columns, " ") != "Name Holder Age" || len(table.Rows) != 1 || table.Rows[0].Cells[0] != "yurthub" ||
+		table.Rows[0].Cells[1] != "a_1" {
 		t.Errorf("%v %+v", columns, table.Rows)
 	}
 }

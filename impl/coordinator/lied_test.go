@@ -15,7 +15,8 @@ import (
 func (c *caller) says(resource string, code int, leader string, confirmed bool) {
 	c.t.Helper()
 	const doubt = `{"leader":%q,"resource":%q,"namespace":"default","name":"one","held":100,"confirmed":%t}`
-	if got, answer, err := c.do(http.MethodPost, contract.DoubtPath, fmt.Sprintf(doubt, leader, resource, confirmed)); err != nil || got != code {
+	if got, answer, err := c.do(http.MethodPost, contract.DoubtPath,
+		fmt.Sprintf(doubt, leader, resource, confirmed)); err != nil || got != code {
 		c.t.Errorf("%s: %d %s, %v; want %d", c.node, got, answer, err, code)
 	}
 }
@@ -31,8 +32,9 @@ func (c *caller) tries(holder string) int {
 	return code
 }
 
-// TestLeaderThatLied: two hubs of the pool say that the cloud contradicts the leader. It loses the Lease, cannot take it again while another one may
-// want it, and what the coordinator holds of it counts no more until it is listed anew in a later history.
+// TestLeaderThatLied: two hubs of the pool say that the cloud contradicts the leader. It loses the Lease, cannot take
+// it again while another one may want it, and what the coordinator holds of it counts no more until it is listed anew
+// in a later history.
 func TestLeaderThatLied(t *testing.T) {
 	s := newPool(t).start()
 	liar, b, c := s.hub("liar"), s.hub("b"), s.hub("c")
@@ -48,10 +50,12 @@ func TestLeaderThatLied(t *testing.T) {
 	says(b, http.StatusConflict, "liar", false) // of what nobody said
 	says(b, http.StatusConflict, "c", true)     // which does not lead
 	says(liar, http.StatusConflict, "liar", true)
-	if got, answer, _ := b.do(http.MethodPost, contract.DoubtPath, `{"leader":"liar","resource":"pods.v1."}`); got != http.StatusBadRequest {
+	if got, answer, _ := b.do(http.MethodPost, contract.DoubtPath, `{"leader":"liar","resource":"pods.v1."}`); got !=
+		http.StatusBadRequest {
 		t.Errorf("a resource that is not relayed: %d %s", got, answer)
 	}
-	if got, answer, _ := b.do(http.MethodPost, contract.DoubtPath, strings.Repeat("x", 1<<20)); got != http.StatusBadRequest && got != http.StatusRequestEntityTooLarge {
+	if got, answer, _ := b.do(http.MethodPost, contract.DoubtPath, strings.Repeat("x", 1<<20)); got !=
+		http.StatusBadRequest && got != http.StatusRequestEntityTooLarge {
 		t.Errorf("a megabyte: %d %.100s", got, answer)
 	}
 	if d := b.state().Doubt; d != nil {
@@ -102,8 +106,8 @@ func TestLeaderThatLied(t *testing.T) {
 	}
 }
 
-// TestLeaderThatLiedToReplicas: hubs tell two of three replicas, the leader uses the third. All decide as one: it loses the Lease, and takes it at none of
-// them, whichever replica dies. One of those that die led etcd.
+// TestLeaderThatLiedToReplicas: hubs tell two of three replicas, the leader uses the third. All decide as one: it loses
+// the Lease, and takes it at none of them, whichever replica dies. One of those that die led etcd.
 func TestLeaderThatLiedToReplicas(t *testing.T) {
 	all := trio(t)
 	for _, r := range all {
@@ -119,7 +123,8 @@ func TestLeaderThatLiedToReplicas(t *testing.T) {
 	liar.show(forged)
 	liar.elect("liar_1")
 	for _, r := range all {
-		eventually(t, "replica "+r.name+" to have the lie", func() bool { return r.viewer().state().Leader == "liar" && r.hub("x").reached() == 100 })
+		eventually(t, "replica "+r.name+" to have the lie",
+			func() bool { return r.viewer().state().Leader == "liar" && r.hub("x").reached() == 100 })
 	}
 	two.hub("b").says(slices, http.StatusOK, "liar", true)
 	for _, r := range all {
@@ -133,7 +138,8 @@ func TestLeaderThatLiedToReplicas(t *testing.T) {
 	}
 	three.hub("c").says(slices, http.StatusOK, "liar", true)
 	for _, r := range all {
-		eventually(t, "the liar to lose the Lease at replica "+r.name, func() bool { s := r.viewer().state(); return s.Leader == "" && s.Doubt == nil })
+		eventually(t, "the liar to lose the Lease at replica "+r.name,
+			func() bool { s := r.viewer().state(); return s.Leader == "" && s.Doubt == nil })
 	}
 	for i, dead := range all {
 		dead.kill()

@@ -26,7 +26,8 @@ type lines struct {
 	clock clock.WithDelayedExecution
 }
 
-// dial opens a connection to the hub of a node that shows its relays at an address, or takes one that the hub has opened.
+// dial opens a connection to the hub of a node that shows its relays at an address, or takes one that the hub has
+// opened.
 func (x *lines) dial(ctx context.Context, node, address string) (net.Conn, error) {
 	switch _, reversed, err := contract.ParsePoolAddress(address); {
 	case err != nil: // who holds the Lease may not have told one

@@ -41,7 +41,10 @@ func (r *replica) knock(certPEM, keyPEM []byte) *knock {
 	t.Helper()
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	check(t, err)
-	tr := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+	tr := &http.Transport{
+		TLSClientConfig:   &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true},
+		ForceAttemptHTTP2: true,
+	}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &knock{t: t, client: &http.Client{Transport: tr}, url: "https://" + r.peer}
 }
@@ -76,7 +79,8 @@ func (k *knock) hold() (ended <-chan struct{}) {
 	return done
 }
 
-// writing renews the Lease of a node at a replica until stop is called, which tells how often it did. A write that fails is a failure of the test.
+// writing renews the Lease of a node at a replica until stop is called, which tells how often it did. A write that
+// fails is a failure of the test.
 func (r *replica) writing(node string, by *authority, roots ...*authority) (stop func() int) {
 	t := r.pool.t
 	t.Helper()
@@ -119,7 +123,9 @@ func (r *replica) shown() string {
 // etcd is a client of the etcd of a replica. The caller closes it.
 func (r *replica) etcd() *clientv3.Client {
 	r.pool.t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + filepath.Join(r.dir, "etcd.sock")}, DialTimeout: patience, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"unix://" + filepath.Join(r.dir, "etcd.sock")}, DialTimeout: patience, Logger: zap.NewNop(),
+	})
 	check(r.pool.t, err)
 	return c
 }
@@ -134,8 +140,9 @@ func running(all []*replica) []*replica {
 	return all
 }
 
-// TestReplicasRotate: the authority of the pool is replaced under writes at each of three replicas, etcd's connections included. None is started anew, no write
-// fails, and the leader stays. Afterwards who has a certificate of the former one is not let in, and what he had open has ended.
+// TestReplicasRotate: the authority of the pool is replaced under writes at each of three replicas, etcd's connections
+// included. None is started anew, no write fails, and the leader stays. Afterwards who has a certificate of the former
+// one is not let in, and what he had open has ended.
 func TestReplicasRotate(t *testing.T) {
 	now := time.Now()
 	fresh := func() *pki.Authority {
@@ -195,7 +202,8 @@ func TestReplicasRotate(t *testing.T) {
 				continue
 			}
 			met := "replica=" + o.name + " theirs=" + o.shown() + " ours=" + r.shown()
-			eventually(t, "replica "+r.name+" to be connected with "+o.name+" by what they have now", func() bool { return strings.Contains(r.stderr.String(), met) })
+			eventually(t, "replica "+r.name+" to be connected with "+o.name+" by what they have now",
+				func() bool { return strings.Contains(r.stderr.String(), met) })
 		}
 	}
 	for _, stop := range stops {
@@ -241,7 +249,8 @@ func TestReplicasRotate(t *testing.T) {
 	}
 }
 
-// TestReplicaTakenBack: a replica whose node is deleted is not among the others any more, at once; a new certificate brings it back.
+// TestReplicaTakenBack: a replica whose node is deleted is not among the others any more, at once; a new certificate
+// brings it back.
 func TestReplicaTakenBack(t *testing.T) {
 	all := running(trio(t))
 	one, three := all[0], all[2]
@@ -255,7 +264,9 @@ func TestReplicaTakenBack(t *testing.T) {
 	check(t, err)
 	by, err := pki.LoadAuthority(one.pool.ca.pem, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	check(t, err)
-	l, _ := denylist.List{Pool: "p"}.Next(now, denylist.Entry{Node: "n3", Replica: "3", Before: now.Add(-30 * time.Minute).UTC().Truncate(time.Second)})
+	l, _ := denylist.List{Pool: "p"}.Next(now, denylist.Entry{
+		Node: "n3", Replica: "3", Before: now.Add(-30 * time.Minute).UTC().Truncate(time.Second),
+	})
 	text, err := l.Sign(by)
 	check(t, err)
 	began := time.Now()
@@ -282,8 +293,9 @@ func TestReplicaTakenBack(t *testing.T) {
 	three.healthy()
 }
 
-// TestReplicasLate: replicas whose certificates have ended start and have a majority while the cloud is away. When it is back, the first that has another
-// certificate does not take the others' any more; there is a majority all the while.
+// TestReplicasLate: replicas whose certificates have ended start and have a majority while the cloud is away. When it
+// is back, the first that has another certificate does not take the others' any more; there is a majority all the
+// while.
 func TestReplicasLate(t *testing.T) {
 	all := running(trio(t))
 	now := time.Now()
@@ -318,7 +330,8 @@ func TestReplicasLate(t *testing.T) {
 			for _, r := range all {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				_, err := r.hub("n").leases(contract.NodeLeaseNamespace).Patch(ctx, "n", types.ApplyPatchType,
-					[]byte(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"n"},"spec":{"holderIdentity":"n"}}`), metav1.PatchOptions{FieldManager: "test"})
+					[]byte(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"n"},`+
+						`"spec":{"holderIdentity":"n"}}`), metav1.PatchOptions{FieldManager: "test"})
 				cancel()
 				if err == nil {
 					return true
@@ -340,7 +353,8 @@ func TestReplicasLate(t *testing.T) {
 	}
 }
 
-// TestReplicaIn1970: a replica on a machine without a battery clock knows the others by the latest time that was proved to it.
+// TestReplicaIn1970: a replica on a machine without a battery clock knows the others by the latest time that was proved
+// to it.
 func TestReplicaIn1970(t *testing.T) {
 	all := trio(t)
 	for _, r := range all[:2] {
@@ -363,7 +377,8 @@ func TestReplicaIn1970(t *testing.T) {
 }
 
 func (s *server) etcdWrites() error {
-	_, err := s.hub("n").leases(contract.NodeLeaseNamespace).Create(s.t.Context(), newLease("n", "n"), metav1.CreateOptions{})
+	_, err := s.hub("n").leases(contract.NodeLeaseNamespace).Create(s.t.Context(), newLease("n", "n"),
+		metav1.CreateOptions{})
 	return err
 }
 
@@ -377,7 +392,10 @@ func (r *replica) before(all []*replica) *embed.Config {
 	at := url.URL{Scheme: "https", Host: r.peer}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{at}, []url.URL{at}
 	var cluster []string
-	c.PeerTLSInfo = transport.TLSInfo{CertFile: r.cert, KeyFile: r.key, TrustedCAFile: r.pool.config.ClientCAFile, ClientCertAuth: true, SkipClientSANVerify: true}
+	c.PeerTLSInfo = transport.TLSInfo{
+		CertFile: r.cert, KeyFile: r.key, TrustedCAFile: r.pool.config.ClientCAFile, ClientCertAuth: true,
+		SkipClientSANVerify: true,
+	}
 	for _, o := range all {
 		cluster = append(cluster, o.name+"=https://"+o.peer)
 		c.PeerTLSInfo.AllowedCNs = append(c.PeerTLSInfo.AllowedCNs, contract.ReplicaUser("p", o.name))
@@ -387,8 +405,8 @@ func (r *replica) before(all []*replica) *embed.Config {
 	return c
 }
 
-// TestReplicasOfBefore: three replicas whose etcds did TLS by themselves are started anew, one after the other, with what they have on their disks. When the
-// last one runs, all are met over the mesh.
+// TestReplicasOfBefore: three replicas whose etcds did TLS by themselves are started anew, one after the other, with
+// what they have on their disks. When the last one runs, all are met over the mesh.
 func TestReplicasOfBefore(t *testing.T) {
 	all := trio(t)
 	old := make([]*embed.Etcd, len(all))

@@ -28,32 +28,43 @@ func newMetrics(relays func() []*relay.Relay, kept prometheus.Collector, unready
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		freed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_leases_freed_total", Help: "Times the election Lease was taken from a leader whose hub could not be read: broken or unreachable.",
+			Name: "weir_coordinator_leases_freed_total",
+			Help: "Times the election Lease was taken from a leader whose hub could not be read: broken or unreachable.",
 		}, []string{"pulse"}),
 		lied: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_coordinator_leaders_lied_total", Help: "Times hubs of the pool found that the cloud contradicts what the leader fed, and it lost the election Lease.",
+			Name: "weir_coordinator_leaders_lied_total",
+			Help: "Times hubs of the pool found that the cloud contradicts what the leader fed, and it lost the election Lease.",
 		}),
 		later: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_coordinator_refused_writes_total", Help: "Writes that were refused with 429, since their caller sent more than one may.",
+			Name: "weir_coordinator_refused_writes_total",
+			Help: "Writes that were refused with 429, since their caller sent more than one may.",
 		}),
 		reclaims: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_etcd_reclaims_total", Help: "Times etcd had half of its quota in use, or was full and took no writes, and its history was thrown away to make room.",
+			Name: "weir_coordinator_etcd_reclaims_total",
+			Help: "Times etcd had half of its quota in use, or was full and took no writes, and its history was thrown away " +
+				"to make room.",
 		}, []string{"full"}),
 		refilled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_coordinator_refills_total", Help: "Times a relay that nobody fed was moved forward to what the hub of a node holds. That is not fresh, and the word of one hub.",
+			Name: "weir_coordinator_refills_total",
+			Help: "Times a relay that nobody fed was moved forward to what the hub of a node holds. That is not fresh, and " +
+				"the word of one hub.",
 		}, []string{"resource", "node"}),
 	}
-	m.registry.MustRegister(buildinfo.Collector("weir-coordinator"), m.freed, m.lied, m.later, m.reclaims, m.refilled, relay.NewCollector(relays), kept, ready{relays, unready})
+	m.registry.MustRegister(buildinfo.Collector("weir-coordinator"), m.freed, m.lied, m.later, m.reclaims, m.refilled,
+		relay.NewCollector(relays), kept, ready{relays, unready})
 	return m
 }
 
 // handler serves the coordinator's own metrics, those of the generic server, the process and Go, and those of etcd.
 func (m *metrics) handler() http.Handler {
 	apimetrics.Register()
-	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, legacyregistry.DefaultGatherer, prometheus.GathererFunc(etcd)}, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(prometheus.Gatherers{
+		m.registry, legacyregistry.DefaultGatherer, prometheus.GathererFunc(etcd),
+	}, promhttp.HandlerOpts{})
 }
 
-// etcd gathers what the embedded etcd registers with Prometheus' default registry, which also has what legacyregistry has.
+// etcd gathers what the embedded etcd registers with Prometheus' default registry, which also has what legacyregistry
+// has.
 func etcd() ([]*dto.MetricFamily, error) {
 	all, err := prometheus.DefaultGatherer.Gather()
 	var own []*dto.MetricFamily
@@ -71,7 +82,8 @@ type ready struct {
 	unready func(*relay.Relay) error
 }
 
-var isReady = prometheus.NewDesc("weir_coordinator_ready", "1 while the resource is synced and fresh.", []string{"resource"}, nil)
+var isReady = prometheus.NewDesc("weir_coordinator_ready", "1 while the resource is synced and fresh.",
+	[]string{"resource"}, nil)
 
 // Describe implements prometheus.Collector.
 func (x ready) Describe(ch chan<- *prometheus.Desc) { ch <- isReady }

@@ -13,7 +13,9 @@ import (
 
 // TestMetricsLint: what a coordinator tells of itself is named by the conventions of Prometheus.
 func TestMetricsLint(t *testing.T) {
-	r, err := relay.New(relay.Config{Resource: relay.Resource{Version: "v1", Resource: "services", Kind: "Service", Singular: "service", Namespaced: true}})
+	r, err := relay.New(relay.Config{
+		Resource: relay.Resource{Version: "v1", Resource: "services", Kind: "Service", Singular: "service", Namespaced: true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +27,8 @@ func TestMetricsLint(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
-	if n, err := testutil.GatherAndCount(m.registry, "weir_build_info", "weir_coordinator_ready", "weir_relay_synced"); n != 3 || err != nil {
+	if n, err := testutil.GatherAndCount(m.registry, "weir_build_info", "weir_coordinator_ready",
+		"weir_relay_synced"); n != 3 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }

@@ -58,7 +58,8 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 	}
 	pair, err := tls.LoadX509KeyPair(s.PeerCertFile, s.PeerKeyFile)
 	if err != nil {
-		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, "a PEM certificate that belongs to --peer-key-file: "+err.Error())
+		return nil,
+			cli.Usage("--peer-cert-file", s.PeerCertFile, "a PEM certificate that belongs to --peer-key-file: "+err.Error())
 	}
 	ca, err := os.ReadFile(s.PeerCAFile)
 	if err != nil {
@@ -91,7 +92,8 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 	return p, nil
 }
 
-// certificate is that of this replica now: it may have been renewed. While the files are no pair, as when somebody is writing them, the last one counts that was.
+// certificate is that of this replica now: it may have been renewed. While the files are no pair, as when somebody is
+// writing them, the last one counts that was.
 func (p *peers) certificate() (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(p.set.PeerCertFile, p.set.PeerKeyFile)
 	if err == nil {
@@ -103,12 +105,14 @@ func (p *peers) certificate() (*tls.Certificate, error) {
 	return nil, err
 }
 
-// checkPeerCert tells why the others would not know this replica by its certificate: they can only complain of somebody unknown.
+// checkPeerCert tells why the others would not know this replica by its certificate: they can only complain of somebody
+// unknown.
 func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) error {
 	// One that has ended, or begins by a clock that is behind, is for others to judge.
 	cert, now := pair.Leaf, s.Clock.Now()
 	if err := pki.CheckSpan(cert, now); err != nil {
-		s.Logger.Warn("the certificate of this replica is not valid by this machine's clock", "file", s.PeerCertFile, "err", err)
+		s.Logger.Warn("the certificate of this replica is not valid by this machine's clock", "file", s.PeerCertFile,
+			"err", err)
 		now = cert.NotAfter
 	}
 	want := contract.ReplicaUser(s.NodePoolName, s.Name)
@@ -117,14 +121,20 @@ func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) err
 	}
 	for _, group := range []string{contract.ReplicaGroup, contract.PoolGroupPrefix + s.NodePoolName} {
 		if !slices.Contains(cert.Subject.Organization, group) {
-			return fmt.Errorf("a certificate of this replica: its organizations are %q, want %q among them", cert.Subject.Organization, group)
+			return fmt.Errorf("a certificate of this replica: its organizations are %q, want %q among them",
+				cert.Subject.Organization, group)
 		}
 	}
-	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+	if _, err := cert.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: issuers(pair), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}); err != nil {
 		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as a client: %w", err)
 	}
 	i := slices.IndexFunc(s.members, func(m replicas.Member) bool { return m.Name == s.Name })
-	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: issuers(pair), CurrentTime: now, DNSName: s.members[i].Peer.Hostname()}); err != nil {
+	if _, err := cert.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: issuers(pair), CurrentTime: now, DNSName: s.members[i].Peer.Hostname(),
+	}); err != nil {
 		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as the server at %s: %w", s.members[i].Peer, err)
 	}
 	return nil
@@ -148,7 +158,8 @@ func (p *peers) cluster() *store.Cluster {
 	}
 	c := &store.Cluster{
 		Token: "weir:" + p.set.NodePoolName, Name: p.self, Serve: p.mesh.Serve, Meshed: p.mesh.Meshed,
-		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.peerCAFile(p.known), Join: p.join, Joins: p.set.ClusterState == ClusterExisting,
+		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.peerCAFile(p.known), Join: p.join,
+		Joins: p.set.ClusterState == ClusterExisting,
 	}
 	if p.set.Placement != "" {
 		c.Now = func() []store.Peer { return storePeers(p.Now()) }
@@ -259,8 +270,8 @@ func (p *peers) close() {
 	}
 }
 
-// dial opens a connection to another replica. Whom to trust is asked for each one: the authorities may have changed. One whose certificate has ended while the
-// cloud is away is read on.
+// dial opens a connection to another replica. Whom to trust is asked for each one: the authorities may have changed.
+// One whose certificate has ended while the cloud is away is read on.
 func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*peerConnect) // TCP, and TLS
 	defer cancel()
@@ -273,7 +284,9 @@ func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, er
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
 		InsecureSkipVerify:   true, //nolint:gosec // it is verified here, by the time that was proved
 		VerifyConnection: func(s tls.ConnectionState) error {
-			opts := x509.VerifyOptions{Roots: p.roots(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+			opts := x509.VerifyOptions{
+				Roots: p.roots(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			}
 			_, err := p.serving.late.Verify(s.PeerCertificates, opts)
 			return err
 		},

@@ -45,20 +45,38 @@ func place(t *testing.T, first *pool, n int) (all []*site) {
 	t.Helper()
 	net24 := [3]byte{127, byte(20 + rand.IntN(200)), byte(rand.IntN(256))}
 	for i := range n {
-		s := &site{node: "n" + strconv.Itoa(i+1), placement: fmt.Sprintf("%d-x", i+1), address: netip.AddrFrom4([4]byte{net24[0], net24[1], net24[2], byte(i + 1)})}
+		s := &site{
+			node: "n" + strconv.Itoa(i+1), placement: fmt.Sprintf("%d-x", i+1),
+			address: netip.AddrFrom4([4]byte{net24[0], net24[1], net24[2], byte(i + 1)}),
+		}
 		dir, p := t.TempDir(), *first
 		p.config.DataDir = filepath.Join(dir, "data")
-		s.replica = &replica{pool: &p, name: contract.ReplicaName(s.node), dir: p.config.DataDir, cert: filepath.Join(dir, "peer.crt"), key: filepath.Join(dir, "peer.key")}
-		s.process = &process{server: &server{pool: &p, url: &url.URL{Scheme: "https", Host: net.JoinHostPort(s.address.String(), strconv.Itoa(contract.CoordinatorPort))}}}
+		s.replica = &replica{
+			pool: &p, name: contract.ReplicaName(s.node), dir: p.config.DataDir, cert: filepath.Join(dir, "peer.crt"),
+			key: filepath.Join(dir, "peer.key"),
+		}
+		s.process = &process{
+			server: &server{
+				pool: &p, url: &url.URL{
+					Scheme: "https", Host: net.JoinHostPort(s.address.String(), strconv.Itoa(contract.CoordinatorPort)),
+				},
+			},
+		}
 		hosts := []net.IP{s.address.AsSlice()}
 		for _, f := range []struct {
 			subject   pkix.Name
 			uses      []x509.ExtKeyUsage
 			cert, key string
 		}{
-			{pkix.Name{CommonName: "coordinator"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")},
 			{
-				pkix.Name{CommonName: contract.ReplicaUser("p", s.name), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
+				pkix.Name{CommonName: "coordinator"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, filepath.Join(dir, "tls.crt"),
+				filepath.Join(dir, "tls.key"),
+			},
+			{
+				pkix.Name{
+					CommonName:   contract.ReplicaUser("p", s.name),
+					Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"},
+				},
 				[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, s.cert, s.key,
 			},
 		} {
@@ -76,18 +94,21 @@ func place(t *testing.T, first *pool, n int) (all []*site) {
 func (s *site) start(state string, cluster ...*site) {
 	flags := []string{"--bind-address=" + s.address.String(), "--placement=" + s.placement, "--fresh-within=5s"}
 	if len(cluster) > 0 {
-		flags = append(flags, "--name="+s.name, "--initial-cluster-state="+state, "--initial-cluster-token=p/1", "--peer-cert-file="+s.cert, "--peer-key-file="+s.key)
+		flags = append(flags, "--name="+s.name, "--initial-cluster-state="+state, "--initial-cluster-token=p/1",
+			"--peer-cert-file="+s.cert, "--peer-key-file="+s.key)
 	}
 	for _, o := range cluster {
-		flags = append(flags, "--initial-cluster="+o.name+"=https://"+net.JoinHostPort(o.address.String(), strconv.Itoa(contract.PeerPort)), "--replica-server="+o.name+"="+o.url.String())
+		flags = append(flags, "--initial-cluster="+o.name+"=https://"+net.JoinHostPort(o.address.String(),
+			strconv.Itoa(contract.PeerPort)), "--replica-server="+o.name+"="+o.url.String())
 	}
 	at := s.url
 	s.process = s.pool.spawnAt(at.Port(), flags...)
 	s.url = at
 }
 
-// TestReplicaPlacedElsewhere: of three replicas one is lost with its machine, and comes to another node: the two others hear of it from the hub that leads, take it in at the place
-// of the former one, and none of them is started anew. The former one comes back with its disk, and has no part any more. All know each other after a restart.
+// TestReplicaPlacedElsewhere: of three replicas one is lost with its machine, and comes to another node: the two others
+// hear of it from the hub that leads, take it in at the place of the former one, and none of them is started anew. The
+// former one comes back with its disk, and has no part any more. All know each other after a restart.
 func TestReplicaPlacedElsewhere(t *testing.T) {
 	all := place(t, newPool(t), 4)
 	one, two, three, four := all[0], all[1], all[2], all[3]
@@ -104,13 +125,16 @@ func TestReplicaPlacedElsewhere(t *testing.T) {
 	hub.brings(placed(first...))
 	hub.elect("a_1")
 	for _, s := range first {
-		eventually(t, "replica on "+s.node+" to have what the first is fed", func() bool { return s.hub("x").reached() == 100 })
+		eventually(t, "replica on "+s.node+" to have what the first is fed",
+			func() bool { return s.hub("x").reached() == 100 })
 	}
 
 	three.kill()
 	four.start("existing", one, two, four)
 	// Nobody has told the others of it: it is not taken in.
-	eventually(t, "the fourth to wait", func() bool { return strings.Contains(four.stderr.String(), "there is no replica") })
+	eventually(t, "the fourth to wait", func() bool {
+		return strings.Contains(four.stderr.String(), "there is no replica")
+	})
 	hub.brings(placed(one, two, four))
 	four.healthy()
 	eventually(t, "the fourth to have what the others have", func() bool { return four.hub("x").reached() == 100 })
@@ -121,7 +145,8 @@ func TestReplicaPlacedElsewhere(t *testing.T) {
 
 	three.start("new", first...)
 	eventually(t, "the former one to be refused by the others", func() bool {
-		return strings.Contains(one.stderr.String()+two.stderr.String()+four.stderr.String(), "a connection between replicas is refused") ||
+		return strings.Contains(one.stderr.String()+two.stderr.String()+four.stderr.String(),
+			"a connection between replicas is refused") ||
 			strings.Contains(three.stderr.String(), "removed")
 	})
 	former := three.as("")
@@ -149,7 +174,8 @@ func TestReplicaPlacedElsewhere(t *testing.T) {
 	four.healthy()
 }
 
-// TestPlacement: the data of another stay on the node counts no more, and a coordinator in whose place the pool has another one elects nobody: who holds the Lease may renew it.
+// TestPlacement: the data of another stay on the node counts no more, and a coordinator in whose place the pool has
+// another one elects nobody: who holds the Lease may renew it.
 func TestPlacement(t *testing.T) {
 	p := newPool(t)
 	p.config.Placement = "1-x"
@@ -180,7 +206,8 @@ func TestPlacement(t *testing.T) {
 	hub.elect("a_1")
 	lied, err := json.Marshal(directory.Entry{Pool: "p", Version: 9e18, Replicas: placed(next).Replicas})
 	check(t, err)
-	if code, text, err := hub.do(http.MethodPost, contract.DirectoryPath, string(lied)); err != nil || code != http.StatusBadRequest {
+	if code, text, err := hub.do(http.MethodPost, contract.DirectoryPath, string(lied)); err != nil ||
+		code != http.StatusBadRequest {
 		t.Errorf("replicas that nobody signed: %d %s %v", code, text, err)
 	}
 	if code, text := take(hub, "a_1"); code != http.StatusOK {
@@ -210,7 +237,8 @@ func TestPlacement(t *testing.T) {
 	if s.viewer().state().Incarnation == incarnation {
 		t.Error("what was held counts at another stay")
 	}
-	if names, err := os.ReadDir(p.config.DataDir); err != nil || !slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Name() == "placement" }) {
+	if names, err := os.ReadDir(p.config.DataDir); err != nil ||
+		!slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Name() == "placement" }) {
 		t.Error(names, err)
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// TestHistoryThatCannotFollow: attack 55. A leader that lies about the history of the cloud is not followed, so that there is always a next one for
-// the leader that follows. An honest leader that counts from elsewhere goes on from the number that the status tells.
+// TestHistoryThatCannotFollow: attack 55. A leader that lies about the history of the cloud is not followed, so that
+// there is always a next one for the leader that follows. An honest leader that counts from elsewhere goes on from the
+// number that the status tells.
 func TestHistoryThatCannotFollow(t *testing.T) {
 	s := newPool(t).start()
 	a, viewer := s.hub("a"), s.viewer()

@@ -64,7 +64,8 @@ func (p *pool) spawnAt(port string, more ...string) *process {
 		stderr: &syncBuffer{}, done: make(chan struct{}),
 	}
 	args := append([]string{
-		"--nodepool-name=p", "--bind-address=127.0.0.1", "--secure-port=" + port, "--data-dir=" + p.config.DataDir, "--client-ca-file=" + p.config.ClientCAFile,
+		"--nodepool-name=p", "--bind-address=127.0.0.1", "--secure-port=" + port, "--data-dir=" + p.config.DataDir,
+		"--client-ca-file=" + p.config.ClientCAFile,
 		"--tls-cert-file=" + p.config.TLSCertFile, "--tls-private-key-file=" + p.config.TLSPrivateKeyFile,
 	}, more...)
 	c.cmd = exec.Command(exe, args...)
@@ -165,7 +166,8 @@ func TestOneProcessPerDirectory(t *testing.T) {
 	p.spawn().healthy()
 	second := p.spawn()
 	code := second.ended()
-	if said := second.stderr.String(); code != 1 || !strings.Contains(said, p.config.DataDir) || strings.Count(said, "\n") != 1 {
+	if said := second.stderr.String(); code != 1 || !strings.Contains(said, p.config.DataDir) ||
+		strings.Count(said, "\n") != 1 {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 }
@@ -181,7 +183,9 @@ func TestStartFailures(t *testing.T) {
 		code int
 		says string
 	}{
-		"port taken":             {[]string{"--secure-port=" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port)}, 1, "address already in use"},
+		"port taken": {
+			[]string{"--secure-port=" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port)}, 1, "address already in use",
+		},
 		"no such certificate":    {[]string{"--tls-cert-file=/nonexistent.crt"}, 2, "/nonexistent.crt"},
 		"unreadable certificate": {[]string{"--tls-cert-file=" + broken}, 2, "broken.pem"},
 		"no such CA":             {[]string{"--client-ca-file=/nonexistent.ca"}, 2, "/nonexistent.ca"},
@@ -189,18 +193,23 @@ func TestStartFailures(t *testing.T) {
 		"no pool":                {[]string{"--nodepool-name="}, 2, "--nodepool-name"},
 		"bad address":            {[]string{"--bind-address=localhost"}, 2, "--bind-address"},
 		"unknown resource":       {[]string{"--pool-scope-resources=things.v1.example.com"}, 2, "--pool-scope-resources"},
-		"Leases relayed":         {[]string{"--pool-scope-resources=leases.v1.coordination.k8s.io=Lease"}, 2, "--pool-scope-resources"},
-		"Secrets":                {[]string{"--pool-scope-resources=secrets.v1."}, 2, "Secrets are not for a pool"},
-		"twice":                  {[]string{"--pool-scope-resources=endpoints.v1.", "--pool-scope-resources=endpoints.v1."}, 2, "once"},
-		"tiny ring":              {[]string{"--ring-bytes=1"}, 2, "--ring-bytes"},
-		"unknown flag":           {[]string{"--colour"}, 2, "--colour"},
+		"Leases relayed": {
+			[]string{"--pool-scope-resources=leases.v1.coordination.k8s.io=Lease"}, 2, "--pool-scope-resources",
+		},
+		"Secrets": {[]string{"--pool-scope-resources=secrets.v1."}, 2, "Secrets are not for a pool"},
+		"twice": {
+			[]string{"--pool-scope-resources=endpoints.v1.", "--pool-scope-resources=endpoints.v1."}, 2, "once",
+		},
+		"tiny ring":    {[]string{"--ring-bytes=1"}, 2, "--ring-bytes"},
+		"unknown flag": {[]string{"--colour"}, 2, "--colour"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := *p
 			q.t = t
 			proc := q.spawn(c.args...)
 			code := proc.ended()
-			if said := proc.stderr.String(); code != c.code || !strings.Contains(said, c.says) || strings.Count(said, "\n") != 1 {
+			if said := proc.stderr.String(); code != c.code || !strings.Contains(said, c.says) ||
+				strings.Count(said, "\n") != 1 {
 				t.Errorf("exit code %d, said %q; want code %d and one line that names %q", code, said, c.code, c.says)
 			}
 		})

@@ -63,8 +63,8 @@ func TestPulse(t *testing.T) {
 	eventually(t, "a silent leader to lose the Lease", func() bool { return viewer.holder() == "" })
 }
 
-// TestLeaderOfBeforeARestart: a Lease that a disk held is free soon if its holder cannot be read, long before it expires by the clock of a
-// coordinator that has just started; and stays if it can.
+// TestLeaderOfBeforeARestart: a Lease that a disk held is free soon if its holder cannot be read, long before it
+// expires by the clock of a coordinator that has just started; and stays if it can.
 func TestLeaderOfBeforeARestart(t *testing.T) {
 	for _, what := range []string{"dead", "alive"} {
 		t.Run(what, func(t *testing.T) {

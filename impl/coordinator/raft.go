@@ -13,25 +13,34 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// meet takes the port at which the etcds of other replicas come in. s judges them as it judges all others, and cloud tells whether there is a sign of the cloud.
+// meet takes the port at which the etcds of other replicas come in. s judges them as it judges all others, and cloud
+// tells whether there is a sign of the cloud.
 //
-// A replica whose certificate has ended goes on among the others while who judges it has no sign of the cloud, or has not renewed its own: otherwise a
-// pool that was away for long could not write the Leases of its nodes, and three replicas would be worse than one. Nobody leads or feeds by that. What
-// goes through etcd was allowed at the API of a replica, by the certificate of who asked there. While one after the other is renewed there is a
-// majority at any time: those who are not renew yet take all others, and if those who are do not take them, there are two of one kind.
+// A replica whose certificate has ended goes on among the others while who judges it has no sign of the cloud, or has
+// not renewed its own: otherwise a pool that was away for long could not write the Leases of its nodes, and three
+// replicas would be worse than one. Nobody leads or feeds by that. What goes through etcd was allowed at the API of a
+// replica, by the certificate of who asked there. While one after the other is renewed there is a majority at any time:
+// those who are not renew yet take all others, and if those who are do not take them, there are two of one kind.
 func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 	if p == nil {
 		return nil
 	}
 	p.serving = s
-	late := &pki.Allowance{Time: s.time, For: s.late.For, Refuse: s.denied.Refuse, Logger: p.logger, Cloud: func() bool { return cloud() && p.renewed() }}
+	late := &pki.Allowance{
+		Time: s.time, For: s.late.For, Refuse: s.denied.Refuse, Logger: p.logger,
+		Cloud: func() bool { return cloud() && p.renewed() },
+	}
 	p.mesh, err = mesh.New(mesh.Config{
-		Self: p.self, Replicas: p.Meets(), Listen: p.set.PeerBindAddress, Dir: filepath.Join(dir, "mesh"), Certificate: p.certificate, NameOf: p.NameOf,
+		Self: p.self, Replicas: p.Meets(), Listen: p.set.PeerBindAddress, Dir: filepath.Join(dir, "mesh"),
+		Certificate: p.certificate, NameOf: p.NameOf,
 		Verify: func(name, host string, chain []*x509.Certificate) error {
 			if is := p.NameOf(chain[0]); is != name {
-				return fmt.Errorf("the certificate is of %q, and that of replica %s was expected", chain[0].Subject.CommonName, name)
+				return fmt.Errorf("the certificate is of %q, and that of replica %s was expected", chain[0].Subject.CommonName,
+					name)
 			}
-			opts := x509.VerifyOptions{Roots: p.roots(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+			opts := x509.VerifyOptions{
+				Roots: p.roots(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			}
 			if host != "" {
 				opts.KeyUsages = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 			}
@@ -46,7 +55,8 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 	at := p.set.PeerBindAddress
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("listen on %s: %w: stop the other process, or choose another --peer-bind-address", at, syscall.EADDRINUSE)
+		return fmt.Errorf("listen on %s: %w: stop the other process, or choose another --peer-bind-address", at,
+			syscall.EADDRINUSE)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return cli.Usage("--peer-bind-address", at, "address:port, with an IP address of this machine")
 	case err != nil:

@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// recently is a check whose result counts for a time: whoever asks again meanwhile costs nothing. All who ask while it is under way
-// wait for the one answer.
+// recently is a check whose result counts for a time: whoever asks again meanwhile costs nothing. All who ask while it
+// is under way wait for the one answer.
 type recently struct {
 	check func(context.Context) error
 	lasts time.Duration

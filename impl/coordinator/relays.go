@@ -23,7 +23,8 @@ import (
 	"github.com/weir-edge/weir/impl/scope"
 )
 
-// relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization. Each write of a caller passes here, and counts.
+// relays serves the relayed resources, in front of what the coordinator keeps itself and behind authorization. Each
+// write of a caller passes here, and counts.
 type relays struct {
 	all    *scope.Set
 	clock  clock.WithTickerAndDelayedExecution
@@ -42,7 +43,8 @@ func (x *relays) of(info *genericrequest.RequestInfo) *relay.Relay {
 		return nil
 	}
 	for _, r := range x.all.All() {
-		if res := r.Resource(); res.Group == info.APIGroup && res.Version == info.APIVersion && res.Resource == info.Resource {
+		if res := r.Resource(); res.Group == info.APIGroup && res.Version == info.APIVersion &&
+			res.Resource == info.Resource {
 			return r
 		}
 	}
@@ -59,13 +61,16 @@ func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch wait := x.wait(req); {
 	case wait > 0:
 		x.later()
-		x.fail(w, req, apierrors.NewTooManyRequests(fmt.Sprintf("%d writes a second at most of one caller, %d at once", bounds.WriteRate, bounds.WriteBurst), max(1, int(math.Ceil(wait.Seconds())))))
+		x.fail(w, req,
+			apierrors.NewTooManyRequests(fmt.Sprintf("%d writes a second at most of one caller, %d at once", bounds.WriteRate,
+				bounds.WriteBurst), max(1, int(math.Ceil(wait.Seconds())))))
 		return
 	case r == nil:
 		x.next.ServeHTTP(w, near(req))
 		return
 	case req.Method != http.MethodGet:
-		x.fail(w, req, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
+		x.fail(w, req, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource},
+			info.Verb))
 		return
 	}
 	if s := r.Status(); s.Synced {

@@ -8,11 +8,13 @@ import (
 	"time"
 )
 
-// idlePeer is after what time a connection to another replica ends over which nothing goes, that of a certificate of before above all.
+// idlePeer is after what time a connection to another replica ends over which nothing goes, that of a certificate of
+// before above all.
 const idlePeer = 30 * time.Second
 
-// renewing is a way over which each request goes by the certificate that this process has now: after a renewal, over a connection of its own. What is under way
-// goes on where it is. Over an old connection the other end would know this one by the old certificate, and refuse it from its end on.
+// renewing is a way over which each request goes by the certificate that this process has now: after a renewal, over a
+// connection of its own. What is under way goes on where it is. Over an old connection the other end would know this
+// one by the old certificate, and refuse it from its end on.
 type renewing struct {
 	certificate func() (*tls.Certificate, error)
 	build       func() *http.Transport

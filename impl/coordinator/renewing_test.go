@@ -30,7 +30,10 @@ func selfSigned(t *testing.T, serial int64) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ok(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	ok(t, err)
 	leaf, err := x509.ParseCertificate(der)
@@ -38,8 +41,8 @@ func selfSigned(t *testing.T, serial int64) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// TestRenewing: after a renewal another replica is asked by the new certificate, over another connection. A stream that is open goes on. A pair that is half
-// written changes nothing.
+// TestRenewing: after a renewal another replica is asked by the new certificate, over another connection. A stream that
+// is open goes on. A pair that is half written changes nothing.
 func TestRenewing(t *testing.T) {
 	serial := int64(0)
 	pair := func() *tls.Certificate {
@@ -107,10 +110,15 @@ func TestRenewing(t *testing.T) {
 	close(more)
 }
 
-// TestHalfPeerCertificate: a replica goes on with the certificate that it had while its files are half written, or of two pairs.
+// TestHalfPeerCertificate: a replica goes on with the certificate that it had while its files are half written, or of
+// two pairs.
 func TestHalfPeerCertificate(t *testing.T) {
 	dir := t.TempDir()
-	p := &peers{set: &settings{Config: Config{PeerCertFile: filepath.Join(dir, "peer.crt"), PeerKeyFile: filepath.Join(dir, "peer.key")}}}
+	p := &peers{
+		set: &settings{
+			Config: Config{PeerCertFile: filepath.Join(dir, "peer.crt"), PeerKeyFile: filepath.Join(dir, "peer.key")},
+		},
+	}
 	if _, err := p.certificate(); err == nil {
 		t.Error("a certificate of no file")
 	}

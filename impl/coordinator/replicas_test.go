@@ -49,13 +49,17 @@ func trioOf(t testing.TB, first *pool) []*replica {
 		p := *first
 		p.config.DataDir = filepath.Join(dir, "data")
 		api, peer := freePort(t), freePort(t)
-		shared = append(shared, "--initial-cluster="+name+"=https://127.0.0.1:"+peer, "--replica-server="+name+"=https://127.0.0.1:"+api)
+		shared = append(shared, "--initial-cluster="+name+"=https://127.0.0.1:"+peer,
+			"--replica-server="+name+"=https://127.0.0.1:"+api)
 		all[i] = &replica{
-			process: &process{server: &server{pool: &p, url: &url.URL{Scheme: "https", Host: "127.0.0.1:" + api}}}, name: name, dir: p.config.DataDir, pool: &p,
+			process: &process{server: &server{pool: &p, url: &url.URL{Scheme: "https", Host: "127.0.0.1:" + api}}}, name: name,
+			dir: p.config.DataDir, pool: &p,
 			cert: filepath.Join(dir, "peer.crt"), key: filepath.Join(dir, "peer.key"), peer: "127.0.0.1:" + peer,
 		}
 		all[i].certify(p.ca, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
-		all[i].flags = []string{"--name=" + name, "--peer-cert-file=" + all[i].cert, "--peer-key-file=" + all[i].key, "--fresh-within=3s"}
+		all[i].flags = []string{
+			"--name=" + name, "--peer-cert-file=" + all[i].cert, "--peer-key-file=" + all[i].key, "--fresh-within=3s",
+		}
 	}
 	for _, r := range all {
 		r.flags = append(r.flags, shared...)
@@ -74,8 +78,14 @@ func (r *replica) certify(by *authority, begin, end time.Time) {
 // pair is a certificate of a replica, whoever has it.
 func (r *replica) pair(by *authority, begin, end time.Time) (certPEM, keyPEM []byte) {
 	_, _, certPEM, keyPEM = by.sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: contract.ReplicaUser("p", r.name), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		Subject: pkix.Name{
+			CommonName: contract.ReplicaUser("p", r.name), Organization: []string{
+				contract.ReplicaGroup, contract.PoolGroupPrefix + "p",
+			},
+		},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{
+			x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth,
+		},
 		NotBefore: begin, NotAfter: end,
 	})
 	return certPEM, keyPEM
@@ -124,7 +134,8 @@ func (r *replica) slices() (version uint64, ready bool, feeder, from string) {
 // watch opens a watch at a replica and returns the names that it shows.
 func (r *replica) watch(from string) <-chan string {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "https://"+r.url.Host+slicesPath+"?watch=1&resourceVersion="+from, nil)
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet,
+		"https://"+r.url.Host+slicesPath+"?watch=1&resourceVersion="+from, nil)
 	check(r.t, err)
 	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
 	resp, err := r.viewer().http.Do(req)
@@ -136,7 +147,8 @@ func (r *replica) watch(from string) <-chan string {
 	go func() {
 		defer close(names)
 		defer resp.Body.Close()
-		events := wire.NewEventReader(resp.Body, wire.Protobuf, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"})
+		events := wire.NewEventReader(resp.Body, wire.Protobuf,
+			wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"})
 		for {
 			ev, err := events.Next()
 			if err != nil {
@@ -162,8 +174,8 @@ func (r *replica) wantNext(names <-chan string, want string) {
 	}
 }
 
-// TestReplicas: any of three may die, also the one that is fed, and two; what a replica copies comes from another, and is fresh as long as
-// that one is.
+// TestReplicas: any of three may die, also the one that is fed, and two; what a replica copies comes from another, and
+// is fresh as long as that one is.
 func TestReplicas(t *testing.T) {
 	all := trio(t)
 	for _, r := range all {
@@ -243,8 +255,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestElectionIsSeenEverywhere: a Lease that was written at one replica fences what another is fed, though nobody writes there and nobody
-// feeds elsewhere.
+// TestElectionIsSeenEverywhere: a Lease that was written at one replica fences what another is fed, though nobody
+// writes there and nobody feeds elsewhere.
 func TestElectionIsSeenEverywhere(t *testing.T) {
 	all := trio(t)
 	for _, r := range all {
@@ -305,7 +317,8 @@ func TestReplicaLosesItsDisk(t *testing.T) {
 	}
 }
 
-// TestLeaderGoesElsewhere: a leader that uses another replica now is not dead because the one that it left cannot read it.
+// TestLeaderGoesElsewhere: a leader that uses another replica now is not dead because the one that it left cannot read
+// it.
 func TestLeaderGoesElsewhere(t *testing.T) {
 	all := trio(t)
 	for _, r := range all {
@@ -345,11 +358,19 @@ func TestPeersNeedTheirCertificate(t *testing.T) {
 	// The second calls itself by a name that the others do not know, with a certificate of the pool's authority.
 	dir, honest := t.TempDir(), all[1].flags
 	_, _, cert, key := all[1].pool.ca.sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: contract.ReplicaUser("p", "9"), Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"}},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		Subject: pkix.Name{
+			CommonName: contract.ReplicaUser("p", "9"), Organization: []string{
+				contract.ReplicaGroup, contract.PoolGroupPrefix + "p",
+			},
+		},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	all[2].flags = append(all[2].flags, "--log-level=debug")
-	all[1].flags = []string{"--name=9", "--peer-cert-file=" + write(t, filepath.Join(dir, "crt"), cert), "--peer-key-file=" + write(t, filepath.Join(dir, "key"), key)}
+	all[1].flags = []string{
+		"--name=9", "--peer-cert-file=" + write(t, filepath.Join(dir, "crt"), cert),
+		"--peer-key-file=" + write(t, filepath.Join(dir, "key"), key),
+	}
 	for _, f := range honest[len(all[1].flags):] {
 		all[1].flags = append(all[1].flags, strings.Replace(f, "=2=", "=9=", 1))
 	}
@@ -373,6 +394,7 @@ func TestPeersNeedTheirCertificate(t *testing.T) {
 	all[0].run()
 	all[0].healthy()
 	all[2].healthy()
-	_, err = all[0].hub("a").leases(contract.LeaseNamespace).Create(t.Context(), newLease(contract.ElectionLease, "a_1"), metav1.CreateOptions{})
+	_, err = all[0].hub("a").leases(contract.LeaseNamespace).Create(t.Context(), newLease(contract.ElectionLease, "a_1"),
+		metav1.CreateOptions{})
 	check(t, err)
 }

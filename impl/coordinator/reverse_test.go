@@ -7,8 +7,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestReverse: a coordinator reads a leader to which it cannot connect over the connection that the leader's hub has opened. What it demands of the hub,
-// and what becomes of a leader that is silent, is the same.
+// TestReverse: a coordinator reads a leader to which it cannot connect over the connection that the leader's hub has
+// opened. What it demands of the hub, and what becomes of a leader that is silent, is the same.
 func TestReverse(t *testing.T) {
 	s := newPool(t).start()
 	a, b, viewer := s.hub("a"), s.hub("b"), s.viewer()

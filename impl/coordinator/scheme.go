@@ -24,7 +24,8 @@ func newTypes() (*types, error) {
 		}
 		unversioned := schema.GroupVersion{Version: "v1"}
 		metav1.AddToGroupVersion(s, unversioned)
-		s.AddUnversionedTypes(unversioned, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+		s.AddUnversionedTypes(unversioned, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{},
+			&metav1.APIGroup{}, &metav1.APIResourceList{})
 	}
 	// There is one version of a Lease: the same Go types serve as the internal ones, and nothing is ever converted.
 	internal := schema.GroupVersion{Group: coordinationv1.GroupName, Version: runtime.APIVersionInternal}

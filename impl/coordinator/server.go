@@ -43,7 +43,8 @@ import (
 const (
 	watchGrace   = 500 * time.Millisecond  // for watches of Leases to end at a stop
 	requestGrace = 1500 * time.Millisecond // for everything else
-	checkLasts   = time.Second             // for which etcd's health is known: asking is a read by a majority, and anybody may ask
+	// for which etcd's health is known: asking is a read by a majority, and anybody may ask.
+	checkLasts = time.Second
 )
 
 // gates sets the features of the generic server, which are variables of the process.
@@ -111,8 +112,11 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 
 // install adds what is served.
 func (a api) install(s *genericapiserver.GenericAPIServer, cfg *genericapiserver.Config) error {
-	info := genericapiserver.NewDefaultAPIGroupInfo(coordinationv1.GroupName, a.types.scheme, a.types.parameters, a.types.codecs)
-	info.VersionedResourcesStorageMap[coordinationv1.SchemeGroupVersion.Version] = map[string]rest.Storage{"leases": a.leases}
+	info := genericapiserver.NewDefaultAPIGroupInfo(coordinationv1.GroupName, a.types.scheme, a.types.parameters,
+		a.types.codecs)
+	info.VersionedResourcesStorageMap[coordinationv1.SchemeGroupVersion.Version] = map[string]rest.Storage{
+		"leases": a.leases,
+	}
 	if err := s.InstallAPIGroup(&info); err != nil {
 		return err
 	}
@@ -131,7 +135,8 @@ func (a api) addHealth(cfg *genericapiserver.Config) {
 	cfg.ReadyzChecks = []healthz.HealthChecker{healthz.PingHealthz, etcd}
 	first := a.front.all.All()
 	for _, r := range first {
-		cfg.AddReadyzChecks(healthz.NamedCheck("relay-"+r.Resource().String(), func(*http.Request) error { return a.waits(r) }))
+		cfg.AddReadyzChecks(
+			healthz.NamedCheck("relay-"+r.Resource().String(), func(*http.Request) error { return a.waits(r) }))
 	}
 	cfg.AddReadyzChecks(healthz.NamedCheck("relays", func(*http.Request) error { // those that came since
 		for _, r := range a.front.all.All() {
@@ -143,8 +148,8 @@ func (a api) addHealth(cfg *genericapiserver.Config) {
 	}))
 }
 
-// newAuthenticator knows callers by client certificate, and lets in others where it does not matter who they are. Whose certificate is taken back
-// is nobody.
+// newAuthenticator knows callers by client certificate, and lets in others where it does not matter who they are. Whose
+// certificate is taken back is nobody.
 func newAuthenticator(s *serving) authenticator.Request {
 	var public []apiserverv1.AnonymousAuthCondition
 	for _, p := range authz.PublicPaths() {

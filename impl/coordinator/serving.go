@@ -66,7 +66,8 @@ func listen(set *settings, denied *denylist.Held) (*callers.Callers, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: %w: stop the other process, or choose another --secure-port", address, syscall.EADDRINUSE)
+		return nil, fmt.Errorf("listen on %s: %w: stop the other process, or choose another --secure-port", address,
+			syscall.EADDRINUSE)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, cli.Usage("--bind-address", set.BindAddress, "an IP address of this machine")
 	case err != nil:
@@ -83,7 +84,8 @@ func (s *serving) learn() {
 	}
 }
 
-// verify tells whether somebody of the pool has proved by a certificate, leaf first, who it is. late: its certificate has ended, and counts to read.
+// verify tells whether somebody of the pool has proved by a certificate, leaf first, who it is. late: its certificate
+// has ended, and counts to read.
 func (s *serving) verify(chain []*x509.Certificate) (late bool, err error) {
 	opts, ok := s.ca.VerifyOptions()
 	if !ok || len(chain) == 0 {

@@ -64,7 +64,8 @@ func (c Config) check() (*settings, error) {
 		return nil, err
 	}
 	for _, f := range [][2]string{
-		{"--tls-cert-file", s.TLSCertFile}, {"--tls-private-key-file", s.TLSPrivateKeyFile}, {"--client-ca-file", s.ClientCAFile},
+		{"--tls-cert-file", s.TLSCertFile}, {"--tls-private-key-file", s.TLSPrivateKeyFile},
+		{"--client-ca-file", s.ClientCAFile},
 	} {
 		if f[1] == "" {
 			return nil, cli.Usage(f[0], "", "the path of a PEM file; it is required")
@@ -88,13 +89,18 @@ func (s *settings) checkResources() error {
 			return cli.Usage("--pool-scope-resources", name, err.Error())
 		}
 		if r.Group == coordinationv1.GroupName {
-			return cli.Usage("--pool-scope-resources", name, "another group: "+coordinationv1.GroupName+" is the coordinator's own")
+			return cli.Usage("--pool-scope-resources", name,
+				"another group: "+coordinationv1.GroupName+" is the coordinator's own")
 		}
-		if slices.ContainsFunc(s.resources, func(o relay.Resource) bool { return o.Group == r.Group && o.Resource == r.Resource }) {
+		if slices.ContainsFunc(s.resources, func(o relay.Resource) bool {
+			return o.Group == r.Group && o.Resource == r.Resource
+		}) {
 			return cli.Usage("--pool-scope-resources", name, "each resource once")
 		}
-		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).Validate(); err != nil {
-			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
+		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).
+			Validate(); err != nil {
+			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age",
+				fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
 		}
 		if why := r.Exposed(); why != "" {
 			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)
@@ -108,7 +114,8 @@ func defaultResources() []string {
 	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
 }
 
-// absolute makes paths mean the same wherever this process works: one of several replicas works in a directory of its own, see package mesh.
+// absolute makes paths mean the same wherever this process works: one of several replicas works in a directory of its
+// own, see package mesh.
 func (s *settings) absolute() error {
 	for _, f := range []struct {
 		flag string
@@ -143,7 +150,9 @@ func (s *settings) fromDir() error {
 		path *string
 		kind pki.Kind
 	}{
-		{"--tls-cert-file", &s.TLSCertFile, pki.Coordinator}, {"--tls-private-key-file", &s.TLSPrivateKeyFile, pki.Coordinator},
+		{
+			"--tls-cert-file", &s.TLSCertFile, pki.Coordinator,
+		}, {"--tls-private-key-file", &s.TLSPrivateKeyFile, pki.Coordinator},
 		{"--peer-cert-file", &s.PeerCertFile, pki.Replica}, {"--peer-key-file", &s.PeerKeyFile, pki.Replica},
 	} {
 		switch {

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/scope"
 )
 
-// buildRelays makes the relays that the coordinator begins with: of what the pool was last told to share, else of flags.
+// buildRelays makes the relays that the coordinator begins with: of what the pool was last told to share, else of
+// flags.
 func (c *Coordinator) buildRelays() error {
 	c.buildTold()
 	for _, res := range scope.Of(c.told.Now()) {
@@ -26,7 +27,8 @@ func (c *Coordinator) buildRelays() error {
 // newRelay makes a relay. late: others are served already.
 func (c *Coordinator) newRelay(res relay.Resource, late bool) (*relay.Relay, error) {
 	return relay.New(relay.Config{
-		Resource: res, RingBytes: c.set.RingBytes, MaxBytes: c.set.RelayMaxBytes, RingAge: c.set.RingAge, Late: late, Clock: c.set.Clock, Logger: c.set.Logger,
+		Resource: res, RingBytes: c.set.RingBytes, MaxBytes: c.set.RelayMaxBytes, RingAge: c.set.RingAge, Late: late,
+		Clock: c.set.Clock, Logger: c.set.Logger,
 	})
 }
 

@@ -22,7 +22,8 @@ import (
 // stored are the Leases in etcd as an election uses them. It implements election.Store.
 type stored struct{ *registry.Store }
 
-// tell shows an election each write that goes through the store, before its writer is answered. The server must not run yet.
+// tell shows an election each write that goes through the store, before its writer is answered. The server must not run
+// yet.
 func (s stored) tell(e *election.Election) {
 	wrote := func(obj runtime.Object, dryRun []string, deleted bool) {
 		if lease, ok := obj.(*coordinationv1.Lease); ok && len(dryRun) == 0 {
@@ -40,14 +41,16 @@ func (s stored) tell(e *election.Election) {
 }
 
 func (s stored) List(ctx context.Context, namespace, name string) (*coordinationv1.LeaseList, error) {
-	obj, err := s.Store.List(genericrequest.WithNamespace(ctx, namespace), &internalversion.ListOptions{FieldSelector: named(name)})
+	obj, err := s.Store.List(genericrequest.WithNamespace(ctx, namespace),
+		&internalversion.ListOptions{FieldSelector: named(name)})
 	if err != nil {
 		return nil, err
 	}
 	return obj.(*coordinationv1.LeaseList), nil
 }
 
-func (s stored) Follow(ctx context.Context, namespace, name, version string, take func(lease *coordinationv1.Lease, deleted bool) error) error {
+func (s stored) Follow(ctx context.Context, namespace, name, version string,
+	take func(lease *coordinationv1.Lease, deleted bool) error) error {
 	ctx, cancel := context.WithCancel(genericrequest.WithNamespace(ctx, namespace))
 	defer cancel()
 	w, err := s.Watch(ctx, &internalversion.ListOptions{FieldSelector: named(name), ResourceVersion: version, Watch: true})
@@ -79,7 +82,8 @@ func (s stored) Change(ctx context.Context, namespace, name string, change func(
 		lease := old.DeepCopyObject().(*coordinationv1.Lease)
 		return lease, change(lease)
 	})
-	_, _, err := s.Update(genericrequest.WithNamespace(ctx, namespace), name, changed, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	_, _, err := s.Update(genericrequest.WithNamespace(ctx, namespace), name, changed, nil,
+		rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
 	return err
 }
 

@@ -95,7 +95,8 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-func (a *authority) sign(template *x509.Certificate) (cert *x509.Certificate, key *ecdsa.PrivateKey, certPEM, keyPEM []byte) {
+func (a *authority) sign(template *x509.Certificate) (cert *x509.Certificate, key *ecdsa.PrivateKey, certPEM,
+	keyPEM []byte) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check(a.t, err)
@@ -117,12 +118,15 @@ func (a *authority) sign(template *x509.Certificate) (cert *x509.Certificate, ke
 	check(a.t, err)
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
 	check(a.t, err)
-	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
+	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
 func (a *authority) client(user string, groups ...string) (certPEM, keyPEM []byte) {
 	_, _, certPEM, keyPEM = a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: user, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Subject: pkix.Name{
+			CommonName: user, Organization: groups,
+		}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	return certPEM, keyPEM
 }
@@ -164,9 +168,10 @@ func newPoolOf(t testing.TB, ca *authority) *pool {
 	return &pool{t: t, ca: ca, config: coordinator.Config{
 		NodePoolName: "p", BindAddress: "127.0.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,
 		RingBytes: 1 << 20, RingAge: time.Minute,
-		TLSCertFile: write(t, filepath.Join(dir, "tls.crt"), cert), TLSPrivateKeyFile: write(t, filepath.Join(dir, "tls.key"), key),
-		ClientCAFile: write(t, filepath.Join(dir, "ca.crt"), ca.pem),
-		Logger:       slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
+		TLSCertFile:       write(t, filepath.Join(dir, "tls.crt"), cert),
+		TLSPrivateKeyFile: write(t, filepath.Join(dir, "tls.key"), key),
+		ClientCAFile:      write(t, filepath.Join(dir, "ca.crt"), ca.pem),
+		Logger:            slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
 	}}
 }
 
@@ -237,7 +242,9 @@ func (s *server) showBack(node string, relays ...*relay.Relay) *edge {
 	s.t.Helper()
 	pair, roots := s.pool.hubPair(node), x509.NewCertPool()
 	roots.AddCert(s.ca.cert)
-	to := tls.Dialer{Config: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}}
+	to := tls.Dialer{
+		Config: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13},
+	}
 	return s.pool.showAt(reverse.NewListener(func(ctx context.Context) (net.Conn, context.Context, error) {
 		conn, err := to.DialContext(ctx, "tcp", s.url.Host)
 		return conn, context.Background(), err
@@ -246,7 +253,8 @@ func (s *server) showBack(node string, relays ...*relay.Relay) *edge {
 
 func (p *pool) hubPair(node string) tls.Certificate {
 	p.t.Helper()
-	pair, err := tls.X509KeyPair(p.ca.client(contract.NodeUserPrefix+node, contract.HubGroup, contract.PoolGroupPrefix+"p"))
+	pair, err := tls.X509KeyPair(p.ca.client(contract.NodeUserPrefix+node, contract.HubGroup,
+		contract.PoolGroupPrefix+"p"))
 	check(p.t, err)
 	return pair
 }
@@ -265,7 +273,9 @@ func (p *pool) showAt(l net.Listener, node string, relays ...*relay.Relay) *edge
 	e.http.Listener = e.freezer
 	e.http.EnableHTTP2 = true
 	e.http.Config.ErrorLog = log.New(io.Discard, "", 0)
-	e.http.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
+	e.http.TLS = &tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13,
+	}
 	e.http.StartTLS()
 	p.t.Cleanup(e.die)
 	e.address = e.http.Listener.Addr().String()
@@ -472,7 +482,8 @@ func (s *server) operator() *caller {
 // clear takes the election Lease from its holder, so that others need not wait until it expires.
 func (s *server) clear() {
 	s.t.Helper()
-	s.operator().want(http.StatusOK, http.MethodPatch, leasesPath+"/"+contract.ElectionLease, `{"spec":{"holderIdentity":""}}`,
+	s.operator().want(http.StatusOK, http.MethodPatch, leasesPath+"/"+contract.ElectionLease,
+		`{"spec":{"holderIdentity":""}}`,
 		"Content-Type", "application/merge-patch+json")
 }
 

@@ -90,8 +90,8 @@ func (s *stream) open() bool {
 	}
 }
 
-// TestTakenBack: a leader whose certificate is taken back loses what it has open, its Lease, and that it is read; after a restart too. The hub beside it
-// leads, and its stream goes on.
+// TestTakenBack: a leader whose certificate is taken back loses what it has open, its Lease, and that it is read; after
+// a restart too. The hub beside it leads, and its stream goes on.
 func TestTakenBack(t *testing.T) {
 	p := newPool(t)
 	s := p.start()
@@ -104,14 +104,21 @@ func TestTakenBack(t *testing.T) {
 	hers, his := stolen.watch(changes), beside.watch(changes)
 	leases := stolen.watch(leasesPath + "?watch=1")
 
-	for about, text := range map[string]string{"forged": newAuthority(t).denies("b"), "of nobody": `{"list":{"pool":"p"}}`} {
-		if code, answer, err := beside.do(http.MethodPost, contract.DenylistPath, text); err != nil || code != http.StatusBadRequest {
+	for about, text := range map[string]string{
+		"forged": newAuthority(t).denies("b"), "of nobody": `{"list":{"pool":"p"}}`,
+	} {
+		if code, answer, err := beside.do(http.MethodPost, contract.DenylistPath, text); err != nil ||
+			code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s %v", about, code, answer, err)
 		}
 	}
 	beside.want(http.StatusNoContent, http.MethodPost, contract.DenylistPath, s.ca.denies("a"))
-	eventually(t, "what the leader had open has ended, and nobody reads it", func() bool { return !hers.open() && !leases.open() && !led.read() })
-	for _, path := range []string{slicesPath, leasesPath, contract.StatusPath, contract.DenylistPath, contract.DocumentsPath + "?path=/version", "/metrics"} {
+	eventually(t, "what the leader had open has ended, and nobody reads it",
+		func() bool { return !hers.open() && !leases.open() && !led.read() })
+	for _, path := range []string{
+		slicesPath, leasesPath, contract.StatusPath, contract.DenylistPath, contract.DocumentsPath + "?path=/version",
+		"/metrics",
+	} {
 		if code, answer, err := stolen.do(http.MethodGet, path, ""); err != nil || code != http.StatusUnauthorized {
 			t.Errorf("it reads %s: %d %.80s %v", path, code, answer, err)
 		}
@@ -120,7 +127,8 @@ func TestTakenBack(t *testing.T) {
 		}
 	}
 	eventually(t, "its Lease is free", func() bool { return beside.holder() == "" })
-	if _, err := stolen.leases(contract.LeaseNamespace).Update(t.Context(), newLease(contract.ElectionLease, "a_1"), metav1.UpdateOptions{}); err == nil {
+	if _, err := stolen.leases(contract.LeaseNamespace).Update(t.Context(), newLease(contract.ElectionLease, "a_1"),
+		metav1.UpdateOptions{}); err == nil {
 		t.Error("it leads again")
 	}
 	next := leaderRelay(t, 100)
@@ -133,19 +141,22 @@ func TestTakenBack(t *testing.T) {
 	if !his.open() {
 		t.Error("the stream of the hub beside it ended")
 	}
-	if got := beside.want(http.StatusOK, http.MethodGet, "/metrics", ""); !strings.Contains(got, "\nweir_denylist_entries 1\n") || strings.Contains(got, "\nweir_denied_total 0\n") {
+	if got := beside.want(http.StatusOK, http.MethodGet, "/metrics", ""); !strings.Contains(
+		got, "\nweir_denylist_entries 1\n") || strings.Contains(got, "\nweir_denied_total 0\n") {
 		t.Error("the metrics do not tell")
 	}
 
 	s.stop()
 	s = p.start()
-	if code, _, err := (&caller{t: t, url: s.url, http: stolen.http}).do(http.MethodGet, leasesPath, ""); err != nil || code != http.StatusUnauthorized {
+	if code, _, err := (&caller{t: t, url: s.url, http: stolen.http}).do(http.MethodGet, leasesPath, ""); err != nil ||
+		code != http.StatusUnauthorized {
 		t.Errorf("after a restart: %d %v", code, err)
 	}
 	(&caller{t: t, url: s.url, http: back.http}).want(http.StatusOK, http.MethodGet, leasesPath, "")
 }
 
-// TestLineTakenBack: the connection of a hub that nobody can connect to ends with its certificate, also while it only waits.
+// TestLineTakenBack: the connection of a hub that nobody can connect to ends with its certificate, also while it only
+// waits.
 func TestLineTakenBack(t *testing.T) {
 	s := newPool(t).start()
 	hub, beside := s.hub("a"), s.hub("b")

@@ -11,7 +11,8 @@ import (
 // buildTold makes what knows what the pool is told about itself.
 func (c *Coordinator) buildTold() {
 	d := directory.Config{
-		Pool: c.set.NodePoolName, File: filepath.Join(c.dir.Path(), "directory"), Trusted: c.serving.ca.held.List, Speakers: c.serving.ca.held.Speakers, Time: c.serving.time,
+		Pool: c.set.NodePoolName, File: filepath.Join(c.dir.Path(), "directory"), Trusted: c.serving.ca.held.List,
+		Speakers: c.serving.ca.held.Speakers, Time: c.serving.time,
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
 	for _, r := range c.set.resources {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-edge/weir/impl/trust"
 )
 
-// authorities are those of the pool as they are now: of the file that was given, until somebody has brought a trust bundle. It is what the server
-// verifies callers by.
+// authorities are those of the pool as they are now: of the file that was given, until somebody has brought a trust
+// bundle. It is what the server verifies callers by.
 type authorities struct {
 	*dynamiccertificates.DynamicFileCAContent
 	held   *trust.Held
@@ -80,7 +80,8 @@ func (a *authorities) roots() *x509.CertPool {
 	return x509.NewCertPool() // nil would be those of the system
 }
 
-// ofPeers tells by whom the certificates of other replicas are known: the pool's authorities as they are now, unless they have a file of their own.
+// ofPeers tells by whom the certificates of other replicas are known: the pool's authorities as they are now, unless
+// they have a file of their own.
 func (s *settings) ofPeers(ca *authorities, file *x509.CertPool) func() *x509.CertPool {
 	if s.PeerCAFile != s.ClientCAFile {
 		return func() *x509.CertPool {

@@ -23,8 +23,8 @@ func of(t *testing.T, a *pki.Authority) *authority {
 	return &authority{t: t, cert: a.Cert(), key: key.(*ecdsa.PrivateKey), pem: a.CertPEM()}
 }
 
-// TestTrust: a hub tells the coordinator which authorities count. It follows what they vouch for, at once and after a restart, and nothing else. A stream that is
-// open goes on.
+// TestTrust: a hub tells the coordinator which authorities count. It follows what they vouch for, at once and after a
+// restart, and nothing else. A stream that is open goes on.
 func TestTrust(t *testing.T) {
 	now := time.Now()
 	fresh := func(pool string) *pki.Authority {
@@ -68,13 +68,16 @@ func TestTrust(t *testing.T) {
 	check(t, err)
 	other, err := trust.Publish(nil, "q", &pki.Succession{Signer: fresh("q")}, 0, now.Add(time.Hour))
 	check(t, err)
-	for what, text := range map[string]string{"nobody's": string(evil), "another pool's": string(other), "half": string(text[:100])} {
+	for what, text := range map[string]string{
+		"nobody's": string(evil), "another pool's": string(other), "half": string(text[:100]),
+	} {
 		if code, answer, err := a.do(http.MethodPost, contract.TrustPath, text); err != nil || code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s %v", what, code, answer, err)
 		}
 	}
 	viewer := s.asIssuedBy(of(t, first), "ann", contract.ViewerGroup, contract.PoolGroupPrefix+"p")
-	if code, _, err := viewer.do(http.MethodPost, contract.TrustPath, string(text)); err != nil || code != http.StatusForbidden {
+	if code, _, err := viewer.do(http.MethodPost, contract.TrustPath, string(text)); err != nil ||
+		code != http.StatusForbidden {
 		t.Errorf("a viewer tells whom to trust: %d %v", code, err)
 	}
 	check(t, succession.Switch(now.Add(plan.Settle)))
@@ -86,7 +89,8 @@ func TestTrust(t *testing.T) {
 	if !open.open() {
 		t.Error("a stream ended")
 	}
-	if got := b.want(http.StatusOK, http.MethodGet, "/metrics", ""); strings.Count(got, "\nweir_authority_expiry_timestamp_seconds{") != 1 || strings.Contains(got, "\nweir_trust_number 0\n") {
+	if got := b.want(http.StatusOK, http.MethodGet, "/metrics", ""); strings.Count(got,
+		"\nweir_authority_expiry_timestamp_seconds{") != 1 || strings.Contains(got, "\nweir_trust_number 0\n") {
 		t.Error("the metrics do not tell")
 	}
 	if got := b.want(http.StatusOK, http.MethodGet, contract.TrustPath, ""); got != string(text) {

@@ -11,8 +11,8 @@ import (
 	basecompatibility "k8s.io/component-base/compatibility"
 )
 
-// apiVersion is the Kubernetes whose API this is. k8s.io/component-base knows its version only if the linker told it, and
-// clients refuse what they cannot parse.
+// apiVersion is the Kubernetes whose API this is. k8s.io/component-base knows its version only if the linker told it,
+// and clients refuse what they cannot parse.
 type apiVersion struct {
 	basecompatibility.EffectiveVersion
 	git string

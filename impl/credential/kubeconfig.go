@@ -40,8 +40,8 @@ type Read func(path string) ([]byte, error)
 
 func readFile(path string) ([]byte, error) { return disk.ReadFile(path, maxKubeconfig) }
 
-// Kubeconfig is the current context of a kubelet's kubeconfig: where its cloud is, how that is reached, and by what the kubelet is its node there. It is immutable; the files
-// that it names are read when they are asked for.
+// Kubeconfig is the current context of a kubelet's kubeconfig: where its cloud is, how that is reached, and by what the
+// kubelet is its node there. It is immutable; the files that it names are read when they are asked for.
 type Kubeconfig struct {
 	Server     *url.URL // https://host:port
 	ServerName string   // that the cloud's certificate has; "": its host
@@ -103,15 +103,20 @@ func (k *Kubeconfig) check() (err error) {
 	case c.Insecure:
 		return errors.New("insecure-skip-tls-verify is not supported: a hub verifies the cloud")
 	case strings.HasPrefix(c.Server, "http://"):
-		return fmt.Errorf("server: %.200q: want https://, of kube-apiserver; if it is a hub of this machine, as OpenYurt's YurtHub is, lead the kubelet to the cloud first", c.Server)
+		return fmt.Errorf("server: %.200q: want https://, of kube-apiserver; if it is a hub of this machine, as OpenYurt's "+
+			"YurtHub is, lead the kubelet to the cloud first", c.Server)
 	}
-	if k.Server, err = url.Parse(strings.TrimSuffix(c.Server, "/")); err != nil || k.Server.Scheme != "https" || k.Server.Host == "" || k.Server.Path != "" || k.Server.RawQuery != "" || k.Server.User != nil {
+	if k.Server, err = url.Parse(strings.TrimSuffix(c.Server, "/")); err != nil || k.Server.Scheme != "https" ||
+		k.Server.Host == "" || k.Server.Path != "" || k.Server.RawQuery != "" || k.Server.User != nil {
 		return fmt.Errorf("server: %.200q: want https://host:port", c.Server)
 	}
 	k.ServerName = c.ServerName
 	if c.Proxy != "" {
-		if k.Proxy, err = url.Parse(c.Proxy); err != nil || k.Proxy.Host == "" || k.Proxy.Scheme != "http" && k.Proxy.Scheme != "https" {
-			return errors.New("proxy-url: want http://host:port or https://host:port, with name and password before the host if it wants them") // it may hold a password
+		if k.Proxy, err = url.Parse(c.Proxy); err != nil || k.Proxy.Host == "" ||
+			k.Proxy.Scheme != "http" && k.Proxy.Scheme != "https" {
+			// it may hold a password.
+			return errors.New(
+				"proxy-url: want http://host:port or https://host:port, with name and password before the host if it wants them")
 		}
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// localLife is that of what a kubelet shows to its hub where the cloud has given it no certificate. Nobody renews it: it counts at one hub, beside which it lies.
+// localLife is that of what a kubelet shows to its hub where the cloud has given it no certificate. Nobody renews it:
+// it counts at one hub, beside which it lies.
 const localLife = 10 * 365 * 24 * time.Hour
 
 // localPrefix begins the name of an authority that signs nothing else.
@@ -25,15 +26,16 @@ func IsLocal(leaf *x509.Certificate) bool {
 	return leaf != nil && strings.HasPrefix(leaf.Issuer.CommonName, localPrefix)
 }
 
-// NewLocal makes a certificate with its key by which a kubelet is its node at its own hub, and the authority that signed it, all in PEM. The key of the authority is kept
-// nowhere: it signs nothing else.
+// NewLocal makes a certificate with its key by which a kubelet is its node at its own hub, and the authority that
+// signed it, all in PEM. The key of the authority is kept nowhere: it signs nothing else.
 func NewLocal(node string, now time.Time) (authority, pair []byte, err error) {
 	a, err := pki.NewAuthority(localPrefix+node, now, localLife)
 	if err != nil {
 		return nil, nil, err
 	}
 	p, err := a.Issue(pki.Template{
-		CommonName: contract.NodeUserPrefix + node, Organizations: []string{contract.NodesGroup}, Client: true, NotBefore: a.Cert().NotBefore, NotAfter: a.Cert().NotAfter,
+		CommonName: contract.NodeUserPrefix + node, Organizations: []string{contract.NodesGroup}, Client: true,
+		NotBefore: a.Cert().NotBefore, NotAfter: a.Cert().NotAfter,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -66,6 +68,8 @@ func CheckLocal(authority, pair []byte, node string, now time.Time) error {
 	if got := p.Leaf.Subject.CommonName; got != contract.NodeUserPrefix+node {
 		return fmt.Errorf("it is of %q: want %s", got, contract.NodeUserPrefix+node)
 	}
-	_, err = p.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err = p.Leaf.Verify(x509.VerifyOptions{
+		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 	return err
 }

@@ -107,7 +107,8 @@ func (s *Source) counts(now time.Time) bool {
 	return true
 }
 
-// Counts tells whether there is a credential, for who does not want to wait. One that was not asked for yet may be there.
+// Counts tells whether there is a credential, for who does not want to wait. One that was not asked for yet may be
+// there.
 func (s *Source) Counts() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +162,8 @@ func (s *Source) renew() {
 	now := s.Clock.Now()
 	next.read = now
 	if err == nil && !next.until.IsZero() && !now.Before(next.until) {
-		err = fmt.Errorf("%s: its credential has ended, at %s, and it is %s: see the clock", s.User.name(), next.until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+		err = fmt.Errorf("%s: its credential has ended, at %s, and it is %s: see the clock", s.User.name(),
+			next.until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		s.fails(now, err)

@@ -15,7 +15,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// does tells this test's own binary what to do as a program that prints a credential; runs names a file to which it adds a line each time.
+// does tells this test's own binary what to do as a program that prints a credential; runs names a file to which it
+// adds a line each time.
 const does, runs, life = "WEIR_TEST_PLUGIN", "WEIR_TEST_PLUGIN_RUNS", "WEIR_TEST_PLUGIN_LIFE"
 
 func TestMain(m *testing.M) {
@@ -56,7 +57,8 @@ func plugin(what string) {
 	case "much":
 		fmt.Print(strings.Repeat("secret-thing", maxAnswer/8))
 	case "other":
-		fmt.Print(`{"apiVersion":"client.authentication.k8s.io/v1alpha1","kind":"ExecCredential","status":{"token":"secret-thing"}}`)
+		fmt.Print(
+			`{"apiVersion":"client.authentication.k8s.io/v1alpha1","kind":"ExecCredential","status":{"token":"secret-thing"}}`)
 	case "empty":
 		fmt.Printf(form, "")
 	case "certificate":
@@ -86,7 +88,8 @@ func executes(t *testing.T, what string, env ...string) (user *User, ran func() 
 	}
 }
 
-// TestRenews: a program runs once for all who ask, again when its credential has ended, and again when the cloud refuses it.
+// TestRenews: a program runs once for all who ask, again when its credential has ended, and again when the cloud
+// refuses it.
 func TestRenews(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(start)
 	user, ran := executes(t, "token", life, "1m")
@@ -116,13 +119,16 @@ func TestRenews(t *testing.T) {
 	}
 }
 
-// TestFailures: what goes wrong with a program is one line, which holds nothing that it printed; the program rests, and is tried again.
+// TestFailures: what goes wrong with a program is one line, which holds nothing that it printed; the program rests, and
+// is tried again.
 func TestFailures(t *testing.T) {
 	for what, want := range map[string]string{
 		"hangs": "no answer within 100ms: it was killed: asking", "fails": "exit status 3: no identity on this machine",
 		"nonsense": "it prints no JSON of an ExecCredential", "much": "it prints more than 1048576 bytes",
-		"other": `it prints a "ExecCredential" of "client.authentication.k8s.io/v1alpha1": want an ExecCredential of client.authentication.k8s.io/v1`,
-		"empty": "status.token: it holds no token", "certificate": "only tokens of a program are taken", "lines": "status.token: its token has characters that no token has",
+		"other": `it prints a "ExecCredential" of "client.authentication.k8s.io/v1alpha1": want an ExecCredential of ` +
+			`client.authentication.k8s.io/v1`,
+		"empty": "status.token: it holds no token", "certificate": "only tokens of a program are taken",
+		"lines": "status.token: its token has characters that no token has",
 	} {
 		t.Run(what, func(t *testing.T) {
 			clock := testingclock.NewFakePassiveClock(start)
@@ -134,7 +140,9 @@ func TestFailures(t *testing.T) {
 			s := New(Config{User: user, Timeout: timeout, Clock: clock})
 			for range 3 {
 				_, err := s.Token(t.Context())
-				if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "exec "+user.Exec.Command) || strings.Contains(err.Error(), "secret-thing") || strings.Contains(err.Error(), "\n") {
+				if err == nil || !strings.Contains(err.Error(), want) ||
+					!strings.HasPrefix(err.Error(), "exec "+user.Exec.Command) || strings.Contains(err.Error(), "secret-thing") ||
+					strings.Contains(err.Error(), "\n") {
 					t.Fatalf("%v: want %s", err, want)
 				}
 			}
@@ -148,12 +156,16 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
-	missing := &User{Exec: &Exec{Command: "/nowhere/aws-iam", APIVersion: versions[1], InstallHint: "get it from\nsomewhere"}}
-	if _, err := New(Config{User: missing}).Token(t.Context()); err == nil || err.Error() != "exec /nowhere/aws-iam: there is no such program: get it from" {
+	missing := &User{
+		Exec: &Exec{Command: "/nowhere/aws-iam", APIVersion: versions[1], InstallHint: "get it from\nsomewhere"},
+	}
+	if _, err := New(Config{User: missing}).Token(t.Context()); err == nil ||
+		err.Error() != "exec /nowhere/aws-iam: there is no such program: get it from" {
 		t.Error(err)
 	}
 	user, _ := executes(t, "token", life, "-1m")
-	if _, err := New(Config{User: user, Clock: testingclock.NewFakePassiveClock(start)}).Token(t.Context()); err == nil || !strings.Contains(err.Error(), "its credential has ended") {
+	if _, err := New(Config{User: user, Clock: testingclock.NewFakePassiveClock(start)}).Token(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "its credential has ended") {
 		t.Error(err)
 	}
 }
@@ -172,7 +184,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestFile: a file is read again, and at once when the cloud refuses its token; while it is gone its last token goes on until the cloud refuses that.
+// TestFile: a file is read again, and at once when the cloud refuses its token; while it is gone its last token goes on
+// until the cloud refuses that.
 func TestFile(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(start)
 	path := filepath.Join(t.TempDir(), "token")
@@ -229,7 +242,8 @@ func TestUsers(t *testing.T) {
 		`{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}}`:                   "exec.command",
 	} {
 		path := filepath.Join(dir, "kubeconfig")
-		text := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {server: 'https://x'}}]\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: " + user + "}]\n"
+		text := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {server: 'https://x'}}]\n" +
+			"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: " + user + "}]\n"
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +258,8 @@ func TestUsers(t *testing.T) {
 			}
 			continue
 		}
-		if got := u.Token + u.TokenFile; want != "" || u.Exec == nil && got != "abc" && got != filepath.Join(dir, "t") || u.Exec != nil && u.Exec.Command != filepath.Join(dir, "bin/x") {
+		if got := u.Token + u.TokenFile; want != "" || u.Exec == nil && got != "abc" && got != filepath.Join(dir, "t") ||
+			u.Exec != nil && u.Exec.Command != filepath.Join(dir, "bin/x") {
 			t.Errorf("%s: %+v: want %s", user, u, want)
 		}
 	}
@@ -272,7 +287,8 @@ func TestLocal(t *testing.T) {
 		t.Error(err)
 	}
 	for what, err := range map[string]error{
-		"another authority": CheckLocal(other, pair, "edge-1", at), "another node": CheckLocal(authority, pair, "edge-2", at), "nothing": CheckLocal(authority, nil, "edge-1", at),
+		"another authority": CheckLocal(other, pair, "edge-1", at), "another node": CheckLocal(authority, pair, "edge-2", at),
+		"nothing":       CheckLocal(authority, nil, "edge-1", at),
 		"after its end": CheckLocal(authority, pair, "edge-1", start.Add(2*localLife)),
 	} {
 		if err == nil {

@@ -91,7 +91,8 @@ func (e *Exec) check(kubeconfig string) error {
 	case !slices.Contains(versions, e.APIVersion):
 		return fmt.Errorf("exec.apiVersion %q: want %s", e.APIVersion, strings.Join(versions, " or "))
 	case e.InteractiveMode == "Always":
-		return fmt.Errorf("exec.interactiveMode Always: %s wants a terminal, and a service has none; want Never or IfAvailable", e.Command)
+		return fmt.Errorf(
+			"exec.interactiveMode Always: %s wants a terminal, and a service has none; want Never or IfAvailable", e.Command)
 	}
 	if strings.ContainsRune(e.Command, filepath.Separator) {
 		e.Command = Beside(kubeconfig, e.Command)

@@ -65,7 +65,8 @@ func TestExchange(t *testing.T) {
 		}
 		s.Close()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		if !slices.Equal(nodes(mine), c.want) || !slices.Equal(nodes(server.Held), c.want) || !slices.Equal(server.seen, append(c.asked, "GET")) {
+		if !slices.Equal(nodes(mine), c.want) || !slices.Equal(nodes(server.Held), c.want) ||
+			!slices.Equal(server.seen, append(c.asked, "GET")) {
 			t.Errorf("%s knows: %v and %v, asked %v", c.about, nodes(mine), nodes(server.Held), server.seen)
 		}
 	}
@@ -74,7 +75,9 @@ func TestExchange(t *testing.T) {
 // TestForgedExchange: who hands over what nobody signed gets a clear answer, and nothing changes.
 func TestForgedExchange(t *testing.T) {
 	p, h := newPool(t, "harbour"), newPool(t, "harbour").holder("")
-	for method, code := range map[string]int{http.MethodPost: http.StatusBadRequest, http.MethodPut: http.StatusMethodNotAllowed} {
+	for method, code := range map[string]int{
+		http.MethodPost: http.StatusBadRequest, http.MethodPut: http.StatusMethodNotAllowed,
+	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, contract.DenylistPath, strings.NewReader(string(p.text(p.first(now))))))
 		if w.Code != code || h.Number() != 0 {
@@ -139,7 +142,8 @@ func TestFollow(t *testing.T) {
 	}
 	cancel()
 	<-done
-	want := "/api/v1/namespaces/weir-pki/configmaps?fieldSelector=metadata.name%3Ddenylist-harbour&timeoutSeconds=43200&watch=1"
+	want := "/api/v1/namespaces/weir-pki/configmaps?fieldSelector=metadata.name%3Ddenylist-harbour&" +
+		"timeoutSeconds=43200&watch=1"
 	if len(c.asked) != 2 || c.asked[1] != want {
 		t.Errorf("asked %v", c.asked)
 	}

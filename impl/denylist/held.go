@@ -23,7 +23,8 @@ import (
 type RefusedError struct{ Entry }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("certificates of node %s that were issued until %s are taken back: the node was deleted, or left the pool",
+	return fmt.Sprintf(
+		"certificates of node %s that were issued until %s are taken back: the node was deleted, or left the pool",
 		e.Node, e.Before.UTC().Format(time.RFC3339))
 }
 
@@ -31,7 +32,8 @@ func (e *RefusedError) Error() string {
 type Config struct {
 	Pool    string
 	Trusted func() []*x509.Certificate // authorities of the pool as they are now
-	// Speakers are those of Trusted that may sign lists now. What others signed counts only until there is a list of theirs. Nil: all may.
+	// Speakers are those of Trusted that may sign lists now. What others signed counts only until there is a list of
+	// theirs. Nil: all may.
 	Speakers func() []*x509.Certificate
 	Time     *pki.Proven // bounds numbers and times; nil: nothing does
 	File     string      // where it is kept; "": nowhere
@@ -72,11 +74,13 @@ type guard struct {
 	end  func(error)
 }
 
-// New reads what was kept. What cannot be read or is of other authorities does not count: who has the newest list will be asked for it.
+// New reads what was kept. What cannot be read or is of other authorities does not count: who has the newest list will
+// be asked for it.
 func New(c Config) *Held {
 	h := &Held{Config: c, guards: map[*guard]struct{}{}, changed: make(chan struct{})}
 	h.Document = bulletin.New(h, &bulletin.Document{
-		About: form.Subject, At: contract.DenylistPath, Max: MaxText, Cloud: bulletin.ConfigMap(contract.DenylistPrefix+c.Pool, contract.DenylistKey), Key: contract.DenylistKey,
+		About: form.Subject, At: contract.DenylistPath, Max: MaxText,
+		Cloud: bulletin.ConfigMap(contract.DenylistPrefix+c.Pool, contract.DenylistKey), Key: contract.DenylistKey,
 		Log: c.Logger,
 	})
 	h.now.Store(&state{})
@@ -142,7 +146,9 @@ func (h *Held) take(text []byte, kept bool) (changed bool, err error) {
 		if n == MaxLists {
 			return false, fmt.Errorf("denylist of pool %s: more than %d lists", h.Pool, MaxLists)
 		}
-		if slices.ContainsFunc(all, func(l held) bool { return bytes.Equal(bytes.TrimSpace(l.text), bytes.TrimSpace(line)) }) {
+		if slices.ContainsFunc(all, func(l held) bool {
+			return bytes.Equal(bytes.TrimSpace(l.text), bytes.TrimSpace(line))
+		}) {
 			continue
 		}
 		l, by, err := Open(line, h.Pool, h.Trusted())
@@ -162,7 +168,8 @@ func (h *Held) take(text []byte, kept bool) (changed bool, err error) {
 	h.enforce()
 	for _, e := range after.entries {
 		if !slices.ContainsFunc(before.entries, func(o Entry) bool { return o.Node == e.Node && o.Before.Equal(e.Before) }) {
-			h.Logger.Warn("the certificates of a node are taken back", "pool", h.Pool, "node", e.Node, "uid", e.UID, "issuedUntil", e.Before, "number", after.lists[0].Number)
+			h.Logger.Warn("the certificates of a node are taken back", "pool", h.Pool, "node", e.Node, "uid", e.UID,
+				"issuedUntil", e.Before, "number", after.lists[0].Number)
 		}
 	}
 	if text, _ := h.Text(); !kept && h.File != "" {
@@ -173,8 +180,8 @@ func (h *Held) take(text []byte, kept bool) (changed bool, err error) {
 	return true, nil
 }
 
-// speaking are the lists of those that may sign now, if there is one of theirs: they have signed anew what counts of the others, one of whom may have lost its key. What nobody signed who is
-// trusted at all is gone at once.
+// speaking are the lists of those that may sign now, if there is one of theirs: they have signed anew what counts of
+// the others, one of whom may have lost its key. What nobody signed who is trusted at all is gone at once.
 func (h *Held) speaking(all []held) []held {
 	if h.Speakers == nil {
 		return all
@@ -192,7 +199,9 @@ func (h *Held) speaking(all []held) []held {
 func (h *Held) Lacks(shown []byte) (text []byte) {
 	theirs := Lines(shown)
 	for _, l := range h.now.Load().lists {
-		if !slices.ContainsFunc(theirs, func(line []byte) bool { return bytes.Equal(bytes.TrimSpace(line), bytes.TrimSpace(l.text)) }) {
+		if !slices.ContainsFunc(theirs, func(line []byte) bool {
+			return bytes.Equal(bytes.TrimSpace(line), bytes.TrimSpace(l.text))
+		}) {
 			text = append(text, l.text...)
 		}
 	}
@@ -209,7 +218,8 @@ func combine(all []held) *state {
 			now = s.lists[0].Issued
 		}
 		with := merge(now, s.entries, l.Entries)
-		if len(s.lists) > 0 && slices.EqualFunc(with, s.entries, func(a, b Entry) bool { return a.Node == b.Node && a.Before.Equal(b.Before) }) {
+		if len(s.lists) > 0 &&
+			slices.EqualFunc(with, s.entries, func(a, b Entry) bool { return a.Node == b.Node && a.Before.Equal(b.Before) }) {
 			continue
 		}
 		if len(s.lists) == MaxLists {
@@ -268,8 +278,8 @@ func (s *state) refuse(cert *x509.Certificate) error {
 	return nil
 }
 
-// Guard calls end with a *RefusedError when a certificate is refused, at once if it is already. It may be called from any goroutine, and holds no lock.
-// After forget it is not called any more, but it may be running.
+// Guard calls end with a *RefusedError when a certificate is refused, at once if it is already. It may be called from
+// any goroutine, and holds no lock. After forget it is not called any more, but it may be running.
 func (h *Held) Guard(cert *x509.Certificate, end func(error)) (forget func()) {
 	if h == nil {
 		return func() {}

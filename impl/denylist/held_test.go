@@ -26,7 +26,8 @@ func TestRefuse(t *testing.T) {
 	h := p.holder("")
 	hosts := []string{"10.0.0.1"}
 	gone := pki.Subject{Node: "edge-1", Name: "one", Hosts: hosts}
-	p.take(h, p.first(now, Entry{Node: "edge-1", Replica: "one", Hosts: hosts, Before: now}, Entry{Node: "edge-3", Before: now}))
+	p.take(h, p.first(now, Entry{Node: "edge-1", Replica: "one", Hosts: hosts, Before: now},
+		Entry{Node: "edge-3", Before: now}))
 	for _, c := range []struct {
 		about   string
 		kind    pki.Kind
@@ -40,8 +41,14 @@ func TestRefuse(t *testing.T) {
 		{"its coordinator", pki.Coordinator, gone, now.Add(-time.Hour), true},
 		{"another node's hub", pki.Hub, pki.Subject{Node: "edge-2"}, now.Add(-time.Hour), false},
 		{"a hub whose name begins so", pki.Hub, pki.Subject{Node: "edge-10"}, now.Add(-time.Hour), false},
-		{"another replica at the same address", pki.Replica, pki.Subject{Name: "two", Hosts: hosts}, now.Add(-time.Hour), false},
-		{"a coordinator at another address", pki.Coordinator, pki.Subject{Hosts: []string{"10.0.0.2"}}, now.Add(-time.Hour), false},
+		{
+			"another replica at the same address", pki.Replica, pki.Subject{Name: "two", Hosts: hosts}, now.Add(-time.Hour),
+			false,
+		},
+		{
+			"a coordinator at another address", pki.Coordinator, pki.Subject{Hosts: []string{"10.0.0.2"}}, now.Add(-time.Hour),
+			false,
+		},
 		{"a person of that name", pki.Viewer, pki.Subject{Name: "edge-1"}, now.Add(-time.Hour), false},
 		{"the hub of a node of that name that came later", pki.Hub, gone, now.Add(2 * time.Hour), false},
 		{"a coordinator that came there later", pki.Coordinator, gone, now.Add(2 * time.Hour), false},
@@ -72,7 +79,9 @@ func TestFloor(t *testing.T) {
 			t.Errorf("floor of a %s: %s", k, floor)
 		}
 		r := must(pki.ParseRequest(must(i.Request(s, must(pki.NewKey())))))
-		cert := must(pki.ParseCertificates(must(p.authority.AnswerFrom(l.Floor(c.CommonName, c.Hosts, nil), i, s, r, now.Add(time.Minute), i.Life.Usual))))[0]
+		cert := must(
+			pki.ParseCertificates(
+				must(p.authority.AnswerFrom(l.Floor(c.CommonName, c.Hosts, nil), i, s, r, now.Add(time.Minute), i.Life.Usual))))[0]
 		if err := h.Refuse(cert); err != nil || cert.NotBefore.After(now.Add(time.Minute)) {
 			t.Errorf("a new %s that begins %s: %v", k, cert.NotBefore, err)
 		}
@@ -124,7 +133,9 @@ func TestForged(t *testing.T) {
 	if _, err := twice.Sign(p.authority); err == nil {
 		t.Error("a node twice is signed")
 	}
-	for about, l := range map[string]List{"the same": good, "an older one": {Pool: p.name, Number: 7, Issued: now.Add(-time.Hour), Entries: good.Entries}} {
+	for about, l := range map[string]List{
+		"the same": good, "an older one": {Pool: p.name, Number: 7, Issued: now.Add(-time.Hour), Entries: good.Entries},
+	} {
 		if changed, err := h.Take(p.text(l)); changed || err != nil && about != "the same" || h.Number() != good.Number {
 			t.Errorf("%s: changed %t, %v", about, changed, err)
 		}
@@ -135,7 +146,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestRestoredCloud: the list of a cloud that was restored from before a deletion forgives nothing, and goes on above what is held.
+// TestRestoredCloud: the list of a cloud that was restored from before a deletion forgives nothing, and goes on above
+// what is held.
 func TestRestoredCloud(t *testing.T) {
 	p := newPool(t, "harbour")
 	h := p.holder("")
@@ -185,7 +197,9 @@ func TestKept(t *testing.T) {
 		t.Errorf("mode %v", info.Mode())
 	}
 	text := must(os.ReadFile(file))
-	for about, bad := range map[string][]byte{"half": text[:len(text)/2], "altered": bytes.Replace(text, []byte("edge-1"), []byte("edge-7"), 1)} {
+	for about, bad := range map[string][]byte{
+		"half": text[:len(text)/2], "altered": bytes.Replace(text, []byte("edge-1"), []byte("edge-7"), 1),
+	} {
 		if err := os.WriteFile(file, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -234,13 +248,16 @@ func TestFull(t *testing.T) {
 	p := newPool(t, "harbour")
 	var entries []Entry
 	for i := range MaxEntries {
-		entries = append(entries, Entry{Node: fmt.Sprintf("edge-%d", i), UID: strings.Repeat("x", 36), Before: now.Add(time.Duration(i) * time.Second)})
+		entries = append(entries, Entry{
+			Node: fmt.Sprintf("edge-%d", i), UID: strings.Repeat("x", 36), Before: now.Add(time.Duration(i) * time.Second),
+		})
 	}
 	l, dropped := List{Pool: p.name}.Next(now, entries...)
 	if len(dropped) != 0 || len(l.Entries) != MaxEntries {
 		t.Errorf("dropped %v", dropped)
 	}
-	l, dropped = l.Next(now, Entry{Node: "edge-new", Before: now.Add(time.Hour)}, Entry{Node: "edge-newer", Before: now.Add(time.Hour)})
+	l, dropped = l.Next(now, Entry{Node: "edge-new", Before: now.Add(time.Hour)},
+		Entry{Node: "edge-newer", Before: now.Add(time.Hour)})
 	if len(dropped) != 2 || dropped[0].Node != "edge-0" || dropped[1].Node != "edge-1" {
 		t.Errorf("dropped %v", dropped)
 	}
@@ -258,7 +275,8 @@ func TestFull(t *testing.T) {
 		}
 		wide = append(wide, e)
 	}
-	if long, dropped := (List{Pool: p.name}).Next(now, wide...); len(p.text(long)) > maxList || len(long.Entries)+len(dropped) != MaxEntries || dropped[0].Node != "edge-0" || len(long.Entries) < 64 {
+	if long, dropped := (List{Pool: p.name}).Next(now, wide...); len(p.text(long)) > maxList ||
+		len(long.Entries)+len(dropped) != MaxEntries || dropped[0].Node != "edge-0" || len(long.Entries) < 64 {
 		t.Errorf("with many addresses: %d entries, %d dropped", len(long.Entries), len(dropped))
 	}
 	again, _ := l.Next(now, Entry{Node: "edge-9", Before: now.Add(time.Hour)})
@@ -267,15 +285,21 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestAhead: no number and no time is ahead by more than an hour, so that a key that was stolen for a moment does not decide for ever. What is on the disk was looked at when it came.
+// TestAhead: no number and no time is ahead by more than an hour, so that a key that was stolen for a moment does not
+// decide for ever. What is on the disk was looked at when it came.
 func TestAhead(t *testing.T) {
 	p, file := newPool(t, "harbour"), filepath.Join(t.TempDir(), "denylist")
 	h := p.holder(file)
 	h.Time = pki.OpenProven("", clocktesting.NewFakePassiveClock(now), slog.New(slog.DiscardHandler))
 	late := now.Add(bulletin.Ahead + time.Second)
-	good := List{Pool: "harbour", Number: bulletin.Next(0, now.Add(bulletin.Ahead)), Issued: now, Entries: []Entry{{Node: "edge-1", Before: now.Add(bulletin.Ahead)}}}
+	good := List{
+		Pool: "harbour", Number: bulletin.Next(0, now.Add(bulletin.Ahead)), Issued: now,
+		Entries: []Entry{{Node: "edge-1", Before: now.Add(bulletin.Ahead)}},
+	}
 	for about, change := range map[string]func(*List){
-		"number": func(l *List) { l.Number = bulletin.Next(0, late) }, "the last number": func(l *List) { l.Number = 1<<64 - 1 }, "issued": func(l *List) { l.Issued = late },
+		"number": func(l *List) {
+			l.Number = bulletin.Next(0, late)
+		}, "the last number": func(l *List) { l.Number = 1<<64 - 1 }, "issued": func(l *List) { l.Issued = late },
 		"before": func(l *List) { l.Entries = []Entry{{Node: "edge-1", Before: late}} },
 	} {
 		l := good
@@ -291,16 +315,21 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestRetired: what an authority has signed that may not sign any more counts until there is a list of one that may, whatever its number; and then no more.
+// TestRetired: what an authority has signed that may not sign any more counts until there is a list of one that may,
+// whatever its number; and then no more.
 func TestRetired(t *testing.T) {
 	p := newPool(t, "harbour")
 	h := p.holder("")
 	before := p.authority
-	stolen := List{Pool: "harbour", Number: bulletin.Next(0, now.Add(time.Hour)), Issued: now, Entries: []Entry{{Node: "edge-1", Before: now}, {Node: "edge-2", Before: now}}}
+	stolen := List{
+		Pool: "harbour", Number: bulletin.Next(0, now.Add(time.Hour)), Issued: now,
+		Entries: []Entry{{Node: "edge-1", Before: now}, {Node: "edge-2", Before: now}},
+	}
 	p.take(h, stolen)
 	p.authority = must(pki.NewPoolAuthority("harbour", now.Add(time.Minute)))
 	both := []*x509.Certificate{p.authority.Cert(), before.Cert()}
-	h.Trusted, h.Speakers = func() []*x509.Certificate { return both }, func() []*x509.Certificate { return pki.Speakers(both) }
+	h.Trusted, h.Speakers = func() []*x509.Certificate { return both },
+		func() []*x509.Certificate { return pki.Speakers(both) }
 	if got := nodes(h); !slices.Equal(got, []string{"edge-1", "edge-2"}) {
 		t.Errorf("before there is another list: %v", got)
 	}
@@ -318,7 +347,8 @@ func TestRetired(t *testing.T) {
 	first.take(h, stolen)
 	second := must(pki.NewPoolAuthority("harbour", now.Add(time.Minute)))
 	next := []*x509.Certificate{first.authority.Cert(), second.Cert()}
-	h.Trusted, h.Speakers = func() []*x509.Certificate { return next }, func() []*x509.Certificate { return pki.Speakers(next) }
+	h.Trusted, h.Speakers = func() []*x509.Certificate { return next },
+		func() []*x509.Certificate { return pki.Speakers(next) }
 	must(h.Take(must(first.first(now).Sign(second))))
 	if len(nodes(h)) != 2 {
 		t.Errorf("while both may sign: %v", nodes(h))

@@ -31,7 +31,8 @@ const (
 // form is how lists are signed.
 var form = bulletin.Form{Subject: "denylist", Field: "list", Max: maxList}
 
-// Lasts is how long an entry counts: the longest life of a certificate, and as much again for those who were away when it ended.
+// Lasts is how long an entry counts: the longest life of a certificate, and as much again for those who were away when
+// it ended.
 func Lasts() time.Duration { return pki.Lasts() }
 
 // Entry refuses the certificates of a node that began until a time.
@@ -57,7 +58,8 @@ func (e Entry) commonNames(pool string) []string {
 	return names
 }
 
-// serves reports whether the coordinator of some addresses and keys is the one on the node: its common name is that of all.
+// serves reports whether the coordinator of some addresses and keys is the one on the node: its common name is that of
+// all.
 func (e Entry) serves(hosts, keys []string) bool {
 	in := func(all []string) func(string) bool { return func(s string) bool { return slices.Contains(all, s) } }
 	return e.Replica != "" && slices.ContainsFunc(hosts, in(e.Hosts)) || slices.ContainsFunc(keys, in(e.Keys))
@@ -97,8 +99,9 @@ type List struct {
 	Entries []Entry   `json:"entries"` // in the order of their nodes
 }
 
-// Next is the list after this one: with more entries, and without those that have ended. dropped are those for which there is no room. A certificate that
-// began late because of this list is refused by the next entry about its holder, however soon that comes.
+// Next is the list after this one: with more entries, and without those that have ended. dropped are those for which
+// there is no room. A certificate that began late because of this list is refused by the next entry about its holder,
+// however soon that comes.
 func (l List) Next(now time.Time, more ...Entry) (next List, dropped []Entry) {
 	more = slices.Clone(more)
 	for i, e := range more {
@@ -147,11 +150,12 @@ func merge(now time.Time, lists ...[]Entry) []Entry {
 	return all
 }
 
-// Floor is when a certificate that is asked for has to begin at the earliest, so that the list does not refuse it; the zero time: whenever. The hosts and
-// keys of a coordinator count beside its common name.
+// Floor is when a certificate that is asked for has to begin at the earliest, so that the list does not refuse it; the
+// zero time: whenever. The hosts and keys of a coordinator count beside its common name.
 func (l List) Floor(commonName string, hosts, keys []string) (floor time.Time) {
 	for _, e := range l.Entries {
-		names := slices.Contains(e.commonNames(l.Pool), commonName) || commonName == contract.CoordinatorName && e.serves(hosts, keys)
+		names := slices.Contains(e.commonNames(l.Pool), commonName) ||
+			commonName == contract.CoordinatorName && e.serves(hosts, keys)
 		if after := e.Before.Add(time.Second); names && after.After(floor) {
 			floor = after
 		}
@@ -170,8 +174,8 @@ func (l List) Sign(a *pki.Authority) (text []byte, err error) {
 	return text, nil
 }
 
-// Recall is the list with a number that is not below those of other lists of the pool, and what they know beside it. Of a full list what would be dropped at once
-// is not.
+// Recall is the list with a number that is not below those of other lists of the pool, and what they know beside it. Of
+// a full list what would be dropped at once is not.
 func (l List) Recall(now time.Time, others ...List) (recalled List, more []Entry) {
 	have := map[string]time.Time{}
 	oldest := time.Time{}
@@ -184,7 +188,8 @@ func (l List) Recall(now time.Time, others ...List) (recalled List, more []Entry
 		l.Number = max(l.Number, o.Number)
 		for _, e := range o.Entries {
 			before, known := have[e.Node]
-			if known && !before.Before(e.Before) || !now.Before(e.End()) || len(l.Entries) >= MaxEntries && !e.Before.After(oldest) {
+			if known && !before.Before(e.Before) || !now.Before(e.End()) ||
+				len(l.Entries) >= MaxEntries && !e.Before.After(oldest) {
 				continue
 			}
 			have[e.Node] = e.Before
@@ -204,7 +209,8 @@ func (l List) check() error {
 		case e.Node == "" || i > 0 && e.Node <= l.Entries[i-1].Node:
 			return fmt.Errorf("entry %d is of node %q, want each node once, in order", i, e.Node)
 		case len(e.Hosts) > MaxHosts || len(e.Keys) > MaxKeys:
-			return fmt.Errorf("entry of node %s: %d hosts and %d keys, want %d at most of each", e.Node, len(e.Hosts), len(e.Keys), MaxHosts)
+			return fmt.Errorf("entry of node %s: %d hosts and %d keys, want %d at most of each", e.Node, len(e.Hosts),
+				len(e.Keys), MaxHosts)
 		case e.Before.Nanosecond() != 0 || e.Before.IsZero():
 			return fmt.Errorf("entry of node %s: before is %s, want whole seconds", e.Node, e.Before)
 		}

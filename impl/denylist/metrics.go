@@ -4,9 +4,12 @@ import "github.com/prometheus/client_golang/prometheus"
 
 var (
 	numberDesc = prometheus.NewDesc("weir_denylist_number",
-		"Number of the newest list of refused certificates that is held: the time of its writing in milliseconds; 0: none.", nil, nil)
+		"Number of the newest list of refused certificates that is held: the time of its writing in milliseconds; 0: none.",
+		nil, nil)
 	entriesDesc = prometheus.NewDesc("weir_denylist_entries", "Nodes of which certificates are refused.", nil, nil)
-	deniedDesc  = prometheus.NewDesc("weir_denied_total", "Certificates that were refused because their node was deleted or left the pool, and streams that ended for it.", nil, nil)
+	deniedDesc  = prometheus.NewDesc("weir_denied_total",
+		"Certificates that were refused because their node was deleted or left the pool, and streams that ended for it.", nil,
+		nil)
 )
 
 // Describe implements prometheus.Collector.

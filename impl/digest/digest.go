@@ -50,7 +50,8 @@ type Digest struct {
 	Served  int64 // bytes that clients of this node got from relays
 }
 
-// Saved is what the clients of this node got from relays beyond what its hub fetched for relays. It is negative on a node that leads.
+// Saved is what the clients of this node got from relays beyond what its hub fetched for relays. It is negative on a
+// node that leads.
 func (d Digest) Saved() int64 { return d.Served - d.Feed }
 
 // Text is what Parse reads, MaxText bytes at most.
@@ -95,7 +96,8 @@ func Parse(text string) (d Digest, err error) {
 		return d, fmt.Errorf("%s: %d words, want 9", contract.DigestAnnotation, len(words))
 	}
 	if d.Version = words[1]; d.Version != word(d.Version) {
-		return Digest{}, fmt.Errorf("%s: version %.40q, want %d letters, digits and .+-_ at most", contract.DigestAnnotation, words[1], maxVersion)
+		return Digest{}, fmt.Errorf("%s: version %.40q, want %d letters, digits and .+-_ at most", contract.DigestAnnotation,
+			words[1], maxVersion)
 	}
 	for role, letter := range letters {
 		if words[2] == letter {
@@ -111,11 +113,13 @@ func Parse(text string) (d Digest, err error) {
 		into        *int64
 		least, most int64
 	}{
-		{"age", &age, -1, maxAge}, {"start", &started, 0, math.MaxUint32}, {"down", &d.Down, 0, maxCount}, {"up", &d.Up, 0, maxCount},
+		{"age", &age, -1, maxAge}, {"start", &started, 0, math.MaxUint32}, {"down", &d.Down, 0, maxCount},
+		{"up", &d.Up, 0, maxCount},
 		{"feed", &d.Feed, 0, maxCount}, {"served", &d.Served, 0, maxCount},
 	} {
 		if *n.into, err = strconv.ParseInt(words[3+i], 10, 64); err != nil || *n.into < n.least || *n.into > n.most {
-			return Digest{}, fmt.Errorf("%s: %s %.24q, want %d to %d", contract.DigestAnnotation, n.name, words[3+i], n.least, n.most)
+			return Digest{}, fmt.Errorf("%s: %s %.24q, want %d to %d", contract.DigestAnnotation, n.name, words[3+i], n.least,
+				n.most)
 		}
 	}
 	d.Age, d.Started = time.Duration(age)*time.Second, time.Unix(started, 0).UTC()

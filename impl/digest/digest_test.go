@@ -9,10 +9,14 @@ import (
 )
 
 func usual() Digest {
-	return Digest{"v0.3.0-12-gac6a071f", Leader, 12 * time.Second, time.Date(2026, 11, 23, 14, 0, 0, 0, time.UTC), 123_456_789, 2_345_678, 120_000_000, 987_654_321}
+	return Digest{
+		"v0.3.0-12-gac6a071f", Leader, 12 * time.Second, time.Date(2026, 11, 23, 14, 0, 0, 0, time.UTC), 123_456_789,
+		2_345_678, 120_000_000, 987_654_321,
+	}
 }
 
-// TestText: what is told is read again, and takes few bytes whatever a hub has to say. docs/metrics.md has these two figures.
+// TestText: what is told is read again, and takes few bytes whatever a hub has to say. docs/metrics.md has these two
+// figures.
 func TestText(t *testing.T) {
 	d := usual()
 	got, err := Parse(d.Text())
@@ -22,14 +26,20 @@ func TestText(t *testing.T) {
 	if n := len(d.Text()); n > 80 {
 		t.Errorf("%d bytes: %s", n, d.Text())
 	}
-	most := Digest{strings.Repeat("v", 99), Follower, math.MaxInt64, time.Unix(math.MaxUint32, 0).UTC(), math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
+	most := Digest{
+		strings.Repeat("v", 99), Follower, math.MaxInt64, time.Unix(math.MaxUint32, 0).UTC(), math.MaxInt64, math.MaxInt64,
+		math.MaxInt64, math.MaxInt64,
+	}
 	if n := len(most.Text()); n > MaxText {
 		t.Errorf("%d bytes: %s", n, most.Text())
 	}
-	if got, err := Parse(most.Text()); err != nil || got.Down != maxCount || got.Age != maxAge*time.Second || len(got.Version) != maxVersion {
+	if got, err := Parse(most.Text()); err != nil || got.Down != maxCount || got.Age != maxAge*time.Second ||
+		len(got.Version) != maxVersion {
 		t.Errorf("%s: %+v, %v", most.Text(), got, err)
 	}
-	for version, want := range map[string]string{"(devel) 0123456789ab go1.26": "devel", "": "-", "v1\n\x00/é": "v1", "()": "-"} {
+	for version, want := range map[string]string{
+		"(devel) 0123456789ab go1.26": "devel", "": "-", "v1\n\x00/é": "v1", "()": "-",
+	} {
 		d := Digest{Version: version, Age: Unknown}
 		got, err := Parse(d.Text())
 		if err != nil || got.Version != want || got.Role != Pending || got.Age != Unknown {
@@ -38,7 +48,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestParse: what a later hub appends is left alone, and what no hub would write is an error that says what is wrong, and gives nothing.
+// TestParse: what a later hub appends is left alone, and what no hub would write is an error that says what is wrong,
+// and gives nothing.
 func TestParse(t *testing.T) {
 	text := usual().Text()
 	if got, err := Parse(text + " more 7"); err != nil || got != usual() {
@@ -51,10 +62,15 @@ func TestParse(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 	for bad, says := range map[string]string{
-		"": "format", "2" + text[1:]: "format", "{}": "format", "1 v1 L": "3 words, want 9", text + strings.Repeat(" ", maxRead): "256 at most",
-		with(1, "a\nb"): "version", with(1, ""): "version", with(1, strings.Repeat("v", maxVersion+1)): "version", with(2, "X"): "role", with(2, ""): "role",
-		with(3, "-2"): "age", with(3, "3153600001"): "age", with(4, "-1"): "start", with(4, "4294967296"): "start", with(5, "9007199254740992"): "down",
-		with(6, "-1"): "up", with(7, "1e3"): "feed", with(8, "99999999999999999999"): "served", with(8, "0x1"): "served",
+		"": "format", "2" + text[1:]: "format", "{}": "format", "1 v1 L": "3 words, want 9",
+		text + strings.Repeat(" ", maxRead): "256 at most",
+		with(1, "a\nb"):                     "version", with(1, ""): "version",
+		with(1, strings.Repeat("v", maxVersion+1)): "version",
+		with(2, "X"): "role", with(2, ""): "role",
+		with(3, "-2"): "age", with(3, "3153600001"): "age", with(4, "-1"): "start", with(4, "4294967296"): "start",
+		with(5, "9007199254740992"): "down",
+		with(6, "-1"):               "up", with(7, "1e3"): "feed", with(8, "99999999999999999999"): "served",
+		with(8, "0x1"): "served",
 	} {
 		if got, err := Parse(bad); err == nil || !strings.Contains(err.Error(), says) || got != (Digest{}) {
 			t.Errorf("%.80q: %+v, %v: want an error about %s", bad, got, err, says)
@@ -105,8 +121,10 @@ func TestRhythm(t *testing.T) {
 		least, most int
 	}{
 		"nothing happens": {func(time.Duration) Digest { return usual() }, 24, 24},
-		"bytes grow":      {func(now time.Duration) Digest { d := usual(); d.Served += int64(now / time.Second); return d }, 24, 24},
-		"from the start":  {func(now time.Duration) Digest { return Digest{Role: Follower, Served: int64(now)} }, 28, 32},
+		"bytes grow": {
+			func(now time.Duration) Digest { d := usual(); d.Served += int64(now / time.Second); return d }, 24, 24,
+		},
+		"from the start": {func(now time.Duration) Digest { return Digest{Role: Follower, Served: int64(now)} }, 28, 32},
 		"the role changes": {func(now time.Duration) Digest {
 			d := usual()
 			d.Role = []Role{Leader, Follower}[now/heartbeat%2]
@@ -124,7 +142,8 @@ func TestRhythm(t *testing.T) {
 	}
 }
 
-// TestRhythmSoon: what somebody would act on is told within a minute, and what did not reach the cloud is tried again with the next heartbeat.
+// TestRhythmSoon: what somebody would act on is told within a minute, and what did not reach the cloud is tried again
+// with the next heartbeat.
 func TestRhythmSoon(t *testing.T) {
 	var r Rhythm
 	d := usual()
@@ -137,8 +156,10 @@ func TestRhythmSoon(t *testing.T) {
 		t.Error("nothing has changed, and it is told again")
 	}
 	for name, change := range map[string]func(*Digest){
-		"old": func(d *Digest) { d.Age = Stale + time.Second }, "never filled": func(d *Digest) { d.Age = Unknown }, "a follower": func(d *Digest) { d.Role = Follower },
-		"another version": func(d *Digest) { d.Version = "v9" }, "twice the bytes": func(d *Digest) { d.Served += 2 * (d.Down + d.Up + d.Served) },
+		"old": func(d *Digest) { d.Age = Stale + time.Second }, "never filled": func(d *Digest) { d.Age = Unknown },
+		"a follower":      func(d *Digest) { d.Role = Follower },
+		"another version": func(d *Digest) { d.Version = "v9" },
+		"twice the bytes": func(d *Digest) { d.Served += 2 * (d.Down + d.Up + d.Served) },
 	} {
 		is := usual()
 		change(&is)

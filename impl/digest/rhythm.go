@@ -2,8 +2,8 @@ package digest
 
 import "time"
 
-// The rhythm: what is shown of a hub is an hour old at most, or half of the truth. A hub that is as it was tells 24 times a day. One that changes all the time tells
-// 54 times a day at most.
+// The rhythm: what is shown of a hub is an hour old at most, or half of the truth. A hub that is as it was tells 24
+// times a day. One that changes all the time tells 54 times a day at most.
 const (
 	Usual   = time.Hour
 	Soonest = time.Minute // between two
@@ -46,7 +46,8 @@ func (r *Rhythm) Told(now time.Duration, d Digest) {
 	r.last, r.at, r.told = d, now, true
 }
 
-// changed tells whether somebody would act on the difference: another role or version, relays that became old or fresh, or more than twice the bytes.
+// changed tells whether somebody would act on the difference: another role or version, relays that became old or fresh,
+// or more than twice the bytes.
 func changed(was, is Digest) bool {
 	bytes := func(d Digest) int64 { return d.Down + d.Up + d.Served }
 	return was.Role != is.Role || was.Version != is.Version || freshness(was) != freshness(is) || bytes(is) > 2*bytes(was)

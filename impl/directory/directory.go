@@ -68,8 +68,10 @@ type Counts struct {
 func New(c Config) *Directory {
 	d := &Directory{Config: c, changed: make(chan struct{}), by: ByFlags}
 	d.Document = bulletin.New(d, &bulletin.Document{
-		About: form.Subject, At: contract.DirectoryPath, Max: MaxText, Key: contract.DirectoryKey, Log: c.Logger, Cloud: bulletin.Place{
-			Path: "/api/v1/namespaces/" + contract.ManagerNamespace + "/endpoints", Name: contract.LeaderHubPrefix + c.Pool, Text: func(object []byte) ([]byte, error) {
+		About: form.Subject, At: contract.DirectoryPath, Max: MaxText, Key: contract.DirectoryKey, Log: c.Logger,
+		Cloud: bulletin.Place{
+			Path: "/api/v1/namespaces/" + contract.ManagerNamespace + "/endpoints", Name: contract.LeaderHubPrefix + c.Pool,
+			Text: func(object []byte) ([]byte, error) {
 				var o corev1.Endpoints
 				err := json.Unmarshal(object, &o)
 				return []byte(o.Annotations[contract.LeaderHubSigned]), err
@@ -83,7 +85,8 @@ func New(c Config) *Directory {
 			err = d.load(text)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			c.Logger.Warn("what the pool was told about itself, as it is on the disk, does not count", "file", c.File, "err", err)
+			c.Logger.Warn("what the pool was told about itself, as it is on the disk, does not count", "file", c.File,
+				"err", err)
 		}
 	}
 	d.fill()
@@ -95,7 +98,8 @@ func New(c Config) *Directory {
 	return d
 }
 
-// load takes what is on the disk: a signed entry. An authority that signed before counts there: this machine has judged it when it came.
+// load takes what is on the disk: a signed entry. An authority that signed before counts there: this machine has judged
+// it when it came.
 func (d *Directory) load(text []byte) error {
 	line, kinds, _ := bytes.Cut(text, []byte("\n"))
 	e, signer, err := Open(line, d.Pool, d.Trusted())
@@ -113,7 +117,8 @@ func (d *Directory) load(text []byte) error {
 		}
 		return nil
 	}
-	// A version of before kept it unsigned. Like a flag, it is of this machine alone, and counts until somebody tells what is signed: a pool goes on while it is upgraded.
+	// A version of before kept it unsigned. Like a flag, it is of this machine alone, and counts until somebody tells what
+	// is signed: a pool goes on while it is upgraded.
 	var former struct {
 		Entry json.RawMessage `json:"entry"`
 	}
@@ -123,7 +128,8 @@ func (d *Directory) load(text []byte) error {
 	if e, err = decode(d.Pool, former.Entry); err != nil {
 		return err
 	}
-	d.Logger.Warn("what the pool was told about itself was kept unsigned by a version of before: it counts until weir-manager has signed what the pool is told", "file", d.File)
+	d.Logger.Warn("what the pool was told about itself was kept unsigned by a version of before: it counts until "+
+		"weir-manager has signed what the pool is told", "file", d.File)
 	d.told, d.by = e, ByDisk
 	return nil
 }
@@ -195,7 +201,8 @@ func (d *Directory) take(text []byte, by string) (changed bool, err error) {
 	d.told, d.signer, d.by = e, signer, by
 	d.line = append(slices.Clone(bytes.TrimSpace(text)), '\n')
 	d.change()
-	d.Logger.Info("the pool is told about itself", "pool", d.Pool, "by", by, "version", e.Version, "mode", d.now.Mode, "leaders", len(e.Leaders),
+	d.Logger.Info("the pool is told about itself", "pool", d.Pool, "by", by, "version", e.Version, "mode", d.now.Mode,
+		"leaders", len(e.Leaders),
 		"coordinators", e.Coordinators, "scope", len(e.Scope))
 	d.keep()
 	return true, nil
@@ -226,7 +233,8 @@ func (d *Directory) Learn(x Shared) {
 
 // learn notes a kind; d.mu is held.
 func (d *Directory) learn(x Shared) {
-	d.learnt = append(slices.DeleteFunc(slices.Clone(d.learnt), func(s Shared) bool { return s.String() == x.String() }), x)
+	d.learnt = append(slices.DeleteFunc(slices.Clone(d.learnt), func(s Shared) bool { return s.String() == x.String() }),
+		x)
 	d.learnt = d.learnt[max(0, len(d.learnt)-MaxScope):]
 	slices.SortFunc(d.learnt, func(a, b Shared) int { return strings.Compare(a.String(), b.String()) })
 }
@@ -253,7 +261,8 @@ func (d *Directory) keep() {
 		err = disk.WriteFile(d.File, text)
 	}
 	if err != nil {
-		d.Logger.Error("what the pool is told about itself counts, but cannot be kept: it is lost with this process", "file", d.File, "err", err)
+		d.Logger.Error("what the pool is told about itself counts, but cannot be kept: it is lost with this process",
+			"file", d.File, "err", err)
 	}
 }
 
@@ -268,9 +277,10 @@ func (d *Directory) refuse(err error) {
 
 // Status is what a Directory says of itself.
 type Status struct {
-	Version    uint64   `json:"version"`    // 0: only flags count
-	By         string   `json:"by"`         // who told it: flags, disk, cloud, pool
-	Signed     bool     `json:"signed"`     // by the pool's authority; else flags count, or what a version of before has kept
+	Version uint64 `json:"version"` // 0: only flags count
+	By      string `json:"by"`      // who told it: flags, disk, cloud, pool
+	// by the pool's authority; else flags count, or what a version of before has kept.
+	Signed     bool     `json:"signed"`
 	Live       bool     `json:"live"`       // it is what the cloud says now
 	AgeSeconds float64  `json:"ageSeconds"` // since this process knew what the cloud says, -1 for never
 	Mode       string   `json:"mode,omitempty"`
@@ -290,7 +300,8 @@ func (d *Directory) Status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := Status{
-		Version: d.now.Version, By: d.by, Signed: d.line != nil, Live: live, AgeSeconds: age, Mode: d.now.Mode, Leaders: d.now.Leaders, Servers: d.now.Coordinators,
+		Version: d.now.Version, By: d.by, Signed: d.line != nil, Live: live, AgeSeconds: age, Mode: d.now.Mode,
+		Leaders: d.now.Leaders, Servers: d.now.Coordinators,
 		Counts: d.counts, Refused: d.refused,
 	}
 	for _, r := range d.now.Scope {

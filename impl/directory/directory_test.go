@@ -58,7 +58,8 @@ func (p *pool) speakers() []*x509.Certificate { return pki.Speakers(p.trusted())
 
 // rotate lets another authority sign. The one before is trusted still.
 func (p *pool) rotate() {
-	p.authorities = append([]*pki.Authority{must(pki.NewPoolAuthority("harbour", time.Now().Add(time.Minute)))}, p.authorities...)
+	p.authorities = append([]*pki.Authority{must(pki.NewPoolAuthority("harbour", time.Now().Add(time.Minute)))},
+		p.authorities...)
 }
 
 // says is an entry that names a coordinator, signed by the authority that signs now.
@@ -68,14 +69,18 @@ func (p *pool) says(number uint64, host string) []byte {
 
 // entry names a coordinator under a number.
 func entry(number uint64, host string) Entry {
-	return must(Parse("harbour", object(func(o *corev1.Endpoints) { o.Annotations[contract.LeaderHubCoordinators] = "https://" + host }), number))
+	return must(
+		Parse("harbour", object(func(o *corev1.Endpoints) {
+			o.Annotations[contract.LeaderHubCoordinators] = "https://" + host
+		}), number))
 }
 
 // holder holds nothing yet.
 func (p *pool) holder(file string, log io.Writer) *Directory {
 	return New(Config{
-		Pool: "harbour", File: file, Trusted: p.trusted, Speakers: p.speakers, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(log, nil)),
-		Flags: Entry{Coordinators: []string{"https://flag:1"}, Scope: []Shared{{"example.com", "v1", "widgets", "Widget"}}},
+		Pool: "harbour", File: file, Trusted: p.trusted, Speakers: p.speakers, Clock: clock.RealClock{},
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Flags:  Entry{Coordinators: []string{"https://flag:1"}, Scope: []Shared{{"example.com", "v1", "widgets", "Widget"}}},
 	})
 }
 
@@ -85,7 +90,8 @@ func (d *Directory) coordinator() string { return strings.Join(d.Now().Coordinat
 func TestPrecedence(t *testing.T) {
 	p := newPool()
 	d := p.holder("", io.Discard)
-	if e := d.Now(); e.Version != 0 || e.Mode != contract.ModeCoordinator || d.coordinator() != "https://flag:1" || len(e.Scope) != 1 || d.Status().By != ByFlags || d.Status().Signed {
+	if e := d.Now(); e.Version != 0 || e.Mode != contract.ModeCoordinator || d.coordinator() != "https://flag:1" ||
+		len(e.Scope) != 1 || d.Status().By != ByFlags || d.Status().Signed {
 		t.Errorf("flags: %+v, %+v", e, d.Status())
 	}
 	number := uint64(4)
@@ -102,22 +108,38 @@ func TestPrecedence(t *testing.T) {
 		mode, at    string
 		scope       string
 	}{
-		"nothing told":     {nil, contract.ModeCoordinator, "https://flag:1", "widgets.v1.example.com=Widget"},
-		"mode alone":       {map[string]string{contract.LeaderHubMode: contract.ModeLeaderHubs}, contract.ModeLeaderHubs, "https://flag:1", "widgets.v1.example.com=Widget"},
-		"coordinators":     {map[string]string{contract.LeaderHubCoordinators: "https://b:2"}, contract.ModeCoordinator, "https://b:2", "widgets.v1.example.com=Widget"},
-		"scope":            {map[string]string{contract.LeaderHubScope: "/v1/pods"}, contract.ModeCoordinator, "https://flag:1", "pods.v1."},
-		"kind of the flag": {map[string]string{contract.LeaderHubScope: "example.com/v1/widgets"}, contract.ModeCoordinator, "https://flag:1", "widgets.v1.example.com=Widget"},
+		"nothing told": {nil, contract.ModeCoordinator, "https://flag:1", "widgets.v1.example.com=Widget"},
+		"mode alone": {
+			map[string]string{contract.LeaderHubMode: contract.ModeLeaderHubs}, contract.ModeLeaderHubs, "https://flag:1",
+			"widgets.v1.example.com=Widget",
+		},
+		"coordinators": {
+			map[string]string{contract.LeaderHubCoordinators: "https://b:2"}, contract.ModeCoordinator, "https://b:2",
+			"widgets.v1.example.com=Widget",
+		},
+		"scope": {
+			map[string]string{contract.LeaderHubScope: "/v1/pods"}, contract.ModeCoordinator, "https://flag:1", "pods.v1.",
+		},
+		"kind of the flag": {
+			map[string]string{contract.LeaderHubScope: "example.com/v1/widgets"}, contract.ModeCoordinator, "https://flag:1",
+			"widgets.v1.example.com=Widget",
+		},
 	} {
 		err := tell(d, test.annotations)
-		if now := d.Now(); err != nil || now.Mode != test.mode || d.coordinator() != test.at || now.Scope[0].Flag() != test.scope || !d.Status().Signed {
+		if now := d.Now(); err != nil || now.Mode != test.mode || d.coordinator() != test.at ||
+			now.Scope[0].Flag() != test.scope || !d.Status().Signed {
 			t.Errorf("%s: %+v, %v", about, now, err)
 		}
 	}
-	none := New(Config{Pool: "harbour", Trusted: p.trusted, Speakers: p.speakers, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
+	none := New(Config{
+		Pool: "harbour", Trusted: p.trusted, Speakers: p.speakers, Clock: clock.RealClock{},
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	if none.Now().Mode != "" {
 		t.Errorf("nothing at all: %+v", none.Now())
 	}
-	if err := tell(none, map[string]string{contract.LeaderHubConnectivity: "true"}); err != nil || none.Now().Mode != contract.ModeLeaderHubs {
+	if err := tell(none, map[string]string{contract.LeaderHubConnectivity: "true"}); err != nil ||
+		none.Now().Mode != contract.ModeLeaderHubs {
 		t.Errorf("connected, and no coordinator: %+v, %v", none.Now(), err)
 	}
 }
@@ -156,19 +178,23 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestKept: what was heard is known after a restart, also if another authority signs since. What nobody signed, and a file that is spoilt, are as none.
+// TestKept: what was heard is known after a restart, also if another authority signs since. What nobody signed, and a
+// file that is spoilt, are as none.
 func TestKept(t *testing.T) {
 	p, file := newPool(), filepath.Join(t.TempDir(), "directory")
 	d := p.holder(file, io.Discard)
 	must(d.TakeOfCloud(p.says(5, "cloud")))
 	p.rotate()
 	again := p.holder(file, io.Discard)
-	if s := again.Status(); again.coordinator() != "https://cloud" || s.By != ByDisk || !s.Signed || s.Live || s.AgeSeconds != -1 {
+	if s := again.Status(); again.coordinator() != "https://cloud" || s.By != ByDisk || !s.Signed || s.Live ||
+		s.AgeSeconds != -1 {
 		t.Errorf("%+v", s)
 	}
 	for about, text := range map[string]string{
-		"empty": "", "half": "{", "another pool's": `{"entry":{"pool":"quay","version":3}}`, "long": strings.Repeat("x", 3*MaxText),
-		"a stranger's": string(newPool().says(9, "lie")), "unsigned": `{"directory":{"pool":"harbour","version":9,"coordinators":["https://lie:1"]}}`,
+		"empty": "", "half": "{", "another pool's": `{"entry":{"pool":"quay","version":3}}`,
+		"long":         strings.Repeat("x", 3*MaxText),
+		"a stranger's": string(newPool().says(9, "lie")),
+		"unsigned":     `{"directory":{"pool":"harbour","version":9,"coordinators":["https://lie:1"]}}`,
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -180,7 +206,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestFormer: what a version of before has kept, which is not signed, counts until something is signed, is told to nobody, and is gone then.
+// TestFormer: what a version of before has kept, which is not signed, counts until something is signed, is told to
+// nobody, and is gone then.
 func TestFormer(t *testing.T) {
 	p, file := newPool(), filepath.Join(t.TempDir(), "directory")
 	kept := must(json.Marshal(map[string]any{"entry": entry(9e18, "before"), "cloud": true, "at": time.Now()}))
@@ -189,7 +216,8 @@ func TestFormer(t *testing.T) {
 	}
 	var log strings.Builder
 	d := p.holder(file, &log)
-	if s := d.Status(); d.coordinator() != "https://before" || s.Signed || !strings.Contains(log.String(), "kept unsigned") {
+	if s := d.Status(); d.coordinator() != "https://before" || s.Signed ||
+		!strings.Contains(log.String(), "kept unsigned") {
 		t.Errorf("%+v, said %s", s, &log)
 	}
 	if text, tag := d.Text(); text != nil || tag != "" {
@@ -201,7 +229,8 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// TestBelieved holds what counts, whoever tells it: what an authority that may sign now has signed, under a higher number.
+// TestBelieved holds what counts, whoever tells it: what an authority that may sign now has signed, under a higher
+// number.
 func TestBelieved(t *testing.T) {
 	p, stranger := newPool(), newPool()
 	former := p.says(30, "former")
@@ -210,19 +239,27 @@ func TestBelieved(t *testing.T) {
 		held, told []byte
 		want       string
 	}{
-		"nothing is held":           {nil, p.says(5, "a"), "https://a"},
-		"a later one":               {p.says(5, "a"), p.says(6, "b"), "https://b"},
-		"an earlier one":            {p.says(6, "b"), p.says(5, "a"), "https://b"},
-		"the same number":           {p.says(6, "b"), p.says(6, "a"), "https://b"},
-		"a stranger's":              {p.says(5, "a"), stranger.says(9, "lie"), "https://a"},
-		"one of before":             {nil, former, "https://flag:1"},
-		"after one of before":       {former, p.says(5, "a"), "https://a"},
-		"unsigned":                  {p.says(5, "a"), must(json.Marshal(entry(9, "lie"))), "https://a"},
-		"another pool's":            {p.says(5, "a"), must(Entry{Pool: "quay", Version: 9}.Sign(p.authorities[0])), "https://a"},
-		"nothing":                   {p.says(5, "a"), nil, "https://a"},
-		"more than there is":        {p.says(5, "a"), make([]byte, MaxText+5), "https://a"},
-		"signed as something else":  {p.says(5, "a"), must(bulletin.Form{Subject: "denylist", Field: "directory", Max: MaxText}.Sign(p.authorities[0], entry(9, "lie"))), "https://a"},
-		"what its check would fail": {p.says(5, "a"), must(form.Sign(p.authorities[0], Entry{Pool: "harbour", Version: 9, Mode: "both"})), "https://a"},
+		"nothing is held":     {nil, p.says(5, "a"), "https://a"},
+		"a later one":         {p.says(5, "a"), p.says(6, "b"), "https://b"},
+		"an earlier one":      {p.says(6, "b"), p.says(5, "a"), "https://b"},
+		"the same number":     {p.says(6, "b"), p.says(6, "a"), "https://b"},
+		"a stranger's":        {p.says(5, "a"), stranger.says(9, "lie"), "https://a"},
+		"one of before":       {nil, former, "https://flag:1"},
+		"after one of before": {former, p.says(5, "a"), "https://a"},
+		"unsigned":            {p.says(5, "a"), must(json.Marshal(entry(9, "lie"))), "https://a"},
+		"another pool's": {
+			p.says(5, "a"), must(Entry{Pool: "quay", Version: 9}.Sign(p.authorities[0])), "https://a",
+		},
+		"nothing":            {p.says(5, "a"), nil, "https://a"},
+		"more than there is": {p.says(5, "a"), make([]byte, MaxText+5), "https://a"},
+		"signed as something else": {
+			p.says(5, "a"), must(bulletin.Form{
+				Subject: "denylist", Field: "directory", Max: MaxText,
+			}.Sign(p.authorities[0], entry(9, "lie"))), "https://a",
+		},
+		"what its check would fail": {
+			p.says(5, "a"), must(form.Sign(p.authorities[0], Entry{Pool: "harbour", Version: 9, Mode: "both"})), "https://a",
+		},
 	} {
 		for _, way := range []string{"of the cloud", "of the pool"} {
 			file := filepath.Join(t.TempDir(), "directory")
@@ -240,20 +277,23 @@ func TestBelieved(t *testing.T) {
 	}
 }
 
-// TestAhead: no number is further ahead than an hour, so that a key that was stolen for a moment does not decide for ever.
+// TestAhead: no number is further ahead than an hour, so that a key that was stolen for a moment does not decide for
+// ever.
 func TestAhead(t *testing.T) {
 	p, now := newPool(), time.Now()
 	d := p.holder("", io.Discard)
 	d.Time = pki.OpenProven("", clocktesting.NewFakePassiveClock(now), slog.New(slog.DiscardHandler))
 	for _, ahead := range []time.Duration{bulletin.Ahead + time.Second, 200 * 365 * 24 * time.Hour} {
-		if _, err := d.Take(p.says(bulletin.Next(0, now.Add(ahead)), "lie")); err == nil || !strings.Contains(err.Error(), "ahead") {
+		if _, err := d.Take(p.says(bulletin.Next(0, now.Add(ahead)), "lie")); err == nil ||
+			!strings.Contains(err.Error(), "ahead") {
 			t.Errorf("%v ahead: %v", ahead, err)
 		}
 	}
 	if _, err := d.Take(p.says(1<<64-1, "lie")); err == nil {
 		t.Error("the last number of all is taken")
 	}
-	if _, err := d.Take(p.says(bulletin.Next(0, now.Add(bulletin.Ahead)), "a")); err != nil || d.coordinator() != "https://a" {
+	if _, err := d.Take(p.says(bulletin.Next(0, now.Add(bulletin.Ahead)), "a")); err != nil ||
+		d.coordinator() != "https://a" {
 		t.Errorf("%s: %v", d.coordinator(), err)
 	}
 }
@@ -270,7 +310,8 @@ func TestRefusedOnce(t *testing.T) {
 			t.Error("taken")
 		}
 	}
-	if s := d.Status(); s.Version != 5 || s.Errors != 3 || s.Refused == "" || strings.Count(log.String(), "no authority that counts has signed it") != 1 {
+	if s := d.Status(); s.Version != 5 || s.Errors != 3 || s.Refused == "" ||
+		strings.Count(log.String(), "no authority that counts has signed it") != 1 {
 		t.Errorf("%+v, said %s", s, &log)
 	}
 	must(d.Take(p.says(6, "b")))
@@ -321,7 +362,8 @@ func TestLacks(t *testing.T) {
 		shown []byte
 		lacks bool
 	}{
-		"the same": {p.says(6, "b"), false}, "a later one": {p.says(7, "c"), false}, "one of before": {p.says(5, "a"), true}, "nothing": {nil, false}, "a stranger's": {newPool().says(5, "lie"), false},
+		"the same": {p.says(6, "b"), false}, "a later one": {p.says(7, "c"), false}, "one of before": {p.says(5, "a"), true},
+		"nothing": {nil, false}, "a stranger's": {newPool().says(5, "lie"), false},
 	} {
 		if got := d.Lacks(c.shown); (len(got) > 0) != c.lacks {
 			t.Errorf("%s: %s", about, got)
@@ -381,8 +423,8 @@ func event(kind string, o any) string {
 	return string(must(json.Marshal(map[string]any{"type": kind, "object": o})))
 }
 
-// TestFollow: a watch of one object that goes on behind what was seen. What is not signed and what is deleted change nothing. A version that the cloud knows no more, or a
-// cloud that was restored, costs the object once.
+// TestFollow: a watch of one object that goes on behind what was seen. What is not signed and what is deleted change
+// nothing. A version that the cloud knows no more, or a cloud that was restored, costs the object once.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -427,7 +469,8 @@ func TestFollow(t *testing.T) {
 			t.Error("changed")
 		default:
 		}
-		if s := d.Status(); s.Version != 50 || s.Errors != 1 || !strings.Contains(s.Refused, "no authority that counts has signed it") {
+		if s := d.Status(); s.Version != 50 || s.Errors != 1 ||
+			!strings.Contains(s.Refused, "no authority that counts has signed it") {
 			t.Errorf("%+v, said %s", s, &log)
 		}
 		send(event("ADDED", shows("8", p.says(80, "b"))))

@@ -36,13 +36,15 @@ const (
 type Entry struct {
 	Pool    string `json:"pool"`
 	Version uint64 `json:"version"` // the number under which it was signed, see package bulletin; 0: nothing was told
-	// Mode is contract.ModeCoordinator or contract.ModeLeaderHubs. "" of what was told: nothing; "" of Directory.Now: the pool shares nothing.
-	Mode         string    `json:"mode,omitempty"`
-	Connected    bool      `json:"connected,omitempty"` // its nodes reach each other
-	Leaders      []Leader  `json:"leaders,omitempty"`
-	Coordinators []string  `json:"coordinators,omitempty"` // https://host:port of each replica
-	Replicas     []Replica `json:"replicas,omitempty"`     // that weir-manager runs, ready or not; none: somebody else runs the coordinator
-	Scope        []Shared  `json:"scope,omitempty"`        // sorted by Shared.String
+	// Mode is contract.ModeCoordinator or contract.ModeLeaderHubs. "" of what was told: nothing; "" of Directory.Now: the
+	// pool shares nothing.
+	Mode         string   `json:"mode,omitempty"`
+	Connected    bool     `json:"connected,omitempty"` // its nodes reach each other
+	Leaders      []Leader `json:"leaders,omitempty"`
+	Coordinators []string `json:"coordinators,omitempty"` // https://host:port of each replica
+	// that weir-manager runs, ready or not; none: somebody else runs the coordinator.
+	Replicas []Replica `json:"replicas,omitempty"`
+	Scope    []Shared  `json:"scope,omitempty"` // sorted by Shared.String
 	// Allowance is contract.LeaderHubAllowance, see OfflineAllowance.
 	Allowance string `json:"offlineAllowance,omitempty"`
 }
@@ -185,9 +187,12 @@ func (e Entry) check(pool string) error {
 	switch e.Mode {
 	case "", contract.ModeCoordinator, contract.ModeLeaderHubs:
 	default:
-		return fmt.Errorf("%s is %.80q, want %s or %s", contract.LeaderHubMode, e.Mode, contract.ModeCoordinator, contract.ModeLeaderHubs)
+		return fmt.Errorf("%s is %.80q, want %s or %s", contract.LeaderHubMode, e.Mode, contract.ModeCoordinator,
+			contract.ModeLeaderHubs)
 	}
-	for _, check := range []func() error{e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope, e.checkAllowance} {
+	for _, check := range []func() error{
+		e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope, e.checkAllowance,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -230,7 +235,8 @@ func (e Entry) checkCoordinators() error {
 	hosts := map[string]bool{}
 	for _, c := range e.Coordinators {
 		u, err := url.Parse(c)
-		if err != nil || len(c) > maxURL || u.Scheme != "https" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil || u.Opaque != "" {
+		if err != nil || len(c) > maxURL || u.Scheme != "https" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" ||
+			u.ForceQuery || u.Fragment != "" || u.User != nil || u.Opaque != "" {
 			return fmt.Errorf("%s has %.80q, want a URL of the form https://host:port", contract.LeaderHubCoordinators, c)
 		}
 		if hosts[u.Host] {
@@ -247,7 +253,8 @@ func (e Entry) checkReplicas() error {
 	}
 	taken := map[string]bool{}
 	for _, r := range e.Replicas {
-		if len(validation.IsDNS1123Label(r.Placement)) > 0 || len(validation.IsDNS1123Subdomain(r.Node)) > 0 || !plain(r.Address) {
+		if len(validation.IsDNS1123Label(r.Placement)) > 0 || len(validation.IsDNS1123Subdomain(r.Node)) > 0 ||
+			!plain(r.Address) {
 			return fmt.Errorf("%s has %.200q, want <placement>/<node>/<IP address>", contract.LeaderHubReplicas, r)
 		}
 		for _, one := range []string{"placement " + r.Placement, "node " + r.Node, "address " + r.Address.String()} {
@@ -265,7 +272,8 @@ func (e Entry) checkAllowance() error {
 		return nil
 	}
 	if d, err := time.ParseDuration(e.Allowance); err != nil || d < 0 || d > contract.OfflineAllowance {
-		return fmt.Errorf("%s is %.80q, want a duration, 0s to %v", contract.LeaderHubAllowance, e.Allowance, contract.OfflineAllowance)
+		return fmt.Errorf("%s is %.80q, want a duration, 0s to %v", contract.LeaderHubAllowance, e.Allowance,
+			contract.OfflineAllowance)
 	}
 	return nil
 }
@@ -286,8 +294,10 @@ func (e Entry) checkScope() error {
 	for _, s := range e.Scope {
 		name := s.Resource + "." + s.Group
 		switch version, twice := versions[name]; {
-		case s.Group != "" && len(validation.IsDNS1123Subdomain(s.Group)) > 0 || len(validation.IsDNS1035Label(s.Version)) > 0 || len(validation.IsDNS1035Label(s.Resource)) > 0:
-			return fail(s, "group/version/resource, as in discovery.k8s.io/v1/endpointslices or, for the core group, /v1/endpoints")
+		case s.Group != "" && len(validation.IsDNS1123Subdomain(s.Group)) > 0 ||
+			len(validation.IsDNS1035Label(s.Version)) > 0 || len(validation.IsDNS1035Label(s.Resource)) > 0:
+			return fail(s,
+				"group/version/resource, as in discovery.k8s.io/v1/endpointslices or, for the core group, /v1/endpoints")
 		case s.Kind != "" && len(validation.IsDNS1035Label(strings.ToLower(strings.TrimSuffix(s.Kind, "!")))) > 0:
 			return fail(s, fmt.Sprintf("a kind behind it and not %.80q", s.Kind))
 		case s.Group == "" && s.Resource == "secrets":
@@ -311,7 +321,8 @@ func (e Entry) checkScope() error {
 func (e Entry) knowing(other Entry) Entry {
 	e.Scope = slices.Clone(e.Scope)
 	for i, s := range e.Scope {
-		if j := slices.IndexFunc(other.Scope, func(o Shared) bool { return o.String() == s.String() }); s.Kind == "" && j >= 0 {
+		if j := slices.IndexFunc(other.Scope, func(o Shared) bool { return o.String() == s.String() }); s.Kind == "" &&
+			j >= 0 {
 			e.Scope[i].Kind = other.Scope[j].Kind
 		}
 	}

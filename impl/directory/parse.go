@@ -14,16 +14,24 @@ import (
 // maxAnnotation bounds one annotation.
 const maxAnnotation = 16 << 10
 
-// Parse reads what the Endpoints leader-hub-<pool> tell, to sign it under a number. An error names the field that is wrong.
+// Parse reads what the Endpoints leader-hub-<pool> tell, to sign it under a number. An error names the field that is
+// wrong.
 func Parse(pool string, o *corev1.Endpoints, number uint64) (Entry, error) {
 	failed := func(err error) error {
-		return fmt.Errorf("Endpoints %s/%s%s: %w", contract.ManagerNamespace, contract.LeaderHubPrefix, pool, err) //nolint:staticcheck // a kind
+		//nolint:staticcheck // a kind
+		return fmt.Errorf("Endpoints %s/%s%s: %w", contract.ManagerNamespace, contract.LeaderHubPrefix, pool, err)
 	}
 	if o.Namespace != contract.ManagerNamespace || o.Name != contract.LeaderHubPrefix+pool {
 		return Entry{}, failed(fmt.Errorf("it is %.80q", o.Namespace+"/"+o.Name))
 	}
-	e := Entry{Pool: pool, Version: number, Mode: o.Annotations[contract.LeaderHubMode], Allowance: o.Annotations[contract.LeaderHubAllowance]}
-	for _, name := range []string{contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubScope, contract.LeaderHubAllowance} {
+	e := Entry{
+		Pool: pool, Version: number, Mode: o.Annotations[contract.LeaderHubMode],
+		Allowance: o.Annotations[contract.LeaderHubAllowance],
+	}
+	for _, name := range []string{
+		contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas,
+		contract.LeaderHubScope, contract.LeaderHubAllowance,
+	} {
 		if n := len(o.Annotations[name]); n > maxAnnotation {
 			return Entry{}, failed(fmt.Errorf("%s has %d bytes, want %d at most", name, n, maxAnnotation))
 		}
@@ -82,8 +90,10 @@ func parseShared(s string) (Shared, error) {
 	name, kind, _ := strings.Cut(s, "=")
 	p := strings.Split(name, "/")
 	if len(p) != 3 {
-		return Shared{}, fmt.Errorf("%s has %.200q, want group/version/resource, as in discovery.k8s.io/v1/endpointslices or, for the core group, /v1/endpoints",
-			contract.LeaderHubScope, s)
+		return Shared{},
+			fmt.Errorf("%s has %.200q, want group/version/resource, as in discovery.k8s.io/v1/endpointslices or, for the core "+
+				"group, /v1/endpoints",
+				contract.LeaderHubScope, s)
 	}
 	return Shared{p[0], p[1], p[2], kind}, nil
 }
@@ -139,5 +149,6 @@ func portOf(ports []corev1.EndpointPort) (uint16, error) {
 			return uint16(p.Port), nil
 		}
 	}
-	return 0, fmt.Errorf("%d ports of leader hubs, want one, or one of the name %s, 1 to 65535", len(ports), contract.LeaderHubPort)
+	return 0, fmt.Errorf("%d ports of leader hubs, want one, or one of the name %s, 1 to 65535", len(ports),
+		contract.LeaderHubPort)
 }

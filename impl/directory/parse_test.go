@@ -20,13 +20,18 @@ func object(change func(o *corev1.Endpoints)) *corev1.Endpoints {
 	node := func(name string) *string { return &name }
 	o := &corev1.Endpoints{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "leader-hub-harbour", Annotations: map[string]string{
-			contract.LeaderHubMode: "coordinator", contract.LeaderHubConnectivity: "true", contract.LeaderHubCoordinators: "https://10.0.0.7:10270, https://[fd00::7]:10270",
-			contract.LeaderHubReplicas: "1-ab/edge-1/10.0.0.7,2-ab/edge-2/fd00::7",
-			contract.LeaderHubScope:    "discovery.k8s.io/v1/endpointslices,/v1/endpoints,example.com/v1/widgets=Widget", contract.LeaderHubAllowance: "720h",
+			contract.LeaderHubMode: "coordinator", contract.LeaderHubConnectivity: "true",
+			contract.LeaderHubCoordinators: "https://10.0.0.7:10270, https://[fd00::7]:10270",
+			contract.LeaderHubReplicas:     "1-ab/edge-1/10.0.0.7,2-ab/edge-2/fd00::7",
+			contract.LeaderHubScope:        "discovery.k8s.io/v1/endpointslices,/v1/endpoints,example.com/v1/widgets=Widget",
+			contract.LeaderHubAllowance:    "720h",
 		}},
 		Subsets: []corev1.EndpointSubset{{
-			Addresses: []corev1.EndpointAddress{{IP: "10.0.0.8", NodeName: node("edge-2")}, {IP: "10.0.0.7", NodeName: node("edge-1")}, {IP: "fd00::7", NodeName: node("edge-1")}},
-			Ports:     []corev1.EndpointPort{{Name: "pool", Port: 10269}},
+			Addresses: []corev1.EndpointAddress{
+				{IP: "10.0.0.8", NodeName: node("edge-2")}, {IP: "10.0.0.7", NodeName: node("edge-1")},
+				{IP: "fd00::7", NodeName: node("edge-1")},
+			},
+			Ports: []corev1.EndpointPort{{Name: "pool", Port: 10269}},
 		}},
 	}
 	if change != nil {
@@ -47,9 +52,14 @@ func TestParse(t *testing.T) {
 			{"edge-2", []netip.AddrPort{netip.MustParseAddrPort("10.0.0.8:10269")}},
 		},
 		Coordinators: []string{"https://10.0.0.7:10270", "https://[fd00::7]:10270"},
-		Replicas:     []Replica{{"1-ab", "edge-1", netip.MustParseAddr("10.0.0.7")}, {"2-ab", "edge-2", netip.MustParseAddr("fd00::7")}},
-		Scope:        []Shared{{"", "v1", "endpoints", ""}, {"discovery.k8s.io", "v1", "endpointslices", ""}, {"example.com", "v1", "widgets", "Widget"}},
-		Allowance:    "720h",
+		Replicas: []Replica{
+			{"1-ab", "edge-1", netip.MustParseAddr("10.0.0.7")}, {"2-ab", "edge-2", netip.MustParseAddr("fd00::7")},
+		},
+		Scope: []Shared{
+			{"", "v1", "endpoints", ""}, {"discovery.k8s.io", "v1", "endpointslices", ""},
+			{"example.com", "v1", "widgets", "Widget"},
+		},
+		Allowance: "720h",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -58,7 +68,8 @@ func TestParse(t *testing.T) {
 	if again, err := decode("harbour", text); err != nil || !reflect.DeepEqual(again, got) {
 		t.Errorf("inside the pool: %+v, %v", again, err)
 	}
-	if d, usual := got.OfflineAllowance(), (Entry{}).OfflineAllowance(); d != 720*time.Hour || usual != contract.OfflineAllowance {
+	if d, usual := got.OfflineAllowance(), (Entry{}).OfflineAllowance(); d != 720*time.Hour ||
+		usual != contract.OfflineAllowance {
 		t.Errorf("an allowance of %v, and without one %v", d, usual)
 	}
 	if u := got.URLs(); len(u) != 2 || u[1].Host != "[fd00::7]:10270" {
@@ -94,27 +105,69 @@ func TestRefused(t *testing.T) {
 		change func(o *corev1.Endpoints)
 		want   string
 	}{
-		"another name":     {func(o *corev1.Endpoints) { o.Name = "leader-hub-quay" }, `it is "kube-system/leader-hub-quay"`},
-		"mode":             {annotate(contract.LeaderHubMode, "both"), `weir.dev/mode is "both", want coordinator or leader-hubs`},
-		"connectivity":     {annotate(contract.LeaderHubConnectivity, "yes"), `openyurt.io/interconnectivity is "yes", want true or false`},
-		"no duration":      {annotate(contract.LeaderHubAllowance, "soon"), `weir.dev/offline-allowance is "soon", want a duration, 0s to 2160h0m0s`},
-		"a long time":      {annotate(contract.LeaderHubAllowance, "2161h"), `weir.dev/offline-allowance is "2161h", want a duration`},
-		"a time before":    {annotate(contract.LeaderHubAllowance, "-1h"), `weir.dev/offline-allowance is "-1h", want a duration`},
-		"plain HTTP":       {annotate(contract.LeaderHubCoordinators, "http://10.0.0.7:10270"), `weir.dev/coordinators has "http://10.0.0.7:10270", want a URL of the form https://host:port`},
-		"a path":           {annotate(contract.LeaderHubCoordinators, "https://a/b"), "want a URL of the form"},
-		"a user":           {annotate(contract.LeaderHubCoordinators, "https://u@a"), "want a URL of the form"},
-		"no address":       {annotate(contract.LeaderHubReplicas, "1-ab/edge-1"), `weir.dev/coordinator-replicas has "1-ab/edge-1", want <placement>/<node>/<IP address>`},
-		"any address":      {annotate(contract.LeaderHubReplicas, "1-ab/edge-1/0.0.0.0"), "want <placement>/<node>/<IP address>"},
-		"no placement":     {annotate(contract.LeaderHubReplicas, "/edge-1/10.0.0.7"), "want <placement>/<node>/<IP address>"},
-		"two on one node":  {annotate(contract.LeaderHubReplicas, "1/edge-1/10.0.0.7,2/edge-1/10.0.0.8"), `has the "node edge-1" twice`},
-		"many replicas":    {annotate(contract.LeaderHubReplicas, strings.Repeat("1/a/10.0.0.7,", MaxReplicas)+"1/a/10.0.0.7"), "has 10 replicas, want 9 at most"},
-		"empty URL":        {annotate(contract.LeaderHubCoordinators, "https://a,"), `weir.dev/coordinators has "", want a URL`},
-		"a replica twice":  {annotate(contract.LeaderHubCoordinators, "https://a:1,https://a:1"), "twice, want each replica once"},
-		"many URLs":        {annotate(contract.LeaderHubCoordinators, urls(MaxCoordinators+1)), "has 10 URLs, want 9 at most"},
-		"long URL":         {annotate(contract.LeaderHubCoordinators, "https://"+strings.Repeat("a", maxURL)), "want a URL of the form"},
-		"long annotation":  {annotate(contract.LeaderHubScope, strings.Repeat("x", maxAnnotation+1)), "has 16385 bytes, want 16384 at most"},
-		"Secrets":          {annotate(contract.LeaderHubScope, "/v1/endpoints,/v1/secrets"), `openyurt.io/pool-scope-metadata has "/v1/secrets", want no Secrets`},
-		"two versions":     {annotate(contract.LeaderHubScope, "example.com/v1/widgets,example.com/v2/widgets"), `has "example.com/v2/widgets", want one version of it: it is there as v1 too`},
+		"another name": {func(o *corev1.Endpoints) { o.Name = "leader-hub-quay" }, `it is "kube-system/leader-hub-quay"`},
+		"mode": {
+			annotate(contract.LeaderHubMode, "both"), `weir.dev/mode is "both", want coordinator or leader-hubs`,
+		},
+		"connectivity": {
+			annotate(contract.LeaderHubConnectivity, "yes"), `openyurt.io/interconnectivity is "yes", want true or false`,
+		},
+		"no duration": {
+			annotate(contract.LeaderHubAllowance, "soon"),
+			`weir.dev/offline-allowance is "soon", want a duration, 0s to 2160h0m0s`,
+		},
+		"a long time": {
+			annotate(contract.LeaderHubAllowance, "2161h"), `weir.dev/offline-allowance is "2161h", want a duration`,
+		},
+		"a time before": {
+			annotate(contract.LeaderHubAllowance, "-1h"), `weir.dev/offline-allowance is "-1h", want a duration`,
+		},
+		"plain HTTP": {
+			annotate(contract.LeaderHubCoordinators, "http://10.0.0.7:10270"),
+			`weir.dev/coordinators has "http://10.0.0.7:10270", want a URL of the form https://host:port`,
+		},
+		"a path": {annotate(contract.LeaderHubCoordinators, "https://a/b"), "want a URL of the form"},
+		"a user": {annotate(contract.LeaderHubCoordinators, "https://u@a"), "want a URL of the form"},
+		"no address": {
+			annotate(contract.LeaderHubReplicas, "1-ab/edge-1"),
+			`weir.dev/coordinator-replicas has "1-ab/edge-1", want <placement>/<node>/<IP address>`,
+		},
+		"any address": {
+			annotate(contract.LeaderHubReplicas, "1-ab/edge-1/0.0.0.0"), "want <placement>/<node>/<IP address>",
+		},
+		"no placement": {
+			annotate(contract.LeaderHubReplicas, "/edge-1/10.0.0.7"), "want <placement>/<node>/<IP address>",
+		},
+		"two on one node": {
+			annotate(contract.LeaderHubReplicas, "1/edge-1/10.0.0.7,2/edge-1/10.0.0.8"), `has the "node edge-1" twice`,
+		},
+		"many replicas": {
+			annotate(contract.LeaderHubReplicas, strings.Repeat("1/a/10.0.0.7,", MaxReplicas)+"1/a/10.0.0.7"),
+			"has 10 replicas, want 9 at most",
+		},
+		"empty URL": {
+			annotate(contract.LeaderHubCoordinators, "https://a,"), `weir.dev/coordinators has "", want a URL`,
+		},
+		"a replica twice": {
+			annotate(contract.LeaderHubCoordinators, "https://a:1,https://a:1"), "twice, want each replica once",
+		},
+		"many URLs": {
+			annotate(contract.LeaderHubCoordinators, urls(MaxCoordinators+1)), "has 10 URLs, want 9 at most",
+		},
+		"long URL": {
+			annotate(contract.LeaderHubCoordinators, "https://"+strings.Repeat("a", maxURL)), "want a URL of the form",
+		},
+		"long annotation": {
+			annotate(contract.LeaderHubScope, strings.Repeat("x", maxAnnotation+1)), "has 16385 bytes, want 16384 at most",
+		},
+		"Secrets": {
+			annotate(contract.LeaderHubScope, "/v1/endpoints,/v1/secrets"),
+			`openyurt.io/pool-scope-metadata has "/v1/secrets", want no Secrets`,
+		},
+		"two versions": {
+			annotate(contract.LeaderHubScope, "example.com/v1/widgets,example.com/v2/widgets"),
+			`has "example.com/v2/widgets", want one version of it: it is there as v1 too`,
+		},
 		"one twice":        {annotate(contract.LeaderHubScope, "/v1/pods,/v1/pods"), "want each resource once"},
 		"Leases":           {annotate(contract.LeaderHubScope, "coordination.k8s.io/v1/leases"), "is the coordinator's own"},
 		"no version of it": {annotate(contract.LeaderHubScope, "pods"), `has "pods", want group/version/resource`},
@@ -122,31 +175,50 @@ func TestRefused(t *testing.T) {
 		"group":            {annotate(contract.LeaderHubScope, "A_b/v1/pods"), "want group/version/resource"},
 		"kind":             {annotate(contract.LeaderHubScope, "a.b/v1/pods=P-_"), `want a kind behind it and not "P-_"`},
 		"many resources":   {annotate(contract.LeaderHubScope, resources(MaxScope+1)), "has 65 resources, want 64 at most"},
-		"place: address":   {leader(func(a *corev1.EndpointAddress) { a.IP = "edge-2" }), `address of a leader hub is "edge-2", want an IP address`},
-		"place: any":       {leader(func(a *corev1.EndpointAddress) { a.IP = "0.0.0.0" }), "address of leader hub edge-2 is 0.0.0.0:10269, want the IP address of a node"},
-		"a zone":           {leader(func(a *corev1.EndpointAddress) { a.IP = "fe80::1%eth0" }), "want the IP address of a node"},
-		"no node":          {leader(func(a *corev1.EndpointAddress) { a.NodeName = nil }), "address 10.0.0.8 of a leader hub has no nodeName"},
-		"node name":        {leader(func(a *corev1.EndpointAddress) { *a.NodeName = "x/y" }), `node name of a leader hub is "x/y"`},
-		"one's address":    {leader(func(a *corev1.EndpointAddress) { a.IP = "10.0.0.7" }), "is of leader hub edge-1 and of edge-2"},
-		"no port":          {func(o *corev1.Endpoints) { o.Subsets[0].Ports = nil }, "0 ports of leader hubs, want one"},
-		"port 0":           {func(o *corev1.Endpoints) { o.Subsets[0].Ports[0].Port = 0 }, "1 ports of leader hubs, want one"},
+		"place: address": {
+			leader(func(a *corev1.EndpointAddress) { a.IP = "edge-2" }),
+			`address of a leader hub is "edge-2", want an IP address`,
+		},
+		"place: any": {
+			leader(func(a *corev1.EndpointAddress) { a.IP = "0.0.0.0" }),
+			"address of leader hub edge-2 is 0.0.0.0:10269, want the IP address of a node",
+		},
+		"a zone": {
+			leader(func(a *corev1.EndpointAddress) { a.IP = "fe80::1%eth0" }), "want the IP address of a node",
+		},
+		"no node": {
+			leader(func(a *corev1.EndpointAddress) { a.NodeName = nil }), "address 10.0.0.8 of a leader hub has no nodeName",
+		},
+		"node name": {
+			leader(func(a *corev1.EndpointAddress) { *a.NodeName = "x/y" }), `node name of a leader hub is "x/y"`,
+		},
+		"one's address": {
+			leader(func(a *corev1.EndpointAddress) { a.IP = "10.0.0.7" }), "is of leader hub edge-1 and of edge-2",
+		},
+		"no port": {func(o *corev1.Endpoints) { o.Subsets[0].Ports = nil }, "0 ports of leader hubs, want one"},
+		"port 0": {
+			func(o *corev1.Endpoints) { o.Subsets[0].Ports[0].Port = 0 }, "1 ports of leader hubs, want one",
+		},
 		"many leaders": {func(o *corev1.Endpoints) {
 			o.Subsets[0].Addresses = nil
 			for i := range MaxLeaders + 1 {
 				n := fmt.Sprint("n", i)
-				o.Subsets[0].Addresses = append(o.Subsets[0].Addresses, corev1.EndpointAddress{IP: fmt.Sprint("10.0.1.", i), NodeName: &n})
+				o.Subsets[0].Addresses = append(o.Subsets[0].Addresses,
+					corev1.EndpointAddress{IP: fmt.Sprint("10.0.1.", i), NodeName: &n})
 			}
 		}, "65 leader hubs, want 64 at most"},
 	} {
 		_, err := Parse("harbour", object(test.change), 42)
-		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 {
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") ||
+			len(err.Error()) > 500 {
 			t.Errorf("%s: %v, want %s", about, err, test.want)
 		}
 	}
 	for about, text := range map[string]string{
 		"of another pool": `{"pool":"quay","version":1}`, "without a version": `{"pool":"harbour"}`, "no JSON": "x",
-		"out of order": `{"pool":"harbour","version":1,"scope":[{"version":"v1","resource":"pods"},{"version":"v1","resource":"nodes"}]}`,
-		"bad address":  `{"pool":"harbour","version":1,"leaders":[{"node":"a","addresses":["1.2.3.4"]}]}`,
+		"out of order": `{"pool":"harbour","version":1,"scope":[{"version":"v1","resource":"pods"},{"version":"v1",` +
+			`"resource":"nodes"}]}`,
+		"bad address": `{"pool":"harbour","version":1,"leaders":[{"node":"a","addresses":["1.2.3.4"]}]}`,
 	} {
 		if e, err := decode("harbour", []byte(text)); err == nil {
 			t.Errorf("%s: %+v", about, e)
@@ -170,9 +242,12 @@ func resources(n int) string {
 	return strings.Join(all, ",")
 }
 
-// FuzzParse: whatever stands in the object, what is taken from it is within its bounds, and is the same inside the pool.
+// FuzzParse: whatever stands in the object, what is taken from it is within its bounds, and is the same inside the
+// pool.
 func FuzzParse(f *testing.F) {
-	for _, o := range []*corev1.Endpoints{object(nil), object(func(o *corev1.Endpoints) { o.Annotations, o.Subsets = nil, nil })} {
+	for _, o := range []*corev1.Endpoints{
+		object(nil), object(func(o *corev1.Endpoints) { o.Annotations, o.Subsets = nil, nil }),
+	} {
 		text, _ := json.Marshal(o)
 		f.Add(text)
 	}
@@ -185,7 +260,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(e.Leaders) > MaxLeaders || len(e.Scope) > MaxScope || len(e.Coordinators) > MaxCoordinators || len(e.URLs()) != len(e.Coordinators) {
+		if len(e.Leaders) > MaxLeaders || len(e.Scope) > MaxScope || len(e.Coordinators) > MaxCoordinators ||
+			len(e.URLs()) != len(e.Coordinators) {
 			t.Errorf("%+v", e)
 		}
 		told, err := json.Marshal(e)
@@ -204,7 +280,8 @@ func FuzzDecode(f *testing.F) {
 	text, _ := json.Marshal(e)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if e, err := decode("harbour", text); err == nil && (e.Pool != "harbour" || e.Version == 0 || e.check("harbour") != nil) {
+		if e, err := decode("harbour", text); err == nil &&
+			(e.Pool != "harbour" || e.Version == 0 || e.check("harbour") != nil) {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -56,7 +56,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestRelease: a folder is free once it is released, though a program that is being started has a copy of what is open here.
+// TestRelease: a folder is free once it is released, though a program that is being started has a copy of what is open
+// here.
 func TestRelease(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Take(dir)
@@ -94,7 +95,9 @@ func TestWriteNew(t *testing.T) {
 func TestPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	check(t, os.WriteFile(path, nil, 0o600))
-	for mode, want := range map[os.FileMode]string{0o600: "", 0o400: "", 0o640: "0640", 0o604: "0604", 0o620: "0620", 0o666: "0666"} {
+	for mode, want := range map[os.FileMode]string{
+		0o600: "", 0o400: "", 0o640: "0640", 0o604: "0604", 0o620: "0620", 0o666: "0666",
+	} {
 		check(t, os.Chmod(path, mode))
 		if err := Private(path); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", mode, err)

@@ -1,10 +1,12 @@
-// Package disk is the little that Weir's durable files need of a folder: open, create, append, cut, make durable, rename.
+// Package disk is the little that Weir's durable files need of a folder: open, create, append, cut, make durable,
+// rename.
 //
-// Those who write files of their own (snapshots of relays, the write queue) take the interface Disk, so that their tests run on
-// disktest.Flash, which loses power in the middle of an operation, keeps any part of what was not made durable, and fills up.
+// Those who write files of their own (snapshots of relays, the write queue) take the interface Disk, so that their
+// tests run on disktest.Flash, which loses power in the middle of an operation, keeps any part of what was not made
+// durable, and fills up.
 //
-// What it makes, its owner alone can read. It follows no link that stands in place of a file: in a folder that others can
-// write, what a link leads to would be theirs to choose.
+// What it makes, its owner alone can read. It follows no link that stands in place of a file: in a folder that others
+// can write, what a link leads to would be theirs to choose.
 //
 // The package starts no goroutine.
 package disk

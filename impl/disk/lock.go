@@ -18,8 +18,8 @@ func (e *InUseError) Error() string {
 // Lock is a folder that this process has taken.
 type Lock struct{ file *os.File }
 
-// Take makes the folder if need be, readable by its owner alone, and takes it: until Release, or until this process ends however
-// that may be, nobody else can. The error is an InUseError if somebody has it.
+// Take makes the folder if need be, readable by its owner alone, and takes it: until Release, or until this process
+// ends however that may be, nobody else can. The error is an InUseError if somebody has it.
 func Take(dir string) (*Lock, error) {
 	if err := Make(dir); err != nil {
 		return nil, err
@@ -44,7 +44,8 @@ func (l *Lock) Release() error { return Unlock(l.file) }
 // ErrLocked says that another open file has the lock.
 var ErrLocked = errors.New("it is locked")
 
-// TryLock locks an open file or folder, until Unlock or until this process ends however that may be. The error is ErrLocked if it is locked already.
+// TryLock locks an open file or folder, until Unlock or until this process ends however that may be. The error is
+// ErrLocked if it is locked already.
 func TryLock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	switch {
@@ -56,7 +57,8 @@ func TryLock(f *os.File) error {
 	return nil
 }
 
-// Unlock closes a file that was locked. A program that is being started has a copy of it for a moment: to close it alone would leave it locked until then.
+// Unlock closes a file that was locked. A program that is being started has a copy of it for a moment: to close it
+// alone would leave it locked until then.
 func Unlock(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }

@@ -16,7 +16,8 @@ func Private(path string) error {
 	case !info.Mode().IsRegular():
 		return errors.New("it is no file")
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("its mode is %04o: others than its owner can read or change it; chmod 600 %s", info.Mode().Perm(), path)
+		return fmt.Errorf("its mode is %04o: others than its owner can read or change it; chmod 600 %s", info.Mode().Perm(),
+			path)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestReadFile: a file is read to its bound, and one that is longer is an error that names it and the bound, however long it is.
+// TestReadFile: a file is read to its bound, and one that is longer is an error that names it and the bound, however
+// long it is.
 func TestReadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hub.pem")
 	if _, err := ReadFile(path, 10); !errors.Is(err, fs.ErrNotExist) {
@@ -22,7 +23,8 @@ func TestReadFile(t *testing.T) {
 		switch {
 		case fits && (err != nil || len(text) != n):
 			t.Errorf("of %d bytes: %d, %v", n, len(text), err)
-		case !fits && (err == nil || text != nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "10 bytes")):
+		case !fits &&
+			(err == nil || text != nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "10 bytes")):
 			t.Errorf("of %d bytes: %d, %v", n, len(text), err)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestForgedCopy: a copy of the pool that is not what its ETag says is not used, though the cloud says that the ETag is current.
+// TestForgedCopy: a copy of the pool that is not what its ETag says is not used, though the cloud says that the ETag is
+// current.
 func TestForgedCopy(t *testing.T) {
 	c := &cloud{sent: map[string]int{}}
 	c.add("honest.example.com")
@@ -19,7 +20,9 @@ func TestForgedCopy(t *testing.T) {
 		c.newer = newer
 		document, etag := c.json(t)
 		forged := strings.ReplaceAll(document, "honest.example.com", "forged.example.com")
-		for name, body := range map[string]string{"another body": forged, "no discovery document": "{}", "cut": document[:40], "two": document + document} {
+		for name, body := range map[string]string{
+			"another body": forged, "no discovery document": "{}", "cut": document[:40], "two": document + document,
+		} {
 			tr := &Transport{
 				Base: http.DefaultTransport, Store: &Store{},
 				Fetch: func(context.Context, Key) (*Document, error) { return &Document{etag, jsonType, []byte(body)}, nil },
@@ -70,7 +73,9 @@ func TestSpellings(t *testing.T) {
 			t.Errorf("%q is taken for another one", same)
 		}
 	}
-	if s.Get(Key{Path: "/api", Accept: strings.ReplaceAll(Accept, ",", " , ")}) != kept[Key{Path: "/api", Accept: Accept}] {
+	if s.Get(Key{Path: "/api", Accept: strings.ReplaceAll(Accept, ",", " , ")}) != kept[Key{
+		Path: "/api", Accept: Accept,
+	}] {
 		t.Error("blanks make another spelling")
 	}
 }

@@ -1,19 +1,21 @@
-// Package documents keeps one copy per pool of the cloud's API discovery, which every kubectl and every controller asks for
-// first: /api and /apis, 27 kB of JSON in a bare cluster and more with each custom resource.
+// Package documents keeps one copy per pool of the cloud's API discovery, which every kubectl and every controller asks
+// for first: /api and /apis, 27 kB of JSON in a bare cluster and more with each custom resource.
 //
-// A Transport sends such a request to the cloud with the copy's ETag (If-None-Match). The cloud authorizes the caller and
-// answers 304 in a few bytes while the copy is current; then the caller gets the copy. So a copy is never stale, and never
-// given to somebody whom the cloud refuses. A hub without a copy asks its coordinator for one, and that its leader.
+// A Transport sends such a request to the cloud with the copy's ETag (If-None-Match). The cloud authorizes the caller
+// and answers 304 in a few bytes while the copy is current; then the caller gets the copy. So a copy is never stale,
+// and never given to somebody whom the cloud refuses. A hub without a copy asks its coordinator for one, and that its
+// leader.
 //
-// What crosses is protobuf, which is half as long. The JSON made of it has to have the digest that the ETag is; if it has
-// not, because the cloud is newer than the types here, JSON is asked for instead.
+// What crosses is protobuf, which is half as long. The JSON made of it has to have the digest that the ETag is; if it
+// has not, because the cloud is newer than the types here, JSON is asked for instead.
 //
-// Beside them a pool shares /version and the keys of service accounts, which no Transport looks at: hubs need them for the time when
-// the cloud is away (see Shared).
+// Beside them a pool shares /version and the keys of service accounts, which no Transport looks at: hubs need them for
+// the time when the cloud is away (see Shared).
 //
-// A copy of API discovery from the pool is used only if its body has the digest that the ETag is; so a body that the cloud did not make is
-// never shown as current. Nothing proves the ETag itself but the cloud. The other documents prove nothing: keys are taken by a hub only when a
-// token proves them, see package identity. The package starts no goroutine.
+// A copy of API discovery from the pool is used only if its body has the digest that the ETag is; so a body that the
+// cloud did not make is never shown as current. Nothing proves the ETag itself but the cloud. The other documents prove
+// nothing: keys are taken by a hub only when a token proves them, see package identity. The package starts no
+// goroutine.
 package documents
 
 import (
@@ -50,8 +52,12 @@ var Shared = append(slices.Clone(Paths), Version, Keys)
 // Accept is what kubectl and client-go 1.33 and later ask for; a leader keeps that.
 const Accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
-// Kept is what a leader keeps beside keys of service accounts, a coordinator with them, and each hub on its disk: what every kubectl asks for first.
-var Kept = [...]Key{{Path: "/api", Accept: Accept}, {Path: "/apis", Accept: Accept}, {Path: Version, Accept: "application/json"}, {Path: Keys}}
+// Kept is what a leader keeps beside keys of service accounts, a coordinator with them, and each hub on its disk: what
+// every kubectl asks for first.
+var Kept = [...]Key{
+	{Path: "/api", Accept: Accept}, {Path: "/apis", Accept: Accept}, {Path: Version, Accept: "application/json"},
+	{Path: Keys},
+}
 
 // Key names a document: the same path reads differently for different Accept headers.
 type Key struct{ Path, Accept string }
@@ -128,8 +134,8 @@ func (s *Store) Get(k Key) *Document {
 	return e.Document
 }
 
-// Put keeps a document. An Accept header is the caller's to choose: of each path the copy with Accept is kept, and a few others, those
-// that were used last.
+// Put keeps a document. An Accept header is the caller's to choose: of each path the copy with Accept is kept, and a
+// few others, those that were used last.
 func (s *Store) Put(k Key, d *Document) {
 	if len(k.Accept) > maxAccept || !slices.Contains(Shared, k.Path) {
 		return

@@ -87,10 +87,16 @@ func (c *cloud) handler(t *testing.T) http.HandlerFunc {
 func (c *cloud) add(group string) {
 	c.groups.Items = append(c.groups.Items, apidiscoveryv2.APIGroupDiscovery{
 		ObjectMeta: metav1.ObjectMeta{Name: group},
-		Versions: []apidiscoveryv2.APIVersionDiscovery{{Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: []apidiscoveryv2.APIResourceDiscovery{{
-			Resource: "things", Scope: apidiscoveryv2.ScopeNamespace, SingularResource: "thing", Verbs: []string{"get", "list"},
-			ResponseKind: &metav1.GroupVersionKind{Group: group, Version: "v1", Kind: "Thing"},
-		}}}},
+		Versions: []apidiscoveryv2.APIVersionDiscovery{
+			{
+				Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
+				Resources: []apidiscoveryv2.APIResourceDiscovery{{
+					Resource: "things", Scope: apidiscoveryv2.ScopeNamespace, SingularResource: "thing",
+					Verbs:        []string{"get", "list"},
+					ResponseKind: &metav1.GroupVersionKind{Group: group, Version: "v1", Kind: "Thing"},
+				}},
+			},
+		},
 	})
 }
 
@@ -149,7 +155,8 @@ func TestOneCopyCrosses(t *testing.T) {
 			t.Errorf("a stranger got %s", got)
 		}
 		c.add("new.example.com")
-		if got := ask(t, follower, srv.URL+"/apis", "me"); !strings.Contains(got, "new.example.com") || c.sent["protobuf"] != 2 {
+		if got := ask(t, follower, srv.URL+"/apis", "me"); !strings.Contains(got, "new.example.com") ||
+			c.sent["protobuf"] != 2 {
 			t.Errorf("after a change: %s, sent %v", got, c.sent)
 		}
 	}

@@ -27,8 +27,8 @@ const (
 
 var errLossy = errors.New("the JSON made of the cloud's protobuf does not have the digest that the cloud states")
 
-// ETagOf is what kube-apiserver states as the ETag of a document, which is the digest of its JSON without kind and version; "" if it is none. Fields that are not in
-// the types here count as well.
+// ETagOf is what kube-apiserver states as the ETag of a document, which is the digest of its JSON without kind and
+// version; "" if it is none. Fields that are not in the types here count as well.
 func ETagOf(body []byte) string {
 	rest, ok := bytes.CutPrefix(body, []byte(`{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/`))
 	if !ok {
@@ -55,8 +55,8 @@ func Check(k Key, d *Document) error {
 	return nil
 }
 
-// transcode makes the JSON that kube-apiserver would have sent. It proves that nothing was lost: the ETag is a digest of
-// the document as JSON, whatever encoding it is sent in (apiserver, endpoints/discovery/aggregated/etag.go).
+// transcode makes the JSON that kube-apiserver would have sent. It proves that nothing was lost: the ETag is a digest
+// of the document as JSON, whatever encoding it is sent in (apiserver, endpoints/discovery/aggregated/etag.go).
 func transcode(body []byte, etag string) ([]byte, error) {
 	kind, raw, err := wire.SplitEnvelope(body)
 	if err != nil {

@@ -44,7 +44,8 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.StatusError }
 
-func (d desk) create(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
+func (d desk) create(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (
+	*certificatesv1.CertificateSigningRequest, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,8 @@ func (d desk) read(ctx context.Context, name string) (*certificatesv1.Certificat
 }
 
 // ask sends one request. Its address is a path: the server is known to the transport.
-func (d desk) ask(ctx context.Context, method, path, asked string, body []byte) (*certificatesv1.CertificateSigningRequest, error) {
+func (d desk) ask(ctx context.Context, method, path, asked string, body []byte) (
+	*certificatesv1.CertificateSigningRequest, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "https://cloud"+path, bytes.NewReader(body))
@@ -81,7 +83,9 @@ func (d desk) ask(ctx context.Context, method, path, asked string, body []byte) 
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		s := metav1.Status{}
 		if json.Unmarshal(text, &s) != nil || int(s.Code) != resp.StatusCode {
-			s = metav1.Status{Status: metav1.StatusFailure, Code: int32(resp.StatusCode), Message: http.StatusText(resp.StatusCode)}
+			s = metav1.Status{
+				Status: metav1.StatusFailure, Code: int32(resp.StatusCode), Message: http.StatusText(resp.StatusCode),
+			}
 		}
 		return nil, &refusedError{&apierrors.StatusError{ErrStatus: s}, asked}
 	}
@@ -103,7 +107,8 @@ func nameOf(i pki.Identity, s pki.Subject, key crypto.Signer) (string, error) {
 }
 
 // draft is the request for a key.
-func draft(name string, i pki.Identity, s pki.Subject, life time.Duration, key crypto.Signer) (*certificatesv1.CertificateSigningRequest, error) {
+func draft(name string, i pki.Identity, s pki.Subject, life time.Duration, key crypto.Signer) (
+	*certificatesv1.CertificateSigningRequest, error) {
 	text, err := i.Request(s, key)
 	if err != nil {
 		return nil, err
@@ -111,7 +116,8 @@ func draft(name string, i pki.Identity, s pki.Subject, life time.Duration, key c
 	r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	seconds := int32(life / time.Second)
 	r.Spec = certificatesv1.CertificateSigningRequestSpec{
-		Request: text, SignerName: i.Signer, ExpirationSeconds: &seconds, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
+		Request: text, SignerName: i.Signer, ExpirationSeconds: &seconds,
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
 	}
 	if i.Client {
 		r.Spec.Usages = append(r.Spec.Usages, certificatesv1.UsageClientAuth)
@@ -125,8 +131,10 @@ func draft(name string, i pki.Identity, s pki.Subject, life time.Duration, key c
 // errPending says that nobody has decided yet.
 var errPending = errors.New("nobody has answered the request yet")
 
-// errUnjudged is of a certificate that nobody can judge yet: the first one of a pool is signed before the pool hears of its authority.
-var errUnjudged = errors.New("the certificate is signed, and the authorities of the pool are not known yet: the cloud tells them, or --coordinator-ca-file")
+// errUnjudged is of a certificate that nobody can judge yet: the first one of a pool is signed before the pool hears of
+// its authority.
+var errUnjudged = errors.New("the certificate is signed, and the authorities of the pool are not known yet: the " +
+	"cloud tells them, or --coordinator-ca-file")
 
 // deniedError is a decision against a request.
 type deniedError struct{ request, reason, message string }

@@ -32,7 +32,9 @@ type cloud struct {
 }
 
 func newCloud(answer func(*certificatesv1.CertificateSigningRequest)) *cloud {
-	return &cloud{requests: map[string]*certificatesv1.CertificateSigningRequest{}, keys: map[string]bool{}, answer: answer}
+	return &cloud{
+		requests: map[string]*certificatesv1.CertificateSigningRequest{}, keys: map[string]bool{}, answer: answer,
+	}
 }
 
 // set changes the cloud.
@@ -108,7 +110,8 @@ func signer(a *pki.Authority, life time.Duration) func(*certificatesv1.Certifica
 	return func(r *certificatesv1.CertificateSigningRequest) {
 		i := pki.SignedBy(r.Spec.SignerName)[0]
 		r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}
-		r.Status.Certificate = must(a.Sign(must(i.Template(subject, time.Now(), life)), must(pki.ParseRequest(r.Spec.Request)).PublicKey))
+		r.Status.Certificate = must(
+			a.Sign(must(i.Template(subject, time.Now(), life)), must(pki.ParseRequest(r.Spec.Request)).PublicKey))
 	}
 }
 

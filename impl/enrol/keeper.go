@@ -40,13 +40,15 @@ type Config struct {
 	Dir      string        // where it is kept; "": in memory only
 	// Cloud carries requests to kube-apiserver. Scheme and host of their addresses do not matter.
 	Cloud http.RoundTripper
-	// Trusted are the authorities by which others will judge the certificate. Nil: they are not known here, as those of kube-apiserver.
+	// Trusted are the authorities by which others will judge the certificate. Nil: they are not known here, as those of
+	// kube-apiserver.
 	Trusted func() []*x509.Certificate
 	// Signs is the authority that signs now: what another one signed is renewed soon. Nil, or of nil: that is not known.
 	Signs func() *x509.Certificate
 	// Refused tells why others do not take a certificate that they trust: it is taken back. Nil: nobody refuses one.
 	Refused func(*x509.Certificate) error
-	// Patience is how long a first certificate is asked for while kube-apiserver answers and nobody signs it; then it is not wanted any more. 0: for ever.
+	// Patience is how long a first certificate is asked for while kube-apiserver answers and nobody signs it; then it is
+	// not wanted any more. 0: for ever.
 	Patience time.Duration
 	Idle     bool   // it is not wanted until Want says so
 	Changed  func() // there is another certificate
@@ -112,8 +114,10 @@ func Open(c Config) (*Keeper, error) {
 	sum := fnv.New64a()
 	_, _ = fmt.Fprint(sum, c.Identity.Kind, c.Subject)
 	k := &Keeper{
-		Config: c, shelf: shelf{c.Dir, c.Identity.Kind}, desk: desk{c.Cloud}, renew: pki.Renewal{Clock: c.Clock, Seed: sum.Sum64()},
-		random: rand.New(rand.NewPCG(sum.Sum64(), uint64(c.Clock.Now().UnixNano()))), poke: make(chan struct{}, 1), said: map[string]string{},
+		Config: c, shelf: shelf{c.Dir, c.Identity.Kind}, desk: desk{c.Cloud},
+		renew:  pki.Renewal{Clock: c.Clock, Seed: sum.Sum64()},
+		random: rand.New(rand.NewPCG(sum.Sum64(), uint64(c.Clock.Now().UnixNano()))), poke: make(chan struct{}, 1),
+		said: map[string]string{},
 	}
 	k.wanted.Store(!c.Idle)
 	k.doubt.Store(true)
@@ -126,7 +130,8 @@ func Open(c Config) (*Keeper, error) {
 			err = k.hold(p)
 		}
 		if err != nil {
-			k.Logger.Warn("a certificate that was kept cannot be used; the one before it counts, or a new one is asked for", "file", path, "err", err)
+			k.Logger.Warn("a certificate that was kept cannot be used; the one before it counts, or a new one is asked for",
+				"file", path, "err", err)
 			continue
 		}
 		if p != nil {
@@ -183,8 +188,9 @@ func (k *Keeper) Retry() {
 	}
 }
 
-// Hurry says that somebody does not take the certificate any more. If it has ended, another one is asked for now, and not after the pause of a cloud that was
-// away: who refuses it has a sign of the cloud. It tells whether it was, which is at most once in refusedPause. It never blocks.
+// Hurry says that somebody does not take the certificate any more. If it has ended, another one is asked for now, and
+// not after the pause of a cloud that was away: who refuses it has a sign of the cloud. It tells whether it was, which
+// is at most once in refusedPause. It never blocks.
 func (k *Keeper) Hurry() bool {
 	h, now := k.held.Load(), k.Clock.Now()
 	if h == nil || now.Before(h.chain[0].NotAfter) {
@@ -279,7 +285,9 @@ func (k *Keeper) await(ctx context.Context, d time.Duration) (poked bool) {
 }
 
 // errShort is of a signer that is not asked again and again.
-var errShort = &pki.MismatchError{Field: "life", Value: "over", Allowed: "a certificate that need not be renewed at once"}
+var errShort = &pki.MismatchError{
+	Field: "life", Value: "over", Allowed: "a certificate that need not be renewed at once",
+}
 
 // rest is how long nothing has to be done.
 func (k *Keeper) rest() time.Duration {
@@ -297,8 +305,8 @@ func (k *Keeper) rest() time.Duration {
 	return max(0, min(look, h.often(), due.Sub(k.Clock.Now())))
 }
 
-// often is within what time who holds it does something about it: a twentieth of its life. Its clock may be set meanwhile, as that of a machine which started in
-// 1970 and hears the cloud: a timer does not know that.
+// often is within what time who holds it does something about it: a twentieth of its life. Its clock may be set
+// meanwhile, as that of a machine which started in 1970 and hears the cloud: a timer does not know that.
 func (h *held) often() time.Duration {
 	return max(firstPause, h.chain[0].NotAfter.Sub(h.chain[0].NotBefore)/20)
 }
@@ -335,7 +343,9 @@ func (k *Keeper) verify(chain []*x509.Certificate) error {
 		return err
 	}
 	if why := k.Refused(chain[0]); why != nil {
-		return &pki.MismatchError{Field: "certificate", Value: chain[0].Subject.CommonName, Allowed: "one that is not taken back: " + why.Error()}
+		return &pki.MismatchError{
+			Field: "certificate", Value: chain[0].Subject.CommonName, Allowed: "one that is not taken back: " + why.Error(),
+		}
 	}
 	return nil
 }
@@ -458,7 +468,8 @@ func (k *Keeper) adopt(certPEM []byte) error {
 	k.doubt.Store(true) // it may have been signed a moment before another authority did
 	k.forget()
 	k.Metrics.renewals.WithLabelValues(string(k.Identity.Kind)).Inc()
-	k.Logger.Info("certificate issued", "kind", k.Identity.Kind, "end", chain[0].NotAfter.UTC(), "due", k.renew.At(chain[0]).UTC())
+	k.Logger.Info("certificate issued", "kind", k.Identity.Kind, "end", chain[0].NotAfter.UTC(),
+		"due", k.renew.At(chain[0]).UTC())
 	if k.Changed != nil {
 		k.Changed()
 	}
@@ -477,7 +488,8 @@ func (k *Keeper) note(err error) {
 	}
 	if k.impatient(reason) {
 		k.Want(false)
-		k.Logger.Warn("a certificate is not asked for any more, until the hub starts anew", "kind", k.Identity.Kind, "tried-for", k.Patience, "err", err)
+		k.Logger.Warn("a certificate is not asked for any more, until the hub starts anew", "kind", k.Identity.Kind,
+			"tried-for", k.Patience, "err", err)
 		return
 	}
 	if reason != "" {
@@ -494,7 +506,8 @@ func (k *Keeper) note(err error) {
 		return
 	}
 	k.said[reason] = about
-	k.Logger.Warn("a certificate is not there yet; it is tried again, and the former one goes on to its end", "kind", k.Identity.Kind, "err", err)
+	k.Logger.Warn("a certificate is not there yet; it is tried again, and the former one goes on to its end",
+		"kind", k.Identity.Kind, "err", err)
 }
 
 // impatient tells whether nobody has signed the first certificate for too long.

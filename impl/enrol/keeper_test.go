@@ -58,7 +58,8 @@ func (b *bed) open(dir string, change func(*Config)) {
 	c := Config{
 		Identity: pki.Must(pki.Hub), Subject: subject, Dir: dir, Cloud: b.cloud,
 		Trusted: func() []*x509.Certificate { return []*x509.Certificate{b.authority.Cert()} },
-		Changed: func() { b.changed++ }, Clock: clock.RealClock{}, Metrics: NewMetrics(), Logger: slog.New(slog.NewTextHandler(b.log, nil)),
+		Changed: func() { b.changed++ }, Clock: clock.RealClock{}, Metrics: NewMetrics(),
+		Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 	}
 	if change != nil {
 		change(&c)
@@ -113,7 +114,8 @@ func (b *bed) said(text string) int {
 	return n
 }
 
-// TestJoin: a node that holds nothing gets a certificate of its own key, and keeps both so that nobody else can read them.
+// TestJoin: a node that holds nothing gets a certificate of its own key, and keeps both so that nobody else can read
+// them.
 func TestJoin(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +138,8 @@ func TestJoin(t *testing.T) {
 			t.Errorf("%d changes, %v renewals, requests %v", b.changed, b.renewals(), b.cloud.names)
 		}
 		files := must(os.ReadDir(dir))
-		if len(files) != 1 || files[0].Name() != "hub.pem" || must(files[0].Info()).Mode() != 0o600 || must(os.Stat(dir)).Mode().Perm() != 0o700 {
+		if len(files) != 1 || files[0].Name() != "hub.pem" || must(files[0].Info()).Mode() != 0o600 ||
+			must(os.Stat(dir)).Mode().Perm() != 0o700 {
 			t.Errorf("files %v", files)
 		}
 		serial := b.serial()
@@ -158,7 +161,8 @@ func TestRenewal(t *testing.T) {
 		b := newBed(t, dir, nil)
 		b.run(time.Minute)
 		first := b.serial()
-		if s := b.Status(); !s.End.Equal(b.Get().Leaf.NotAfter) || s.Due.Before(time.Now().Add(62*day)) || s.Due.After(time.Now().Add(73*day)) || s.LastError != "" {
+		if s := b.Status(); !s.End.Equal(b.Get().Leaf.NotAfter) || s.Due.Before(time.Now().Add(62*day)) ||
+			s.Due.After(time.Now().Add(73*day)) || s.LastError != "" {
 			t.Errorf("status %+v", s)
 		}
 		b.run(62 * day)
@@ -184,7 +188,8 @@ type setClock struct {
 
 func (c *setClock) Now() time.Time { return c.RealClock.Now().Add(time.Duration(c.ahead.Load())) }
 
-// TestClockIsSet: a certificate is renewed soon after the clock was set past when it is due, as on a machine that started in 1970 and hears the cloud.
+// TestClockIsSet: a certificate is renewed soon after the clock was set past when it is due, as on a machine that
+// started in 1970 and hears the cloud.
 func TestClockIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &setClock{}
@@ -211,7 +216,8 @@ func TestManagerAway(t *testing.T) {
 		first, answer := b.serial(), b.cloud.answer
 		b.cloud.set(func() { b.cloud.answer = nil })
 		b.untilDue(time.Hour)
-		if b.serial() != first || len(b.cloud.names) != 2 || b.said("nobody has answered") != 1 || b.failed(unreachable)+b.failed(refused) != 0 {
+		if b.serial() != first || len(b.cloud.names) != 2 || b.said("nobody has answered") != 1 ||
+			b.failed(unreachable)+b.failed(refused) != 0 {
 			t.Errorf("requests %v, log %s", b.cloud.names, b.log)
 		}
 		b.cloud.set(func() { b.cloud.reads = 0 })
@@ -259,8 +265,9 @@ func TestCloudAway(t *testing.T) {
 	})
 }
 
-// TestRefusedByPeers: a certificate ended while the cloud was away. Who is refused with it asks at once for another one, though nobody has told it that the cloud
-// is back, and not more often than that makes sense. One that has not ended is not renewed by it.
+// TestRefusedByPeers: a certificate ended while the cloud was away. Who is refused with it asks at once for another
+// one, though nobody has told it that the cloud is back, and not more often than that makes sense. One that has not
+// ended is not renewed by it.
 func TestRefusedByPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, t.TempDir(), nil)
@@ -287,7 +294,8 @@ func TestRefusedByPeers(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if b.serial() == first {
-			t.Errorf("ten seconds after the cloud is back it has the former one; asked %d times, %v failures", asked, b.failed(unreachable)-before)
+			t.Errorf("ten seconds after the cloud is back it has the former one; asked %d times, %v failures", asked,
+				b.failed(unreachable)-before)
 		}
 		if asked < 1 || asked > 2 {
 			t.Errorf("asked %d times", asked)
@@ -334,7 +342,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestOneRequest: an answer that was lost, and a restart in the middle, lead to the same request. A bootstrap token counts once.
+// TestOneRequest: an answer that was lost, and a restart in the middle, lead to the same request. A bootstrap token
+// counts once.
 func TestOneRequest(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -386,10 +395,12 @@ func TestHalf(t *testing.T) {
 				t.Fatalf("of %d of %d bytes: %s, log %s", n, len(whole), b.serial(), b.log)
 			}
 		}
-		other := must(b.authority.Issue(must(pki.Must(pki.Hub).Template(pki.Subject{Pool: "harbour", Node: "edge-2"}, time.Now(), day))))
+		other := must(
+			b.authority.Issue(must(pki.Must(pki.Hub).Template(pki.Subject{Pool: "harbour", Node: "edge-2"}, time.Now(), day))))
 		for what, text := range map[string][]byte{
-			"another node's": append(bytes.Clone(other.KeyPEM), other.CertPEM...), "another key": append(bytes.Clone(other.KeyPEM), b.held.Load().pair.CertPEM...),
-			"too long": append(bytes.Clone(whole), bytes.Repeat([]byte("\n"), maxKept)...),
+			"another node's": append(bytes.Clone(other.KeyPEM), other.CertPEM...),
+			"another key":    append(bytes.Clone(other.KeyPEM), b.held.Load().pair.CertPEM...),
+			"too long":       append(bytes.Clone(whole), bytes.Repeat([]byte("\n"), maxKept)...),
 		} {
 			if err := os.WriteFile(path, text, 0o600); err != nil {
 				t.Fatal(err)
@@ -426,7 +437,8 @@ type forgery struct {
 	begin, end time.Time
 }
 
-// TestMismatch: what was signed and is not what was asked for is not used. The former one goes on, and another key is tried later.
+// TestMismatch: what was signed and is not what was asked for is not used. The former one goes on, and another key is
+// tried later.
 func TestMismatch(t *testing.T) {
 	for what, forge := range map[string]func(*forgery){
 		"another key":       func(f *forgery) { f.key = must(pki.NewKey()).Public() },
@@ -448,7 +460,9 @@ func TestMismatch(t *testing.T) {
 						r.Status.Certificate = []byte("rubbish")
 						return
 					}
-					f := &forgery{subject, b.authority, must(pki.ParseRequest(r.Spec.Request)).PublicKey, time.Now(), time.Now().Add(90 * day)}
+					f := &forgery{
+						subject, b.authority, must(pki.ParseRequest(r.Spec.Request)).PublicKey, time.Now(), time.Now().Add(90 * day),
+					}
 					forge(f)
 					template := must(pki.Must(pki.Hub).Template(f.subject, f.begin, 0))
 					template.NotBefore, template.NotAfter = f.begin, f.end
@@ -502,7 +516,8 @@ func TestAuthorities(t *testing.T) {
 	})
 }
 
-// TestSwitch: when another authority signs, what the one before signed is renewed soon, once, and not by all holders at the same time. It is good until then.
+// TestSwitch: when another authority signs, what the one before signed is renewed soon, once, and not by all holders at
+// the same time. It is good until then.
 func TestSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		moments := map[time.Duration]bool{}
@@ -543,7 +558,8 @@ func TestSwitch(t *testing.T) {
 	})
 }
 
-// TestNobodyIsKnown: the authority of a pool may be made by its first request. What is signed is used once the authority is known, and asked for once.
+// TestNobodyIsKnown: the authority of a pool may be made by its first request. What is signed is used once the
+// authority is known, and asked for once.
 func TestNobodyIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var known []*x509.Certificate
@@ -559,8 +575,8 @@ func TestNobodyIsKnown(t *testing.T) {
 	})
 }
 
-// TestTakenBack: a certificate that others refuse is replaced at once, though its time has not come. One that is refused as soon as it is signed is not used,
-// and asked for rarely.
+// TestTakenBack: a certificate that others refuse is replaced at once, though its time has not come. One that is
+// refused as soon as it is signed is not used, and asked for rarely.
 func TestTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var before time.Time
@@ -589,14 +605,16 @@ func TestTakenBack(t *testing.T) {
 	})
 }
 
-// TestWanted: a certificate of an errand is asked for, and renewed, while somebody wants it. It is kept nowhere, and no authority is known.
+// TestWanted: a certificate of an errand is asked for, and renewed, while somebody wants it. It is kept nowhere, and no
+// authority is known.
 func TestWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, "", func(c *Config) {
 			c.Identity, c.Idle, c.Trusted = pki.Must(pki.Forwarder), true, nil
 		})
 		b.cloud.answer = func(r *certificatesv1.CertificateSigningRequest) {
-			template := must(pki.Must(pki.Forwarder).Template(subject, time.Now(), time.Duration(*r.Spec.ExpirationSeconds)*time.Second))
+			template := must(
+				pki.Must(pki.Forwarder).Template(subject, time.Now(), time.Duration(*r.Spec.ExpirationSeconds)*time.Second))
 			r.Status.Certificate = must(b.authority.Sign(template, must(pki.ParseRequest(r.Spec.Request)).PublicKey))
 		}
 		b.run(day)
@@ -619,7 +637,8 @@ func TestWanted(t *testing.T) {
 	})
 }
 
-// TestPatience: a cloud that signs nothing of a kind is asked by one request, and no more after an hour in which it answered. A restart asks again.
+// TestPatience: a cloud that signs nothing of a kind is asked by one request, and no more after an hour in which it
+// answered. A restart asks again.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -634,7 +653,8 @@ func TestPatience(t *testing.T) {
 		b.cloud.away = false
 		b.run(59 * time.Minute)
 		reads := b.cloud.reads
-		if len(b.cloud.names) != 1 || reads < 5 || !b.Wanted() || b.said("kube-apiserver-client-kubelet for its nodes?") != 1 {
+		if len(b.cloud.names) != 1 || reads < 5 || !b.Wanted() ||
+			b.said("kube-apiserver-client-kubelet for its nodes?") != 1 {
 			t.Errorf("requests %v, read %d times, log %s", b.cloud.names, reads, b.log)
 		}
 		b.run(10 * time.Minute)
@@ -679,7 +699,10 @@ func TestBadConfig(t *testing.T) {
 		"pool":         func(c *Config) { c.Subject.Pool = "a:b" },
 		"node":         func(c *Config) { c.Subject.Node = "" },
 	} {
-		c := Config{Identity: pki.Must(pki.Hub), Subject: subject, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler), Metrics: NewMetrics()}
+		c := Config{
+			Identity: pki.Must(pki.Hub), Subject: subject, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+			Metrics: NewMetrics(),
+		}
 		change(&c)
 		if _, err := Open(c); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)

@@ -21,7 +21,8 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	return &Metrics{
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_certificate_renewals_total", Help: "Certificates that this process asked for and got, the first one too, by kind.",
+			Name: "weir_certificate_renewals_total",
+			Help: "Certificates that this process asked for and got, the first one too, by kind.",
 		}, []string{"kind"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_certificate_failures_total",

@@ -75,7 +75,8 @@ func (s shelf) load(path string) (*pki.Pair, error) {
 // save keeps a pair, and the one that it replaces.
 func (s shelf) save(p, former *pki.Pair) error {
 	if former != nil {
-		if err := s.write(s.before(), append(former.KeyPEM[:len(former.KeyPEM):len(former.KeyPEM)], former.CertPEM...)); err != nil {
+		if err := s.write(s.before(),
+			append(former.KeyPEM[:len(former.KeyPEM):len(former.KeyPEM)], former.CertPEM...)); err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,8 @@ func (c Config) rules() (map[use][]rule, error) {
 			components = strings.Split(list, ",")
 		}
 		if !ok || slices.Contains(components, "") {
-			return nil, fmt.Errorf("filter %q: want name or name=component,component, where name is one of %s, %s, %s", e, MasterService, DiscardService, ServiceTopology)
+			return nil, fmt.Errorf("filter %q: want name or name=component,component, where name is one of %s, %s, %s", e,
+				MasterService, DiscardService, ServiceTopology)
 		}
 		if slices.Contains(seen, name) {
 			return nil, fmt.Errorf("filter %q: each name once", e)
@@ -121,7 +122,8 @@ func newMaster(address string) (m master, err error) {
 	host, port, err := net.SplitHostPort(address)
 	n, portErr := strconv.ParseUint(port, 10, 16)
 	if err != nil || portErr != nil || n == 0 || net.ParseIP(host) == nil {
-		return m, fmt.Errorf("filter %s: it needs the hub's address as pods see it, an IP address and a port: %q", MasterService, address)
+		return m, fmt.Errorf("filter %s: it needs the hub's address as pods see it, an IP address and a port: %q",
+			MasterService, address)
 	}
 	return master{host, int(n)}, nil
 }

@@ -97,7 +97,8 @@ func (l led) apply(_ *view, enc wire.Encoding, o *wire.Object) ([]byte, bool, er
 	return raw, true, nil
 }
 
-// lead gives all clusters of a kubeconfig another server. Its certificate is verified by what pods trust; who calls is not touched.
+// lead gives all clusters of a kubeconfig another server. Its certificate is verified by what pods trust; who calls is
+// not touched.
 func lead(kubeconfig, server string) (string, error) {
 	var config map[string]any
 	if err := yaml.Unmarshal([]byte(kubeconfig), &config); err != nil {
@@ -114,7 +115,9 @@ func lead(kubeconfig, server string) (string, error) {
 		if !ok {
 			return "", errors.New("it is no kubeconfig: one of its clusters is none")
 		}
-		for _, key := range []string{"certificate-authority-data", "insecure-skip-tls-verify", "tls-server-name", "proxy-url"} {
+		for _, key := range []string{
+			"certificate-authority-data", "insecure-skip-tls-verify", "tls-server-name", "proxy-url",
+		} {
 			if _, has := cluster[key]; has {
 				delete(cluster, key)
 				altered = true
@@ -200,7 +203,8 @@ func entry(msg []byte) (key, value string, err error) {
 }
 
 // configMap is the change of one key of a ConfigMap.
-func configMap(enc wire.Encoding, o *wire.Object, key string, change func(text string) (string, error)) ([]byte, error) {
+func configMap(enc wire.Encoding, o *wire.Object, key string, change func(text string) (string, error)) (
+	[]byte, error) {
 	if enc == wire.JSON {
 		return configMapJSON(o.Raw, key, change)
 	}

@@ -21,7 +21,9 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-var everything = Config{Enabled: []string{MasterService, DiscardService, ServiceTopology}, MasterService: "169.254.2.1:10268"}
+var everything = Config{
+	Enabled: []string{MasterService, DiscardService, ServiceTopology}, MasterService: "169.254.2.1:10268",
+}
 
 func encodings(t *testing.T, f func(*testing.T, wire.Encoding)) {
 	for _, enc := range []wire.Encoding{wire.Protobuf, wire.JSON} {
@@ -61,7 +63,9 @@ func TestMasterService(t *testing.T) {
 	want := master.DeepCopy()
 	want.Spec.ClusterIP, want.Spec.ClusterIPs, want.Spec.Ports[0].Port = "169.254.2.1", []string{"169.254.2.1"}, 10268
 	encodings(t, func(t *testing.T, enc wire.Encoding) {
-		for component, expected := range map[string]*corev1.Service{"kubelet": want, "kube-proxy": master, "kubectl": master} {
+		for component, expected := range map[string]*corev1.Service{
+			"kubelet": want, "kube-proxy": master, "kubectl": master,
+		} {
 			_, raw := b.find(component, services, "kubernetes", enc)
 			b, err := json.Marshal(expected)
 			check(t, err)
@@ -82,14 +86,17 @@ func TestDiscardService(t *testing.T) {
 	b.put(wire.Added, service("web", nil))
 	b.put(wire.Added, service("cloud", marked))
 	b.put(wire.Added, service("inner", func(s *corev1.Service) { marked(s); s.Spec.Type = "ClusterIP" }))
-	b.put(wire.Added, service("not", func(s *corev1.Service) { s.Annotations = map[string]string{contract.DiscardService: "false"} }))
+	b.put(wire.Added, service("not", func(s *corev1.Service) {
+		s.Annotations = map[string]string{contract.DiscardService: "false"}
+	}))
 	encodings(t, func(t *testing.T, enc wire.Encoding) {
 		for component, want := range map[string]int{"kube-proxy": 3, "coredns": 4, "kubelet": 4} {
 			if got := b.names(component, enc); got != fmt.Sprint(want, " []") {
 				t.Errorf("%s sees %s", component, got)
 			}
 		}
-		if code, body := b.find("kube-proxy", services, "cloud", enc); code != http.StatusNotFound || !strings.Contains(body, `"reason":"NotFound"`) {
+		if code, body := b.find("kube-proxy", services, "cloud", enc); code != http.StatusNotFound ||
+			!strings.Contains(body, `"reason":"NotFound"`) {
 			t.Errorf("a get: %d %s", code, body)
 		}
 		if code, _ := b.find("coredns", services, "cloud", enc); code != http.StatusOK {
@@ -113,7 +120,9 @@ func TestServiceTopology(t *testing.T) {
 	b := newBed(t, everything)
 	all := []string{"edge-1", "edge-2", "cloud-1", ""}
 	annotated := func(name, keys string) {
-		b.put(wire.Added, service(name, func(s *corev1.Service) { s.Annotations = map[string]string{contract.TopologyKeys: keys} }))
+		b.put(wire.Added, service(name, func(s *corev1.Service) {
+			s.Annotations = map[string]string{contract.TopologyKeys: keys}
+		}))
 		b.put(wire.Added, slice(name, nil, all...))
 	}
 	annotated("node", contract.HostnameTopology)
@@ -129,7 +138,9 @@ func TestServiceTopology(t *testing.T) {
 		t.Helper()
 		for name, nodes := range want {
 			for _, enc := range []wire.Encoding{wire.Protobuf, wire.JSON} {
-				for component, want := range map[string]string{"kube-proxy": nodes, "coredns": nodes, "kubectl": "edge-1 edge-2 cloud-1 -"} {
+				for component, want := range map[string]string{
+					"kube-proxy": nodes, "coredns": nodes, "kubectl": "edge-1 edge-2 cloud-1 -",
+				} {
 					if name == "far" && component == "kubectl" {
 						want = "cloud-1"
 					}
@@ -142,12 +153,14 @@ func TestServiceTopology(t *testing.T) {
 	}
 	const everywhere, here, pool = "edge-1 edge-2 cloud-1 -", "edge-1", "edge-1 edge-2"
 	expect("nothing is known", map[string]string{
-		"node": everywhere, "pool": everywhere, "label-node": here, "label-pool": everywhere, "label-region": everywhere, "plain": everywhere, "far": "",
+		"node": everywhere, "pool": everywhere, "label-node": here, "label-pool": everywhere, "label-region": everywhere,
+		"plain": everywhere, "far": "",
 	})
 	b.names("kube-proxy", wire.Protobuf) // which teaches
 	b.setMembers([]string{"edge-2"})
 	expect("all is known", map[string]string{
-		"node": here, "pool": pool, "zone": pool, "else": everywhere, "label-node": here, "label-pool": pool, "label-region": everywhere, "plain": everywhere, "far": "",
+		"node": here, "pool": pool, "zone": pool, "else": everywhere, "label-node": here, "label-pool": pool,
+		"label-region": everywhere, "plain": everywhere, "far": "",
 	})
 	b.setMembers(nil)
 	expect("a pool of one", map[string]string{"pool": here, "plain": everywhere})
@@ -163,8 +176,10 @@ func TestUntouched(t *testing.T) {
 			var all sync.WaitGroup
 			for _, path := range []string{
 				servicesPath, slicesPath, "/api/v1/namespaces/default/services/web", "/api/v1/namespaces/default/services/none",
-				servicesPath + "?limit=1", servicesPath + "?watch=1&resourceVersion=0&timeoutSeconds=1", servicesPath + "?labelSelector=%21%21",
-				servicesPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1",
+				servicesPath + "?limit=1", servicesPath + "?watch=1&resourceVersion=0&timeoutSeconds=1",
+				servicesPath + "?labelSelector=%21%21",
+				servicesPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&" +
+					"timeoutSeconds=1",
 			} {
 				all.Go(func() {
 					wantCode, want := b.body(b.plain, component, path, enc)
@@ -186,14 +201,18 @@ func TestOtherAnswers(t *testing.T) {
 		contentType, body string
 		code              int
 	}{
-		"a table":        {"application/json;as=Table;g=meta.k8s.io;v=v1", `{"kind":"Table"}`, 200},
-		"metadata":       {"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", "k8s\x00...", 200},
-		"a status":       {"application/json", `{"kind":"Status","apiVersion":"v1","code":200}`, 200},
-		"no JSON":        {"application/json", `nothing`, 200},
-		"no protobuf":    {"application/vnd.kubernetes.protobuf", "k8s\x00\xff\xff", 200},
-		"an error":       {"application/json", `{"kind":"ServiceList"}`, 500},
-		"text":           {"text/plain", "ok", 200},
-		"another list":   {"application/json", `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"x"}}]}`, 200},
+		"a table": {"application/json;as=Table;g=meta.k8s.io;v=v1", `{"kind":"Table"}`, 200},
+		"metadata": {
+			"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", "k8s\x00...", 200,
+		},
+		"a status":    {"application/json", `{"kind":"Status","apiVersion":"v1","code":200}`, 200},
+		"no JSON":     {"application/json", `nothing`, 200},
+		"no protobuf": {"application/vnd.kubernetes.protobuf", "k8s\x00\xff\xff", 200},
+		"an error":    {"application/json", `{"kind":"ServiceList"}`, 500},
+		"text":        {"text/plain", "ok", 200},
+		"another list": {
+			"application/json", `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"x"}}]}`, 200,
+		},
 		"nameless items": {"application/json", `{"kind":"ServiceList","apiVersion":"v1","items":[{"metadata":{}}]}`, 200},
 		"no list":        {"application/json", `{"kind":"ServiceList","apiVersion":"v1","items":7}`, 200},
 	}
@@ -244,7 +263,8 @@ func TestConfig(t *testing.T) {
 	}
 	var off *Filters // is no filter
 	called := false
-	off.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, servicesPath, nil), nil, func(http.ResponseWriter, *http.Request) { called = true })
+	off.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, servicesPath, nil), nil,
+		func(http.ResponseWriter, *http.Request) { called = true })
 	if !called {
 		t.Error("without filters nothing is answered")
 	}
@@ -254,14 +274,18 @@ func TestConfig(t *testing.T) {
 func TestCompressed(t *testing.T) {
 	b := newBed(t, everything)
 	b.put(wire.Added, service("web", nil))
-	b.put(wire.Added, service("cloud", func(s *corev1.Service) { s.Annotations = map[string]string{contract.DiscardService: "true"} }))
+	b.put(wire.Added, service("cloud", func(s *corev1.Service) {
+		s.Annotations = map[string]string{contract.DiscardService: "true"}
+	}))
 	squeeze := func(w http.ResponseWriter, req *http.Request) {
 		z := gzip.NewWriter(w)
 		w.Header().Set("Content-Encoding", "gzip")
 		(&rest.Handler{Source: b.services}).ServeHTTP(zipped{w, z}, req)
 		check(t, z.Close())
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(w, req, request.Parse(req), squeeze) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		b.Serve(w, req, request.Parse(req), squeeze)
+	}))
 	defer server.Close()
 	encodings(t, func(t *testing.T, enc wire.Encoding) {
 		_, list := b.body(server, "kube-proxy", servicesPath, enc)

@@ -57,11 +57,13 @@ func (f *Filters) match(req *http.Request, asked *request.Request) (q reading, o
 
 // clientOf names a client of a list and of the watch that follows.
 func clientOf(req *http.Request, asked *request.Request) string {
-	return strings.Join([]string{who(req), req.UserAgent(), asked.Path, asked.Query.Get("labelSelector"), asked.Query.Get("fieldSelector")}, "\x00")
+	return strings.Join([]string{
+		who(req), req.UserAgent(), asked.Path, asked.Query.Get("labelSelector"), asked.Query.Get("fieldSelector"),
+	}, "\x00")
 }
 
-// who tells callers apart by what they show, so that nobody is taken for another who calls itself the same. One whose token was renewed
-// is another: what it has is then known by its version, as after a restart.
+// who tells callers apart by what they show, so that nobody is taken for another who calls itself the same. One whose
+// token was renewed is another: what it has is then known by its version, as after a restart.
 func who(req *http.Request) string {
 	h := sha256.New()
 	for _, v := range req.Header.Values("Authorization") {
@@ -74,7 +76,8 @@ func who(req *http.Request) string {
 }
 
 // Serve lets next answer a request, through the filters that are on for it.
-func (f *Filters) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, next func(http.ResponseWriter, *http.Request)) {
+func (f *Filters) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request,
+	next func(http.ResponseWriter, *http.Request)) {
 	if f == nil || len(f.rules) == 0 {
 		next(w, req)
 		return

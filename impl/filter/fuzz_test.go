@@ -30,12 +30,21 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(envelope(kindOf(services), bare), uint8(0))
 	f.Add(envelope(wire.Kind{APIVersion: "v1", Kind: "ServiceList"}, list), uint8(1))
 	f.Add(wire.AppendProtobufFrame(nil, wire.Added, kindOf(services), bare), uint8(2))
-	f.Add([]byte(`{"type":"MODIFIED","object":{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"name":"x","namespace":"d","resourceVersion":"1","labels":{"weir/topology":"node"}},"endpoints":[{"nodeName":"a"}]}}`), uint8(14))
-	f.Add([]byte(`{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","items":[{"metadata":{"name":"x","labels":{"weir/topology":"node"}},"endpoints":[{"nodeName":"a"}]}]}`), uint8(13))
+	f.Add(
+		[]byte(`{"type":"MODIFIED","object":{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1",`+
+			`"metadata":{"name":"x","namespace":"d","resourceVersion":"1","labels":{"weir/topology":"node"}},`+
+			`"endpoints":[{"nodeName":"a"}]}}`), uint8(14))
+	f.Add(
+		[]byte(`{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","items":[{"metadata":{"name":"x",`+
+			`"labels":{"weir/topology":"node"}},"endpoints":[{"nodeName":"a"}]}]}`), uint8(13))
 	f.Fuzz(func(t *testing.T, body []byte, how uint8) {
-		path := []string{"/api/v1/namespaces/default/services/kubernetes", servicesPath, servicesPath + "?watch=1&resourceVersion=5"}[how%3]
+		path := []string{
+			"/api/v1/namespaces/default/services/kubernetes", servicesPath, servicesPath + "?watch=1&resourceVersion=5",
+		}[how%3]
 		if how&8 != 0 {
-			path = []string{"/apis/discovery.k8s.io/v1/namespaces/d/endpointslices/x", slicesPath, slicesPath + "?watch=1&resourceVersion=5"}[how%3]
+			path = []string{
+				"/apis/discovery.k8s.io/v1/namespaces/d/endpointslices/x", slicesPath, slicesPath + "?watch=1&resourceVersion=5",
+			}[how%3]
 		}
 		req := httptest.NewRequest(http.MethodGet, path, nil)
 		req.Header.Set("User-Agent", "kube-proxy")

@@ -41,7 +41,8 @@ func (f *Filters) Run(ctx context.Context) error {
 		case err != nil:
 			wait = memberRetry
 			if err.Error() != told {
-				f.Logger.Warn("cannot list the nodes of the pool, for the topology of Services; what was known stays in use", "pool", f.Pool, "err", err)
+				f.Logger.Warn("cannot list the nodes of the pool, for the topology of Services; what was known stays in use",
+					"pool", f.Pool, "err", err)
 			}
 			told = err.Error()
 		default:

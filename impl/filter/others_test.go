@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// TestStuckClientHoldsNobody: a client that takes nothing is told of another topology when it takes something again; the Services that taught it pass on.
+// TestStuckClientHoldsNobody: a client that takes nothing is told of another topology when it takes something again;
+// the Services that taught it pass on.
 func TestStuckClientHoldsNobody(t *testing.T) {
 	b := newBed(t, everything)
 	asked := request.Parse(httptest.NewRequest(http.MethodGet, slicesPath+"?watch=1&resourceVersion=100", nil))
@@ -69,8 +70,10 @@ func TestSpellings(t *testing.T) {
 	for uri, want := range map[string]string{
 		slicesPath: "list", slicesPath + "/": "list", slicesPath + "?watch=0": "list", slicesPath + "?watch=False": "list",
 		slicesPath + "?watch": "watch", slicesPath + "?watch=t": "watch", slicesPath + "?watch=yes": "watch",
-		"/apis/discovery.k8s.io/v1/watch/endpointslices": "watch", "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/x": "get",
-		"/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/x/y": none, "/apis/discovery.k8s.io/v1beta1/endpointslices": none, "/api/v1/endpointslices": none,
+		"/apis/discovery.k8s.io/v1/watch/endpointslices":            "watch",
+		"/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/x":   "get",
+		"/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/x/y": none,
+		"/apis/discovery.k8s.io/v1beta1/endpointslices":             none, "/api/v1/endpointslices": none,
 	} {
 		req := httptest.NewRequest(http.MethodGet, uri, nil)
 		req.Header.Set("User-Agent", "kube-proxy/v1.37.1 (linux/amd64)")
@@ -82,15 +85,19 @@ func TestSpellings(t *testing.T) {
 			t.Errorf("%s is %s, want %s", uri, got, want)
 		}
 	}
-	for query, want := range map[string]uint64{"": 100, "&sendInitialEvents=false": 100, "&sendInitialEvents=true": 0, "&sendInitialEvents=1": 0} {
+	for query, want := range map[string]uint64{
+		"": 100, "&sendInitialEvents=false": 100, "&sendInitialEvents=true": 0, "&sendInitialEvents=1": 0,
+	} {
 		asked := request.Parse(httptest.NewRequest(http.MethodGet, slicesPath+"?watch=1&resourceVersion=100"+query, nil))
-		if s := newStream(&b.topology, httptest.NewRecorder(), reading{asked: asked}, wire.Protobuf, func() {}); s.position != want {
+		if s := newStream(&b.topology, httptest.NewRecorder(), reading{asked: asked}, wire.Protobuf, func() {}); s.position !=
+			want {
 			t.Errorf("with %q the client has version %d, want %d", query, s.position, want)
 		}
 	}
 }
 
-// TestForgottenClientLists: of a client that was forgotten nobody knows what it has, however new its version is. It has to list, also if it did not hear so.
+// TestForgottenClientLists: of a client that was forgotten nobody knows what it has, however new its version is. It has
+// to list, also if it did not hear so.
 func TestForgottenClientLists(t *testing.T) {
 	b := newBed(t, everything)
 	b.setMembers([]string{"edge-1", "edge-2"})
@@ -113,7 +120,8 @@ func TestForgottenClientLists(t *testing.T) {
 	}
 }
 
-// TestRelayBehindItsClients: after a restart the relay is at what the disk held, and clients have seen more. What changes then is told to them all the same.
+// TestRelayBehindItsClients: after a restart the relay is at what the disk held, and clients have seen more. What
+// changes then is told to them all the same.
 func TestRelayBehindItsClients(t *testing.T) {
 	c := everything
 	c.File = filepath.Join(t.TempDir(), "topology")

@@ -25,7 +25,8 @@ type OwnConfig struct {
 	Server func() string
 	// Pods is where the process before led the pods of this node, host:port; "": to the cloud.
 	Pods string
-	// Reads is told that the kubelet reads Services: what it reads so is what it tells the containers that it starts. nil: nobody wants to know.
+	// Reads is told that the kubelet reads Services: what it reads so is what it tells the containers that it starts. nil:
+	// nobody wants to know.
 	Reads func()
 	// Untouched is told of the name of each ConfigMap that was passed as it is, because it does not hold what it should.
 	Untouched func(name string)
@@ -36,8 +37,9 @@ type OwnConfig struct {
 // thisNode is in the place of a component that proves who it is.
 const thisNode = "this node"
 
-// Own makes what this node itself reads lead its pods to the hub: ConfigMaps named kube-root-ca.crt have the node's authority as well, kube-proxy's has the hub's
-// address, and so has the Service default/kubernetes. It has the machinery of the other filters: see the package comment.
+// Own makes what this node itself reads lead its pods to the hub: ConfigMaps named kube-root-ca.crt have the node's
+// authority as well, kube-proxy's has the hub's address, and so has the Service default/kubernetes. It has the
+// machinery of the other filters: see the package comment.
 type Own struct {
 	topology           // of ConfigMaps
 	services *topology // of Services: a change of the one ends no watch of the other
@@ -58,7 +60,9 @@ func NewOwn(c OwnConfig) *Own {
 		if c.Untouched != nil {
 			c.Untouched(name)
 		}
-		log.Say(slog.LevelWarn, name, "a ConfigMap does not hold what it should, and this node's pods are shown it as it is: they may not trust their hub, or not call it",
+		log.Say(slog.LevelWarn, name,
+			"a ConfigMap does not hold what it should, and this node's pods are shown it as it is: they may not trust their "+
+				"hub, or not call it",
 			"namespace", namespace, "name", name, "err", err)
 	}
 	o.rules = append(o.rules, rooted{untouched})
@@ -69,17 +73,20 @@ func NewOwn(c OwnConfig) *Own {
 	return o
 }
 
-// SetRoots takes the certificates that pods trust besides the cloud's, in PEM. Watches that were shown others end with 410, so that their clients list.
+// SetRoots takes the certificates that pods trust besides the cloud's, in PEM. Watches that were shown others end with
+// 410, so that their clients list.
 func (o *Own) SetRoots(pem []byte) { o.change(func(v *view) { v.roots = string(pem) }) }
 
-// SetPods leads the containers that start from now on to a hub at host:port; "": to the cloud. Watches of Services that were shown another address end with 410.
+// SetPods leads the containers that start from now on to a hub at host:port; "": to the cloud. Watches of Services that
+// were shown another address end with 410.
 func (o *Own) SetPods(address string) {
 	to, _ := newMaster(address)
 	o.services.change(func(v *view) { v.pods = to })
 }
 
 // Serve lets next answer a request of this node's own, through what has to be altered.
-func (o *Own) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, next func(http.ResponseWriter, *http.Request)) {
+func (o *Own) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request,
+	next func(http.ResponseWriter, *http.Request)) {
 	if o == nil || !plain(asked) {
 		next(w, req)
 		return
@@ -102,7 +109,8 @@ func (o *Own) Serve(w http.ResponseWriter, req *http.Request, asked *request.Req
 	through(w, req, of, q, next)
 }
 
-// concerns tells whether a ConfigMap that is altered can be in the answer of a read. Others are none of the clients that a view is kept of: a kubelet watches each ConfigMap by itself.
+// concerns tells whether a ConfigMap that is altered can be in the answer of a read. Others are none of the clients
+// that a view is kept of: a kubelet watches each ConfigMap by itself.
 func (o *Own) concerns(asked *request.Request) bool {
 	if asked.Resource != configMaps || !plain(asked) {
 		return false

@@ -61,7 +61,8 @@ func newOwnBed(t testing.TB) *ownBed {
 	t.Helper()
 	b := &ownBed{t: t, version: 100}
 	b.Own = NewOwn(OwnConfig{
-		Node: "edge-1", Roots: []byte(root("node")), KubeProxy: "kube-system/kube-proxy", Server: func() string { return "https://127.0.0.1:10261" },
+		Node: "edge-1", Roots: []byte(root("node")), KubeProxy: "kube-system/kube-proxy",
+		Server: func() string { return "https://127.0.0.1:10261" },
 		Untouched: func(name string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -99,24 +100,30 @@ func (b *ownBed) put(typ, namespace, name string, data map[string]string) {
 	b.t.Helper()
 	b.version++
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: "uid", ResourceVersion: wire.FormatVersion(b.version), Annotations: map[string]string{"a": "<b>"},
+		Namespace: namespace, Name: name, UID: "uid", ResourceVersion: wire.FormatVersion(b.version),
+		Annotations: map[string]string{"a": "<b>"},
 	}, Data: data, BinaryData: map[string][]byte{"ca.crt": {1}}}
 	raw, err := c.Marshal()
 	check(b.t, err)
 	o, err := wire.ParseObject(wire.Protobuf, raw)
 	check(b.t, err)
 	kind := kindOf(configMaps)
-	check(b.t, b.relay.Apply(&wire.Event{Type: typ, Kind: kind, Version: b.version, Object: o, Frame: wire.AppendProtobufFrame(nil, typ, kind, raw)}))
+	check(b.t, b.relay.Apply(&wire.Event{
+		Type: typ, Kind: kind, Version: b.version, Object: o, Frame: wire.AppendProtobufFrame(nil, typ, kind, raw),
+	}))
 }
 
 // ask sends a request; the body of a watch ends with the test.
 func (b *ownBed) ask(path string, protobuf bool) *http.Response {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second) // an event that does not come is an error, and not the end of the run
+	// an event that does not come is an error, and not the end of the run.
+	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
 	b.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.server.URL+path, nil)
 	check(b.t, err)
-	req.Header.Set("Accept", map[bool]string{true: "application/vnd.kubernetes.protobuf", false: "application/json"}[protobuf])
+	req.Header.Set("Accept", map[bool]string{
+		true: "application/vnd.kubernetes.protobuf", false: "application/json",
+	}[protobuf])
 	resp, err := http.DefaultClient.Do(req)
 	check(b.t, err)
 	b.t.Cleanup(func() { _ = resp.Body.Close() })
@@ -179,7 +186,8 @@ func (b *ownBed) watch(path string, protobuf bool) (next func() (typ, roots stri
 	}
 }
 
-// TestOwnRoots: kube-root-ca.crt of every namespace has the node's authority beside what the cloud has in it; nothing else of it, and no other ConfigMap, is another.
+// TestOwnRoots: kube-root-ca.crt of every namespace has the node's authority beside what the cloud has in it; nothing
+// else of it, and no other ConfigMap, is another.
 func TestOwnRoots(t *testing.T) {
 	b := newOwnBed(t)
 	cloud := strings.TrimSuffix(root("cloud"), "\n") // as it may stand there
@@ -192,7 +200,8 @@ func TestOwnRoots(t *testing.T) {
 		t.Run(fmt.Sprintf("protobuf %v", protobuf), func(t *testing.T) {
 			b.t = t
 			c := b.get(rootsPath, protobuf)
-			if c.Data["ca.crt"] != want || c.Data["other"] != "<x>" || c.ResourceVersion != "101" || c.Annotations["a"] != "<b>" || !bytes.Equal(c.BinaryData["ca.crt"], []byte{1}) {
+			if c.Data["ca.crt"] != want || c.Data["other"] != "<x>" || c.ResourceVersion != "101" ||
+				c.Annotations["a"] != "<b>" || !bytes.Equal(c.BinaryData["ca.crt"], []byte{1}) {
 				t.Errorf("get: %+v", c)
 			}
 			items := b.list(mapsPath, protobuf)
@@ -200,7 +209,8 @@ func TestOwnRoots(t *testing.T) {
 			for _, i := range items {
 				got[i.Namespace+"/"+i.Name] = i.Data["ca.crt"]
 			}
-			if got["default/kube-root-ca.crt"] != want || got["team/kube-root-ca.crt"] != want || got["default/settings"] != cloud {
+			if got["default/kube-root-ca.crt"] != want || got["team/kube-root-ca.crt"] != want ||
+				got["default/settings"] != cloud {
 				t.Errorf("list: %q", got)
 			}
 			if items := b.list(ofRoots, protobuf); len(items) != 1 || items[0].Data["ca.crt"] != want {
@@ -223,8 +233,8 @@ func TestOwnRoots(t *testing.T) {
 	}
 }
 
-// TestOwnSuccessor: with another authority an open watch ends with 410, and who lists has both. A watch of before that comes back is told the same, once. Watches of
-// other ConfigMaps go on.
+// TestOwnSuccessor: with another authority an open watch ends with 410, and who lists has both. A watch of before that
+// comes back is told the same, once. Watches of other ConfigMaps go on.
 func TestOwnSuccessor(t *testing.T) {
 	b := newOwnBed(t)
 	b.put(wire.Added, "default", "kube-root-ca.crt", map[string]string{"ca.crt": root("cloud")})
@@ -232,7 +242,8 @@ func TestOwnSuccessor(t *testing.T) {
 	other := strings.Replace(ofRoots, "kube-root-ca.crt", "settings", 1)
 	for _, protobuf := range []bool{true, false} {
 		b.list(ofRoots, protobuf)
-		open, beside := b.watch(ofRoots+"&watch=1&resourceVersion=102", protobuf), b.watch(other+"&watch=1&resourceVersion=102", protobuf)
+		open, beside := b.watch(ofRoots+"&watch=1&resourceVersion=102", protobuf),
+			b.watch(other+"&watch=1&resourceVersion=102", protobuf)
 		successor := root(fmt.Sprint("successor", protobuf))
 		b.SetRoots([]byte(root("node") + successor))
 		if typ, _ := open(); typ != wire.Error {
@@ -241,7 +252,8 @@ func TestOwnSuccessor(t *testing.T) {
 		if typ, _ := b.watch(ofRoots+"&watch=1&resourceVersion=102", protobuf)(); typ != wire.Error {
 			t.Errorf("one that comes back: %s", typ)
 		}
-		if items := b.list(ofRoots, protobuf); items[0].Data["ca.crt"] != root("cloud")+root("node")+successor || items[0].ResourceVersion != "101" {
+		if items := b.list(ofRoots, protobuf); items[0].Data["ca.crt"] != root("cloud")+root("node")+successor ||
+			items[0].ResourceVersion != "101" {
 			t.Errorf("list: %v", items)
 		}
 		next := b.watch(ofRoots+"&watch=1&resourceVersion=102", protobuf)
@@ -284,8 +296,9 @@ func TestOwnAfterRestart(t *testing.T) {
 func TestOwnUntouched(t *testing.T) {
 	key := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("k")}))
 	tests := map[string]map[string]string{
-		"nothing": nil, "no such key": {"x": "y"}, "empty": {"ca.crt": ""}, "garbage": {"ca.crt": "garbage"}, "a key": {"ca.crt": root("cloud") + key},
-		"half": {"ca.crt": root("cloud") + root("second")[:40]},
+		"nothing": nil, "no such key": {"x": "y"}, "empty": {"ca.crt": ""}, "garbage": {"ca.crt": "garbage"},
+		"a key": {"ca.crt": root("cloud") + key},
+		"half":  {"ca.crt": root("cloud") + root("second")[:40]},
 	}
 	for name, data := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +320,8 @@ func TestOwnUntouched(t *testing.T) {
 func TestOwnKubeProxy(t *testing.T) {
 	b := newOwnBed(t)
 	data := map[string]string{"kubeconfig.conf": kubeconfig, "config.conf": "mode: nftables"}
-	insecure := strings.Replace(kubeconfig, "    server:", "    insecure-skip-tls-verify: true\n    certificate-authority-data: eA==\n    server:", 1)
+	insecure := strings.Replace(kubeconfig, "    server:",
+		"    insecure-skip-tls-verify: true\n    certificate-authority-data: eA==\n    server:", 1)
 	b.put(wire.Added, "kube-system", "kube-proxy", data)
 	b.put(wire.Added, "default", "kube-proxy", data)
 	const path = "/api/v1/namespaces/%s/configmaps/kube-proxy"
@@ -333,11 +347,14 @@ func TestOwnKubeProxy(t *testing.T) {
 			t.Errorf("one of the same name: %q", c.Data)
 		}
 		b.put(wire.Modified, "kube-system", "kube-proxy", map[string]string{"kubeconfig.conf": insecure})
-		if got := b.get(fmt.Sprintf(path, "kube-system"), protobuf).Data["kubeconfig.conf"]; strings.Contains(got, "insecure") || strings.Contains(got, "-data") {
+		if got := b.get(fmt.Sprintf(path, "kube-system"), protobuf).Data["kubeconfig.conf"]; strings.Contains(
+			got, "insecure") || strings.Contains(got, "-data") {
 			t.Errorf("what would keep it from verifying the hub is still there:\n%s", got)
 		}
 	}
-	for _, bad := range []string{"", "garbage: [", "clusters: []", "clusters: [1]", "clusters: [{name: x}]", "clusters: [{cluster: x}]", "- x"} {
+	for _, bad := range []string{
+		"", "garbage: [", "clusters: []", "clusters: [1]", "clusters: [{name: x}]", "clusters: [{cluster: x}]", "- x",
+	} {
 		if text, err := lead(bad, "https://127.0.0.1:1"); err == nil {
 			t.Errorf("%q became %q", bad, text)
 		}
@@ -351,9 +368,11 @@ func TestOwnKubeProxy(t *testing.T) {
 func TestOwnConcerns(t *testing.T) {
 	b := newOwnBed(t)
 	for path, want := range map[string]bool{
-		rootsPath: true, ofRoots: true, ofRoots + "&watch=1": true, mapsPath: true, "/api/v1/namespaces/kube-system/configmaps/kube-proxy": true,
-		strings.Replace(ofRoots, "kube-root-ca.crt", "settings", 1): false, "/api/v1/namespaces/default/configmaps/settings": false,
-		"/api/v1/namespaces/default/secrets/kube-root-ca.crt": false, rootsPath + "/status": false,
+		rootsPath: true, ofRoots: true, ofRoots + "&watch=1": true, mapsPath: true,
+		"/api/v1/namespaces/kube-system/configmaps/kube-proxy":      true,
+		strings.Replace(ofRoots, "kube-root-ca.crt", "settings", 1): false,
+		"/api/v1/namespaces/default/configmaps/settings":            false,
+		"/api/v1/namespaces/default/secrets/kube-root-ca.crt":       false, rootsPath + "/status": false,
 	} {
 		if got := b.concerns(request.Parse(httptest.NewRequest(http.MethodGet, path, nil))); got != want {
 			t.Errorf("%s: %v", path, got)
@@ -364,11 +383,18 @@ func TestOwnConcerns(t *testing.T) {
 	}
 }
 
-// FuzzOwn: whatever a ConfigMap is made of, the node gets something; what it gets is the same when it is altered again, and nothing but the one key is another.
+// FuzzOwn: whatever a ConfigMap is made of, the node gets something; what it gets is the same when it is altered again,
+// and nothing but the one key is another.
 func FuzzOwn(f *testing.F) {
 	for _, c := range []*corev1.ConfigMap{
-		{ObjectMeta: metav1.ObjectMeta{Name: "kube-root-ca.crt", Namespace: "d", ResourceVersion: "7"}, Data: map[string]string{"ca.crt": root("cloud"), "x": "y"}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "kube-proxy", Namespace: "kube-system", ResourceVersion: "7"}, Data: map[string]string{"kubeconfig.conf": kubeconfig}},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "kube-root-ca.crt", Namespace: "d", ResourceVersion: "7"},
+			Data:       map[string]string{"ca.crt": root("cloud"), "x": "y"},
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "kube-proxy", Namespace: "kube-system", ResourceVersion: "7"},
+			Data:       map[string]string{"kubeconfig.conf": kubeconfig},
+		},
 	} {
 		raw, err := c.Marshal()
 		check(f, err)
@@ -377,7 +403,10 @@ func FuzzOwn(f *testing.F) {
 		check(f, err)
 		f.Add(raw, false)
 	}
-	o := NewOwn(OwnConfig{Node: "edge-1", Roots: []byte(root("node")), KubeProxy: "kube-system/kube-proxy", Server: func() string { return "https://127.0.0.1:1" }})
+	o := NewOwn(OwnConfig{
+		Node: "edge-1", Roots: []byte(root("node")), KubeProxy: "kube-system/kube-proxy",
+		Server: func() string { return "https://127.0.0.1:1" },
+	})
 	q := reading{rules: o.rules}
 	f.Fuzz(func(t *testing.T, raw []byte, protobuf bool) {
 		enc := map[bool]wire.Encoding{true: wire.Protobuf, false: wire.JSON}[protobuf]

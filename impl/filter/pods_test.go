@@ -58,7 +58,9 @@ func (b *podsBed) put(typ, namespace, name string) {
 	o, err := wire.ParseObject(wire.Protobuf, raw)
 	check(b.t, err)
 	kind := kindOf(services)
-	check(b.t, b.relay.Apply(&wire.Event{Type: typ, Kind: kind, Version: b.version, Object: o, Frame: wire.AppendProtobufFrame(nil, typ, kind, raw)}))
+	check(b.t, b.relay.Apply(&wire.Event{
+		Type: typ, Kind: kind, Version: b.version, Object: o, Frame: wire.AppendProtobufFrame(nil, typ, kind, raw),
+	}))
 }
 
 func (b *podsBed) ask(path string, enc wire.Encoding) *http.Response {
@@ -67,7 +69,9 @@ func (b *podsBed) ask(path string, enc wire.Encoding) *http.Response {
 	b.t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.server.URL+path, nil)
 	check(b.t, err)
-	req.Header.Set("Accept", map[wire.Encoding]string{wire.Protobuf: "application/vnd.kubernetes.protobuf", wire.JSON: "application/json"}[enc])
+	req.Header.Set("Accept", map[wire.Encoding]string{
+		wire.Protobuf: "application/vnd.kubernetes.protobuf", wire.JSON: "application/json",
+	}[enc])
 	resp, err := http.DefaultClient.Do(req)
 	check(b.t, err)
 	b.t.Cleanup(func() { _ = resp.Body.Close() })
@@ -126,8 +130,9 @@ func (b *podsBed) watch(version string, enc wire.Encoding) (next func() (typ, na
 	}
 }
 
-// TestPods: the kubelet sees Service default/kubernetes, and no other one, where the hub is, from the moment on at which pods are led there: its open watch ends, so that it lists. It ends again
-// when they are led back. A change of the node's authority ends no watch of Services.
+// TestPods: the kubelet sees Service default/kubernetes, and no other one, where the hub is, from the moment on at
+// which pods are led there: its open watch ends, so that it lists. It ends again when they are led back. A change of
+// the node's authority ends no watch of Services.
 func TestPods(t *testing.T) {
 	encodings(t, func(t *testing.T, enc wire.Encoding) {
 		const cloud, hub = "10.96.0.1:443", "169.254.2.1:10268"
@@ -135,7 +140,8 @@ func TestPods(t *testing.T) {
 		is := func(when, want string) {
 			t.Helper()
 			one, all := b.sees(enc)
-			if one != want || all["default/kubernetes"] != want || all["team/kubernetes"] != cloud || all["default/web"] != cloud || len(all) != 4 {
+			if one != want || all["default/kubernetes"] != want || all["team/kubernetes"] != cloud ||
+				all["default/web"] != cloud || len(all) != 4 {
 				t.Errorf("%s: get %s, list %v", when, one, all)
 			}
 		}
@@ -177,7 +183,8 @@ func TestPodsAfterRestart(t *testing.T) {
 		if !same {
 			b.SetPods("")
 		}
-		if typ, _, where := b.watch("100", wire.Protobuf)(); (typ == wire.Error) == same || same && where != "169.254.2.1:10268" {
+		if typ, _, where := b.watch("100", wire.Protobuf)(); (typ == wire.Error) == same ||
+			same && where != "169.254.2.1:10268" {
 			t.Errorf("the same %v: %s %s", same, typ, where)
 		}
 	}

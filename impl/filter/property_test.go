@@ -18,7 +18,8 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// world is what the cloud holds, at each version, and what an edge node should see of it: written anew, on decoded objects.
+// world is what the cloud holds, at each version, and what an edge node should see of it: written anew, on decoded
+// objects.
 type world struct {
 	mu       sync.Mutex
 	services map[string]*corev1.Service
@@ -72,7 +73,8 @@ func (w *world) expected(res request.Resource) map[string]string {
 	return out
 }
 
-// TestProperty: under random changes of objects and of topology, and random cuts, clients have at every version what the filter makes of the state.
+// TestProperty: under random changes of objects and of topology, and random cuts, clients have at every version what
+// the filter makes of the state.
 func TestProperty(t *testing.T) {
 	for _, res := range []request.Resource{services, slicesOf} {
 		for _, enc := range []wire.Encoding{wire.Protobuf, wire.JSON} {
@@ -91,7 +93,10 @@ func TestProperty(t *testing.T) {
 func property(t *testing.T, res request.Resource, enc wire.Encoding, streaming bool, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	b := newBed(t, everything)
-	w := &world{services: map[string]*corev1.Service{}, slices: map[string]*discoveryv1.EndpointSlice{}, past: map[uint64]map[string]string{}}
+	w := &world{
+		services: map[string]*corev1.Service{}, slices: map[string]*discoveryv1.EndpointSlice{},
+		past: map[uint64]map[string]string{},
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -106,7 +111,8 @@ func property(t *testing.T, res request.Resource, enc wire.Encoding, streaming b
 			wrong = fmt.Sprintf("at %d it has %v\nwant %v", version, objects, want)
 		}
 	}
-	teacher := b.informer("coredns", services, wire.Protobuf, false) // another component from which the annotation is learnt
+	// another component from which the annotation is learnt.
+	teacher := b.informer("coredns", services, wire.Protobuf, false)
 	for _, i := range []*informer{client, teacher} {
 		running.Go(func() { i.run(ctx) })
 	}
@@ -139,7 +145,8 @@ func property(t *testing.T, res request.Resource, enc wire.Encoding, streaming b
 			}
 		}
 	}
-	// A change of topology shows at a client as fast as the teacher learns it; versions in between have no one right content.
+	// A change of topology shows at a client as fast as the teacher learns it; versions in between have no one right
+	// content.
 	topology := func(f func()) {
 		w.mu.Lock()
 		clear(w.past)

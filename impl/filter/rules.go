@@ -10,7 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// rule is what a filter makes of one object: the same bytes, others, or shown false. It fails only for what is no such object.
+// rule is what a filter makes of one object: the same bytes, others, or shown false. It fails only for what is no such
+// object.
 type rule interface {
 	apply(v *view, enc wire.Encoding, o *wire.Object) (raw []byte, shown bool, err error)
 }
@@ -66,7 +67,8 @@ type discard struct{}
 
 func (discard) apply(_ *view, enc wire.Encoding, o *wire.Object) ([]byte, bool, error) {
 	h, err := headOf(enc, o)
-	return o.Raw, err != nil || h.Spec.Type != "LoadBalancer" || h.Metadata.Annotations[contract.DiscardService] != "true", err
+	return o.Raw, err != nil || h.Spec.Type != "LoadBalancer" || h.Metadata.Annotations[contract.DiscardService] != "true",
+		err
 }
 
 // learn changes nothing; the view takes note of the annotation elsewhere (see topology.learn).

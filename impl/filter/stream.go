@@ -176,7 +176,8 @@ func (s *stream) event(frame []byte) {
 	kind := kindOf(s.q.use.resource)
 	ev, err := wire.NewEventReader(bytes.NewReader(frame), s.enc, kind).Next()
 	if err != nil {
-		s.f.Logger.Debug("an event passes unfiltered", "component", s.q.use.component, "resource", s.q.use.resource.Name, "err", err)
+		s.f.Logger.Debug("an event passes unfiltered", "component", s.q.use.component, "resource", s.q.use.resource.Name,
+			"err", err)
 	}
 	if err != nil || ev.Type == wire.Error {
 		s.out = append(s.out, frame...)
@@ -230,8 +231,8 @@ func (s *stream) frame(typ string, kind wire.Kind, raw []byte) {
 	s.out = wire.AppendProtobufFrame(s.out, typ, kind, raw)
 }
 
-// follow tells the client what another view makes of what it has. It does not wait for a client that takes nothing: the goroutine that it starts
-// does, of which a stream has one at most, until the stream ends.
+// follow tells the client what another view makes of what it has. It does not wait for a client that takes nothing: the
+// goroutine that it starts does, of which a stream has one at most, until the stream ends.
 func (s *stream) follow() {
 	if s.behind.Swap(true) {
 		return
@@ -266,7 +267,8 @@ func (s *stream) catchUpTo(now *view) {
 // retell writes DELETED and ADDED for all that looks different now; false if it is not known what the client has.
 func (s *stream) retell(old, v *view) bool {
 	sel, err := labels.Parse(s.q.asked.Query.Get("labelSelector"))
-	if err != nil || s.f.Slices == nil || s.enc != wire.Protobuf || s.position == 0 || s.q.asked.Query.Get("fieldSelector") != "" ||
+	if err != nil || s.f.Slices == nil || s.enc != wire.Protobuf || s.position == 0 ||
+		s.q.asked.Query.Get("fieldSelector") != "" ||
 		s.q.asked.Odd || !s.q.asked.IsTrue("allowWatchBookmarks") {
 		return false
 	}
@@ -277,7 +279,8 @@ func (s *stream) retell(old, v *view) bool {
 		return false
 	}
 	for o := range all {
-		if o.Version > s.position || s.q.asked.Namespace != "" && o.Namespace != s.q.asked.Namespace || !sel.Matches(o.Labels) {
+		if o.Version > s.position || s.q.asked.Namespace != "" && o.Namespace != s.q.asked.Namespace ||
+			!sel.Matches(o.Labels) {
 			continue
 		}
 		before, _ := s.q.apply(old, s.enc, o)
@@ -306,7 +309,8 @@ func (s *stream) retell(old, v *view) bool {
 
 // bookmark is an object with nothing but a version.
 func bookmark(version uint64) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(nil, fieldMeta, protowire.BytesType), appendString(nil, metaVersion, wire.FormatVersion(version)))
+	return protowire.AppendBytes(protowire.AppendTag(nil, fieldMeta, protowire.BytesType),
+		appendString(nil, metaVersion, wire.FormatVersion(version)))
 }
 
 // expire ends the watch so that the client lists. mu is held.

@@ -77,7 +77,9 @@ func newBed(t testing.TB, c Config) *bed {
 		mux.Handle("/apis/", &rest.Handler{Source: b.slices})
 		mux.ServeHTTP(w, req)
 	}
-	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(w, req, request.Parse(req), answer) }))
+	b.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		b.Serve(w, req, request.Parse(req), answer)
+	}))
 	b.plain = httptest.NewServer(http.HandlerFunc(answer))
 	t.Cleanup(func() {
 		for _, s := range []*httptest.Server{b.server, b.plain} {
@@ -119,7 +121,9 @@ func (b *bed) put(typ string, o message) {
 func service(name string, change func(*corev1.Service)) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1"}},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1"},
+		},
 	}
 	if change != nil {
 		change(s)
@@ -130,7 +134,9 @@ func service(name string, change func(*corev1.Service)) *corev1.Service {
 // slice is one of a Service, with an endpoint on each node.
 func slice(service string, labels map[string]string, nodes ...string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: service + "-x", Labels: map[string]string{serviceLabel: service}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: service + "-x", Labels: map[string]string{serviceLabel: service},
+		},
 		AddressType: "IPv4",
 	}
 	for k, v := range labels {
@@ -152,7 +158,8 @@ const (
 )
 
 // get reads a path as a component.
-func (b *bed) get(ctx context.Context, server *httptest.Server, component, path string, enc wire.Encoding) (*http.Response, error) {
+func (b *bed) get(ctx context.Context, server *httptest.Server, component, path string, enc wire.Encoding) (
+	*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
 	if err != nil {
 		return nil, err
@@ -206,7 +213,8 @@ func content(enc wire.Encoding, res request.Resource, raw []byte) string {
 	return string(b)
 }
 
-// informer is a client that lists and watches as client-go's do: whom it tells sees no change of an object that keeps its version.
+// informer is a client that lists and watches as client-go's do: whom it tells sees no change of an object that keeps
+// its version.
 type informer struct {
 	b         *bed
 	component string
@@ -230,7 +238,10 @@ type informer struct {
 }
 
 func (b *bed) informer(component string, res request.Resource, enc wire.Encoding, streaming bool) *informer {
-	return &informer{b: b, component: component, res: res, enc: enc, streaming: streaming, objects: map[string]string{}, versions: map[string]string{}}
+	return &informer{
+		b: b, component: component, res: res, enc: enc, streaming: streaming, objects: map[string]string{},
+		versions: map[string]string{},
+	}
 }
 
 func (i *informer) path() string {
@@ -249,7 +260,10 @@ func (i *informer) run(ctx context.Context) {
 		q := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {wire.FormatVersion(version)}}
 		switch {
 		case version == 0 && i.streaming:
-			q = url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}}
+			q = url.Values{
+				"watch": {"1"}, "allowWatchBookmarks": {"true"}, "sendInitialEvents": {"true"},
+				"resourceVersionMatch": {"NotOlderThan"},
+			}
 			i.begin()
 		case version == 0:
 			i.list(ctx)

@@ -87,8 +87,8 @@ func (f *topology) set(client string, h has) {
 	f.clients[client] = h
 }
 
-// listed notes the same of one that was shown all, and gives what it still has to be told of: who had another view and was not told to list
-// takes no notice of what looks different at the same version.
+// listed notes the same of one that was shown all, and gives what it still has to be told of: who had another view and
+// was not told to list takes no notice of what looks different at the same version.
 func (f *topology) listed(client string, v *view) (had *view) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +171,8 @@ func restore(c Config) *view {
 		err = json.Unmarshal(b, &k)
 	}
 	if err != nil {
-		c.Logger.Error("what was kept of the pool's members and of Services' topology cannot be used: endpoints are not filtered until clients list Services again",
+		c.Logger.Error("what was kept of the pool's members and of Services' topology cannot be used: endpoints are not "+
+			"filtered until clients list Services again",
 			"file", c.File, "err", err)
 		return v
 	}
@@ -179,7 +180,8 @@ func restore(c Config) *view {
 	return v
 }
 
-// keep writes a view to the file, durably, before anybody sees what it was learnt from: who goes on behind that is not shown it again.
+// keep writes a view to the file, durably, before anybody sees what it was learnt from: who goes on behind that is not
+// shown it again.
 func (f *topology) keep(v *view) {
 	if f.File == "" {
 		return

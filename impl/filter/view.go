@@ -54,7 +54,8 @@ func scopeOf(annotation string) scope {
 }
 
 func (v *view) equal(o *view) bool {
-	return v.roots == o.roots && v.pods == o.pods && (v.members == nil) == (o.members == nil) && maps.Equal(v.members, o.members) && maps.Equal(v.services, o.services)
+	return v.roots == o.roots && v.pods == o.pods && (v.members == nil) == (o.members == nil) &&
+		maps.Equal(v.members, o.members) && maps.Equal(v.services, o.services)
 }
 
 // kept is what of a view is in the file.

@@ -172,7 +172,8 @@ func (w *writer) get(v *view, body []byte) {
 		changed, shown := w.q.apply(v, w.enc, o)
 		switch {
 		case !shown:
-			s := apierrors.NewNotFound(schema.GroupResource{Group: w.q.use.resource.Group, Resource: w.q.use.resource.Name}, w.q.asked.Name).Status()
+			s := apierrors.NewNotFound(schema.GroupResource{Group: w.q.use.resource.Group, Resource: w.q.use.resource.Name},
+				w.q.asked.Name).Status()
 			s.Kind, s.APIVersion = "Status", "v1"
 			w.Header().Set("Content-Type", "application/json")
 			w.ResponseWriter.WriteHeader(http.StatusNotFound)
@@ -231,7 +232,8 @@ func (q *reading) list(v *view, enc wire.Encoding, body []byte) (out []byte, tau
 	if err != nil {
 		return body, taught, err
 	}
-	return append(append(wire.AppendEnvelope(make([]byte, 0, len(msg)+64), kind, len(msg)), msg...), wire.EnvelopeTail()...), taught, nil
+	return append(append(wire.AppendEnvelope(make([]byte, 0, len(msg)+64), kind, len(msg)), msg...),
+		wire.EnvelopeTail()...), taught, nil
 }
 
 func listJSON(body []byte, kind wire.Kind, item func([]byte) ([]byte, bool, error)) ([]byte, error) {
@@ -262,7 +264,8 @@ func listJSON(body []byte, kind wire.Kind, item func([]byte) ([]byte, bool, erro
 }
 
 // through lets next answer by a writer.
-func through(w http.ResponseWriter, req *http.Request, f *topology, q reading, next func(http.ResponseWriter, *http.Request)) {
+func through(w http.ResponseWriter, req *http.Request, f *topology, q reading,
+	next func(http.ResponseWriter, *http.Request)) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	req = req.WithContext(ctx)

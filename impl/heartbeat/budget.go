@@ -13,19 +13,22 @@ const (
 	Pause    = time.Second              // between tries of a forward, but for the first two
 )
 
-// Grace is how long stock Kubernetes waits for a Lease to grow before a node's Ready is Unknown (--node-monitor-grace-period).
+// Grace is how long stock Kubernetes waits for a Lease to grow before a node's Ready is Unknown
+// (--node-monitor-grace-period).
 const (
 	Grace       = 50 * time.Second
 	GraceBefore = 40 * time.Second // before 1.32
 )
 
-// Budget adds up the longest time in which a node's Lease in the cloud does not grow, though its kubelet lives and a hub of its pool
-// reaches cloud and coordinator.
+// Budget adds up the longest time in which a node's Lease in the cloud does not grow, though its kubelet lives and a
+// hub of its pool reaches cloud and coordinator.
 type Budget struct {
-	LeaderChange time.Duration // from the last thing that the old leader forwarded until the new one begins; zero: no change
-	Cold         bool          // the new leader has seen no heartbeat itself: its hub, or the coordinator, has just started
-	Pool         time.Duration // from a hub to a leader through the coordinator
-	Request      time.Duration // to the cloud, with what it takes to find a server that lives
+	// from the last thing that the old leader forwarded until the new one begins; zero: no change.
+	LeaderChange time.Duration
+	// the new leader has seen no heartbeat itself: its hub, or the coordinator, has just started.
+	Cold    bool
+	Pool    time.Duration // from a hub to a leader through the coordinator
+	Request time.Duration // to the cloud, with what it takes to find a server that lives
 }
 
 // Worst is that time: the cloud took a heartbeat and was gone.

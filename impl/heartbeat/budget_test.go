@@ -24,13 +24,31 @@ func TestBudget(t *testing.T) {
 		spare time.Duration
 	}{
 		{"one server", Budget{Pool: pool, Request: one}, 19400 * time.Millisecond, GraceBefore, spare},
-		{"one server, leader killed", Budget{Pool: pool, Request: one, LeaderChange: pulse}, 25400 * time.Millisecond, GraceBefore, spare},
-		{"one server, Lease runs out", Budget{Pool: pool, Request: one, LeaderChange: expired}, 36400 * time.Millisecond, GraceBefore, 3 * time.Second},
+		{
+			"one server, leader killed", Budget{Pool: pool, Request: one, LeaderChange: pulse}, 25400 * time.Millisecond,
+			GraceBefore, spare,
+		},
+		{
+			"one server, Lease runs out", Budget{Pool: pool, Request: one, LeaderChange: expired}, 36400 * time.Millisecond,
+			GraceBefore, 3 * time.Second,
+		},
 		{"three servers", Budget{Pool: pool, Request: three}, 23900 * time.Millisecond, GraceBefore, spare},
-		{"three servers, leader killed", Budget{Pool: pool, Request: three, LeaderChange: pulse}, 29900 * time.Millisecond, GraceBefore, spare},
-		{"three servers, Lease runs out", Budget{Pool: pool, Request: three, LeaderChange: expired}, 40900 * time.Millisecond, Grace, spare},
-		{"three servers, Lease of 12 s runs out", Budget{Pool: pool, Request: three, LeaderChange: 14 * time.Second}, 37900 * time.Millisecond, GraceBefore, 2 * time.Second},
-		{"a new leader that has just started", Budget{Pool: pool, Request: three, LeaderChange: pulse, Cold: true}, 45300 * time.Millisecond, Grace, 4 * time.Second},
+		{
+			"three servers, leader killed", Budget{Pool: pool, Request: three, LeaderChange: pulse}, 29900 * time.Millisecond,
+			GraceBefore, spare,
+		},
+		{
+			"three servers, Lease runs out", Budget{Pool: pool, Request: three, LeaderChange: expired}, 40900 * time.Millisecond,
+			Grace, spare,
+		},
+		{
+			"three servers, Lease of 12 s runs out", Budget{Pool: pool, Request: three, LeaderChange: 14 * time.Second},
+			37900 * time.Millisecond, GraceBefore, 2 * time.Second,
+		},
+		{
+			"a new leader that has just started", Budget{Pool: pool, Request: three, LeaderChange: pulse, Cold: true},
+			45300 * time.Millisecond, Grace, 4 * time.Second,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.b.Worst(); got != c.want || got+c.spare > c.grace {
@@ -40,7 +58,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestMaxNodes: a coordinator that tells of more and more nodes fills no memory, and costs those that are known nothing.
+// TestMaxNodes: a coordinator that tells of more and more nodes fills no memory, and costs those that are known
+// nothing.
 func TestMaxNodes(t *testing.T) {
 	f := NewForwarder(1)
 	f.See(0, "first", Lease{Delegated: true}, true)

@@ -1,6 +1,7 @@
-// Package heartbeat decides about heartbeats of nodes that lose the cloud but not their pool: what a hub does with those of its own kubelet
-// (Node), and what the leader of the pool forwards of others (Forwarder). It is pure: no I/O, no goroutine, no clock; time is a duration since the start of the process on
-// the local monotonic clock. Package hub steps it.
+// Package heartbeat decides about heartbeats of nodes that lose the cloud but not their pool: what a hub does with
+// those of its own kubelet (Node), and what the leader of the pool forwards of others (Forwarder). It is pure: no I/O,
+// no goroutine, no clock; time is a duration since the start of the process on the local monotonic clock. Package hub
+// steps it.
 //
 //	kubelet ──renews──► hub ──► cloud: kube-node-lease/<node>, as it came, never annotated
 //	                     └────► coordinator: the same Lease, annotated while the cloud cannot be reached
@@ -8,42 +9,52 @@
 //
 // # What a heartbeat is
 //
-// The kubelet's renewal, as it passes through the hub of its node, is the only sign of life there is; a hub makes up none. So a dead kubelet
-// is not kept alive by its hub: when renewals end, all else does. In the coordinator a heartbeat is a change of renewTime, timed by the clock of whoever sees it
-// (stock Kubernetes goes by growth: nodelifecycle, tryUpdateNodeHealth). No time of one machine is held against a time of another. What is written to the cloud
-// always grows (Later): a clock that was set back costs nothing, whether the node itself writes or the leader.
+// The kubelet's renewal, as it passes through the hub of its node, is the only sign of life there is; a hub makes up
+// none. So a dead kubelet is not kept alive by its hub: when renewals end, all else does. In the coordinator a
+// heartbeat is a change of renewTime, timed by the clock of whoever sees it (stock Kubernetes goes by growth:
+// nodelifecycle, tryUpdateNodeHealth). No time of one machine is held against a time of another. What is written to the
+// cloud always grows (Later): a clock that was set back costs nothing, whether the node itself writes or the leader.
 //
-// The Lease of a node that cannot reach the cloud carries the annotation, and a label of the same name, in the coordinator, so that hubs can watch just those. The hub mirrors
-// a heartbeat once it knows whether the cloud took it: each one that it did not take, and of the others the first and then one in Quiet; without the cloud it answers the kubelet itself, so that this never waits in vain for long.
+// The Lease of a node that cannot reach the cloud carries the annotation, and a label of the same name, in the
+// coordinator, so that hubs can watch just those. The hub mirrors a heartbeat once it knows whether the cloud took it:
+// each one that it did not take, and of the others the first and then one in Quiet; without the cloud it answers the
+// kubelet itself, so that this never waits in vain for long.
 //
 // # Who sees
 //
-// All hubs watch delegated Leases, not the leader only, which costs nothing while there are none. Whoever leads next has then seen heartbeats itself, and goes on with
-// those that are younger than Life. A hub that has just started has seen none; what it finds may be of a node that is dead, so it waits for a change.
-// After a watch broke, what changed meanwhile counts if the Lease was looked at within Life.
+// All hubs watch delegated Leases, not the leader only, which costs nothing while there are none. Whoever leads next
+// has then seen heartbeats itself, and goes on with those that are younger than Life. A hub that has just started has
+// seen none; what it finds may be of a node that is dead, so it waits for a change. After a watch broke, what changed
+// meanwhile counts if the Lease was looked at within Life.
 //
 // # A late forward never annotates a node that has returned
 //
 // Two rules make that certain, by order of events and without any clock:
 //
-//  1. A node that said in the coordinator that it is cut off takes that back there, and has the coordinator's word for it, before it passes a heartbeat to
-//     the cloud again. Its writes there are conditional on the version, so an older one that is still under way cannot undo it.
-//  2. A forward is conditional on a version of the cloud's Lease. Either the Lease at that version is annotated: then the node has written nothing
-//     since. Or the leader, after it read that version, has read in the coordinator, from no cache, that the node is cut off.
+//  1. A node that said in the coordinator that it is cut off takes that back there, and has the coordinator's word for
+//     it, before it passes a heartbeat to the cloud again. Its writes there are conditional on the version, so an older
+//     one that is still under way cannot undo it.
+//  2. A forward is conditional on a version of the cloud's Lease. Either the Lease at that version is annotated: then
+//     the node has written nothing since. Or the leader, after it read that version, has read in the coordinator, from
+//     no cache, that the node is cut off.
 //
-// Suppose a forward annotates what a returned node wrote, version R. The leader read R, so R was written; before that the node had taken back its statement, by 1; after reading R
-// the leader asked the coordinator, by 2, and would have heard so, unless the node was cut off anew. A forward that was under way when the node
-// wrote fails by its condition. The version ahead of a forward is mostly that of the forward before: one small PATCH per heartbeat, no read.
+// Suppose a forward annotates what a returned node wrote, version R. The leader read R, so R was written; before that
+// the node had taken back its statement, by 1; after reading R the leader asked the coordinator, by 2, and would have
+// heard so, unless the node was cut off anew. A forward that was under way when the node wrote fails by its condition.
+// The version ahead of a forward is mostly that of the forward before: one small PATCH per heartbeat, no read.
 //
-// A node that reaches the cloud and not its coordinator cannot take anything back. It passes its heartbeats all the same; a leader that forwards its last statement at
-// that moment may annotate it once. The next heartbeat, at most Interval later, clears that: what a hub passes to the cloud is always stripped of the annotation.
+// A node that reaches the cloud and not its coordinator cannot take anything back. It passes its heartbeats all the
+// same; a leader that forwards its last statement at that moment may annotate it once. The next heartbeat, at most
+// Interval later, clears that: what a hub passes to the cloud is always stripped of the annotation.
 //
 // # Budget
 //
-// Stock Kubernetes declares a node Unknown when its Lease has not grown for 50 s (40 s before 1.32). The longest time without growth is this sum (Budget.Worst); it begins with
-// the last heartbeat that the cloud took from the node itself:
+// Stock Kubernetes declares a node Unknown when its Lease has not grown for 50 s (40 s before 1.32). The longest time
+// without growth is this sum (Budget.Worst); it begins with the last heartbeat that the cloud took from the node
+// itself:
 //
-//	                                                     no change of leader   killed or frozen, 6 s   Lease runs out, 17 s
+//	                                                     no change of leader   killed or frozen, 6 s   Lease runs out, 17
+//	                                                     s
 //	until the next heartbeat of the kubelet (Slowest)    10.4 s                10.4 s                  10.4 s
 //	the hub tries the cloud (Attempt)                     5                     5                       5
 //	coordinator, watch                                    1                     1                       1
@@ -53,8 +64,10 @@
 //	sum, one server                                      19.4 s                25.4 s                  36.4 s
 //	sum, three servers                                   23.9 s                29.9 s                  40.9 s
 //
-// So a change of leader fits into 50 s with 9 s to spare in the worst case, and into 40 s as long as the leader's death is noticed by its pulse and not by the end of its Lease;
-// for clusters before 1.32 with three cloud servers, --leader-elect-lease-duration=12s keeps the last case inside as well. A second heartbeat does not wait for Attempt: the hub knows
-// by then. A new leader that has just started adds Slowest + Attempt, and so does a coordinator that restarts when a node has just been cut off: whoever looks again
-// finds a Lease that was not delegated before, and does not know since when.
+// So a change of leader fits into 50 s with 9 s to spare in the worst case, and into 40 s as long as the leader's death
+// is noticed by its pulse and not by the end of its Lease; for clusters before 1.32 with three cloud servers,
+// --leader-elect-lease-duration=12s keeps the last case inside as well. A second heartbeat does not wait for Attempt:
+// the hub knows by then. A new leader that has just started adds Slowest + Attempt, and so does a coordinator that
+// restarts when a node has just been cut off: whoever looks again finds a Lease that was not delegated before, and does
+// not know since when.
 package heartbeat

@@ -50,8 +50,8 @@ type Result struct {
 	Lease   Lease // OK: as it is now
 }
 
-// Forwarder decides what a leader forwards. Followers have one, too, which sees and does nothing: whoever leads next has
-// seen heartbeats itself by then. It is not safe for concurrent use.
+// Forwarder decides what a leader forwards. Followers have one, too, which sees and does nothing: whoever leads next
+// has seen heartbeats itself by then. It is not safe for concurrent use.
 type Forwarder struct {
 	parallel int
 	nodes    map[string]*peer
@@ -78,7 +78,8 @@ type peer struct {
 	failures  int           // in a row
 }
 
-// MaxNodes is how many nodes a Forwarder looks after, as many as the largest clusters have. It does not see further ones.
+// MaxNodes is how many nodes a Forwarder looks after, as many as the largest clusters have. It does not see further
+// ones.
 const MaxNodes = 5000
 
 // NewForwarder returns a Forwarder that has at most so many actions under way.
@@ -89,8 +90,9 @@ func NewForwarder(parallel int) *Forwarder {
 // Lead tells whether this hub leads. Results of actions that are under way are still taken.
 func (f *Forwarder) Lead(yes bool) { f.leads = yes }
 
-// See takes a node's Lease as the coordinator has it. live says that it was seen to change: by a watch, or because the same was looked at not long ago.
-// What is seen for the first time by looking is no heartbeat: nobody knows how old it is.
+// See takes a node's Lease as the coordinator has it. live says that it was seen to change: by a watch, or because the
+// same was looked at not long ago. What is seen for the first time by looking is no heartbeat: nobody knows how old it
+// is.
 func (f *Forwarder) See(now time.Duration, name string, l Lease, live bool) {
 	p := f.nodes[name]
 	if p == nil {

@@ -12,8 +12,8 @@ type Lease struct {
 // tick is the resolution of a renewTime (metav1.MicroTime).
 const tick = time.Microsecond
 
-// Later is the renewTime to write where another one stands: the node's own, or the least one that is greater than what stands, since the cloud
-// counts only what grows. So a clock that was set back costs no heartbeat.
+// Later is the renewTime to write where another one stands: the node's own, or the least one that is greater than what
+// stands, since the cloud counts only what grows. So a clock that was set back costs no heartbeat.
 func Later(own, stands time.Time) time.Time {
 	own = own.Truncate(tick)
 	if least := stands.Truncate(tick).Add(tick); own.Before(least) {

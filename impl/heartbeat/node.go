@@ -9,8 +9,8 @@ type Plan uint8
 const (
 	// Pass sends it to the cloud. Node.Passed tells how that ended.
 	Pass Plan = iota
-	// Return withdraws in the coordinator what was said there about the cloud, then passes. The heartbeat passes also if that fails: a
-	// coordinator that cannot be reached must not keep a node away from the cloud.
+	// Return withdraws in the coordinator what was said there about the cloud, then passes. The heartbeat passes also if
+	// that fails: a coordinator that cannot be reached must not keep a node away from the cloud.
 	Return
 	// Keep answers the kubelet at once: nothing reaches the cloud. Node.Statement follows.
 	Keep
@@ -19,9 +19,9 @@ const (
 func (p Plan) String() string { return [...]string{"pass", "return", "keep"}[p] }
 
 // Quiet is the time after which a heartbeat that the cloud takes is written into the coordinator again, if nothing
-// changed. Nobody waits for these: leaders watch only the Leases of nodes that are cut off, and a coordinator that looks
-// for hubs is told their addresses by the hubs as soon as nobody leads. What is left are people who look, and each write
-// goes to the disks of all replicas.
+// changed. Nobody waits for these: leaders watch only the Leases of nodes that are cut off, and a coordinator that
+// looks for hubs is told their addresses by the hubs as soon as nobody leads. What is left are people who look, and
+// each write goes to the disks of all replicas.
 const Quiet = 5 * time.Minute
 
 // Statement is what a hub writes into its node's Lease in the coordinator.
@@ -32,7 +32,8 @@ type Statement struct {
 	Until     time.Duration // not written after this: it would be taken for a sign of life of then
 }
 
-// Node decides for the heartbeats of the node that a hub runs on. Nothing happens unless its kubelet gives a sign of life. It is not safe for concurrent use.
+// Node decides for the heartbeats of the node that a hub runs on. Nothing happens unless its kubelet gives a sign of
+// life. It is not safe for concurrent use.
 type Node struct {
 	cutOff bool
 	since  time.Duration // of cutOff as it is
@@ -58,7 +59,8 @@ func (n *Node) Beat(now time.Duration, cloud bool) Plan {
 	return Pass
 }
 
-// Passed takes the end of an attempt to reach the cloud, or of a plan to keep. taken: the cloud answered, even if it refused.
+// Passed takes the end of an attempt to reach the cloud, or of a plan to keep. taken: the cloud answered, even if it
+// refused.
 func (n *Node) Passed(now time.Duration, taken bool) {
 	if n.cutOff == taken || n.since == 0 {
 		n.since = now

@@ -76,8 +76,8 @@ func (w *world) heal() {
 	}
 }
 
-// TestRandomFaults: whatever happens in which order, no forward annotates a node that has returned, none goes back, none is of a kubelet that has long been
-// dead; and in the end all nodes speak for themselves.
+// TestRandomFaults: whatever happens in which order, no forward annotates a node that has returned, none goes back,
+// none is of a kubelet that has long been dead; and in the end all nodes speak for themselves.
 func TestRandomFaults(t *testing.T) {
 	delegations := 0
 	for _, seed := range seeds(400) {
@@ -132,8 +132,8 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// TestLongestGap: a node that is cut off and returns, with another leader or a restart of the coordinator in the middle: its Lease in the cloud never stands
-// still for longer than the budget.
+// TestLongestGap: a node that is cut off and returns, with another leader or a restart of the coordinator in the
+// middle: its Lease in the cloud never stands still for longer than the budget.
 func TestLongestGap(t *testing.T) {
 	quick := Budget{Pool: time.Second, Request: time.Second}
 	for name, c := range map[string]struct {
@@ -141,12 +141,16 @@ func TestLongestGap(t *testing.T) {
 		middle func(w *world)
 	}{
 		"cut off": {quick, func(*world) {}},
-		"another leader, killed": {Budget{Pool: quick.Pool, Request: quick.Request, LeaderChange: 6 * time.Second}, func(w *world) {
-			w.another(6 * time.Second)
-		}},
-		"another leader, Lease ran out": {Budget{Pool: quick.Pool, Request: quick.Request, LeaderChange: 17 * time.Second}, func(w *world) {
-			w.another(17 * time.Second)
-		}},
+		"another leader, killed": {
+			Budget{Pool: quick.Pool, Request: quick.Request, LeaderChange: 6 * time.Second}, func(w *world) {
+				w.another(6 * time.Second)
+			},
+		},
+		"another leader, Lease ran out": {
+			Budget{Pool: quick.Pool, Request: quick.Request, LeaderChange: 17 * time.Second}, func(w *world) {
+				w.another(17 * time.Second)
+			},
+		},
 		"the coordinator restarts": {Budget{Pool: quick.Pool, Request: quick.Request, Cold: true}, func(w *world) {
 			w.down = true
 			for _, n := range w.nodes {
@@ -168,7 +172,8 @@ func TestLongestGap(t *testing.T) {
 				w.Run(4 * time.Minute)
 				s := w.cloud[cut.name]
 				if s.longest > c.budget.Worst() || s.lease.Delegated || w.delegations == 0 {
-					w.fault("longest %v of %v, delegated %t, %d delegations", s.longest, c.budget.Worst(), s.lease.Delegated, w.delegations)
+					w.fault("longest %v of %v, delegated %t, %d delegations", s.longest, c.budget.Worst(), s.lease.Delegated,
+						w.delegations)
 				}
 				w.report(t, seed)
 				longest = max(longest, s.longest)

@@ -114,7 +114,8 @@ func (w *world) delay(uplink bool) time.Duration {
 	return w.span(time.Millisecond, 200*time.Millisecond)
 }
 
-// ask sends something and takes the answer, once: an answer that is lost or late is a failure after limit, and what was sent may be applied all the same.
+// ask sends something and takes the answer, once: an answer that is lost or late is a failure after limit, and what was
+// sent may be applied all the same.
 func (w *world) ask(uplink bool, limit time.Duration, reaches func() bool, apply func() any, then func(answer any)) {
 	answered := false
 	answer := func(a any) {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestNeeded: each heartbeat that the cloud does not take is worth a write in the coordinator. Of those that it takes, the
-// first one is, and one after each Quiet; so is each until it is known that the coordinator has heard of the return.
+// TestNeeded: each heartbeat that the cloud does not take is worth a write in the coordinator. Of those that it takes,
+// the first one is, and one after each Quiet; so is each until it is known that the coordinator has heard of the
+// return.
 func TestNeeded(t *testing.T) {
 	n, at, stated := &Node{}, time.Duration(0), Statement{}
 	beat := func(after time.Duration, taken, want bool, why string) {

@@ -1,9 +1,10 @@
-// Package holding is what a hub tells weir-manager of itself, by the annotation contract.HoldsAnnotation of its Node: which trust bundle it holds, and from when to
-// when its certificates count.
+// Package holding is what a hub tells weir-manager of itself, by the annotation contract.HoldsAnnotation of its Node:
+// which trust bundle it holds, and from when to when its certificates count.
 //
-// A Teller writes it as the node, which kube-apiserver lets write its own Node and no other. So nothing is granted for it. weir-manager goes on with a rotation when
-// all have heard, and tells a person of certificates that end. Nothing else follows from what a node says here: one that lies harms itself, or lets a rotation
-// go on before all others have heard, who then follow the chain of bundles.
+// A Teller writes it as the node, which kube-apiserver lets write its own Node and no other. So nothing is granted for
+// it. weir-manager goes on with a rotation when all have heard, and tells a person of certificates that end. Nothing
+// else follows from what a node says here: one that lies harms itself, or lets a rotation go on before all others have
+// heard, who then follow the chain of bundles.
 //
 // # Goroutines
 //

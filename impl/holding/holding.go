@@ -24,7 +24,8 @@ const (
 
 // Holding is what a hub holds.
 type Holding struct {
-	// Trust is the number of the trust bundle that counts here, and at the replica of the coordinator that the hub uses; 0: none.
+	// Trust is the number of the trust bundle that counts here, and at the replica of the coordinator that the hub uses;
+	// 0: none.
 	Trust        uint64          `json:"trust,omitempty"`
 	Certificates map[string]Life `json:"certificates,omitempty"` // by kind
 }
@@ -36,7 +37,8 @@ type Life struct {
 	Renews bool      `json:"renews,omitempty"` // by itself
 }
 
-// Late is from when on it is told that the certificate ends: Soon before its end, but not before it should have had a successor.
+// Late is from when on it is told that the certificate ends: Soon before its end, but not before it should have had a
+// successor.
 func (l Life) Late() time.Time {
 	part := byHand
 	if l.Renews {
@@ -77,7 +79,8 @@ func Parse(text string) (h Holding, err error) {
 	}
 	for kind, l := range h.Certificates {
 		if !l.Begin.Before(l.End) || l.Begin.Year() < 1970 || l.End.Year() > 9999 {
-			return Holding{}, fmt.Errorf("what the hub holds: certificate %.20q from %s to %s, want a life", kind, l.Begin, l.End)
+			return Holding{}, fmt.Errorf("what the hub holds: certificate %.20q from %s to %s, want a life", kind, l.Begin,
+				l.End)
 		}
 	}
 	return h, nil
@@ -93,7 +96,8 @@ func (h Holding) First() (kind string, end time.Time) {
 	return kind, end
 }
 
-// Ending is the first certificate to end of those that end soon and have no successor, and when to look again; the zero time: never, unless something changes.
+// Ending is the first certificate to end of those that end soon and have no successor, and when to look again; the zero
+// time: never, unless something changes.
 func (h Holding) Ending(now time.Time) (kind string, end, again time.Time) {
 	kinds := make([]string, 0, len(h.Certificates))
 	for k := range h.Certificates {

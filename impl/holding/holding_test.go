@@ -36,7 +36,8 @@ func TestParse(t *testing.T) {
 		many.Certificates[string(rune('a'+n))] = h.Certificates["hub"]
 	}
 	for text, says := range map[string]string{
-		"{": "JSON", `{"trust":-1}`: "trust", strings.Repeat(" ", MaxText+1): "2048 at most", `{"certificates":{"hub":{}}}`: "want a life", many.Text(): "16 at most",
+		"{": "JSON", `{"trust":-1}`: "trust", strings.Repeat(" ", MaxText+1): "2048 at most",
+		`{"certificates":{"hub":{}}}`: "want a life", many.Text(): "16 at most",
 	} {
 		if got, err := Parse(text); err == nil || !strings.Contains(err.Error(), says) || len(got.Certificates) > 0 {
 			t.Errorf("%.60s: %+v, %v", text, got, err)
@@ -63,7 +64,8 @@ func (c *cloud) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil {
 		err = json.Unmarshal(body, &patch)
 	}
-	if err != nil || req.Method != http.MethodPatch || req.URL.Path != "/api/v1/nodes/edge-1" || len(patch.Metadata.Annotations) != 1 {
+	if err != nil || req.Method != http.MethodPatch || req.URL.Path != "/api/v1/nodes/edge-1" ||
+		len(patch.Metadata.Annotations) != 1 {
 		return &http.Response{StatusCode: http.StatusBadRequest, Status: "400", Body: http.NoBody}, err
 	}
 	c.says.Store(patch.Metadata.Annotations[contract.HoldsAnnotation])
@@ -79,7 +81,9 @@ func TestTeller(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			Teller{"edge-1", c, func() Holding { return *held.Load() }, clock.RealClock{}, slog.New(slog.NewTextHandler(log, nil))}.Run(ctx)
+			Teller{
+				"edge-1", c, func() Holding { return *held.Load() }, clock.RealClock{}, slog.New(slog.NewTextHandler(log, nil)),
+			}.Run(ctx)
 		}()
 		after := func(d time.Duration, asked int32) {
 			t.Helper()

@@ -34,7 +34,8 @@ type Teller struct {
 	Logger *slog.Logger
 }
 
-// Run tells of each change until ctx ends. What changes several times within some seconds is told once. What fails is tried again more and more rarely.
+// Run tells of each change until ctx ends. What changes several times within some seconds is told once. What fails is
+// tried again more and more rarely.
 func (t Teller) Run(ctx context.Context) {
 	tick := t.Clock.NewTicker(look)
 	defer tick.Stop()
@@ -70,11 +71,14 @@ func (t Teller) Run(ctx context.Context) {
 func (t Teller) tell(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: text}}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: text}},
+	})
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, "https://cloud/api/v1/nodes/"+url.PathEscape(t.Node), bytes.NewReader(patch))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, "https://cloud/api/v1/nodes/"+url.PathEscape(t.Node),
+		bytes.NewReader(patch))
 	if err != nil {
 		return err
 	}

@@ -36,8 +36,8 @@ func (h *Hub) admin() http.Handler {
 	return mux
 }
 
-// readyz is good once every relay can answer, or the cloud does in its place: clients of pool-scope resources get more than 503 then. While the cloud is
-// there, what a relay holds must not be older than --max-stale-read either.
+// readyz is good once every relay can answer, or the cloud does in its place: clients of pool-scope resources get more
+// than 503 then. While the cloud is there, what a relay holds must not be older than --max-stale-read either.
 func (h *Hub) readyz(w http.ResponseWriter, _ *http.Request) {
 	there := h.cloud.Healthy()
 	for _, f := range h.sources.All() {
@@ -48,7 +48,8 @@ func (h *Hub) readyz(w http.ResponseWriter, _ *http.Request) {
 			return
 		case there && h.door.Consistency.Old(f.Relay):
 			age, _ := h.door.Consistency.Age(f.Relay)
-			http.Error(w, fmt.Sprintf("%s is not known to be fresh: what is held is of %v ago", f.Resource, age.Round(time.Second)), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("%s is not known to be fresh: what is held is of %v ago", f.Resource,
+				age.Round(time.Second)), http.StatusServiceUnavailable)
 			return
 		}
 	}
@@ -57,26 +58,28 @@ func (h *Hub) readyz(w http.ResponseWriter, _ *http.Request) {
 
 // Status is what the hub says of itself at contract.StatusPath.
 type Status struct {
-	Node        string                              `json:"node"`
-	Pool        string                              `json:"pool"`
-	Role        string                              `json:"role"`
-	Reason      string                              `json:"reason,omitempty"` // why it has this role
-	Leader      string                              `json:"leader,omitempty"` // identity that holds the election Lease
-	Term        string                              `json:"term,omitempty"`   // of the own leadership
-	Source      string                              `json:"source"`           // where relays are fed from
-	Cloud       []uplink.ServerStatus               `json:"cloud"`
-	User        UserStatus                          `json:"user"`
-	Coordinator *membership.CoordinatorStatus       `json:"coordinator,omitempty"`
-	Directory   *directory.Status                   `json:"directory,omitempty"` // what the pool is told about itself
-	Heartbeat   beat.HeartbeatStatus                `json:"heartbeat"`
-	Delegation  *beat.DelegationStatus              `json:"delegation,omitempty"` // of other nodes of the pool
-	Offline     *shelter.Status                     `json:"offline"`
-	Pods        *pods.Status                        `json:"pods,omitempty"`         // nil: the hub has no authority that they could trust
-	Asked       []enrol.Status                      `json:"certificates,omitempty"` // those that the hub asks for itself
-	Lacks       []standin.Lack                      `json:"lacks,omitempty"`        // what the hub goes on without
-	Resources   []ResourceStatus                    `json:"resources"`
-	Unknown     []string                            `json:"unknownResources,omitempty"` // that the pool is to share, and why they are not relayed
-	Bytes       map[uplink.Class]uplink.BytesStatus `json:"bytes"`                      // to and from the cloud, by class
+	Node        string                        `json:"node"`
+	Pool        string                        `json:"pool"`
+	Role        string                        `json:"role"`
+	Reason      string                        `json:"reason,omitempty"` // why it has this role
+	Leader      string                        `json:"leader,omitempty"` // identity that holds the election Lease
+	Term        string                        `json:"term,omitempty"`   // of the own leadership
+	Source      string                        `json:"source"`           // where relays are fed from
+	Cloud       []uplink.ServerStatus         `json:"cloud"`
+	User        UserStatus                    `json:"user"`
+	Coordinator *membership.CoordinatorStatus `json:"coordinator,omitempty"`
+	Directory   *directory.Status             `json:"directory,omitempty"` // what the pool is told about itself
+	Heartbeat   beat.HeartbeatStatus          `json:"heartbeat"`
+	Delegation  *beat.DelegationStatus        `json:"delegation,omitempty"` // of other nodes of the pool
+	Offline     *shelter.Status               `json:"offline"`
+	// nil: the hub has no authority that they could trust.
+	Pods      *pods.Status     `json:"pods,omitempty"`
+	Asked     []enrol.Status   `json:"certificates,omitempty"` // those that the hub asks for itself
+	Lacks     []standin.Lack   `json:"lacks,omitempty"`        // what the hub goes on without
+	Resources []ResourceStatus `json:"resources"`
+	// that the pool is to share, and why they are not relayed.
+	Unknown []string                            `json:"unknownResources,omitempty"`
+	Bytes   map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class
 }
 
 // UserStatus is who the hub is at the cloud, for what it reads itself.
@@ -87,10 +90,11 @@ type UserStatus struct {
 
 // ResourceStatus is one relay and what feeds it.
 type ResourceStatus struct {
-	Resource   string    `json:"resource"`
-	Synced     bool      `json:"synced"`
-	Version    uint64    `json:"version"`
-	History    uint64    `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup
+	Resource string `json:"resource"`
+	Synced   bool   `json:"synced"`
+	Version  uint64 `json:"version"`
+	// of the cloud, that versions are of; it grows when the cloud was restored from a backup.
+	History    uint64    `json:"history"`
 	Oldest     uint64    `json:"oldest"`
 	Objects    int       `json:"objects"`
 	Bytes      int64     `json:"bytes"`
@@ -99,9 +103,11 @@ type ResourceStatus struct {
 	Watchers   int       `json:"watchers"`
 	AgeSeconds float64   `json:"ageSeconds"`       // since the last sign of its source, -1 for never
 	FreshAt    time.Time `json:"freshAt,omitzero"` // the same as a time by this machine's clock
-	Restored   bool      `json:"restored"`         // from a disk, here or where it was read, and there was no sign of the cloud since
+	// from a disk, here or where it was read, and there was no sign of the cloud since.
+	Restored bool `json:"restored"`
 	SourceStatus
-	Denied string `json:"denied,omitempty"` // what the cloud answers, which does not give the resource to this hub; requests are the cloud's to answer
+	// what the cloud answers, which does not give the resource to this hub; requests are the cloud's to answer.
+	Denied string `json:"denied,omitempty"`
 }
 
 // SourceStatus is what feeds one relay.
@@ -119,7 +125,8 @@ type SourceStatus struct {
 func (h *Hub) Status() Status {
 	snap := h.pool.Snapshot()
 	s := Status{
-		Node: h.NodeName, Pool: h.NodePoolName, Role: snap.Role.String(), Reason: snap.Reason, Leader: snap.Leader, Source: snap.Source.String(), Bytes: map[uplink.Class]uplink.BytesStatus{},
+		Node: h.NodeName, Pool: h.NodePoolName, Role: snap.Role.String(), Reason: snap.Reason, Leader: snap.Leader,
+		Source: snap.Source.String(), Bytes: map[uplink.Class]uplink.BytesStatus{},
 	}
 	if snap.Role == role.Leader {
 		s.Term = snap.Term.String()
@@ -146,9 +153,12 @@ func (h *Hub) Status() Status {
 			age, freshAt = a.Truncate(time.Millisecond).Seconds(), now.Add(-a).UTC().Truncate(time.Second)
 		}
 		s.Resources = append(s.Resources, ResourceStatus{
-			Resource: f.Resource, Synced: rs.Synced, Version: rs.Version, History: rs.History.Number, Oldest: rs.Oldest, Objects: rs.Objects, Bytes: rs.Bytes,
-			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, FreshAt: freshAt, Restored: rs.Restored,
-			SourceStatus: SourceStatus{fs.Upstream, fs.Lists, fs.Resyncs, fs.Checks, fs.Watches, fs.Switches, fs.LastError}, Denied: rs.Denied,
+			Resource: f.Resource, Synced: rs.Synced, Version: rs.Version, History: rs.History.Number, Oldest: rs.Oldest,
+			Objects: rs.Objects, Bytes: rs.Bytes,
+			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, FreshAt: freshAt,
+			Restored:     rs.Restored,
+			SourceStatus: SourceStatus{fs.Upstream, fs.Lists, fs.Resyncs, fs.Checks, fs.Watches, fs.Switches, fs.LastError},
+			Denied:       rs.Denied,
 		})
 	}
 	return s

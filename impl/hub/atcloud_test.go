@@ -30,8 +30,9 @@ func (c *fakeCloud) by(path string) (users []string) {
 	return users
 }
 
-// TestOwnUser: what the hub reads for itself and its pool it reads as a user of its own. What the kubelet asks goes on as the node, also if the hub may read it:
-// who holds the node's key gets nothing by the hub that kube-apiserver would deny the node.
+// TestOwnUser: what the hub reads for itself and its pool it reads as a user of its own. What the kubelet asks goes on
+// as the node, also if the hub may read it: who holds the node's key gets nothing by the hub that kube-apiserver would
+// deny the node.
 func TestOwnUser(t *testing.T) {
 	b := newBed(t, 1)
 	cloud := b.clouds[0]
@@ -40,7 +41,9 @@ func TestOwnUser(t *testing.T) {
 	b.start()
 	b.fed()
 	eventually(t, "a probe", func() bool { return len(cloud.by("/readyz")) > 0 })
-	for path, want := range map[string]string{"/api/v1/endpoints": ownUser, "/apis/discovery.k8s.io/v1/endpointslices": ownUser, "/readyz": ownUser} {
+	for path, want := range map[string]string{
+		"/api/v1/endpoints": ownUser, "/apis/discovery.k8s.io/v1/endpointslices": ownUser, "/readyz": ownUser,
+	} {
 		if got := cloud.by(path); !slices.Equal(got, []string{want}) {
 			t.Errorf("%s is asked for by %q, want %s", path, got, want)
 		}
@@ -53,7 +56,8 @@ func TestOwnUser(t *testing.T) {
 		}
 	}
 	get(t, node, b.url()+"/api/v1/namespaces/default/endpoints/web")
-	if by := cloud.reviewed(); len(by) == 0 || slices.ContainsFunc(by, func(s string) bool { return !strings.HasPrefix(s, nodeUser+" ") }) {
+	if by := cloud.reviewed(); len(by) == 0 ||
+		slices.ContainsFunc(by, func(s string) bool { return !strings.HasPrefix(s, nodeUser+" ") }) {
 		t.Errorf("whether the kubelet may read is asked by %q", by)
 	}
 	if s := b.hub.Status().User; s.Name != ownUser || s.Reason != "" {
@@ -61,8 +65,8 @@ func TestOwnUser(t *testing.T) {
 	}
 }
 
-// TestOwnUserComes: a hub that has no certificate of its own yet is its node. Its clients are answered, by the cloud if the node may not read. When the certificate
-// is there the hub reads by it, and no client notices.
+// TestOwnUserComes: a hub that has no certificate of its own yet is its node. Its clients are answered, by the cloud if
+// the node may not read. When the certificate is there the hub reads by it, and no client notices.
 func TestOwnUserComes(t *testing.T) {
 	b := newBed(t, 1)
 	c := &b.config
@@ -110,14 +114,16 @@ func TestOwnUserEnds(t *testing.T) {
 	b := newBed(t, 1)
 	issue := func(user string, life time.Duration) {
 		_, key, cert := b.ca.sign(&x509.Certificate{
-			Subject: pkix.Name{CommonName: user}, NotAfter: time.Now().Add(life), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+			Subject: pkix.Name{CommonName: user}, NotAfter: time.Now().Add(life), KeyUsage: x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		})
 		text, err := pki.EncodeKey(key)
 		check(t, err)
 		write(t, b.dir, map[string][]byte{"own.crt": cert, "own.key": text})
 	}
 	issue("weir:hub:pool-b:edge-1", time.Hour)
-	if _, err := New(b.config); !strings.Contains(errorOf(err), "--cloud-hub-cert-file") || !strings.Contains(errorOf(err), ownUser) {
+	if _, err := New(b.config); !strings.Contains(errorOf(err), "--cloud-hub-cert-file") ||
+		!strings.Contains(errorOf(err), ownUser) {
 		t.Errorf("another pool's: %v", err)
 	}
 	b.config.CloudHubKeyFile = ""

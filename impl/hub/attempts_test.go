@@ -17,8 +17,8 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
-// TestAttemptsWithoutCloud: what others have read, and what a token may do elsewhere, is nobody's without the cloud; and nobody but the node writes. Beside each refusal
-// stands who gets it.
+// TestAttemptsWithoutCloud: what others have read, and what a token may do elsewhere, is nobody's without the cloud;
+// and nobody but the node writes. Beside each refusal stands who gets it.
 func TestAttemptsWithoutCloud(t *testing.T) {
 	b, link := offlineBed(t)
 	cloud := b.clouds[0]
@@ -29,7 +29,8 @@ func TestAttemptsWithoutCloud(t *testing.T) {
 	node, client := b.client(&cert), b.client(nil)
 	b.start()
 	b.here()
-	const part, all, hidden = "/api/v1/namespaces/default/endpoints", "/api/v1/endpoints", "/api/v1/namespaces/other/endpoints/hidden"
+	const part, all, hidden = "/api/v1/namespaces/default/endpoints", "/api/v1/endpoints",
+		"/api/v1/namespaces/other/endpoints/hidden"
 	for _, path := range []string{all, hidden, "/api/v1/nodes/edge-1"} {
 		get(t, node, b.url()+path)
 	}
@@ -49,12 +50,14 @@ func TestAttemptsWithoutCloud(t *testing.T) {
 		{client, alice, "/api/v1/namespaces/other/endpoints", 503},
 		{client, alice, all + "?fieldSelector=metadata.namespace%3Dother", 503},
 		{client, alice, part + "/../../other/endpoints", 503},
-		{client, alice, part + "?fieldSelector=metadata.namespace%3Dother", 503}, // nobody has asked for that, so there is no answer
+		// nobody has asked for that, so there is no answer.
+		{client, alice, part + "?fieldSelector=metadata.namespace%3Dother", 503},
 		{client, alice, part + "/web/status", 503},
 		{client, append(slices.Clone(alice), "Impersonate-User", "system:node:edge-1"), hidden, 503},
 	}
 	for _, r := range reads {
-		if resp, body := get(t, r.who, b.url()+r.path, r.as...); resp.StatusCode != r.code || strings.Contains(body, "hidden\"") && r.code != 200 {
+		if resp, body := get(t, r.who, b.url()+r.path, r.as...); resp.StatusCode != r.code ||
+			strings.Contains(body, "hidden\"") && r.code != 200 {
 			t.Errorf("%v GET %s: %s, want %d: %s", r.as, r.path, resp.Status, r.code, body)
 		}
 	}
@@ -64,7 +67,10 @@ func TestAttemptsWithoutCloud(t *testing.T) {
 		node               int // what the node gets
 	}{
 		{http.MethodPost, "/api/v1/namespaces/default/serviceaccounts/web/token", `{"spec":{}}`, 503},
-		{http.MethodPost, "/api/v1/namespaces/default/events", `{"metadata":{"name":"e","namespace":"default"},"involvedObject":{"namespace":"default"}}`, 201},
+		{
+			http.MethodPost, "/api/v1/namespaces/default/events",
+			`{"metadata":{"name":"e","namespace":"default"},"involvedObject":{"namespace":"default"}}`, 201,
+		},
 		{http.MethodPatch, "/api/v1/nodes/edge-1/status", `{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`, 200},
 		{http.MethodPatch, "/api/v1/nodes/edge-2/status", `{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`, 503},
 	} {
@@ -73,15 +79,20 @@ func TestAttemptsWithoutCloud(t *testing.T) {
 			media = merge
 		}
 		before := b.hub.store.Queue().Len()
-		for name, as := range map[string][]string{"a token": alice, "a token in the node's name": append(slices.Clone(alice), "Impersonate-User", "system:node:edge-1")} {
-			if resp, _ := do(t, client, w.method, b.url()+w.path, []byte(w.body), append(as, "Content-Type", media)...); resp.StatusCode != http.StatusServiceUnavailable {
+		for name, as := range map[string][]string{
+			"a token": alice, "a token in the node's name": append(slices.Clone(alice), "Impersonate-User",
+				"system:node:edge-1"),
+		} {
+			if resp, _ := do(t, client, w.method, b.url()+w.path, []byte(w.body),
+				append(as, "Content-Type", media)...); resp.StatusCode != http.StatusServiceUnavailable {
 				t.Errorf("%s: %s %s: %s", name, w.method, w.path, resp.Status)
 			}
 		}
 		if n := b.hub.store.Queue().Len(); n != before {
 			t.Errorf("%s %s by a token waits for the cloud", w.method, w.path)
 		}
-		if resp, body := do(t, node, w.method, b.url()+w.path, []byte(w.body), "Content-Type", media); resp.StatusCode != w.node && (w.node != 503 || resp.StatusCode != http.StatusForbidden) {
+		if resp, body := do(t, node, w.method, b.url()+w.path, []byte(w.body), "Content-Type", media); resp.StatusCode !=
+			w.node && (w.node != 503 || resp.StatusCode != http.StatusForbidden) {
 			t.Errorf("the node: %s %s: %s, want %d: %s", w.method, w.path, resp.Status, w.node, body)
 		}
 	}
@@ -96,7 +107,8 @@ func TestAttemptsOnTheWire(t *testing.T) {
 	b.fed()
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
 	protocol := uplink.WebSocketToken + base64.RawURLEncoding.EncodeToString([]byte("alice"))
-	if resp, body := get(t, b.client(&cert), b.url()+slicesPath+"?watch=1&timeoutSeconds=1", "Sec-Websocket-Protocol", protocol); resp.StatusCode != http.StatusUnauthorized {
+	if resp, body := get(t, b.client(&cert), b.url()+slicesPath+"?watch=1&timeoutSeconds=1", "Sec-Websocket-Protocol",
+		protocol); resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a token of a WebSocket that is none, beside the node's certificate: %s %s", resp.Status, body)
 	}
 	if resp, _ := get(t, b.client(&cert), b.url()+slicesPath); resp.StatusCode != http.StatusOK {
@@ -108,12 +120,18 @@ func TestAttemptsOnTheWire(t *testing.T) {
 	smuggled := "GET /echo/smuggled HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice\r\n\r\n"
 	chunk := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(smuggled), smuggled)
 	for name, raw := range map[string]string{
-		"two lengths":             "POST /echo/x HTTP/1.1\r\nHost: hub\r\n%sContent-Length: 5\r\nContent-Length: 60\r\n\r\n" + smuggled,
-		"a length and chunks":     "POST /echo/x HTTP/1.1\r\nHost: hub\r\n%sContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk,
-		"chunks that are none":    "POST /echo/x HTTP/1.1\r\nHost: hub\r\n%sContent-Length: 5\r\nTransfer-Encoding: xchunked\r\n\r\n" + smuggled,
-		"chunks twice":            "POST /echo/x HTTP/1.1\r\nHost: hub\r\n%sTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + smuggled,
+		"two lengths": "POST /echo/x HTTP/1.1\r\nHost: hub\r\n%sContent-Length: 5\r\nContent-Length: 60\r\n\r\n" +
+			smuggled,
+		"a length and chunks": "POST /echo/x HTTP/1.1\r\nHost: hub\r\n%sContent-Length: 5\r\nTransfer-Encoding: " +
+			"chunked\r\n\r\n" + chunk,
+		"chunks that are none": "POST /echo/x HTTP/1.1\r\nHost: hub\r\n%sContent-Length: 5\r\nTransfer-Encoding: " +
+			"xchunked\r\n\r\n" + smuggled,
+		"chunks twice": "POST /echo/x HTTP/1.1\r\nHost: hub\r\n%sTransfer-Encoding: chunked\r\n" +
+			"Transfer-Encoding: identity\r\n\r\n0\r\n\r\n" + smuggled,
 		"a header with a newline": "POST /echo/x HTTP/1.1\r\nHost: hub\r\n%sX: a\n b\r\n : c\r\nContent-Length: 0\r\n\r\n",
-		"an upgrade to HTTP/2":    "GET " + slicesPath + " HTTP/1.1\r\nHost: hub\r\n%sConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+		"an upgrade to HTTP/2": "GET " + slicesPath +
+			" HTTP/1.1\r\nHost: hub\r\n%sConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: " +
+			"AAMAAABkAAQAAP__\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := tls.Dial("tcp", b.hub.Addr().String(), &tls.Config{RootCAs: b.local.pool()})
@@ -140,7 +158,8 @@ func TestAttemptsOnTheWire(t *testing.T) {
 	})
 }
 
-// TestLogWithoutCloud: ten thousand reads that are refused are no ten thousand lines, whatever their senders call themselves.
+// TestLogWithoutCloud: ten thousand reads that are refused are no ten thousand lines, whatever their senders call
+// themselves.
 func TestLogWithoutCloud(t *testing.T) {
 	b, link := offlineBed(t)
 	b.clouds[0].put("default", "web")

@@ -46,7 +46,8 @@ func (k *testKubelet) send(method string, l *coordinationv1.Lease) (int, *coordi
 		check(k.b.t, err)
 	}
 	resp, answer := do(k.b.t, k.client, method, k.b.url()+path+"?timeout=10s", body,
-		"Content-Type", runtime.ContentTypeProtobuf, "Accept", "application/vnd.kubernetes.protobuf,application/json", "User-Agent", "kubelet/v1")
+		"Content-Type", runtime.ContentTypeProtobuf, "Accept", "application/vnd.kubernetes.protobuf,application/json",
+		"User-Agent", "kubelet/v1")
 	if resp.StatusCode > 299 {
 		return resp.StatusCode, nil
 	}
@@ -55,7 +56,8 @@ func (k *testKubelet) send(method string, l *coordinationv1.Lease) (int, *coordi
 	return resp.StatusCode, out
 }
 
-// beat renews once as client-go's lease controller: from what it has, else from what it reads or creates. It tells the codes that it saw.
+// beat renews once as client-go's lease controller: from what it has, else from what it reads or creates. It tells the
+// codes that it saw.
 func (k *testKubelet) beat() (codes []int) {
 	k.b.t.Helper()
 	k.now = k.now.Add(10 * time.Second)
@@ -94,10 +96,12 @@ func (k *testKubelet) beats(want ...int) {
 // mirrored waits until the coordinator has the heartbeat that was sent last.
 func (p *poolBed) mirrored(k *testKubelet, delegated bool) {
 	p.t.Helper()
-	eventually(p.t, "the heartbeat of "+k.node+" in the coordinator, delegated "+strconv.FormatBool(delegated), func() bool {
-		l := p.coordinator.leases.get(k.node)
-		return l != nil && nodelease.RenewTime(l).Sub(k.now).Abs() < time.Millisecond && nodelease.IsDelegated(l) == delegated
-	})
+	eventually(p.t, "the heartbeat of "+k.node+" in the coordinator, delegated "+strconv.FormatBool(delegated),
+		func() bool {
+			l := p.coordinator.leases.get(k.node)
+			return l != nil && nodelease.RenewTime(l).Sub(k.now).Abs() < time.Millisecond &&
+				nodelease.IsDelegated(l) == delegated
+		})
 }
 
 // linked puts a link between a hub and the cloud.
@@ -107,8 +111,8 @@ func (p *poolBed) linked(node string) *cut {
 	return link
 }
 
-// TestHeartbeat: what the kubelet sends arrives in the cloud as it came, over connections of its class, and in the coordinator; what it has read of a
-// delegation does not go back, and a clock that was set back costs no growth.
+// TestHeartbeat: what the kubelet sends arrives in the cloud as it came, over connections of its class, and in the
+// coordinator; what it has read of a delegation does not go back, and a clock that was set back costs no growth.
 func TestHeartbeat(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	p.start("edge-1")
@@ -124,7 +128,8 @@ func TestHeartbeat(t *testing.T) {
 	if w := cloud.written(); w[len(w)-1].user != "system:node:edge-1" {
 		t.Errorf("renewed by %s", w[len(w)-1].user)
 	}
-	if s := b.hub.Status(); s.Bytes[uplink.ClassHeartbeat].Connections != 1 || s.Heartbeat.Count != 2 || s.Heartbeat.CutOff {
+	if s := b.hub.Status(); s.Bytes[uplink.ClassHeartbeat].Connections != 1 || s.Heartbeat.Count != 2 ||
+		s.Heartbeat.CutOff {
 		t.Errorf("status: %+v, bytes %+v", s.Heartbeat, s.Bytes[uplink.ClassHeartbeat])
 	}
 
@@ -144,19 +149,22 @@ func TestHeartbeat(t *testing.T) {
 	}
 
 	// Any client may patch, or use JSON.
-	code, _ := do(t, k.client, http.MethodPatch, b.url()+nodelease.Path+"/edge-1", []byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`),
+	code, _ := do(t, k.client, http.MethodPatch, b.url()+nodelease.Path+"/edge-1",
+		[]byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`),
 		"Content-Type", "application/merge-patch+json", "Accept", "application/json")
 	if l := cloud.get("edge-1"); code.StatusCode != http.StatusOK || nodelease.RenewTime(l).Year() != 2027 {
 		t.Errorf("patched: %d, %v", code.StatusCode, nodelease.RenewTime(l))
 	}
 }
 
-// TestHeartbeatCutOff: without the cloud the hub answers its kubelet, and says so in the coordinator, which it takes back before anything reaches the cloud again.
+// TestHeartbeatCutOff: without the cloud the hub answers its kubelet, and says so in the coordinator, which it takes
+// back before anything reaches the cloud again.
 func TestHeartbeatCutOff(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	link := p.linked("edge-1")
 	b := p.hubs["edge-1"]
-	// Nothing is forwarded: a hub that leads as soon as the cloud is back may forward the last heartbeat before its kubelet sends the next one, which then conflicts.
+	// Nothing is forwarded: a hub that leads as soon as the cloud is back may forward the last heartbeat before its
+	// kubelet sends the next one, which then conflicts.
 	b.config.DelegateClientCertFile, b.config.DelegateClientKeyFile = "", ""
 	p.start("edge-1")
 	k := b.kubelet()
@@ -176,7 +184,8 @@ func TestHeartbeatCutOff(t *testing.T) {
 		t.Errorf("read without the cloud: %d %+v", code, l)
 	}
 	patch := []byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`)
-	resp, _ := do(t, k.client, http.MethodPatch, b.url()+nodelease.Path+"/edge-1", patch, "Content-Type", "application/merge-patch+json", "Accept", "application/json")
+	resp, _ := do(t, k.client, http.MethodPatch, b.url()+nodelease.Path+"/edge-1", patch, "Content-Type",
+		"application/merge-patch+json", "Accept", "application/json")
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("patched without the cloud: %s", resp.Status)
 	}
@@ -196,7 +205,8 @@ func TestHeartbeatCutOff(t *testing.T) {
 			out = w
 		}
 	}
-	if len(in) != 1 || in[0].delegated || last.delegated || out.order == 0 || out.lease.Spec.RenewTime.Equal(in[0].lease.Spec.RenewTime) {
+	if len(in) != 1 || in[0].delegated || last.delegated || out.order == 0 ||
+		out.lease.Spec.RenewTime.Equal(in[0].lease.Spec.RenewTime) {
 		t.Errorf("what it had said was not taken back before: %+v, %+v", out, in)
 	}
 	if b.hub.Status().Heartbeat.CutOff {

@@ -38,23 +38,27 @@ import (
 func (h *Hub) buildCloud() (err error) {
 	h.time = pki.OpenProven(filepath.Join(h.DataDir, "time"), h.clock, h.Logger)
 	if !h.ownsAuthority() {
-		if h.serving.cert, err = h.reload.Pair("--tls-cert-file", h.TLSCertFile, "--tls-private-key-file", h.TLSPrivateKeyFile); err != nil {
+		if h.serving.cert, err = h.reload.Pair("--tls-cert-file", h.TLSCertFile, "--tls-private-key-file",
+			h.TLSPrivateKeyFile); err != nil {
 			return err
 		}
 	}
 	if len(h.ClientCAFiles) > 0 {
-		if h.serving.callers, err = h.reload.Kept("--client-ca-file", filepath.Join(h.DataDir, "client-ca.crt"), h.ClientCAFiles...); err != nil {
+		if h.serving.callers, err = h.reload.Kept("--client-ca-file", filepath.Join(h.DataDir, "client-ca.crt"),
+			h.ClientCAFiles...); err != nil {
 			return err
 		}
 	}
 	c := uplink.CloudConfig{
-		NodeName: h.NodeName, Net: h.Net, Servers: h.servers, Proxy: tunnel.FromEnvironment(), Policy: h.policy(), Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator,
+		NodeName: h.NodeName, Net: h.Net, Servers: h.servers, Proxy: tunnel.FromEnvironment(), Policy: h.policy(),
+		Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator,
 		Time: h.time, Clock: h.clock, Logger: h.Logger,
 	}
 	if c.Kubeconfig, err = h.buildKubeconfig(); err != nil {
 		return err
 	}
-	if c.Roots, err = h.reload.Kept("--cloud-ca-file", filepath.Join(h.DataDir, "cloud-ca.crt"), cmp.Or(h.CloudCAFile, h.CloudClientKubeconfig)); err != nil {
+	if c.Roots, err = h.reload.Kept("--cloud-ca-file", filepath.Join(h.DataDir, "cloud-ca.crt"),
+		cmp.Or(h.CloudCAFile, h.CloudClientKubeconfig)); err != nil {
 		return err
 	}
 	if err := h.buildNode(); err != nil {
@@ -75,13 +79,15 @@ func (h *Hub) buildCloud() (err error) {
 	return nil
 }
 
-// buildCoordinator makes the way to the pool's coordinator, if there is one, and what the pool has one copy of beside relays.
+// buildCoordinator makes the way to the pool's coordinator, if there is one, and what the pool has one copy of beside
+// relays.
 func (h *Hub) buildCoordinator() error {
 	if err := h.buildClient(); err != nil {
 		return err
 	}
 	h.discovery = discovery.New(discovery.Config{
-		Coordinator: h.coordinator, Cloud: h.cloud.Way(uplink.ClassPool, uplink.AsHub), Forged: h.metrics.forged.WithLabelValues().Inc, Clock: h.clock, Logger: h.Logger,
+		Coordinator: h.coordinator, Cloud: h.cloud.Way(uplink.ClassPool, uplink.AsHub),
+		Forged: h.metrics.forged.WithLabelValues().Inc, Clock: h.clock, Logger: h.Logger,
 	})
 	h.asNode = h.discovery.Through(h.cloud.Way(uplink.ClassNode, uplink.AsNode))
 	return nil
@@ -93,17 +99,23 @@ func (h *Hub) buildClient() error {
 		return nil
 	}
 	c := coordinator.Config{
-		Net: h.Net, Servers: coordinator.At(h.coordinators...), Node: h.NodeName, Pool: h.NodePoolName, Policy: h.policy(), OnBytes: h.metrics.body(role.Coordinator),
-		Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() }, Address: func() string { return h.poolDoor.Told() },
+		Net: h.Net, Servers: coordinator.At(h.coordinators...), Node: h.NodeName, Pool: h.NodePoolName, Policy: h.policy(),
+		OnBytes: h.metrics.body(role.Coordinator),
+		Leads:   func() bool { return h.pool.Snapshot().Role == role.Leader }, Moved: func() { h.pool.Changed() },
+		Address: func() string { return h.poolDoor.Told() },
 		Refused: h.refused, Clock: h.clock, Logger: h.Logger,
 	}
 	c.Roots = h.trusted
 	h.denied = denylist.New(denylist.Config{
-		Pool: h.NodePoolName, Trusted: h.trusted.List, Speakers: h.trusted.Speakers, Time: h.time, File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger,
+		Pool: h.NodePoolName, Trusted: h.trusted.List, Speakers: h.trusted.Speakers, Time: h.time,
+		File: filepath.Join(h.DataDir, "denylist"), Logger: h.Logger,
 	})
 	c.Denied = h.denied
 	h.metrics.registry.MustRegister(h.denied)
-	h.late = &pki.Allowance{Time: h.time, Cloud: func() bool { return h.cloud.Reach() != uplink.Away }, For: h.allowance, Refuse: h.denied.Refuse, Logger: h.Logger}
+	h.late = &pki.Allowance{
+		Time: h.time, Cloud: func() bool { return h.cloud.Reach() != uplink.Away }, For: h.allowance, Refuse: h.denied.Refuse,
+		Logger: h.Logger,
+	}
 	c.Late = h.late
 	h.metrics.registry.MustRegister(h.late.Collector())
 	if err := h.buildMember(); err != nil {
@@ -141,33 +153,39 @@ func (h *Hub) buildRelays() error {
 // feeder makes the relay of a resource and what feeds it. late: others are served already.
 func (h *Hub) feeder(res relay.Resource, late bool) (*feeder.Feeder, error) {
 	r, err := relay.New(relay.Config{
-		Resource: res, RingBytes: h.RingBytes, MaxBytes: h.RelayMaxBytes, RingAge: h.RingAge, Late: late, Clock: h.clock, Logger: h.Logger,
+		Resource: res, RingBytes: h.RingBytes, MaxBytes: h.RelayMaxBytes, RingAge: h.RingAge, Late: late, Clock: h.clock,
+		Logger: h.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return feeder.New(source.Config{
-		Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge, Doubt: func(err error) { h.pool.Contradict(res.String(), err) },
+		Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge,
+		Doubt: func(err error) { h.pool.Contradict(res.String(), err) },
 		Feeds: func() bool { return h.pool.Snapshot().Role != role.Pending }, Clock: h.clock, Logger: h.Logger,
 	}, func() { h.pool.Denied(res.String()) })
 }
 
 func (h *Hub) buildDoor() error {
 	gate := access.NewGate(access.GateConfig{
-		Anonymous: h.Anonymous, Rate: h.CallerRate, Burst: h.CallerBurst, Bytes: h.CallersMaxBytes, Cloud: h.cloud, Unproven: h.cloud.Prove(), Judge: h.judge, Called: h.own.callers.Note,
+		Anonymous: h.Anonymous, Rate: h.CallerRate, Burst: h.CallerBurst, Bytes: h.CallersMaxBytes, Cloud: h.cloud,
+		Unproven: h.cloud.Prove(), Judge: h.judge, Called: h.own.callers.Note,
 		Clock: h.clock, Count: counted(h.metrics.refusals), Logger: h.Logger,
 	})
 	callers := gate.Through(h.cloud.Way(uplink.ClassNode, uplink.AsCaller))
-	consistency := relayed.New(h.MaxStaleRead, h.cloud.Upstream(h.metrics.body(role.Cloud)), h.cloud, h.clock, func(about, outcome string) {
-		h.metrics.questions.WithLabelValues(about, outcome).Inc()
-	})
+	consistency := relayed.New(h.MaxStaleRead, h.cloud.Upstream(h.metrics.body(role.Cloud)), h.cloud, h.clock,
+		func(about, outcome string) {
+			h.metrics.questions.WithLabelValues(about, outcome).Inc()
+		})
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
 	review := access.Reviewer{AsCaller: callers, AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode)}
 	proxy := door.NewProxy(door.ProxyConfig{
-		AsCaller: h.discovery.Through(callers), AsNode: h.asNode, Shelter: h.shelter, Judge: h.judge, Written: consistency, Left: h.sources.Left, Clock: h.clock, Logger: h.Logger,
+		AsCaller: h.discovery.Through(callers), AsNode: h.asNode, Shelter: h.shelter, Judge: h.judge, Written: consistency,
+		Left: h.sources.Left, Clock: h.clock, Logger: h.Logger,
 	})
 	beats := beat.NewBeats(beat.BeatsConfig{
-		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsNode), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.heartbeats),
+		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsNode), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger,
+		Count: counted(h.metrics.heartbeats),
 		Pass: func(w *answer.Recorder, req *http.Request, asked *request.Request) {
 			w.Route = "cloud"
 			proxy.Serve(w, req, asked, access.Caller{Kind: access.ThisNode}, nil)
@@ -175,10 +193,16 @@ func (h *Hub) buildDoor() error {
 		Tell: h.tells(consistency),
 	})
 	h.door = door.New(door.Config{
-		Node:        h.NodeName,
-		Identifier:  &access.Identifier{User: contract.NodeUserPrefix + h.NodeName, Roots: h.serving.callers, Own: h.own.judge(), Allowance: h.OfflineTokenAllowance, Now: h.time.Now},
-		Gate:        gate,
-		Authorizer:  access.NewAuthorizer(access.AuthorizerConfig{Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock, Count: counted(h.metrics.reviews)}),
+		Node: h.NodeName,
+		Identifier: &access.Identifier{
+			User: contract.NodeUserPrefix + h.NodeName, Roots: h.serving.callers, Own: h.own.judge(),
+			Allowance: h.OfflineTokenAllowance, Now: h.time.Now,
+		},
+		Gate: gate,
+		Authorizer: access.NewAuthorizer(access.AuthorizerConfig{
+			Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock,
+			Count: counted(h.metrics.reviews),
+		}),
 		Stalls:      answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.metrics.served, h.Logger),
 		Sources:     h.sources,
 		Consistency: consistency,
@@ -199,8 +223,9 @@ func (h *Hub) tells(consistency *relayed.Consistency) func() digest.Digest {
 		return nil
 	}
 	return (&account.Account{
-		Version: buildinfo.Version(), Started: h.clock.Now(), Cloud: h.cloud, Sources: h.sources, Consistency: consistency, Served: h.metrics.served,
-		Role: func() role.Role { return h.pool.Snapshot().Role },
+		Version: buildinfo.Version(), Started: h.clock.Now(), Cloud: h.cloud, Sources: h.sources, Consistency: consistency,
+		Served: h.metrics.served,
+		Role:   func() role.Role { return h.pool.Snapshot().Role },
 	}).Digest
 }
 
@@ -217,7 +242,8 @@ func (h *Hub) buildPool() (err error) {
 	rc.Seed, rc.Former = rand.Uint64(), membership.Former(file, h.NodeName, h.Logger)
 	h.poolDoor = h.buildPoolDoor()
 	h.forwarding = beat.NewForwarding(beat.ForwardingConfig{
-		Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Own: h.poolDoor.Desk.Leases, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
+		Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Own: h.poolDoor.Desk.Leases,
+		Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
 		Count: func(step, outcome string) { h.metrics.forwards.WithLabelValues(step, outcome).Inc() }, Leads: h.leads,
 	})
 	h.pool, err = membership.New(membership.Config{
@@ -225,7 +251,8 @@ func (h *Hub) buildPool() (err error) {
 		Sources: h.sources, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule, Judge: h.cloudAsJudge,
 		Contradicted: counted(h.metrics.contradictions), Desk: h.poolDoor.Desk, Discovery: h.discovery,
 		Mirror: beat.NewMirror(beat.MirrorConfig{
-			Coordinator: h.coordinator, Node: h.NodeName, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.mirrored),
+			Coordinator: h.coordinator, Node: h.NodeName, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
+			Count: counted(h.metrics.mirrored),
 		}),
 		Forwarding: h.forwarding, Clock: h.clock, Logger: h.Logger,
 	})
@@ -241,8 +268,9 @@ func (h *Hub) buildPoolDoor() *pooldoor.Door {
 	shown.Vouch = func(r *relay.Relay) bool { return h.pool.Vouch(r) }
 	d := &pooldoor.Door{Config: pooldoor.Config{
 		Server: shown, Node: h.NodeName, Pool: h.NodePoolName, Coordinators: h.course.Coordinators,
-		Roots: c.Roots, Denied: c.Denied, Cert: h.member, Address: h.PoolAddress, Local: c.Local, Late: h.late, Clock: h.clock,
-		Desk: leaderhub.NewDesk(leaderhub.NewStanding(h.clock), leases.New(h.clock)),
+		Roots: c.Roots, Denied: c.Denied, Cert: h.member, Address: h.PoolAddress, Local: c.Local, Late: h.late,
+		Clock: h.clock,
+		Desk:  leaderhub.NewDesk(leaderhub.NewStanding(h.clock), leases.New(h.clock)),
 	}}
 	d.Desk.Handle(d.ServeMux)
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	nodeLife = 24 * time.Hour // of a certificate that a token brought: who takes the node's token from it wants it to be nobody soon
-	patience = time.Hour      // for a cloud that signs none
+	// of a certificate that a token brought: who takes the node's token from it wants it to be nobody soon.
+	nodeLife = 24 * time.Hour
+	patience = time.Hour // for a cloud that signs none
 )
 
 // buildKubeconfig reads the kubelet's kubeconfig, if the hub goes by that.
@@ -28,18 +29,21 @@ func (h *Hub) buildKubeconfig() (k *uplink.Kubeconfig, err error) {
 	return k, err
 }
 
-// buildNode gets what the hub is its node by at the cloud: the kubelet's certificate, or what its kubeconfig has in the place of one. By that it asks for a certificate:
-// while it has one that counts, no program is run and no token is shown.
+// buildNode gets what the hub is its node by at the cloud: the kubelet's certificate, or what its kubeconfig has in the
+// place of one. By that it asks for a certificate: while it has one that counts, no program is run and no token is
+// shown.
 func (h *Hub) buildNode() error {
 	if h.kubeconfig == nil {
-		p, err := h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file", h.CloudClientKeyFile)
+		p, err := h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file",
+			h.CloudClientKeyFile)
 		h.node = p
 		return err
 	}
 	if !h.kubeconfig.Tokens() {
 		p, err := h.reload.PairOf(h.CloudClientKubeconfig, h.CloudClientCertFile, h.CloudClientKeyFile)
 		if err == nil && p.Ours() {
-			h.Logger.Warn("the kubelet's own certificate has ended, and it goes on by the one of weir node join: at the cloud this node is nobody until the kubelet has another", "kubeconfig", h.CloudClientKubeconfig)
+			h.Logger.Warn("the kubelet's own certificate has ended, and it goes on by the one of weir node join: at the cloud "+
+				"this node is nobody until the kubelet has another", "kubeconfig", h.CloudClientKubeconfig)
 		}
 		h.node = p
 		return err
@@ -55,12 +59,14 @@ func (h *Hub) buildNode() error {
 	h.tokens = s
 	name := contract.NodeUserPrefix + h.NodeName
 	u := ownuser.New(ownuser.Config{
-		Name: name, Node: name, OfNode: s, Shows: s, Now: h.time.Now, Changed: func() { h.cloud.RenewAs(uplink.AsNode) }, Clock: h.clock, Logger: h.Logger,
+		Name: name, Node: name, OfNode: s, Shows: s, Now: h.time.Now, Changed: func() { h.cloud.RenewAs(uplink.AsNode) },
+		Clock: h.clock, Logger: h.Logger,
 	})
 	kubelet := pki.Must(pki.Kubelet)
 	kubelet.Signer = contract.KubeletSigner // the cluster's own, in which weir-manager has no say
 	k, err := h.keeper(enrol.Config{
-		Identity: kubelet, Subject: pki.Subject{Node: h.NodeName}, Life: nodeLife, Dir: filepath.Join(h.DataDir, "pki", "node"), Changed: u.Poke, Patience: patience,
+		Identity: kubelet, Subject: pki.Subject{Node: h.NodeName}, Life: nodeLife,
+		Dir: filepath.Join(h.DataDir, "pki", "node"), Changed: u.Poke, Patience: patience,
 	}, func(*enrol.Keeper) http.RoundTripper { return h.asks() })
 	if err != nil {
 		return err

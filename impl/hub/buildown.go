@@ -19,18 +19,22 @@ func (h *Hub) buildOwn() (err error) {
 		return nil
 	}
 	a, err := nodeauthority.Open(nodeauthority.Config{
-		Node: h.NodeName, Dir: filepath.Join(h.DataDir, "pki"), File: h.NodeAuthorityFile, Hosts: h.hosts, Clock: h.clock, Logger: h.Logger,
+		Node: h.NodeName, Dir: filepath.Join(h.DataDir, "pki"), File: h.NodeAuthorityFile, Hosts: h.hosts, Clock: h.clock,
+		Logger: h.Logger,
 	})
 	if err != nil {
-		return cli.Usage("--data-dir, --node-authority-file", h.DataDir+", "+h.NodeAuthorityFile, "places that this process may write: "+err.Error())
+		return cli.Usage("--data-dir, --node-authority-file", h.DataDir+", "+h.NodeAuthorityFile,
+			"places that this process may write: "+err.Error())
 	}
 	h.own.authority, h.serving.cert, h.serving.own = a, a, true
 	h.own.pods = pods.New(pods.Config{
 		Address: h.PodsAddress, File: filepath.Join(h.DataDir, "pods"), Known: len(a.Restored()) > 0, Wait: h.PodsWait,
-		Net: h.Net, Machine: pods.System{}, Beside: h.Addr, Lead: func(to string) { h.own.filter.SetPods(to) }, Clock: h.clock, Logger: h.Logger,
+		Net: h.Net, Machine: pods.System{}, Beside: h.Addr, Lead: func(to string) { h.own.filter.SetPods(to) },
+		Clock: h.clock, Logger: h.Logger,
 	})
 	h.own.filter = filter.NewOwn(filter.OwnConfig{
-		Node: h.NodeName, Roots: a.Restored(), Pods: h.own.pods.Before(), KubeProxy: h.KubeProxyConfigMap, Server: h.ownURL, Reads: h.own.pods.Reads,
+		Node: h.NodeName, Roots: a.Restored(), Pods: h.own.pods.Before(), KubeProxy: h.KubeProxyConfigMap, Server: h.ownURL,
+		Reads:     h.own.pods.Reads,
 		Untouched: counted(h.metrics.untouched), Clock: h.clock, Logger: h.Logger,
 	})
 	h.own.filter.SetRoots(a.Trusted())

@@ -31,7 +31,10 @@ func (c Config) Validate() error {
 
 func (c Config) check() (*settings, error) {
 	s := &settings{Config: c, servers: map[uplink.Class][]*url.URL{}}
-	for _, check := range []func() error{s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkStore, s.checkFilters, s.checkTimes, s.checkCoordinator, s.checkOfCoordinator} {
+	for _, check := range []func() error{
+		s.checkNames, s.checkCloud, s.checkListeners, s.checkResources, s.checkStore, s.checkFilters, s.checkTimes,
+		s.checkCoordinator, s.checkOfCoordinator,
+	} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -57,7 +60,9 @@ func (s *settings) checkNames() error {
 
 func (s *settings) checkCloud() error {
 	if len(s.CloudServers) == 0 && s.CloudClientKubeconfig == "" {
-		return cli.Usage("--cloud-server", "", "the URL of a kube-apiserver, e.g. https://cloud.example.com:6443; it may be given more than once; or --cloud-client-kubeconfig, which names one")
+		return cli.Usage("--cloud-server", "",
+			"the URL of a kube-apiserver, e.g. https://cloud.example.com:6443; it may be given more than once; or "+
+				"--cloud-client-kubeconfig, which names one")
 	}
 	var all []*url.URL
 	for _, server := range s.CloudServers {
@@ -88,7 +93,8 @@ func (s *settings) checkCloud() error {
 		}
 	}
 	if s.CloudHubCertFile != "" || s.CloudHubKeyFile != "" {
-		if err := needFiles("--cloud-hub-cert-file", s.CloudHubCertFile, "--cloud-hub-key-file", s.CloudHubKeyFile); err != nil {
+		if err := needFiles("--cloud-hub-cert-file", s.CloudHubCertFile, "--cloud-hub-key-file", s.CloudHubKeyFile); err !=
+			nil {
 			return err
 		}
 	}
@@ -105,7 +111,9 @@ func (s *settings) checkCloud() error {
 }
 
 func (s *settings) checkListeners() error {
-	for flag, address := range map[string]string{"--bind-address": s.BindAddress, "--health-bind-address": s.HealthBindAddress} {
+	for flag, address := range map[string]string{
+		"--bind-address": s.BindAddress, "--health-bind-address": s.HealthBindAddress,
+	} {
 		if net.ParseIP(address) == nil {
 			return cli.Usage(flag, address, "an IP address of this machine")
 		}
@@ -118,21 +126,28 @@ func (s *settings) checkListeners() error {
 			return cli.Usage(p.flag, p.port, "a TCP port, 0 to 65535")
 		}
 	}
-	if s.SecurePort != 0 && (s.SecurePort == s.HealthPort && s.BindAddress == s.HealthBindAddress || s.SecurePort == s.ProxyPort) {
+	if s.SecurePort != 0 &&
+		(s.SecurePort == s.HealthPort && s.BindAddress == s.HealthBindAddress || s.SecurePort == s.ProxyPort) {
 		return cli.Usage("--secure-port", s.SecurePort, "a port that no other flag names")
 	}
 	for _, n := range []struct {
 		flag   string
 		n      *int
 		unless int
-	}{{"--caller-rate", &s.CallerRate, bounds.DefaultCallerRate}, {"--caller-burst", &s.CallerBurst, bounds.DefaultCallerBurst}} {
+	}{
+		{
+			"--caller-rate", &s.CallerRate, bounds.DefaultCallerRate,
+		}, {"--caller-burst", &s.CallerBurst, bounds.DefaultCallerBurst},
+	} {
 		if *n.n < 0 || *n.n > bounds.MaxCallerLimit {
 			return cli.Usage(n.flag, *n.n, fmt.Sprintf("1 to %d requests; 0 is %d", bounds.MaxCallerLimit, n.unless))
 		}
 		*n.n = cmp.Or(*n.n, n.unless)
 	}
-	if s.CallersMaxBytes = cmp.Or(s.CallersMaxBytes, bounds.DefaultCallersBytes); s.CallersMaxBytes < bounds.LeastCallersBytes {
-		return cli.Usage("--callers-max-bytes", s.CallersMaxBytes, fmt.Sprintf("at least %d bytes; 0 is %d", bounds.LeastCallersBytes, bounds.DefaultCallersBytes))
+	if s.CallersMaxBytes = cmp.Or(s.CallersMaxBytes, bounds.DefaultCallersBytes); s.CallersMaxBytes <
+		bounds.LeastCallersBytes {
+		return cli.Usage("--callers-max-bytes", s.CallersMaxBytes,
+			fmt.Sprintf("at least %d bytes; 0 is %d", bounds.LeastCallersBytes, bounds.DefaultCallersBytes))
 	}
 	return s.checkOwn()
 }
@@ -149,8 +164,10 @@ func (s *settings) checkResources() error {
 		if slices.ContainsFunc(s.resources, func(o relay.Resource) bool { return o.String() == r.String() }) {
 			return cli.Usage("--pool-scope-resources", name, "each resource once")
 		}
-		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).Validate(); err != nil {
-			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age", fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
+		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).
+			Validate(); err != nil {
+			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age",
+				fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
 		}
 		if why := r.Exposed(); why != "" {
 			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)
@@ -158,11 +175,13 @@ func (s *settings) checkResources() error {
 		s.resources = append(s.resources, r)
 	}
 	if t := s.UpstreamWatchTimeout; t < 3*time.Second || t%time.Second != 0 {
-		return cli.Usage("--upstream-watch-timeout", t, "whole seconds, 3s or more: the cloud tells how fresh a watch is 2s before its end")
+		return cli.Usage("--upstream-watch-timeout", t,
+			"whole seconds, 3s or more: the cloud tells how fresh a watch is 2s before its end")
 	}
 	if s.MaxStaleRead < 0 || s.MaxStaleRead > 0 && s.MaxStaleRead < 2*s.UpstreamWatchTimeout {
 		return cli.Usage("--max-stale-read", s.MaxStaleRead,
-			fmt.Sprintf("%v or more, twice --upstream-watch-timeout, since a quiet resource gives a sign that often; or 0 for no limit", 2*s.UpstreamWatchTimeout))
+			fmt.Sprintf("%v or more, twice --upstream-watch-timeout, since a quiet resource gives a sign that often; or 0 "+
+				"for no limit", 2*s.UpstreamWatchTimeout))
 	}
 	return nil
 }
@@ -179,7 +198,8 @@ func (s *settings) checkStore() error {
 	}
 	if err := s.storeConfig().Validate(); err != nil {
 		return cli.Usage("--store-max-bytes, --store-every, --store-lazy, --store-idle, --store-forget",
-			fmt.Sprint(s.StoreMaxBytes, ", ", s.StoreEvery, ", ", s.StoreLazy, ", ", s.StoreIdle, ", ", s.StoreForget), strings.TrimPrefix(err.Error(), "store: "))
+			fmt.Sprint(s.StoreMaxBytes, ", ", s.StoreEvery, ", ", s.StoreLazy, ", ", s.StoreIdle, ", ", s.StoreForget),
+			strings.TrimPrefix(err.Error(), "store: "))
 	}
 	return nil
 }
@@ -207,7 +227,8 @@ func (s *settings) checkCoordinator() error {
 		return nil
 	}
 	if len(s.LeaderHubs) > 0 && len(s.CoordinatorServers) > 0 { // with neither the pool is told by leader-hub-<pool> alone
-		return cli.Usage("--leader-hub", strings.Join(s.LeaderHubs, " "), "none with --coordinator-server: a pool has the one or the other")
+		return cli.Usage("--leader-hub", strings.Join(s.LeaderHubs, " "),
+			"none with --coordinator-server: a pool has the one or the other")
 	}
 	var err error
 	if s.leaders, err = leaderhub.ParseAll(s.LeaderHubs); err != nil {
@@ -224,8 +245,10 @@ func (s *settings) checkCoordinator() error {
 		s.coordinators = append(s.coordinators, u)
 	}
 	if err := s.role("").Validate(); err != nil {
-		return cli.Usage("--leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period, --coordinator-wait, --failover-grace-period, --failover-spread",
-			fmt.Sprint(s.LeaderElectLeaseDuration, ", ", s.LeaderElectRenewDeadline, ", ", s.LeaderElectRetryPeriod, ", ", s.CoordinatorWait, ", ",
+		return cli.Usage("--leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period, "+
+			"--coordinator-wait, --failover-grace-period, --failover-spread",
+			fmt.Sprint(s.LeaderElectLeaseDuration, ", ", s.LeaderElectRenewDeadline, ", ", s.LeaderElectRetryPeriod, ", ",
+				s.CoordinatorWait, ", ",
 				s.FailoverGracePeriod, ", ", s.FailoverSpread),
 			strings.TrimPrefix(err.Error(), "role: "))
 	}
@@ -233,7 +256,8 @@ func (s *settings) checkCoordinator() error {
 		return err
 	}
 	if s.DelegateClientCertFile != "" || s.DelegateClientKeyFile != "" {
-		if err := needFiles("--delegate-client-cert-file", s.DelegateClientCertFile, "--delegate-client-key-file", s.DelegateClientKeyFile); err != nil {
+		if err := needFiles("--delegate-client-cert-file", s.DelegateClientCertFile, "--delegate-client-key-file",
+			s.DelegateClientKeyFile); err != nil {
 			return err
 		}
 	}
@@ -241,7 +265,8 @@ func (s *settings) checkCoordinator() error {
 		return nil
 	}
 	if s.BootstrapTokenFile != "" {
-		return cli.Usage("--bootstrap-token-file", s.BootstrapTokenFile, "none with --coordinator-client-cert-file: it would not be used")
+		return cli.Usage("--bootstrap-token-file", s.BootstrapTokenFile,
+			"none with --coordinator-client-cert-file: it would not be used")
 	}
 	return needFiles(
 		"--coordinator-client-cert-file", s.CoordinatorClientCertFile,
@@ -257,12 +282,14 @@ func (s *settings) checkPoolDoor() error {
 	if s.PoolBindAddress = cmp.Or(s.PoolBindAddress, "0.0.0.0"); net.ParseIP(s.PoolBindAddress) == nil {
 		return cli.Usage("--pool-bind-address", s.PoolBindAddress, "an IP address of this machine")
 	}
-	if s.PoolPort < 0 || s.PoolPort > 65535 || s.PoolPort != 0 && slices.Contains([]int{s.SecurePort, s.HealthPort, s.ProxyPort}, s.PoolPort) {
+	if s.PoolPort < 0 || s.PoolPort > 65535 ||
+		s.PoolPort != 0 && slices.Contains([]int{s.SecurePort, s.HealthPort, s.ProxyPort}, s.PoolPort) {
 		return cli.Usage("--pool-port", s.PoolPort, "a TCP port that no other flag names, 0 to 65535")
 	}
 	if s.PoolAddress != "" {
 		if _, _, err := contract.ParsePoolAddress(s.PoolAddress); err != nil {
-			return cli.Usage("--pool-address", s.PoolAddress, fmt.Sprintf("IP address and port, as in 10.0.0.7:%d, or %s", contract.HubPoolPort, contract.PoolAddressReverse))
+			return cli.Usage("--pool-address", s.PoolAddress,
+				fmt.Sprintf("IP address and port, as in 10.0.0.7:%d, or %s", contract.HubPoolPort, contract.PoolAddressReverse))
 		}
 	}
 	return nil
@@ -274,7 +301,8 @@ func defaultResources() []string {
 
 func serverURL(flag, s string) (*url.URL, error) {
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
+		u.User != nil {
 		return nil, cli.Usage(flag, s, "a URL of the form https://host:port")
 	}
 	u.Path = ""
@@ -300,13 +328,15 @@ func (s *settings) checkFilters() error {
 func (s *settings) checkOfCoordinator() error {
 	switch {
 	case s.EnrolCoordinatorDir == "" && len(s.EnrolCoordinatorHosts) > 0:
-		return cli.Usage("--enrol-coordinator-host", strings.Join(s.EnrolCoordinatorHosts, " "), "none without --enrol-coordinator-dir")
+		return cli.Usage("--enrol-coordinator-host", strings.Join(s.EnrolCoordinatorHosts, " "),
+			"none without --enrol-coordinator-dir")
 	case s.EnrolCoordinatorDir == "" && s.CoordinatorReplica != "":
 		return cli.Usage("--coordinator-replica", s.CoordinatorReplica, "none without --enrol-coordinator-dir")
 	case s.EnrolCoordinatorDir == "":
 		return nil
 	case !s.EnableCoordinator:
-		return cli.Usage("--enrol-coordinator-dir", s.EnrolCoordinatorDir, "none without --enable-coordinator: the node is in no pool")
+		return cli.Usage("--enrol-coordinator-dir", s.EnrolCoordinatorDir,
+			"none without --enable-coordinator: the node is in no pool")
 	}
 	if len(s.EnrolCoordinatorHosts) == 0 && len(s.CoordinatorServers) == 1 && !s.managesReplica() {
 		if u, err := url.Parse(s.CoordinatorServers[0]); err == nil {
@@ -315,7 +345,8 @@ func (s *settings) checkOfCoordinator() error {
 	}
 	for _, k := range s.kindsOfCoordinator() {
 		if _, err := pki.Must(k).Template(s.ofCoordinator(), time.Time{}, 0); err != nil {
-			return cli.Usage("--enrol-coordinator-host, --coordinator-replica", strings.Join(append(s.EnrolCoordinatorHosts, s.CoordinatorReplica), " "), err.Error())
+			return cli.Usage("--enrol-coordinator-host, --coordinator-replica",
+				strings.Join(append(s.EnrolCoordinatorHosts, s.CoordinatorReplica), " "), err.Error())
 		}
 	}
 	return nil
@@ -327,14 +358,17 @@ func (s *settings) checkOwn() error {
 			return cli.Usage("--tls-hosts", s.TLSHosts, "none with --tls-cert-file, which has its own")
 		}
 		if s.PodsAddress != "" {
-			return cli.Usage("--pods-address", s.PodsAddress, "none with --tls-cert-file: pods are shown this node's own authority only")
+			return cli.Usage("--pods-address", s.PodsAddress,
+				"none with --tls-cert-file: pods are shown this node's own authority only")
 		}
 		return needFiles("--tls-cert-file", s.TLSCertFile, "--tls-private-key-file", s.TLSPrivateKeyFile)
 	}
-	if err := cmp.Or(nodeauthority.CheckHosts(s.TLSHosts), pods.Check(s.PodsAddress, s.BindAddress, s.PodsWait)); err != nil {
+	if err := cmp.Or(nodeauthority.CheckHosts(s.TLSHosts), pods.Check(s.PodsAddress, s.BindAddress, s.PodsWait)); err !=
+		nil {
 		return err
 	}
-	if namespace, name, ok := strings.Cut(s.KubeProxyConfigMap, "/"); s.KubeProxyConfigMap != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
+	if namespace, name, ok := strings.Cut(s.KubeProxyConfigMap, "/"); s.KubeProxyConfigMap != "" &&
+		(!ok || namespace == "" || name == "" || strings.Contains(name, "/")) {
 		return cli.Usage("--kube-proxy-configmap", s.KubeProxyConfigMap, "namespace/name of a ConfigMap, or nothing")
 	}
 	if len(validation.IsDNS1123Subdomain(s.NodeName)) > 0 {

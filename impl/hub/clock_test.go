@@ -21,9 +21,11 @@ type wrongClock struct {
 func (c wrongClock) Now() time.Time                  { return time.Now().Add(c.by) }
 func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// TestClock1970: a machine without a battery clock starts in 1970. It judges the certificates of the cloud and of the coordinator by the latest time that
-// was proved, which is on its disk: so it finds its pool again. One whose disk tells no time takes what the cloud's own certificate proves. One whose disk tells
-// a time when they had expired finds nobody: that shows by which time they are judged. The world of this test is in the year 2100, so that nothing is right by accident.
+// TestClock1970: a machine without a battery clock starts in 1970. It judges the certificates of the cloud and of the
+// coordinator by the latest time that was proved, which is on its disk: so it finds its pool again. One whose disk
+// tells no time takes what the cloud's own certificate proves. One whose disk tells a time when they had expired finds
+// nobody: that shows by which time they are judged. The world of this test is in the year 2100, so that nothing is
+// right by accident.
 func TestClock1970(t *testing.T) {
 	world := time.Until(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))
 	at1970 := wrongClock{by: time.Until(time.Unix(60, 0))}
@@ -50,7 +52,8 @@ func TestClock1970(t *testing.T) {
 			}
 			refused := func() bool {
 				s := b.hub.Status()
-				return strings.Contains(s.Cloud[0].Error, "expired or is not yet valid") && strings.Contains(s.Coordinator.Error, "expired or is not yet valid")
+				return strings.Contains(s.Cloud[0].Error, "expired or is not yet valid") &&
+					strings.Contains(s.Coordinator.Error, "expired or is not yet valid")
 			}
 			if c.fed {
 				await.Until(t, time.Minute, "the cloud and the coordinator to be known", met)

@@ -24,9 +24,11 @@ func (b *bed) args(pairs ...string) []string {
 	c := b.config
 	flags := map[string]string{
 		"node-name": c.NodeName, "nodepool-name": c.NodePoolName, "cloud-server": c.CloudServers[0],
-		"cloud-ca-file": c.CloudCAFile, "cloud-client-cert-file": c.CloudClientCertFile, "cloud-client-key-file": c.CloudClientKeyFile,
-		"tls-cert-file": c.TLSCertFile, "tls-private-key-file": c.TLSPrivateKeyFile, "client-ca-file": c.ClientCAFiles[0],
-		"secure-port": "0", "health-port": "0", "data-dir": filepath.Join(b.dir, "data"),
+		"cloud-ca-file": c.CloudCAFile, "cloud-client-cert-file": c.CloudClientCertFile,
+		"cloud-client-key-file": c.CloudClientKeyFile,
+		"tls-cert-file":         c.TLSCertFile, "tls-private-key-file": c.TLSPrivateKeyFile,
+		"client-ca-file": c.ClientCAFiles[0],
+		"secure-port":    "0", "health-port": "0", "data-dir": filepath.Join(b.dir, "data"),
 		"store-generated-key-file": filepath.Join(b.dir, "store.key"),
 	}
 	var more []string
@@ -65,34 +67,68 @@ func TestUsage(t *testing.T) {
 		{[]string{"cloud-server", "http://x:1"}, []string{"--cloud-server", `"http://x:1"`, "https://host:port"}},
 		{[]string{"cloud-server", "https://x:1/path"}, []string{"--cloud-server"}},
 		{[]string{"class-server", "bulk=https://x:1"}, []string{"--class-server", "pool node heartbeat control"}},
-		{[]string{"class-server", "pool=https://x:1", "class-server", "pool=https://y:1"}, []string{"--class-server", "one for each --cloud-server"}},
+		{
+			[]string{"class-server", "pool=https://x:1", "class-server", "pool=https://y:1"},
+			[]string{"--class-server", "one for each --cloud-server"},
+		},
 		{[]string{"cloud-ca-file", ""}, []string{"--cloud-ca-file", "required"}},
 		{[]string{"cloud-ca-file", "/none"}, []string{"--cloud-ca-file", "/none", "no such file"}},
 		{[]string{"cloud-ca-file", garbage}, []string{"--cloud-ca-file", "PEM"}},
 		{[]string{"cloud-client-cert-file", garbage}, []string{"--cloud-client-cert-file", "PEM"}},
 		{[]string{"tls-private-key-file", ""}, []string{"--tls-private-key-file"}},
-		{[]string{"tls-private-key-file", b.config.CloudClientKeyFile}, []string{"--tls-cert-file", "private key does not match"}},
+		{
+			[]string{
+				"tls-private-key-file", b.config.CloudClientKeyFile,
+			}, []string{"--tls-cert-file", "private key does not match"},
+		},
 		{[]string{"tls-hosts", "10.0.0.1"}, []string{"--tls-hosts", "10.0.0.1", "none with --tls-cert-file"}},
-		{[]string{"tls-cert-file", "", "tls-private-key-file", "", "tls-hosts", "*.x"}, []string{"--tls-hosts", "*.x", "DNS name"}},
-		{[]string{"tls-cert-file", "", "tls-private-key-file", "", "kube-proxy-configmap", "x"}, []string{"--kube-proxy-configmap", `"x"`, "namespace/name"}},
-		{[]string{"tls-cert-file", "", "tls-private-key-file", "", "node-authority-file", "/proc/none/x"}, []string{"--node-authority-file", "/proc/none/x", "may write"}},
+		{
+			[]string{"tls-cert-file", "", "tls-private-key-file", "", "tls-hosts", "*.x"},
+			[]string{"--tls-hosts", "*.x", "DNS name"},
+		},
+		{
+			[]string{"tls-cert-file", "", "tls-private-key-file", "", "kube-proxy-configmap", "x"},
+			[]string{"--kube-proxy-configmap", `"x"`, "namespace/name"},
+		},
+		{
+			[]string{"tls-cert-file", "", "tls-private-key-file", "", "node-authority-file", "/proc/none/x"},
+			[]string{"--node-authority-file", "/proc/none/x", "may write"},
+		},
 		{[]string{"bind-address", "localhost"}, []string{"--bind-address", "IP address"}},
 		{[]string{"secure-port", "70000"}, []string{"--secure-port", "70000"}},
 		{[]string{"secure-port", "5", "health-port", "5"}, []string{"--secure-port", "no other flag"}},
 		{[]string{"secure-port", "x"}, []string{"secure-port"}},
 		{[]string{"pool-scope-resources", "widgets"}, []string{"--pool-scope-resources", "widgets"}},
-		{[]string{"pool-scope-resources", "secrets.v1."}, []string{"--pool-scope-resources", "secrets.v1.", "Secrets are not for a pool"}},
-		{[]string{"pool-scope-resources", "secrets.v1.=Secret"}, []string{"--pool-scope-resources", "Secrets are not for a pool"}},
-		{[]string{"pool-scope-resources", "endpoints.v1.", "pool-scope-resources", "endpoints.v1."}, []string{"--pool-scope-resources", "once"}},
+		{
+			[]string{
+				"pool-scope-resources", "secrets.v1.",
+			}, []string{"--pool-scope-resources", "secrets.v1.", "Secrets are not for a pool"},
+		},
+		{
+			[]string{
+				"pool-scope-resources", "secrets.v1.=Secret",
+			}, []string{"--pool-scope-resources", "Secrets are not for a pool"},
+		},
+		{
+			[]string{"pool-scope-resources", "endpoints.v1.", "pool-scope-resources", "endpoints.v1."},
+			[]string{"--pool-scope-resources", "once"},
+		},
 		{[]string{"ring-bytes", "1"}, []string{"--ring-bytes"}},
 		{[]string{"data-dir", "/data", "store-max-bytes", "1"}, []string{"--store-max-bytes", "at least 1048576"}},
 		{[]string{"data-dir", "/data", "store-forget", "1s"}, []string{"--store-forget", "at least 1h"}},
 		{[]string{"upstream-watch-timeout", "1s"}, []string{"--upstream-watch-timeout", "3s or more"}},
-		{[]string{"heartbeat-interval", "1s", "heartbeat-timeout", "2s"}, []string{"--heartbeat-timeout", "at most --heartbeat-interval"}},
+		{
+			[]string{"heartbeat-interval", "1s", "heartbeat-timeout", "2s"},
+			[]string{"--heartbeat-timeout", "at most --heartbeat-interval"},
+		},
 		{[]string{"heartbeat-failed-retry", "0"}, []string{"--heartbeat-failed-retry"}},
 		{[]string{"heartbeat-healthy-threshold", "0"}, []string{"--heartbeat-healthy-threshold"}},
 		{with("coordinator-client-cert-file", ""), []string{"--coordinator-client-cert-file"}},
-		{with("leader-elect-renew-deadline", "20s"), []string{"--leader-elect-renew-deadline", "less than the lease duration"}},
+		{
+			with("leader-elect-renew-deadline", "20s"), []string{
+				"--leader-elect-renew-deadline", "less than the lease duration",
+			},
+		},
 		{with("leader-elect-retry-period", "9s"), []string{"--leader-elect-retry-period"}},
 		{[]string{"config", "/none.yaml"}, []string{"--config", "/none.yaml"}},
 		{[]string{"no-such-flag", "1"}, []string{"no-such-flag"}},
@@ -112,12 +148,15 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestCommand: the command serves until its context ends, and says clearly that its port is taken; see TestPortsTaken for the others.
+// TestCommand: the command serves until its context ends, and says clearly that its port is taken; see TestPortsTaken
+// for the others.
 func TestCommand(t *testing.T) {
 	b := newBed(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &logBuffer{}
-	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{
+		Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram",
+	})
 	check(t, err)
 	defer systemd.Close()
 	t.Setenv("NOTIFY_SOCKET", systemd.LocalAddr().String())
@@ -145,7 +184,8 @@ func TestCommand(t *testing.T) {
 		t.Errorf("a hub that says that it is ready answers %s", resp.Status)
 	}
 	for path, want := range map[string]string{
-		"/healthz": "ok", "/livez": "ok", "/v1/healthz": "ok", contract.StatusPath: `"node":"edge-1"`, "/metrics": "weir_hub_cloud_bytes_total",
+		"/healthz": "ok", "/livez": "ok", "/v1/healthz": "ok", contract.StatusPath: `"node":"edge-1"`,
+		"/metrics": "weir_hub_cloud_bytes_total",
 	} {
 		eventually(t, path+" to answer", func() bool {
 			resp, body := get(t, http.DefaultClient, "http://"+started.Health+path)
@@ -160,7 +200,8 @@ func TestCommand(t *testing.T) {
 	_, port, err := net.SplitHostPort(started.Address)
 	check(t, err)
 	err = Run(ctx, b.args("secure-port", port, "data-dir", t.TempDir()), io.Discard, io.Discard)
-	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), fmt.Sprintf("--secure-port %s is taken on 127.0.0.1", port)) {
+	if cli.ExitCode(err) != 1 ||
+		!strings.Contains(err.Error(), fmt.Sprintf("--secure-port %s is taken on 127.0.0.1", port)) {
 		t.Errorf("exit code %d: %v", cli.ExitCode(err), err)
 	}
 	cancel()

@@ -103,8 +103,9 @@ type Config struct {
 	Logger *slog.Logger
 	Net    Net // nil: the system's
 
-	clock    clock.WithTickerAndDelayedExecution // of tests: that of this machine; nil: the system's
-	patience time.Duration                       // of tests, for an answer: a machine that is busy is not a server that is away; 0: the pace at which it is asked
+	clock clock.WithTickerAndDelayedExecution // of tests: that of this machine; nil: the system's
+	// of tests, for an answer: a machine that is busy is not a server that is away; 0: the pace at which it is asked.
+	patience time.Duration
 }
 
 // Net is the network that a hub is on. Tests put hubs on one in memory.
@@ -137,19 +138,23 @@ type settings struct {
 
 func (s *settings) storeConfig() store.Config {
 	return store.Config{
-		Dir: filepath.Join(s.DataDir, "store"), MaxBytes: s.StoreMaxBytes, Every: s.StoreEvery, Lazy: s.StoreLazy, Idle: s.StoreIdle,
+		Dir: filepath.Join(s.DataDir, "store"), MaxBytes: s.StoreMaxBytes, Every: s.StoreEvery, Lazy: s.StoreLazy,
+		Idle:   s.StoreIdle,
 		Forget: s.StoreForget, Logger: s.Logger,
 	}
 }
 
 func (s *settings) filterConfig() filter.Config {
-	return filter.Config{Enabled: s.Filters, MasterService: s.MasterServiceAddress, Node: s.NodeName, Pool: s.NodePoolName, Logger: s.Logger}
+	return filter.Config{
+		Enabled: s.Filters, MasterService: s.MasterServiceAddress, Node: s.NodeName, Pool: s.NodePoolName, Logger: s.Logger,
+	}
 }
 
 func (s *settings) policy() member.Probing {
 	return member.Probing{
-		Interval: s.HeartbeatInterval, Timeout: s.HeartbeatTimeout, Failures: s.HeartbeatFailedRetry, Healthy: s.HeartbeatHealthyThreshold,
-		Away: s.HeartbeatInterval / 2, Confirm: s.HeartbeatTimeout / 2, Limit: s.limit(),
+		Interval: s.HeartbeatInterval, Timeout: s.HeartbeatTimeout, Failures: s.HeartbeatFailedRetry,
+		Healthy: s.HeartbeatHealthyThreshold,
+		Away:    s.HeartbeatInterval / 2, Confirm: s.HeartbeatTimeout / 2, Limit: s.limit(),
 	}
 }
 

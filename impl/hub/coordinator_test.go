@@ -29,7 +29,8 @@ func clientOf(t *testing.T, ca *authority, fake *fakeCoordinator, node string) *
 	check(t, err)
 	c := coordinator.New(coordinator.Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
-		Net: systemNet{}, Servers: coordinator.At(u), Node: node, Roots: roots, Cert: p, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+		Net: systemNet{}, Servers: coordinator.At(u), Node: node, Roots: roots, Cert: p, OnBytes: func(int) {},
+		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(c.Close)
 	return c
@@ -49,7 +50,8 @@ func TestLeases(t *testing.T) {
 	}
 	want := role.Record{Holder: "edge-1_a", Duration: 15 * time.Second}
 	first, conflict, err := c.WriteLease(ctx, contract.ElectionLease, want, true)
-	if err != nil || conflict || !first.Exists || first.Holder != want.Holder || first.Duration != want.Duration || first.Version == "" ||
+	if err != nil || conflict || !first.Exists || first.Holder != want.Holder || first.Duration != want.Duration ||
+		first.Version == "" ||
 		first.UID == "" || first.AcquireTime.IsZero() || !first.AcquireTime.Equal(first.RenewTime) {
 		t.Fatalf("acquire: got %+v, %t, %v", first, conflict, err)
 	}
@@ -57,7 +59,8 @@ func TestLeases(t *testing.T) {
 		t.Errorf("create what exists: conflict %t, %v", conflict, err)
 	}
 	second, conflict, err := c.WriteLease(ctx, contract.ElectionLease, first, false)
-	if err != nil || conflict || second.Version == first.Version || second.UID != first.UID || !second.AcquireTime.Equal(first.AcquireTime) {
+	if err != nil || conflict || second.Version == first.Version || second.UID != first.UID ||
+		!second.AcquireTime.Equal(first.AcquireTime) {
 		t.Errorf("renew: got %+v, %t, %v", second, conflict, err)
 	}
 	if _, conflict, err := c.WriteLease(ctx, contract.ElectionLease, first, false); !conflict || err == nil {
@@ -80,7 +83,8 @@ func TestLeases(t *testing.T) {
 		t.Errorf("renew after the disk was lost: conflict %t, %v", conflict, err)
 	}
 	// Another hub takes the Lease, and versions come again: only the UID tells the two lives apart.
-	taken, _, err := other.WriteLease(ctx, contract.ElectionLease, role.Record{Holder: "edge-2_b", Duration: 15 * time.Second}, true)
+	taken, _, err := other.WriteLease(ctx, contract.ElectionLease,
+		role.Record{Holder: "edge-2_b", Duration: 15 * time.Second}, true)
 	if err != nil || taken.Version != first.Version {
 		t.Fatalf("acquire in the new life: got %+v, %v", taken, err)
 	}

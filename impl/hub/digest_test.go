@@ -12,8 +12,8 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
-// TestDigest: a heartbeat tells the cloud what the hub has served and fetched, to the byte, and the next ones do not: the Lease is as the kubelet knows it again,
-// in the cloud, and in the pool all the time.
+// TestDigest: a heartbeat tells the cloud what the hub has served and fetched, to the byte, and the next ones do not:
+// the Lease is as the kubelet knows it again, in the cloud, and in the pool all the time.
 func TestDigest(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	p.clouds[0].put("default", "served")
@@ -42,7 +42,8 @@ func TestDigest(t *testing.T) {
 	d, err := digest.Parse(cloud.get("edge-1").Annotations[contract.DigestAnnotation])
 	check(t, err)
 	feed := b.hub.cloud.Bytes(uplink.ClassPool)
-	if d.Served != before+got || d.Role != digest.Leader || d.Age < 0 || d.Version == "" || d.Feed == 0 || d.Feed > feed.Down+feed.Up || d.Down+d.Up <= d.Feed {
+	if d.Served != before+got || d.Role != digest.Leader || d.Age < 0 || d.Version == "" || d.Feed == 0 ||
+		d.Feed > feed.Down+feed.Up || d.Down+d.Up <= d.Feed {
 		t.Errorf("it tells %+v; served %d, fetched %+v", d, before+got, feed)
 	}
 	if k.lease.Annotations[contract.DigestAnnotation] == "" {
@@ -63,7 +64,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestDigestWaits: what did not reach the cloud is told by the heartbeat that does, and a hub that keeps a heartbeat shows its kubelet nothing of it.
+// TestDigestWaits: what did not reach the cloud is told by the heartbeat that does, and a hub that keeps a heartbeat
+// shows its kubelet nothing of it.
 func TestDigestWaits(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	link := p.linked("edge-1")
@@ -79,15 +81,19 @@ func TestDigestWaits(t *testing.T) {
 	eventually(t, "the cloud to be healthy", b.hub.cloud.Healthy)
 	_, err := cloud.Create(t.Context(), "somebody", k.lease)
 	check(t, err)
-	eventually(t, "a heartbeat to tell", func() bool { // one in between is read in the hub and refused by the cloud: the Lease there is another one
+	// one in between is read in the hub and refused by the cloud: the Lease there is another one.
+	eventually(t, "a heartbeat to tell", func() bool {
 		k.lease = nil
 		k.beat()
 		_, err := digest.Parse(cloud.get("edge-1").Annotations[contract.DigestAnnotation])
 		return err == nil
 	})
 	patch := []byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`)
-	resp, _ := do(t, k.client, http.MethodPatch, b.url()+"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/edge-1", patch, "Content-Type", "application/merge-patch+json", "Accept", "application/json")
-	if l := cloud.get("edge-1"); resp.StatusCode != http.StatusOK || len(l.Annotations) != 0 || l.Spec.RenewTime.Year() != 2027 {
+	resp, _ := do(t, k.client, http.MethodPatch,
+		b.url()+"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/edge-1", patch, "Content-Type",
+		"application/merge-patch+json", "Accept", "application/json")
+	if l := cloud.get("edge-1"); resp.StatusCode != http.StatusOK || len(l.Annotations) != 0 ||
+		l.Spec.RenewTime.Year() != 2027 {
 		t.Errorf("a heartbeat that patches: %s, %v", resp.Status, l)
 	}
 }

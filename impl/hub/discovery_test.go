@@ -14,10 +14,12 @@ import (
 
 // discoveryOf is an API discovery document.
 func discoveryOf(group string) string {
-	return `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{"name":"` + group + `"}}]}` + "\n"
+	return `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},` +
+		`"items":[{"metadata":{"name":"` + group + `"}}]}` + "\n"
 }
 
-// TestDocumentsShared: a pool asks the cloud once for what all its hubs need: API discovery, the version, and the keys of service accounts.
+// TestDocumentsShared: a pool asks the cloud once for what all its hubs need: API discovery, the version, and the keys
+// of service accounts.
 func TestDocumentsShared(t *testing.T) {
 	of := newIssuer(t)
 	token := func(node string) []string { return []string{"Authorization", "Bearer " + of.token("web", node)} }
@@ -26,7 +28,10 @@ func TestDocumentsShared(t *testing.T) {
 	p := newPoolBed(t, nodes...)
 	cloud := p.clouds[0]
 	cloud.set(func() {
-		cloud.docs = map[string]string{"/api": discoveryOf("v1"), "/apis": discoveryOf("apps"), documents.Version: `{"major":"1"}`, documents.Keys: string(of.keys)}
+		cloud.docs = map[string]string{
+			"/api": discoveryOf("v1"), "/apis": discoveryOf("apps"), documents.Version: `{"major":"1"}`,
+			documents.Keys: string(of.keys),
+		}
 	})
 	p.start(nodes...)
 	eventually(t, "one hub to lead and the others to follow", func() bool { return p.settled(nodes...) != "" })
@@ -38,13 +43,18 @@ func TestDocumentsShared(t *testing.T) {
 		})
 	}
 	uses(leader)
-	for _, k := range []documents.Key{{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept}, {Path: documents.Version, Accept: runtime.ContentTypeJSON}, {Path: documents.Keys}} {
+	for _, k := range []documents.Key{
+		{Path: "/api", Accept: documents.Accept}, {Path: "/apis", Accept: documents.Accept},
+		{Path: documents.Version, Accept: runtime.ContentTypeJSON}, {Path: documents.Keys},
+	} {
 		eventually(t, "the coordinator to have "+k.Path, func() bool { return p.coordinator.now.Documents.Get(k) != nil })
 	}
 	for _, n := range nodes {
 		uses(n)
 		check(t, p.hubs[n].hub.shelter.Prefetch(t.Context()))
-		for path, accept := range map[string]string{"/api": documents.Accept, "/apis": documents.Accept, documents.Version: runtime.ContentTypeJSON} {
+		for path, accept := range map[string]string{
+			"/api": documents.Accept, "/apis": documents.Accept, documents.Version: runtime.ContentTypeJSON,
+		} {
 			req, err := http.NewRequest(http.MethodGet, "https://cloud"+path, nil)
 			check(t, err)
 			req.Header.Set("Accept", accept)

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// TestParsedOnce: a request of a client is parsed where it comes in, and nowhere behind. What the hub asks itself is parsed where it asks.
+// TestParsedOnce: a request of a client is parsed where it comes in, and nowhere behind. What the hub asks itself is
+// parsed where it asks.
 func TestParsedOnce(t *testing.T) {
 	found := map[string]int{}
 	for _, dir := range []string{".", "*", "../identity", "../filter", "../offline", "../offline/writes", "../store"} {
@@ -58,7 +59,10 @@ func TestSentAsItCame(t *testing.T) {
 	get(t, node, b.url()+"/api/v1/namespaces/default/endpoints/web/status")
 	do(t, node, http.MethodDelete, b.url()+"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/x", nil)
 	var paths []string
-	want := []string{"/api/v1/endpoints", "/api/v1/namespaces/default/endpoints/web/status", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/x"}
+	want := []string{
+		"/api/v1/endpoints", "/api/v1/namespaces/default/endpoints/web/status",
+		"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/x",
+	}
 	b.clouds[0].set(func() {
 		for _, s := range b.clouds[0].seen {
 			if slices.Contains(want, s.path) {
@@ -83,7 +87,10 @@ func TestSpellingsWithoutCloud(t *testing.T) {
 	b.kept(1)
 	link.set(true)
 	b.away()
-	for spelling, want := range map[string]string{"": "list", "watch=0": "list", "watch=False": "list", "watch": "watch", "watch=": "watch", "watch=t": "watch", "watch=1": "watch"} {
+	for spelling, want := range map[string]string{
+		"": "list", "watch=0": "list", "watch=False": "list", "watch": "watch", "watch=": "watch", "watch=t": "watch",
+		"watch=1": "watch",
+	} {
 		uri := "/api/v1/endpoints?timeoutSeconds=1&" + spelling
 		req, err := http.NewRequest(http.MethodGet, "https://hub"+uri, nil)
 		check(t, err)
@@ -101,8 +108,8 @@ func TestSpellingsWithoutCloud(t *testing.T) {
 	}
 }
 
-// TestNamespaceWithoutCloud: what a request is authorized by is what is looked for. A Namespace, which is authorized in itself and stands in none, may be read
-// by who was shown it in a list.
+// TestNamespaceWithoutCloud: what a request is authorized by is what is looked for. A Namespace, which is authorized in
+// itself and stands in none, may be read by who was shown it in a list.
 func TestNamespaceWithoutCloud(t *testing.T) {
 	b, link := offlineBed(t)
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
@@ -113,7 +120,9 @@ func TestNamespaceWithoutCloud(t *testing.T) {
 	b.kept(1)
 	link.set(true)
 	b.away()
-	for path, want := range map[string]int{"a": http.StatusOK, "b": http.StatusServiceUnavailable, "a/status": http.StatusServiceUnavailable} {
+	for path, want := range map[string]int{
+		"a": http.StatusOK, "b": http.StatusServiceUnavailable, "a/status": http.StatusServiceUnavailable,
+	} {
 		resp, body := get(t, node, b.url()+"/api/v1/namespaces/"+path)
 		if resp.StatusCode != want || want == http.StatusOK && !strings.Contains(body, `"name":"a"`) {
 			t.Errorf("namespaces/%s: %s, want %d: %s", path, resp.Status, want, body)

@@ -18,13 +18,15 @@ import (
 // buildMember gets the hub's certificate in its pool: from files, or one that the hub asks for itself and keeps.
 func (h *Hub) buildMember() error {
 	if !h.enrols() {
-		p, err := h.reload.Pair("--coordinator-client-cert-file", h.CoordinatorClientCertFile, "--coordinator-client-key-file", h.CoordinatorClientKeyFile)
+		p, err := h.reload.Pair("--coordinator-client-cert-file", h.CoordinatorClientCertFile,
+			"--coordinator-client-key-file", h.CoordinatorClientKeyFile)
 		h.member = p
 		return err
 	}
 	token := ""
 	c := enrol.Config{
-		Identity: pki.Must(pki.Hub), Dir: filepath.Join(h.DataDir, "pki"), Trusted: h.trusted.List, Signs: h.trusted.Signer, Changed: h.enrolled, Refused: h.takenBack,
+		Identity: pki.Must(pki.Hub), Dir: filepath.Join(h.DataDir, "pki"), Trusted: h.trusted.List, Signs: h.trusted.Signer,
+		Changed: h.enrolled, Refused: h.takenBack,
 	}
 	k, err := h.keeper(c, func(k *enrol.Keeper) http.RoundTripper {
 		if token != "" && k.Get() == nil {
@@ -44,13 +46,14 @@ func (h *Hub) buildMember() error {
 	return nil
 }
 
-// buildForwarder gets the certificate of a leader that forwards heartbeats: from files, or one that the hub asks for while it leads. That one lives
-// for an hour, so it is kept nowhere.
+// buildForwarder gets the certificate of a leader that forwards heartbeats: from files, or one that the hub asks for
+// while it leads. That one lives for an hour, so it is kept nowhere.
 func (h *Hub) buildForwarder() error {
 	switch {
 	case !h.EnableCoordinator:
 	case h.DelegateClientCertFile != "":
-		p, err := h.reload.Pair("--delegate-client-cert-file", h.DelegateClientCertFile, "--delegate-client-key-file", h.DelegateClientKeyFile)
+		p, err := h.reload.Pair("--delegate-client-cert-file", h.DelegateClientCertFile, "--delegate-client-key-file",
+			h.DelegateClientKeyFile)
 		h.forward = p
 		return err
 	case h.enrols():
@@ -81,8 +84,8 @@ func (h *Hub) keeper(c enrol.Config, way func(*enrol.Keeper) http.RoundTripper) 
 	return k, nil
 }
 
-// provenClock runs as this machine's and shows the time by which certificates are judged: a machine that starts in 1970 would take each for one that has not
-// begun.
+// provenClock runs as this machine's and shows the time by which certificates are judged: a machine that starts in 1970
+// would take each for one that has not begun.
 type provenClock struct {
 	clock.WithTicker
 	time *pki.Proven

@@ -19,15 +19,16 @@ func enrolling(t *testing.T, nodes ...string) *poolBed {
 	p := newPoolBed(t, nodes...)
 	for _, h := range p.hubs {
 		c := &h.config
-		c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile, c.DelegateClientCertFile, c.DelegateClientKeyFile = "", "", "", ""
+		c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile, c.DelegateClientCertFile, c.DelegateClientKeyFile = "", "",
+			"", ""
 		c.CloudHubCertFile, c.CloudHubKeyFile = "", ""
 		c.DataDir = filepath.Join(h.dir, "data")
 	}
 	return p
 }
 
-// TestEnrol: hubs that hold the certificates of their nodes get all others themselves. Who leads gets that of a forwarder, of its own
-// node. What they got is there after a restart.
+// TestEnrol: hubs that hold the certificates of their nodes get all others themselves. Who leads gets that of a
+// forwarder, of its own node. What they got is there after a restart.
 func TestEnrol(t *testing.T) {
 	p := enrolling(t, "edge-1", "edge-2")
 	signer := p.clouds[0].signer
@@ -65,8 +66,11 @@ func TestEnrol(t *testing.T) {
 	}
 	_, metrics := get(t, p.client(nil), "http://"+p.hubs["edge-1"].hub.HealthAddr().String()+"/metrics")
 	for _, want := range []string{
-		`weir_certificate_expiry_timestamp_seconds{kind="hub"}`, `weir_certificate_expiry_timestamp_seconds{kind="forwarder"}`, `weir_certificate_expiry_timestamp_seconds{kind="door"}`,
-		`weir_certificate_expiry_timestamp_seconds{kind="kubelet"}`, `weir_certificate_expiry_timestamp_seconds{kind="hub-at-cloud"}`, `weir_certificate_renewals_total{kind="hub"} 1`,
+		`weir_certificate_expiry_timestamp_seconds{kind="hub"}`,
+		`weir_certificate_expiry_timestamp_seconds{kind="forwarder"}`,
+		`weir_certificate_expiry_timestamp_seconds{kind="door"}`,
+		`weir_certificate_expiry_timestamp_seconds{kind="kubelet"}`,
+		`weir_certificate_expiry_timestamp_seconds{kind="hub-at-cloud"}`, `weir_certificate_renewals_total{kind="hub"} 1`,
 		`weir_hub_own_user 1`,
 	} {
 		if !strings.Contains(metrics, want) {
@@ -89,7 +93,9 @@ func TestEnrol(t *testing.T) {
 func TestRenewInUse(t *testing.T) {
 	p := enrolling(t, "edge-1", "edge-2")
 	signer := p.clouds[0].signer
-	signer.life = map[pki.Kind]time.Duration{pki.Hub: 4 * time.Second, pki.HubAtCloud: 4 * time.Second, pki.Forwarder: 4 * time.Second}
+	signer.life = map[pki.Kind]time.Duration{
+		pki.Hub: 4 * time.Second, pki.HubAtCloud: 4 * time.Second, pki.Forwarder: 4 * time.Second,
+	}
 	signer.signs(p.ca, p.local)
 	p.start("edge-1", "edge-2")
 	eventually(t, "one to lead, one to follow", func() bool { return p.settled("edge-1", "edge-2") != "" })
@@ -117,7 +123,8 @@ func TestRenewInUse(t *testing.T) {
 	}
 }
 
-// TestToken: a node joins by a bootstrap token, and renews as itself. A token is needed no more once there is a certificate.
+// TestToken: a node joins by a bootstrap token, and renews as itself. A token is needed no more once there is a
+// certificate.
 func TestToken(t *testing.T) {
 	p := enrolling(t, "edge-1")
 	signer, h := p.clouds[0].signer, p.hubs["edge-1"]
@@ -125,7 +132,8 @@ func TestToken(t *testing.T) {
 	write(t, h.dir, map[string][]byte{"token": []byte(token + "\n"), "bad": []byte("abcdef.0123456789ABCDEF")})
 	for path, want := range map[string]string{"bad": "one bootstrap token", "none": "no such file"} {
 		h.config.BootstrapTokenFile = filepath.Join(h.dir, path)
-		if _, err := New(h.config); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ABCDEF") {
+		if _, err := New(h.config); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "ABCDEF") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -137,7 +145,8 @@ func TestToken(t *testing.T) {
 	eventually(t, "a renewal", func() bool { return slices.Contains(signer.requests(), "system:node:edge-1 hub edge-1") })
 	by := signer.requests()
 	first := slices.Sorted(slices.Values(by[:2]))
-	if want := []string{token + " hub edge-1", token + " hub-at-cloud edge-1"}; !slices.Equal(first, want) || slices.ContainsFunc(by[2:], func(s string) bool { return strings.HasPrefix(s, token) }) {
+	if want := []string{token + " hub edge-1", token + " hub-at-cloud edge-1"}; !slices.Equal(first, want) ||
+		slices.ContainsFunc(by[2:], func(s string) bool { return strings.HasPrefix(s, token) }) {
 		t.Errorf("asked for by %q", by)
 	}
 	if strings.Contains(h.log.String(), token) {

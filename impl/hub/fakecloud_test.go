@@ -41,8 +41,9 @@ import (
 	"github.com/weir-edge/weir/impl/scope"
 )
 
-// fakeCloud is as much of a kube-apiserver as a hub sees, behind real TLS: authentication by certificate or token, access
-// reviews, Endpoints and EndpointSlices (from relays that the test feeds), and some paths that show what came through.
+// fakeCloud is as much of a kube-apiserver as a hub sees, behind real TLS: authentication by certificate or token,
+// access reviews, Endpoints and EndpointSlices (from relays that the test feeds), and some paths that show what came
+// through.
 type fakeCloud struct {
 	signs  *authority // what it tells a pool about itself; nil: nobody does
 	t      testing.TB
@@ -59,7 +60,8 @@ type fakeCloud struct {
 	allow   func(user string, a *authorizationv1.ResourceAttributes) bool // verdicts
 	reviews []string                                                      // "user verb resource namespace name"
 	lists   map[string]int                                                // lists of pool-scope resources by user
-	denies  func(user, resource string) int                               // code that answers all about a pool-scope resource, 0: none
+	// code that answers all about a pool-scope resource, 0: none.
+	denies  func(user, resource string) int
 	seen    []seen
 	removed map[string]int    // how often an object was, by its name
 	node    corev1.Node       // the only one
@@ -87,9 +89,10 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &fakeCloud{
-		t: t, relays: map[string]*relay.Relay{}, stop: cancel, version: 100, ready: http.StatusOK, lists: map[string]int{}, removed: map[string]int{},
-		allow:  func(string, *authorizationv1.ResourceAttributes) bool { return true },
-		denies: func(string, string) int { return 0 },
+		t: t, relays: map[string]*relay.Relay{}, stop: cancel, version: 100, ready: http.StatusOK, lists: map[string]int{},
+		removed: map[string]int{},
+		allow:   func(string, *authorizationv1.ResourceAttributes) bool { return true },
+		denies:  func(string, string) int { return 0 },
 	}
 	var running sync.WaitGroup
 	for _, name := range defaultResources() {
@@ -137,7 +140,8 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 			refused = http.StatusUnauthorized
 		}
 		c.mu.Unlock()
-		if req.ProtoMajor == 2 && (refused == http.StatusUnauthorized || user == "system:anonymous") { // as kube-apiserver, against floods
+		// as kube-apiserver, against floods.
+		if req.ProtoMajor == 2 && (refused == http.StatusUnauthorized || user == "system:anonymous") {
 			w.Header().Set("Connection", "close")
 		}
 		switch refused {
@@ -152,7 +156,10 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 		w.Header().Set("Date", ca.now().UTC().Format(http.TimeFormat))
 		mux.ServeHTTP(w, req)
 	}))
-	c.server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.tls("kube-apiserver")}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: ca.pool(), Time: ca.now}
+	c.server.TLS = &tls.Config{
+		Certificates: []tls.Certificate{ca.tls("kube-apiserver")}, ClientAuth: tls.VerifyClientCertIfGiven,
+		ClientCAs: ca.pool(), Time: ca.now,
+	}
 	c.server.EnableHTTP2 = true
 	c.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	c.server.StartTLS()
@@ -227,7 +234,8 @@ func (c *fakeCloud) upgrade(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer conn.Close()
-	fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-User: %s\r\n\r\n", req.Header.Get("Upgrade"), c.user(req))
+	fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-User: %s\r\n\r\n",
+		req.Header.Get("Upgrade"), c.user(req))
 	_ = rw.Flush()
 	in := bufio.NewScanner(rw)
 	for in.Scan() {
@@ -250,7 +258,9 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 		answer.Write(w, apierrors.NewUnauthorized("Unauthorized"))
 		return
 	case "system:anonymous":
-		answer.Write(w, answer.Forbidden(user, identity.Attributes{Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}, ""))
+		answer.Write(w, answer.Forbidden(user, identity.Attributes{
+			Verb: "create", Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews",
+		}, ""))
 		return
 	}
 	body, err := io.ReadAll(req.Body)
@@ -268,7 +278,8 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 	a := r.Spec.ResourceAttributes
 	c.mu.Lock()
 	if r.Status.Allowed = a == nil; a != nil { // a path is everybody's
-		c.reviews = append(c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.Verb, a.Resource, a.Namespace, a.Name)))
+		c.reviews = append(c.reviews,
+			strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.Verb, a.Resource, a.Namespace, a.Name)))
 		r.Status.Allowed = c.allow(user, a)
 	}
 	c.mu.Unlock()
@@ -284,13 +295,16 @@ func (c *fakeCloud) pool(resource string) http.HandlerFunc {
 		code, r := c.denies(c.user(req), resource), c.relays[resource]
 		c.mu.Unlock()
 		if code != 0 {
-			answer.Write(w, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: resource}, "", "denied by the test", 0, true))
+			answer.Write(w, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: resource}, "",
+				"denied by the test", 0, true))
 			return
 		}
-		if user, q := c.user(req), req.URL.Query(); q.Get("watch") != "" && !strings.HasPrefix(user, "weir:hub:") && !strings.HasPrefix(user, "system:node:") && !c.mayWatch(w, req, user) {
+		if user, q := c.user(req), req.URL.Query(); q.Get("watch") != "" && !strings.HasPrefix(user, "weir:hub:") &&
+			!strings.HasPrefix(user, "system:node:") && !c.mayWatch(w, req, user) {
 			return
 		}
-		if q := req.URL.Query(); q.Get("fieldSelector") == "" && (q.Get("watch") == "" && q.Get("limit") == "" || q.Get("sendInitialEvents") != "") {
+		if q := req.URL.Query(); q.Get("fieldSelector") == "" &&
+			(q.Get("watch") == "" && q.Get("limit") == "" || q.Get("sendInitialEvents") != "") {
 			c.mu.Lock()
 			c.lists[c.user(req)]++
 			c.mu.Unlock()
@@ -347,7 +361,8 @@ func (c *fakeCloud) mayWatch(w http.ResponseWriter, req *http.Request, user stri
 	c.mu.Unlock()
 	a := relayed.Router(scope.NewSet(relays...).All).Route(request.Parse(req)).Rights
 	c.mu.Lock()
-	c.reviews = append(c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.Verb, a.Resource, a.Namespace, a.Name)))
+	c.reviews = append(
+		c.reviews, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", user, a.Verb, a.Resource, a.Namespace, a.Name)))
 	allowed := c.allow(user, &authorizationv1.ResourceAttributes{
 		Verb: a.Verb, Group: a.Group, Version: a.Version, Resource: a.Resource, Namespace: a.Namespace, Name: a.Name,
 	})
@@ -370,10 +385,13 @@ func (c *fakeCloud) widgets(w http.ResponseWriter, req *http.Request) {
 	c.mu.Unlock()
 	switch {
 	case !there:
-		answer.Write(w, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Group: "example.com", Resource: "widgets"}, "", "", 0, true))
+		answer.Write(w, apierrors.NewGenericServerResponse(http.StatusNotFound, "get",
+			schema.GroupResource{Group: "example.com", Resource: "widgets"}, "", "", 0, true))
 	case strings.HasSuffix(req.URL.Path, "/v1"):
 		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-		_, _ = io.WriteString(w, `{"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[{"name":"widgets","kind":"Widget","namespaced":true}]}`)
+		_, _ = io.WriteString(w,
+			`{"kind":"APIResourceList","groupVersion":"example.com/v1","resources":[{"name":"widgets","kind":"Widget",`+
+				`"namespaced":true}]}`)
 	default:
 		c.pool("widgets")(w, req)
 	}
@@ -387,7 +405,9 @@ func (c *fakeCloud) install(names ...string) {
 	check(c.t, err)
 	var items []*wire.Object
 	for _, name := range names {
-		o, err := wire.ParseObject(wire.JSON, []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"default","name":"`+name+`","uid":"`+name+`","resourceVersion":"50"}}`))
+		o, err := wire.ParseObject(wire.JSON,
+			[]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"default","name":"`+name+`","uid":"`+
+				name+`","resourceVersion":"50"}}`))
 		check(c.t, err)
 		items = append(items, o)
 	}
@@ -411,7 +431,9 @@ func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 	}
 	if parts[2] == "namespaces" && len(parts) == 3 {
 		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-		_, _ = io.WriteString(w, `{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a","uid":"u","resourceVersion":"5"}}]}`)
+		_, _ = io.WriteString(w,
+			`{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a",`+
+				`"uid":"u","resourceVersion":"5"}}]}`)
 		return
 	}
 	if len(parts) > 5 && (parts[4] == "secrets" || parts[4] == "serviceaccounts") {
@@ -422,7 +444,8 @@ func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 		_ = json.NewEncoder(w).Encode(&corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: parts[3], Name: parts[5], ResourceVersion: "7"}, Data: map[string]string{"ca.crt": rootsOfCloud},
+			ObjectMeta: metav1.ObjectMeta{Namespace: parts[3], Name: parts[5], ResourceVersion: "7"},
+			Data:       map[string]string{"ca.crt": rootsOfCloud},
 		})
 		return
 	}
@@ -442,7 +465,8 @@ func (c *fakeCloud) nodes(w http.ResponseWriter, req *http.Request) {
 	defer c.mu.Unlock()
 	if req.Method == http.MethodPut {
 		if n.ResourceVersion != c.node.ResourceVersion {
-			answer.Write(w, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, n.Name, errors.New("another version")))
+			answer.Write(w,
+				apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, n.Name, errors.New("another version")))
 			return
 		}
 		c.version++
@@ -453,7 +477,8 @@ func (c *fakeCloud) nodes(w http.ResponseWriter, req *http.Request) {
 	check(c.t, err)
 	if strings.HasPrefix(req.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
-		_, _ = w.Write(append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: "Node"}, len(raw)), raw...), wire.EnvelopeTail()...))
+		_, _ = w.Write(append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: "Node"}, len(raw)), raw...),
+			wire.EnvelopeTail()...))
 		return
 	}
 	c.node.APIVersion, c.node.Kind = "v1", "Node"
@@ -491,7 +516,8 @@ func (c *fakeCloud) put(namespace, name string) *corev1.Endpoints {
 	return e
 }
 
-// restore goes on as after a restore from a backup: at an earlier version, and without what was written since. Connections break.
+// restore goes on as after a restore from a backup: at an earlier version, and without what was written since.
+// Connections break.
 func (c *fakeCloud) restore(version uint64) {
 	c.server.CloseClientConnections()
 	c.set(func() { c.version = version })

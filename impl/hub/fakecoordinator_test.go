@@ -64,7 +64,8 @@ func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeC
 		now.ServeHTTP(w, req)
 	}))
 	c.server.TLS = &tls.Config{
-		Certificates: []tls.Certificate{ca.tls("coordinator")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.pool(), Time: ca.now, MinVersion: tls.VersionTLS13,
+		Certificates: []tls.Certificate{ca.tls("coordinator")}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: ca.pool(), Time: ca.now, MinVersion: tls.VersionTLS13,
 	}
 	c.server.EnableHTTP2 = true
 	c.server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -98,7 +99,8 @@ func (c *fakeCoordinator) wipe() {
 
 func (c *fakeCoordinator) begin() {
 	now, err := inmemory.New(inmemory.Config{
-		Pool: "pool-a", Relays: slices.Clone(c.relays), Leases: c.leases.Leases, Clock: clock.RealClock{}, Trusted: func() []*x509.Certificate { return []*x509.Certificate{c.ca.cert} },
+		Pool: "pool-a", Relays: slices.Clone(c.relays), Leases: c.leases.Leases, Clock: clock.RealClock{},
+		Trusted: func() []*x509.Certificate { return []*x509.Certificate{c.ca.cert} },
 		Line: inmemory.Lines(c.cert, func(ctx context.Context, node, address string) (net.Conn, error) {
 			shuns := ""
 			if c.set(func() { shuns = c.shuns }); node == shuns {

@@ -30,7 +30,10 @@ type fakeSigner struct {
 }
 
 func newFakeSigner(t testing.TB, user func(*http.Request) string) *fakeSigner {
-	s := &fakeSigner{t: t, user: user, mux: http.NewServeMux(), life: map[pki.Kind]time.Duration{}, asked: map[string]*certificatesv1.CertificateSigningRequest{}}
+	s := &fakeSigner{
+		t: t, user: user, mux: http.NewServeMux(), life: map[pki.Kind]time.Duration{},
+		asked: map[string]*certificatesv1.CertificateSigningRequest{},
+	}
 	s.mux.HandleFunc("POST "+certificateRequests, s.create)
 	s.mux.HandleFunc("GET "+certificateRequests+"/{name}", s.read)
 	return s
@@ -113,5 +116,8 @@ func (s *fakeSigner) requests() []string {
 func (s *fakeSigner) signs(cluster, pool *authority) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.as = map[string]*authority{"kubernetes.io/kube-apiserver-client": cluster, "weir.dev/hub": pool, "weir.dev/coordinator": pool, "weir.dev/replica": pool}
+	s.as = map[string]*authority{
+		"kubernetes.io/kube-apiserver-client": cluster, "weir.dev/hub": pool, "weir.dev/coordinator": pool,
+		"weir.dev/replica": pool,
+	}
 }

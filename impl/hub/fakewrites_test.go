@@ -37,7 +37,9 @@ func (c *fakeCloud) write(w http.ResponseWriter, req *http.Request, namespace st
 		_ = json.NewEncoder(w).Encode(o)
 	}
 	resource, there := schema.GroupResource{Resource: "endpoints"}, c.relays["endpoints"].Object(namespace+"/"+name)
-	status := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess, Code: http.StatusOK}
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess, Code: http.StatusOK,
+	}
 	switch {
 	case req.URL.Query().Has("dryRun"):
 		reply(c.object(namespace, name, c.version+1000))
@@ -91,9 +93,11 @@ func (c *fakeCloud) write(w http.ResponseWriter, req *http.Request, namespace st
 // object is an Endpoints object at a version.
 func (c *fakeCloud) object(namespace, name string, version uint64) *corev1.Endpoints {
 	return &corev1.Endpoints{
-		TypeMeta:   metav1.TypeMeta{Kind: "Endpoints", APIVersion: "v1"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: c.uid(name), ResourceVersion: strconv.FormatUint(version, 10)},
-		Subsets:    []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.0.0.1"}}}},
+		TypeMeta: metav1.TypeMeta{Kind: "Endpoints", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: c.uid(name), ResourceVersion: strconv.FormatUint(version, 10),
+		},
+		Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "10.0.0.1"}}}},
 	}
 }
 

@@ -17,132 +17,197 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.NodeName, "node-name", "", "name of this node in the cluster; required")
 	f.StringVar(&c.NodePoolName, "nodepool-name", "", "name of this node's pool; required")
 
-	f.StringArrayVar(&c.CloudServers, "cloud-server", nil, "URL of a kube-apiserver; repeat it for several that serve the same cluster; required without --cloud-client-kubeconfig")
+	f.StringArrayVar(&c.CloudServers, "cloud-server", nil,
+		"URL of a kube-apiserver; repeat it for several that serve the same cluster; required without "+
+			"--cloud-client-kubeconfig")
 	f.StringArrayVar(&c.ClassServers, "class-server", nil,
-		"class=URL: other addresses of the same kube-apiservers for one class of traffic (pool, node, heartbeat or control), one for each --cloud-server")
-	f.StringVar(&c.CloudCAFile, "cloud-ca-file", "", "PEM file of the authorities that sign the kube-apiserver's certificate; required without --cloud-client-kubeconfig")
-	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "", "PEM file of the node's certificate, of user "+contract.NodeUserPrefix+"<node-name>: the kubelet's own; by it the hub sends what the kubelet asks, and asks for its own certificates; required without --cloud-client-kubeconfig")
-	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "", "PEM file of its key, the same one if it holds both; required with it")
+		"class=URL: other addresses of the same kube-apiservers for one class of traffic (pool, node, heartbeat or "+
+			"control), one for each --cloud-server")
+	f.StringVar(&c.CloudCAFile, "cloud-ca-file", "",
+		"PEM file of the authorities that sign the kube-apiserver's certificate; required without --cloud-client-kubeconfig")
+	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "",
+		"PEM file of the node's certificate, of user "+contract.NodeUserPrefix+
+			"<node-name>: the kubelet's own; by it the hub sends what the kubelet asks, and asks for its own certificates; "+
+			"required without --cloud-client-kubeconfig")
+	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "",
+		"PEM file of its key, the same one if it holds both; required with it")
 	f.StringVar(&c.CloudClientKubeconfig, "cloud-client-kubeconfig", "",
-		"the kubelet's own kubeconfig, which says what --cloud-server, --cloud-ca-file and --cloud-client-cert-file do not: server, authorities, tls-server-name, proxy-url, and the client certificate, token, tokenFile "+
-			"or exec plugin of its current user; it and the files that it names are read again every ten seconds, and what has changed counts; without proxy-url HTTPS_PROXY and NO_PROXY count; beside it "+
+		"the kubelet's own kubeconfig, which says what --cloud-server, --cloud-ca-file and --cloud-client-cert-file do "+
+			"not: server, authorities, tls-server-name, proxy-url, and the client certificate, token, tokenFile "+
+			"or exec plugin of its current user; it and the files that it names are read again every ten seconds, and what "+
+			"has changed counts; without proxy-url HTTPS_PROXY and NO_PROXY count; beside it "+
 			"--cloud-client-cert-file is where the kubelet renews a certificate that stands in the kubeconfig; "+
-			"a plugin is run by the hub, has 30 s, and may want no terminal; with a token the hub asks the cloud for a certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
+			"a plugin is run by the hub, has 30 s, and may want no terminal; with a token the hub asks the cloud for a "+
+			"certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
 	f.StringVar(&c.CloudHubCertFile, "cloud-hub-cert-file", "",
-		"PEM file of the certificate of the hub's own user at the cloud, "+contract.HubUserPrefix+"<nodepool-name>:<node-name>, by which it reads what its relays hold; without it the hub asks weir-manager "+
-			"for it, keeps it in --data-dir and renews it, or is its node if --coordinator-client-cert-file is given; while there is none, and after its end, the hub reads as its node")
+		"PEM file of the certificate of the hub's own user at the cloud, "+contract.HubUserPrefix+
+			"<nodepool-name>:<node-name>, by which it reads what its relays hold; without it the hub asks weir-manager "+
+			"for it, keeps it in --data-dir and renews it, or is its node if --coordinator-client-cert-file is given; while "+
+			"there is none, and after its end, the hub reads as its node")
 	f.StringVar(&c.CloudHubKeyFile, "cloud-hub-key-file", "", "PEM file of its key")
 	f.BoolVar(&c.CloudPostQuantum, "cloud-post-quantum", true,
-		"agree on TLS keys that a quantum computer cannot recover either, for the node's own requests (Secrets are among them); false saves 2.3 kB a connection")
+		"agree on TLS keys that a quantum computer cannot recover either, for the node's own requests (Secrets are among "+
+			"them); false saves 2.3 kB a connection")
 
 	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address that the API is served on")
 	f.IntVar(&c.SecurePort, "secure-port", contract.HubSecurePort, "TLS port of the API; 0 takes any free one")
 	f.StringVar(&c.TLSCertFile, "tls-cert-file", "",
-		"PEM file of the serving certificate; without it the hub makes an authority of this node's own, keeps it in --data-dir, and issues and renews its certificate itself")
+		"PEM file of the serving certificate; without it the hub makes an authority of this node's own, keeps it in "+
+			"--data-dir, and issues and renews its certificate itself")
 	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key")
 	f.StringArrayVar(&c.TLSHosts, "tls-hosts", nil,
-		"IP address or DNS name, beside those that the hub listens on, for its own certificate: the address of Service kubernetes, where connections of pods to it lead here; repeatable")
+		"IP address or DNS name, beside those that the hub listens on, for its own certificate: the address of Service "+
+			"kubernetes, where connections of pods to it lead here; repeatable")
 	f.StringVar(&c.NodeAuthorityFile, "node-authority-file", "/etc/weir/node-authority.crt",
-		"PEM file in which the hub shows the certificates of this node's own authority, for the kubelet's kubeconfig; everyone may read it; empty writes none")
+		"PEM file in which the hub shows the certificates of this node's own authority, for the kubelet's kubeconfig; "+
+			"everyone may read it; empty writes none")
 	f.StringVar(&c.PodsAddress, "pods-address", "",
-		"IP address of this machine that its pods reach in whatever network namespace, as "+contract.PodsAddress+" on its loopback interface: the API is served there at --secure-port, too, and the kubelet "+
-			"tells it the containers that it starts as the address of the API, when they trust the hub; needs this node's own authority; empty leads no pod to the hub")
+		"IP address of this machine that its pods reach in whatever network namespace, as "+contract.PodsAddress+
+			" on its loopback interface: the API is served there at --secure-port, too, and the kubelet "+
+			"tells it the containers that it starts as the address of the API, when they trust the hub; needs this node's own "+
+			"authority; empty leads no pod to the hub")
 	f.DurationVar(&c.PodsWait, "pods-wait", pods.DefaultWait,
-		"how long the kubelet has to read through this hub before it tells containers its address: by then it has brought all pods the node's authority; longer if the kubelet's syncFrequency is more than its minute")
+		"how long the kubelet has to read through this hub before it tells containers its address: by then it has brought "+
+			"all pods the node's authority; longer if the kubelet's syncFrequency is more than its minute")
 	f.StringVar(&c.KubeProxyConfigMap, "kube-proxy-configmap", "kube-system/kube-proxy",
-		"namespace/name of the ConfigMap whose kubeconfig.conf leads kube-proxy to this hub where this node reads it, if the hub's certificate is of this node's own authority; empty leaves it alone")
+		"namespace/name of the ConfigMap whose kubeconfig.conf leads kube-proxy to this hub where this node reads it, if "+
+			"the hub's certificate is of this node's own authority; empty leaves it alone")
 	f.StringArrayVar(&c.ClientCAFiles, "client-ca-file", nil,
-		"PEM file of the authorities that sign the kubelet's client certificate, or a kubeconfig, of which those of its current cluster count; repeatable; without it client certificates are not asked for")
+		"PEM file of the authorities that sign the kubelet's client certificate, or a kubeconfig, of which those of its "+
+			"current cluster count; repeatable; without it client certificates are not asked for")
 	f.StringVar(&c.HealthBindAddress, "health-bind-address", "127.0.0.1", "IP address of health, metrics and status")
-	f.IntVar(&c.HealthPort, "health-port", contract.HubHealthPort, "port of health, metrics and status; 0 takes any free one")
-	f.IntVar(&c.ProxyPort, "proxy-port", 0, "plain HTTP port of the API, for callers with a token or none; it never lends this node's identity; 0 is off")
+	f.IntVar(&c.HealthPort, "health-port", contract.HubHealthPort,
+		"port of health, metrics and status; 0 takes any free one")
+	f.IntVar(&c.ProxyPort, "proxy-port", 0,
+		"plain HTTP port of the API, for callers with a token or none; it never lends this node's identity; 0 is off")
 
 	f.BoolVar(&c.Anonymous, "anonymous", false,
 		"send requests without a token or certificate to the cloud, which decides about them as system:anonymous; "+
 			"without it they are answered here with 401, but for /healthz, /livez, /readyz and /version")
 	f.IntVar(&c.CallerRate, "caller-rate", bounds.DefaultCallerRate,
-		"new requests a second to the cloud of one service account, or of one token of another user; beyond that they are answered with 429; this node is not limited")
-	f.IntVar(&c.CallerBurst, "caller-burst", bounds.DefaultCallerBurst, "how many of them may come at once, by one that rested")
+		"new requests a second to the cloud of one service account, or of one token of another user; beyond that they are "+
+			"answered with 429; this node is not limited")
+	f.IntVar(&c.CallerBurst, "caller-burst", bounds.DefaultCallerBurst,
+		"how many of them may come at once, by one that rested")
 
 	f.Int64Var(&c.CallersMaxBytes, "callers-max-bytes", bounds.DefaultCallersBytes,
-		fmt.Sprintf("bytes that requests of all others than this node may take while they are under way, where a watch counts as %d KiB and any other request as %d KiB; one caller may take three times what is free", bounds.WatchBytes>>10, bounds.RequestBytes>>10))
+		fmt.Sprintf("bytes that requests of all others than this node may take while they are under way, where a watch "+
+			"counts as %d KiB and any other request as %d KiB; one caller may take three times what is free",
+			bounds.WatchBytes>>10, bounds.RequestBytes>>10))
 
 	f.StringVar(&c.DataDir, "data-dir", "/var/lib/weir-hub",
-		"directory, on a disk that survives restarts, of what relays hold, clients of this node read and the node wrote, which the hub serves from while the cloud is away; one process at a time; required")
+		"directory, on a disk that survives restarts, of what relays hold, clients of this node read and the node wrote, "+
+			"which the hub serves from while the cloud is away; one process at a time; required")
 
 	f.Int64Var(&c.StoreMaxBytes, "store-max-bytes", 256<<20,
-		"bytes that this may take on the disk; when it is full, what the component read that asked least recently is dropped, but nothing of the kubelet's")
-	f.DurationVar(&c.StoreEvery, "store-every", 5*time.Second, "time between two writes of objects that came or went; a power cut may cost that, of what the cloud has as well")
+		"bytes that this may take on the disk; when it is full, what the component read that asked least recently is "+
+			"dropped, but nothing of the kubelet's")
+	f.DurationVar(&c.StoreEvery, "store-every", 5*time.Second,
+		"time between two writes of objects that came or went; a power cut may cost that, of what the cloud has as well")
 	f.DurationVar(&c.StoreLazy, "store-lazy", time.Minute, "the same of objects that merely changed")
 	f.DurationVar(&c.StoreIdle, "store-idle", 10*time.Minute, "the same of nothing but that the cloud was still there")
-	f.DurationVar(&c.StoreForget, "store-forget", 30*24*time.Hour, "how long nobody must have asked for something before it is dropped")
+	f.DurationVar(&c.StoreForget, "store-forget", 30*24*time.Hour,
+		"how long nobody must have asked for something before it is dropped")
 	f.StringVar(&c.StoreKeyFile, "store-key-file", "",
-		"file of a key, 32 bytes or these in base64, that encrypts what is kept of objects, Secrets and tokens among them, and of writes; mode 0600, outside --data-dir; "+
+		"file of a key, 32 bytes or these in base64, that encrypts what is kept of objects, Secrets and tokens among them, "+
+			"and of writes; mode 0600, outside --data-dir; "+
 			"without it, the credential "+seal.Credential+" of systemd, else --store-generated-key-file")
 	f.StringVar(&c.StoreGeneratedKeyFile, "store-generated-key-file", "/etc/weir/store.key",
-		"file in which such a key is made at the first start if none is given, on a disk that survives restarts, outside --data-dir; empty makes none")
-	f.BoolVar(&c.StorePlaintextSecrets, "store-plaintext-secrets", false, "encrypt nothing: whoever gets --data-dir has the Secrets and tokens of this node's pods")
+		"file in which such a key is made at the first start if none is given, on a disk that survives restarts, outside "+
+			"--data-dir; empty makes none")
+	f.BoolVar(&c.StorePlaintextSecrets, "store-plaintext-secrets", false,
+		"encrypt nothing: whoever gets --data-dir has the Secrets and tokens of this node's pods")
 	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
-		"how long after its end a token, or this node's own certificate, counts while the cloud is away, since nobody can renew it then")
+		"how long after its end a token, or this node's own certificate, counts while the cloud is away, since nobody can "+
+			"renew it then")
 	f.DurationVar(&c.OfflineAccess, "offline-access", identity.DefaultTTL,
-		"how long after the cloud last allowed a caller a read it counts while the cloud is away; the node itself is not limited")
+		"how long after the cloud last allowed a caller a read it counts while the cloud is away; the node itself is "+
+			"not limited")
 
 	f.DurationVar(&c.ReturnSpread, "return-spread", 5*time.Second,
-		"time over which nodes that were cut off together come back to the cloud, but for their heartbeats; no longer than they were cut off")
+		"time over which nodes that were cut off together come back to the cloud, but for their heartbeats; no longer than "+
+			"they were cut off")
 
 	f.StringArrayVar(&c.Filters, "filters", nil,
-		"filter of what a component of this node sees: masterservice (kubelet), discardcloudservice (kube-proxy), servicetopology (kube-proxy, coredns, nginx-ingress-controller); "+
+		"filter of what a component of this node sees: masterservice (kubelet), discardcloudservice (kube-proxy), "+
+			"servicetopology (kube-proxy, coredns, nginx-ingress-controller); "+
 			"repeatable; name=component,component is for other components; none are on without it")
-	f.StringVar(&c.MasterServiceAddress, "master-service-address", "", "IP address and port of the hub as pods see it, which masterservice gives the Service default/kubernetes")
+	f.StringVar(&c.MasterServiceAddress, "master-service-address", "",
+		"IP address and port of the hub as pods see it, which masterservice gives the Service default/kubernetes")
 
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
-		"resource.version.group that the pool keeps one copy of, which each of its nodes may read (never Secrets); the same as at the coordinator; "+
+		"resource.version.group that the pool keeps one copy of, which each of its nodes may read (never Secrets); the "+
+			"same as at the coordinator; "+
 			"what leader-hub-<pool> in the cloud names counts above it; "+
 			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
-	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second, "how long one watch at the cloud lasts before it is resumed; shorter is fresher")
+	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second,
+		"how long one watch at the cloud lasts before it is resumed; shorter is fresher")
 	f.DurationVar(&c.MaxStaleRead, "max-stale-read", 30*time.Second,
-		"age from which a relay's state answers no read with unset resourceVersion any more, while the cloud is there: the cloud is asked for its version, once for all, and the read "+
+		"age from which a relay's state answers no read with unset resourceVersion any more, while the cloud is there: the "+
+			"cloud is asked for its version, once for all, and the read "+
 			"waits for that; 0 never asks")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
 	f.Int64Var(&c.RelayMaxBytes, "relay-max-bytes", 128<<20,
-		"bytes per resource that are taken from others of the pool, with 1 KiB beside each object; what comes from the cloud is not bounded")
+		"bytes per resource that are taken from others of the pool, with 1 KiB beside each object; what comes from the "+
+			"cloud is not bounded")
 	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 
-	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false, "take part in the pool: in its coordinator, or where it has none, in what its leader hubs show; leader-hub-<pool> in the cloud tells where they are, and --coordinator-server or --leader-hub until then")
+	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false,
+		"take part in the pool: in its coordinator, or where it has none, in what its leader hubs show; leader-hub-<pool> "+
+			"in the cloud tells where they are, and --coordinator-server or --leader-hub until then")
 	f.StringArrayVar(&c.CoordinatorServers, "coordinator-server", nil,
-		"URL of the coordinator, repeated for each of its replicas; an address, not a Service, because Services need what it serves")
+		"URL of the coordinator, repeated for each of its replicas; an address, not a Service, because Services need "+
+			"what it serves")
 	f.StringArrayVar(&c.LeaderHubs, "leader-hub", nil,
-		"node=IP:port of a hub that reads the cloud for a pool without a coordinator, and where its --pool-port is; repeated for each, the same at all hubs of the pool, themselves among them; "+
+		"node=IP:port of a hub that reads the cloud for a pool without a coordinator, and where its --pool-port is; "+
+			"repeated for each, the same at all hubs of the pool, themselves among them; "+
 			"hubs that are not named read one of these")
-	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "", "PEM file of the pool's authorities, which count until the hub has heard of others from the cloud or its pool; without it the cloud tells the first")
-	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "", "PEM file of the hub's certificate in the pool; without it the hub asks weir-manager for it, and for that of a leader that forwards heartbeats, keeps it in --data-dir and renews it")
+	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "",
+		"PEM file of the pool's authorities, which count until the hub has heard of others from the cloud or its pool; "+
+			"without it the cloud tells the first")
+	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "",
+		"PEM file of the hub's certificate in the pool; without it the hub asks weir-manager for it, and for that of a "+
+			"leader that forwards heartbeats, keeps it in --data-dir and renews it")
 	f.StringVar(&c.CoordinatorClientKeyFile, "coordinator-client-key-file", "", "PEM file of its key")
 	f.StringVar(&c.DelegateClientCertFile, "delegate-client-cert-file", "",
-		"PEM file of the certificate, of user "+contract.ForwarderUserPrefix+"<nodepool-name>:<node-name>, by which a leader forwards heartbeats of nodes that are cut off; without it a leader asks for one of its own, "+
+		"PEM file of the certificate, of user "+contract.ForwarderUserPrefix+
+			"<nodepool-name>:<node-name>, by which a leader forwards heartbeats of nodes that are cut off; without it a "+
+			"leader asks for one of its own, "+
 			"or forwards none if --coordinator-client-cert-file is given")
 	f.StringVar(&c.BootstrapTokenFile, "bootstrap-token-file", "",
-		"file of a bootstrap token of this node, by which the hub asks for its certificate in the pool while it holds none; without it, it asks by --cloud-client-cert-file")
+		"file of a bootstrap token of this node, by which the hub asks for its certificate in the pool while it holds "+
+			"none; without it, it asks by --cloud-client-cert-file")
 	f.StringVar(&c.DelegateClientKeyFile, "delegate-client-key-file", "", "PEM file of its key")
 	c.bindOfCoordinator(f)
 	f.DurationVar(&c.CoordinatorWait, "coordinator-wait", 10*time.Second,
-		"how long a starting hub waits for the coordinator to be ready before it lists from the cloud; a third of it if the coordinator does not answer")
+		"how long a starting hub waits for the coordinator to be ready before it lists from the cloud; a third of it if "+
+			"the coordinator does not answer")
 
-	f.StringVar(&c.PoolBindAddress, "pool-bind-address", "0.0.0.0", "IP address on which this hub shows its relays to the coordinator and the hubs of its pool")
+	f.StringVar(&c.PoolBindAddress, "pool-bind-address", "0.0.0.0",
+		"IP address on which this hub shows its relays to the coordinator and the hubs of its pool")
 	f.IntVar(&c.PoolPort, "pool-port", contract.HubPoolPort, "TLS port for that; 0 takes any free one")
 	f.StringVar(&c.PoolAddress, "pool-address", "",
-		"IP address and port at which the pool reaches it, if that is another one: behind a translation of addresses; "+contract.PoolAddressReverse+
-			": nobody can connect to this node, so its hub connects to the coordinator; default: the address from which this hub reaches the coordinator")
+		"IP address and port at which the pool reaches it, if that is another one: behind a translation of addresses; "+
+			contract.PoolAddressReverse+
+			": nobody can connect to this node, so its hub connects to the coordinator; default: the address from which this "+
+			"hub reaches the coordinator")
 
 	f.DurationVar(&c.FailoverGracePeriod, "failover-grace-period", 30*time.Second,
 		"how long a hub that lost the pool's cache serves on from its own and opens nothing to the cloud")
 	f.DurationVar(&c.FailoverSpread, "failover-spread", 30*time.Second,
 		"time after the grace period over which the hubs of a pool go to the cloud; they come back over a tenth of it")
 
-	f.DurationVar(&c.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long other hubs leave a silent leader alone")
-	f.DurationVar(&c.LeaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it steps down")
-	f.DurationVar(&c.LeaderElectRetryPeriod, "leader-elect-retry-period", 2*time.Second, "time between two tries to renew or acquire")
-	f.DurationVar(&c.HeartbeatInterval, "heartbeat-interval", 10*time.Second, "how long nothing may come from a healthy server before it is probed; each sixth time one that feeds relays is probed in any case, each thirtieth time any other")
+	f.DurationVar(&c.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"how long other hubs leave a silent leader alone")
+	f.DurationVar(&c.LeaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"how long a leader tries to renew before it steps down")
+	f.DurationVar(&c.LeaderElectRetryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"time between two tries to renew or acquire")
+	f.DurationVar(&c.HeartbeatInterval, "heartbeat-interval", 10*time.Second,
+		"how long nothing may come from a healthy server before it is probed; each sixth time one that feeds relays is "+
+			"probed in any case, each thirtieth time any other")
 	f.DurationVar(&c.HeartbeatTimeout, "heartbeat-timeout", 2*time.Second, "how long a probe may take")
 	f.IntVar(&c.HeartbeatFailedRetry, "heartbeat-failed-retry", 3, "failed probes in a row that make a server unhealthy")
-	f.IntVar(&c.HeartbeatHealthyThreshold, "heartbeat-healthy-threshold", 2, "good probes in a row that make it healthy again")
+	f.IntVar(&c.HeartbeatHealthyThreshold, "heartbeat-healthy-threshold", 2,
+		"good probes in a row that make it healthy again")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
-// TestForward: the leader forwards heartbeats of a node that is cut off, as the forwarder of its pool, and nothing else; when the kubelet ends, so does that; and
-// a node that returns speaks for itself.
+// TestForward: the leader forwards heartbeats of a node that is cut off, as the forwarder of its pool, and nothing
+// else; when the kubelet ends, so does that; and a node that returns speaks for itself.
 func TestForward(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2")
 	link := p.linked("edge-2")
@@ -42,7 +42,8 @@ func TestForward(t *testing.T) {
 	far.now = far.now.Add(-time.Minute) // its clock is set back
 	before := nodelease.RenewTime(cloud.get("edge-2"))
 	far.beats(http.StatusOK)
-	eventually(t, "a heartbeat of a clock that was set back", func() bool { return nodelease.RenewTime(cloud.get("edge-2")).After(before) })
+	eventually(t, "a heartbeat of a clock that was set back",
+		func() bool { return nodelease.RenewTime(cloud.get("edge-2")).After(before) })
 	far.now = before
 
 	eventually(t, "six heartbeats in the status", func() bool {
@@ -76,7 +77,8 @@ func TestForward(t *testing.T) {
 	eventually(t, "nobody to be delegated", func() bool { return leader.Status().Delegation.Nodes == 0 })
 }
 
-// TestForwardAfterChange: a hub that followed when heartbeats came goes on as a leader with the last one, without waiting for the next.
+// TestForwardAfterChange: a hub that followed when heartbeats came goes on as a leader with the last one, without
+// waiting for the next.
 func TestForwardAfterChange(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2", "edge-3")
 	links := map[string]*cut{"edge-1": p.linked("edge-1"), "edge-3": p.linked("edge-3")}
@@ -109,7 +111,9 @@ func TestForwardWithoutCertificate(t *testing.T) {
 	link.set(true)
 	p.start("edge-2")
 	p.hubs["edge-2"].kubelet().beats(http.StatusNotFound, http.StatusCreated)
-	eventually(t, "edge-1 to complain", func() bool { return strings.Contains(lead.log.String(), "--delegate-client-cert-file") })
+	eventually(t, "edge-1 to complain", func() bool {
+		return strings.Contains(lead.log.String(), "--delegate-client-cert-file")
+	})
 	if w := p.clouds[0].leases.written(); len(w) != 0 {
 		t.Errorf("written in the cloud: %+v", w)
 	}

@@ -33,8 +33,8 @@ func (p *poolBed) misses(node, name string) {
 	})
 }
 
-// TestCloudRestored: the leader finds it out, lists once, and everybody follows over the pool's own network: a hub that looks on, a
-// coordinator that comes back with a disk of before, and a hub that was away, with what its disk held.
+// TestCloudRestored: the leader finds it out, lists once, and everybody follows over the pool's own network: a hub that
+// looks on, a coordinator that comes back with a disk of before, and a hub that was away, with what its disk held.
 func TestCloudRestored(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2", "edge-3")
 	cloud := p.clouds[0]
@@ -113,8 +113,8 @@ func TestCloudRestored(t *testing.T) {
 	}
 }
 
-// TestLeaderOfBefore: a hub that was alone with its disk when the cloud was restored, and leads when it is back, lists from the
-// cloud what the pool knows to be of another history, though it could not find that out by itself.
+// TestLeaderOfBefore: a hub that was alone with its disk when the cloud was restored, and leads when it is back, lists
+// from the cloud what the pool knows to be of another history, though it could not find that out by itself.
 func TestLeaderOfBefore(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	cloud := p.clouds[0]
@@ -123,7 +123,9 @@ func TestLeaderOfBefore(t *testing.T) {
 		check(t, r.ReplaceIn(relay.History{Number: 3, Lost: 500}, 90, nil))
 	}
 	p.start("edge-1")
-	eventually(t, "the history of the pool", func() bool { return p.inHistory(3, "edge-1") && p.settled("edge-1") == "edge-1" })
+	eventually(t, "the history of the pool", func() bool {
+		return p.inHistory(3, "edge-1") && p.settled("edge-1") == "edge-1"
+	})
 	p.shows("edge-1", "kept")
 	for _, r := range p.coordinator.relays {
 		if s := r.Status(); s.History.Number != 3 || s.Version < 100 {
@@ -132,7 +134,8 @@ func TestLeaderOfBefore(t *testing.T) {
 	}
 }
 
-// TestStoreOfFollower: what a follower keeps for the time without the cloud follows the cloud to another history, though the pool told it of that.
+// TestStoreOfFollower: what a follower keeps for the time without the cloud follows the cloud to another history,
+// though the pool told it of that.
 func TestStoreOfFollower(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2")
 	cloud := p.clouds[0]

@@ -31,7 +31,8 @@ import (
 	"github.com/weir-edge/weir/impl/member"
 )
 
-// poured is how much a hostile server sends if nobody stops it; taken is how much of it a hub may take, with what is under way.
+// poured is how much a hostile server sends if nobody stops it; taken is how much of it a hub may take, with what is
+// under way.
 const (
 	poured = 96 << 20
 	taken  = 24 << 20
@@ -57,7 +58,8 @@ func hostile(t *testing.T, handler http.Handler) *coordinator.Client {
 	c := coordinator.New(coordinator.Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
 		Net: systemNet{}, Servers: coordinator.At(u), Node: "edge-1", Roots: roots, Cert: cert,
-		Policy: member.Probing{Interval: time.Second, Timeout: time.Second, Failures: 1, Healthy: 1}, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+		Policy: member.Probing{Interval: time.Second, Timeout: time.Second, Failures: 1, Healthy: 1}, OnBytes: func(int) {},
+		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() {
 		c.Close()
@@ -84,7 +86,11 @@ func TestHostileCoordinator(t *testing.T) {
 	var document, frame atomic.Int64
 	names := []string{"edge-2", "..", ".", "a/b", "a%2fb", "UPPER", "", strings.Repeat("n", 300), "edge-3"}
 	lease := func(name string) coordinationv1.Lease {
-		return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{contract.DelegateHeartbeat: contract.Delegated}}}
+		return coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, Annotations: map[string]string{contract.DelegateHeartbeat: contract.Delegated},
+			},
+		}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc(contract.DocumentsPath, func(w http.ResponseWriter, _ *http.Request) {
@@ -109,7 +115,9 @@ func TestHostileCoordinator(t *testing.T) {
 		}
 	})
 	c := hostile(t, mux)
-	d := discovery.New(discovery.Config{Coordinator: c, Forged: func() {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
+	d := discovery.New(discovery.Config{
+		Coordinator: c, Forged: func() {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+	})
 	for _, k := range []documents.Key{{Path: documents.Keys}, {Path: "/apis", Accept: documents.Accept}} {
 		document.Store(0)
 		if doc, err := d.Fetch(t.Context(), k); err == nil {
@@ -129,7 +137,8 @@ func TestHostileCoordinator(t *testing.T) {
 	want := []string{"edge-2", "edge-3"}
 	var seen []string
 	r := c.InUse()
-	_ = r.WatchLeases(t.Context(), nodelease.Path, "", func(_ string, l *coordinationv1.Lease) { seen = append(seen, l.Name) })
+	_ = r.WatchLeases(t.Context(), nodelease.Path, "",
+		func(_ string, l *coordinationv1.Lease) { seen = append(seen, l.Name) })
 	if !slices.Equal(seen, want) {
 		t.Errorf("a watch tells of %q", seen)
 	}
@@ -144,14 +153,16 @@ func TestHostileCoordinator(t *testing.T) {
 	}
 }
 
-// TestPoisonedList: Leases that are too large, or none, keep nobody from reading the others, and are counted; a list that does not end is left.
+// TestPoisonedList: Leases that are too large, or none, keep nobody from reading the others, and are counted; a list
+// that does not end is left.
 func TestPoisonedList(t *testing.T) {
 	const nodes, large, strange = 250, 130, 200
 	items := make([]json.RawMessage, nodes)
 	for i := range items {
 		items[i] = json.RawMessage(fmt.Sprintf(`{"metadata":{"name":"edge-%d"}}`, i))
 	}
-	items[large] = json.RawMessage(`{"metadata":{"name":"evil"},"spec":{"holderIdentity":"` + strings.Repeat("x", 3<<20) + `"}}`)
+	items[large] = json.RawMessage(`{"metadata":{"name":"evil"},"spec":{"holderIdentity":"` + strings.Repeat("x", 3<<20) +
+		`"}}`)
 	items[strange] = json.RawMessage(`{"metadata":{"name":"evil"},"spec":{"renewTime":"yesterday"}}`)
 	var endless atomic.Bool
 	var asked atomic.Int64

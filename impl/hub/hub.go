@@ -162,8 +162,8 @@ func (h *Hub) cloudAsJudge() *hop.Upstream {
 	return h.sources.Cloud
 }
 
-// learned follows another history of the cloud. What is kept of it for the time without it is of before, wherever this hub heard of that: a store that went
-// on would take the truth for the word of a server that lags.
+// learned follows another history of the cloud. What is kept of it for the time without it is of before, wherever this
+// hub heard of that: a store that went on would take the truth for the word of a server that lags.
 func (h *Hub) learned(number uint64, cloud bool) {
 	if cloud {
 		h.overrule(number)

@@ -38,14 +38,26 @@ func TestIdentity(t *testing.T) {
 		{"no credentials", nil, nil, "system:anonymous", false, ""},
 		{"this node", node, nil, "system:node:edge-1", true, ""},
 		{"this node and a token: the token, alone", node, []string{"Authorization", "Bearer alice"}, "alice", false, ""},
-		{"this node and a WebSocket token", node, []string{"Sec-Websocket-Protocol", "v5.channel.k8s.io, " + uplink.WebSocketToken + "YWxpY2U"}, "system:anonymous", false, ""},
+		{
+			"this node and a WebSocket token", node, []string{
+				"Sec-Websocket-Protocol", "v5.channel.k8s.io, " + uplink.WebSocketToken + "YWxpY2U",
+			}, "system:anonymous", false, "",
+		},
 		{"another node", cert(b.ca, "system:node:edge-2", "system:nodes"), nil, "", false, "system:node:edge-2"},
 		{"this node's name without its group", cert(b.ca, "system:node:edge-1"), nil, "", false, "use a token"},
 		{"an administrator", cert(b.ca, "admin", "system:masters"), nil, "", false, "admin"},
-		{"this node's name, signed by somebody else", cert(stranger, "system:node:edge-1", "system:nodes"), nil, "", false, "cannot be verified"},
-		{"an administrator with a token: the token", cert(b.ca, "admin", "system:masters"), []string{"Authorization", "Bearer alice"}, "alice", false, ""},
+		{
+			"this node's name, signed by somebody else", cert(stranger, "system:node:edge-1", "system:nodes"), nil, "", false,
+			"cannot be verified",
+		},
+		{
+			"an administrator with a token: the token", cert(b.ca, "admin", "system:masters"),
+			[]string{"Authorization", "Bearer alice"}, "alice", false, "",
+		},
 		{"this node, claiming to be somebody by headers of a front proxy", node,
-			[]string{"X-Remote-User", "admin", "X-Remote-Group", "system:masters", "X-Remote-Extra-Scopes", "x", "X-Remote-Uid", "1"}, "system:node:edge-1", true, ""},
+			[]string{
+				"X-Remote-User", "admin", "X-Remote-Group", "system:masters", "X-Remote-Extra-Scopes", "x", "X-Remote-Uid", "1",
+			}, "system:node:edge-1", true, ""},
 	}
 	// Two rounds, so that sessions of the first could be resumed in the second.
 	b.fed()
@@ -60,10 +72,12 @@ func TestIdentity(t *testing.T) {
 				if test.user == "" {
 					var s metav1.Status
 					check(t, json.Unmarshal([]byte(body), &s))
-					if resp.StatusCode != http.StatusUnauthorized || s.Reason != metav1.StatusReasonUnauthorized || !strings.Contains(s.Message, test.why) {
+					if resp.StatusCode != http.StatusUnauthorized || s.Reason != metav1.StatusReasonUnauthorized ||
+						!strings.Contains(s.Message, test.why) {
 						t.Errorf("got %d %+v", resp.StatusCode, s)
 					}
-					if resp, _ := get(t, client, b.url()+"/api/v1/endpoints", test.header...); resp.StatusCode != http.StatusUnauthorized {
+					if resp, _ := get(t, client, b.url()+"/api/v1/endpoints", test.header...); resp.StatusCode !=
+						http.StatusUnauthorized {
 						t.Errorf("relayed read: got %d", resp.StatusCode)
 					}
 					return

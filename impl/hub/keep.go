@@ -27,7 +27,9 @@ func (h *Hub) keep() (err error) {
 	if err := disk.Make(h.DataDir); err != nil {
 		return h.cannotKeep(err)
 	}
-	h.kept, err = snapshot.Open(snapshot.Config{Dir: filepath.Join(h.DataDir, "relays"), Relays: h.sources.Relays(), Clock: h.clock, Logger: h.Logger})
+	h.kept, err = snapshot.Open(snapshot.Config{
+		Dir: filepath.Join(h.DataDir, "relays"), Relays: h.sources.Relays(), Clock: h.clock, Logger: h.Logger,
+	})
 	if err != nil {
 		return h.cannotKeep(err)
 	}
@@ -42,7 +44,9 @@ func (h *Hub) keep() (err error) {
 // volume, or by a group that an operator made for that, it may be meant. Unlike the key of the store they were made by
 // others, who chose the mode.
 func (h *Hub) tellOpenKeys() {
-	for _, file := range []string{h.CloudClientKeyFile, h.CloudHubKeyFile, h.TLSPrivateKeyFile, h.CoordinatorClientKeyFile, h.DelegateClientKeyFile} {
+	for _, file := range []string{
+		h.CloudClientKeyFile, h.CloudHubKeyFile, h.TLSPrivateKeyFile, h.CoordinatorClientKeyFile, h.DelegateClientKeyFile,
+	} {
 		if err := disk.Private(file); file != "" && err != nil {
 			h.Logger.Warn("a key is not this process's alone", "file", file, "why", err)
 		}
@@ -87,8 +91,10 @@ func (h *Hub) openStore() error {
 // buildShelter puts the store beside the way to the cloud.
 func (h *Hub) buildShelter() (err error) {
 	h.shelter, err = shelter.New(shelter.Config{
-		Node: h.NodeName, Store: h.store, Judge: h.judge, Cloud: h.cloud, AsNode: h.asNode, Control: h.discovery.Through(h.cloud.Way(uplink.ClassControl, uplink.AsHub)),
-		Shared: h.discovery.Fetch, NodeCounts: h.nodeCounts, Spread: h.ReturnSpread, Seed: rand.Uint64(), Clock: h.clock, Logger: h.Logger,
+		Node: h.NodeName, Store: h.store, Judge: h.judge, Cloud: h.cloud, AsNode: h.asNode,
+		Control: h.discovery.Through(h.cloud.Way(uplink.ClassControl, uplink.AsHub)),
+		Shared:  h.discovery.Fetch, NodeCounts: h.nodeCounts, Spread: h.ReturnSpread, Seed: rand.Uint64(), Clock: h.clock,
+		Logger: h.Logger,
 	})
 	return err
 }
@@ -99,7 +105,9 @@ func (h *Hub) storeKey() (*seal.Key, error) {
 		h.Logger.Warn("Secrets and tokens are kept in the clear: whoever gets --data-dir has them", "dir", h.DataDir)
 		return nil, nil
 	}
-	key, file, err := seal.Source{File: h.StoreKeyFile, Credentials: h.Credentials, Generated: h.StoreGeneratedKeyFile, DataDir: h.DataDir}.Key()
+	key, file, err := seal.Source{
+		File: h.StoreKeyFile, Credentials: h.Credentials, Generated: h.StoreGeneratedKeyFile, DataDir: h.DataDir,
+	}.Key()
 	const want = "a file of 32 random bytes, mode 0600, outside --data-dir; or --store-plaintext-secrets"
 	switch bad := (*seal.FileError)(nil); {
 	case standin.Failed(err):
@@ -140,7 +148,8 @@ func (h *Hub) buildFilters() error {
 		return nil
 	}
 	c := h.filterConfig()
-	c.Cloud, c.Clock, c.File = h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock, filepath.Join(h.DataDir, "topology")
+	c.Cloud, c.Clock, c.File = h.cloud.Way(uplink.ClassControl, uplink.AsHub), h.clock,
+		filepath.Join(h.DataDir, "topology")
 	c.Slices = func() (uint64, iter.Seq[*wire.Object]) {
 		if f := h.sources.Named(contract.EndpointSlices + ".v1." + contract.DiscoveryGroup); f != nil {
 			return f.Relay.Status().Version, f.Relay.Objects()

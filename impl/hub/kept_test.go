@@ -32,7 +32,8 @@ func (b *bed) spawn(pairs ...string) *process {
 	exe, err := os.Executable()
 	check(b.t, err)
 	p := &process{t: b.t, done: make(chan struct{}), log: &logBuffer{}}
-	p.cmd = exec.Command(exe, b.args(append(pairs, "log-format", "json", "client-ca-file", b.config.ClientCAFiles[0])...)...)
+	p.cmd = exec.Command(exe,
+		b.args(append(pairs, "log-format", "json", "client-ca-file", b.config.ClientCAFiles[0])...)...)
 	p.cmd.Env = append(os.Environ(), asCommand+"=1")
 	p.cmd.Stderr = p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -99,14 +100,17 @@ func (p *process) list(c *http.Client, user string) (names []string, version str
 	return names, l.Metadata.ResourceVersion, age, resp.StatusCode
 }
 
-// TestKilledWithoutCloud: a hub that is killed and starts again while the cloud is away answers as before, tells the age, lets
-// watches resume, and goes on at its version, without a list, when the cloud is back.
+// TestKilledWithoutCloud: a hub that is killed and starts again while the cloud is away answers as before, tells the
+// age, lets watches resume, and goes on at its version, without a list, when the cloud is back.
 func TestKilledWithoutCloud(t *testing.T) {
 	b := newBed(t, 1)
 	cloud, link := b.clouds[0], newCut(t, strings.TrimPrefix(b.clouds[0].url(), "https://"))
 	cloud.put("default", "web")
-	flags := []string{"cloud-server", link.url(), "heartbeat-interval", "200ms", "heartbeat-timeout", "200ms", "heartbeat-failed-retry", "2",
-		"upstream-watch-timeout", "3s"}
+	flags := []string{
+		"cloud-server", link.url(), "heartbeat-interval", "200ms", "heartbeat-timeout", "200ms", "heartbeat-failed-retry",
+		"2",
+		"upstream-watch-timeout", "3s",
+	}
 	first := b.spawn(flags...)
 	client, plain := b.client(nil), testClient(t, nil, false)
 	eventually(t, "a list", func() bool { names, _, _, _ := first.list(client, "alice"); return len(names) == 1 })
@@ -118,7 +122,10 @@ func TestKilledWithoutCloud(t *testing.T) {
 		v, err := strconv.ParseFloat(first.metric(plain, "weir_snapshot_resource_version"), 64)
 		return err == nil && strconv.FormatFloat(v, 'f', 0, 64) == last
 	})
-	eventually(t, "the allowance to be on disk", func() bool { _, err := os.Stat(filepath.Join(b.dir, "data", "verdicts")); return err == nil })
+	eventually(t, "the allowance to be on disk", func() bool {
+		_, err := os.Stat(filepath.Join(b.dir, "data", "verdicts"))
+		return err == nil
+	})
 	link.set(true)
 	first.kill()
 	lists := cloud.listed()
@@ -145,10 +152,12 @@ func TestKilledWithoutCloud(t *testing.T) {
 	defer cancel()
 	v, err := strconv.ParseUint(last, 10, 64)
 	check(t, err)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/endpoints?watch=1&resourceVersion=%d", second.api, v-3), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("%s/api/v1/endpoints?watch=1&resourceVersion=%d", second.api, v-3), nil)
 	check(t, err)
 	req.Header.Set("Authorization", "Bearer mallory")
-	if resp, err := client.Do(req); err != nil || resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+	if resp, err := client.Do(req); err != nil || resp.StatusCode != http.StatusTooManyRequests ||
+		resp.Header.Get("Retry-After") == "" {
 		t.Errorf("a watch that was never allowed: %v, %v", resp.Status, err)
 	} else {
 		resp.Body.Close()
@@ -177,7 +186,8 @@ func TestKilledWithoutCloud(t *testing.T) {
 			t.Fatalf("a %s event of %q, want %q", ev.Type, ev.Object.Metadata.Name, want)
 		}
 	}
-	eventually(t, "the relay not to count as restored", func() bool { return second.metric(plain, "weir_relay_restored") == "0" })
+	eventually(t, "the relay not to count as restored",
+		func() bool { return second.metric(plain, "weir_relay_restored") == "0" })
 	if n := cloud.listed(); n != lists {
 		t.Errorf("%d lists from the cloud after the restart", n-lists)
 	}

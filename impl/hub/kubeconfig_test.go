@@ -23,8 +23,11 @@ import (
 
 // kubeconfig is what a kubelet has.
 func kubeconfig(cluster string) []byte {
-	return fmt.Appendf(nil, "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {certificate-authority: cloud-ca.crt, %s}}]\n"+
-		"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {client-certificate: cloud.crt, client-key: cloud.key}}]\n", cluster)
+	return fmt.Appendf(nil,
+		"apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {certificate-authority: "+
+			"cloud-ca.crt, %s}}]\n"+
+			"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {client-certificate: cloud.crt, "+
+			"client-key: cloud.key}}]\n", cluster)
 }
 
 // byKubeconfig lets the hub go by a kubelet's kubeconfig and nothing else.
@@ -32,12 +35,14 @@ func (b *bed) byKubeconfig(cluster string) {
 	b.t.Helper()
 	write(b.t, b.dir, map[string][]byte{"kubelet.conf": kubeconfig(cluster)})
 	path := b.dir + "/kubelet.conf"
-	b.config.CloudServers, b.config.CloudCAFile, b.config.CloudClientCertFile, b.config.CloudClientKeyFile = nil, "", "", ""
+	b.config.CloudServers, b.config.CloudCAFile, b.config.CloudClientCertFile, b.config.CloudClientKeyFile = nil, "", "",
+		""
 	b.config.CloudClientKubeconfig, b.config.ClientCAFiles = path, []string{path}
 }
 
-// TestKubeconfig: the hub follows the kubelet's kubeconfig and the files that it names, while it runs: the authority of the cluster is rotated by way of a bundle of both, and
-// the API moves to another port, where its certificate has another name than its address. The kubelet is known by who signs its certificate now.
+// TestKubeconfig: the hub follows the kubelet's kubeconfig and the files that it names, while it runs: the authority of
+// the cluster is rotated by way of a bundle of both, and the API moves to another port, where its certificate has
+// another name than its address. The kubelet is known by who signs its certificate now.
 func TestKubeconfig(t *testing.T) {
 	b := newBed(t, 1)
 	next := newAuthority(t, "cloud-2")
@@ -65,7 +70,8 @@ func TestKubeconfig(t *testing.T) {
 		_ = json.Unmarshal([]byte(body), &e)
 		at.mu.Lock()
 		defer at.mu.Unlock()
-		return resp.StatusCode == http.StatusOK && e.User == "system:node:edge-1" && slices.ContainsFunc(at.seen[before:], func(s seen) bool { return s.path == "/echo/x" })
+		return resp.StatusCode == http.StatusOK && e.User == "system:node:edge-1" &&
+			slices.ContainsFunc(at.seen[before:], func(s seen) bool { return s.path == "/echo/x" })
 	}
 	eventually(t, "the first cloud", func() bool { return arrives(b.ca, b.clouds[0]) })
 	if resp, _ := get(t, client[next], b.url()+"/echo/x"); resp.StatusCode != http.StatusUnauthorized {
@@ -79,7 +85,8 @@ func TestKubeconfig(t *testing.T) {
 	_, port, err := net.SplitHostPort(b.clouds[1].server.Listener.Addr().String())
 	check(t, err)
 	step(map[string][]byte{
-		"kubelet.conf": kubeconfig(fmt.Sprintf("server: \"https://localhost:%s\", tls-server-name: 127.0.0.1", port)), "cloud.crt": cert, "cloud.key": key, "own.crt": own, "own.key": ownKey,
+		"kubelet.conf": kubeconfig(fmt.Sprintf("server: \"https://localhost:%s\", tls-server-name: 127.0.0.1", port)),
+		"cloud.crt":    cert, "cloud.key": key, "own.crt": own, "own.key": ownKey,
 	})
 	eventually(t, "the second cloud", func() bool { return arrives(next, b.clouds[1]) })
 	if s := h.Status().Cloud; len(s) != 1 || s[0].Server != "localhost:"+port {
@@ -169,8 +176,9 @@ func (n *noted) DialContext(ctx context.Context, network, address string) (net.C
 	return n.systemNet.DialContext(ctx, network, address)
 }
 
-// TestProxyToTheCloud: where the cloud is reached through an HTTP proxy, by the kubelet's kubeconfig or by the environment, all traffic goes that way: feeds, probes, heartbeats,
-// what callers ask and upgrades. It is counted, told without the password, and no peer of the pool is called so. A host of NO_PROXY is called straight.
+// TestProxyToTheCloud: where the cloud is reached through an HTTP proxy, by the kubelet's kubeconfig or by the
+// environment, all traffic goes that way: feeds, probes, heartbeats, what callers ask and upgrades. It is counted, told
+// without the password, and no peer of the pool is called so. A host of NO_PROXY is called straight.
 func TestProxyToTheCloud(t *testing.T) {
 	for name, by := range map[string]func(t *testing.T, b *bed, proxy string) string{
 		"proxy-url": func(_ *testing.T, _ *bed, proxy string) string { return fmt.Sprintf(", proxy-url: %q", proxy) },
@@ -189,9 +197,12 @@ func TestProxyToTheCloud(t *testing.T) {
 			b.config.Net = dials
 			b.start()
 			node := b.ca.tls("system:node:edge-1", "system:nodes")
-			for proto, header := range map[string][]string{"HTTP/2.0": nil, "HTTP/1.1": {"Connection", "Upgrade", "Upgrade", "x"}} {
+			for proto, header := range map[string][]string{
+				"HTTP/2.0": nil, "HTTP/1.1": {"Connection", "Upgrade", "Upgrade", "x"},
+			} {
 				eventually(t, "the cloud over "+proto, func() bool {
-					resp, body := get(t, testClient(t, b.client(&node).Transport.(*http.Transport).TLSClientConfig, false), b.url()+"/echo/x", header...)
+					resp, body := get(t, testClient(t, b.client(&node).Transport.(*http.Transport).TLSClientConfig, false),
+						b.url()+"/echo/x", header...)
 					var e echo
 					_ = json.Unmarshal([]byte(body), &e)
 					return resp.StatusCode == http.StatusOK && e.User == "system:node:edge-1" && e.Proto == proto
@@ -207,7 +218,8 @@ func TestProxyToTheCloud(t *testing.T) {
 			dials.mu.Lock()
 			straight := maps.Clone(dials.seen)
 			dials.mu.Unlock()
-			if !slices.Equal(asked, []string{"cloud.invalid:6443"}) || straight["cloud.invalid:6443"] > 0 || straight[p.Listener.Addr().String()] == 0 {
+			if !slices.Equal(asked, []string{"cloud.invalid:6443"}) || straight["cloud.invalid:6443"] > 0 ||
+				straight[p.Listener.Addr().String()] == 0 {
 				t.Errorf("the proxy was asked for %v; dialed were %v", asked, straight)
 			}
 			eventually(t, "the coordinator to be called straight", func() bool {
@@ -217,7 +229,8 @@ func TestProxyToTheCloud(t *testing.T) {
 			})
 			status, err := json.Marshal(b.hub.Status())
 			check(t, err)
-			if s := b.hub.Status().Cloud[0]; s.Proxy != p.URL || strings.Contains(string(status), "pa55word") || strings.Contains(b.log.String(), "pa55word") {
+			if s := b.hub.Status().Cloud[0]; s.Proxy != p.URL || strings.Contains(string(status), "pa55word") ||
+				strings.Contains(b.log.String(), "pa55word") {
 				t.Errorf("told is the proxy %q, or a password", s.Proxy)
 			}
 		})
@@ -225,10 +238,12 @@ func TestProxyToTheCloud(t *testing.T) {
 	t.Run("another password", func(t *testing.T) {
 		b := newBed(t, 1)
 		p := newConnects(t, b.clouds[0].server.Listener.Addr().String())
-		b.byKubeconfig(fmt.Sprintf("server: \"https://cloud.invalid:6443\", tls-server-name: 127.0.0.1, proxy-url: %q", p.url("wr0ng")))
+		b.byKubeconfig(fmt.Sprintf("server: \"https://cloud.invalid:6443\", tls-server-name: 127.0.0.1, proxy-url: %q",
+			p.url("wr0ng")))
 		b.start()
 		eventually(t, "the reason", func() bool {
-			return strings.Contains(b.hub.Status().Cloud[0].Error, "407 Proxy Authentication Required: want its name and password")
+			return strings.Contains(b.hub.Status().Cloud[0].Error,
+				"407 Proxy Authentication Required: want its name and password")
 		})
 		if strings.Contains(b.log.String(), "wr0ng") {
 			t.Error("the log has the password")

@@ -36,8 +36,9 @@ func names(t *testing.T, lacks []standin.Lack, metrics string) (all []string) {
 	return all
 }
 
-// TestDamagedCredentials: a hub that has run before starts with credential files that a power cut has emptied, torn or taken, and passes on what callers with tokens
-// ask. It says what it lacks, leaves the files alone, and has all again when they are there again.
+// TestDamagedCredentials: a hub that has run before starts with credential files that a power cut has emptied, torn or
+// taken, and passes on what callers with tokens ask. It says what it lacks, leaves the files alone, and has all again
+// when they are there again.
 func TestDamagedCredentials(t *testing.T) {
 	halved := func(content []byte) []byte { return content[:len(content)/2] }
 	for name, test := range map[string]struct {
@@ -45,13 +46,28 @@ func TestDamagedCredentials(t *testing.T) {
 		lacks []string
 		node  bool // its kubelet is served meanwhile
 	}{
-		"an empty cloud.crt":                {map[string]func([]byte) []byte{"cloud.crt": emptied}, []string{"--cloud-client-cert-file"}, false},
-		"half of cloud.key":                 {map[string]func([]byte) []byte{"cloud.key": halved}, []string{"--cloud-client-cert-file"}, false},
-		"no cloud.key":                      {map[string]func([]byte) []byte{"cloud.key": nil}, []string{"--cloud-client-cert-file"}, false},
-		"an empty cloud-ca.crt":             {map[string]func([]byte) []byte{"cloud-ca.crt": emptied}, []string{"--client-ca-file", "--cloud-ca-file"}, true},
-		"neither certificate for the cloud": {map[string]func([]byte) []byte{"cloud.crt": emptied, "own.crt": halved}, []string{"--cloud-client-cert-file", "--cloud-hub-cert-file"}, false},
-		"all of them": {map[string]func([]byte) []byte{"cloud.crt": emptied, "cloud.key": emptied, "own.key": emptied, "cloud-ca.crt": halved},
-			[]string{"--client-ca-file", "--cloud-ca-file", "--cloud-client-cert-file", "--cloud-hub-cert-file"}, false},
+		"an empty cloud.crt": {
+			map[string]func([]byte) []byte{"cloud.crt": emptied}, []string{"--cloud-client-cert-file"}, false,
+		},
+		"half of cloud.key": {
+			map[string]func([]byte) []byte{"cloud.key": halved}, []string{"--cloud-client-cert-file"}, false,
+		},
+		"no cloud.key": {
+			map[string]func([]byte) []byte{"cloud.key": nil}, []string{"--cloud-client-cert-file"}, false,
+		},
+		"an empty cloud-ca.crt": {
+			map[string]func([]byte) []byte{"cloud-ca.crt": emptied}, []string{"--client-ca-file", "--cloud-ca-file"}, true,
+		},
+		"neither certificate for the cloud": {
+			map[string]func([]byte) []byte{"cloud.crt": emptied, "own.crt": halved},
+			[]string{"--cloud-client-cert-file", "--cloud-hub-cert-file"}, false,
+		},
+		"all of them": {
+			map[string]func([]byte) []byte{
+				"cloud.crt": emptied, "cloud.key": emptied, "own.key": emptied, "cloud-ca.crt": halved,
+			},
+			[]string{"--client-ca-file", "--cloud-ca-file", "--cloud-client-cert-file", "--cloud-hub-cert-file"}, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, 1)
@@ -86,7 +102,8 @@ func TestDamagedCredentials(t *testing.T) {
 				if pod != http.StatusOK {
 					t.Errorf("a pod with a token gets %d", pod)
 				}
-				if (kubelet == http.StatusOK) != test.node || kubelet == http.StatusUnauthorized || kubelet == http.StatusForbidden {
+				if (kubelet == http.StatusOK) != test.node || kubelet == http.StatusUnauthorized ||
+					kubelet == http.StatusForbidden {
 					t.Errorf("the kubelet gets %d, want it served: %v, and never denied", kubelet, test.node)
 				}
 				b.clouds[0].probed(b, 3)
@@ -112,7 +129,8 @@ func TestDamagedCredentials(t *testing.T) {
 
 func emptied([]byte) []byte { return nil }
 
-// TestNoAuthoritiesAreNotAll: a hub that has no authorities of the cloud trusts nobody, and not whom this machine trusts.
+// TestNoAuthoritiesAreNotAll: a hub that has no authorities of the cloud trusts nobody, and not whom this machine
+// trusts.
 func TestNoAuthoritiesAreNotAll(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()()
@@ -126,13 +144,16 @@ func TestNoAuthoritiesAreNotAll(t *testing.T) {
 	}
 }
 
-// TestReadOnlyData: a hub whose data cannot be written goes on with a copy of its identities in memory. What was there is as it was.
+// TestReadOnlyData: a hub whose data cannot be written goes on with a copy of its identities in memory. What was there
+// is as it was.
 func TestReadOnlyData(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("root is needed to mount a folder read-only")
 	}
 	b := newBed(t, 1)
-	own := []string{"tls-cert-file", "", "tls-private-key-file", "", "node-authority-file", filepath.Join(b.dir, "node-authority.crt")}
+	own := []string{
+		"tls-cert-file", "", "tls-private-key-file", "", "node-authority-file", filepath.Join(b.dir, "node-authority.crt"),
+	}
 	first := b.spawn(own...)
 	roots, err := os.ReadFile(filepath.Join(b.dir, "node-authority.crt"))
 	check(t, err)
@@ -140,7 +161,10 @@ func TestReadOnlyData(t *testing.T) {
 	data := filepath.Join(b.dir, "data")
 	before := tree(t, data)
 	b.wrap = func(cmd *exec.Cmd) {
-		cmd.Args = slices.Concat([]string{"sh", "-c", "mount --make-rprivate / && mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"", data}, cmd.Args)
+		cmd.Args = slices.Concat([]string{
+			"sh", "-c",
+			"mount --make-rprivate / && mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"", data,
+		}, cmd.Args)
 		cmd.Path = "/bin/sh"
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS
 	}
@@ -161,7 +185,8 @@ func TestReadOnlyData(t *testing.T) {
 	_, text := get(t, http.DefaultClient, p.health+contract.StatusPath)
 	check(t, json.Unmarshal([]byte(text), &status))
 	_, metrics := get(t, http.DefaultClient, p.health+"/metrics")
-	if got := names(t, status.Lacks, metrics); !slices.Equal(got, []string{"--data-dir"}) || !strings.Contains(status.Lacks[0].Why, "read-only") {
+	if got := names(t, status.Lacks, metrics); !slices.Equal(got, []string{"--data-dir"}) ||
+		!strings.Contains(status.Lacks[0].Why, "read-only") {
 		t.Errorf("it lacks %+v", status.Lacks)
 	}
 	if n := strings.Count(p.log.String(), "the hub goes on without --data-dir"); n != 1 {
@@ -172,7 +197,8 @@ func TestReadOnlyData(t *testing.T) {
 		t.Errorf("the folder was\n%s\nand is\n%s", before, after)
 	}
 	b.wrap = nil
-	if _, text := get(t, http.DefaultClient, b.spawn(own...).health+"/metrics"); strings.Contains(text, "weir_hub_lacks{") {
+	if _, text := get(t, http.DefaultClient, b.spawn(own...).health+"/metrics"); strings.Contains(
+		text, "weir_hub_lacks{") {
 		t.Error("it lacks something when the folder can be written again")
 	}
 }
@@ -205,7 +231,8 @@ func TestPortsTaken(t *testing.T) {
 		*port = l.Addr().(*net.TCPAddr).Port
 	}
 	b.start()
-	if resp, _ := get(t, b.client(nil), b.url()+"/echo/x", "Authorization", "Bearer alice"); resp.StatusCode != http.StatusOK {
+	if resp, _ := get(t, b.client(nil), b.url()+"/echo/x", "Authorization", "Bearer alice"); resp.StatusCode !=
+		http.StatusOK {
 		t.Errorf("a request is answered with %d", resp.StatusCode)
 	}
 	_, metrics := get(t, http.DefaultClient, "http://"+b.hub.HealthAddr().String()+"/metrics")
@@ -217,7 +244,8 @@ func TestPortsTaken(t *testing.T) {
 	check(t, err)
 	defer l.Close()
 	b.config.SecurePort = l.Addr().(*net.TCPAddr).Port
-	if _, err := New(b.config); err == nil || !strings.Contains(err.Error(), "--secure-port") || !errors.Is(err, syscall.EADDRINUSE) {
+	if _, err := New(b.config); err == nil || !strings.Contains(err.Error(), "--secure-port") ||
+		!errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("the port of the API is taken: %v", err)
 	}
 }

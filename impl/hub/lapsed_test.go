@@ -33,7 +33,8 @@ func (a *authority) expired(ago time.Duration, usage x509.ExtKeyUsage, user stri
 
 const slicesPath = "/apis/discovery.k8s.io/v1/endpointslices"
 
-// TestLapsedCertificate is the table of certificates that have expired: one of this node counts while the cloud is away, for as long as is allowed.
+// TestLapsedCertificate is the table of certificates that have expired: one of this node counts while the cloud is
+// away, for as long as is allowed.
 func TestLapsedCertificate(t *testing.T) {
 	b, link := offlineBed(t)
 	b.config.OfflineTokenAllowance = 40 * time.Minute
@@ -68,7 +69,10 @@ func TestLapsedCertificate(t *testing.T) {
 		{"without the group of nodes", b.ca.expired(within, client, user), nil, http.StatusUnauthorized},
 		{"by somebody else", newAuthority(t, "unknown").expired(within, client, user, group), nil, http.StatusUnauthorized},
 		{"of a server", b.ca.expired(within, server, user, group), nil, http.StatusUnauthorized},
-		{"of this node, in another's name", b.ca.expired(within, client, user, group), []string{"Impersonate-User", "admin"}, http.StatusServiceUnavailable},
+		{
+			"of this node, in another's name", b.ca.expired(within, client, user, group), []string{"Impersonate-User", "admin"},
+			http.StatusServiceUnavailable,
+		},
 	}
 	clients := make([]*http.Client, len(tests)) // connections live on, as a kubelet's do
 	for i, test := range tests {
@@ -105,8 +109,8 @@ func TestLapsedCertificate(t *testing.T) {
 	t.Run("after a restart", func(t *testing.T) { all(t, true) })
 }
 
-// TestLapsedNodeLives: with a certificate that has expired a node reads and sends heartbeats while the cloud is away. When it is back, streams end,
-// and neither then nor before anything of it was sent there in the name of the node.
+// TestLapsedNodeLives: with a certificate that has expired a node reads and sends heartbeats while the cloud is away.
+// When it is back, streams end, and neither then nor before anything of it was sent there in the name of the node.
 func TestLapsedNodeLives(t *testing.T) {
 	b, link := offlineBed(t)
 	b.config.OfflineTokenAllowance = time.Hour
@@ -130,19 +134,23 @@ func TestLapsedNodeLives(t *testing.T) {
 	k.lease = nil // it has restarted
 	k.beats(http.StatusOK, http.StatusOK)
 	patch := func() int {
-		return first(do(t, k.client, http.MethodPatch, b.url()+"/api/v1/nodes/edge-1/status", []byte(`{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`),
+		return first(do(t, k.client, http.MethodPatch, b.url()+"/api/v1/nodes/edge-1/status",
+			[]byte(`{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`),
 			"Content-Type", "application/strategic-merge-patch+json")).StatusCode
 	}
 	if code := patch(); code != http.StatusServiceUnavailable {
 		t.Errorf("the node's status, which would be pushed with a certificate that is good: %d", code)
 	}
 	event := `{"metadata":{"name":"e","namespace":"default"},"involvedObject":{"namespace":"default"}}`
-	for path, want := range map[string]int{"/api/v1/namespaces/default/events": http.StatusServiceUnavailable, "/api/v1/nodes": http.StatusConflict} {
+	for path, want := range map[string]int{
+		"/api/v1/namespaces/default/events": http.StatusServiceUnavailable, "/api/v1/nodes": http.StatusConflict,
+	} {
 		body := event
 		if want == http.StatusConflict { // a kubelet that starts has to find its Node
 			body = `{"kind":"Node","apiVersion":"v1","metadata":{"name":"edge-1"}}`
 		}
-		if resp, answer := do(t, k.client, http.MethodPost, b.url()+path, []byte(body), "Content-Type", "application/json"); resp.StatusCode != want {
+		if resp, answer := do(t, k.client, http.MethodPost, b.url()+path, []byte(body), "Content-Type",
+			"application/json"); resp.StatusCode != want {
 			t.Errorf("POST %s: %s, want %d: %s", path, resp.Status, want, answer)
 		}
 	}
@@ -150,7 +158,9 @@ func TestLapsedNodeLives(t *testing.T) {
 		t.Errorf("%d writes wait for the cloud", n)
 	}
 	var watches sync.WaitGroup
-	for _, path := range []string{"/api/v1/endpoints?watch=1&resourceVersion=101", slicesPath + "?watch=1&resourceVersion=100"} {
+	for _, path := range []string{
+		"/api/v1/endpoints?watch=1&resourceVersion=101", slicesPath + "?watch=1&resourceVersion=100",
+	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+path, nil)
 		check(t, err)
 		resp, err := k.client.Do(req)
@@ -219,7 +229,8 @@ func TestLapsedGoesNowhere(t *testing.T) {
 			}
 		}
 		a := identity.Attributes{Verb: "list", Version: "v1", Resource: "endpoints"}
-		if err := b.hub.door.Authorizer.Authorize(late, access.Caller{Kind: access.ThisNode}, nil, a); (err != nil) != isLate {
+		if err := b.hub.door.Authorizer.Authorize(late, access.Caller{Kind: access.ThisNode}, nil, a); (err != nil) !=
+			isLate {
 			t.Errorf("a review, expired %v: %v", isLate, err)
 		}
 		late, isLate = t.Context(), false
@@ -231,7 +242,8 @@ func TestLapsedGoesNowhere(t *testing.T) {
 	})
 }
 
-// TestLapsedUnknown: before anybody has judged the cloud, an expired certificate is no reason to wait, but one to find out.
+// TestLapsedUnknown: before anybody has judged the cloud, an expired certificate is no reason to wait, but one to find
+// out.
 func TestLapsedUnknown(t *testing.T) {
 	b, link := offlineBed(t)
 	b.config.OfflineTokenAllowance = time.Hour

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// BenchmarkProxiedGet times gets straight to the (fake) cloud and through the hub, in turn, over one connection each, so that
-// what else runs on the machine meets both. The difference of the quantiles is what a hub adds.
+// BenchmarkProxiedGet times gets straight to the (fake) cloud and through the hub, in turn, over one connection each,
+// so that what else runs on the machine meets both. The difference of the quantiles is what a hub adds.
 func BenchmarkProxiedGet(b *testing.B) {
 	bed := newBed(b, 1)
 	bed.start()

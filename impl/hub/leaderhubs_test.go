@@ -32,7 +32,8 @@ func newNamedBed(t *testing.T, nodes ...string) *namedBed {
 		p.links[n] = newCut(t, strings.TrimPrefix(p.clouds[0].url(), "https://"))
 		c := &p.hubs[n].config
 		c.FailoverGracePeriod = 30 * time.Second
-		c.CoordinatorWait = time.Minute // until it is named, a hub has nobody to wait for: on a busy machine that takes a while
+		// until it is named, a hub has nobody to wait for: on a busy machine that takes a while.
+		c.CoordinatorWait = time.Minute
 		c.CloudServers, c.CoordinatorServers, c.LeaderHubs = []string{p.links[n].url()}, nil, []string{"edge-0=127.0.0.1:1"}
 	}
 	return p
@@ -106,12 +107,15 @@ func (p *namedBed) reaches(nodes ...string) {
 	p.t.Helper()
 	at := p.clouds[0].relays["endpoints"].Status().Version
 	eventually(p.t, "what the cloud has to reach "+strings.Join(nodes, ", "), func() bool {
-		return !slices.ContainsFunc(nodes, func(n string) bool { return p.hubs[n].hub.sources.Relays()[0].Status().Version < at })
+		return !slices.ContainsFunc(nodes, func(n string) bool {
+			return p.hubs[n].hub.sources.Relays()[0].Status().Version < at
+		})
 	})
 }
 
-// TestLeaderHubs: followers read one of the leader hubs, and go to another one by version when theirs stops, or loses the cloud. Nobody lists but the leader hubs, once. A
-// leader hub that lost the cloud reads another one. When all have lost it, all serve on.
+// TestLeaderHubs: followers read one of the leader hubs, and go to another one by version when theirs stops, or loses
+// the cloud. Nobody lists but the leader hubs, once. A leader hub that lost the cloud reads another one. When all have
+// lost it, all serve on.
 func TestLeaderHubs(t *testing.T) {
 	nodes := []string{"edge-1", "edge-2", "edge-3", "edge-4", "edge-5", "edge-6"}
 	p := newNamedBed(t, nodes...)
@@ -172,7 +176,8 @@ func TestLeaderHubs(t *testing.T) {
 	}
 }
 
-// TestLeaderHubLies: a hub that finds that the cloud contradicts its leader hub says so, lists anew from the cloud, and reads the other one. Nobody else is told.
+// TestLeaderHubLies: a hub that finds that the cloud contradicts its leader hub says so, lists anew from the cloud, and
+// reads the other one. Nobody else is told.
 func TestLeaderHubLies(t *testing.T) {
 	p := newNamedBed(t, "edge-1", "edge-2", "edge-3")
 	p.start(p.nodes...)
@@ -187,7 +192,8 @@ func TestLeaderHubLies(t *testing.T) {
 	if got, want := p.lists(), []string{"edge-1 2", "edge-2 2", "edge-3 2"}; !slices.Equal(got, want) {
 		t.Errorf("these listed at the cloud: %v, want %v", got, want)
 	}
-	if log := p.hubs["edge-3"].log.String(); !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "leader="+liar) {
+	if log := p.hubs["edge-3"].log.String(); !strings.Contains(log, "level=ERROR") ||
+		!strings.Contains(log, "leader="+liar) {
 		t.Errorf("edge-3 does not say loudly that %s lied", liar)
 	}
 	p.clouds[0].put("default", "after")
@@ -205,7 +211,8 @@ func TestLeaderHubFlags(t *testing.T) {
 	}
 }
 
-// TestUntold: a hub that is told of no coordinator and of no leader hub serves from the cloud, and takes its place when it is told: the first node of a pool has nobody to name.
+// TestUntold: a hub that is told of no coordinator and of no leader hub serves from the cloud, and takes its place when
+// it is told: the first node of a pool has nobody to name.
 func TestUntold(t *testing.T) {
 	p := newNamedBed(t, "edge-1", "edge-2")
 	for _, n := range p.nodes {
@@ -223,7 +230,8 @@ func TestUntold(t *testing.T) {
 	p.reaches(p.nodes...)
 }
 
-// TestModeSwitch: a pool goes from its coordinator to leader hubs and back, while a client watches: nobody lists anew, at the cloud or at a hub.
+// TestModeSwitch: a pool goes from its coordinator to leader hubs and back, while a client watches: nobody lists anew,
+// at the cloud or at a hub.
 func TestModeSwitch(t *testing.T) {
 	nodes := []string{"edge-1", "edge-2", "edge-3", "edge-4"}
 	p := newPoolBed(t, nodes...)
@@ -253,7 +261,8 @@ func TestModeSwitch(t *testing.T) {
 	}
 }
 
-// TestLeaderHubForwards: the heartbeats of a node that is cut off reach the cloud by its leader hub, which keeps them in memory.
+// TestLeaderHubForwards: the heartbeats of a node that is cut off reach the cloud by its leader hub, which keeps them
+// in memory.
 func TestLeaderHubForwards(t *testing.T) {
 	p := newNamedBed(t, "edge-1", "edge-2")
 	p.start("edge-1", "edge-2")
@@ -268,7 +277,8 @@ func TestLeaderHubForwards(t *testing.T) {
 		k.beat()
 		return p.hubs["edge-1"].hub.Status().Delegation.Forwarded > 0
 	})
-	if l := p.hubs["edge-1"].hub.poolDoor.Desk.Leases.Get("edge-2"); l == nil || l.Annotations[contract.DelegateHeartbeat] != contract.Delegated {
+	if l := p.hubs["edge-1"].hub.poolDoor.Desk.Leases.Get("edge-2"); l == nil ||
+		l.Annotations[contract.DelegateHeartbeat] != contract.Delegated {
 		t.Errorf("the leader hub keeps %+v", l)
 	}
 	p.links["edge-2"].set(false)
@@ -277,7 +287,8 @@ func TestLeaderHubForwards(t *testing.T) {
 		l := p.hubs["edge-1"].hub.poolDoor.Desk.Leases.Get("edge-2")
 		return l != nil && l.Annotations[contract.DelegateHeartbeat] == ""
 	})
-	if resp, _ := get(t, p.hubs["edge-2"].client(nil), "http://"+p.hubs["edge-2"].hub.HealthAddr().String()+"/readyz"); resp.StatusCode != http.StatusOK {
+	if resp, _ := get(t, p.hubs["edge-2"].client(nil), "http://"+p.hubs["edge-2"].hub.HealthAddr().String()+
+		"/readyz"); resp.StatusCode != http.StatusOK {
 		t.Errorf("edge-2 is not ready: %s", resp.Status)
 	}
 }

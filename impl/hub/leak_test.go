@@ -31,9 +31,11 @@ const (
 // canary answers a get of a Secret and a request for a token.
 func canary(w http.ResponseWriter, req *http.Request, resource string) {
 	var answer any = &corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "canary", UID: "u", ResourceVersion: fmt.Sprint(time.Now().UnixNano())},
-		Data:       map[string][]byte{"key": []byte(canarySecret)},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "canary", UID: "u", ResourceVersion: fmt.Sprint(time.Now().UnixNano()),
+		},
+		Data: map[string][]byte{"key": []byte(canarySecret)},
 	}
 	if resource != "secrets" {
 		tr := &authenticationv1.TokenRequest{}
@@ -75,14 +77,18 @@ func (b *bed) passCanaries(cert *tls.Certificate) {
 	node, pod := b.client(cert), b.client(nil)
 	for range 5 {
 		flushes := b.hub.store.Stats().Flushes
-		if resp, body := get(b.t, node, b.url()+"/api/v1/namespaces/default/secrets/canary", "Accept", "application/json"); resp.StatusCode != http.StatusOK {
+		if resp, body := get(b.t, node, b.url()+"/api/v1/namespaces/default/secrets/canary", "Accept",
+			"application/json"); resp.StatusCode != http.StatusOK {
 			b.t.Fatalf("a Secret: %s %s", resp.Status, body)
 		}
 		tr, err := json.Marshal(&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-			Audiences: []string{"a"}, BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: "web", UID: "u"},
+			Audiences: []string{"a"}, BoundObjectRef: &authenticationv1.BoundObjectReference{
+				Kind: "Pod", APIVersion: "v1", Name: "web", UID: "u",
+			},
 		}})
 		check(b.t, err)
-		resp, body := do(b.t, node, http.MethodPost, b.url()+"/api/v1/namespaces/default/serviceaccounts/sa/token", tr, "Content-Type", "application/json")
+		resp, body := do(b.t, node, http.MethodPost, b.url()+"/api/v1/namespaces/default/serviceaccounts/sa/token", tr,
+			"Content-Type", "application/json")
 		if resp.StatusCode != http.StatusCreated {
 			b.t.Fatalf("a token: %s %s", resp.Status, body)
 		}
@@ -93,7 +99,9 @@ func (b *bed) passCanaries(cert *tls.Certificate) {
 		})
 	}
 	check(b.t, b.hub.store.Queue().Put(queue.Write{
-		Target: queue.Target{Kind: queue.NodeMetadata, Name: "other"}, Ours: []byte(`{"annotations":{"a":"` + canaryWrite + `"}}`),
+		Target: queue.Target{
+			Kind: queue.NodeMetadata, Name: "other",
+		}, Ours: []byte(`{"annotations":{"a":"` + canaryWrite + `"}}`),
 	}))
 }
 
@@ -112,8 +120,10 @@ func TestNoLeak(t *testing.T) {
 	served := func() {
 		t.Helper()
 		b.away()
-		resp, body := get(t, b.client(&cert), b.url()+"/api/v1/namespaces/default/secrets/canary", "Accept", "application/json")
-		if resp.StatusCode != http.StatusOK || !strings.Contains(body, base64.StdEncoding.EncodeToString([]byte(canarySecret))) {
+		resp, body := get(t, b.client(&cert), b.url()+"/api/v1/namespaces/default/secrets/canary", "Accept",
+			"application/json")
+		if resp.StatusCode != http.StatusOK ||
+			!strings.Contains(body, base64.StdEncoding.EncodeToString([]byte(canarySecret))) {
 			t.Errorf("without the cloud the Secret is %s", resp.Status)
 		}
 	}
@@ -176,8 +186,10 @@ func TestPrivateFolder(t *testing.T) {
 	}
 	for _, test := range []struct{ given, generated, says string }{
 		{given: key("open", 0o644), says: "--store-key-file"}, {given: key("open", 0o644), says: "chmod 600"},
-		{given: key("data/key", 0o600), says: "whoever copies that has both"}, {given: filepath.Join(b.dir, "none"), says: "no such file"},
-		{generated: filepath.Join(b.config.DataDir, "key"), says: "--store-generated-key-file"}, {says: "--store-plaintext-secrets"},
+		{given: key("data/key", 0o600), says: "whoever copies that has both"},
+		{given: filepath.Join(b.dir, "none"), says: "no such file"},
+		{generated: filepath.Join(b.config.DataDir, "key"), says: "--store-generated-key-file"},
+		{says: "--store-plaintext-secrets"},
 	} {
 		c := b.config
 		c.StoreKeyFile, c.StoreGeneratedKeyFile = test.given, test.generated

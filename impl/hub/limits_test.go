@@ -24,7 +24,8 @@ import (
 )
 
 // anonymousBody is kube-apiserver's answer to whom it does not know.
-const anonymousBody = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}` + "\n"
+const anonymousBody = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized",` +
+	`"reason":"Unauthorized","code":401}` + "\n"
 
 // connections is how many connections the hub has opened for the node's clients.
 func (b *bed) connections() int64 { return b.hub.cloud.Bytes(uplink.ClassNode).Connections }
@@ -48,9 +49,13 @@ func TestAnonymous(t *testing.T) {
 	b.start()
 	client := b.client(nil)
 	for _, header := range [][]string{
-		nil, {"Authorization", "Basic YTpi"}, {"Authorization", "Bearer "}, {"Sec-WebSocket-Protocol", uplink.WebSocketToken + "YWxpY2U"},
+		nil, {"Authorization", "Basic YTpi"}, {
+			"Authorization", "Bearer ",
+		}, {"Sec-WebSocket-Protocol", uplink.WebSocketToken + "YWxpY2U"},
 	} {
-		for _, path := range []string{"/echo/x", "/api/v1/endpoints", "/api/v1/endpoints?watch=1", "/apis", "/versions", "/healthz/../api"} {
+		for _, path := range []string{
+			"/echo/x", "/api/v1/endpoints", "/api/v1/endpoints?watch=1", "/apis", "/versions", "/healthz/../api",
+		} {
 			resp, body := get(t, client, b.url()+path, header...)
 			if resp.StatusCode != http.StatusUnauthorized || body != anonymousBody {
 				t.Errorf("%s with %v: got %d %q", path, header, resp.StatusCode, body)
@@ -95,8 +100,8 @@ func TestAnonymousConnections(t *testing.T) {
 	}
 }
 
-// fewConnections is for clients that flood: how many connections a hub takes from an address is another limit (TestManyConnections).
-// It has to come before the first request.
+// fewConnections is for clients that flood: how many connections a hub takes from an address is another limit
+// (TestManyConnections). It has to come before the first request.
 func fewConnections(c *http.Client) *http.Client {
 	if tr, ok := c.Transport.(*http.Transport); ok {
 		tr.MaxConnsPerHost = 16
@@ -104,7 +109,8 @@ func fewConnections(c *http.Client) *http.Client {
 	return c
 }
 
-// flood sends requests at once and counts the answers by code. The race detector slows both ends so much that clients give up: make unit runs it.
+// flood sends requests at once and counts the answers by code. The race detector slows both ends so much that clients
+// give up: make unit runs it.
 func flood(t *testing.T, c *http.Client, n int, request func(i int) (url string, header []string)) map[int]int {
 	t.Helper()
 	if n > 100 && testing.Short() {
@@ -140,7 +146,8 @@ func flood(t *testing.T, c *http.Client, n int, request func(i int) (url string,
 	return codes
 }
 
-// TestForgedTokens: tokens that the cloud refuses cost the others of this node no connection: it ends each HTTP/2 connection that carries one.
+// TestForgedTokens: tokens that the cloud refuses cost the others of this node no connection: it ends each HTTP/2
+// connection that carries one.
 func TestForgedTokens(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()
@@ -168,10 +175,12 @@ func TestForgedTokens(t *testing.T) {
 	}
 }
 
-// TestOneForgedToken: one token that the cloud refuses, sent with many different requests at once, costs the others of this node few connections.
+// TestOneForgedToken: one token that the cloud refuses, sent with many different requests at once, costs the others of
+// this node few connections.
 func TestOneForgedToken(t *testing.T) {
 	for name, path := range map[string]string{
-		"watches of a relay": "/api/v1/endpoints?watch=1&labelSelector=x%%3D%d", "requests of the cloud": "/echo/x?n=%d", "both": "",
+		"watches of a relay": "/api/v1/endpoints?watch=1&labelSelector=x%%3D%d", "requests of the cloud": "/echo/x?n=%d",
+		"both": "",
 	} {
 		for _, leave := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, left %t", name, leave), func(t *testing.T) {
@@ -194,7 +203,8 @@ func TestOneForgedToken(t *testing.T) {
 						check(t, err)
 						req.Header.Set("Authorization", "Bearer forged")
 						if leave {
-							req = req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { stop() }}))
+							req = req.WithContext(httptrace.WithClientTrace(ctx,
+								&httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { stop() }}))
 						}
 						if resp, err := client.Do(req); err == nil {
 							_, _ = io.Copy(io.Discard, resp.Body)
@@ -203,7 +213,9 @@ func TestOneForgedToken(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				eventually(t, "requests to end", func() bool { return b.hub.door.Gate.Strangers.Held() == 0 && b.hub.door.Gate.Reviews.Held() == 0 })
+				eventually(t, "requests to end", func() bool {
+					return b.hub.door.Gate.Strangers.Held() == 0 && b.hub.door.Gate.Reviews.Held() == 0
+				})
 				if resp, body := get(t, client, b.url()+"/echo/x", alice...); resp.StatusCode != http.StatusOK {
 					t.Fatalf("a good token after it: got %d %s", resp.StatusCode, body)
 				}
@@ -239,7 +251,9 @@ func TestCallerRate(t *testing.T) {
 	if resp.Header.Get("Retry-After") == "" || s.Reason != metav1.StatusReasonTooManyRequests || s.Message == "" {
 		t.Errorf("beyond the limit: %d, Retry-After %q, %s", resp.StatusCode, resp.Header.Get("Retry-After"), body)
 	}
-	if codes := flood(t, node, 600, func(int) (string, []string) { return b.url() + "/echo/x", nil }); codes[http.StatusOK] != 600 {
+	if codes := flood(t, node, 600, func(int) (string, []string) {
+		return b.url() + "/echo/x", nil
+	}); codes[http.StatusOK] != 600 {
 		t.Errorf("600 requests of the node: %v", codes)
 	}
 	if resp, _ := get(t, client, b.url()+"/echo/x", "Authorization", "Bearer bob"); resp.StatusCode != http.StatusOK {
@@ -265,7 +279,8 @@ func TestHeaderBytes(t *testing.T) {
 	if n := b.clouds[0].arrived("alice"); n > 0 {
 		t.Errorf("%d of them reached the cloud", n)
 	}
-	if resp, _ := get(t, b.client(nil), b.url()+"/echo/x", append(slices.Clone(alice), "X-Long", strings.Repeat("x", 40<<10))...); resp.StatusCode != http.StatusOK {
+	if resp, _ := get(t, b.client(nil), b.url()+"/echo/x",
+		append(slices.Clone(alice), "X-Long", strings.Repeat("x", 40<<10))...); resp.StatusCode != http.StatusOK {
 		t.Errorf("40 kB of headers: got %d", resp.StatusCode)
 	}
 }
@@ -382,7 +397,8 @@ func TestSaysNothing(t *testing.T) {
 			if header == nil {
 				want, says = http.StatusUnauthorized, "Unauthorized"
 			}
-			if resp.StatusCode != want || strings.Contains(body, address) || strings.Contains(body, "connect") || !strings.Contains(body, says) {
+			if resp.StatusCode != want || strings.Contains(body, address) || strings.Contains(body, "connect") ||
+				!strings.Contains(body, says) {
 				t.Errorf("%s with %v: got %d %s", path, header, resp.StatusCode, body)
 			}
 		}

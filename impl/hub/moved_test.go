@@ -56,8 +56,9 @@ func (c *fakeCloud) tell(pool string, annotations map[string]string, leaders ...
 	check(c.t, c.relays["endpoints"].Apply(&wire.Event{Type: wire.Modified, Version: v, Object: o, Frame: frame}))
 }
 
-// TestCoordinatorMoved: a pool goes to another coordinator while it runs: who leads there is who led, the others follow, what clients watch goes on, and nobody lists, neither
-// hubs in the cloud nor clients. One of the hubs does not reach the cloud, and hears of it in the pool. A restart without flags that are true finds the way too.
+// TestCoordinatorMoved: a pool goes to another coordinator while it runs: who leads there is who led, the others
+// follow, what clients watch goes on, and nobody lists, neither hubs in the cloud nor clients. One of the hubs does not
+// reach the cloud, and hears of it in the pool. A restart without flags that are true finds the way too.
 func TestCoordinatorMoved(t *testing.T) {
 	nodes := []string{"edge-1", "edge-2", "edge-3"}
 	p := newPoolBed(t, nodes...)
@@ -85,12 +86,16 @@ func TestCoordinatorMoved(t *testing.T) {
 	}
 	before := lists()
 	link.set(true)
-	eventually(t, "edge-3 to be without the cloud", func() bool { s := p.hubs["edge-3"].hub.Status(); return !s.Cloud[0].Healthy && !s.Directory.Live })
+	eventually(t, "edge-3 to be without the cloud", func() bool {
+		s := p.hubs["edge-3"].hub.Status()
+		return !s.Cloud[0].Healthy && !s.Directory.Live
+	})
 	cloud.tell("pool-a", map[string]string{contract.LeaderHubCoordinators: next.server.URL})
 	eventually(t, "the pool to be at the next coordinator", func() bool {
-		return next.holder(contract.InformerSync) != "nobody" && p.settled(nodes...) != "" && !slices.ContainsFunc(nodes, func(n string) bool {
-			return "https://"+p.hubs[n].hub.Status().Coordinator.Server != next.server.URL
-		})
+		return next.holder(contract.InformerSync) != "nobody" && p.settled(nodes...) != "" &&
+			!slices.ContainsFunc(nodes, func(n string) bool {
+				return "https://"+p.hubs[n].hub.Status().Coordinator.Server != next.server.URL
+			})
 	})
 	if now := p.settled(nodes...); now != leader {
 		t.Errorf("%s leads, and %s led", now, leader)
@@ -124,7 +129,8 @@ func TestCoordinatorMoved(t *testing.T) {
 func (p *poolBed) watches(node string) <-chan string {
 	p.t.Helper()
 	h := p.hubs[node]
-	u := fmt.Sprintf("%s/api/v1/namespaces/default/endpoints?watch=1&resourceVersion=%d", h.url(), h.hub.sources.Relays()[0].Status().Version)
+	u := fmt.Sprintf("%s/api/v1/namespaces/default/endpoints?watch=1&resourceVersion=%d", h.url(),
+		h.hub.sources.Relays()[0].Status().Version)
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, u, nil)
 	check(p.t, err)
 	req.Header.Set(alice[0], alice[1])

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// TestForCoordinator: the hub gets the certificates of the coordinator on its node, renews them, and keeps each with its key in one file, for nobody else to read.
+// TestForCoordinator: the hub gets the certificates of the coordinator on its node, renews them, and keeps each with
+// its key in one file, for nobody else to read.
 func TestForCoordinator(t *testing.T) {
 	p := enrolling(t, "edge-1")
 	signer, h := p.clouds[0].signer, p.hubs["edge-1"]

@@ -16,7 +16,8 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// offlineBed is a hub that keeps what passes, behind a link that can be cut. Endpoints are no pool-scope resource here: they pass.
+// offlineBed is a hub that keeps what passes, behind a link that can be cut. Endpoints are no pool-scope resource here:
+// they pass.
 func offlineBed(t *testing.T) (*bed, *cut) {
 	t.Helper()
 	b := newBed(t, 1)
@@ -64,7 +65,8 @@ func (b *bed) away() {
 
 func (b *bed) here() {
 	b.t.Helper()
-	eventually(b.t, "the hub to see that the cloud is there", func() bool { return !b.hub.shelter.Status().Away && b.hub.cloud.Healthy() })
+	eventually(b.t, "the hub to see that the cloud is there",
+		func() bool { return !b.hub.shelter.Status().Away && b.hub.cloud.Healthy() })
 }
 
 // kept waits until the store has as many complete collections.
@@ -73,7 +75,8 @@ func (b *bed) kept(n int) {
 	eventually(b.t, "the store to keep it", func() bool { return b.hub.store.Stats().Complete >= n })
 }
 
-// TestReadsWithoutCloud: what passed is answered while the cloud is away, to this node alone; all else says honestly why not.
+// TestReadsWithoutCloud: what passed is answered while the cloud is away, to this node alone; all else says honestly
+// why not.
 func TestReadsWithoutCloud(t *testing.T) {
 	b, link := offlineBed(t)
 	b.clouds[0].put("default", "web")
@@ -98,18 +101,20 @@ func TestReadsWithoutCloud(t *testing.T) {
 			t.Error("a list does not tell its age")
 		}
 		for path, want := range map[string]int{
-			"/api/v1/namespaces/default/endpoints/web":          http.StatusOK,
-			"/api/v1/namespaces/kube-system/endpoints/dns":      http.StatusOK,
-			"/api/v1/namespaces/default/endpoints/none":         http.StatusNotFound, // the cloud has said so
-			"/api/v1/namespaces/kube-system/endpoints/other":    http.StatusNotFound, // and here given a complete list without it
+			"/api/v1/namespaces/default/endpoints/web":     http.StatusOK,
+			"/api/v1/namespaces/kube-system/endpoints/dns": http.StatusOK,
+			"/api/v1/namespaces/default/endpoints/none":    http.StatusNotFound, // the cloud has said so
+			// and here given a complete list without it.
+			"/api/v1/namespaces/kube-system/endpoints/other":    http.StatusNotFound,
 			"/api/v1/namespaces/default/configmaps/any":         http.StatusServiceUnavailable,
 			"/api/v1/configmaps":                                http.StatusServiceUnavailable,
 			"/api/v1/namespaces/default/pods/web/log":           http.StatusServiceUnavailable,
 			"/api/v1/endpoints?fieldSelector=metadata.name=web": http.StatusOK,
 			"/api/v1/endpoints/":                                http.StatusOK,
-			"//api/v1/endpoints":                                http.StatusServiceUnavailable, // what only the cloud should judge
-			"/api/v1/watch/endpoints":                           http.StatusServiceUnavailable,
-			"/healthz":                                          http.StatusServiceUnavailable,
+			// what only the cloud should judge.
+			"//api/v1/endpoints":      http.StatusServiceUnavailable,
+			"/api/v1/watch/endpoints": http.StatusServiceUnavailable,
+			"/healthz":                http.StatusServiceUnavailable,
 		} {
 			resp, body := get(t, node, b.url()+path)
 			var s metav1.Status
@@ -122,7 +127,8 @@ func TestReadsWithoutCloud(t *testing.T) {
 			}
 		}
 		for who, header := range map[string][]string{"nobody": nil, "a token": {"Authorization", "Bearer alice"}} {
-			if _, _, resp := b.list(other, "", header...); resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusServiceUnavailable {
+			if _, _, resp := b.list(other, "", header...); resp.StatusCode != http.StatusUnauthorized &&
+				resp.StatusCode != http.StatusServiceUnavailable {
 				t.Errorf("%s gets %s", who, resp.Status)
 			}
 		}
@@ -136,8 +142,8 @@ func TestReadsWithoutCloud(t *testing.T) {
 	}
 }
 
-// TestFormsWithoutCloud: of a relayed resource, the form that only the cloud knows comes from there; while it is away, the next one that the client
-// names, as kubectl does behind its tables.
+// TestFormsWithoutCloud: of a relayed resource, the form that only the cloud knows comes from there; while it is away,
+// the next one that the client names, as kubectl does behind its tables.
 func TestFormsWithoutCloud(t *testing.T) {
 	b, link := offlineBed(t)
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
@@ -145,7 +151,8 @@ func TestFormsWithoutCloud(t *testing.T) {
 	defer b.start()()
 	b.here()
 	ask := func() (status int, media string) {
-		resp, _ := get(t, node, b.url()+"/apis/discovery.k8s.io/v1/endpointslices", "Accept", "application/yaml, application/json")
+		resp, _ := get(t, node, b.url()+"/apis/discovery.k8s.io/v1/endpointslices", "Accept",
+			"application/yaml, application/json")
 		return resp.StatusCode, resp.Header.Get("Content-Type")
 	}
 	ask() // as this caller may
@@ -173,7 +180,8 @@ func TestWatchesWithoutCloud(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	watch := func() *bufio.Scanner {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url()+"/api/v1/endpoints?watch=1&allowWatchBookmarks=true&resourceVersion="+version, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			b.url()+"/api/v1/endpoints?watch=1&allowWatchBookmarks=true&resourceVersion="+version, nil)
 		check(t, err)
 		resp, err := node.Do(req)
 		check(t, err)
@@ -196,7 +204,8 @@ func TestWatchesWithoutCloud(t *testing.T) {
 		t.Errorf("the watch goes on with %q, %v", again.Text(), again.Err())
 	}
 	eventually(t, "the event to be kept", func() bool {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+"/api/v1/namespaces/default/endpoints/late", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			b.url()+"/api/v1/namespaces/default/endpoints/late", nil)
 		check(t, err)
 		req.Header.Set("User-Agent", "Go-http-client/2.0")
 		return b.hub.shelter.Offline.Knows("Go-http-client", req, request.Parse(req))

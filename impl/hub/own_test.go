@@ -61,8 +61,9 @@ func (b *bed) ownAuthority() *pki.Authority {
 	return a
 }
 
-// TestOwnCredential: with the credential of the node's own authority the kubelet goes on. While the cloud is there its requests are the node's, as long as the
-// certificate counts that the hub has; else they are refused with the reason. While it is away it reads, and its heartbeats are taken, and nothing else that it writes.
+// TestOwnCredential: with the credential of the node's own authority the kubelet goes on. While the cloud is there its
+// requests are the node's, as long as the certificate counts that the hub has; else they are refused with the reason.
+// While it is away it reads, and its heartbeats are taken, and nothing else that it writes.
 func TestOwnCredential(t *testing.T) {
 	b, link := ownBed(t)
 	cloud := b.clouds[0]
@@ -102,7 +103,8 @@ func TestOwnCredential(t *testing.T) {
 	counts <- false
 	cloud.set(func() { cloud.seen = nil })
 	for _, path := range []string{list, own, "/echo/x"} {
-		if resp, body := get(t, node, b.url()+path); resp.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "node's own authority") {
+		if resp, body := get(t, node, b.url()+path); resp.StatusCode != http.StatusUnauthorized ||
+			!strings.Contains(body, "node's own authority") {
 			t.Errorf("the node's certificate counts no more: GET %s: %s %s", path, resp.Status, body)
 		}
 	}
@@ -116,7 +118,8 @@ func TestOwnCredential(t *testing.T) {
 	<-counts
 	counts <- true // it makes no difference while the cloud is away
 	k.beats(http.StatusOK)
-	patch, answer := do(t, node, http.MethodPatch, b.url()+own+"/status", []byte(`{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`), "Content-Type", "application/strategic-merge-patch+json")
+	patch, answer := do(t, node, http.MethodPatch, b.url()+own+"/status",
+		[]byte(`{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`), "Content-Type", "application/strategic-merge-patch+json")
 	if patch.StatusCode != http.StatusServiceUnavailable || b.hub.store.Queue().Len() != 0 {
 		t.Errorf("the node's status: %s %s; %d writes wait for the cloud", patch.Status, answer, b.hub.store.Queue().Len())
 	}
@@ -130,14 +133,16 @@ func TestOwnCredential(t *testing.T) {
 	})
 	cloud.set(func() {
 		for _, s := range cloud.seen {
-			if strings.HasPrefix(s.path, "/echo/") || strings.HasPrefix(s.path, own) || strings.HasPrefix(s.path, nodelease.Path) {
+			if strings.HasPrefix(s.path, "/echo/") || strings.HasPrefix(s.path, own) ||
+				strings.HasPrefix(s.path, nodelease.Path) {
 				t.Errorf("%s arrived at the cloud, by %s", s.path, s.user)
 			}
 		}
 	})
 }
 
-// TestOwnCredentialIsLocal: nothing but the kubelet's own certificate by this node's own authority counts, at no other door.
+// TestOwnCredentialIsLocal: nothing but the kubelet's own certificate by this node's own authority counts, at no other
+// door.
 func TestOwnCredentialIsLocal(t *testing.T) {
 	b, link := ownBed(t)
 	b.clouds[0].put("default", "web")
@@ -166,12 +171,18 @@ func TestOwnCredentialIsLocal(t *testing.T) {
 		cert *tls.Certificate
 		want int
 	}{
-		"the kubelet's":             {good, http.StatusOK},
-		"another of the same":       {issue(a, func(*pki.Template) {}), http.StatusOK},
-		"of another node":           {issue(a, func(t *pki.Template) { t.CommonName = "system:node:edge-2" }), http.StatusUnauthorized},
-		"without the group":         {issue(a, func(t *pki.Template) { t.Organizations = nil }), http.StatusUnauthorized},
-		"of a server":               {issue(a, func(t *pki.Template) { t.Client, t.Server = false, true }), http.StatusUnauthorized},
-		"expired":                   {issue(a, func(t *pki.Template) { t.NotAfter = now.Add(-time.Second) }), http.StatusUnauthorized},
+		"the kubelet's":       {good, http.StatusOK},
+		"another of the same": {issue(a, func(*pki.Template) {}), http.StatusOK},
+		"of another node": {
+			issue(a, func(t *pki.Template) { t.CommonName = "system:node:edge-2" }), http.StatusUnauthorized,
+		},
+		"without the group": {issue(a, func(t *pki.Template) { t.Organizations = nil }), http.StatusUnauthorized},
+		"of a server": {
+			issue(a, func(t *pki.Template) { t.Client, t.Server = false, true }), http.StatusUnauthorized,
+		},
+		"expired": {
+			issue(a, func(t *pki.Template) { t.NotAfter = now.Add(-time.Second) }), http.StatusUnauthorized,
+		},
 		"of an authority like ours": {issue(other, func(*pki.Template) {}), http.StatusUnauthorized},
 	}
 	for _, away := range []bool{false, true} {
@@ -187,9 +198,12 @@ func TestOwnCredentialIsLocal(t *testing.T) {
 	}
 	cloud, err := url.Parse(b.clouds[0].url())
 	check(t, err)
-	conn, err := tls.Dial("tcp", cloud.Host, &tls.Config{RootCAs: b.ca.pool(), ServerName: "127.0.0.1", GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return good, nil // whomever the server trusts
-	}})
+	conn, err := tls.Dial("tcp", cloud.Host, &tls.Config{
+		RootCAs: b.ca.pool(), ServerName: "127.0.0.1",
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return good, nil // whomever the server trusts
+		},
+	})
 	if err == nil { // the refusal comes behind the handshake
 		_, err = conn.Read(make([]byte, 1))
 		_ = conn.Close()
@@ -220,8 +234,9 @@ func TestOwnOrFiles(t *testing.T) {
 	get(t, client, b.url()+"/healthz")
 }
 
-// TestOwnReads: the node itself is shown its authority in kube-root-ca.crt, whatever it calls itself and by whichever certificate. Everybody else is shown what the cloud has, also
-// the node when it takes another's name. Each read is one at the cloud, as without that. Nor is a cloud that is away asked, or the store's copy another one.
+// TestOwnReads: the node itself is shown its authority in kube-root-ca.crt, whatever it calls itself and by whichever
+// certificate. Everybody else is shown what the cloud has, also the node when it takes another's name. Each read is one
+// at the cloud, as without that. Nor is a cloud that is away asked, or the store's copy another one.
 func TestOwnReads(t *testing.T) {
 	b, link := ownBed(t)
 	b.start()
@@ -232,7 +247,8 @@ func TestOwnReads(t *testing.T) {
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
 	node, local, pod := b.ownClient(&cert), b.ownClient(b.credential()), b.ownClient(nil)
 	both := rootsOfCloud + string(shown)
-	const roots, other = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", "/api/v1/namespaces/default/configmaps/settings"
+	const roots, other = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt",
+		"/api/v1/namespaces/default/configmaps/settings"
 	tests := []struct {
 		name   string
 		client *http.Client

@@ -25,7 +25,10 @@ func (b *bed) inform(token string) *informer {
 	b.t.Helper()
 	c, err := rest.RESTClientFor(&rest.Config{
 		Host: b.url(), APIPath: "/api", BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: b.local.pem},
-		ContentConfig: rest.ContentConfig{GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion(), ContentType: runtime.ContentTypeProtobuf},
+		ContentConfig: rest.ContentConfig{
+			GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
+			ContentType: runtime.ContentTypeProtobuf,
+		},
 	})
 	check(b.t, err)
 	i := &informer{store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
@@ -82,8 +85,9 @@ func withoutRights(t *testing.T) (*bed, *cut) {
 	return b, link
 }
 
-// TestPassedWatchIsTakenOver: a watch that was passed to the cloud, as the relay had nothing to answer with, ends in order once the relay goes on where it
-// stands. A stock client goes on there and does not list; nor does it when the link is cut after that.
+// TestPassedWatchIsTakenOver: a watch that was passed to the cloud, as the relay had nothing to answer with, ends in
+// order once the relay goes on where it stands. A stock client goes on there and does not list; nor does it when the
+// link is cut after that.
 func TestPassedWatchIsTakenOver(t *testing.T) {
 	b, link := withoutRights(t)
 	b.clouds[0].put("default", "first")
@@ -92,7 +96,9 @@ func TestPassedWatchIsTakenOver(t *testing.T) {
 	b.clouds[0].set(func() { b.clouds[0].denies = func(string, string) int { return 0 } })
 	b.hub.sources.All()[0].Kick()
 	r := b.hub.sources.Relays()[0]
-	eventually(t, "the relay to be synced", func() bool { return r.Status().Synced && !b.hub.sources.All()[0].Unavailable() })
+	eventually(t, "the relay to be synced", func() bool {
+		return r.Status().Synced && !b.hub.sources.All()[0].Unavailable()
+	})
 	if n := r.Status().Watchers; n != 0 {
 		t.Fatalf("the relay has %d watchers before anything was shown from which it can go on", n)
 	}
@@ -112,7 +118,8 @@ func TestPassedWatchIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestPassedWatchBreaks: one that breaks with the link ends in order as well. The client asks again until the link is back, and goes on at the version that it has.
+// TestPassedWatchBreaks: one that breaks with the link ends in order as well. The client asks again until the link is
+// back, and goes on at the version that it has.
 func TestPassedWatchBreaks(t *testing.T) {
 	b, link := withoutRights(t)
 	b.clouds[0].put("default", "first")

@@ -31,8 +31,10 @@ func newPoolOf(t *testing.T, resources []string, nodes ...string) *poolBed {
 		p.hubs[n] = &h
 		h.credentials(n)
 		for _, f := range []*string{
-			&h.config.CloudCAFile, &h.config.CloudClientCertFile, &h.config.CloudClientKeyFile, &h.config.CloudHubCertFile, &h.config.CloudHubKeyFile, &h.config.TLSCertFile, &h.config.TLSPrivateKeyFile,
-			&h.config.ClientCAFiles[0], &h.config.DelegateClientCertFile, &h.config.DelegateClientKeyFile, &h.config.CoordinatorCAFile, &h.config.CoordinatorClientCertFile, &h.config.CoordinatorClientKeyFile,
+			&h.config.CloudCAFile, &h.config.CloudClientCertFile, &h.config.CloudClientKeyFile, &h.config.CloudHubCertFile,
+			&h.config.CloudHubKeyFile, &h.config.TLSCertFile, &h.config.TLSPrivateKeyFile,
+			&h.config.ClientCAFiles[0], &h.config.DelegateClientCertFile, &h.config.DelegateClientKeyFile,
+			&h.config.CoordinatorCAFile, &h.config.CoordinatorClientCertFile, &h.config.CoordinatorClientKeyFile,
 			&h.config.DataDir, &h.config.StoreGeneratedKeyFile,
 		} {
 			*f = strings.Replace(*f, p.dir, h.dir, 1)
@@ -80,8 +82,8 @@ func (p *poolBed) shows(node, name string) {
 	})
 }
 
-// TestPool: hubs that start together elect one that lists from the cloud; the others never do. What changes in the cloud
-// shows at all of them. A leader that stops hands over at once, without another list.
+// TestPool: hubs that start together elect one that lists from the cloud; the others never do. What changes in the
+// cloud shows at all of them. A leader that stops hands over at once, without another list.
 func TestPool(t *testing.T) {
 	nodes := []string{"edge-1", "edge-2", "edge-3"}
 	p := newPoolBed(t, nodes...)
@@ -155,7 +157,8 @@ func TestPoolLeaderLosesCloud(t *testing.T) {
 	p.clouds[0].put("default", "after")
 	// edge-1 cannot ask the cloud who may read, so look at its relay.
 	eventually(t, "the change to reach edge-1", func() bool {
-		return p.hubs["edge-1"].hub.sources.Relays()[0].Status().Version == p.hubs["edge-2"].hub.sources.Relays()[0].Status().Version && p.hubs["edge-1"].hub.sources.Relays()[0].Status().Objects == 1
+		return p.hubs["edge-1"].hub.sources.Relays()[0].Status().Version == p.hubs["edge-2"].hub.sources.Relays()[0].Status().
+			Version && p.hubs["edge-1"].hub.sources.Relays()[0].Status().Objects == 1
 	})
 	link.set(false)
 	eventually(t, "edge-1 to reach the cloud", func() bool { return p.hubs["edge-1"].hub.cloud.Healthy() })
@@ -164,7 +167,8 @@ func TestPoolLeaderLosesCloud(t *testing.T) {
 	}
 }
 
-// TestPoolCoordinatorLost: hubs go on against the cloud by themselves, and come back when it does, though with an empty disk.
+// TestPoolCoordinatorLost: hubs go on against the cloud by themselves, and come back when it does, though with an empty
+// disk.
 func TestPoolCoordinatorLost(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2")
 	p.start("edge-1", "edge-2")
@@ -217,11 +221,13 @@ func TestPoolWithoutCoordinator(t *testing.T) {
 	}
 }
 
-// TestLeadsAgain: the leader of a pool that ends while it cannot give its Lease back, because the coordinator is gone before, leads again once both are there:
-// nobody else may, and the coordinator has nothing. Its name in the election is another.
+// TestLeadsAgain: the leader of a pool that ends while it cannot give its Lease back, because the coordinator is gone
+// before, leads again once both are there: nobody else may, and the coordinator has nothing. Its name in the election
+// is another.
 func TestLeadsAgain(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
-	p.hubs["edge-1"].config.LeaderElectLeaseDuration = 29 * time.Second // longer than the coordinator lets it be held for nothing
+	// longer than the coordinator lets it be held for nothing.
+	p.hubs["edge-1"].config.LeaderElectLeaseDuration = 29 * time.Second
 	p.clouds[0].put("default", "web")
 	p.start("edge-1")
 	eventually(t, "the hub to lead", func() bool { return p.settled("edge-1") != "" })

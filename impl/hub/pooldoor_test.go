@@ -28,18 +28,23 @@ import (
 
 // judges judges certificates by a clock, while the cloud is there.
 func judges(c clock.PassiveClock, refuse func(*x509.Certificate) error) *pki.Allowance {
-	return &pki.Allowance{Time: pki.OpenProven("", c, slog.New(slog.DiscardHandler)), Cloud: func() bool { return true }, Refuse: refuse, Logger: slog.New(slog.DiscardHandler)}
+	return &pki.Allowance{
+		Time: pki.OpenProven("", c, slog.New(slog.DiscardHandler)), Cloud: func() bool { return true }, Refuse: refuse,
+		Logger: slog.New(slog.DiscardHandler),
+	}
 }
 
 // harbourDoor is that of the hub of edge-1 in the pool harbour.
 func harbourDoor(c pooldoor.Config) *pooldoor.Door {
-	c.Server, c.Node, c.Pool, c.Clock = hop.NewServer("edge-1", scope.NewSet().All, clock.RealClock{}), "edge-1", "harbour", clock.RealClock{}
+	c.Server, c.Node, c.Pool, c.Clock = hop.NewServer("edge-1", scope.NewSet().All, clock.RealClock{}), "edge-1",
+		"harbour", clock.RealClock{}
 	c.Desk = leaderhub.NewDesk(leaderhub.NewStanding(clock.RealClock{}), leases.New(clock.RealClock{}))
 	c.Desk.Handle(c.ServeMux)
 	return &pooldoor.Door{Config: c}
 }
 
-// TestPoolDoorLate: while the cloud is away, a hub of the pool whose certificate has ended reads here, for 90 days; what is taken back does not.
+// TestPoolDoorLate: while the cloud is away, a hub of the pool whose certificate has ended reads here, for 90 days;
+// what is taken back does not.
 func TestPoolDoorLate(t *testing.T) {
 	pool := newAuthority(t, "harbour")
 	dir := t.TempDir()
@@ -47,7 +52,11 @@ func TestPoolDoorLate(t *testing.T) {
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
 	cert, _, _ := pool.sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: contract.NodeUserPrefix + "edge-2", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "harbour"}},
+		Subject: pkix.Name{
+			CommonName: contract.NodeUserPrefix + "edge-2", Organization: []string{
+				contract.HubGroup, contract.PoolGroupPrefix + "harbour",
+			},
+		},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, NotAfter: time.Now().Add(30 * time.Minute),
 	})
 	refused := errors.New("taken back")
@@ -80,8 +89,8 @@ func TestPoolDoorLate(t *testing.T) {
 	}
 }
 
-// TestPoolDoor: the coordinator and the hubs of the pool come in, and nobody else. Only the coordinator may lean on the leader: else any hub
-// of the pool could make one that nobody reads believe that it is read.
+// TestPoolDoor: the coordinator and the hubs of the pool come in, and nobody else. Only the coordinator may lean on the
+// leader: else any hub of the pool could make one that nobody reads believe that it is read.
 func TestPoolDoor(t *testing.T) {
 	pool, stranger := newAuthority(t, "harbour"), newAuthority(t, "stranger")
 	here := &url.URL{Scheme: "https", Host: "coordinator.example:10270"}
@@ -89,18 +98,22 @@ func TestPoolDoor(t *testing.T) {
 	write(t, dir, map[string][]byte{"ca.crt": pool.pem})
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
-	d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return []*url.URL{here} }, Roots: roots, Late: judges(clock.RealClock{}, nil)})
+	d := harbourDoor(pooldoor.Config{
+		Coordinators: func() []*url.URL { return []*url.URL{here} }, Roots: roots, Late: judges(clock.RealClock{}, nil),
+	})
 	hub := func() *x509.Certificate {
 		return &x509.Certificate{
 			Subject: pkix.Name{
-				CommonName: contract.NodeUserPrefix + "edge-2", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "harbour"},
+				CommonName:   contract.NodeUserPrefix + "edge-2",
+				Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "harbour"},
 			},
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}
 	}
 	coordinator := func() *x509.Certificate {
 		return &x509.Certificate{
-			Subject: pkix.Name{CommonName: "any"}, DNSNames: []string{"coordinator.example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+			Subject: pkix.Name{CommonName: "any"}, DNSNames: []string{"coordinator.example"},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		}
 	}
 	with := func(c *x509.Certificate, change func(*x509.Certificate)) *x509.Certificate {
@@ -121,19 +134,27 @@ func TestPoolDoor(t *testing.T) {
 		"coordinator's name, as a client only": {pool, with(coordinator(), func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 		}), out, out, out},
-		"another host":          {pool, with(coordinator(), func(c *x509.Certificate) { c.DNSNames = []string{"example"} }), out, out, out},
+		"another host": {
+			pool, with(coordinator(), func(c *x509.Certificate) { c.DNSNames = []string{"example"} }), out, out, out,
+		},
 		"hub by another's hand": {stranger, hub(), out, out, out},
 		"hub of another pool": {pool, with(hub(), func(c *x509.Certificate) {
 			c.Subject.Organization[1] = contract.PoolGroupPrefix + "quay"
 		}), out, out, out},
-		"hub of no pool": {pool, with(hub(), func(c *x509.Certificate) { c.Subject.Organization = c.Subject.Organization[:1] }), out, out, out},
-		"no hub":         {pool, with(hub(), func(c *x509.Certificate) { c.Subject.Organization = c.Subject.Organization[1:] }), out, out, out},
-		"no node":        {pool, with(hub(), func(c *x509.Certificate) { c.Subject.CommonName = "edge-2" }), out, out, out},
+		"hub of no pool": {
+			pool, with(hub(), func(c *x509.Certificate) { c.Subject.Organization = c.Subject.Organization[:1] }), out, out, out,
+		},
+		"no hub": {
+			pool, with(hub(), func(c *x509.Certificate) { c.Subject.Organization = c.Subject.Organization[1:] }), out, out, out,
+		},
+		"no node": {pool, with(hub(), func(c *x509.Certificate) { c.Subject.CommonName = "edge-2" }), out, out, out},
 		"hub's certificate of a server": {pool, with(hub(), func(c *x509.Certificate) {
 			c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		}), out, out, out},
-		"expired": {pool, with(hub(), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), out, out, out},
-		"nobody":  {nil, nil, out, out, out},
+		"expired": {
+			pool, with(hub(), func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), out, out, out,
+		},
+		"nobody": {nil, nil, out, out, out},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var chain []*x509.Certificate
@@ -145,7 +166,9 @@ func TestPoolDoor(t *testing.T) {
 			if (err != nil) != (c.status == out) {
 				t.Errorf("the handshake: %v", err)
 			}
-			for path, want := range map[string]int{contract.StatusPath: c.status, contract.PulsePath: c.pulse, "/api/v1/secrets": c.relay} {
+			for path, want := range map[string]int{
+				contract.StatusPath: c.status, contract.PulsePath: c.pulse, "/api/v1/secrets": c.relay,
+			} {
 				req := httptest.NewRequestWithContext(gone, http.MethodGet, path, nil)
 				req.TLS = &tls.ConnectionState{PeerCertificates: chain}
 				w := httptest.NewRecorder()
@@ -158,8 +181,8 @@ func TestPoolDoor(t *testing.T) {
 	}
 }
 
-// TestPoolDoorByTheCloudsClock: certificates are judged by the time that the cloud told, whatever this machine believes; one that an authority has
-// signed proves that it is as late as its beginning.
+// TestPoolDoorByTheCloudsClock: certificates are judged by the time that the cloud told, whatever this machine
+// believes; one that an authority has signed proves that it is as late as its beginning.
 func TestPoolDoorByTheCloudsClock(t *testing.T) {
 	pool := newAuthority(t, "harbour")
 	dir := t.TempDir()
@@ -167,13 +190,17 @@ func TestPoolDoorByTheCloudsClock(t *testing.T) {
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
 	cert, _, _ := pool.sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: contract.NodeUserPrefix + "edge-2", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "harbour"}},
+		Subject: pkix.Name{CommonName: contract.NodeUserPrefix + "edge-2", Organization: []string{
+			contract.HubGroup, contract.PoolGroupPrefix + "harbour",
+		}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, NotAfter: time.Now().Add(30 * time.Minute),
 	})
 	for _, c := range []struct {
 		by time.Duration
 		in bool
-	}{{0, true}, {29 * time.Minute, true}, {31 * time.Minute, false}, {-50 * time.Minute, true}, {-70 * time.Minute, true}} {
+	}{
+		{0, true}, {29 * time.Minute, true}, {31 * time.Minute, false}, {-50 * time.Minute, true}, {-70 * time.Minute, true},
+	} {
 		d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return nil }, Roots: roots,
 			Late: judges(wrongClock{by: c.by}, nil)})
 		chain := []*x509.Certificate{cert}

@@ -25,18 +25,22 @@ func TestProxyPassesThrough(t *testing.T) {
 	b.start()
 	client := b.client(nil)
 	uri := "/echo/a%2Fb/c;d?labelSelector=a%20in%20(b,c)&x=%zz&watch=1&empty="
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
+	for _, method := range []string{
+		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+	} {
 		t.Run(method, func(t *testing.T) {
 			body := strings.Repeat("x", 100_000)
 			_, answer := do(t, client, method, b.url()+uri, []byte(body), append(alice,
-				"Accept-Encoding", "gzip", "Content-Type", "application/merge-patch+json", "Impersonate-User", "carol", "User-Agent", "kubelet/v1")...)
+				"Accept-Encoding", "gzip", "Content-Type", "application/merge-patch+json", "Impersonate-User", "carol",
+				"User-Agent", "kubelet/v1")...)
 			var e echo
 			check(t, json.Unmarshal([]byte(answer), &e))
 			if e.Method != method || e.URI != uri || e.Body != body || e.User != "alice" {
 				t.Errorf("arrived: %s %s by %s, body of %d", e.Method, e.URI, e.User, len(e.Body))
 			}
 			for name, want := range map[string]string{
-				"Accept-Encoding": "gzip", "Content-Type": "application/merge-patch+json", "Impersonate-User": "carol", "User-Agent": "kubelet/v1",
+				"Accept-Encoding": "gzip", "Content-Type": "application/merge-patch+json", "Impersonate-User": "carol",
+				"User-Agent": "kubelet/v1",
 			} {
 				if got := e.Header.Get(name); got != want {
 					t.Errorf("header %s: got %q, want %q", name, got, want)
@@ -86,11 +90,13 @@ func TestProxyUpgrade(t *testing.T) {
 				if user == "alice" {
 					auth = "Authorization: Bearer alice\r\n"
 				}
-				fmt.Fprintf(conn, "POST /upgrade?command=sh HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s\r\n", protocol, auth)
+				fmt.Fprintf(conn, "POST /upgrade?command=sh HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s\r\n",
+					protocol, auth)
 				in := bufio.NewReader(conn)
 				resp, err := http.ReadResponse(in, nil)
 				check(t, err)
-				if resp.StatusCode != http.StatusSwitchingProtocols || resp.Header.Get("Upgrade") != protocol || resp.Header.Get("X-User") != user {
+				if resp.StatusCode != http.StatusSwitchingProtocols || resp.Header.Get("Upgrade") != protocol ||
+					resp.Header.Get("X-User") != user {
 					body, _ := io.ReadAll(resp.Body)
 					t.Fatalf("got %d %v %s", resp.StatusCode, resp.Header, body)
 				}
@@ -118,8 +124,10 @@ func TestProxyWithoutCloud(t *testing.T) {
 		resp, body := get(t, client, b.url()+path, alice...)
 		var s metav1.Status
 		check(t, json.Unmarshal([]byte(body), &s))
-		again := resp.Header.Get("Retry-After") != "" // what a relay may know soon; client-go would ask ten times before it tells that nobody knows a caller
-		if resp.StatusCode != http.StatusServiceUnavailable || again != (path == "/api/v1/endpoints") || s.Kind != "Status" || s.Reason != metav1.StatusReasonServiceUnavailable {
+		// what a relay may know soon; client-go would ask ten times before it tells that nobody knows a caller.
+		again := resp.Header.Get("Retry-After") != ""
+		if resp.StatusCode != http.StatusServiceUnavailable || again != (path == "/api/v1/endpoints") || s.Kind != "Status" ||
+			s.Reason != metav1.StatusReasonServiceUnavailable {
 			t.Errorf("%s: got %d %v %s", path, resp.StatusCode, resp.Header, body)
 		}
 	}
@@ -145,7 +153,8 @@ func TestProxyWithoutCloud(t *testing.T) {
 	}
 }
 
-// TestProxySeveralServers: one server is used as long as it is healthy; without it, requests with bodies go to the next.
+// TestProxySeveralServers: one server is used as long as it is healthy; without it, requests with bodies go to the
+// next.
 func TestProxySeveralServers(t *testing.T) {
 	b := newBed(t, 2)
 	link := newCut(t, strings.TrimPrefix(b.clouds[0].url(), "https://"))
@@ -171,7 +180,8 @@ func TestProxySeveralServers(t *testing.T) {
 		t.Errorf("the spare server got %d requests while the first one is healthy", n)
 	}
 	link.set(true)
-	eventually(t, "idle connections to notice", func() bool { // a request on a connection that just died may be lost, a read is sent again
+	// a request on a connection that just died may be lost, a read is sent again.
+	eventually(t, "idle connections to notice", func() bool {
 		resp, _ := get(t, client, b.url()+"/echo/x", alice...)
 		return resp.StatusCode == http.StatusOK
 	})
@@ -199,7 +209,8 @@ func TestOneHandshake(t *testing.T) {
 	for i := range clients {
 		go func() {
 			c := b.client(nil)
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url()+"/echo/x", strings.NewReader(fmt.Sprint("body ", i)))
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url()+"/echo/x",
+				strings.NewReader(fmt.Sprint("body ", i)))
 			req.Header.Set(alice[0], alice[1])
 			resp, err := c.Do(req)
 			if err == nil {
@@ -224,8 +235,8 @@ func TestOneHandshake(t *testing.T) {
 	}
 }
 
-// TestStopRefuses: a client whose watch ends because the hub does, and that opens it again at once, is told to try later: a watch that
-// ends within a second and shows nothing makes client-go list.
+// TestStopRefuses: a client whose watch ends because the hub does, and that opens it again at once, is told to try
+// later: a watch that ends within a second and shows nothing makes client-go list.
 func TestStopRefuses(t *testing.T) {
 	b := newBed(t, 1)
 	uri := "/apis/discovery.k8s.io/v1/endpointslices?watch=1&allowWatchBookmarks=true"

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestRefillWithoutCloud: with the cloud away a coordinator that has lost everything is given the newest state that a hub holds, and a hub that
-// starts with nothing reads it there. Nobody takes that for fresh. When the cloud is back, all of them go on.
+// TestRefillWithoutCloud: with the cloud away a coordinator that has lost everything is given the newest state that a
+// hub holds, and a hub that starts with nothing reads it there. Nobody takes that for fresh. When the cloud is back,
+// all of them go on.
 func TestRefillWithoutCloud(t *testing.T) {
 	nodes := []string{"edge-1", "edge-2"}
 	p := newPoolBed(t, append(nodes, "edge-3")...)
@@ -35,7 +36,8 @@ func TestRefillWithoutCloud(t *testing.T) {
 	h := p.hubs["edge-3"]
 	eventually(t, "edge-3 to be fed", func() bool {
 		for _, r := range h.hub.Status().Resources {
-			if !r.Synced || !r.Restored || r.Source != "coordinator" || r.Version < 100 || r.AgeSeconds <= 0 || r.FreshAt.IsZero() {
+			if !r.Synced || !r.Restored || r.Source != "coordinator" || r.Version < 100 || r.AgeSeconds <= 0 ||
+				r.FreshAt.IsZero() {
 				return false
 			}
 		}
@@ -48,12 +50,15 @@ func TestRefillWithoutCloud(t *testing.T) {
 	}
 	for _, r := range p.hubs["edge-1"].hub.Status().Resources {
 		first := r.AgeSeconds
-		eventually(t, "the age to grow", func() bool { return p.hubs["edge-1"].hub.Status().Resources[0].AgeSeconds > first+1 })
+		eventually(t, "the age to grow", func() bool {
+			return p.hubs["edge-1"].hub.Status().Resources[0].AgeSeconds > first+1
+		})
 		break
 	}
 	client := h.client(nil)
 	resp, body := get(t, client, h.url()+"/api/v1/endpoints", alice...)
-	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "nothing is remembered") || resp.Header.Get("Retry-After") == "" {
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "nothing is remembered") ||
+		resp.Header.Get("Retry-After") == "" {
 		t.Errorf("whom a hub without memory does not know gets %d: %s", resp.StatusCode, body)
 	}
 	for query, want := range map[string]int{
@@ -62,11 +67,13 @@ func TestRefillWithoutCloud(t *testing.T) {
 		"watch=1&resourceVersion=0":   http.StatusServiceUnavailable,
 		"watch=1&resourceVersion=100&sendInitialEvents=true&resourceVersionMatch=NotOlderThan": http.StatusServiceUnavailable,
 	} {
-		if resp, body := get(t, client, h.url()+"/api/v1/endpoints?"+query, alice...); resp.StatusCode != want || resp.Header.Get("Retry-After") == "" {
+		if resp, body := get(t, client, h.url()+"/api/v1/endpoints?"+query, alice...); resp.StatusCode != want ||
+			resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s of whom a hub without memory does not know gets %d: %s", query, resp.StatusCode, body)
 		}
 	}
-	resp, _ = get(t, p.hubs["edge-1"].client(nil), p.hubs["edge-1"].url()+"/api/v1/namespaces/default/endpoints/first", alice...)
+	resp, _ = get(t, p.hubs["edge-1"].client(nil), p.hubs["edge-1"].url()+"/api/v1/namespaces/default/endpoints/first",
+		alice...)
 	if resp.StatusCode != http.StatusOK || resp.Header.Get(contract.AgeHeader) == "" {
 		t.Errorf("whom edge-1 remembers gets %d, age %q", resp.StatusCode, resp.Header.Get(contract.AgeHeader))
 	}

@@ -42,7 +42,8 @@ func TestRefusalsNobodyTakes(t *testing.T) {
 			for i := range uint32(streams) {
 				block.Reset()
 				for _, f := range []hpack.HeaderField{
-					{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "hub"}, {Name: ":path", Value: "/api/v1/pods"},
+					{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "hub"},
+					{Name: ":path", Value: "/api/v1/pods"},
 					{Name: "x-long", Value: strings.Repeat("~", header), Sensitive: true},
 				} {
 					_ = encoder.WriteField(f)
@@ -53,7 +54,9 @@ func TestRefusalsNobodyTakes(t *testing.T) {
 					rest := head[n:]
 					head = head[:n]
 					if first {
-						_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: head, EndHeaders: len(rest) == 0, EndStream: true})
+						_ = framer.WriteHeaders(http2.HeadersFrameParam{
+							StreamID: 2*i + 1, BlockFragment: head, EndHeaders: len(rest) == 0, EndStream: true,
+						})
 					} else if framer.WriteContinuation(2*i+1, len(rest) == 0, head) != nil {
 						return
 					}
@@ -64,7 +67,8 @@ func TestRefusalsNobodyTakes(t *testing.T) {
 	}
 	eventually(t, "all to be refused", func() bool {
 		_, body := get(t, b.client(nil), "http://"+b.hub.HealthAddr().String()+"/metrics")
-		return strings.Contains(body, fmt.Sprintf("weir_hub_refused_requests_total{reason=%q} %d\n", access.RefusedAnonymous, connections*streams))
+		return strings.Contains(body, fmt.Sprintf("weir_hub_refused_requests_total{reason=%q} %d\n", access.RefusedAnonymous,
+			connections*streams))
 	})
 	if grown := heap() - before; grown > 48<<20 {
 		t.Errorf("%d refused requests with %d bytes of headers hold %d bytes", connections*streams, header, grown)

@@ -23,7 +23,8 @@ func TestRelayedReads(t *testing.T) {
 	b.start()
 	b.fed()
 	listed := cloud.lists["weir:hub:pool-a:edge-1"]
-	jwt := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:coredns"}`)) + ".s"
+	jwt := "h." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:coredns"}`)) +
+		".s"
 	cloud.set(func() {
 		allow := cloud.allow
 		cloud.allow = func(user string, a *authorizationv1.ResourceAttributes) bool { return user != jwt && allow(user, a) }
@@ -38,22 +39,50 @@ func TestRelayedReads(t *testing.T) {
 	}{
 		{"list", "/api/v1/endpoints", []string{"Authorization", "Bearer alice"}, 200, "", "alice list endpoints"},
 		{"again: remembered", "/api/v1/endpoints", []string{"Authorization", "Bearer alice"}, 200, "", ""},
-		{"get", "/api/v1/namespaces/default/endpoints/web", []string{"Authorization", "Bearer alice"}, 200, "", "alice get endpoints default web"},
-		{"one by field selector", "/api/v1/namespaces/default/endpoints?fieldSelector=metadata.name%3Dweb", []string{"Authorization", "Bearer alice"}, 200, "", "alice list endpoints default web"},
-		{"not found", "/api/v1/namespaces/default/endpoints/none", []string{"Authorization", "Bearer alice"}, 404, `endpoints "none" not found`, "alice get endpoints default none"},
+		{
+			"get", "/api/v1/namespaces/default/endpoints/web", []string{"Authorization", "Bearer alice"}, 200, "",
+			"alice get endpoints default web",
+		},
+		{
+			"one by field selector", "/api/v1/namespaces/default/endpoints?fieldSelector=metadata.name%3Dweb",
+			[]string{"Authorization", "Bearer alice"}, 200, "", "alice list endpoints default web",
+		},
+		{
+			"not found", "/api/v1/namespaces/default/endpoints/none", []string{"Authorization", "Bearer alice"}, 404,
+			`endpoints "none" not found`, "alice get endpoints default none",
+		},
 		{"denied", "/api/v1/namespaces/default/endpoints", []string{"Authorization", "Bearer bob"}, 403,
-			`endpoints is forbidden: User "" cannot list resource "endpoints" in API group "" in the namespace "default"`, "bob list endpoints default"},
-		{"watch", "/api/v1/endpoints?watch=1&timeoutSeconds=1", []string{"Authorization", "Bearer alice"}, 200, "", "alice watch endpoints"},
+			`endpoints is forbidden: User "" cannot list resource "endpoints" in API group "" in the namespace "default"`,
+			"bob list endpoints default"},
+		{
+			"watch", "/api/v1/endpoints?watch=1&timeoutSeconds=1", []string{"Authorization", "Bearer alice"}, 200, "",
+			"alice watch endpoints",
+		},
 		{"denied watch", "/api/v1/namespaces/default/endpoints?watch=1", []string{"Authorization", "Bearer bob"}, 403,
-			`endpoints is forbidden: User "bob" cannot watch resource "endpoints" in API group "" in the namespace "default"`, "bob watch endpoints default"},
-		{"denied service account", "/apis/discovery.k8s.io/v1/endpointslices", []string{"Authorization", "Bearer " + jwt}, 403,
-			`endpointslices.discovery.k8s.io is forbidden: User "system:serviceaccount:kube-system:coredns" cannot list resource "endpointslices" in API group "discovery.k8s.io" at the cluster scope`,
-			jwt + " list endpointslices"},
-		{"anonymous", "/api/v1/endpoints", nil, 403, `endpoints is forbidden: User "system:anonymous" cannot list resource "endpoints" in API group "" at the cluster scope`, ""},
+			`endpoints is forbidden: User "bob" cannot watch resource "endpoints" in API group "" in the namespace "default"`,
+			"bob watch endpoints default"},
+		{
+			"denied service account", "/apis/discovery.k8s.io/v1/endpointslices", []string{"Authorization", "Bearer " + jwt},
+			403,
+			`endpointslices.discovery.k8s.io is forbidden: User "system:serviceaccount:kube-system:coredns" cannot list ` +
+				`resource "endpointslices" in API group "discovery.k8s.io" at the cluster scope`,
+			jwt + " list endpointslices",
+		},
+		{
+			"anonymous", "/api/v1/endpoints", nil, 403,
+			`endpoints is forbidden: User "system:anonymous" cannot list resource "endpoints" in API group "" at the ` +
+				`cluster scope`, "",
+		},
 		{"unknown token", "/api/v1/endpoints", []string{"Authorization", "Bearer expired"}, 401, "Unauthorized", ""},
-		{"impersonation", "/api/v1/endpoints", []string{"Authorization", "Bearer admin", "Impersonate-User", "carol"}, 200, "", "carol list endpoints"},
-		{"impersonation that is not allowed", "/api/v1/endpoints", []string{"Authorization", "Bearer alice", "Impersonate-User", "carol"}, 403,
-			`User "alice" cannot impersonate resource "users"`, ""},
+		{
+			"impersonation", "/api/v1/endpoints", []string{"Authorization", "Bearer admin", "Impersonate-User", "carol"}, 200,
+			"", "carol list endpoints",
+		},
+		{
+			"impersonation that is not allowed", "/api/v1/endpoints",
+			[]string{"Authorization", "Bearer alice", "Impersonate-User", "carol"}, 403,
+			`User "alice" cannot impersonate resource "users"`, "",
+		},
 		{"this node", "/api/v1/endpoints", []string{"cert", ""}, 200, "", "system:node:edge-1 list endpoints"},
 	}
 	for _, test := range tests {

@@ -58,7 +58,10 @@ func TestReload(t *testing.T) {
 	b.credentials("edge-9")
 	step()
 	eventually(t, "the new serving certificate", func() bool { return serial() != before })
-	eventually(t, "the new certificate at the cloud", func() bool { user, _ := arrives(); return user == "system:node:edge-9" })
+	eventually(t, "the new certificate at the cloud", func() bool {
+		user, _ := arrives()
+		return user == "system:node:edge-9"
+	})
 
 	// Another authority for callers: the kubelet's certificate counts no more.
 	other := newAuthority(t, "other")

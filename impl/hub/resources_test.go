@@ -59,7 +59,8 @@ func TestPoolWithoutOneResource(t *testing.T) {
 		for _, n := range nodes {
 			h := p.hubs[n]
 			s := h.hub.Status()
-			if !h.ready() || !s.Coordinator.Ready || s.Role != "Leader" && h.resource("endpoints").Source != "coordinator" || h.code() != http.StatusNotFound {
+			if !h.ready() || !s.Coordinator.Ready || s.Role != "Leader" && h.resource("endpoints").Source != "coordinator" ||
+				h.code() != http.StatusNotFound {
 				return false
 			}
 		}
@@ -68,7 +69,8 @@ func TestPoolWithoutOneResource(t *testing.T) {
 	with := func() bool {
 		for _, n := range nodes {
 			h := p.hubs[n]
-			if !h.ready() || h.code() != http.StatusOK || h.hub.Status().Role != "Leader" && h.resource("endpointslices").Source != "coordinator" {
+			if !h.ready() || h.code() != http.StatusOK ||
+				h.hub.Status().Role != "Leader" && h.resource("endpointslices").Source != "coordinator" {
 				return false
 			}
 		}
@@ -108,12 +110,15 @@ func TestPoolLeaderWithoutGrant(t *testing.T) {
 		return 0
 	})
 	p.start("edge-1")
-	eventually(t, "edge-1 to be ready", func() bool { return p.hubs["edge-1"].hub.Status().Role == "Leader" && p.hubs["edge-1"].ready() })
+	eventually(t, "edge-1 to be ready", func() bool {
+		return p.hubs["edge-1"].hub.Status().Role == "Leader" && p.hubs["edge-1"].ready()
+	})
 	p.start("edge-2")
 	eventually(t, "edge-2 to lead", func() bool { return p.settled("edge-1", "edge-2") == "edge-2" })
 	eventually(t, "edge-1 to be fed by the pool", func() bool {
 		h := p.hubs["edge-1"]
-		return h.ready() && h.code() == http.StatusOK && h.resource("endpointslices").Source == "coordinator" && h.resource("endpointslices").Synced
+		return h.ready() && h.code() == http.StatusOK && h.resource("endpointslices").Source == "coordinator" &&
+			h.resource("endpointslices").Synced
 	})
 }
 
@@ -124,7 +129,8 @@ func TestPoolCoordinatorLacksResource(t *testing.T) {
 	p.start("edge-1", "edge-2")
 	eventually(t, "the pool to be ready", func() bool {
 		for _, h := range p.hubs {
-			if !h.ready() || h.code() != http.StatusOK || h.resource("endpointslices").Source != "cloud" || !strings.Contains(h.log.String(), "the coordinator does not have") {
+			if !h.ready() || h.code() != http.StatusOK || h.resource("endpointslices").Source != "cloud" ||
+				!strings.Contains(h.log.String(), "the coordinator does not have") {
 				return false
 			}
 		}
@@ -144,13 +150,15 @@ func TestPoolHubLacksResource(t *testing.T) {
 	p.start("edge-2")
 	eventually(t, "edge-2 to have both", func() bool {
 		h := p.hubs["edge-2"]
-		return p.settled("edge-1", "edge-2") == "edge-1" && h.ready() && h.code() == http.StatusOK && h.resource("endpoints").Source == "coordinator" &&
+		return p.settled("edge-1", "edge-2") == "edge-1" && h.ready() && h.code() == http.StatusOK &&
+			h.resource("endpoints").Source == "coordinator" &&
 			h.resource("endpointslices").Source == "cloud" && p.hubs["edge-1"].code() == http.StatusOK
 	})
 	if lacks := p.hubs["edge-1"].hub.Status().Coordinator.Lacks; len(lacks.Hub) != 1 || len(lacks.Coordinator) != 0 {
 		t.Errorf("edge-1 lacks %+v", lacks)
 	}
-	if _, metrics := get(t, p.client(nil), "http://"+p.hubs["edge-1"].hub.HealthAddr().String()+"/metrics"); !strings.Contains(metrics,
+	if _, metrics := get(t, p.client(nil), "http://"+p.hubs["edge-1"].hub.HealthAddr().String()+
+		"/metrics"); !strings.Contains(metrics,
 		`weir_hub_resources_differ{lacks="hub",resource="endpointslices.v1.discovery.k8s.io"} 1`) {
 		t.Error("its metrics do not say so")
 	}
@@ -170,8 +178,8 @@ func TestExposedResources(t *testing.T) {
 	}
 }
 
-// TestOneResourceFails: where the cloud answers lists of one resource by an error, clients are told that error, and the hub
-// is ready for the others.
+// TestOneResourceFails: where the cloud answers lists of one resource by an error, clients are told that error, and the
+// hub is ready for the others.
 func TestOneResourceFails(t *testing.T) {
 	b := newBed(t, 1)
 	fails := func(_, resource string) int {
@@ -187,5 +195,7 @@ func TestOneResourceFails(t *testing.T) {
 		t.Errorf("a list of what fails: %d", code)
 	}
 	b.clouds[0].set(func() { b.clouds[0].denies = func(string, string) int { return 0 } })
-	eventually(t, "the relay to be fed", func() bool { return b.resource("endpointslices").Synced && b.code() == http.StatusOK })
+	eventually(t, "the relay to be fed", func() bool {
+		return b.resource("endpointslices").Synced && b.code() == http.StatusOK
+	})
 }

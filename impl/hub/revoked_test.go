@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestRefusedTokenHere: a token that the cloud refuses costs it one request in ten seconds, opens nothing more and keeps nothing open, while others go on.
+// TestRefusedTokenHere: a token that the cloud refuses costs it one request in ten seconds, opens nothing more and
+// keeps nothing open, while others go on.
 func TestRefusedTokenHere(t *testing.T) {
 	b, link := offlineBed(t)
 	cloud := b.clouds[0]
@@ -20,7 +21,8 @@ func TestRefusedTokenHere(t *testing.T) {
 	client := b.client(nil)
 	bob := []string{"Authorization", "Bearer bob"}
 	watch := func(who []string) <-chan error {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+slicesPath+"?watch=1&resourceVersion=100", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url()+slicesPath+"?watch=1&resourceVersion=100",
+			nil)
 		check(t, err)
 		req.Header.Set(who[0], who[1])
 		resp, err := client.Do(req)
@@ -56,11 +58,13 @@ func TestRefusedTokenHere(t *testing.T) {
 	before := seen("bob")
 	for range 20 {
 		for _, who := range []string{"bob", "mallory"} {
-			if resp, _ := do(t, client, http.MethodPost, b.url()+"/echo/x", nil, "Authorization", "Bearer "+who); resp.StatusCode != http.StatusUnauthorized {
+			if resp, _ := do(t, client, http.MethodPost, b.url()+"/echo/x", nil, "Authorization",
+				"Bearer "+who); resp.StatusCode != http.StatusUnauthorized {
 				t.Fatalf("%s writes: %s", who, resp.Status)
 			}
 			for _, path := range []string{"/echo/x", slicesPath, slicesPath + "?watch=1", "/api/v1/endpoints"} {
-				if resp, _ := get(t, client, b.url()+path, "Authorization", "Bearer "+who); resp.StatusCode != http.StatusUnauthorized {
+				if resp, _ := get(t, client, b.url()+path, "Authorization", "Bearer "+who); resp.StatusCode !=
+					http.StatusUnauthorized {
 					t.Fatalf("%s gets %s: %s", who, path, resp.Status)
 				}
 			}
@@ -146,7 +150,8 @@ func TestOneRefusalHere(t *testing.T) {
 	}
 }
 
-// TestFailedReviewIsNoOutage: a caller whose reviews fail while the cloud is there reads nothing by what was allowed before, from no relay.
+// TestFailedReviewIsNoOutage: a caller whose reviews fail while the cloud is there reads nothing by what was allowed
+// before, from no relay.
 func TestFailedReviewIsNoOutage(t *testing.T) {
 	b, _ := offlineBed(t)
 	b.start()
@@ -163,7 +168,9 @@ func TestFailedReviewIsNoOutage(t *testing.T) {
 		if code == http.StatusUnauthorized {
 			want = code
 		}
-		for query, want := range map[string]int{"?labelSelector=x!%3D1": want, "?watch=1&labelSelector=x!%3D1": want, "?labelSelector=" + long: code} {
+		for query, want := range map[string]int{
+			"?labelSelector=x!%3D1": want, "?watch=1&labelSelector=x!%3D1": want, "?labelSelector=" + long: code,
+		} {
 			if resp, body := get(t, client, b.url()+slicesPath+query, alice...); resp.StatusCode != want {
 				t.Errorf("the cloud says %d to everything: %.40s: %s, want %d: %.900s", code, query, resp.Status, want, body)
 			}

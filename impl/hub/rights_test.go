@@ -7,7 +7,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// TestRightsWithoutCloud: while the cloud is away everybody may do what it let them do, and is told why not else; also after a restart.
+// TestRightsWithoutCloud: while the cloud is away everybody may do what it let them do, and is told why not else; also
+// after a restart.
 func TestRightsWithoutCloud(t *testing.T) {
 	b, link := offlineBed(t)
 	b.clouds[0].put("default", "web")
@@ -21,7 +22,8 @@ func TestRightsWithoutCloud(t *testing.T) {
 		resp, _ := get(t, c, b.url()+path, header...)
 		return resp.StatusCode
 	}
-	const list, watch = "/api/v1/endpoints", "/api/v1/namespaces/default/endpoints?watch=1&timeoutSeconds=1&resourceVersion=101"
+	const list, watch = "/api/v1/endpoints",
+		"/api/v1/namespaces/default/endpoints?watch=1&timeoutSeconds=1&resourceVersion=101"
 	bearer := func(user string) []string { return []string{"Authorization", "Bearer " + user} }
 	for _, seen := range []struct {
 		who  *http.Client
@@ -29,7 +31,8 @@ func TestRightsWithoutCloud(t *testing.T) {
 		path string
 		code int
 	}{
-		{node, nil, list, 200}, {client, bearer("alice"), list, 200}, {client, bearer("bob"), watch, 403}, {client, bearer("expired"), watch, 401},
+		{node, nil, list, 200}, {client, bearer("alice"), list, 200}, {client, bearer("bob"), watch, 403},
+		{client, bearer("expired"), watch, 401},
 		{client, append(bearer("admin"), "Impersonate-User", "carol"), list, 200}, {client, nil, list, 200},
 	} {
 		if code := as(seen.who, seen.path, seen.as...); code != seen.code {
@@ -65,7 +68,8 @@ func TestRightsWithoutCloud(t *testing.T) {
 				t.Errorf("round %d: %s gets %d, want %d", round, name, code, test.code)
 			}
 		}
-		if code := as(client, watch, bearer("expired")...); code != 429 && (code != 401 || round > 0) { // 401 while the cloud's is remembered
+		// 401 while the cloud's is remembered.
+		if code := as(client, watch, bearer("expired")...); code != 429 && (code != 401 || round > 0) {
 			t.Errorf("round %d: whom the cloud does not know gets %d", round, code)
 		}
 		if round == 0 {

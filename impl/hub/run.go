@@ -17,8 +17,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 )
 
-// New checks a configuration, reads the credentials and what was kept, and opens the ports; Run does the rest. A hub that was made must be run,
-// or closed by Close.
+// New checks a configuration, reads the credentials and what was kept, and opens the ports; Run does the rest. A hub
+// that was made must be run, or closed by Close.
 func New(c Config) (*Hub, error) {
 	s, err := c.check()
 	if err != nil {
@@ -31,7 +31,8 @@ func New(c Config) (*Hub, error) {
 	h.reload, h.asking = &uplink.Reloader{Clock: h.clock, Logger: s.Logger}, enrol.NewMetrics()
 	h.lacks = &standin.List{Clock: h.clock, Logger: s.Logger, Files: h.reload.Failing}
 	for _, build := range []func() error{
-		h.listen, h.place, h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildScope, h.buildOwn, h.buildShelter, h.buildFilters, h.buildPool, h.buildDoor,
+		h.listen, h.place, h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildScope, h.buildOwn, h.buildShelter,
+		h.buildFilters, h.buildPool, h.buildDoor,
 	} {
 		if err := build(); err != nil {
 			h.Close()
@@ -39,7 +40,8 @@ func New(c Config) (*Hub, error) {
 		}
 	}
 	_ = h.own.pods.Open() // Run tries again, and tells
-	h.metrics.registry.MustRegister(append(append(h.shelter.Collectors(), h.asking.Collectors()...), state{h}, relay.NewCollector(h.sources.Relays), h.scope, h.lacks)...)
+	h.metrics.registry.MustRegister(append(append(h.shelter.Collectors(), h.asking.Collectors()...), state{h},
+		relay.NewCollector(h.sources.Relays), h.scope, h.lacks)...)
 	return h, nil
 }
 
@@ -51,7 +53,8 @@ func (h *Hub) listen() (err error) {
 	port := func(flag, address string, port int, without string) (net.Listener, error) {
 		return h.lacks.Port(flag, func() (net.Listener, error) { return listen.Listen(h.Net, flag, address, port) }, without)
 	}
-	h.health, err = port("--health-port", h.HealthBindAddress, h.HealthPort, "health, metrics and status are at a port that this log names")
+	h.health, err = port("--health-port", h.HealthBindAddress, h.HealthPort,
+		"health, metrics and status are at a port that this log names")
 	if err == nil && h.health == nil {
 		h.health, err = listen.Listen(h.Net, "--health-port", h.HealthBindAddress, 0)
 	}
@@ -59,7 +62,8 @@ func (h *Hub) listen() (err error) {
 		h.plain, err = port("--proxy-port", h.BindAddress, h.ProxyPort, "there is no plain HTTP port")
 	}
 	if err == nil && h.EnableCoordinator && h.PoolAddress != contract.PoolAddressReverse {
-		h.atPool, err = port("--pool-port", h.PoolBindAddress, h.PoolPort, "the node is in no pool: all that it reads comes from the cloud")
+		h.atPool, err = port("--pool-port", h.PoolBindAddress, h.PoolPort,
+			"the node is in no pool: all that it reads comes from the cloud")
 		if h.atPool == nil {
 			h.EnableCoordinator, h.EnrolCoordinatorDir = false, ""
 		}

@@ -20,10 +20,12 @@ func (h *Hub) atFirst() []relay.Resource {
 func (h *Hub) buildScope() error {
 	h.scope = scope.New(scope.Config{
 		Relays: shared.Relays{
-			Sources: h.sources, Kept: h.kept, Changed: func() { h.pool.Changed() }, Forget: func(r *relay.Relay) { h.door.Consistency.Forget(r) },
-			Make: func(res relay.Resource) (*feeder.Feeder, error) { return h.feeder(res, true) },
+			Sources: h.sources, Kept: h.kept, Changed: func() { h.pool.Changed() },
+			Forget: func(r *relay.Relay) { h.door.Consistency.Forget(r) },
+			Make:   func(res relay.Resource) (*feeder.Feeder, error) { return h.feeder(res, true) },
 		},
-		Directory: h.directory, Find: scope.Discovery{Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub)}.Find, Clock: h.clock, Logger: h.Logger,
+		Directory: h.directory, Find: scope.Discovery{Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub)}.Find,
+		Clock: h.clock, Logger: h.Logger,
 	})
 	return nil
 }

@@ -25,7 +25,8 @@ func (p *namedBed) shares(scope string, leaders ...string) {
 			Ports:     []corev1.EndpointPort{{Name: contract.LeaderHubPort, Port: int32(a.Port())}},
 		})
 	}
-	p.clouds[0].tell("pool-a", map[string]string{contract.LeaderHubConnectivity: "true", contract.LeaderHubScope: scope}, at...)
+	p.clouds[0].tell("pool-a", map[string]string{contract.LeaderHubConnectivity: "true", contract.LeaderHubScope: scope},
+		at...)
 }
 
 // relayed are the resources that a hub relays and holds.
@@ -50,11 +51,13 @@ func ends(t *testing.T, resp *http.Response) (frames []string) {
 	return frames
 }
 
-// TestScopeLive: the pool shares something else while it runs. What is removed ends in order and by version, and its clients go on at the cloud. What is added, the cloud
-// answers until it is there: a resource that the cloud does not know disturbs nothing, and is relayed when the cloud has it, listed there by the leader hub alone. What is
-// shared before and after goes on. A hub that restarts without the cloud begins with what it was told.
+// TestScopeLive: the pool shares something else while it runs. What is removed ends in order and by version, and its
+// clients go on at the cloud. What is added, the cloud answers until it is there: a resource that the cloud does not
+// know disturbs nothing, and is relayed when the cloud has it, listed there by the leader hub alone. What is shared
+// before and after goes on. A hub that restarts without the cloud begins with what it was told.
 func TestScopeLive(t *testing.T) {
-	const endpoints, endpointSlices, widgets = "endpoints.v1.", "endpointslices.v1.discovery.k8s.io", "widgets.v1.example.com"
+	const endpoints, endpointSlices, widgets = "endpoints.v1.", "endpointslices.v1.discovery.k8s.io",
+		"widgets.v1.example.com"
 	nodes := []string{"edge-1", "edge-2"}
 	p := newNamedBed(t, nodes...)
 	cloud := p.clouds[0]
@@ -74,7 +77,8 @@ func TestScopeLive(t *testing.T) {
 	client := follower.client(nil)
 	open := func(path, rest string) *http.Response {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, follower.url()+path+"?watch=1&allowWatchBookmarks=true"+rest, nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			follower.url()+path+"?watch=1&allowWatchBookmarks=true"+rest, nil)
 		check(t, err)
 		req.Header.Set(alice[0], alice[1])
 		resp, err := client.Do(req)
@@ -91,20 +95,24 @@ func TestScopeLive(t *testing.T) {
 
 	p.shares("/v1/endpoints,example.com/v1/widgets", "edge-1")
 	frames := ends(t, old)
-	if len(frames) != 1 || !strings.Contains(frames[0], `"BOOKMARK"`) || !strings.Contains(frames[0], strconv.FormatUint(version, 10)) {
+	if len(frames) != 1 || !strings.Contains(frames[0], `"BOOKMARK"`) ||
+		!strings.Contains(frames[0], strconv.FormatUint(version, 10)) {
 		t.Errorf("the watch of what is shared no more ends with %q", frames)
 	}
 	for _, n := range nodes {
 		eventually(t, n+" to relay the rest only", func() bool { return slices.Equal(p.relayed(n), []string{endpoints}) })
 		eventually(t, n+" to tell what it does not know", func() bool {
-			return slices.ContainsFunc(p.hubs[n].hub.Status().Unknown, func(s string) bool { return strings.HasPrefix(s, widgets+": ") })
+			return slices.ContainsFunc(p.hubs[n].hub.Status().Unknown,
+				func(s string) bool { return strings.HasPrefix(s, widgets+": ") })
 		})
-		if resp, _ := get(t, p.hubs[n].client(nil), "http://"+p.hubs[n].hub.HealthAddr().String()+"/readyz"); resp.StatusCode != http.StatusOK {
+		if resp, _ := get(t, p.hubs[n].client(nil),
+			"http://"+p.hubs[n].hub.HealthAddr().String()+"/readyz"); resp.StatusCode != http.StatusOK {
 			t.Errorf("%s is not ready: %s", n, resp.Status)
 		}
 	}
 	next := open(slicesPath, fmt.Sprint("&timeoutSeconds=1&resourceVersion=", version))
-	if frames := ends(t, next); next.Header.Get(contract.AgeHeader) != "" || slices.ContainsFunc(frames, func(f string) bool { return strings.Contains(f, `"ERROR"`) }) {
+	if frames := ends(t, next); next.Header.Get(contract.AgeHeader) != "" ||
+		slices.ContainsFunc(frames, func(f string) bool { return strings.Contains(f, `"ERROR"`) }) {
 		t.Errorf("the next watch is answered by a relay, or with %q", frames)
 	}
 	if resp, _ := get(t, client, follower.url()+widgetsPath, alice...); resp.StatusCode != http.StatusNotFound {
@@ -116,7 +124,9 @@ func TestScopeLive(t *testing.T) {
 
 	cloud.install("w-1", "w-2")
 	for _, n := range nodes {
-		eventually(t, n+" to relay what was added", func() bool { return slices.Equal(p.relayed(n), []string{endpoints, widgets}) })
+		eventually(t, n+" to relay what was added", func() bool {
+			return slices.Equal(p.relayed(n), []string{endpoints, widgets})
+		})
 	}
 	if got, want := p.lists(), []string{"edge-1 3"}; !slices.Equal(got, want) {
 		t.Errorf("these listed at the cloud: %v, want %v", got, want)

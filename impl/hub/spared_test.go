@@ -14,7 +14,9 @@ func TestOddReviewIsNoOutage(t *testing.T) {
 	b.fed()
 	b.clouds[0].answers(http.StatusBadRequest, "alice")
 	for range 2 {
-		if resp, body := get(t, b.client(nil), b.url()+slicesPath, append(alice, "Impersonate-Group", "x")...); resp.StatusCode != http.StatusBadRequest || resp.Header.Get("Retry-After") != "" {
+		if resp, body := get(t, b.client(nil), b.url()+slicesPath,
+			append(alice, "Impersonate-Group", "x")...); resp.StatusCode != http.StatusBadRequest ||
+			resp.Header.Get("Retry-After") != "" {
 			t.Errorf("%s %v %s", resp.Status, resp.Header, body)
 		}
 	}

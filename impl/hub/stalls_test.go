@@ -16,7 +16,8 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
-// TestStalls: who takes nothing of an answer loses it after a minute, who takes some does not; and what waits at the hub meanwhile is bounded.
+// TestStalls: who takes nothing of an answer loses it after a minute, who takes some does not; and what waits at the
+// hub meanwhile is bounded.
 func TestStalls(t *testing.T) {
 	b := newBed(t, 1)
 	h, err := New(b.config)
@@ -70,7 +71,8 @@ func TestStalls(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, resp.Body, 8<<20); err != nil {
 		t.Errorf("the one that was read: %v", err)
 	}
-	if resp, body := get(t, slow, b.url()+"/echo/x", alice...); resp.StatusCode != http.StatusOK || !strings.Contains(body, "alice") {
+	if resp, body := get(t, slow, b.url()+"/echo/x", alice...); resp.StatusCode != http.StatusOK ||
+		!strings.Contains(body, "alice") {
 		t.Errorf("the connection after that: %d %s", resp.StatusCode, body)
 	}
 }

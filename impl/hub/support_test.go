@@ -61,7 +61,9 @@ func newAuthority(t testing.TB, name string) *authority {
 func newAuthorityAt(t testing.TB, name string, by time.Duration) *authority {
 	t.Helper()
 	a := &authority{t: t, by: by}
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
 	a.cert, a.key, a.pem = a.sign(template)
 	return a
 }
@@ -98,7 +100,9 @@ func (a *authority) issue(user string, groups ...string) (certPEM, keyPEM []byte
 	a.t.Helper()
 	_, key, certPEM := a.sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: groups}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{
+			x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth,
+		},
 	})
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	check(a.t, err)
@@ -146,7 +150,9 @@ func newBed(t testing.TB, clouds int) *bed { return newBedAt(t, clouds, 0) }
 // newBedAt prepares a hub in a world of another time.
 func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 	t.Helper()
-	b := &bed{t: t, dir: t.TempDir(), ca: newAuthorityAt(t, "cloud", by), local: newAuthorityAt(t, "pool", by), log: &logBuffer{}}
+	b := &bed{
+		t: t, dir: t.TempDir(), ca: newAuthorityAt(t, "cloud", by), local: newAuthorityAt(t, "pool", by), log: &logBuffer{},
+	}
 	for range clouds {
 		c := newFakeCloud(t, b.ca)
 		c.signs, b.clouds = b.local, append(b.clouds, c)
@@ -156,19 +162,24 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 	b.config = Config{
 		DataDir: path("data"), StoreGeneratedKeyFile: path("store.key"),
 		NodeName: "edge-1", NodePoolName: "pool-a",
-		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"), CloudPostQuantum: true,
+		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"),
+		CloudPostQuantum: true,
 		CloudHubCertFile: path("own.crt"), CloudHubKeyFile: path("own.key"),
 		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", PoolBindAddress: "127.0.0.1",
-		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"), ClientCAFiles: []string{path("cloud-ca.crt")},
-		CallerRate: 10_000, CallerBurst: 10_000, // tests have little time
+		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"),
+		ClientCAFiles: []string{path("cloud-ca.crt")},
+		CallerRate:    10_000, CallerBurst: 10_000, // tests have little time
 		UpstreamWatchTimeout: 3 * time.Second,
-		CoordinatorCAFile:    path("pool-ca.crt"), CoordinatorClientCertFile: path("pool.crt"), CoordinatorClientKeyFile: path("pool.key"),
-		DelegateClientCertFile: path("delegate.crt"), DelegateClientKeyFile: path("delegate.key"),
+		CoordinatorCAFile:    path("pool-ca.crt"), CoordinatorClientCertFile: path("pool.crt"),
+		CoordinatorClientKeyFile: path("pool.key"),
+		DelegateClientCertFile:   path("delegate.crt"), DelegateClientKeyFile: path("delegate.key"),
 		CoordinatorWait:          5 * time.Second,
-		LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second, LeaderElectRetryPeriod: 200 * time.Millisecond,
-		HeartbeatInterval: 200 * time.Millisecond, HeartbeatTimeout: 200 * time.Millisecond, HeartbeatFailedRetry: 2, HeartbeatHealthyThreshold: 1,
-		patience: 10 * time.Second, // a server that is gone refuses, or ends connections
-		Logger:   slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second,
+		LeaderElectRetryPeriod: 200 * time.Millisecond,
+		HeartbeatInterval:      200 * time.Millisecond, HeartbeatTimeout: 200 * time.Millisecond, HeartbeatFailedRetry: 2,
+		HeartbeatHealthyThreshold: 1,
+		patience:                  10 * time.Second, // a server that is gone refuses, or ends connections
+		Logger:                    slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, c := range b.clouds {
 		b.config.CloudServers = append(b.config.CloudServers, c.url())
@@ -182,7 +193,8 @@ func (b *bed) credentials(node string) {
 	files["cloud.crt"], files["cloud.key"] = b.ca.issue("system:node:"+node, "system:nodes")
 	files["own.crt"], files["own.key"] = b.ca.issue("weir:hub:pool-a:" + node)
 	files["serving.crt"], files["serving.key"] = b.local.issue("hub")
-	files["delegate.crt"], files["delegate.key"] = b.ca.issue("weir:forwarder:pool-a:"+node, "weir:forwarders", "weir:forwarders:pool-a")
+	files["delegate.crt"], files["delegate.key"] = b.ca.issue("weir:forwarder:pool-a:"+node, "weir:forwarders",
+		"weir:forwarders:pool-a")
 	files["pool.crt"], files["pool.key"] = b.local.issue("system:node:"+node, "weir:pool:pool-a", "openyurt:yurthub")
 	write(b.t, b.dir, files)
 }

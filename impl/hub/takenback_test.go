@@ -21,7 +21,8 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// TestTakenBack: a hub whose certificate is taken back does not come in at the pool door, nor does such a coordinator, and what each has open ends. Others stay.
+// TestTakenBack: a hub whose certificate is taken back does not come in at the pool door, nor does such a coordinator,
+// and what each has open ends. Others stay.
 func TestTakenBack(t *testing.T) {
 	now := time.Now()
 	authority, err := pki.NewPoolAuthority("harbour", now)
@@ -32,14 +33,18 @@ func TestTakenBack(t *testing.T) {
 	check(t, err)
 	held := denylist.New(denylist.Config{Pool: "harbour", Trusted: roots.List, Logger: slog.New(slog.DiscardHandler)})
 	at := &url.URL{Scheme: "https", Host: "127.0.0.1:10270"}
-	d := harbourDoor(pooldoor.Config{Coordinators: func() []*url.URL { return []*url.URL{at} }, Roots: roots, Denied: held, Late: judges(clock.RealClock{}, held.Refuse)})
+	d := harbourDoor(pooldoor.Config{
+		Coordinators: func() []*url.URL { return []*url.URL{at} }, Roots: roots, Denied: held,
+		Late: judges(clock.RealClock{}, held.Refuse),
+	})
 	waits := make(chan struct{}, 3)
 	d.HandleFunc("/wait", func(_ http.ResponseWriter, req *http.Request) {
 		waits <- struct{}{}
 		<-req.Context().Done()
 	})
 	of := func(k pki.Kind, node string) []*x509.Certificate {
-		pair, err := authority.Grant(pki.Must(k), pki.Subject{Pool: "harbour", Node: node, Hosts: []string{"127.0.0.1"}}, now, time.Hour)
+		pair, err := authority.Grant(pki.Must(k), pki.Subject{Pool: "harbour", Node: node, Hosts: []string{"127.0.0.1"}}, now,
+			time.Hour)
 		check(t, err)
 		chain, err := pki.ParseCertificates(pair.CertPEM)
 		check(t, err)
@@ -81,7 +86,8 @@ func TestTakenBack(t *testing.T) {
 	if comesIn(stolen) || ask(stolen, contract.StatusPath) != http.StatusForbidden {
 		t.Error("the stolen one comes in")
 	}
-	if !comesIn(beside) || !comesIn(coordinator) || ask(beside, contract.StatusPath) != http.StatusOK || ask(coordinator, contract.StatusPath) != http.StatusOK {
+	if !comesIn(beside) || !comesIn(coordinator) || ask(beside, contract.StatusPath) != http.StatusOK ||
+		ask(coordinator, contract.StatusPath) != http.StatusOK {
 		t.Error("others do not come in")
 	}
 	take(denylist.Entry{Node: "edge-4", Replica: "one", Hosts: []string{"127.0.0.1"}})

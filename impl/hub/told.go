@@ -14,7 +14,8 @@ import (
 // buildDirectory makes what knows what the pool is told about itself: flags, and what cloud and pool say since.
 func (h *Hub) buildDirectory() {
 	c := directory.Config{
-		Pool: h.NodePoolName, File: filepath.Join(h.DataDir, "directory"), Trusted: h.trusted.List, Speakers: h.trusted.Speakers, Time: h.time, Clock: h.clock, Logger: h.Logger,
+		Pool: h.NodePoolName, File: filepath.Join(h.DataDir, "directory"), Trusted: h.trusted.List,
+		Speakers: h.trusted.Speakers, Time: h.time, Clock: h.clock, Logger: h.Logger,
 	}
 	for _, u := range h.coordinators {
 		c.Flags.Coordinators = append(c.Flags.Coordinators, u.String())
@@ -33,8 +34,9 @@ func (h *Hub) buildDirectory() {
 // buildCourse makes what takes the hub to where the pool is asked.
 func (h *Hub) buildCourse() {
 	h.course = course.New(course.Config{
-		Directory: h.directory, Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Clock: h.clock, Logger: h.Logger,
-		Go: func(e directory.Entry) { h.pool.Follow(leaderhub.Designate(h.NodeName, e)) },
+		Directory: h.directory, Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Clock: h.clock,
+		Logger: h.Logger,
+		Go:     func(e directory.Entry) { h.pool.Follow(leaderhub.Designate(h.NodeName, e)) },
 	})
 }
 

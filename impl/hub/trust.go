@@ -11,7 +11,10 @@ import (
 
 // buildTrust makes what knows the authorities of the pool: the file that was given, and what cloud and pool say since.
 func (h *Hub) buildTrust() error {
-	c := trust.Config{Pool: h.NodePoolName, Dir: filepath.Join(h.DataDir, "pki"), Beside: h.EnrolCoordinatorDir, Retrust: h.retrust, Time: h.time, Logger: h.Logger}
+	c := trust.Config{
+		Pool: h.NodePoolName, Dir: filepath.Join(h.DataDir, "pki"), Beside: h.EnrolCoordinatorDir, Retrust: h.retrust,
+		Time: h.time, Logger: h.Logger,
+	}
 	if h.CoordinatorCAFile != "" {
 		file, err := h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile)
 		if err != nil {
@@ -41,6 +44,7 @@ func (h *Hub) board() bulletin.Board {
 func (h *Hub) notices() *notices.Notices {
 	return notices.New(notices.Config{
 		Pool: h.NodePoolName, Node: h.NodeName, Trusted: h.trusted, Board: h.board(), Coordinator: h.coordinator,
-		AsHub: h.cloud.Way(uplink.ClassControl, uplink.AsHub), AsNode: h.asks(), Certificates: h.certificates, Clock: h.clock, Logger: h.Logger,
+		AsHub: h.cloud.Way(uplink.ClassControl, uplink.AsHub), AsNode: h.asks(), Certificates: h.certificates, Clock: h.clock,
+		Logger: h.Logger,
 	})
 }

@@ -31,8 +31,9 @@ func (c *fakeCloud) probed(b *bed, times int) {
 	})
 }
 
-// TestUnready: a kube-apiserver that says that it is not ready, and answers everything else, is not away. Heartbeats, passed requests and
-// reads of tokens go on; the status says what the server says of itself. Seen where a KMS plugin or one hook of kube-apiserver is down.
+// TestUnready: a kube-apiserver that says that it is not ready, and answers everything else, is not away. Heartbeats,
+// passed requests and reads of tokens go on; the status says what the server says of itself. Seen where a KMS plugin or
+// one hook of kube-apiserver is down.
 func TestUnready(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	p.start("edge-1")
@@ -54,14 +55,16 @@ func TestUnready(t *testing.T) {
 	if l := cloud.leases.get("edge-1"); l == nil || l.Spec.RenewTime.Sub(k.now).Abs() > time.Second {
 		t.Errorf("the Lease in the cloud is %+v, want it renewed at %s", l, k.now)
 	}
-	if resp, body := do(t, b.client(nil), http.MethodPost, b.url()+"/echo/x", []byte("payload"), alice...); resp.StatusCode != http.StatusOK {
+	if resp, body := do(t, b.client(nil), http.MethodPost, b.url()+"/echo/x", []byte("payload"),
+		alice...); resp.StatusCode != http.StatusOK {
 		t.Errorf("a passed request: %d %s", resp.StatusCode, body)
 	}
 	if resp, body := get(t, b.client(nil), b.url()+"/api/v1/endpoints", alice...); resp.StatusCode != http.StatusOK {
 		t.Errorf("a read: %d %s", resp.StatusCode, body)
 	}
 	cloud.setReady(http.StatusOK)
-	eventually(t, "the hub to see that the cloud is ready", func() bool { b.hub.cloud.Ask(); return b.hub.Status().Cloud[0].Unready == "" })
+	eventually(t, "the hub to see that the cloud is ready",
+		func() bool { b.hub.cloud.Ask(); return b.hub.Status().Cloud[0].Unready == "" })
 }
 
 // TestServesNothing: a kube-apiserver that answers each request by a server error, as without its etcd, is away.
@@ -71,12 +74,15 @@ func TestServesNothing(t *testing.T) {
 	eventually(t, "the cloud to be there", func() bool { return b.hub.cloud.Reach() == uplink.Here })
 	cloud := b.clouds[0]
 	cloud.set(func() { cloud.broken = http.StatusInternalServerError })
-	eventually(t, "the hub to see that the cloud is away", func() bool { b.hub.cloud.Ask(); return b.hub.cloud.Reach() == uplink.Away })
+	eventually(t, "the hub to see that the cloud is away",
+		func() bool { b.hub.cloud.Ask(); return b.hub.cloud.Reach() == uplink.Away })
 	cloud.set(func() { cloud.broken = 0 })
-	eventually(t, "the hub to see that the cloud is back", func() bool { b.hub.cloud.Ask(); return b.hub.cloud.Reach() == uplink.Here })
+	eventually(t, "the hub to see that the cloud is back",
+		func() bool { b.hub.cloud.Ask(); return b.hub.cloud.Reach() == uplink.Here })
 }
 
-// TestUnreadyForChoice: of two servers that answer the one is used that is ready; of two that are not, the one that is in use.
+// TestUnreadyForChoice: of two servers that answer the one is used that is ready; of two that are not, the one that is
+// in use.
 func TestUnreadyForChoice(t *testing.T) {
 	b := newBed(t, 2)
 	b.start()
@@ -95,7 +101,8 @@ func TestUnreadyForChoice(t *testing.T) {
 	eventually(t, "the server that is ready again to be used", inUse(0))
 }
 
-// TestReadyzHangs: a kube-apiserver whose /readyz does not answer, since one of its checks waits, and which answers everything else, is not away.
+// TestReadyzHangs: a kube-apiserver whose /readyz does not answer, since one of its checks waits, and which answers
+// everything else, is not away.
 func TestReadyzHangs(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()

@@ -24,7 +24,8 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 )
 
-// nameless is a request that names its token as a hop-by-hop header: a proxy that believed that would send it on without.
+// nameless is a request that names its token as a hop-by-hop header: a proxy that believed that would send it on
+// without.
 func (b *bed) nameless(c *http.Client, token string) int {
 	b.t.Helper()
 	resp, _ := get(b.t, c, b.url()+"/echo/version", "Authorization", "Bearer "+token, "Connection", "Authorization")
@@ -100,9 +101,12 @@ func newIssuer(t testing.TB) *issuer {
 	check(t, err)
 	sum := sha256.Sum256(der)
 	kid := base64.RawURLEncoding.EncodeToString(sum[:])
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: kid, Algorithm: "ES256", Use: "sig"}}})
+	keys, err := json.Marshal(jose.JSONWebKeySet{
+		Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: kid, Algorithm: "ES256", Use: "sig"}},
+	})
 	check(t, err)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", kid))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key},
+		(&jose.SignerOptions{}).WithHeader("kid", kid))
 	check(t, err)
 	return &issuer{t, keys, signer}
 }
@@ -115,7 +119,8 @@ func (i *issuer) token(name, node string) string {
 		"iss": "https://kubernetes", "aud": []string{"https://kubernetes"}, "sub": "system:serviceaccount:default:" + name,
 		"iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Hour).Unix(),
 		"kubernetes.io": map[string]any{
-			"namespace": "default", "serviceaccount": map[string]string{"name": name, "uid": "u"}, "node": map[string]string{"name": node, "uid": "n"},
+			"namespace": "default", "serviceaccount": map[string]string{"name": name, "uid": "u"},
+			"node": map[string]string{"name": node, "uid": "n"},
 		},
 	}).Serialize()
 	check(i.t, err)
@@ -126,7 +131,8 @@ func (i *issuer) token(name, node string) string {
 func TestHiddenTokenProvesNoKey(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	forger := newIssuer(t)
-	p.coordinator.now.Documents.Put(documents.Key{Path: documents.Keys}, &documents.Document{ETag: `"1"`, ContentType: runtime.ContentTypeJSON, Body: forger.keys})
+	p.coordinator.now.Documents.Put(documents.Key{Path: documents.Keys},
+		&documents.Document{ETag: `"1"`, ContentType: runtime.ContentTypeJSON, Body: forger.keys})
 	h := p.hubs["edge-1"]
 	p.start("edge-1")
 	eventually(t, "the hub to lead", func() bool { return p.settled("edge-1") != "" })
@@ -135,7 +141,8 @@ func TestHiddenTokenProvesNoKey(t *testing.T) {
 	trick := func() int { return h.nameless(client, forged) }
 	for range 50 {
 		if code := trick(); code != http.StatusBadRequest {
-			eventually(t, "the forged key to be believed, which must not be", func() bool { trick(); return h.hub.judge.Keys() != nil })
+			eventually(t, "the forged key to be believed, which must not be",
+				func() bool { trick(); return h.hub.judge.Keys() != nil })
 			break
 		}
 	}
@@ -164,15 +171,16 @@ func TestIllFormed(t *testing.T) {
 		return n
 	}
 	for line, code := range map[string]int{
-		"GET /echo/x\nConnection: Authorization":                                                           400,
-		"GET /echo/x\nConnection: close, authorization":                                                    400,
-		"GET /echo/x\nConnection: close\nConnection: Impersonate-User":                                     400,
-		"GET /echo/x\nConnection: X-Anything":                                                              400,
-		"GET /echo/x\nConnection: \"close\"":                                                               400,
-		"GET a:b:/echo/x\nConnection: close":                                                               400,
-		"GET a:echo/x\nConnection: close":                                                                  400,
-		"CONNECT b:443\nConnection: close":                                                                 400,
-		"GET https://elsewhere/echo/x\nConnection: close":                                                  200, // an absolute line is HTTP's own form for proxies; its host is nobody's
+		"GET /echo/x\nConnection: Authorization":                       400,
+		"GET /echo/x\nConnection: close, authorization":                400,
+		"GET /echo/x\nConnection: close\nConnection: Impersonate-User": 400,
+		"GET /echo/x\nConnection: X-Anything":                          400,
+		"GET /echo/x\nConnection: \"close\"":                           400,
+		"GET a:b:/echo/x\nConnection: close":                           400,
+		"GET a:echo/x\nConnection: close":                              400,
+		"CONNECT b:443\nConnection: close":                             400,
+		// an absolute line is HTTP's own form for proxies; its host is nobody's.
+		"GET https://elsewhere/echo/x\nConnection: close":                                                  200,
 		"GET /echo/x\nConnection: close":                                                                   200,
 		"GET /echo/x\nConnection: Keep-Alive, TE, close\nTE: trailers":                                     200,
 		"GET /echo/x\nConnection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AAMAAABkAAQAAP__": 200,
@@ -184,7 +192,8 @@ func TestIllFormed(t *testing.T) {
 			defer conn.Close()
 			start, headers, _ := strings.Cut(line, "\n")
 			was := arrived()
-			fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice\r\n%s\r\n\r\n", start, strings.ReplaceAll(headers, "\n", "\r\n"))
+			fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer alice\r\n%s\r\n\r\n", start,
+				strings.ReplaceAll(headers, "\n", "\r\n"))
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			check(t, err)
 			defer resp.Body.Close()
@@ -208,7 +217,10 @@ func TestSourceIsNotTheCallersToSay(t *testing.T) {
 	b.start()
 	b.fed()
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
-	said := []string{"X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Uri", "Forwarded", "X-Remote-User", "X-Remote-Group", "X-Remote-Extra-A"}
+	said := []string{
+		"X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Uri", "Forwarded",
+		"X-Remote-User", "X-Remote-Group", "X-Remote-Extra-A",
+	}
 	for name, client := range map[string]*http.Client{"a token": b.client(nil), "the node": b.client(&cert)} {
 		var header []string
 		if name == "a token" {

@@ -14,10 +14,12 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// TestWritesWithoutCloud: the status that a kubelet writes while the cloud is away is kept, shown, survives a restart, and is there before
-// clients see the cloud's state again. All else is refused.
+// TestWritesWithoutCloud: the status that a kubelet writes while the cloud is away is kept, shown, survives a restart,
+// and is there before clients see the cloud's state again. All else is refused.
 func TestWritesWithoutCloud(t *testing.T) {
-	for name, more := range map[string][]string{"nodes are node-scope": nil, "nodes are pool-scope": {"nodes.v1.", "pods.v1."}} {
+	for name, more := range map[string][]string{
+		"nodes are node-scope": nil, "nodes are pool-scope": {"nodes.v1.", "pods.v1."},
+	} {
 		t.Run(name, func(t *testing.T) { testWritesWithoutCloud(t, more) })
 	}
 }
@@ -60,13 +62,15 @@ func testWritesWithoutCloud(t *testing.T, more []string) {
 		"without anything":  first(patch(token)),
 		"in another's name": first(patch(node, "Impersonate-User", "alice")),
 		"a deletion":        first(do(t, node, http.MethodDelete, b.url()+"/api/v1/namespaces/default/pods/web", nil)),
-		"another lease":     first(do(t, node, http.MethodPut, b.url()+"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x", []byte("{}"))),
+		"another lease": first(
+			do(t, node, http.MethodPut, b.url()+"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x", []byte("{}"))),
 	} {
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %s", what, resp.Status)
 		}
 	}
-	if resp, body := do(t, node, http.MethodPost, b.url()+"/api/v1/nodes", []byte(`{"metadata":{"name":"edge-1"}}`), "Content-Type", runtime.ContentTypeJSON); resp.StatusCode != http.StatusConflict {
+	if resp, body := do(t, node, http.MethodPost, b.url()+"/api/v1/nodes", []byte(`{"metadata":{"name":"edge-1"}}`),
+		"Content-Type", runtime.ContentTypeJSON); resp.StatusCode != http.StatusConflict {
 		t.Errorf("the node registers: %s %s", resp.Status, body)
 	}
 	if got := kernel(node); got != "6.1" {
@@ -90,8 +94,8 @@ func testWritesWithoutCloud(t *testing.T, more []string) {
 	})
 }
 
-// TestWritesBeforeReads: a hub that starts with something that waits shows nobody the cloud's state before the cloud has that, though the first to ask may be
-// the first to hear the cloud.
+// TestWritesBeforeReads: a hub that starts with something that waits shows nobody the cloud's state before the cloud
+// has that, though the first to ask may be the first to hear the cloud.
 func TestWritesBeforeReads(t *testing.T) {
 	b, link := offlineBed(t)
 	cloud := b.clouds[0]
@@ -107,7 +111,8 @@ func TestWritesBeforeReads(t *testing.T) {
 		link.set(true)
 		b.away()
 		version := fmt.Sprint("6.", round)
-		if resp, body := do(t, node, http.MethodPatch, b.url()+path+"/status", fmt.Appendf(nil, `{"status":{"nodeInfo":{"kernelVersion":%q}}}`, version),
+		if resp, body := do(t, node, http.MethodPatch, b.url()+path+"/status",
+			fmt.Appendf(nil, `{"status":{"nodeInfo":{"kernelVersion":%q}}}`, version),
 			"Content-Type", "application/strategic-merge-patch+json"); resp.StatusCode != http.StatusOK {
 			t.Fatalf("the node's status: %s %s", resp.Status, body)
 		}

@@ -50,13 +50,14 @@ func TestReadYourWritesWithoutFeed(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || !bytes.Contains([]byte(body), []byte(`"name":"web"`)) {
 		t.Errorf("got %d %s", resp.StatusCode, body)
 	}
-	if resp, _ := get(t, client, b.url()+"/api/v1/namespaces/default/endpoints/web?resourceVersion=0", alice...); resp.StatusCode != http.StatusNotFound {
+	if resp, _ := get(t, client, b.url()+"/api/v1/namespaces/default/endpoints/web?resourceVersion=0",
+		alice...); resp.StatusCode != http.StatusNotFound {
 		t.Errorf("a read that takes any version waited for one: %d", resp.StatusCode)
 	}
 }
 
-// TestReadWhatWasWritten: whatever the answer to a write tells, what is read after it at the same hub is what the cloud has, though the relay
-// does not have it yet. It comes a moment after the read.
+// TestReadWhatWasWritten: whatever the answer to a write tells, what is read after it at the same hub is what the cloud
+// has, though the relay does not have it yet. It comes a moment after the read.
 func TestReadWhatWasWritten(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()
@@ -69,18 +70,22 @@ func TestReadWhatWasWritten(t *testing.T) {
 		header             []string
 		code               int
 	}{
-		"create":                    {http.MethodPost, "", `{"metadata":{"name":"new"}}`, "new", nil, http.StatusOK},
-		"create what is there":      {http.MethodPost, "", `{"metadata":{"name":"web"}}`, "web", nil, http.StatusConflict},
-		"update":                    {http.MethodPut, "/web", "{}", "web", nil, http.StatusOK},
-		"update an old version":     {http.MethodPut, "/web", `{"metadata":{"resourceVersion":"1"}}`, "web", nil, http.StatusConflict},
-		"update what is gone":       {http.MethodPatch, "/gone", "{}", "gone", nil, http.StatusNotFound},
-		"delete":                    {http.MethodDelete, "/web", "", "web", nil, http.StatusOK},
-		"delete what is gone":       {http.MethodDelete, "/gone", "", "gone", nil, http.StatusNotFound},
-		"delete all":                {http.MethodDelete, "", "", "web", nil, http.StatusOK},
-		"status":                    {http.MethodPut, "/web/status", "{}", "web", nil, http.StatusOK},
-		"scale":                     {http.MethodPut, "/web/scale", "{}", "web", nil, http.StatusOK},
-		"evict":                     {http.MethodPost, "/web/eviction", "{}", "web", nil, http.StatusOK},
-		"a write that fails":        {http.MethodPut, "/web", "{}", "web", []string{"Fail", "500"}, http.StatusInternalServerError},
+		"create":               {http.MethodPost, "", `{"metadata":{"name":"new"}}`, "new", nil, http.StatusOK},
+		"create what is there": {http.MethodPost, "", `{"metadata":{"name":"web"}}`, "web", nil, http.StatusConflict},
+		"update":               {http.MethodPut, "/web", "{}", "web", nil, http.StatusOK},
+		"update an old version": {
+			http.MethodPut, "/web", `{"metadata":{"resourceVersion":"1"}}`, "web", nil, http.StatusConflict,
+		},
+		"update what is gone": {http.MethodPatch, "/gone", "{}", "gone", nil, http.StatusNotFound},
+		"delete":              {http.MethodDelete, "/web", "", "web", nil, http.StatusOK},
+		"delete what is gone": {http.MethodDelete, "/gone", "", "gone", nil, http.StatusNotFound},
+		"delete all":          {http.MethodDelete, "", "", "web", nil, http.StatusOK},
+		"status":              {http.MethodPut, "/web/status", "{}", "web", nil, http.StatusOK},
+		"scale":               {http.MethodPut, "/web/scale", "{}", "web", nil, http.StatusOK},
+		"evict":               {http.MethodPost, "/web/eviction", "{}", "web", nil, http.StatusOK},
+		"a write that fails": {
+			http.MethodPut, "/web", "{}", "web", []string{"Fail", "500"}, http.StatusInternalServerError,
+		},
 		"a write without an answer": {http.MethodPut, "/web", "{}", "web", []string{"Fail", "break"}, http.StatusBadGateway},
 	} {
 		for _, read := range []string{all, all + "/" + c.key, "/api/v1/endpoints?watch=1&timeoutSeconds=1"} {
@@ -91,7 +96,9 @@ func TestReadWhatWasWritten(t *testing.T) {
 				cloud.remove("default", "new")
 				cloud.put("default", "gone")
 				last := cloud.put("default", "web").ResourceVersion
-				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.sources.Relays()[0].Status().Version, 10) == last })
+				eventually(t, "the relay to be as before", func() bool {
+					return strconv.FormatUint(b.hub.sources.Relays()[0].Status().Version, 10) == last
+				})
 				b.unfed()
 				cloud.remove("default", "gone")
 				cloud.put("default", "web")
@@ -111,7 +118,8 @@ func TestReadWhatWasWritten(t *testing.T) {
 	}
 }
 
-// TestReadWhatNobodyKnows: the cloud refuses to tell the hub what a write of unknown outcome led to. Then the relay does not answer: what it has is old.
+// TestReadWhatNobodyKnows: the cloud refuses to tell the hub what a write of unknown outcome led to. Then the relay
+// does not answer: what it has is old.
 func TestReadWhatNobodyKnows(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()
@@ -124,7 +132,8 @@ func TestReadWhatNobodyKnows(t *testing.T) {
 				cloud.set(func() { cloud.denies = func(string, string) int { return 0 } })
 				go b.hub.sources.Alone()
 				last := cloud.put("default", "web").ResourceVersion
-				eventually(t, "the relay to be as before", func() bool { return strconv.FormatUint(b.hub.sources.Relays()[0].Status().Version, 10) == last })
+				eventually(t, "the relay to be as before",
+					func() bool { return strconv.FormatUint(b.hub.sources.Relays()[0].Status().Version, 10) == last })
 				b.unfed()
 				cloud.set(func() {
 					cloud.denies = func(user, _ string) int {
@@ -137,7 +146,8 @@ func TestReadWhatNobodyKnows(t *testing.T) {
 				if path == "" {
 					cloud.put("default", "web")
 					b.hub.door.Consistency.Ahead(&relayed.Target{Relay: b.hub.sources.Relays()[0]}, math.MaxUint64)
-				} else if resp, body := do(t, client, http.MethodPut, b.url()+path, []byte("{}"), alice...); resp.StatusCode != http.StatusOK {
+				} else if resp,
+					body := do(t, client, http.MethodPut, b.url()+path, []byte("{}"), alice...); resp.StatusCode != http.StatusOK {
 					t.Fatalf("the write: %s %s", resp.Status, body)
 				}
 				_, body := get(t, client, b.url()+read, alice...)

@@ -8,29 +8,34 @@ import (
 
 // Attributes are what a request is authorized by, as far as it matters here: of reads that is all.
 type Attributes struct {
-	Verb                                                   string // get, list or watch; of others as kube-apiserver names it
+	// get, list or watch; of others as kube-apiserver names it.
+	Verb                                                   string
 	Group, Version, Resource, Subresource, Namespace, Name string
 	FieldSelector, LabelSelector                           string // of lists and watches, as they were asked
-	Path                                                   string // of what is no resource: /version, /openapi/v3; then Verb is get
+	// of what is no resource: /version, /openapi/v3; then Verb is get.
+	Path string
 }
 
-// AttributesOf are those of a request. ok is false if it is no read, or in a form that only the cloud should judge: of that nothing is learnt.
+// AttributesOf are those of a request. ok is false if it is no read, or in a form that only the cloud should judge: of
+// that nothing is learnt.
 func AttributesOf(r *request.Request) (a Attributes, ok bool) {
 	if !r.IsResource {
 		return Attributes{Verb: r.Verb, Path: r.Path}, r.Verb == "get"
 	}
 	return Attributes{
-		Verb: r.Verb, Group: r.Resource.Group, Version: r.Resource.Version, Resource: r.Resource.Name, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Authorized(),
+		Verb: r.Verb, Group: r.Resource.Group, Version: r.Resource.Version, Resource: r.Resource.Name,
+		Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Authorized(),
 		FieldSelector: r.FieldSelector, LabelSelector: r.LabelSelector,
 	}, r.Reads() && !r.Odd
 }
 
 func (a Attributes) hash() digest {
-	return hashOf(a.Verb, a.Group, a.Version, a.Resource, a.Subresource, a.Namespace, a.Name, a.FieldSelector, a.LabelSelector, a.Path)
+	return hashOf(a.Verb, a.Group, a.Version, a.Resource, a.Subresource, a.Namespace, a.Name, a.FieldSelector,
+		a.LabelSelector, a.Path)
 }
 
-// wider are the reads that show at least as much: who may do one of them may do this. A watch begins with what a list shows. Reads of one step show the
-// same, each step shows at least what the one before shows.
+// wider are the reads that show at least as much: who may do one of them may do this. A watch begins with what a list
+// shows. Reads of one step show the same, each step shows at least what the one before shows.
 func (a Attributes) wider() (steps [][]Attributes) {
 	if a.Resource == "" || a.Subresource != "" {
 		return nil
@@ -93,8 +98,9 @@ func (a Attributes) String() string {
 	return s
 }
 
-// isServers tells whether kube-apiserver itself answers. Behind it may be servers of other groups, which it asks in the name of the caller, and what
-// pods, services and nodes answer: if one of those says 401, a good token is as good as before.
+// isServers tells whether kube-apiserver itself answers. Behind it may be servers of other groups, which it asks in the
+// name of the caller, and what pods, services and nodes answer: if one of those says 401, a good token is as good as
+// before.
 func (a Attributes) isServers() bool {
 	group := a.Group
 	if path, ok := strings.CutPrefix(a.Path, "/apis/"); ok {
@@ -104,5 +110,6 @@ func (a Attributes) isServers() bool {
 }
 
 func isBuiltIn(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io" && !strings.HasSuffix(group, ".metrics.k8s.io")
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && group != "metrics.k8s.io" &&
+		!strings.HasSuffix(group, ".metrics.k8s.io")
 }

@@ -21,10 +21,18 @@ func TestAudiences(t *testing.T) {
 		bad   [][]string
 	}{
 		{"nothing was heard: the issuer", nil, [][]string{{issuer}, {issuer, "vault"}}, [][]string{{api}, {"vault"}, {}}},
-		{"another than the issuer", [][]string{{api}}, [][]string{{api}, {"vault", api}}, [][]string{{issuer}, {"vault"}, {}}},
-		{"two, of which a token has both", [][]string{{api, issuer}}, [][]string{{issuer, api}, {api, "x", issuer}}, [][]string{{api}, {issuer}, {"x"}}},
+		{
+			"another than the issuer", [][]string{{api}}, [][]string{{api}, {"vault", api}}, [][]string{{issuer}, {"vault"}, {}},
+		},
+		{
+			"two, of which a token has both", [][]string{{api, issuer}}, [][]string{{issuer, api}, {api, "x", issuer}},
+			[][]string{{api}, {issuer}, {"x"}},
+		},
 		{"one that is for others, too", [][]string{{"vault", api}}, [][]string{{api, "vault"}}, [][]string{{"vault"}, {api}}},
-		{"and then one that is not", [][]string{{"vault", api}, {api}}, [][]string{{api}, {api, "vault"}}, [][]string{{"vault"}}},
+		{
+			"and then one that is not", [][]string{{"vault", api}, {api}}, [][]string{{api}, {api, "vault"}},
+			[][]string{{"vault"}},
+		},
 		{"as many as nobody has", [][]string{strings.Split("abcdefghi", "")}, [][]string{{issuer}}, [][]string{{"a"}}},
 		{"one that is too long", [][]string{{strings.Repeat("a", maxAudience+1)}}, [][]string{{issuer}}, nil},
 	}

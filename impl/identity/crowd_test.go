@@ -10,7 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/quiet"
 )
 
-// TestOneIdentityIsOneCaller: whatever one identity has been asked about, in whose name and with however many tokens, it takes the place of nobody else.
+// TestOneIdentityIsOneCaller: whatever one identity has been asked about, in whose name and with however many tokens,
+// it takes the place of nobody else.
 func TestOneIdentityIsOneCaller(t *testing.T) {
 	const n = maxCallers + 10
 	mine := read("/api/v1/services")
@@ -19,17 +20,23 @@ func TestOneIdentityIsOneCaller(t *testing.T) {
 			b.Learn(carrying("Authorization", "Bearer mallory", "Impersonate-User", fmt.Sprint("u", i)).Header, false, mine, 403)
 		},
 		"names it may take on": func(b *bed, i int) {
-			b.Learn(carrying("Authorization", "Bearer mallory", "Impersonate-User", fmt.Sprint("u", i), "Impersonate-Extra-X", "y").Header, false, mine, 200)
+			b.Learn(carrying("Authorization", "Bearer mallory", "Impersonate-User", fmt.Sprint("u", i), "Impersonate-Extra-X",
+				"y").Header, false, mine, 200)
 		},
 		"tokens bound to nothing": func(b *bed, i int) {
 			b.Learn(withToken(b.key.sign(b.t, podClaims(day, func(c, k object) {
 				delete(k, "pod")
 				delete(k, "node")
-				c["sub"], k["serviceaccount"], c["jti"] = "system:serviceaccount:default:m", object{"name": "m", "uid": "m"}, fmt.Sprint(i)
+				c["sub"], k["serviceaccount"], c["jti"] = "system:serviceaccount:default:m", object{"name": "m", "uid": "m"},
+					fmt.Sprint(i)
 			}))).Header, false, mine, 200)
 		},
 		"tokens of an identity provider": func(b *bed, i int) {
-			b.Learn(withToken(b.key.sign(b.t, podClaims(day, func(c, _ object) { c["iss"], c["sub"], c["jti"] = "https://idp", "mallory", fmt.Sprint(i) }))).Header, false, mine, 200)
+			b.Learn(
+				withToken(
+					b.key.sign(b.t, podClaims(day, func(c, _ object) {
+						c["iss"], c["sub"], c["jti"] = "https://idp", "mallory", fmt.Sprint(i)
+					}))).Header, false, mine, 200)
 		},
 	}
 	for name, ask := range many {
@@ -60,7 +67,8 @@ func TestOneIdentityIsOneCaller(t *testing.T) {
 	}
 }
 
-// TestWhoIsHereStays: of more callers than there is room for, those go that were not seen for the longest time, not those whose decisions are old.
+// TestWhoIsHereStays: of more callers than there is room for, those go that were not seen for the longest time, not
+// those whose decisions are old.
 func TestWhoIsHereStays(t *testing.T) {
 	b := newBed(t, nil)
 	mine := read("/api/v1/services")
@@ -82,7 +90,8 @@ func TestWhoIsHereStays(t *testing.T) {
 	}
 }
 
-// TestNewestDecision: what the cloud denied later is denied, by whichever verb it was asked, and not by which other read the caller could have got it.
+// TestNewestDecision: what the cloud denied later is denied, by whichever verb it was asked, and not by which other
+// read the caller could have got it.
 func TestNewestDecision(t *testing.T) {
 	const (
 		x        = "/api/v1/namespaces/a/secrets/x"
@@ -165,7 +174,8 @@ func TestLogIsNotTheCallers(t *testing.T) {
 	if _, refusal := b.authorizeRequest(withToken(good), read("/api/v1/namespaces/a/secrets/x-1")); refusal == nil {
 		t.Fatal("nothing was refused")
 	}
-	if rest := b.log.String(); strings.Count(rest, "\n") != told+1 || !strings.Contains(rest[strings.LastIndex(rest[:len(rest)-1], "\n")+1:], "untold=") {
+	if rest := b.log.String(); strings.Count(rest, "\n") != told+1 ||
+		!strings.Contains(rest[strings.LastIndex(rest[:len(rest)-1], "\n")+1:], "untold=") {
 		t.Errorf("later: %s", rest[max(len(rest)-300, 0):])
 	}
 }

@@ -24,7 +24,8 @@ func (j *Judge) Authorize(header http.Header, certified bool, a Attributes) (Use
 	if d == allowed {
 		return u, nil
 	}
-	j.log.Say(slog.LevelWarn, string(u.at.caller[:]), "the cloud is away, and a read is refused", "user", u.Name, "read", a.String(), "reason", d.String())
+	j.log.Say(slog.LevelWarn, string(u.at.caller[:]), "the cloud is away, and a read is refused", "user", u.Name, "read",
+		a.String(), "reason", d.String())
 	if d == denied {
 		return u, apierrors.NewForbidden(schema.GroupResource{Group: a.Group, Resource: a.Resource}, a.Name,
 			errors.New("the cloud denied it to "+u.Name+" when it was there"))
@@ -47,7 +48,9 @@ const (
 )
 
 func (d decision) String() string {
-	return [...]string{"the cloud has not been seen to decide it, or too long ago", "the cloud allowed it", "the cloud denied it"}[d]
+	return [...]string{
+		"the cloud has not been seen to decide it, or too long ago", "the cloud allowed it", "the cloud denied it",
+	}[d]
 }
 
 func (j *Judge) decide(u User, a Attributes) decision {
@@ -73,7 +76,8 @@ func (j *Judge) decide(u User, a Attributes) decision {
 			steps = slices.Insert(steps, 1, []Attributes{own, watched})
 		}
 	}
-	// An allowance counts unless something was denied later that shows no more than what it allows: the caller has lost that as well.
+	// An allowance counts unless something was denied later that shows no more than what it allows: the caller has lost
+	// that as well.
 	var no second
 	lost := w.denied != 0 // once, and nothing shows that it was ever allowed
 	for _, step := range steps {

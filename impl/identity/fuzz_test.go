@@ -12,8 +12,11 @@ func FuzzToken(f *testing.F) {
 	b := newBed(f, nil)
 	b.fetch()
 	good := b.key.sign(f, podClaims(day, nil))
-	for _, raw := range []string{"", "a.b.c", good, good + ".", unsigned(podClaims(day, nil)), b.key.sign(f, podClaims(day, func(c, _ object) { c["exp"] = -1e300 })),
-		b.key.sign(f, object{"iss": issuer, "exp": "x", "aud": 7})} {
+	for _, raw := range []string{
+		"", "a.b.c", good, good + ".", unsigned(podClaims(day, nil)),
+		b.key.sign(f, podClaims(day, func(c, _ object) { c["exp"] = -1e300 })),
+		b.key.sign(f, object{"iss": issuer, "exp": "x", "aud": 7}),
+	} {
 		f.Add("Bearer " + raw)
 	}
 	f.Fuzz(func(t *testing.T, header string) {

@@ -45,7 +45,8 @@ type bed struct {
 
 func newBed(t testing.TB, change func(*Config)) *bed {
 	b := &bed{
-		t: t, clock: clocktesting.NewFakeClock(day), key: signer{"one", jose.RS256, rsaKey()}, docs: &documents{}, log: &logBuffer{}, dir: t.TempDir(),
+		t: t, clock: clocktesting.NewFakeClock(day), key: signer{"one", jose.RS256, rsaKey()}, docs: &documents{},
+		log: &logBuffer{}, dir: t.TempDir(),
 		pods: map[string]Pod{
 			"default/web-0":   {UID: "pod-uid", Node: "edge-1"},
 			"default/foreign": {UID: "foreign-uid", Node: "edge-2"}, // some client listed all pods
@@ -62,7 +63,8 @@ func newBed(t testing.TB, change func(*Config)) *bed {
 func (b *bed) start(change func(*Config)) {
 	b.t.Helper()
 	c := Config{
-		Node: "edge-1", Cloud: asHub{b.cloud}, Callers: b.cloud, Documents: b.docs, File: filepath.Join(b.dir, "verdicts"), Allowance: time.Hour, TTL: DefaultTTL, Clock: b.clock,
+		Node: "edge-1", Cloud: asHub{b.cloud}, Callers: b.cloud, Documents: b.docs, File: filepath.Join(b.dir, "verdicts"),
+		Allowance: time.Hour, TTL: DefaultTTL, Clock: b.clock,
 		Random: func() float64 { return 0.5 }, Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 		Pods: func(ns, name string) (Pod, bool) {
 			b.podsMu.Lock()
@@ -143,7 +145,8 @@ func TestAttempts(t *testing.T) {
 		return with(day, func(_, k object) { k["pod"] = object{"name": name, "uid": uid} })
 	}
 	jwk := b.key.public()
-	embedded, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: otherKey()}, &jose.SignerOptions{EmbedJWK: true})
+	embedded, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: otherKey()},
+		&jose.SignerOptions{EmbedJWK: true})
 	check(t, err)
 	own, err := jwt.Signed(embedded).Claims(good).Serialize()
 	check(t, err)
@@ -164,12 +167,26 @@ func TestAttempts(t *testing.T) {
 		{"expired within the allowance", with(day.Add(-119*time.Minute), nil), 0, "system:serviceaccount:default:web"},
 		{"from a clock that is ahead", with(day.Add(4*time.Minute), nil), 0, "system:serviceaccount:default:web"},
 		{"of a pod that is being deleted", pod("going", "going-uid"), 0, "system:serviceaccount:default:web"},
-		{"bound to this node alone", with(day, func(_, k object) { delete(k, "pod") }), 0, "system:serviceaccount:default:web"},
-		{"issued before tokens named the node", with(day, func(_, k object) { delete(k, "node") }), 0, "system:serviceaccount:default:web"},
+		{
+			"bound to this node alone", with(day, func(_, k object) { delete(k, "pod") }), 0,
+			"system:serviceaccount:default:web",
+		},
+		{
+			"issued before tokens named the node", with(day, func(_, k object) { delete(k, "node") }), 0,
+			"system:serviceaccount:default:web",
+		},
 
 		{"nothing", carrying(), 401, "no credentials"},
-		{"another node's token", with(day, func(_, k object) { k["node"] = object{"name": "edge-2", "uid": "u"} }), 401, "bound to node"},
-		{"another node's pod", with(day, func(_, k object) { delete(k, "node"); k["pod"] = object{"name": "elsewhere", "uid": "u"} }), 401, "not known on this node"},
+		{
+			"another node's token", with(day, func(_, k object) { k["node"] = object{"name": "edge-2", "uid": "u"} }), 401,
+			"bound to node",
+		},
+		{
+			"another node's pod", with(day, func(_, k object) {
+				delete(k, "node")
+				k["pod"] = object{"name": "elsewhere", "uid": "u"}
+			}), 401, "not known on this node",
+		},
 		{"another node's pod, which somebody listed", with(day, func(_, k object) {
 			delete(k, "node")
 			k["pod"] = object{"name": "foreign", "uid": "foreign-uid"}
@@ -188,14 +205,35 @@ func TestAttempts(t *testing.T) {
 		{"wrong issuer", with(day, func(c, _ object) { c["iss"] = "https://evil" }), 503, "only the cloud knows"},
 		{"no issuer", with(day, func(c, _ object) { delete(c, "iss") }), 503, "only the cloud knows"},
 		{"bound to nothing", with(day, func(_, k object) { delete(k, "pod"); delete(k, "node") }), 503, "bound to no pod"},
-		{"bound to a Secret", with(day, func(_, k object) { delete(k, "pod"); delete(k, "node"); k["secret"] = object{"name": "s"} }), 503, "bound to no pod"},
-		{"a subject that its claims do not bear out", with(day, func(c, _ object) { c["sub"] = "system:serviceaccount:kube-system:admin" }), 401, "for no service account"},
-		{"no claims of a service account", withToken(b.key.sign(t, object{"iss": issuer, "sub": "system:admin"})), 401, "for no service account"},
-		{"another key under this name", withToken(signer{"one", jose.RS256, otherKey()}.sign(t, good)), 401, "no key of the cluster fits"},
+		{
+			"bound to a Secret", with(day, func(_, k object) {
+				delete(k, "pod")
+				delete(k, "node")
+				k["secret"] = object{"name": "s"}
+			}), 503, "bound to no pod",
+		},
+		{
+			"a subject that its claims do not bear out",
+			with(day, func(c, _ object) { c["sub"] = "system:serviceaccount:kube-system:admin" }), 401, "for no service account",
+		},
+		{
+			"no claims of a service account", withToken(b.key.sign(t, object{"iss": issuer, "sub": "system:admin"})), 401,
+			"for no service account",
+		},
+		{
+			"another key under this name", withToken(signer{"one", jose.RS256, otherKey()}.sign(t, good)), 401,
+			"no key of the cluster fits",
+		},
 		{"an unknown key", withToken(signer{"two", jose.RS256, otherKey()}.sign(t, good)), 503, "did not have"},
-		{"no key named, another one", withToken(signer{"", jose.RS256, otherKey()}.sign(t, good)), 401, "no key of the cluster fits"},
+		{
+			"no key named, another one", withToken(signer{"", jose.RS256, otherKey()}.sign(t, good)), 401,
+			"no key of the cluster fits",
+		},
 		{"a key of its own in the header", withToken(own), 401, "no key of the cluster fits"},
-		{"another algorithm of this key", withToken(signer{"one", jose.RS512, rsaKey()}.sign(t, good)), 401, "no key of the cluster fits"},
+		{
+			"another algorithm of this key", withToken(signer{"one", jose.RS512, rsaKey()}.sign(t, good)), 401,
+			"no key of the cluster fits",
+		},
 		{"claims of another token", withToken(strings.Join(half, ".")), 401, "no key of the cluster fits"},
 		{"signature cut off", withToken(half[0] + "." + half[1] + "."), 401, "no key of the cluster fits"},
 		{"alg none", withToken(unsigned(good)), 503, "only the cloud knows"},
@@ -204,11 +242,20 @@ func TestAttempts(t *testing.T) {
 		{"three parts of garbage", withToken("a.b.c"), 503, "only the cloud knows"},
 		{"a very long token", withToken(strings.Repeat("a.b.c", 1<<20)), 503, "only the cloud knows"},
 		{"no token", carrying("Authorization", "Bearer "), 401, "is not"},
-		{"a token after two spaces, which the cloud does not see", carrying("Authorization", "Bearer  "+b.key.sign(t, good)), 401, "is not"},
+		{
+			"a token after two spaces, which the cloud does not see", carrying("Authorization", "Bearer  "+b.key.sign(t, good)),
+			401, "is not",
+		},
 		{"a password", carrying("Authorization", "Basic YTpi"), 401, "is not"},
 		{"two tokens", carrying("Authorization", "Bearer a", "Authorization", "Bearer b"), 401, "more than one"},
-		{"a token beside another", carrying("Authorization", "Bearer "+b.key.sign(t, good), "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YQ"), 401, "WebSocket"},
-		{"garbage beside this node's certificate", carrying("Authorization", "Bearer garbage", "Test-Node", "yes"), 503, "only the cloud knows"},
+		{
+			"a token beside another", carrying("Authorization", "Bearer "+b.key.sign(t, good), "Sec-WebSocket-Protocol",
+				"base64url.bearer.authorization.k8s.io.YQ"), 401, "WebSocket",
+		},
+		{
+			"garbage beside this node's certificate", carrying("Authorization", "Bearer garbage", "Test-Node", "yes"), 503,
+			"only the cloud knows",
+		},
 	}
 	if !jwk.IsPublic() {
 		t.Fatal("the cloud shows a private key")
@@ -260,7 +307,8 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// TestRotation: an unknown key is asked for, but not at once again; a key that was taken away counts no more, whatever was seen.
+// TestRotation: an unknown key is asked for, but not at once again; a key that was taken away counts no more, whatever
+// was seen.
 func TestRotation(t *testing.T) {
 	b := newBed(t, nil)
 	b.fetch()
@@ -294,8 +342,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestWithoutGrant: a hub that may not read the keys says what to do, and takes the very tokens that the cloud has taken, as long as
-// they are valid and their pods are here.
+// TestWithoutGrant: a hub that may not read the keys says what to do, and takes the very tokens that the cloud has
+// taken, as long as they are valid and their pods are here.
 func TestWithoutGrant(t *testing.T) {
 	b := newBed(t, nil)
 	b.cloud.answer(http.StatusForbidden)
@@ -303,7 +351,8 @@ func TestWithoutGrant(t *testing.T) {
 	if !strings.Contains(b.log.String(), "the role weir:hub") {
 		t.Errorf("the log says %q", b.log)
 	}
-	seen, other := withToken(b.key.sign(t, podClaims(day, nil))), withToken(b.key.sign(t, podClaims(day.Add(time.Second), nil)))
+	seen, other := withToken(b.key.sign(t, podClaims(day, nil))),
+		withToken(b.key.sign(t, podClaims(day.Add(time.Second), nil)))
 	a := Attributes{Verb: "list", Version: "v1", Resource: "services"}
 	b.Learn(seen.Header, false, a, 200)
 	if _, refusal := b.authorizeRequest(seen, a); refusal != nil {

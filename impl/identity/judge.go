@@ -29,14 +29,16 @@ type Config struct {
 	Node string
 	// Cloud sends requests as the hub, Callers with the token that they carry; Run asks them for keys.
 	Cloud, Callers http.RoundTripper
-	// Shared asks the pool for the keys that another hub has, nil: there are none, but if wait is true there may be soon. May be nil: there is no pool.
+	// Shared asks the pool for the keys that another hub has, nil: there are none, but if wait is true there may be soon.
+	// May be nil: there is no pool.
 	Shared func(context.Context) (raw []byte, wait bool)
 	// Found is called when keys came from the cloud. May be nil.
 	Found func()
 	// Documents keeps the keys and the audiences of tokens, nil for no longer than the process lives. A *store.Store is
 	// one.
 	Documents Documents
-	// Pods knows the pods of this node, see PodsOf. If it is nil, nothing is kept of them, and a token must name this node itself.
+	// Pods knows the pods of this node, see PodsOf. If it is nil, nothing is kept of them, and a token must name this node
+	// itself.
 	Pods Pods
 	// File is where decisions are kept, "" for nowhere.
 	File string
@@ -91,7 +93,8 @@ func New(c Config) (*Judge, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	c.TTL, c.Clock, c.Logger = cmp.Or(c.TTL, DefaultTTL), cmp.Or[clock.Clock](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
+	c.TTL, c.Clock, c.Logger = cmp.Or(c.TTL, DefaultTTL), cmp.Or[clock.Clock](c.Clock, clock.RealClock{}),
+		cmp.Or(c.Logger, slog.Default())
 	if c.Found == nil {
 		c.Found = func() {}
 	}
@@ -113,7 +116,8 @@ func New(c Config) (*Judge, error) {
 	}
 	j.streams = streams{clock: c.Clock, now: c.Now, pods: c.Pods, refused: j.refused}
 	j.keys = &keys{
-		asHub: c.Cloud, callers: c.Callers, shared: c.Shared, found: c.Found, docs: c.Documents, now: c.Now, clock: c.Clock, random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
+		asHub: c.Cloud, callers: c.Callers, shared: c.Shared, found: c.Found, docs: c.Documents, now: c.Now, clock: c.Clock,
+		random: c.Random, logger: c.Logger, offers: make(chan *offer, 1),
 	}
 	j.keys.restore()
 	j.verdicts = newVerdicts(j.node.at.caller, c.File, c.Logger)
@@ -155,8 +159,8 @@ func (j *Judge) Keys() []byte {
 // Size is the number of decisions that are remembered.
 func (j *Judge) Size() int { return j.verdicts.size() }
 
-// Verify tells who sent a request with these headers. certified says that it came over a connection that proved to be this node;
-// other certificates, the hub has refused before. The error is a *RefusalError.
+// Verify tells who sent a request with these headers. certified says that it came over a connection that proved to be
+// this node; other certificates, the hub has refused before. The error is a *RefusalError.
 func (j *Judge) Verify(header http.Header, certified bool) (User, error) {
 	u, err := j.verify(header, certified)
 	if err != nil {
@@ -165,7 +169,8 @@ func (j *Judge) Verify(header http.Header, certified bool) (User, error) {
 		if errors.As(err, &r) {
 			kind = r.kind
 		}
-		j.log.Say(slog.LevelWarn, kind, "the cloud is away, and a caller is refused", "reason", err.Error(), "client", header.Get("User-Agent"))
+		j.log.Say(slog.LevelWarn, kind, "the cloud is away, and a caller is refused", "reason", err.Error(), "client",
+			header.Get("User-Agent"))
 		return User{}, err
 	}
 	return u, nil

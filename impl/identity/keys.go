@@ -65,8 +65,9 @@ type keys struct {
 	told    string      // what was logged last
 }
 
-// offer is a token of a service account that the cloud has just taken. Whoever has one may read the keys, unless a cluster
-// forbids that (ClusterRole system:service-account-issuer-discovery), over a connection that is open for it anyway.
+// offer is a token of a service account that the cloud has just taken. Whoever has one may read the keys, unless a
+// cluster forbids that (ClusterRole system:service-account-issuer-discovery), over a connection that is open for it
+// anyway.
 type offer struct {
 	*token
 	unknown bool // it names a key that is not here
@@ -105,7 +106,8 @@ func (k *keys) restore() {
 		}
 	}
 	if err != nil {
-		k.logger.Error("the kept keys of the cluster cannot be used: while the cloud is away, only tokens count that it has taken before", "err", err)
+		k.logger.Error("the kept keys of the cluster cannot be used: while the cloud is away, only tokens count that it "+
+			"has taken before", "err", err)
 	}
 }
 
@@ -193,11 +195,13 @@ func (k *keys) report(err error) {
 	case err.Error() == k.told:
 	case isForbidden(err):
 		k.told = err.Error()
-		k.logger.Warn("the cloud does not let this hub read the keys of service accounts: while it is away, only tokens count that it has taken before; "+
+		k.logger.Warn("the cloud does not let this hub read the keys of service accounts: while it is away, only tokens "+
+			"count that it has taken before; "+
 			"apply the output of weir-manager --print-manifests: weir-manager binds the role weir:hub to this hub", "err", err)
 	default:
 		k.told = err.Error()
-		k.logger.Info("the keys of the cluster's service accounts cannot be fetched; it is tried again", "have", have, "err", err)
+		k.logger.Info("the keys of the cluster's service accounts cannot be fetched; it is tried again", "have", have,
+			"err", err)
 	}
 }
 
@@ -257,8 +261,8 @@ func (k *keys) keep(body kept) error {
 	return k.docs.PutDocument(document, store.Document{ContentType: "application/json", Body: b, At: body.Time})
 }
 
-// askWith asks as the holder of a token that the cloud has taken. Its issuer is that of the cluster if one of the keys has signed it; a cluster
-// with several says itself which one it uses.
+// askWith asks as the holder of a token that the cloud has taken. Its issuer is that of the cluster if one of the keys
+// has signed it; a cluster with several says itself which one it uses.
 func (k *keys) askWith(ctx context.Context, t *token) (*keySet, json.RawMessage, error) {
 	if old := k.get(); old != nil && old.Issuer != t.claims.Issuer {
 		return nil, nil, errIssuer
@@ -334,10 +338,10 @@ func (k *keys) read(ctx context.Context, cloud http.RoundTripper, path string, w
 
 // fromPool takes the key that has signed a token from what another hub of the pool has; false if it cannot.
 //
-// Whoever shows keys to a pool could show one of his own. But kube-apiserver names its keys by their hashes (keyIDFromPublicKey in
-// pkg/serviceaccount/jwt.go of Kubernetes), and the cloud has taken this token, so the name in it is the cluster's word: a key with this
-// hash that has signed the token is the cluster's. No other key of the pool's is taken. Clusters with an external signer may
-// name keys otherwise; there the cloud is asked.
+// Whoever shows keys to a pool could show one of his own. But kube-apiserver names its keys by their hashes
+// (keyIDFromPublicKey in pkg/serviceaccount/jwt.go of Kubernetes), and the cloud has taken this token, so the name in
+// it is the cluster's word: a key with this hash that has signed the token is the cluster's. No other key of the pool's
+// is taken. Clusters with an external signer may name keys otherwise; there the cloud is asked.
 func (k *keys) fromPool(ctx context.Context, t *token) bool {
 	if k.shared == nil {
 		return false

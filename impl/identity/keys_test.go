@@ -46,8 +46,8 @@ func (b *bed) passes() {
 	b.Learn(withToken(b.key.sign(b.t, podClaims(day, nil))).Header, false, read("/version"), 200)
 }
 
-// TestRun: keys are fetched when they are needed first, then with the first token after each hour; after failures with longer and longer
-// pauses; for an unknown key, but not often.
+// TestRun: keys are fetched when they are needed first, then with the first token after each hour; after failures with
+// longer and longer pauses; for an unknown key, but not often.
 func TestRun(t *testing.T) {
 	b := newBed(t, nil)
 	b.cloud.answer(http.StatusInternalServerError)
@@ -104,9 +104,10 @@ func TestRun(t *testing.T) {
 	b.awaitWelcome()
 	b.passes()
 	b.asks(byToken, aboutHub)
-	check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return strings.Contains(b.log.String(), "the role weir:hub"), nil
-	}))
+	check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			return strings.Contains(b.log.String(), "the role weir:hub"), nil
+		}))
 	if n := strings.Count(b.log.String(), "the role weir:hub"); n != 1 {
 		t.Errorf("it is said %d times that keys may not be read", n)
 	}
@@ -118,13 +119,14 @@ func TestRun(t *testing.T) {
 // awaitWelcome waits until any token will do.
 func (b *bed) awaitWelcome() {
 	b.t.Helper()
-	check(b.t, wait.PollUntilContextTimeout(b.t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return b.keys.welcome.Load(), nil
-	}))
+	check(b.t, wait.PollUntilContextTimeout(b.t.Context(), time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			return b.keys.welcome.Load(), nil
+		}))
 }
 
-// TestTokenUnfit: what a token cannot tell, the hub asks itself: where service accounts may not read the keys, where the token is of another
-// issuer than the cluster's, and where the cluster has not signed it.
+// TestTokenUnfit: what a token cannot tell, the hub asks itself: where service accounts may not read the keys, where
+// the token is of another issuer than the cluster's, and where the cluster has not signed it.
 func TestTokenUnfit(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*bed) string // gives the token
@@ -173,7 +175,8 @@ func (s signer) named() signer {
 	return s
 }
 
-// TestPool: a hub takes the key from its pool that a token proves, which costs the cloud nothing, and no other; it waits for it a little.
+// TestPool: a hub takes the key from its pool that a token proves, which costs the cloud nothing, and no other; it
+// waits for it a little.
 func TestPool(t *testing.T) {
 	good, next := signer{"", jose.RS256, rsaKey()}.named(), signer{"", jose.ES256, newEC(t)}.named()
 	evil := signer{good.kid, jose.RS256, otherKey()} // under the name of the good one
@@ -194,15 +197,20 @@ func TestPool(t *testing.T) {
 		alone  bool // and nobody else asks for them
 		proven []string
 	}{
-		"proven":                    {shown: set(good), proven: []string{good.kid}},
-		"one of two":                {shown: set(next, good), proven: []string{good.kid}},
-		"later":                     {shown: set(good), before: 2, proven: []string{good.kid}},
-		"never":                     {asked: []string{byToken}, before: 100, proven: []string{good.kid, next.kid}},
-		"leader":                    {shown: set(good), before: 1, alone: true, asked: []string{byToken}, proven: []string{good.kid, next.kid}},
-		"another's":                 {shown: set(evil), asked: []string{byToken}, proven: []string{good.kid, next.kid}},
-		"not its":                   {shown: set(next), asked: []string{byToken}, proven: []string{good.kid, next.kid}},
-		"garbage":                   {shown: []byte("{"), asked: []string{byToken}, proven: []string{good.kid, next.kid}},
-		"a name that proves it not": {shown: set(signer{"one", jose.RS256, rsaKey()}), kid: "one", asked: []string{byToken, aboutHub, byHub}, proven: []string{good.kid, next.kid}},
+		"proven":     {shown: set(good), proven: []string{good.kid}},
+		"one of two": {shown: set(next, good), proven: []string{good.kid}},
+		"later":      {shown: set(good), before: 2, proven: []string{good.kid}},
+		"never":      {asked: []string{byToken}, before: 100, proven: []string{good.kid, next.kid}},
+		"leader": {
+			shown: set(good), before: 1, alone: true, asked: []string{byToken}, proven: []string{good.kid, next.kid},
+		},
+		"another's": {shown: set(evil), asked: []string{byToken}, proven: []string{good.kid, next.kid}},
+		"not its":   {shown: set(next), asked: []string{byToken}, proven: []string{good.kid, next.kid}},
+		"garbage":   {shown: []byte("{"), asked: []string{byToken}, proven: []string{good.kid, next.kid}},
+		"a name that proves it not": {
+			shown: set(signer{"one", jose.RS256, rsaKey()}), kid: "one", asked: []string{byToken, aboutHub, byHub},
+			proven: []string{good.kid, next.kid},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var looks atomic.Int32
@@ -224,12 +232,13 @@ func TestPool(t *testing.T) {
 				signs.kid = test.kid
 			}
 			b.Learn(withToken(signs.sign(t, podClaims(day, nil))).Header, false, read("/version"), 200)
-			check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-				if looks.Load() > 0 && b.keys.get() == nil {
-					b.clock.Step(poolLook / 10)
-				}
-				return b.keys.get() != nil, nil
-			}))
+			check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute,
+				true, func(context.Context) (bool, error) {
+					if looks.Load() > 0 && b.keys.get() == nil {
+						b.clock.Step(poolLook / 10)
+					}
+					return b.keys.get() != nil, nil
+				}))
 			<-found
 			if got := b.cloud.asked(); !slices.Equal(got, test.asked) {
 				t.Errorf("asked %q, want %q", got, test.asked)
@@ -271,7 +280,8 @@ func TestRestart(t *testing.T) {
 	b.asks(byToken)
 }
 
-// TestEarly: what was learnt of a caller before the keys were known is not lost when they are. What was decided later counts.
+// TestEarly: what was learnt of a caller before the keys were known is not lost when they are. What was decided later
+// counts.
 func TestEarly(t *testing.T) {
 	b := newBed(t, nil)
 	raw := b.key.sign(t, podClaims(day, nil))
@@ -329,7 +339,10 @@ func TestBadAnswers(t *testing.T) {
 	if _, err := b.verifyRequest(withToken(b.key.sign(t, podClaims(day, nil)))); err != nil {
 		t.Error(err)
 	}
-	for _, raw := range []string{"", "null", "[]", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"one","alg":"HS256"}]}`, `{"keys":[{"kty":"RSA"}]}`} {
+	for _, raw := range []string{
+		"", "null", "[]", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"one","alg":"HS256"}]}`,
+		`{"keys":[{"kty":"RSA"}]}`,
+	} {
 		if set, err := parseKeys(issuer, []byte(raw)); err == nil {
 			t.Errorf("%s: %+v", raw, set)
 		}

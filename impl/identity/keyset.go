@@ -39,7 +39,9 @@ func proven(t *token, raw []byte) (*keySet, error) {
 	if err != nil {
 		return nil, err
 	}
-	set.Keys.Keys = slices.DeleteFunc(set.Keys.Keys, func(j jose.JSONWebKey) bool { return t.kid == "" || j.KeyID != t.kid || nameOf(j.Key) != t.kid })
+	set.Keys.Keys = slices.DeleteFunc(set.Keys.Keys, func(j jose.JSONWebKey) bool {
+		return t.kid == "" || j.KeyID != t.kid || nameOf(j.Key) != t.kid
+	})
 	own := *t // whoever offered it may still read its claims
 	return set, own.verify(&set.Keys)
 }

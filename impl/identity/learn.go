@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Learn takes the cloud's answer to a read with these headers. certified says that it went there with the hub's certificate, as the node's.
-// It is cheap, and may be called for any answer.
+// Learn takes the cloud's answer to a read with these headers. certified says that it went there with the hub's
+// certificate, as the node's. It is cheap, and may be called for any answer.
 func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int) {
 	isDenied := code == http.StatusForbidden || code == http.StatusUnauthorized
-	isAllowed := code >= 200 && code < 300 || code == http.StatusNotModified || code == http.StatusNotFound || code == http.StatusGone
+	isAllowed := code >= 200 && code < 300 || code == http.StatusNotModified || code == http.StatusNotFound ||
+		code == http.StatusGone
 	raw, carries, err := bearerOf(header)
 	if err != nil || !isDenied && !isAllowed || carries == certified {
 		return
@@ -66,8 +67,8 @@ func (j *Judge) Refused(h http.Header) bool {
 	return ok && j.refused.has(d)
 }
 
-// Revoked reports whether the cloud's last word on a token that it had taken before was 401, also if that does not stand
-// yet, or the token itself says that it has ended: then the cloud has to be asked.
+// Revoked reports whether the cloud's last word on a token that it had taken before was 401, also if that does not
+// stand yet, or the token itself says that it has ended: then the cloud has to be asked.
 func (j *Judge) Revoked(h http.Header) bool {
 	raw, carries, err := bearerOf(h)
 	if err != nil || !carries {
@@ -81,7 +82,8 @@ func (j *Judge) Revoked(h http.Header) bool {
 // Refuse takes the cloud's 401 to a request as it was sent: to a read or a write, of whatever.
 func (j *Judge) Refuse(sent http.Header, a Attributes) { j.refuse(sent, a.isServers()) }
 
-// refuse takes a 401. itself tells that kube-apiserver has said so, and nobody behind it: then it is about the token, else it may be about anything.
+// refuse takes a 401. itself tells that kube-apiserver has said so, and nobody behind it: then it is about the token,
+// else it may be about anything.
 func (j *Judge) refuse(h http.Header, itself bool) {
 	d, ok := credentialsOf(h)
 	if !ok {

@@ -22,7 +22,8 @@ type Pods func(namespace, name string) (p Pod, ok bool)
 // PodsOf reads pods from the store. They are there because the kubelet watches its own.
 func PodsOf(s *store.Store) Pods {
 	return func(namespace, name string) (p Pod, ok bool) {
-		a := s.Get("kubelet", store.Resource{Version: "v1", Name: "pods"}, store.Protobuf, store.Key{Namespace: namespace, Name: name})
+		a := s.Get("kubelet", store.Resource{Version: "v1", Name: "pods"}, store.Protobuf,
+			store.Key{Namespace: namespace, Name: name})
 		if a.Knowledge != store.Known {
 			return p, false
 		}

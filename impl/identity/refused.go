@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// RefusedFor is how long credentials that the cloud answered 401 are answered so here: each 401 costs whoever shares the connection a new one.
+	// RefusedFor is how long credentials that the cloud answered 401 are answered so here: each 401 costs whoever shares
+	// the connection a new one.
 	RefusedFor = 10 * time.Second
 	maxRefused = 4096
 )
@@ -30,8 +31,8 @@ func newRefused(c clock.PassiveClock, away func() bool) *refused {
 	return &refused{clock: c, away: away, until: map[digest]time.Time{}}
 }
 
-// add notes credentials. Those that are there keep their time: they were not asked about, or more than once at a time. When there is no room the
-// oldest go.
+// add notes credentials. Those that are there keep their time: they were not asked about, or more than once at a time.
+// When there is no room the oldest go.
 func (r *refused) add(d digest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,8 @@ func TestRefused(t *testing.T) {
 	if !b.Refused(bad.Header) || !b.Refused(browser.Header) || !b.Refused(withToken("worse").Header) {
 		t.Error("what was refused is not")
 	}
-	if b.Refused(carrying().Header) || b.Refused(good.Header) || b.Refused(withToken("other").Header) || b.Refused(carrying("Sec-WebSocket-Protocol", "v5.channel.k8s.io").Header) {
+	if b.Refused(carrying().Header) || b.Refused(good.Header) || b.Refused(withToken("other").Header) ||
+		b.Refused(carrying("Sec-WebSocket-Protocol", "v5.channel.k8s.io").Header) {
 		t.Error("what was not refused is")
 	}
 	if b.Size() != 0 {
@@ -62,12 +63,16 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestWhoRefuses: a good token stays good if not kube-apiserver, but somebody behind it has said 401. One that was never good has no such claim.
+// TestWhoRefuses: a good token stays good if not kube-apiserver, but somebody behind it has said 401. One that was
+// never good has no such claim.
 func TestWhoRefuses(t *testing.T) {
 	itself := map[string]bool{
-		"/api/v1/pods": true, "/version": true, "/apis": true, "/apis/apps/v1/deployments": true, "/apis/discovery.k8s.io/v1/endpointslices": true, "/openapi/v3": true,
-		"/apis/metrics.k8s.io/v1beta1/nodes": false, "/apis/custom.metrics.k8s.io/v1beta2": false, "/apis/vendor.example.com/v1/x": false,
-		"/api/v1/namespaces/a/services/x/proxy/": false, "/api/v1/namespaces/a/pods/x/proxy": false, "/api/v1/nodes/x/proxy/logs": false,
+		"/api/v1/pods": true, "/version": true, "/apis": true, "/apis/apps/v1/deployments": true,
+		"/apis/discovery.k8s.io/v1/endpointslices": true, "/openapi/v3": true,
+		"/apis/metrics.k8s.io/v1beta1/nodes": false, "/apis/custom.metrics.k8s.io/v1beta2": false,
+		"/apis/vendor.example.com/v1/x":          false,
+		"/api/v1/namespaces/a/services/x/proxy/": false, "/api/v1/namespaces/a/pods/x/proxy": false,
+		"/api/v1/nodes/x/proxy/logs": false,
 	}
 	for uri, want := range itself {
 		t.Run(uri, func(t *testing.T) {
@@ -103,7 +108,8 @@ func TestWhoRefuses(t *testing.T) {
 	}
 }
 
-// TestEndedIsAsked: of a token that says that it has ended the cloud is asked, whatever is remembered. Who cannot say when a token ends is not asked for it.
+// TestEndedIsAsked: of a token that says that it has ended the cloud is asked, whatever is remembered. Who cannot say
+// when a token ends is not asked for it.
 func TestEndedIsAsked(t *testing.T) {
 	b := newBed(t, nil)
 	b.fetch()
@@ -154,7 +160,8 @@ func TestWhile(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "stays"} {
 		set(name, Pod{UID: name, Node: "edge-1"}, true)
 	}
-	deleted, replaced, leaving, stays := open(ofPod("a", "a")), open(ofPod("b", "b")), open(ofPod("c", "c")), open(ofPod("stays", "stays"))
+	deleted, replaced, leaving, stays := open(ofPod("a", "a")), open(ofPod("b", "b")), open(ofPod("c", "c")),
+		open(ofPod("stays", "stays"))
 	unknown := open(ofPod("unknown", "u"))
 	ctx, cancel := context.WithCancel(t.Context())
 	g, ctx := errgroup.WithContext(ctx)
@@ -179,7 +186,9 @@ func TestWhile(t *testing.T) {
 	set("a", Pod{}, false)
 	set("b", Pod{UID: "another", Node: "edge-1"}, true)
 	set("c", Pod{UID: "c", Node: "edge-1", Gone: b.clock.Now().Add(-Skew)}, true)
-	for what, ctx := range map[string]context.Context{"a deleted pod": deleted, "a replaced pod": replaced, "a pod whose deletion is over": leaving} {
+	for what, ctx := range map[string]context.Context{
+		"a deleted pod": deleted, "a replaced pod": replaced, "a pod whose deletion is over": leaving,
+	} {
 		await.Until(t, time.Minute, what+" to be seen", func() bool { b.clock.Step(lookAfter); return ended(ctx) })
 	}
 	if ended(stays) || ended(unknown) {

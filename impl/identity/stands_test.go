@@ -25,21 +25,51 @@ func TestADenialHasToStand(t *testing.T) {
 		want int // 0: allowed
 	}{
 		{"403 once", []said{{0, secret, 200}, {time.Hour, secret, 403}}, secret, 0},
-		{"403 several times, within moments", []said{{0, secret, 200}, {time.Hour, secret, 403}, {9 * time.Second, secret, 403}}, secret, 0},
+		{
+			"403 several times, within moments", []said{
+				{0, secret, 200}, {time.Hour, secret, 403}, {9 * time.Second, secret, 403},
+			}, secret, 0,
+		},
 		{"403 that stands", []said{{0, secret, 200}, {time.Hour, secret, 403}, {10 * time.Second, secret, 403}}, secret, 403},
-		{"403, allowed between, 403", []said{{0, secret, 200}, {time.Hour, secret, 403}, {5 * time.Second, secret, 200}, {5 * time.Second, secret, 403}}, secret, 0},
-		{"403 that stood, and allowed again", []said{{0, secret, 403}, {10 * time.Second, secret, 403}, {time.Second, secret, 200}}, secret, 0},
+		{
+			"403, allowed between, 403", []said{
+				{0, secret, 200}, {time.Hour, secret, 403}, {5 * time.Second, secret, 200}, {5 * time.Second, secret, 403},
+			}, secret, 0,
+		},
+		{
+			"403 that stood, and allowed again", []said{
+				{0, secret, 403}, {10 * time.Second, secret, 403}, {time.Second, secret, 200},
+			}, secret, 0,
+		},
 		{"403 once, never allowed", []said{{0, secret, 403}}, secret, 403},
 		{"a list: one 403 to the list does not take its members", []said{{0, all, 200}, {time.Minute, all, 403}}, secret, 0},
 		{"a list: one 403 to a member does not take it", []said{{0, all, 200}, {time.Minute, secret, 403}}, secret, 0},
-		{"a list: 403 that stands takes the watch", []said{{0, all + "?watch=1", 200}, {0, all, 200}, {time.Minute, all, 403}, {time.Minute, all, 403}}, all + "?watch=1", 403},
-		{"a list: one 403 does not take the watch", []said{{0, all + "?watch=1", 200}, {0, all, 200}, {time.Minute, all, 403}}, all + "?watch=1", 0},
+		{
+			"a list: 403 that stands takes the watch", []said{
+				{0, all + "?watch=1", 200}, {0, all, 200}, {time.Minute, all, 403}, {time.Minute, all, 403},
+			}, all + "?watch=1", 403,
+		},
+		{
+			"a list: one 403 does not take the watch", []said{
+				{0, all + "?watch=1", 200}, {0, all, 200}, {time.Minute, all, 403},
+			}, all + "?watch=1", 0,
+		},
 		{"discovery", []said{{0, "/apis", 200}, {time.Minute, "/apis", 403}}, "/apis", 0},
 		{"401 once", []said{{0, secret, 200}, {time.Hour, secret, 401}}, secret, 0},
 		{"401 to something else", []said{{0, secret, 200}, {time.Hour, "/apis", 401}}, secret, 0},
-		{"401 that stands", []said{{0, secret, 200}, {time.Hour, secret, 401}, {10 * time.Second, "/apis", 401}}, secret, 401},
-		{"401, taken between, 401", []said{{0, secret, 200}, {time.Hour, secret, 401}, {time.Minute, secret, 403}, {time.Minute, "/apis", 401}}, secret, 0},
-		{"401 that stood, and taken again", []said{{0, secret, 200}, {time.Hour, secret, 401}, {time.Minute, secret, 401}, {time.Minute, secret, 200}}, secret, 0},
+		{
+			"401 that stands", []said{{0, secret, 200}, {time.Hour, secret, 401}, {10 * time.Second, "/apis", 401}}, secret, 401,
+		},
+		{
+			"401, taken between, 401", []said{
+				{0, secret, 200}, {time.Hour, secret, 401}, {time.Minute, secret, 403}, {time.Minute, "/apis", 401},
+			}, secret, 0,
+		},
+		{
+			"401 that stood, and taken again", []said{
+				{0, secret, 200}, {time.Hour, secret, 401}, {time.Minute, secret, 401}, {time.Minute, secret, 200},
+			}, secret, 0,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 // lookAfter is how often the pods of open streams are looked for in the store, which costs nothing but that.
 const lookAfter = 10 * time.Second
 
-// streams are the watches that a hub answers itself, by the credentials that opened them. The cloud has allowed them once, and would hear no more of
-// them: so they end here when it refuses the credentials, or when the pod is gone to which a token is bound.
+// streams are the watches that a hub answers itself, by the credentials that opened them. The cloud has allowed them
+// once, and would hear no more of them: so they end here when it refuses the credentials, or when the pod is gone to
+// which a token is bound.
 type streams struct {
 	clock   clock.Clock
 	now     func() time.Time
@@ -36,8 +37,9 @@ type boundPod struct {
 	seen bool // the store has had it since
 }
 
-// While returns a context that ends when these credentials stop counting, as far as that can be seen: the cloud answers 401 to them, whatever they were
-// used for, or the store sees the pod of the token go, or replaced. It cannot see a ServiceAccount go: the next 401 tells. done is to be called when what it was for is over.
+// While returns a context that ends when these credentials stop counting, as far as that can be seen: the cloud answers
+// 401 to them, whatever they were used for, or the store sees the pod of the token go, or replaced. It cannot see a
+// ServiceAccount go: the next 401 tells. done is to be called when what it was for is over.
 func (s *streams) While(ctx context.Context, h http.Header) (_ context.Context, done func()) {
 	d, ok := credentialsOf(h)
 	if !ok {

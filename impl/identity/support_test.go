@@ -57,7 +57,9 @@ func newEC(t testing.TB) *ecdsa.PrivateKey {
 
 func (s signer) sign(t testing.TB, claims any) string {
 	t.Helper()
-	sig, err := jose.NewSigner(jose.SigningKey{Algorithm: s.alg, Key: s.key}, (&jose.SignerOptions{}).WithHeader("kid", s.kid))
+	sig, err := jose.NewSigner(jose.SigningKey{
+		Algorithm: s.alg, Key: s.key,
+	}, (&jose.SignerOptions{}).WithHeader("kid", s.kid))
 	check(t, err)
 	raw, err := jwt.Signed(sig).Claims(claims).Serialize()
 	check(t, err)

@@ -99,7 +99,8 @@ func TestTime(t *testing.T) {
 	expect("what is an hour later is kept, too", day.Add(time.Hour))
 }
 
-// TestSteps: with the cloud's time, a clock that is set changes no verdict on a token, also after a restart without the cloud.
+// TestSteps: with the cloud's time, a clock that is set changes no verdict on a token, also after a restart without the
+// cloud.
 func TestSteps(t *testing.T) {
 	m := newMachine(day)
 	b := newBed(t, nil)
@@ -108,7 +109,8 @@ func TestSteps(t *testing.T) {
 	b.start(clocked)
 	b.time.Hear(date(day))
 	b.fetch()
-	good, expired := withToken(b.key.sign(t, podClaims(day, nil))), withToken(b.key.sign(t, podClaims(day.Add(-3*time.Hour), nil)))
+	good, expired := withToken(b.key.sign(t, podClaims(day, nil))),
+		withToken(b.key.sign(t, podClaims(day.Add(-3*time.Hour), nil)))
 	early := withToken(b.key.sign(t, podClaims(day.Add(30*time.Minute), nil)))
 	verdict := func(when string) {
 		t.Helper()
@@ -123,7 +125,9 @@ func TestSteps(t *testing.T) {
 		}
 	}
 	verdict("at first")
-	for _, wall := range []time.Time{day.Add(-time.Minute), day.Add(-time.Hour), time.Unix(0, 0), day.Add(100 * time.Hour), day} {
+	for _, wall := range []time.Time{
+		day.Add(-time.Minute), day.Add(-time.Hour), time.Unix(0, 0), day.Add(100 * time.Hour), day,
+	} {
 		m.set(wall)
 		verdict("the clock is set to " + wall.String())
 	}

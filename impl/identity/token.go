@@ -68,11 +68,12 @@ func readToken(raw string) *token {
 	return t
 }
 
-// webSocketToken begins the protocol by which browsers send a token (kube-apiserver's authentication/request/websocket).
+// webSocketToken begins the protocol by which browsers send a token (kube-apiserver's
+// authentication/request/websocket).
 const webSocketToken = "base64url.bearer.authorization.k8s.io."
 
-// bearerOf gives the token of a request as kube-apiserver reads it; carries tells whether there is any credential but a certificate. What could
-// be read in two ways is refused: another token may be the one that the cloud took, or none.
+// bearerOf gives the token of a request as kube-apiserver reads it; carries tells whether there is any credential but a
+// certificate. What could be read in two ways is refused: another token may be the one that the cloud took, or none.
 func bearerOf(h http.Header) (raw string, carries bool, err error) {
 	for _, v := range h["Sec-Websocket-Protocol"] {
 		if strings.Contains(v, webSocketToken) {

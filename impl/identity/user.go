@@ -29,8 +29,9 @@ func (u User) with(token User) User {
 	return u
 }
 
-// place is where decisions are filed: under a caller, of whom all has a common bound, and there by whose token it came with and in whose name. Neither
-// must make a caller of its own: one identity may have any number of tokens, and try any number of names.
+// place is where decisions are filed: under a caller, of whom all has a common bound, and there by whose token it came
+// with and in whose name. Neither must make a caller of its own: one identity may have any number of tokens, and try
+// any number of names.
 type place struct{ caller, of digest }
 
 // hash is what a decision about a read is filed under.
@@ -63,11 +64,14 @@ func put(h hash.Hash, s string) {
 
 func nodeUser(node string) User {
 	name := contract.NodeUserPrefix + node
-	return User{Name: name, Groups: []string{contract.NodesGroup, "system:authenticated"}, Node: true, at: place{caller: hashOf("node", name)}}
+	return User{
+		Name: name, Groups: []string{contract.NodesGroup, "system:authenticated"}, Node: true,
+		at: place{caller: hashOf("node", name)},
+	}
 }
 
-// tokenUser is who has a token of which only the cloud knows whose it is. What it says of itself is believed so far: whoever has many that say the
-// same is one caller.
+// tokenUser is who has a token of which only the cloud knows whose it is. What it says of itself is believed so far:
+// whoever has many that say the same is one caller.
 func tokenUser(t *token) User {
 	k := hashOf("token", t.raw)
 	u := User{Name: "token:" + hex.EncodeToString(k[:4]), at: place{caller: k}}

@@ -48,7 +48,10 @@ type verdicts struct {
 }
 
 func newVerdicts(own digest, path string, logger *slog.Logger) *verdicts {
-	v := &verdicts{own: own, changed: make(chan struct{}, 1), path: path, logger: logger, callers: map[digest]map[digest]word{}, places: map[digest]*list.Element{}}
+	v := &verdicts{
+		own: own, changed: make(chan struct{}, 1), path: path, logger: logger, callers: map[digest]map[digest]word{},
+		places: map[digest]*list.Element{},
+	}
 	v.load()
 	return v
 }
@@ -175,7 +178,8 @@ func (v *verdicts) load() {
 		}
 	}
 	if err != nil {
-		v.logger.Error("remembered decisions cannot be used: while the cloud is away, reads are refused until it has been asked", "file", v.path, "err", err)
+		v.logger.Error("remembered decisions cannot be used: while the cloud is away, reads are refused until it "+
+			"has been asked", "file", v.path, "err", err)
 	}
 }
 

@@ -30,17 +30,33 @@ func read(uri string) Attributes {
 func TestAttributes(t *testing.T) {
 	tests := map[string]Attributes{
 		"/api/v1/pods": {Verb: "list", Version: "v1", Resource: "pods"},
-		"/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dedge-1": {Verb: "watch", Version: "v1", Resource: "pods", FieldSelector: "spec.nodeName=edge-1"},
-		"/api/v1/pods?watch=false":                                  {Verb: "list", Version: "v1", Resource: "pods"},
-		"/api/v1/namespaces/a/secrets?watch&fieldSelector=metadata.name%3Dx": {Verb: "watch", Version: "v1", Resource: "secrets", Namespace: "a", Name: "x",
-			FieldSelector: "metadata.name=x"},
-		"/api/v1/namespaces/a/secrets/x":                           {Verb: "get", Version: "v1", Resource: "secrets", Namespace: "a", Name: "x"},
-		"/api/v1/namespaces/a/pods/x/log":                          {Verb: "get", Version: "v1", Resource: "pods", Subresource: "log", Namespace: "a", Name: "x"},
-		"/api/v1/namespaces":                                       {Verb: "list", Version: "v1", Resource: "namespaces"},
-		"/api/v1/namespaces/a":                                     {Verb: "get", Version: "v1", Resource: "namespaces", Namespace: "a", Name: "a"},
-		"/api/v1/namespaces/a/status":                              {Verb: "get", Version: "v1", Resource: "namespaces", Subresource: "status", Namespace: "a", Name: "a"},
-		"/apis/apps/v1/namespaces/a/deployments/d":                 {Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Namespace: "a", Name: "d"},
-		"/apis/discovery.k8s.io/v1/endpointslices?labelSelector=a": {Verb: "list", Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", LabelSelector: "a"},
+		"/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dedge-1": {
+			Verb: "watch", Version: "v1", Resource: "pods", FieldSelector: "spec.nodeName=edge-1",
+		},
+		"/api/v1/pods?watch=false": {Verb: "list", Version: "v1", Resource: "pods"},
+		"/api/v1/namespaces/a/secrets?watch&fieldSelector=metadata.name%3Dx": {
+			Verb: "watch", Version: "v1", Resource: "secrets", Namespace: "a", Name: "x",
+			FieldSelector: "metadata.name=x",
+		},
+		"/api/v1/namespaces/a/secrets/x": {
+			Verb: "get", Version: "v1", Resource: "secrets", Namespace: "a", Name: "x",
+		},
+		"/api/v1/namespaces/a/pods/x/log": {
+			Verb: "get", Version: "v1", Resource: "pods", Subresource: "log", Namespace: "a", Name: "x",
+		},
+		"/api/v1/namespaces": {Verb: "list", Version: "v1", Resource: "namespaces"},
+		"/api/v1/namespaces/a": {
+			Verb: "get", Version: "v1", Resource: "namespaces", Namespace: "a", Name: "a",
+		},
+		"/api/v1/namespaces/a/status": {
+			Verb: "get", Version: "v1", Resource: "namespaces", Subresource: "status", Namespace: "a", Name: "a",
+		},
+		"/apis/apps/v1/namespaces/a/deployments/d": {
+			Verb: "get", Group: "apps", Version: "v1", Resource: "deployments", Namespace: "a", Name: "d",
+		},
+		"/apis/discovery.k8s.io/v1/endpointslices?labelSelector=a": {
+			Verb: "list", Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", LabelSelector: "a",
+		},
 		"/api":          {Verb: "get", Path: "/api"},
 		"/apis/apps/v1": {Verb: "get", Path: "/apis/apps/v1"},
 		"/version":      {Verb: "get", Path: "/version"},
@@ -88,8 +104,14 @@ func TestDecisions(t *testing.T) {
 		{"another namespace", []said{{x, 200}}, "/api/v1/namespaces/b/secrets/x", undecided},
 		{"a subresource", []said{{all, 200}}, "/api/v1/namespaces/a/configmaps/x/status", undecided},
 		{"one of all", []said{{all, 200}}, "/api/v1/namespaces/a/configmaps/x", allowed},
-		{"one of a namespace", []said{{"/api/v1/namespaces/a/configmaps?watch=1", 200}}, "/api/v1/namespaces/a/configmaps/x", allowed},
-		{"one of another namespace", []said{{"/api/v1/namespaces/b/configmaps?watch=1", 200}}, "/api/v1/namespaces/a/configmaps/x", undecided},
+		{
+			"one of a namespace", []said{{"/api/v1/namespaces/a/configmaps?watch=1", 200}}, "/api/v1/namespaces/a/configmaps/x",
+			allowed,
+		},
+		{
+			"one of another namespace", []said{{"/api/v1/namespaces/b/configmaps?watch=1", 200}},
+			"/api/v1/namespaces/a/configmaps/x", undecided,
+		},
 		{"a namespace of all", []said{{all, 200}}, "/api/v1/namespaces/a/configmaps", allowed},
 		{"a selection of all", []said{{all, 200}}, all + "?labelSelector=a", allowed},
 		{"all of a selection", []said{{all + "?labelSelector=a", 200}}, all, undecided},
@@ -97,12 +119,27 @@ func TestDecisions(t *testing.T) {
 		{"all of one", []said{{"/api/v1/namespaces/a/configmaps/x", 200}}, all, undecided},
 		{"to watch who may list", []said{{all, 200}}, all + "?watch=1", allowed},
 		{"to list who may watch", []said{{all + "?watch=1&labelSelector=a", 200}}, all + "?labelSelector=a", allowed},
-		{"to get who may watch it", []said{{"/api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dx", 200}}, x, allowed},
-		{"to watch who may get it", []said{{x, 200}}, "/api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dx", allowed},
-		{"to watch another who may get one", []said{{x, 200}}, "/api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dy", undecided},
-		{"to select who may get it", []said{{x, 200}}, "/api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Dx,type%3Dy", undecided},
+		{
+			"to get who may watch it", []said{{"/api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dx", 200}}, x,
+			allowed,
+		},
+		{
+			"to watch who may get it", []said{{x, 200}}, "/api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dx",
+			allowed,
+		},
+		{
+			"to watch another who may get one", []said{{x, 200}},
+			"/api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dy", undecided,
+		},
+		{
+			"to select who may get it", []said{{x, 200}},
+			"/api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Dx,type%3Dy", undecided,
+		},
 		{"to list all who may get one", []said{{x, 200}}, "/api/v1/namespaces/a/secrets", undecided},
-		{"one of all that was denied", []said{{all, 200}, {"/api/v1/namespaces/a/configmaps/x", 403}}, "/api/v1/namespaces/a/configmaps/x", denied},
+		{
+			"one of all that was denied", []said{{all, 200}, {"/api/v1/namespaces/a/configmaps/x", 403}},
+			"/api/v1/namespaces/a/configmaps/x", denied,
+		},
 		{"one of all that are denied", []said{{all, 403}}, "/api/v1/namespaces/a/configmaps/x", undecided},
 		{"another version", []said{{"/apis/apps/v1/deployments", 200}}, "/apis/apps/v1beta1/deployments", undecided},
 		{"another group", []said{{"/apis/apps/v1/deployments", 200}}, "/apis/other/v1/deployments", undecided},
@@ -159,20 +196,25 @@ func TestWhoLearns(t *testing.T) {
 	b.Learn(carrying().Header, false, a, 200)
 	expect("anonymous", carrying(), false)
 	b.Learn(carrying("Authorization", "Bearer  "+web).Header, false, a, 200) // anonymous to the cloud
-	b.Learn(carrying("Authorization", "Bearer "+forged, "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.YQ").Header, false, a, 200)
-	b.Learn(withToken(web).Header, true, a, 200)                           // a token never travels with the node's certificate
+	b.Learn(carrying("Authorization", "Bearer "+forged, "Sec-WebSocket-Protocol",
+		"base64url.bearer.authorization.k8s.io.YQ").Header, false, a, 200)
+	// a token never travels with the node's certificate.
+	b.Learn(withToken(web).Header, true, a, 200)
 	b.Learn(carrying("Authorization", "Basic YTpi").Header, false, a, 200) // nor is this a token
 	expect("a pod, of which nothing was learnt", withToken(web), false)
 	if n := b.Size(); n != 0 {
 		t.Errorf("%d decisions", n)
 	}
 
-	for name, raw := range map[string]string{"static": static, "bound to nothing": unbound, "of an identity provider": foreign} {
+	for name, raw := range map[string]string{
+		"static": static, "bound to nothing": unbound, "of an identity provider": foreign,
+	} {
 		expect(name+", not seen", withToken(raw), false)
 		b.Learn(withToken(raw).Header, false, a, 200)
 		expect(name+", seen", withToken(raw), true)
 	}
-	expect("another token of that provider", withToken(b.key.sign(t, podClaims(day.Add(time.Second), func(c, _ object) { c["iss"] = "https://idp" }))), false)
+	expect("another token of that provider",
+		withToken(b.key.sign(t, podClaims(day.Add(time.Second), func(c, _ object) { c["iss"] = "https://idp" }))), false)
 	b.learn(withToken(static).Header, false, a, 401)
 	expect("a token that the cloud takes no more", withToken(static), false)
 	b.Learn(withToken(static).Header, false, a, 200)
@@ -199,8 +241,10 @@ func TestWhoLearns(t *testing.T) {
 	if _, refusal := b.authorizeRequest(as, secret); refusal != nil {
 		t.Error(refusal)
 	}
-	for _, who := range []*http.Request{withToken(static), carrying("Test-Node", "yes"), carrying("Test-Node", "yes", "Impersonate-User", "bob"),
-		carrying("Authorization", "Bearer "+static, "Impersonate-User", "bob", "Impersonate-Group", "system:masters")} {
+	for _, who := range []*http.Request{
+		withToken(static), carrying("Test-Node", "yes"), carrying("Test-Node", "yes", "Impersonate-User", "bob"),
+		carrying("Authorization", "Bearer "+static, "Impersonate-User", "bob", "Impersonate-Group", "system:masters"),
+	} {
 		if u, refusal := b.authorizeRequest(who, secret); refusal == nil {
 			t.Errorf("%q may read it", u.Name)
 		}
@@ -219,7 +263,8 @@ func TestOwnPods(t *testing.T) {
 	}
 }
 
-// TestDeniedAgain: a denial that is said again within hours is as young as the last time, also after a restart: what was allowed between the two is lost.
+// TestDeniedAgain: a denial that is said again within hours is as young as the last time, also after a restart: what
+// was allowed between the two is lost.
 func TestDeniedAgain(t *testing.T) {
 	const all, x = "/api/v1/configmaps", "/api/v1/namespaces/a/configmaps/x"
 	b := newBed(t, nil)
@@ -282,11 +327,12 @@ func TestKept(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- b.verdicts.run(ctx, b.clock) }()
-	check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		b.clock.Step(gatherTime)
-		_, err := os.Stat(b.File)
-		return err == nil, nil
-	}))
+	check(t, wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			b.clock.Step(gatherTime)
+			_, err := os.Stat(b.File)
+			return err == nil, nil
+		}))
 	b.Learn(carrying("Test-Node", "yes").Header, true, a, 403)
 	cancel() // and what came last is written
 	check(t, <-done)

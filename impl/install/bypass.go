@@ -30,7 +30,8 @@ func (i *Installer) Joined() (node, pool string, err error) {
 	return j.Node, j.Pool, nil
 }
 
-// Bypasses are the processes of this machine that are connected to the cloud's API past its hub: at the addresses of the cloud's servers, or at the one that pods are told.
+// Bypasses are the processes of this machine that are connected to the cloud's API past its hub: at the addresses of
+// the cloud's servers, or at the one that pods are told.
 func (i *Installer) Bypasses(ctx context.Context) ([]sockets.Process, error) {
 	if _, _, err := i.Joined(); err != nil {
 		return nil, err
@@ -58,7 +59,8 @@ func (i *Installer) Bypasses(ctx context.Context) ([]sockets.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	to = slices.DeleteFunc(to, func(a netip.AddrPort) bool { return int(a.Port()) == hub.Secure }) // pods that are led to the hub
+	// pods that are led to the hub.
+	to = slices.DeleteFunc(to, func(a netip.AddrPort) bool { return int(a.Port()) == hub.Secure })
 	for _, server := range hub.Servers {
 		addresses, err := sockets.Resolve(ctx, server)
 		if err != nil {

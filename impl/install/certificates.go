@@ -30,8 +30,9 @@ type Certificate struct {
 	File    string    `json:"file"`
 }
 
-// Certificates are those of the kubelet, of the hub, and of a coordinator that weir-manager may run here; the first to end comes first. Of a node that has not joined it
-// is the kubelet's alone. After an error there are those that could be read.
+// Certificates are those of the kubelet, of the hub, and of a coordinator that weir-manager may run here; the first to
+// end comes first. Of a node that has not joined it is the kubelet's alone. After an error there are those that could
+// be read.
 func (i *Installer) Certificates(ctx context.Context) (all []Certificate, err error) {
 	j, err := i.Host.load()
 	if err != nil {
@@ -56,7 +57,8 @@ func (i *Installer) Certificates(ctx context.Context) (all []Certificate, err er
 			return nil, err
 		}
 		for _, e := range entries {
-			if name := e.Name(); e.Type().IsRegular() && filepath.Ext(name) == ".pem" && !strings.HasSuffix(name, ".asked.pem") && !strings.HasSuffix(name, ".before.pem") {
+			if name := e.Name(); e.Type().IsRegular() && filepath.Ext(name) == ".pem" &&
+				!strings.HasSuffix(name, ".asked.pem") && !strings.HasSuffix(name, ".before.pem") {
 				files = append(files, filepath.Join(dir, name))
 			}
 		}
@@ -95,7 +97,9 @@ func certificatesIn(text []byte) (all []*x509.Certificate) {
 }
 
 func certificate(c *x509.Certificate, file string) Certificate {
-	out := Certificate{Subject: c.Subject.String(), Signer: c.Issuer.String(), Begin: c.NotBefore.UTC(), End: c.NotAfter.UTC(), File: file}
+	out := Certificate{
+		Subject: c.Subject.String(), Signer: c.Issuer.String(), Begin: c.NotBefore.UTC(), End: c.NotAfter.UTC(), File: file,
+	}
 	if c.IsCA {
 		out.What = "authority"
 	} else if known, _, err := pki.Recognize(c); err == nil {

@@ -21,9 +21,11 @@ import (
 type Config struct {
 	// Pool is the pool that the node is in. Required to join.
 	Pool string
-	// Token is a bootstrap token of this node, by which the hub asks for its certificate in the pool; "": it asks as its node.
+	// Token is a bootstrap token of this node, by which the hub asks for its certificate in the pool; "": it asks as its
+	// node.
 	Token string
-	// Hashes are sha256:… of the public keys of the cluster's authority, of which one has to be that of the kubelet's kubeconfig; none: it is trusted as the kubelet does.
+	// Hashes are sha256:… of the public keys of the cluster's authority, of which one has to be that of the kubelet's
+	// kubeconfig; none: it is trusted as the kubelet does.
 	Hashes []string
 	// Hub is the program weir-hub that is installed. Required to join.
 	Hub string
@@ -31,7 +33,8 @@ type Config struct {
 	Kubeconfig string
 	// ClientCA is the file of the authority that signs the kubelet's certificate; "": that of the kubeconfig.
 	ClientCA string
-	// Coordinator says that weir-manager may run the pool's coordinator, or a replica of it, on this node: its hub gets the certificates then.
+	// Coordinator says that weir-manager may run the pool's coordinator, or a replica of it, on this node: its hub gets
+	// the certificates then.
 	Coordinator bool
 	// Pods says that pods of this node are led to the hub, when they trust it.
 	Pods bool
@@ -60,12 +63,15 @@ func (c *Config) check() error {
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
 	c.Out = cmp.Or[io.Writer](c.Out, io.Discard)
-	c.Ports.Secure, c.Ports.Health, c.Ports.Pool = cmp.Or(c.Ports.Secure, contract.HubSecurePort), cmp.Or(c.Ports.Health, contract.HubHealthPort), cmp.Or(c.Ports.Pool, contract.HubPoolPort)
+	c.Ports.Secure, c.Ports.Health, c.Ports.Pool = cmp.Or(c.Ports.Secure, contract.HubSecurePort),
+		cmp.Or(c.Ports.Health, contract.HubHealthPort), cmp.Or(c.Ports.Pool, contract.HubPoolPort)
 	c.Host.fill()
 	if c.Timeout < 0 {
 		return cli.Usage("--timeout", c.Timeout, "more than 0")
 	}
-	for flag, port := range map[string]int{"--secure-port": c.Ports.Secure, "--health-port": c.Ports.Health, "--pool-port": c.Ports.Pool} {
+	for flag, port := range map[string]int{
+		"--secure-port": c.Ports.Secure, "--health-port": c.Ports.Health, "--pool-port": c.Ports.Pool,
+	} {
 		if port < 1 || port > 65535 {
 			return cli.Usage(flag, port, "a TCP port, 1 to 65535")
 		}
@@ -82,7 +88,8 @@ func (c *Config) checkJoin() error {
 		return cli.Usage("--pool", c.Pool, "the name of the pool whose label "+contract.NodePoolLabel+" the Node has")
 	}
 	if c.Token != "" && !tokenForm.MatchString(c.Token) {
-		return cli.Usage("--token", secret(c.Token), "a bootstrap token: 6 characters, a dot, 16 characters, of a to z and 0 to 9")
+		return cli.Usage("--token", secret(c.Token),
+			"a bootstrap token: 6 characters, a dot, 16 characters, of a to z and 0 to 9")
 	}
 	for _, h := range c.Hashes {
 		kind, sum, _ := strings.Cut(h, ":")
@@ -90,7 +97,9 @@ func (c *Config) checkJoin() error {
 			return cli.Usage("--discovery-token-ca-cert-hash", h, "sha256: and 64 hexadecimal digits, as kubeadm prints it")
 		}
 	}
-	for flag, path := range map[string]string{"--hub-binary": c.Hub, "--kubelet-kubeconfig": c.Kubeconfig, "--client-ca-file": c.ClientCA} {
+	for flag, path := range map[string]string{
+		"--hub-binary": c.Hub, "--kubelet-kubeconfig": c.Kubeconfig, "--client-ca-file": c.ClientCA,
+	} {
 		if path != "" && !filepath.IsAbs(path) {
 			return cli.Usage(flag, path, "an absolute path: a unit will name it")
 		}
@@ -116,5 +125,6 @@ func secret(token string) string {
 }
 
 func local(port int) string {
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)).String() //nolint:gosec // check saw to it
+	//nolint:gosec // check saw to it
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port)).String()
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-edge/weir/impl/install/unit"
 )
 
-// memoryMax bounds a hub whatever happens. With 1000 slices of 100 endpoints it has 24 MB, and 20 lists of 5000 of them at once add 18 MB (reports/bench): this is
-// several times as much, so that only a hub that leaks meets it.
+// memoryMax bounds a hub whatever happens. With 1000 slices of 100 endpoints it has 24 MB, and 20 lists of 5000 of them
+// at once add 18 MB (reports/bench): this is several times as much, so that only a hub that leaks meets it.
 const memoryMax = "256M"
 
-// unitText is the hub's unit. It is root, since the kubelet's key and the folders of its pool's coordinator are root's; and it has no capability, and two places to
-// write.
+// unitText is the hub's unit. It is root, since the kubelet's key and the folders of its pool's coordinator are root's;
+// and it has no capability, and two places to write.
 const unitText = `# Written by weir node join, taken away by weir node leave.
 [Unit]
 Description=weir-hub, the door of this node to the Kubernetes API
@@ -66,8 +66,10 @@ SystemCallErrorNumber=EPERM
 WantedBy=multi-user.target
 `
 
-// giveAddress gives the machine the address at which pods reach the hub. It is the one thing for which root's capabilities are needed. A hub that runs without it leads no pod.
-const giveAddress = `ExecStartPre=-+/bin/sh -c "exec ip address replace ` + contract.PodsAddress + `/32 dev lo scope host"
+// giveAddress gives the machine the address at which pods reach the hub. It is the one thing for which root's
+// capabilities are needed. A hub that runs without it leads no pod.
+const giveAddress = `ExecStartPre=-+/bin/sh -c "exec ip address replace ` + contract.PodsAddress +
+	`/32 dev lo scope host"
 `
 
 // hubFlags are the hub's configuration: its flags, by name.
@@ -75,7 +77,8 @@ func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
 	flags := map[string]any{
 		"node-name": k.node, "nodepool-name": i.Pool, "cloud-client-kubeconfig": k.path, "client-ca-file": []string{localCA},
 		"secure-port": i.Ports.Secure, "health-port": i.Ports.Health, "pool-port": i.Ports.Pool,
-		"data-dir": hubData, "node-authority-file": authority, "store-generated-key-file": storeKey, "enable-coordinator": true,
+		"data-dir": hubData, "node-authority-file": authority, "store-generated-key-file": storeKey,
+		"enable-coordinator": true,
 	}
 	if k.source == nil {
 		flags["client-ca-file"] = []string{localCA, cmp.Or(i.ClientCA, k.path)}
@@ -96,7 +99,8 @@ func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
 		flags["pool-address"] = i.PoolAddress
 	}
 	if i.Coordinator {
-		flags["enrol-coordinator-dir"], flags["enrol-coordinator-host"], flags["coordinator-replica"] = forPod, n.Addresses, contract.ManagedReplica
+		flags["enrol-coordinator-dir"], flags["enrol-coordinator-host"], flags["coordinator-replica"] = forPod, n.Addresses,
+			contract.ManagedReplica
 	}
 	if root := i.Host.Root; root != "/" { // of tests: the hub is on this machine, its files are not
 		for name, v := range flags {
@@ -148,7 +152,9 @@ func (i *Installer) files(k *kubelet, n *cluster.Node) ([]file, error) {
 		{hubConfig, 0o600, config},
 	}
 	if https, no := k.environment(); https != "" && k.conf.Proxy == nil {
-		all = append(all, file{proxyEnv, 0o600, fmt.Appendf(nil, "HTTPS_PROXY=%s\nNO_PROXY=%s\n", unit.Quoted(https), unit.Quoted(no))})
+		all = append(all, file{
+			proxyEnv, 0o600, fmt.Appendf(nil, "HTTPS_PROXY=%s\nNO_PROXY=%s\n", unit.Quoted(https), unit.Quoted(no)),
+		})
 	}
 	if i.Token != "" {
 		all = append(all, file{tokenFile, 0o600, []byte(i.Token + "\n")})

@@ -58,7 +58,8 @@ type Host struct {
 	Root string // "": /
 	// Run runs a command; nil: it is really run. The error has what it said.
 	Run func(ctx context.Context, name string, args ...string) (string, error)
-	// Disk tells how many bytes are free in a folder, and whether a restart of the machine empties it; nil: the system is asked.
+	// Disk tells how many bytes are free in a folder, and whether a restart of the machine empties it; nil: the system is
+	// asked.
 	Disk func(path string) (free uint64, volatile bool, err error)
 	// Changed is told of each change; nil: nobody is. Tests cut the power there.
 	Changed func(what string)

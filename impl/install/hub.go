@@ -21,7 +21,8 @@ import (
 // hubAnswer bounds what is read of a hub.
 const hubAnswer = 4 << 20
 
-// staleBeat is the age of a heartbeat from which on it proves nothing: a kubelet gives one every ten seconds, and a Lease counts for forty.
+// staleBeat is the age of a heartbeat from which on it proves nothing: a kubelet gives one every ten seconds, and a
+// Lease counts for forty.
 const staleBeat = 40 * time.Second
 
 // HubStatus is what a hub says of itself, as far as it matters here.
@@ -113,11 +114,16 @@ func (i *Installer) doorOpen(ctx context.Context, k *kubelet) error {
 func (i *Installer) opens(ctx context.Context, node string, pair tls.Certificate, roots *x509.CertPool) error {
 	ctx, cancel := context.WithTimeout(ctx, cluster.AskFor)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+local(i.Ports.Secure)+"/api/v1/nodes/"+node, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+local(i.Ports.Secure)+"/api/v1/nodes/"+node,
+		http.NoBody)
 	if err != nil {
 		return err
 	}
-	t := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
+	t := &http.Transport{
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+			RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+		},
+	}
 	if _, err := answered(&http.Client{Transport: t}, req); err != nil {
 		return fmt.Errorf("the hub does not let the kubelet's certificate read its Node: %w", err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/weir-edge/weir/impl/install/cluster"
 )
 
-// TestJoinAndLeave: a node joins, and its kubelet calls its hub; a second join changes nothing; it leaves, and all is as it was, byte by byte. kube-proxy starts
-// anew where it calls who it should not.
+// TestJoinAndLeave: a node joins, and its kubelet calls its hub; a second join changes nothing; it leaves, and all is
+// as it was, byte by byte. kube-proxy starts anew where it calls who it should not.
 func TestJoinAndLeave(t *testing.T) {
 	w := newWorld(t)
 	w.proxies["kube-proxy-old"] = time.Now().Add(-time.Hour)
@@ -26,7 +26,8 @@ func TestJoinAndLeave(t *testing.T) {
 	i := w.installer(func(c *Config) { c.Token = "abcdef.0123456789abcdef" })
 	check(t, i.Join(t.Context()))
 	w.mu.Lock()
-	if w.server() != "https://"+local(w.ports.Secure) || w.said["status"] != "True" || w.said["reason"] != cluster.ReasonJoined {
+	if w.server() != "https://"+local(w.ports.Secure) || w.said["status"] != "True" ||
+		w.said["reason"] != cluster.ReasonJoined {
 		t.Errorf("the kubelet calls %s, the condition is %v", w.server(), w.said)
 	}
 	if len(w.proxies) > 0 {
@@ -38,10 +39,12 @@ func TestJoinAndLeave(t *testing.T) {
 	if joined[ownConfig] != before[ownConfig] {
 		t.Error("the kubelet's own kubeconfig was written")
 	}
-	if drop := joined[lasting+dropIn]; !strings.Contains(drop, `--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/weir/kubelet.conf"`) {
+	if drop := joined[lasting+dropIn]; !strings.Contains(drop,
+		`--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf --kubeconfig=/etc/weir/kubelet.conf"`) {
 		t.Errorf("drop-in:\n%s", drop)
 	}
-	if config := joined[hubConfig]; !strings.Contains(config, "coordinator-replica: weir-manager\n") || !strings.Contains(config, "enrol-coordinator-host:\n- 10.0.0.1\n") {
+	if config := joined[hubConfig]; !strings.Contains(config, "coordinator-replica: weir-manager\n") ||
+		!strings.Contains(config, "enrol-coordinator-host:\n- 10.0.0.1\n") {
 		t.Errorf("the hub's configuration:\n%s", config)
 	}
 	s, err := i.Status(t.Context())
@@ -50,7 +53,8 @@ func TestJoinAndLeave(t *testing.T) {
 	}
 	w.commands = nil
 	check(t, w.installer(nil).Join(t.Context())) // without the token, which counts once
-	if diff := differ(joined, w.snapshot()); len(diff) > 0 || slices.ContainsFunc(w.commands, func(c string) bool { return strings.HasPrefix(c, "restart") }) {
+	if diff := differ(joined, w.snapshot()); len(diff) > 0 ||
+		slices.ContainsFunc(w.commands, func(c string) bool { return strings.HasPrefix(c, "restart") }) {
 		t.Errorf("the second join changed %v, by %v", diff, w.commands)
 	}
 	if _, ok := w.proxies["kube-proxy-new"]; !ok || len(w.proxies) != 1 {
@@ -66,7 +70,8 @@ func TestJoinAndLeave(t *testing.T) {
 	check(t, i.Leave(t.Context()))
 }
 
-// TestCoordinatorsData: what a coordinator on the node has kept goes with the hub, when its Pod has gone; while it is to stay nobody takes its data from under it.
+// TestCoordinatorsData: what a coordinator on the node has kept goes with the hub, when its Pod has gone; while it is
+// to stay nobody takes its data from under it.
 func TestCoordinatorsData(t *testing.T) {
 	for name, label := range map[string]string{"in another pool": "", "still in the pool": "harbour"} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +99,8 @@ func TestCoordinatorsData(t *testing.T) {
 // cut is the power that fails.
 type cut struct{ after string }
 
-// until runs something on a machine whose power is cut after the nth change. It tells after which, or "" if there were fewer.
+// until runs something on a machine whose power is cut after the nth change. It tells after which, or "" if there were
+// fewer.
 func (w *world) until(n int, do func(*Installer) error) (after string, err error) {
 	w.changes = nil
 	defer func() {
@@ -126,8 +132,8 @@ func (w *world) survives(after string, power bool) {
 	}
 }
 
-// TestCut cuts the installer off after each change that it makes: by a kill, and by the power of the machine. The kubelet has an API server at once and after the machine
-// is back. The next call finishes, or takes everything back.
+// TestCut cuts the installer off after each change that it makes: by a kill, and by the power of the machine. The
+// kubelet has an API server at once and after the machine is back. The next call finishes, or takes everything back.
 func TestCut(t *testing.T) {
 	for _, leaving := range []bool{false, true} {
 		for _, power := range []bool{false, true} {
@@ -177,20 +183,23 @@ func TestCut(t *testing.T) {
 // TestUndone: a hub that does not work is taken off by itself, and the cloud is told why.
 func TestUndone(t *testing.T) {
 	for broken, want := range map[string]string{
-		"dead": "weir-hub.service failed", "unready": "not synced yet", "shut": "does not let the kubelet", "deaf": "no heartbeat came through the hub",
+		"dead": "weir-hub.service failed", "unready": "not synced yet", "shut": "does not let the kubelet",
+		"deaf": "no heartbeat came through the hub",
 	} {
 		t.Run(broken, func(t *testing.T) {
 			w := newWorld(t)
 			before := w.snapshot()
 			w.broken = broken
 			err := w.installer(func(c *Config) { c.Timeout = 200 * time.Millisecond }).Join(t.Context())
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "the node is as it was") || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "the node is as it was") ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v: does not say %q", err, want)
 			}
 			if diff := differ(before, w.snapshot()); len(diff) > 0 || !w.hasAPI() || w.hub != nil {
 				t.Errorf("changed %v, API %v, hub %v", diff, w.hasAPI(), w.hub)
 			}
-			if w.said["status"] != "False" || w.said["reason"] != cluster.ReasonUndone || len(w.events) != 1 || !strings.Contains(w.events[0], want) {
+			if w.said["status"] != "False" || w.said["reason"] != cluster.ReasonUndone || len(w.events) != 1 ||
+				!strings.Contains(w.events[0], want) {
 				t.Errorf("condition %v, Events %v", w.said, w.events)
 			}
 			restarted := slices.Contains(w.commands, "restart "+kubeletService)
@@ -227,32 +236,68 @@ func TestPreflight(t *testing.T) {
 		change func(w *world, c *Config)
 		want   []string
 	}{
-		"no label":     {func(w *world, _ *Config) { w.label = "" }, []string{"pool:", "kubectl label node edge-1 apps.openyurt.io/nodepool=harbour"}},
+		"no label": {
+			func(w *world, _ *Config) { w.label = "" }, []string{
+				"pool:", "kubectl label node edge-1 apps.openyurt.io/nodepool=harbour",
+			},
+		},
 		"another pool": {func(w *world, _ *Config) { w.label = "quay" }, []string{"is in pool quay, and --pool is harbour"}},
-		"unknown pool": {func(w *world, c *Config) { w.label, c.Pool = "quay", "quay" }, []string{"Service kube-system/leader-hub-quay"}},
-		"wrong hash":   {func(_ *world, c *Config) { c.Hashes = []string{"sha256:" + strings.Repeat("0a", 32)} }, []string{"authority:", "want sha256:0a0a"}},
-		"clock":        {func(w *world, _ *Config) { w.date = 10 * time.Minute }, []string{"time:", " away from the cloud's: want 1m0s"}},
-		"cloud away":   {func(w *world, _ *Config) { w.cloud.Close() }, []string{"cloud:", "connection refused"}},
+		"unknown pool": {
+			func(w *world, c *Config) { w.label, c.Pool = "quay", "quay" }, []string{"Service kube-system/leader-hub-quay"},
+		},
+		"wrong hash": {
+			func(_ *world, c *Config) {
+				c.Hashes = []string{"sha256:" + strings.Repeat("0a", 32)}
+			}, []string{"authority:", "want sha256:0a0a"},
+		},
+		"clock": {
+			func(w *world, _ *Config) { w.date = 10 * time.Minute }, []string{"time:", " away from the cloud's: want 1m0s"},
+		},
+		"cloud away": {func(w *world, _ *Config) { w.cloud.Close() }, []string{"cloud:", "connection refused"}},
 		"full disk": {func(_ *world, c *Config) {
 			c.Host.Disk = func(string) (uint64, bool, error) { return 1 << 20, false, nil }
 		}, []string{"disk:", "1 MB free: want 512"}},
 		"disk in memory": {func(_ *world, c *Config) {
 			c.Host.Disk = func(string) (uint64, bool, error) { return 1 << 40, true, nil }
 		}, []string{"disk:", "in memory"}},
-		"no kubeconfig": {func(w *world, _ *Config) { check(w.t, os.Remove(filepath.Join(w.root, ownConfig))) }, []string{"kubelet:", ownConfig, "no such file"}},
-		"not a node":    {func(w *world, _ *Config) { w.write(rotated, "garbage") }, []string{"kubelet:", "client-certificate"}},
+		"no kubeconfig": {
+			func(w *world, _ *Config) {
+				check(w.t, os.Remove(filepath.Join(w.root, ownConfig)))
+			}, []string{"kubelet:", ownConfig, "no such file"},
+		},
+		"not a node": {
+			func(w *world, _ *Config) { w.write(rotated, "garbage") }, []string{"kubelet:", "client-certificate"},
+		},
 		"OpenYurt's": {func(w *world, _ *Config) {
-			w.write(ownConfig, "current-context: c\nclusters: [{name: k, cluster: {server: \"http://127.0.0.1:10261\"}}]\ncontexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {}}]\n")
+			w.write(ownConfig,
+				"current-context: c\nclusters: [{name: k, cluster: {server: \"http://127.0.0.1:10261\"}}]\ncontexts: [{name: c, "+
+					"context: {cluster: k, user: u}}]\nusers: [{name: u, user: {}}]\n")
 		}, []string{"kubelet:", `server: "http://127.0.0.1:10261"`, "YurtHub", "to the cloud first"}},
 		"own unit": {func(w *world, _ *Config) {
 			w.write(kubeadmDrop, "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --config=x\n")
 		}, []string{"kubelet:", "--kubeconfig"}},
-		"a file of somebody's": {func(w *world, _ *Config) { w.write(hubUnit, "x") }, []string{"files:", hubUnit, "move it away"}},
-		"a hub of before":      {func(w *world, _ *Config) { w.write(hubData+"/x", "x") }, []string{"files:", hubData + " is not empty"}},
-		"no program":           {func(_ *world, c *Config) { c.Hub = "/nowhere/weir-hub" }, []string{"hub binary:", "/nowhere/weir-hub"}},
-		"no iproute2":          {func(w *world, _ *Config) { w.noIP = true }, []string{"pods:", "--pods=false", "no such file"}},
-		"a taken address":      {func(w *world, _ *Config) { w.address = contract.PodsAddress }, []string{"pods:", contract.PodsAddress + " is an address of this machine already"}},
-		"a taken port":         {func(w *world, c *Config) { c.Ports.Pool = w.cloud.Listener.Addr().(*net.TCPAddr).Port }, []string{"ports:", "taken by another process"}},
+		"a file of somebody's": {
+			func(w *world, _ *Config) { w.write(hubUnit, "x") }, []string{"files:", hubUnit, "move it away"},
+		},
+		"a hub of before": {
+			func(w *world, _ *Config) { w.write(hubData+"/x", "x") }, []string{"files:", hubData + " is not empty"},
+		},
+		"no program": {
+			func(_ *world, c *Config) { c.Hub = "/nowhere/weir-hub" }, []string{"hub binary:", "/nowhere/weir-hub"},
+		},
+		"no iproute2": {
+			func(w *world, _ *Config) { w.noIP = true }, []string{"pods:", "--pods=false", "no such file"},
+		},
+		"a taken address": {
+			func(w *world, _ *Config) {
+				w.address = contract.PodsAddress
+			}, []string{"pods:", contract.PodsAddress + " is an address of this machine already"},
+		},
+		"a taken port": {
+			func(w *world, c *Config) {
+				c.Ports.Pool = w.cloud.Listener.Addr().(*net.TCPAddr).Port
+			}, []string{"ports:", "taken by another process"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -276,13 +321,17 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestKubespray: a kubelet whose flags stand in a file of EnvironmentFile=, which its owner goes on to write, joins and leaves as others do. The file is left alone.
+// TestKubespray: a kubelet whose flags stand in a file of EnvironmentFile=, which its owner goes on to write, joins and
+// leaves as others do. The file is left alone.
 func TestKubespray(t *testing.T) {
 	w := newWorld(t)
 	check(t, os.Remove(filepath.Join(w.root, kubeadmDrop)))
 	const env = "/etc/kubernetes/kubelet.env"
-	w.write(kubeletUnit, "[Service]\nEnvironmentFile=-"+env+"\nExecStart=/usr/local/bin/kubelet \\\n\t\t$KUBE_LOG_LEVEL \\\n\t\t$KUBELET_ARGS\nRestart=always\n")
-	w.write(env, "KUBE_LOG_LEVEL=\"--v=2\"\nKUBELET_ARGS=\"--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \\\n--kubeconfig="+ownConfig+" \\\n \"\n")
+	w.write(kubeletUnit, "[Service]\nEnvironmentFile=-"+env+
+		"\nExecStart=/usr/local/bin/kubelet \\\n\t\t$KUBE_LOG_LEVEL \\\n\t\t$KUBELET_ARGS\nRestart=always\n")
+	w.write(env, "KUBE_LOG_LEVEL=\"--v=2\"\n"+
+		"KUBELET_ARGS=\"--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \\\n--kubeconfig="+ownConfig+
+		" \\\n \"\n")
 	w.boot()
 	before := w.snapshot()
 	check(t, w.installer(nil).Join(t.Context()))

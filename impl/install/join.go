@@ -70,7 +70,10 @@ func (i *Installer) Join(ctx context.Context) error {
 
 // begin is the journal of a node that nothing was done to.
 func (i *Installer) begin(p *preflight) *journal {
-	j := &journal{Version: journalVersion, State: Joining, Node: p.kubelet.node, Pool: i.Pool, Kubeconfig: p.kubelet.path, Began: i.Clock.Now().UTC(), Ports: i.Ports}
+	j := &journal{
+		Version: journalVersion, State: Joining, Node: p.kubelet.node, Pool: i.Pool, Kubeconfig: p.kubelet.path,
+		Began: i.Clock.Now().UTC(), Ports: i.Ports,
+	}
 	if i.Pods {
 		j.Pods = contract.PodsAddress
 	}
@@ -220,7 +223,8 @@ func (i *Installer) lead(ctx context.Context, p *preflight, j *journal) error {
 	return err
 }
 
-// heard tells whether the kubelet is heard through the hub: the hub has passed a heartbeat of it, and the cloud has the Lease in another version than before.
+// heard tells whether the kubelet is heard through the hub: the hub has passed a heartbeat of it, and the cloud has the
+// Lease in another version than before.
 func (i *Installer) heard(p *preflight, before string) func(context.Context) error {
 	since := i.Clock.Now().Add(-staleBeat)
 	if before != "" {

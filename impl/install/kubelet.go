@@ -37,8 +37,9 @@ type kubelet struct {
 	leaf            *x509.Certificate
 	node            string
 	source          *credential.Source // of what it shows to the cloud in the place of a certificate; nil: it has one
-	local           []byte             // certificate and key by which it is its node at its hub whatever becomes of its own
-	localCA         []byte             // who signed that
+	// certificate and key by which it is its node at its hub whatever becomes of its own.
+	local   []byte
+	localCA []byte // who signed that
 }
 
 // findKubelet reads the unit and the kubeconfig.
@@ -62,7 +63,8 @@ func (i *Installer) findKubelet(ctx context.Context) (k *kubelet, err error) {
 
 func (i *Installer) readKubeconfig(k *kubelet) error {
 	if k.path == kubeletConf {
-		return errors.New("it is the one of weir node join, and no journal tells of the kubelet's own: name that by --kubelet-kubeconfig")
+		return errors.New(
+			"it is the one of weir node join, and no journal tells of the kubelet's own: name that by --kubelet-kubeconfig")
 	}
 	text, err := i.Host.read(k.path)
 	if err != nil {
@@ -104,17 +106,20 @@ func (i *Installer) readUser(k *kubelet) (err error) {
 		return fmt.Errorf("client-certificate: %w", err)
 	}
 	if k.leaf = pair.Leaf; credential.IsLocal(k.leaf) {
-		return errors.New("client-certificate: it has ended, and the kubelet goes on by the one that weir node join gave it, which the cloud does not take: give the kubelet another, or let it join its cluster anew")
+		return errors.New("client-certificate: it has ended, and the kubelet goes on by the one that weir node join gave " +
+			"it, which the cloud does not take: give the kubelet another, or let it join its cluster anew")
 	}
 	name, ok := strings.CutPrefix(k.leaf.Subject.CommonName, contract.NodeUserPrefix)
 	if !ok || !slices.Contains(k.leaf.Subject.Organization, contract.NodesGroup) {
-		return fmt.Errorf("client-certificate: it is of %q in %q: want %s<node> in %s", k.leaf.Subject.CommonName, k.leaf.Subject.Organization, contract.NodeUserPrefix, contract.NodesGroup)
+		return fmt.Errorf("client-certificate: it is of %q in %q: want %s<node> in %s", k.leaf.Subject.CommonName,
+			k.leaf.Subject.Organization, contract.NodeUserPrefix, contract.NodesGroup)
 	}
 	k.node = name
 	return nil
 }
 
-// proxy is by what the kubelet calls the cloud: its kubeconfig says it, else the environment of its unit, else that of this process.
+// proxy is by what the kubelet calls the cloud: its kubeconfig says it, else the environment of its unit, else that of
+// this process.
 func (k *kubelet) proxy() tunnel.Choice {
 	if k.conf.Proxy != nil {
 		return tunnel.Always(k.conf.Proxy)
@@ -131,8 +136,9 @@ func (k *kubelet) environment() (https, no string) {
 	return cmp.Or(env["HTTPS_PROXY"], env["https_proxy"]), cmp.Or(env["NO_PROXY"], env["no_proxy"])
 }
 
-// forHub is the kubeconfig that leads the kubelet to its hub. Its user is the node by what only this hub takes. A kubelet that renews a certificate of its own shows that, and this
-// once that has ended: so it has to stand in the kubeconfig itself. One that has none reads the file.
+// forHub is the kubeconfig that leads the kubelet to its hub. Its user is the node by what only this hub takes. A
+// kubelet that renews a certificate of its own shows that, and this once that has ended: so it has to stand in the
+// kubeconfig itself. One that has none reads the file.
 func (k *kubelet) forHub(port int) ([]byte, error) {
 	user := &clientcmdapi.AuthInfo{ClientCertificate: localPair, ClientKey: localPair}
 	if k.source == nil {
@@ -168,6 +174,7 @@ func (i *Installer) localOf(k *kubelet) (err error) {
 // cluster is the cloud, asked as the kubelet's node.
 func (i *Installer) cluster(k *kubelet) (*cluster.Cluster, error) {
 	return cluster.New(cluster.Config{
-		Server: k.server, ServerName: k.conf.ServerName, CA: k.ca, Proxy: k.proxy(), CertPEM: k.certPEM, KeyPEM: k.keyPEM, Source: k.source, Node: k.node, Clock: i.Clock,
+		Server: k.server, ServerName: k.conf.ServerName, CA: k.ca, Proxy: k.proxy(), CertPEM: k.certPEM, KeyPEM: k.keyPEM,
+		Source: k.source, Node: k.node, Clock: i.Clock,
 	})
 }

@@ -129,7 +129,8 @@ func (i *Installer) release(ctx context.Context, j *journal) error {
 	return nil
 }
 
-// ownCertificate gives a kubelet its last certificate of the cloud back that has taken the one of its hub for one of its own: it does so when it starts after its own has ended.
+// ownCertificate gives a kubelet its last certificate of the cloud back that has taken the one of its hub for one of
+// its own: it does so when it starts after its own has ended.
 func (i *Installer) ownCertificate(j *journal) error {
 	text, err := i.Host.read(rotated)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -211,8 +212,8 @@ func (i *Installer) stop(ctx context.Context) error {
 	return err
 }
 
-// clearPod removes what a coordinator on this node has kept, when its Pod is gone: weir-manager takes that away from a node that is in the pool no more. Its folders may be older
-// than the join: the Pod can be there first.
+// clearPod removes what a coordinator on this node has kept, when its Pod is gone: weir-manager takes that away from a
+// node that is in the pool no more. Its folders may be older than the join: the Pod can be there first.
 func (i *Installer) clearPod(ctx context.Context, c *cluster.Cluster, j *journal) error {
 	if !i.Host.there(podData) && !i.Host.there(forPod) {
 		return nil
@@ -243,7 +244,8 @@ func (i *Installer) clearPod(ctx context.Context, c *cluster.Cluster, j *journal
 
 // clear removes what Join and the hub have written.
 func (i *Installer) clear(j *journal) error {
-	for _, path := range append(i.Host.others(""), hubTrial+dropIn, hubProgram, hubConfig, hubNext, cloudCA, clientCA, nodePair, localPair, localCA, proxyEnv, tokenFile, kubeletConf, authority, authorityKey, storeKey, hubUnit) {
+	for _, path := range append(i.Host.others(""), hubTrial+dropIn, hubProgram, hubConfig, hubNext, cloudCA, clientCA,
+		nodePair, localPair, localCA, proxyEnv, tokenFile, kubeletConf, authority, authorityKey, storeKey, hubUnit) {
 		for _, p := range []string{path, path + half, path + ".tmp"} {
 			if _, err := i.Host.remove(p); err != nil {
 				return err

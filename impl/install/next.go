@@ -13,23 +13,31 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// followed are those of the hub's flags that say what its machine says: a join of a node that has joined brings them up to date. All others are what a person chose once.
-var followed = []string{"cloud-server", "cloud-ca-file", "cloud-client-cert-file", "cloud-client-key-file", "cloud-client-kubeconfig", "client-ca-file"}
+// followed are those of the hub's flags that say what its machine says: a join of a node that has joined brings them up
+// to date. All others are what a person chose once.
+var followed = []string{
+	"cloud-server", "cloud-ca-file", "cloud-client-cert-file", "cloud-client-key-file", "cloud-client-kubeconfig",
+	"client-ca-file",
+}
 
 // next is what a node that has joined is to have.
 type next struct {
 	program, unit, config file
-	trial                 file     // the configuration while the hub is tried: it has what the owner has put beside it, too
-	first                 []file   // that the hub needs, and that a former one does not read or reads as well
-	last                  []file   // that come when it has proved itself, in this order
-	gone                  []string // that former versions, or a machine of before, had
-	chosen                bool     // a person has chosen nothing else than before
-	drop                  file
+	// the configuration while the hub is tried: it has what the owner has put beside it, too.
+	trial  file
+	first  []file   // that the hub needs, and that a former one does not read or reads as well
+	last   []file   // that come when it has proved itself, in this order
+	gone   []string // that former versions, or a machine of before, had
+	chosen bool     // a person has chosen nothing else than before
+	drop   file
 }
 
 // next is what a join of a node that has joined would leave there.
 func (i *Installer) next(p *preflight) (*next, error) {
-	n := &next{program: p.files[0], unit: p.files[1], gone: []string{cloudCA, clientCA, nodePair}, drop: file{lasting + dropIn, 0o644, p.kubelet.unit.DropIn(kubeletConf, hubService)}}
+	n := &next{
+		program: p.files[0], unit: p.files[1], gone: []string{cloudCA, clientCA, nodePair},
+		drop: file{lasting + dropIn, 0o644, p.kubelet.unit.DropIn(kubeletConf, hubService)},
+	}
 	proxied := false
 	var conf file
 	for _, f := range p.files[2:] {
@@ -106,7 +114,8 @@ func (n *next) current(i *Installer) bool {
 	return i.Host.leads(n.program.path) && i.Host.same(n.program) && i.Host.same(n.unit)
 }
 
-// same reports, as an error, what a person wants to be other than it is. Another hub has other flags, and goes by those of the former.
+// same reports, as an error, what a person wants to be other than it is. Another hub has other flags, and goes by those
+// of the former.
 func (n *next) same(i *Installer) error {
 	switch {
 	case n.current(i) && !n.chosen:
@@ -119,7 +128,8 @@ func (n *next) same(i *Installer) error {
 
 // is reports whether all is as it should be.
 func (n *next) is(i *Installer) bool {
-	return n.current(i) && !slices.ContainsFunc(slices.Concat(n.first, n.last), func(f file) bool { return !i.Host.same(f) }) &&
+	return n.current(i) &&
+		!slices.ContainsFunc(slices.Concat(n.first, n.last), func(f file) bool { return !i.Host.same(f) }) &&
 		!slices.ContainsFunc(n.gone, i.Host.there)
 }
 

@@ -25,8 +25,9 @@ func (w *world) calls(names ...string) {
 	w.write(hubData+"/"+callers.File, string(text))
 }
 
-// TestPods: a node that joins has the address at which its pods reach their hub, and its hub is told it. When it leaves, pods that call the hub start anew while it is there, all others are left alone, and
-// those are named that may call later. Neither the address nor anything else is left.
+// TestPods: a node that joins has the address at which its pods reach their hub, and its hub is told it. When it
+// leaves, pods that call the hub start anew while it is there, all others are left alone, and those are named that may
+// call later. Neither the address nor anything else is left.
 func TestPods(t *testing.T) {
 	w := newWorld(t)
 	before := w.snapshot()
@@ -34,7 +35,8 @@ func TestPods(t *testing.T) {
 	i := w.installer(func(c *Config) { c.Out = &said })
 	check(t, i.Join(t.Context()))
 	joined := w.snapshot()
-	if w.address != contract.PodsAddress || !strings.Contains(joined[hubConfig], "pods-address: "+contract.PodsAddress+"\n") {
+	if w.address != contract.PodsAddress ||
+		!strings.Contains(joined[hubConfig], "pods-address: "+contract.PodsAddress+"\n") {
 		t.Errorf("address %q, the hub's configuration:\n%s", w.address, joined[hubConfig])
 	}
 	check(t, w.installer(nil).Join(t.Context()))
@@ -60,7 +62,8 @@ func TestPods(t *testing.T) {
 	if left := slices.Sorted(maps.Keys(w.pods)); !slices.Equal(left, []string{"old", "silent", "tokenless"}) {
 		t.Errorf("pods that were left alone: %v", left)
 	}
-	if text := said.String(); !strings.Contains(text, "call the API later: default/silent\n") || !strings.Contains(text, "who they called before: default/caller\n") {
+	if text := said.String(); !strings.Contains(text, "call the API later: default/silent\n") ||
+		!strings.Contains(text, "who they called before: default/caller\n") {
 		t.Errorf("it says:\n%s", text)
 	}
 	if diff := differ(before, w.snapshot()); len(diff) > 0 {
@@ -68,7 +71,8 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestHeld: a node with a pod that calls the hub and that nothing would start anew does not leave, and nothing of it is changed; unless the pod ends, or its owner gives it up.
+// TestHeld: a node with a pod that calls the hub and that nothing would start anew does not leave, and nothing of it is
+// changed; unless the pod ends, or its owner gives it up.
 func TestHeld(t *testing.T) {
 	for name, owner := range map[string]string{"bare": "", "of a Job": "Job", "static": "Node"} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +85,8 @@ func TestHeld(t *testing.T) {
 			w.mu.Unlock()
 			joined := w.snapshot()
 			err := w.installer(func(c *Config) { c.Timeout = 200 * time.Millisecond }).Leave(t.Context())
-			if err == nil || !strings.Contains(err.Error(), "default/worker") || !strings.Contains(err.Error(), "--abandon-pods") || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.Contains(err.Error(), "default/worker") ||
+				!strings.Contains(err.Error(), "--abandon-pods") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v", err)
 			}
 			if diff := differ(joined, w.snapshot()); len(diff) > 0 || w.hub == nil || w.pods["worker"] == nil {
@@ -101,7 +106,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestPodsAreLeftAlone: without the flag, and where pods could not reach the address, a node joins and leaves without it.
+// TestPodsAreLeftAlone: without the flag, and where pods could not reach the address, a node joins and leaves without
+// it.
 func TestPodsAreLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(*world, *Config){
 		"by the flag": func(_ *world, c *Config) { c.Pods = false },

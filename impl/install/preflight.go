@@ -122,7 +122,8 @@ func (p *preflight) checkKubelet(ctx context.Context) (err error) {
 	}
 	now := p.Clock.Now()
 	if now.Before(k.leaf.NotBefore) || now.After(k.leaf.NotAfter) {
-		return fmt.Errorf("its certificate is valid from %s to %s, and it is %s: see whether the kubelet renews it, and the clock",
+		return fmt.Errorf(
+			"its certificate is valid from %s to %s, and it is %s: see whether the kubelet renews it, and the clock",
 			k.leaf.NotBefore.Format(time.RFC3339), k.leaf.NotAfter.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	if err := p.checkClientCA(k); err != nil {
@@ -208,7 +209,10 @@ func (p *preflight) checkFiles(context.Context) error {
 	if p.journal != nil {
 		return nil
 	}
-	for _, path := range []string{hubProgram, hubConfig, cloudCA, clientCA, nodePair, localPair, localCA, proxyEnv, tokenFile, kubeletConf, authority, storeKey, hubUnit, volatile + dropIn, lasting + dropIn} {
+	for _, path := range []string{
+		hubProgram, hubConfig, cloudCA, clientCA, nodePair, localPair, localCA, proxyEnv, tokenFile, kubeletConf, authority,
+		storeKey, hubUnit, volatile + dropIn, lasting + dropIn,
+	} {
 		if p.Host.there(path) {
 			return fmt.Errorf("%s is there, and weir node join has not written it: move it away", path)
 		}
@@ -254,7 +258,8 @@ func (p *preflight) checkTime(context.Context) error {
 		return errNeeds
 	}
 	if skew := *p.cloud.Skew; skew.Abs() > mostSkew {
-		return fmt.Errorf("this machine's clock is %v away from the cloud's: want %v at most; certificates and Leases go by it", skew.Abs().Round(time.Second), mostSkew)
+		return fmt.Errorf("this machine's clock is %v away from the cloud's: want %v at most; certificates and "+
+			"Leases go by it", skew.Abs().Round(time.Second), mostSkew)
 	}
 	return nil
 }
@@ -268,7 +273,8 @@ func (p *preflight) checkPods(ctx context.Context) error {
 		p.Pods = p.journal.Pods != ""
 		return nil
 	case p.Pods && p.node.Six:
-		p.say("pods are not led to the hub: Service default/kubernetes has an IPv6 address, and %s is none", contract.PodsAddress)
+		p.say("pods are not led to the hub: Service default/kubernetes has an IPv6 address, and %s is none",
+			contract.PodsAddress)
 		p.Pods = false
 	}
 	if !p.Pods {
@@ -278,7 +284,8 @@ func (p *preflight) checkPods(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("want ip of iproute2, or --pods=false: %w", err)
 	case has:
-		return fmt.Errorf("%s is an address of this machine already, maybe of a hub of another kind: take that away, or --pods=false", contract.PodsAddress)
+		return fmt.Errorf("%s is an address of this machine already, maybe of a hub of another kind: take that away, or "+
+			"--pods=false", contract.PodsAddress)
 	}
 	return nil
 }
@@ -289,13 +296,16 @@ func (p *preflight) checkPool(context.Context) error {
 	}
 	switch label := p.node.Pool; {
 	case label == "":
-		return fmt.Errorf("the Node %s has no pool: kubectl label node %[1]s %s=%s", p.kubelet.node, contract.NodePoolLabel, p.Pool)
+		return fmt.Errorf("the Node %s has no pool: kubectl label node %[1]s %s=%s", p.kubelet.node, contract.NodePoolLabel,
+			p.Pool)
 	case label != p.Pool:
 		return fmt.Errorf("the Node %s is in pool %s, and --pool is %s", p.kubelet.node, label, p.Pool)
 	case !p.node.Told:
-		return fmt.Errorf("the cloud tells nothing of it: want Service %s/%s%s, which weir-manager makes; see weir check", contract.ManagerNamespace, contract.LeaderHubPrefix, p.Pool)
+		return fmt.Errorf("the cloud tells nothing of it: want Service %s/%s%s, which weir-manager makes; see weir check",
+			contract.ManagerNamespace, contract.LeaderHubPrefix, p.Pool)
 	case p.Coordinator && len(p.node.Addresses) == 0:
-		return fmt.Errorf("the Node %s has no address of the type InternalIP, at which a coordinator could be asked: --coordinator=false if none is to run here", p.kubelet.node)
+		return fmt.Errorf("the Node %s has no address of the type InternalIP, at which a coordinator could be asked: "+
+			"--coordinator=false if none is to run here", p.kubelet.node)
 	}
 	for _, url := range p.node.Coordinators {
 		if !strings.HasPrefix(url, "https://") {
@@ -330,10 +340,14 @@ func (i *Installer) checkClientCA(k *kubelet) error {
 			between.AddCert(c)
 		}
 	}
-	_, err = k.leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: k.leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err = k.leaf.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, CurrentTime: k.leaf.NotBefore,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 	var unknown x509.UnknownAuthorityError
 	if errors.As(err, &unknown) {
-		return fmt.Errorf("the kubelet's certificate is not signed by the authority that is known, %s: name the file of the one that signs it by --client-ca-file", from)
+		return fmt.Errorf("the kubelet's certificate is not signed by the authority that is known, %s: name the file of "+
+			"the one that signs it by --client-ca-file", from)
 	}
 	return err
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSettle: a node comes into the pool that is asked for, from another one too, and out of all; each may be asked for again.
+// TestSettle: a node comes into the pool that is asked for, from another one too, and out of all; each may be asked for
+// again.
 func TestSettle(t *testing.T) {
 	w := newWorld(t)
 	before := w.snapshot()
@@ -39,7 +40,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestAnotherVersion: a journal that another version of Weir wrote is understood by no verb, and nothing is changed: join and leave say which version they want.
+// TestAnotherVersion: a journal that another version of Weir wrote is understood by no verb, and nothing is changed:
+// join and leave say which version they want.
 func TestAnotherVersion(t *testing.T) {
 	w := newWorld(t)
 	check(t, w.installer(nil).Join(t.Context()))
@@ -49,10 +51,13 @@ func TestAnotherVersion(t *testing.T) {
 	w.write(journalFile, newer)
 	before := w.snapshot()
 	for verb, do := range map[string]func(*Installer) error{
-		"join": func(i *Installer) error { return i.Join(t.Context()) }, "leave": func(i *Installer) error { return i.Leave(t.Context()) },
+		"join": func(i *Installer) error {
+			return i.Join(t.Context())
+		}, "leave": func(i *Installer) error { return i.Leave(t.Context()) },
 		"status": func(i *Installer) error { _, err := i.Status(t.Context()); return err },
 	} {
-		if err := do(w.installer(nil)); err == nil || !strings.Contains(err.Error(), "version 2: want 1; use the weir that wrote it") {
+		if err := do(w.installer(nil)); err == nil ||
+			!strings.Contains(err.Error(), "version 2: want 1; use the weir that wrote it") {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}

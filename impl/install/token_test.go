@@ -25,29 +25,37 @@ func withoutCertificate(t testing.TB, user string) *world {
 }
 
 func (w *world) setUser(user string) {
-	w.write(ownConfig, fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {server: %q, certificate-authority: pki/ca.crt}}]\n"+
-		"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: %s}]\n", w.cloud.URL, user))
+	w.write(ownConfig,
+		fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {server: %q, "+
+			"certificate-authority: pki/ca.crt}}]\n"+
+			"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: %s}]\n", w.cloud.URL, user))
 }
 
 // printer is a program that prints a credential.
 func printer(t testing.TB, token string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "credential")
-	check(t, os.WriteFile(path, []byte("#!/bin/sh\necho '"+`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"`+token+`"}}`+"'\n"), 0o755))
+	check(t,
+		os.WriteFile(path,
+			[]byte("#!/bin/sh\necho '"+`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",`+
+				`"status":{"token":"`+token+`"}}`+"'\n"), 0o755))
 	return path
 }
 
 func execUser(command string) string {
-	return fmt.Sprintf("{exec: {apiVersion: client.authentication.k8s.io/v1, command: %q, interactiveMode: IfAvailable}}", command)
+	return fmt.Sprintf("{exec: {apiVersion: client.authentication.k8s.io/v1, command: %q, interactiveMode: IfAvailable}}",
+		command)
 }
 
-// TestTokens: a node whose kubelet has a token, or a program that prints one, joins as others do. Its kubelet is the node at its hub by a certificate that only this hub
-// takes; the hub is the node at the cloud by what the kubelet was. It leaves, and all is as it was.
+// TestTokens: a node whose kubelet has a token, or a program that prints one, joins as others do. Its kubelet is the
+// node at its hub by a certificate that only this hub takes; the hub is the node at the cloud by what the kubelet was.
+// It leaves, and all is as it was.
 func TestTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	check(t, os.WriteFile(file, []byte("a-token-of-the-node\n"), 0o600))
 	for name, user := range map[string]string{
-		"token": "{token: a-token-of-the-node}", "tokenFile": fmt.Sprintf("{tokenFile: %q}", file), "exec": execUser(printer(t, "a-token-of-the-node")),
+		"token": "{token: a-token-of-the-node}", "tokenFile": fmt.Sprintf("{tokenFile: %q}", file),
+		"exec": execUser(printer(t, "a-token-of-the-node")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,12 +66,15 @@ func TestTokens(t *testing.T) {
 			if joined[ownConfig] != before[ownConfig] || !strings.HasPrefix(joined[localPair], "-rw------- ") {
 				t.Errorf("the kubelet's own kubeconfig, or the mode of %s: %.10s", localPair, joined[localPair])
 			}
-			if config := joined[hubConfig]; !strings.Contains(config, "cloud-client-kubeconfig: "+filepath.Join(w.root, ownConfig)) || strings.Contains(config, "cloud-client-cert-file") || strings.Contains(config, "cloud-server") {
+			if config := joined[hubConfig]; !strings.Contains(config,
+				"cloud-client-kubeconfig: "+filepath.Join(w.root, ownConfig)) ||
+				strings.Contains(config, "cloud-client-cert-file") || strings.Contains(config, "cloud-server") {
 				t.Errorf("the hub's configuration:\n%s", config)
 			}
 			led, err := clientcmd.LoadFromFile(filepath.Join(w.root, kubeletConf))
 			check(t, err)
-			if u := led.AuthInfos["node"]; u.ClientCertificate != localPair || u.ClientKey != localPair || u.Token+u.TokenFile != "" || u.Exec != nil {
+			if u := led.AuthInfos["node"]; u.ClientCertificate != localPair || u.ClientKey != localPair ||
+				u.Token+u.TokenFile != "" || u.Exec != nil {
 				t.Errorf("the kubelet is led by %+v", u)
 			}
 			check(t, w.installer(nil).Join(t.Context()))
@@ -82,7 +93,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTokensCut: power that is cut after any change of such a join leaves a kubelet that has an API server, and leave makes the node what it was.
+// TestTokensCut: power that is cut after any change of such a join leaves a kubelet that has an API server, and leave
+// makes the node what it was.
 func TestTokensCut(t *testing.T) {
 	w := withoutCertificate(t, "{token: a-token-of-the-node}")
 	before, cuts := w.snapshot(), 0
@@ -114,21 +126,31 @@ func TestNoCredential(t *testing.T) {
 		also func(w *world, c *Config)
 		want []string
 	}{
-		"a missing program":   {execUser("/nowhere/iam"), nil, []string{"credential:", "exec /nowhere/iam: there is no such program"}},
+		"a missing program": {
+			execUser("/nowhere/iam"), nil, []string{"credential:", "exec /nowhere/iam: there is no such program"},
+		},
 		"a program that ends": {execUser("/bin/false"), nil, []string{"credential:", "exec /bin/false: exit status 1"}},
 		"nonsense":            {execUser("/bin/pwd"), nil, []string{"credential:", "it prints no JSON of an ExecCredential"}},
 		"a terminal": {
-			"{exec: {apiVersion: client.authentication.k8s.io/v1, command: iam, interactiveMode: Always}}", nil, []string{"kubelet:", "iam wants a terminal"},
+			"{exec: {apiVersion: client.authentication.k8s.io/v1, command: iam, interactiveMode: Always}}", nil,
+			[]string{"kubelet:", "iam wants a terminal"},
 		},
-		"no file":           {"{tokenFile: /nowhere/token}", nil, []string{"credential:", "tokenFile /nowhere/token", "no such file"}},
+		"no file": {
+			"{tokenFile: /nowhere/token}", nil, []string{"credential:", "tokenFile /nowhere/token", "no such file"},
+		},
 		"a token of before": {"{token: of-before}", nil, []string{"cloud:", http.StatusText(http.StatusUnauthorized)}},
-		"somebody else's": {"{token: a-token-of-the-node}", func(w *world, _ *Config) { w.user = "system:serviceaccount:a:b" }, []string{
-			"cloud:", `takes the kubelet's credential for that of "system:serviceaccount:a:b"`, "want system:node:<node> in system:nodes",
-		}},
+		"somebody else's": {
+			"{token: a-token-of-the-node}", func(w *world, _ *Config) { w.user = "system:serviceaccount:a:b" }, []string{
+				"cloud:", `takes the kubelet's credential for that of "system:serviceaccount:a:b"`,
+				"want system:node:<node> in system:nodes",
+			},
+		},
 		"a password": {"{username: a, password: b}", nil, []string{"kubelet:", "a password or an auth-provider"}},
-		"a file of authorities": {"{token: a-token-of-the-node}", func(_ *world, c *Config) { c.ClientCA = "/etc/kubernetes/pki/ca.crt" }, []string{
-			"kubelet:", "--client-ca-file is for who signs one",
-		}},
+		"a file of authorities": {
+			"{token: a-token-of-the-node}", func(_ *world, c *Config) { c.ClientCA = "/etc/kubernetes/pki/ca.crt" }, []string{
+				"kubelet:", "--client-ca-file is for who signs one",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := withoutCertificate(t, test.user)
@@ -139,7 +161,8 @@ func TestNoCredential(t *testing.T) {
 			before := w.snapshot()
 			err := i.Join(t.Context())
 			var failed *PreflightError
-			if !errors.As(err, &failed) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "a-token-of-the-node") {
+			if !errors.As(err, &failed) || strings.Contains(err.Error(), "\n") ||
+				strings.Contains(err.Error(), "a-token-of-the-node") {
 				t.Fatalf("%v", err)
 			}
 			for _, want := range test.want {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-edge/weir/impl/install/cluster"
 )
 
-// programOf is where a hub's program stands: the name has a hash of what is in it, so that the former one stays beside it until the new one is proved. hubProgram is a
-// link to the one that counts.
+// programOf is where a hub's program stands: the name has a hash of what is in it, so that the former one stays beside
+// it until the new one is proved. hubProgram is a link to the one that counts.
 func programOf(program []byte) string {
 	sum := sha256.Sum256(program)
 	return fmt.Sprintf("%s-%x", hubProgram, sum[:6])
@@ -45,8 +45,9 @@ func (h *Host) others(program string) (all []string) {
 	return all
 }
 
-// upgrade puts another hub in the place of the one that runs, or the same one that goes by what its machine says now. The former one stays until the new one has let the
-// kubelet be heard, and is what a machine starts that loses its power meanwhile; it is what runs again if the new one does not prove itself.
+// upgrade puts another hub in the place of the one that runs, or the same one that goes by what its machine says now.
+// The former one stays until the new one has let the kubelet be heard, and is what a machine starts that loses its
+// power meanwhile; it is what runs again if the new one does not prove itself.
 func (i *Installer) upgrade(ctx context.Context, p *preflight, n *next) error {
 	what := "another one"
 	if n.current(i) {
@@ -93,8 +94,10 @@ func (i *Installer) upgrade(ctx context.Context, p *preflight, n *next) error {
 
 // try lets the new program run until the machine starts anew.
 func (i *Installer) try(ctx context.Context, p *preflight, n *next, before string) error {
-	text := fmt.Appendf(nil, "[Service]\nEnvironmentFile=-%s\nExecStart=\nExecStart=%s --config=%s\n", proxyEnv, n.program.path, hubNext)
-	for _, f := range append(n.first[:len(n.first):len(n.first)], n.program, n.trial, file{hubTrial + dropIn, 0o644, text}) {
+	text := fmt.Appendf(nil, "[Service]\nEnvironmentFile=-%s\nExecStart=\nExecStart=%s --config=%s\n", proxyEnv,
+		n.program.path, hubNext)
+	for _, f := range append(n.first[:len(n.first):len(n.first)], n.program, n.trial,
+		file{hubTrial + dropIn, 0o644, text}) {
 		if _, err := i.Host.put(f); err != nil {
 			return err
 		}
@@ -113,7 +116,8 @@ func (i *Installer) endTrial(ctx context.Context) error {
 	if _, err := i.Host.remove(hubTrial + dropIn); err != nil {
 		return err
 	}
-	if err := errors.Join(i.Host.clear(hubTrial+dropIn+half), i.Host.clear(hubNext), i.Host.clear(hubNext+half), i.Host.removeEmpty(hubTrial)); err != nil {
+	if err := errors.Join(i.Host.clear(hubTrial+dropIn+half), i.Host.clear(hubNext), i.Host.clear(hubNext+half),
+		i.Host.removeEmpty(hubTrial)); err != nil {
 		return err
 	}
 	_, err := i.Host.systemctl(ctx, "daemon-reload")

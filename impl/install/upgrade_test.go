@@ -29,7 +29,8 @@ func (w *world) release(text string) func(*Config) {
 	return func(c *Config) { c.Hub, c.Timeout = w.root+"/opt/weir-hub-2", 10*time.Second }
 }
 
-// TestUpgrade: another hub is tried, proves itself, and counts; the former one is gone. The kubelet is not started anew. Leaving takes all away.
+// TestUpgrade: another hub is tried, proves itself, and counts; the former one is gone. The kubelet is not started
+// anew. Leaving takes all away.
 func TestUpgrade(t *testing.T) {
 	w, before := joinedWorld(t)
 	second := w.release("another program")
@@ -62,7 +63,9 @@ func TestUpgrade(t *testing.T) {
 
 // TestUpgradeUndone: a hub that does not prove itself is taken off, and the former one goes on.
 func TestUpgradeUndone(t *testing.T) {
-	for text, want := range map[string]string{"a broken program": "weir-hub.service failed", "an unready program": "not synced yet"} {
+	for text, want := range map[string]string{
+		"a broken program": "weir-hub.service failed", "an unready program": "not synced yet",
+	} {
 		t.Run(text, func(t *testing.T) {
 			w, _ := joinedWorld(t)
 			after := w.snapshot()
@@ -74,18 +77,20 @@ func TestUpgradeUndone(t *testing.T) {
 			if w.hub == nil || w.hub.program != "a program" || !w.hasAPI() {
 				t.Errorf("hub %+v, API %v", w.hub, w.hasAPI())
 			}
-			if diff := slices.DeleteFunc(differ(after, w.snapshot()), func(s string) bool { return s == "+ /opt/weir-hub-2" || strings.Contains(s, authority) }); len(diff) > 0 {
+			if diff := slices.DeleteFunc(differ(after, w.snapshot()),
+				func(s string) bool { return s == "+ /opt/weir-hub-2" || strings.Contains(s, authority) }); len(diff) > 0 {
 				t.Errorf("left is %v", diff)
 			}
-			if last := w.events[len(w.events)-1]; w.said["status"] != "True" || w.said["reason"] != cluster.ReasonUpgradeUndone || !strings.Contains(last, want) {
+			if last := w.events[len(w.events)-1]; w.said["status"] != "True" ||
+				w.said["reason"] != cluster.ReasonUpgradeUndone || !strings.Contains(last, want) {
 				t.Errorf("condition %v, Event %s", w.said, last)
 			}
 		})
 	}
 }
 
-// TestUpgradeCut cuts an upgrade off after each change: by a kill, and by the power of the machine. After the power was gone a hub runs that has proved itself, and the next call
-// finishes.
+// TestUpgradeCut cuts an upgrade off after each change: by a kill, and by the power of the machine. After the power was
+// gone a hub runs that has proved itself, and the next call finishes.
 func TestUpgradeCut(t *testing.T) {
 	for _, power := range []bool{false, true} {
 		t.Run(fmt.Sprintf("power=%v", power), func(t *testing.T) {
@@ -112,7 +117,8 @@ func TestUpgradeCut(t *testing.T) {
 				if err := w.installer(second).Join(t.Context()); err != nil {
 					t.Fatalf("join after a cut after %q: %v", after, err)
 				}
-				if s, err := w.installer(second).Status(t.Context()); err != nil || !s.Well() || w.hub.program != fmt.Sprintf("program %d", n) {
+				if s, err := w.installer(second).Status(t.Context()); err != nil || !s.Well() ||
+					w.hub.program != fmt.Sprintf("program %d", n) {
 					t.Fatalf("join after a cut after %q: %+v, %v, %q", after, s, err, w.hub.program)
 				}
 			}
@@ -127,8 +133,8 @@ func TestUpgradeCut(t *testing.T) {
 	}
 }
 
-// former makes of a node that has joined one that a former version has joined: the hub has copies of what the kubelet's kubeconfig said, and the kubelet calls it by its own
-// certificate alone.
+// former makes of a node that has joined one that a former version has joined: the hub has copies of what the kubelet's
+// kubeconfig said, and the kubelet calls it by its own certificate alone.
 func (w *world) former() {
 	w.t.Helper()
 	w.write(cloudCA, string(w.ca.pem))
@@ -136,11 +142,13 @@ func (w *world) former() {
 	var flags map[string]any
 	check(w.t, yaml.Unmarshal([]byte(w.snapshot()[hubConfig][len("-rw------- "):]), &flags))
 	delete(flags, "cloud-client-kubeconfig")
-	flags["cloud-server"], flags["cloud-ca-file"], flags["client-ca-file"] = []string{w.cloud.URL}, w.root+cloudCA, w.root+clientCA
+	flags["cloud-server"], flags["cloud-ca-file"], flags["client-ca-file"] = []string{w.cloud.URL}, w.root+cloudCA,
+		w.root+clientCA
 	text, err := hubText(flags)
 	check(w.t, err)
 	w.write(hubConfig, string(text))
-	w.write(kubeletConf, strings.ReplaceAll(w.snapshot()[kubeletConf], "client-certificate-data", "client-certificate-data-of-before")[len("-rw------- "):])
+	w.write(kubeletConf, strings.ReplaceAll(w.snapshot()[kubeletConf], "client-certificate-data",
+		"client-certificate-data-of-before")[len("-rw------- "):])
 	for _, path := range []string{localCA, localPair} {
 		check(w.t, os.Remove(w.root+path))
 	}
@@ -149,8 +157,9 @@ func (w *world) former() {
 	w.write(hubUnit, "# of a former version\n"+w.snapshot()[hubUnit][len("-rw-r--r-- "):])
 }
 
-// TestFormer: a node that a former version has joined gets a hub that follows the kubelet's kubeconfig, with the flags that a person chose; no copy is left, and it leaves as
-// others do. Power that is cut meanwhile leaves a hub, and the next call finishes.
+// TestFormer: a node that a former version has joined gets a hub that follows the kubelet's kubeconfig, with the flags
+// that a person chose; no copy is left, and it leaves as others do. Power that is cut meanwhile leaves a hub, and the
+// next call finishes.
 func TestFormer(t *testing.T) {
 	w, before := joinedWorld(t)
 	joined := w.snapshot()
@@ -169,7 +178,8 @@ func TestFormer(t *testing.T) {
 				t.Fatalf("cut after %q: %s is left", after, path)
 			}
 		}
-		if !strings.Contains(now[hubConfig], "cloud-client-kubeconfig") || strings.Contains(now[hubConfig], "cloud-server") || !strings.Contains(now[hubConfig], "enable-coordinator") {
+		if !strings.Contains(now[hubConfig], "cloud-client-kubeconfig") || strings.Contains(now[hubConfig], "cloud-server") ||
+			!strings.Contains(now[hubConfig], "enable-coordinator") {
 			t.Fatalf("cut after %q: the configuration is\n%s", after, now[hubConfig])
 		}
 		if now[hubUnit] != joined[hubUnit] {
@@ -182,8 +192,9 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// TestFollows: when the authority of the cluster is rotated, the address of its API changes or the kubelet gets a proxy, another join is well, and changes what the hub has of
-// it. What a person wants otherwise than before is still refused.
+// TestFollows: when the authority of the cluster is rotated, the address of its API changes or the kubelet gets a
+// proxy, another join is well, and changes what the hub has of it. What a person wants otherwise than before is still
+// refused.
 func TestFollows(t *testing.T) {
 	w, before := joinedWorld(t)
 	own := before[ownConfig][len("-rw-r--r-- "):]
@@ -195,14 +206,18 @@ func TestFollows(t *testing.T) {
 		t.Error("the hub was started anew for what it follows by itself")
 	}
 	w.write(ownConfig, strings.ReplaceAll(own, "127.0.0.1", "localhost"))
-	if err := w.installer(nil).Join(t.Context()); err == nil || !strings.Contains(err.Error(), "localhost") { // its certificate has no such name
+	// its certificate has no such name.
+	if err := w.installer(nil).Join(t.Context()); err == nil || !strings.Contains(err.Error(), "localhost") {
 		t.Error(err)
 	}
-	w.write(ownConfig, strings.ReplaceAll(strings.ReplaceAll(own, "127.0.0.1", "localhost"), "certificate-authority:", "tls-server-name: 127.0.0.1, certificate-authority:"))
+	w.write(ownConfig, strings.ReplaceAll(strings.ReplaceAll(own, "127.0.0.1", "localhost"), "certificate-authority:",
+		"tls-server-name: 127.0.0.1, certificate-authority:"))
 	check(t, w.installer(nil).Join(t.Context()))
-	w.write("/usr/lib/systemd/system/kubelet.service.d/20-proxy.conf", "[Service]\nEnvironment=\"HTTPS_PROXY=http://me:se$cret@192.0.2.1:3128\" NO_PROXY=localhost,.inside\n")
+	w.write("/usr/lib/systemd/system/kubelet.service.d/20-proxy.conf",
+		"[Service]\nEnvironment=\"HTTPS_PROXY=http://me:se$cret@192.0.2.1:3128\" NO_PROXY=localhost,.inside\n")
 	check(t, w.installer(nil).Join(t.Context()))
-	if got := w.snapshot()[proxyEnv]; got != "-rw------- HTTPS_PROXY=\"http://me:se\\$cret@192.0.2.1:3128\"\nNO_PROXY=\"localhost,.inside\"\n" || !slices.Contains(w.commands, "restart "+hubService) {
+	if got := w.snapshot()[proxyEnv]; got != "-rw------- HTTPS_PROXY=\"http://me:se\\$cret@192.0.2.1:3128\"\n"+
+		"NO_PROXY=\"localhost,.inside\"\n" || !slices.Contains(w.commands, "restart "+hubService) {
 		t.Errorf("the hub's environment is %q", got)
 	}
 	check(t, os.Remove(w.root+"/usr/lib/systemd/system/kubelet.service.d/20-proxy.conf"))
@@ -210,7 +225,8 @@ func TestFollows(t *testing.T) {
 	if _, there := w.snapshot()[proxyEnv]; there {
 		t.Error("the proxy of before is left")
 	}
-	if err := w.installer(func(c *Config) { c.PoolAddress = "10.0.0.7:10269" }).Join(t.Context()); err == nil || !strings.Contains(err.Error(), "with another "+hubConfig) {
+	if err := w.installer(func(c *Config) { c.PoolAddress = "10.0.0.7:10269" }).Join(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "with another "+hubConfig) {
 		t.Errorf("another address: %v", err)
 	}
 	w.write(ownConfig, own)
@@ -221,7 +237,8 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// TestOwnCertificate: a kubelet that has started by the certificate of its hub, since its own had ended, gets its own back when its node leaves: no cloud takes the other.
+// TestOwnCertificate: a kubelet that has started by the certificate of its hub, since its own had ended, gets its own
+// back when its node leaves: no cloud takes the other.
 func TestOwnCertificate(t *testing.T) {
 	w, _ := joinedWorld(t)
 	dir := w.root + "/var/lib/kubelet/pki/"
@@ -230,11 +247,13 @@ func TestOwnCertificate(t *testing.T) {
 	w.write("/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem", w.snapshot()[localPair][len("-rw------- "):])
 	check(t, os.Remove(w.root+rotated))
 	check(t, os.Symlink(dir+"kubelet-client-2026-01-01-00-00-00.pem", w.root+rotated)) // as the kubelet does it
-	if err := w.installer(nil).Join(t.Context()); err == nil || !strings.Contains(err.Error(), "client-certificate: it has ended") {
+	if err := w.installer(nil).Join(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "client-certificate: it has ended") {
 		t.Errorf("a join meanwhile: %v", err)
 	}
 	check(t, w.installer(nil).Leave(t.Context()))
-	if to, err := os.Readlink(w.root + rotated); err != nil || to != "/var/lib/kubelet/pki/kubelet-client-2025-01-01-00-00-00.pem" {
+	if to, err := os.Readlink(w.root + rotated); err != nil ||
+		to != "/var/lib/kubelet/pki/kubelet-client-2025-01-01-00-00-00.pem" {
 		t.Errorf("the kubelet has %q, %v", to, err)
 	}
 	if _, err := os.Stat(dir + "kubelet-client-2026-01-01-00-00-00.pem"); err == nil {

@@ -76,7 +76,8 @@ func newAuthority(t testing.TB, name string) *authorityPair {
 	return a
 }
 
-func issue(t testing.TB, by *authorityPair, name pkix.Name, ca bool, life time.Duration) (*x509.Certificate, tls.Certificate, []byte, *ecdsa.PrivateKey) {
+func issue(t testing.TB, by *authorityPair, name pkix.Name, ca bool, life time.Duration) (*x509.Certificate,
+	tls.Certificate, []byte, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	check(t, err)
@@ -84,9 +85,11 @@ func issue(t testing.TB, by *authorityPair, name pkix.Name, ca bool, life time.D
 	check(t, err)
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: name, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(life), IsCA: ca, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: serial, Subject: name, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(life), IsCA: ca,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	parent, signer := template, key
 	if by != nil {
@@ -96,17 +99,20 @@ func issue(t testing.TB, by *authorityPair, name pkix.Name, ca bool, life time.D
 	check(t, err)
 	cert, err := x509.ParseCertificate(der)
 	check(t, err)
-	return cert, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: cert}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key
+	return cert, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: cert},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key
 }
 
 func pairPEM(t testing.TB, p tls.Certificate) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(p.PrivateKey)
 	check(t, err)
-	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})...)
+	return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate[0]}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})...)
 }
 
-// world is a node of kubeadm's with a systemd, a kubelet and a hub that do as the real ones do towards an installer, and a cloud.
+// world is a node of kubeadm's with a systemd, a kubelet and a hub that do as the real ones do towards an installer,
+// and a cloud.
 type world struct {
 	t     testing.TB
 	root  string
@@ -139,7 +145,10 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, root: t.TempDir(), ca: newAuthority(t, "kubernetes"), label: "harbour", lease: 1, proxies: map[string]time.Time{}, pods: map[string]*running{}, stop: make(chan struct{})}
+	w := &world{
+		t: t, root: t.TempDir(), ca: newAuthority(t, "kubernetes"), label: "harbour", lease: 1,
+		proxies: map[string]time.Time{}, pods: map[string]*running{}, stop: make(chan struct{}),
+	}
 	for _, p := range []*int{&w.ports.Secure, &w.ports.Health, &w.ports.Pool} {
 		*p = freePort(t)
 	}
@@ -147,14 +156,22 @@ func newWorld(t testing.TB) *world {
 	_, serving, _, _ := issue(t, w.ca, pkix.Name{CommonName: "kube-apiserver"}, false, time.Hour)
 	roots := x509.NewCertPool()
 	roots.AddCert(w.ca.cert)
-	w.cloud.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: roots, MinVersion: tls.VersionTLS12}
+	w.cloud.TLS = &tls.Config{
+		Certificates: []tls.Certificate{serving}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: roots,
+		MinVersion: tls.VersionTLS12,
+	}
 	w.cloud.StartTLS()
-	_, mine, _, _ := issue(t, w.ca, pkix.Name{CommonName: contract.NodeUserPrefix + nodeName, Organization: []string{contract.NodesGroup}}, false, time.Hour)
+	_, mine, _, _ := issue(t, w.ca, pkix.Name{
+		CommonName: contract.NodeUserPrefix + nodeName, Organization: []string{contract.NodesGroup},
+	}, false, time.Hour)
 	for path, text := range map[string]string{
-		kubeletUnit: "[Service]\nExecStart=/usr/bin/kubelet\nRestart=always\n", kubeadmDrop: kubeadmText, rotated: string(pairPEM(t, mine)),
+		kubeletUnit: "[Service]\nExecStart=/usr/bin/kubelet\nRestart=always\n", kubeadmDrop: kubeadmText,
+		rotated:                      string(pairPEM(t, mine)),
 		"/etc/kubernetes/pki/ca.crt": string(w.ca.pem), "/var/lib/kubelet/config.yaml": "kind: KubeletConfiguration\n",
-		ownConfig: fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- {name: k, cluster: {server: %q, certificate-authority: pki/ca.crt}}\n"+
-			"contexts:\n- {name: c, context: {cluster: k, user: u}}\nusers:\n- {name: u, user: {client-certificate: %s, client-key: %[2]s}}\n", w.cloud.URL, rotated),
+		ownConfig: fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- {name: k, cluster: {server: "+
+			"%q, certificate-authority: pki/ca.crt}}\n"+
+			"contexts:\n- {name: c, context: {cluster: k, user: u}}\nusers:\n- {name: u, user: {client-certificate: %s, "+
+			"client-key: %[2]s}}\n", w.cloud.URL, rotated),
 	} {
 		w.write(path, text)
 	}
@@ -178,7 +195,8 @@ func newWorld(t testing.TB) *world {
 
 var lastPort atomic.Int32
 
-// freePort is one below those that the system gives to connections: one of these could be taken while the hub is started anew.
+// freePort is one below those that the system gives to connections: one of these could be taken while the hub is
+// started anew.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for {
@@ -206,7 +224,8 @@ func (quick) NewTicker(d time.Duration) clock.Ticker { return clock.RealClock{}.
 func (w *world) installer(change func(*Config)) *Installer {
 	w.t.Helper()
 	c := Config{
-		Pool: "harbour", Coordinator: true, Pods: true, Hub: filepath.Join(w.root, "/opt/weir-hub"), Ports: w.ports, Clock: quick{}, Timeout: 10 * time.Second,
+		Pool: "harbour", Coordinator: true, Pods: true, Hub: filepath.Join(w.root, "/opt/weir-hub"), Ports: w.ports,
+		Clock: quick{}, Timeout: 10 * time.Second,
 		Host: Host{Root: w.root, Run: w.run, Disk: func(string) (uint64, bool, error) { return 1 << 30, false, nil }},
 	}
 	if change != nil {
@@ -304,13 +323,14 @@ func (w *world) texts() string {
 			drops[filepath.Base(path)] = path
 		}
 	}
-	for _, path := range append([]string{filepath.Join(w.root, kubeletUnit)}, slices.Collect(func(yield func(string) bool) {
-		for _, name := range slices.Sorted(maps.Keys(drops)) {
-			if !yield(drops[name]) {
-				return
+	for _, path := range append([]string{filepath.Join(w.root, kubeletUnit)},
+		slices.Collect(func(yield func(string) bool) {
+			for _, name := range slices.Sorted(maps.Keys(drops)) {
+				if !yield(drops[name]) {
+					return
+				}
 			}
-		}
-	})...) {
+		})...) {
 		text, err := os.ReadFile(path)
 		if err == nil {
 			fmt.Fprintf(&b, "# %s\n%s\n", strings.TrimPrefix(path, w.root), text)
@@ -392,7 +412,8 @@ func (w *world) boot() {
 	check(w.t, os.RemoveAll(filepath.Join(w.root, "/run")))
 	check(w.t, os.MkdirAll(filepath.Join(w.root, "/run/systemd/system"), 0o755))
 	w.units = w.texts()
-	if _, err := os.Stat(filepath.Join(w.root, units, "multi-user.target.wants", hubService)); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(w.root, units, "multi-user.target.wants", hubService)); err == nil ||
+		errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(filepath.Join(w.root, units, "multi-user.target.wants", hubService)); err == nil {
 			_ = w.startHub()
 		}
@@ -435,7 +456,8 @@ func (w *world) startHub() error {
 	if w.broken == "dead" || strings.HasPrefix(w.program(), "a broken") {
 		return errors.New("Job for weir-hub.service failed")
 	}
-	if text, err := os.ReadFile(filepath.Join(w.root, hubUnit)); err == nil && bytes.Contains(text, []byte("address replace "+contract.PodsAddress+"/32 dev lo")) {
+	if text, err := os.ReadFile(filepath.Join(w.root, hubUnit)); err == nil &&
+		bytes.Contains(text, []byte("address replace "+contract.PodsAddress+"/32 dev lo")) {
 		w.address = contract.PodsAddress
 	}
 	signs := newAuthority(w.t, contract.NodeAuthorityPrefix+nodeName)
@@ -457,7 +479,9 @@ func (w *world) startHub() error {
 		_ = json.NewEncoder(rw).Encode(s)
 	})}
 	h.door = &http.Server{
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12},
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{serving}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12,
+		},
 		Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 			if w.broken == "shut" {
 				http.Error(rw, "Unauthorized", http.StatusUnauthorized)
@@ -499,18 +523,27 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 	type object = map[string]any
 	if len(req.TLS.PeerCertificates) == 0 && (w.token == "" || req.Header.Get("Authorization") != "Bearer "+w.token) {
 		rw.WriteHeader(http.StatusUnauthorized)
-		answer(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", "message": "Unauthorized", "code": 401})
+		answer(object{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Unauthorized", "message": "Unauthorized",
+			"code": 401,
+		})
 		return
 	}
 	switch path := req.URL.Path; {
 	case path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
-		answer(object{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": object{"userInfo": object{"username": w.user, "groups": []string{contract.NodesGroup}}}})
+		answer(object{
+			"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
+			"status": object{"userInfo": object{"username": w.user, "groups": []string{contract.NodesGroup}}},
+		})
 	case path == "/api/v1/nodes/"+nodeName:
 		labels := object{}
 		if w.label != "" {
 			labels[contract.NodePoolLabel] = w.label
 		}
-		answer(object{"kind": "Node", "apiVersion": "v1", "metadata": object{"name": nodeName, "labels": labels}, "status": object{"addresses": []object{{"type": "InternalIP", "address": "10.0.0.1"}}}})
+		answer(object{
+			"kind": "Node", "apiVersion": "v1", "metadata": object{"name": nodeName, "labels": labels},
+			"status": object{"addresses": []object{{"type": "InternalIP", "address": "10.0.0.1"}}},
+		})
 	case path == "/api/v1/nodes/"+nodeName+"/status" && req.Method == http.MethodPatch:
 		var patch struct {
 			Status struct{ Conditions []map[string]any }
@@ -525,10 +558,15 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 		answer(object{"kind": "Node", "apiVersion": "v1", "metadata": object{"name": nodeName}})
 	case path == "/api/v1/namespaces/kube-system/services/leader-hub-harbour":
 		answer(object{"kind": "Service", "apiVersion": "v1", "metadata": object{
-			"name": "leader-hub-harbour", "annotations": object{contract.LeaderHubMode: contract.ModeCoordinator, contract.LeaderHubCoordinators: "https://10.0.0.5:10270"},
+			"name": "leader-hub-harbour", "annotations": object{
+				contract.LeaderHubMode: contract.ModeCoordinator, contract.LeaderHubCoordinators: "https://10.0.0.5:10270",
+			},
 		}})
 	case path == "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+nodeName:
-		answer(object{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "metadata": object{"name": nodeName, "resourceVersion": fmt.Sprint(w.lease)}})
+		answer(object{
+			"kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
+			"metadata": object{"name": nodeName, "resourceVersion": fmt.Sprint(w.lease)},
+		})
 	case path == "/api/v1/namespaces/default/events" && req.Method == http.MethodPost:
 		w.events = append(w.events, string(body)) // protobuf, in which texts stand as they are
 		rw.WriteHeader(http.StatusCreated)
@@ -542,7 +580,8 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 		answer(object{"kind": "PodList", "apiVersion": "v1", "items": items})
 	case path == "/api/v1/pods" && req.URL.Query().Get("fieldSelector") == "spec.nodeName="+nodeName:
 		answer(object{"kind": "PodList", "apiVersion": "v1", "items": w.listPods()})
-	case strings.HasPrefix(path, "/api/v1/namespaces/") && strings.Contains(path, "/pods/") && req.Method == http.MethodDelete:
+	case strings.HasPrefix(path, "/api/v1/namespaces/") && strings.Contains(path, "/pods/") &&
+		req.Method == http.MethodDelete:
 		if w.hub == nil {
 			w.t.Error("a pod that calls the hub is started anew after the hub is gone")
 		}
@@ -557,7 +596,9 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 		if w.six {
 			at = "fd00::1"
 		}
-		answer(object{"kind": "Service", "apiVersion": "v1", "metadata": object{"name": "kubernetes"}, "spec": object{"clusterIP": at}})
+		answer(object{
+			"kind": "Service", "apiVersion": "v1", "metadata": object{"name": "kubernetes"}, "spec": object{"clusterIP": at},
+		})
 	default:
 		rw.WriteHeader(http.StatusNotFound)
 		answer(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
@@ -570,7 +611,11 @@ func (w *world) listPods() (items []map[string]any) {
 	item := func(namespace, name, labels string, since time.Time) object {
 		return object{
 			"metadata": object{"namespace": namespace, "name": name, "uid": "uid-" + name, "labels": object{"k8s-app": labels}},
-			"status":   object{"phase": "Running", "containerStatuses": []object{{"state": object{"running": object{"startedAt": since.UTC().Format(time.RFC3339)}}}}},
+			"status": object{
+				"phase": "Running", "containerStatuses": []object{
+					{"state": object{"running": object{"startedAt": since.UTC().Format(time.RFC3339)}}},
+				},
+			},
 		}
 	}
 	items = []object{}
@@ -589,7 +634,15 @@ func (w *world) listPods() (items []map[string]any) {
 			one["metadata"].(object)["ownerReferences"] = []object{{"kind": p.owner, "name": "x", "controller": true}}
 		}
 		if p.token {
-			one["spec"] = object{"volumes": []object{{"name": "kube-api-access", "projected": object{"sources": []object{{"serviceAccountToken": object{"path": "token"}}}}}}}
+			one["spec"] = object{
+				"volumes": []object{
+					{
+						"name": "kube-api-access", "projected": object{
+							"sources": []object{{"serviceAccountToken": object{"path": "token"}}},
+						},
+					},
+				},
+			}
 		}
 		items = append(items, one)
 	}

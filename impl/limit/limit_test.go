@@ -54,7 +54,9 @@ func TestRate(t *testing.T) {
 
 func TestSlots(t *testing.T) {
 	s := &Slots{Sum: 3, Each: 2}
-	for i, step := range []struct{ key, full string }{{"a", ""}, {"a", ""}, {"a", "each"}, {"b", ""}, {"b", "sum"}, {"c", "sum"}} {
+	for i, step := range []struct{ key, full string }{
+		{"a", ""}, {"a", ""}, {"a", "each"}, {"b", ""}, {"b", "sum"}, {"c", "sum"},
+	} {
 		if full := s.Enter(step.key); full != step.full {
 			t.Errorf("step %d: %q, want %q", i, full, step.full)
 		}
@@ -117,7 +119,8 @@ func TestListener(t *testing.T) {
 	}
 	accept("10.0.0.1:5") // the address is full: the oldest that showed nothing goes
 	if !first.closed || second.closed || proven.closed || node.closed || closed != 1 {
-		t.Errorf("closed: first %t, second %t, proven %t, node %t; %d in all", first.closed, second.closed, proven.closed, node.closed, closed)
+		t.Errorf("closed: first %t, second %t, proven %t, node %t; %d in all", first.closed, second.closed, proven.closed,
+			node.closed, closed)
 	}
 	other, otherConn := accept("[fe80::1]:1")
 	accept("[fe80::2]:1")
@@ -136,7 +139,8 @@ func TestListener(t *testing.T) {
 	if l.Open() != 4 {
 		t.Errorf("%d count after a connection was closed twice", l.Open())
 	}
-	for _, c := range []*Conn{nodeConn, otherConn} { // that of the node is not slowed, and one that is closed waits for nothing
+	// that of the node is not slowed, and one that is closed waits for nothing.
+	for _, c := range []*Conn{nodeConn, otherConn} {
 		c.Slow(time.Hour)
 		if d := time.Duration(c.owes.Load()); d != 0 && c == nodeConn {
 			t.Errorf("the node waits %s", d)

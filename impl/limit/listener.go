@@ -18,9 +18,9 @@ const (
 	Kept                // whom the listener is there for
 )
 
-// Listener bounds the connections of another listener: Each of one remote address, Sum of all. A new connection is never refused,
-// else who holds all of them would keep everybody out. Beyond a bound the listener closes another one instead: of the same address,
-// or of the address that has most; of the lowest rank there, and the oldest of these.
+// Listener bounds the connections of another listener: Each of one remote address, Sum of all. A new connection is
+// never refused, else who holds all of them would keep everybody out. Beyond a bound the listener closes another one
+// instead: of the same address, or of the address that has most; of the lowest rank there, and the oldest of these.
 type Listener struct {
 	net.Listener
 	Sum, Each int
@@ -53,8 +53,8 @@ type Conn struct {
 // maxPause is the longest that one Read waits.
 const maxPause = time.Second
 
-// Slow makes the next Read wait, unless the connection is of rank Kept: whoever asks for what is refused has to ask more slowly, and what it has
-// sent meanwhile waits at its own end.
+// Slow makes the next Read wait, unless the connection is of rank Kept: whoever asks for what is refused has to ask
+// more slowly, and what it has sent meanwhile waits at its own end.
 func (c *Conn) Slow(d time.Duration) {
 	c.l.mu.Lock()
 	kept := c.rank == Kept

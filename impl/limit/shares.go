@@ -2,11 +2,13 @@ package limit
 
 import "sync"
 
-// most is how much a key may hold of what is free then: three times as much. One that is alone takes three quarters of a budget. What it leaves is there for others, and
-// as requests end, those who hold most find it full first, until all who want more hold the same.
+// most is how much a key may hold of what is free then: three times as much. One that is alone takes three quarters of
+// a budget. What it leaves is there for others, and as requests end, those who hold most find it full first, until all
+// who want more hold the same.
 const most = 3
 
-// Shares divides a budget of bytes among keys by what is free, and not by a number for each. It is safe for concurrent use.
+// Shares divides a budget of bytes among keys by what is free, and not by a number for each. It is safe for concurrent
+// use.
 type Shares struct {
 	Budget int64
 
@@ -15,7 +17,8 @@ type Shares struct {
 	all  int64
 }
 
-// Enter takes bytes for a key. It tells what is full if it may not: "each" or "sum"; "" means that Leave has to be called with the same.
+// Enter takes bytes for a key. It tells what is full if it may not: "each" or "sum"; "" means that Leave has to be
+// called with the same.
 func (s *Shares) Enter(key string, bytes int64) (full string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,8 @@ package limit
 
 import "testing"
 
-// TestShares: one key alone takes three quarters; one that comes then has room, and when requests end and begin both come to hold the same.
+// TestShares: one key alone takes three quarters; one that comes then has room, and when requests end and begin both
+// come to hold the same.
 func TestShares(t *testing.T) {
 	s := &Shares{Budget: 1600}
 	take := func(key string) (n int64, full string) {

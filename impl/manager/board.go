@@ -12,8 +12,8 @@ import (
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
-// board holds the verdict machine and what it decided last. Watches tell it what they see; it decides on every tick of its clock, also
-// in a replica that does not lead.
+// board holds the verdict machine and what it decided last. Watches tell it what they see; it decides on every tick of
+// its clock, also in a replica that does not lead.
 type board struct {
 	clock clock.WithTicker
 	tick  time.Duration
@@ -50,7 +50,8 @@ func (b *board) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that only listens knows who lives when it takes over.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that only listens knows who lives when it
+// takes over.
 func (b *board) NeedLeaderElection() bool { return false }
 
 // decide steps the machine and names the nodes about which something else is known than before.

@@ -40,32 +40,41 @@ func (m *certifier) add() error {
 	}
 	c, r := m.ctrl.GetClient(), m.ctrl.GetAPIReader()
 	revoker := revocation.New(revocation.Config{
-		Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock, Metrics: m.metrics.revocations, Log: m.set.Logger,
+		Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock,
+		Metrics: m.metrics.revocations, Log: m.set.Logger,
 		Authority: m.authority,
 	})
 	if err := m.open(); err != nil {
 		return err
 	}
 	nodes := func() source.Source { return source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership()) }
-	if err := reconciles(m.ctrl, "revocation", revoker, 1, nodes(), m.bindings(), m.written(ignore, contract.ReturnedPrefix)); err != nil {
+	if err := reconciles(m.ctrl, "revocation", revoker, 1, nodes(), m.bindings(),
+		m.written(ignore, contract.ReturnedPrefix)); err != nil {
 		return err
 	}
-	watchman := certificates.NewWatchman(certificates.WatchmanConfig{Client: c, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock})
-	if err := reconciles(m.ctrl, "certificate-ends", watchman, 1, source.Kind(m.ctrl.GetCache(), &corev1.Node{}, tellers())); err != nil {
+	watchman := certificates.NewWatchman(certificates.WatchmanConfig{
+		Client: c, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock,
+	})
+	if err := reconciles(m.ctrl, "certificate-ends", watchman, 1,
+		source.Kind(m.ctrl.GetCache(), &corev1.Node{}, tellers())); err != nil {
 		return err
 	}
 	if m.set.Certificates == signCertificates {
 		rotator := certificates.NewRotator(certificates.RotatorConfig{
-			Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock, Metrics: m.metrics.certificates, Log: m.set.Logger,
+			Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock,
+			Metrics: m.metrics.certificates, Log: m.set.Logger,
 			Away: away(c), Ends: watchman.Authority, Switched: revoker.Resign,
 		})
-		if err := reconciles(m.ctrl, "rotation", rotator, 1, nodes(), m.written(ignore, contract.AuthorityPrefix, contract.ReturnedPrefix)); err != nil {
+		if err := reconciles(m.ctrl, "rotation", rotator, 1, nodes(),
+			m.written(ignore, contract.AuthorityPrefix, contract.ReturnedPrefix)); err != nil {
 			return err
 		}
 	}
 	if err := m.ctrl.Add(certificates.New(certificates.Config{
-		Cache: m.ctrl.GetCache(), Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Begin: revoker.Begin, Granted: revoker.Granted,
-		Clock: m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates, Log: m.set.Logger,
+		Cache: m.ctrl.GetCache(), Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Begin: revoker.Begin,
+		Granted: revoker.Granted,
+		Clock:   m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates,
+		Log: m.set.Logger,
 	})); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
@@ -83,7 +92,8 @@ func (m *certifier) authority(ctx context.Context, pool string) (*pki.Succession
 // open makes a cache of the ConfigMaps in contract.KeyNamespace without their data.
 func (m *certifier) open() (err error) {
 	m.keys, err = cache.New(m.set.rest, cache.Options{
-		HTTPClient: m.ctrl.GetHTTPClient(), Scheme: m.ctrl.GetScheme(), Mapper: m.ctrl.GetRESTMapper(), NewInformer: informer(m.set.Clock),
+		HTTPClient: m.ctrl.GetHTTPClient(), Scheme: m.ctrl.GetScheme(), Mapper: m.ctrl.GetRESTMapper(),
+		NewInformer:       informer(m.set.Clock),
 		DefaultNamespaces: map[string]cache.Config{contract.KeyNamespace: {}}, DefaultTransform: trimData,
 	})
 	if err != nil {
@@ -97,25 +107,29 @@ func (m *certifier) open() (err error) {
 
 func ignore(string) {}
 
-// written asks for the pools of which somebody writes a ConfigMap whose name has one of the prefixes: `weir pki rotate` does, and hubs that give something back. It calls
-// changed before.
+// written asks for the pools of which somebody writes a ConfigMap whose name has one of the prefixes: `weir pki rotate`
+// does, and hubs that give something back. It calls changed before.
 func (m *certifier) written(changed func(pool string), prefixes ...string) source.Source {
-	kind := source.Kind(m.keys, &corev1.ConfigMap{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *corev1.ConfigMap) []reconcile.Request {
-		for _, prefix := range prefixes {
-			if pool, ours := strings.CutPrefix(o.Name, prefix); ours {
-				changed(pool)
-				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
+	kind := source.Kind(m.keys, &corev1.ConfigMap{},
+		handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, o *corev1.ConfigMap) []reconcile.Request {
+			for _, prefix := range prefixes {
+				if pool, ours := strings.CutPrefix(o.Name, prefix); ours {
+					changed(pool)
+					return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
+				}
 			}
-		}
-		return nil
-	}))
-	return m.granted("ConfigMaps in namespace "+contract.KeyNamespace, grants.Listed(m.ctrl.GetAPIReader(), &corev1.ConfigMapList{}, client.InNamespace(contract.KeyNamespace)), kind)
+			return nil
+		}))
+	return m.granted("ConfigMaps in namespace "+contract.KeyNamespace,
+		grants.Listed(m.ctrl.GetAPIReader(), &corev1.ConfigMapList{}, client.InNamespace(contract.KeyNamespace)), kind)
 }
 
 // trimData leaves the name of a ConfigMap and its version.
 func trimData(o any) (any, error) {
 	if m, ok := o.(*corev1.ConfigMap); ok {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}}, nil
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion},
+		}, nil
 	}
 	return o, nil
 }
@@ -144,22 +158,24 @@ func tellers() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) { ask(q, e.Object) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
-			if is, was := e.ObjectNew, e.ObjectOld; holds(is) != holds(was) || is.UID != was.UID || is.Labels[contract.NodePoolLabel] != was.Labels[contract.NodePoolLabel] {
+			if is, was := e.ObjectNew, e.ObjectOld; holds(is) != holds(was) || is.UID != was.UID ||
+				is.Labels[contract.NodePoolLabel] != was.Labels[contract.NodePoolLabel] {
 				ask(q, is)
 			}
 		},
 	}
 }
 
-// bindings asks for the pools whose binding there is, or changes: of some all nodes were deleted while no manager ran. A cluster whose manifests are older does not
-// grant this watch, and must not lose the rest of weir-manager.
+// bindings asks for the pools whose binding there is, or changes: of some all nodes were deleted while no manager ran.
+// A cluster whose manifests are older does not grant this watch, and must not lose the rest of weir-manager.
 func (m *certifier) bindings() source.Source {
-	kind := source.Kind(m.ctrl.GetCache(), &rbacv1.ClusterRoleBinding{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b *rbacv1.ClusterRoleBinding) []reconcile.Request {
-		if pool := revocation.PoolOf(b.Name); pool != "" {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
-		}
-		return nil
-	}))
+	kind := source.Kind(m.ctrl.GetCache(), &rbacv1.ClusterRoleBinding{},
+		handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, b *rbacv1.ClusterRoleBinding) []reconcile.Request {
+			if pool := revocation.PoolOf(b.Name); pool != "" {
+				return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: pool}}}
+			}
+			return nil
+		}))
 	return m.granted("bindings of hubs", grants.Listed(m.ctrl.GetAPIReader(), &rbacv1.ClusterRoleBindingList{}), kind)
 }
 
@@ -181,7 +197,9 @@ func (m *certifier) granted(what string, check func(context.Context) error, s so
 // trimBinding leaves the name of a ClusterRoleBinding, by which pools are known, and its version.
 func trimBinding(o any) (any, error) {
 	if b, ok := o.(*rbacv1.ClusterRoleBinding); ok {
-		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion}}, nil
+		return &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: b.Name, UID: b.UID, ResourceVersion: b.ResourceVersion},
+		}, nil
 	}
 	return o, nil
 }

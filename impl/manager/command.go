@@ -22,9 +22,12 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var printManifests, mayGo, goes bool
 	flags := cli.NewFlags("weir-manager", "tells nodes that are cut off from the cloud from nodes that are dead")
 	c.bind(flags)
-	flags.BoolVar(&printManifests, "print-manifests", false, "print what the cluster needs, for kubectl apply --server-side -f -, and exit")
-	flags.BoolVar(&mayGo, "may-be-uninstalled", false, "tell whether Weir may be taken off: not while nodes are in pools; and exit")
-	flags.BoolVar(&goes, "remove-what-it-made", false, "remove what weir-manager made in the cluster while it ran, after it was taken off; and exit")
+	flags.BoolVar(&printManifests, "print-manifests", false,
+		"print what the cluster needs, for kubectl apply --server-side -f -, and exit")
+	flags.BoolVar(&mayGo, "may-be-uninstalled", false,
+		"tell whether Weir may be taken off: not while nodes are in pools; and exit")
+	flags.BoolVar(&goes, "remove-what-it-made", false,
+		"remove what weir-manager made in the cluster while it ran, after it was taken off; and exit")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -47,14 +50,16 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("starting", "version", cli.Version(), "server", m.set.rest.Host, "grace", c.NodeMonitorGracePeriod, "whenSilent", c.WhenSilent)
+	logger.Info("starting", "version", cli.Version(), "server", m.set.rest.Host, "grace", c.NodeMonitorGracePeriod,
+		"whenSilent", c.WhenSilent)
 	return m.Run(ctx)
 }
 
 // remove is what package removal does, with the identity of whoever takes Weir off.
 func (c Config) remove(ctx context.Context, mayGo, goes bool) error {
 	if mayGo && goes {
-		return cli.Usage("--remove-what-it-made", true, "not with --may-be-uninstalled: the one is asked before, the other after")
+		return cli.Usage("--remove-what-it-made", true,
+			"not with --may-be-uninstalled: the one is asked before, the other after")
 	}
 	set, err := c.check()
 	if err != nil {

@@ -32,7 +32,8 @@ const (
 
 var certificateModes = []string{noCertificates, approveCertificates, signCertificates}
 
-// Config is what a manager is made of. Each field is the flag of the same name; see bind for their meaning and defaults.
+// Config is what a manager is made of. Each field is the flag of the same name; see bind for their meaning and
+// defaults.
 type Config struct {
 	Kubeconfig string
 
@@ -57,21 +58,30 @@ type Config struct {
 
 // bind declares the flags of weir-manager.
 func (c *Config) bind(f *cli.Flags) {
-	f.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster; none: the service account of the pod that this runs in")
-	f.BoolVar(&c.LeaderElect, "leader-elect", true, "of several replicas one acts, the others listen; they agree by the Lease "+electionLease+" in "+contract.ManagerNamespace)
-	f.DurationVar(&c.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long others wait for a leader that does not renew its Lease")
-	f.DurationVar(&c.LeaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it ends its process")
+	f.StringVar(&c.Kubeconfig, "kubeconfig", "",
+		"kubeconfig file of the cluster; none: the service account of the pod that this runs in")
+	f.BoolVar(&c.LeaderElect, "leader-elect", true,
+		"of several replicas one acts, the others listen; they agree by the Lease "+electionLease+" in "+
+			contract.ManagerNamespace)
+	f.DurationVar(&c.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"how long others wait for a leader that does not renew its Lease")
+	f.DurationVar(&c.LeaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"how long a leader tries to renew before it ends its process")
 	f.DurationVar(&c.LeaderElectRetryPeriod, "leader-elect-retry-period", 2*time.Second, "time between two tries")
 	f.StringVar(&c.MetricsBindAddress, "metrics-bind-address", "127.0.0.1:8080", "host:port of /metrics; 0: none")
-	f.StringVar(&c.HealthProbeBindAddress, "health-probe-bind-address", "127.0.0.1:8081", "host:port of /healthz and /readyz; 0: none")
+	f.StringVar(&c.HealthProbeBindAddress, "health-probe-bind-address", "127.0.0.1:8081",
+		"host:port of /healthz and /readyz; 0: none")
 	f.DurationVar(&c.NodeMonitorGracePeriod, "node-monitor-grace-period", 50*time.Second,
 		"must be that of kube-controller-manager: 50s by default, 40s before Kubernetes 1.32")
 	f.DurationVar(&c.PoolSilentAfter, "pool-silent-after", 0,
-		"a pool is silent when none of its nodes was heard for so long, more than twice the time between two heartbeats; 0: half of --node-monitor-grace-period")
+		"a pool is silent when none of its nodes was heard for so long, more than twice the time between two heartbeats; "+
+			"0: half of --node-monitor-grace-period")
 	f.StringVar(&c.WhenSilent, "when-silent", "keep",
-		"what to do with the pods of a silent pool: keep, or evict:<duration>, evict when it has been silent for so long; whenSilent of its Pool says it for a single one")
+		"what to do with the pods of a silent pool: keep, or evict:<duration>, evict when it has been silent for so long; "+
+			"whenSilent of its Pool says it for a single one")
 	f.StringVar(&c.Certificates, "certificates", signCertificates,
-		"what to do with requests of nodes for certificates of Weir: sign (approve, and sign those of pools), approve (another signer signs), or off")
+		"what to do with requests of nodes for certificates of Weir: sign (approve, and sign those of pools), approve "+
+			"(another signer signs), or off")
 }
 
 // settings is a Config that was checked.
@@ -93,13 +103,16 @@ func (c Config) check() (*settings, error) {
 	s.Clock, s.Logger = cmp.Or[clock.WithTicker](s.Clock, clock.RealClock{}), cmp.Or(s.Logger, slog.Default())
 	switch {
 	case c.NodeMonitorGracePeriod < time.Second:
-		return nil, cli.Usage("--node-monitor-grace-period", c.NodeMonitorGracePeriod, "1s or more, the same as kube-controller-manager's")
+		return nil, cli.Usage("--node-monitor-grace-period", c.NodeMonitorGracePeriod,
+			"1s or more, the same as kube-controller-manager's")
 	case c.PoolSilentAfter < 0 || c.PoolSilentAfter >= c.NodeMonitorGracePeriod:
 		return nil, cli.Usage("--pool-silent-after", c.PoolSilentAfter, "less than --node-monitor-grace-period, or 0")
 	case c.LeaderElect && c.LeaderElectLeaseDuration <= c.LeaderElectRenewDeadline:
-		return nil, cli.Usage("--leader-elect-lease-duration", c.LeaderElectLeaseDuration, "more than --leader-elect-renew-deadline")
+		return nil,
+			cli.Usage("--leader-elect-lease-duration", c.LeaderElectLeaseDuration, "more than --leader-elect-renew-deadline")
 	case c.LeaderElect && (c.LeaderElectRetryPeriod <= 0 || c.LeaderElectRenewDeadline <= 2*c.LeaderElectRetryPeriod):
-		return nil, cli.Usage("--leader-elect-renew-deadline", c.LeaderElectRenewDeadline, "more than twice --leader-elect-retry-period")
+		return nil, cli.Usage("--leader-elect-renew-deadline", c.LeaderElectRenewDeadline,
+			"more than twice --leader-elect-retry-period")
 	}
 	if c.Certificates != "" && !slices.Contains(certificateModes, c.Certificates) {
 		return nil, cli.Usage("--certificates", c.Certificates, strings.Join(certificateModes, ", "))
@@ -119,7 +132,8 @@ func (s *settings) connect() (err error) {
 	}
 	if s.Kubeconfig == "" {
 		if s.rest, err = rest.InClusterConfig(); err != nil {
-			return cli.Usage("--kubeconfig", "", "the path of a kubeconfig file, unless this runs in a pod with a service account: "+err.Error())
+			return cli.Usage("--kubeconfig", "",
+				"the path of a kubeconfig file, unless this runs in a pod with a service account: "+err.Error())
 		}
 	} else if s.rest, err = clientcmd.BuildConfigFromFlags("", s.Kubeconfig); err != nil {
 		return cli.Usage("--kubeconfig", s.Kubeconfig, strings.Join(strings.Fields(err.Error()), " "))

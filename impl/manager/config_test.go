@@ -17,7 +17,8 @@ import (
 func TestConfig(t *testing.T) {
 	good := func() Config {
 		return Config{
-			LeaderElect: true, LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second, LeaderElectRetryPeriod: 2 * time.Second,
+			LeaderElect: true, LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second,
+			LeaderElectRetryPeriod: 2 * time.Second,
 			NodeMonitorGracePeriod: 50 * time.Second, WhenSilent: "keep",
 		}
 	}

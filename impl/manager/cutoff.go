@@ -30,8 +30,8 @@ const (
 	lag           = 100 * time.Millisecond // after which the cache should have heard of what another one wrote
 )
 
-// cutOff shows on a Node what is known of it: the taint, the condition and an Event when the condition changes. Of what others write on a
-// Node it changes nothing.
+// cutOff shows on a Node what is known of it: the taint, the condition and an Event when the condition changes. Of what
+// others write on a Node it changes nothing.
 type cutOff struct {
 	client  client.Client
 	clock   clock.Clock
@@ -46,7 +46,8 @@ func (c *cutOff) add(m ctrl.Manager) error {
 		c.board.subscribe(func(node string) { q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: node}}) })
 		return nil
 	})
-	return reconciles(m, "cut-off", c, cutOffWorkers, verdicts, source.Kind(m.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}))
+	return reconciles(m, "cut-off", c, cutOffWorkers, verdicts,
+		source.Kind(m.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}))
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -86,8 +87,8 @@ func (c *cutOff) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
 
-// taint sets the taint while heartbeats are delegated, and takes it away when the node speaks for itself. A node that falls silent keeps
-// what it has: stock Kubernetes taints it as well.
+// taint sets the taint while heartbeats are delegated, and takes it away when the node speaks for itself. A node that
+// falls silent keeps what it has: stock Kubernetes taints it as well.
 func (c *cutOff) taint(ctx context.Context, n *corev1.Node, v verdict.Verdict) error {
 	has := taintOf(n, contract.CutOffTaint, corev1.TaintEffectNoSchedule) != nil
 	var taints []corev1.Taint
@@ -126,14 +127,16 @@ func patchTaints(ctx context.Context, c client.Client, n *corev1.Node, taints []
 	if err != nil {
 		return err
 	}
-	return c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, client.RawPatch(types.MergePatchType, patch))
+	return c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}},
+		client.RawPatch(types.MergePatchType, patch))
 }
 
 // condition sets the condition, which is merged by its type, and tells of it by an Event.
 func (c *cutOff) condition(ctx context.Context, n *corev1.Node, v verdict.Verdict, p verdict.PoolVerdict) error {
 	before := conditionOf(n, contract.CutOffCondition)
 	want := describe(before, v, p)
-	if want == nil || before != nil && before.Status == want.Status && before.Reason == want.Reason && before.Message == want.Message {
+	if want == nil || before != nil && before.Status == want.Status && before.Reason == want.Reason &&
+		before.Message == want.Message {
 		return nil
 	}
 	now := metav1.NewTime(c.clock.Now())
@@ -193,7 +196,8 @@ func describe(before *corev1.NodeCondition, v verdict.Verdict, p verdict.PoolVer
 		return set(corev1.ConditionUnknown, reasonGivenUp,
 			fmt.Sprintf("no node of pool %s is heard for longer than %s; pods are evicted", v.Pool, p.Policy.After))
 	case v.State == verdict.Missing && !v.Kept && before != nil && before.Status != corev1.ConditionFalse:
-		return set(corev1.ConditionUnknown, reasonMissing, "no heartbeat of the node is heard, neither its own nor through its pool")
+		return set(corev1.ConditionUnknown, reasonMissing,
+			"no heartbeat of the node is heard, neither its own nor through its pool")
 	}
 	return nil
 }

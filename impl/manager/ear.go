@@ -29,7 +29,8 @@ type ear struct {
 
 // heardAll tells whether everything that was there at the start has reached the board.
 func (e *ear) heardAll() bool {
-	return !slices.ContainsFunc(e.watches, func(r toolscache.ResourceEventHandlerRegistration) bool { return !r.HasSynced() })
+	return !slices.ContainsFunc(e.watches,
+		func(r toolscache.ResourceEventHandlerRegistration) bool { return !r.HasSynced() })
 }
 
 // listen feeds the board with Nodes and Leases of nodes from the cache's watches. Handlers run one at a time for each.
@@ -77,8 +78,8 @@ func (e *ear) nodeHandler() toolscache.ResourceEventHandler {
 	}
 }
 
-// leaseHandler takes changes of renewTime for heartbeats. A Lease that is there at the start has not changed; one that is new has. What the hub of the node tells of itself
-// comes with them.
+// leaseHandler takes changes of renewTime for heartbeats. A Lease that is there at the start has not changed; one that
+// is new has. What the hub of the node tells of itself comes with them.
 func (e *ear) leaseHandler() toolscache.ResourceEventHandler {
 	highest := map[string]time.Time{} // stock Kubernetes counts only what is later than any renewTime before
 	beat := func(l *coordinationv1.Lease) {
@@ -148,7 +149,8 @@ func factsOf(n *corev1.Node) verdict.Facts {
 // unreachable tells whether the cloud holds a node for lost, and not because its kubelet said that it is not ready.
 func unreachable(n *corev1.Node) bool {
 	ready := conditionOf(n, corev1.NodeReady)
-	return ready != nil && ready.Status == corev1.ConditionUnknown || taintOf(n, corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute) != nil
+	return ready != nil && ready.Status == corev1.ConditionUnknown ||
+		taintOf(n, corev1.TaintNodeUnreachable, corev1.TaintEffectNoExecute) != nil
 }
 
 func conditionOf(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
@@ -186,13 +188,18 @@ func trimNode(o any) (any, error) {
 		DeletionTimestamp: n.DeletionTimestamp, Finalizers: n.Finalizers,
 	}}
 	record := n.Annotations[contract.PoolAttributes]
-	slim.Annotations = only(n.Annotations, append(attributes.Annotations(record), contract.BindingAnnotation, contract.AutonomyAnnotation, contract.AutonomyDurationAnnotation, contract.PoolAttributes, contract.HoldsAnnotation)...)
+	slim.Annotations = only(n.Annotations,
+		append(attributes.Annotations(record), contract.BindingAnnotation, contract.AutonomyAnnotation,
+			contract.AutonomyDurationAnnotation, contract.PoolAttributes, contract.HoldsAnnotation)...)
 	slim.Spec.Taints = n.Spec.Taints
-	if n.Labels[contract.NodePoolLabel] != "" || record != "" { // its labels say whether it may lead the pool, its addresses where
-		slim.Labels, slim.Status.Addresses = n.Labels, slices.Clone(n.Status.Addresses[:min(len(n.Status.Addresses), maxAddresses)])
+	// its labels say whether it may lead the pool, its addresses where.
+	if n.Labels[contract.NodePoolLabel] != "" || record != "" {
+		slim.Labels, slim.Status.Addresses = n.Labels,
+			slices.Clone(n.Status.Addresses[:min(len(n.Status.Addresses), maxAddresses)])
 	}
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition || c.Type == contract.CertificatesCondition || c.Type == contract.JoinedCondition {
+		if c.Type == corev1.NodeReady || c.Type == contract.CutOffCondition || c.Type == contract.CertificatesCondition ||
+			c.Type == contract.JoinedCondition {
 			c.Message = strings.Clone(c.Message[:min(len(c.Message), maxMessage)])
 			slim.Status.Conditions = append(slim.Status.Conditions, c)
 		}

@@ -16,10 +16,13 @@ import (
 
 func nodeWith(annotations map[string]string, ready corev1.ConditionStatus, taints ...corev1.Taint) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: "n", Labels: map[string]string{contract.NodePoolLabel: "p", "kubernetes.io/os": "linux"}, Annotations: annotations,
+		Name: "n", Labels: map[string]string{contract.NodePoolLabel: "p", "kubernetes.io/os": "linux"},
+		Annotations: annotations,
 	}}
 	n.Spec.Taints = taints
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure}, {Type: corev1.NodeReady, Status: ready}}
+	n.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure}, {Type: corev1.NodeReady, Status: ready},
+	}
 	n.Status.Images = []corev1.ContainerImage{{Names: []string{"a"}}}
 	return n
 }
@@ -34,15 +37,26 @@ func TestFacts(t *testing.T) {
 		"unknown":          {nodeWith(nil, corev1.ConditionUnknown), verdict.Facts{Unreachable: true}},
 		"still tainted":    {nodeWith(nil, corev1.ConditionTrue, unreachable), verdict.Facts{Unreachable: true}},
 		"its kubelet says": {nodeWith(nil, corev1.ConditionFalse), verdict.Facts{}},
-		"binding":          {nodeWith(map[string]string{contract.BindingAnnotation: "true"}, corev1.ConditionTrue), verdict.Facts{Bound: true}},
-		"not binding":      {nodeWith(map[string]string{contract.BindingAnnotation: "false"}, corev1.ConditionTrue), verdict.Facts{}},
-		"autonomy":         {nodeWith(map[string]string{contract.AutonomyAnnotation: "true"}, corev1.ConditionTrue), verdict.Facts{Bound: true}},
+		"binding": {
+			nodeWith(map[string]string{contract.BindingAnnotation: "true"}, corev1.ConditionTrue), verdict.Facts{Bound: true},
+		},
+		"not binding": {
+			nodeWith(map[string]string{contract.BindingAnnotation: "false"}, corev1.ConditionTrue), verdict.Facts{},
+		},
+		"autonomy": {
+			nodeWith(map[string]string{contract.AutonomyAnnotation: "true"}, corev1.ConditionTrue), verdict.Facts{Bound: true},
+		},
 		"for a time": {
 			nodeWith(map[string]string{contract.AutonomyDurationAnnotation: "2h"}, corev1.ConditionTrue),
 			verdict.Facts{Bound: true, BoundFor: 2 * time.Hour},
 		},
-		"for ever":       {nodeWith(map[string]string{contract.AutonomyDurationAnnotation: "0"}, corev1.ConditionTrue), verdict.Facts{Bound: true}},
-		"not a duration": {nodeWith(map[string]string{contract.AutonomyDurationAnnotation: "long"}, corev1.ConditionTrue), verdict.Facts{}},
+		"for ever": {
+			nodeWith(map[string]string{contract.AutonomyDurationAnnotation: "0"}, corev1.ConditionTrue),
+			verdict.Facts{Bound: true},
+		},
+		"not a duration": {
+			nodeWith(map[string]string{contract.AutonomyDurationAnnotation: "long"}, corev1.ConditionTrue), verdict.Facts{},
+		},
 	} {
 		c.want.Pool = "p"
 		if got := factsOf(c.node); got != c.want {
@@ -86,20 +100,23 @@ func TestTrimLease(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	yes := &corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: reasonDelegated}
 	no := &corev1.NodeCondition{Status: corev1.ConditionFalse, Reason: reasonDirect}
-	silent, evict := verdict.PoolVerdict{Silent: true}, verdict.PoolVerdict{Silent: true, GivenUp: true, Policy: verdict.Policy{Evict: true, After: time.Hour}}
+	silent, evict := verdict.PoolVerdict{Silent: true},
+		verdict.PoolVerdict{Silent: true, GivenUp: true, Policy: verdict.Policy{Evict: true, After: time.Hour}}
 	for name, c := range map[string]struct {
 		before *corev1.NodeCondition
 		v      verdict.Verdict
 		p      verdict.PoolVerdict
 		want   string
 	}{
-		"never cut off":            {nil, verdict.Verdict{State: verdict.Normal}, verdict.PoolVerdict{}, ""},
-		"delegated":                {nil, verdict.Verdict{State: verdict.Delegated}, verdict.PoolVerdict{}, reasonDelegated},
-		"returned":                 {yes, verdict.Verdict{State: verdict.Normal}, verdict.PoolVerdict{}, reasonDirect},
-		"not known yet":            {yes, verdict.Verdict{State: verdict.Unknown, Kept: true}, silent, ""},
-		"dead":                     {nil, verdict.Verdict{State: verdict.Missing, Dead: true}, verdict.PoolVerdict{}, ""},
-		"dead after it returned":   {no, verdict.Verdict{State: verdict.Missing, Dead: true}, verdict.PoolVerdict{}, ""},
-		"dead after it was cut":    {yes, verdict.Verdict{State: verdict.Missing, Dead: true}, verdict.PoolVerdict{}, reasonMissing},
+		"never cut off":          {nil, verdict.Verdict{State: verdict.Normal}, verdict.PoolVerdict{}, ""},
+		"delegated":              {nil, verdict.Verdict{State: verdict.Delegated}, verdict.PoolVerdict{}, reasonDelegated},
+		"returned":               {yes, verdict.Verdict{State: verdict.Normal}, verdict.PoolVerdict{}, reasonDirect},
+		"not known yet":          {yes, verdict.Verdict{State: verdict.Unknown, Kept: true}, silent, ""},
+		"dead":                   {nil, verdict.Verdict{State: verdict.Missing, Dead: true}, verdict.PoolVerdict{}, ""},
+		"dead after it returned": {no, verdict.Verdict{State: verdict.Missing, Dead: true}, verdict.PoolVerdict{}, ""},
+		"dead after it was cut": {
+			yes, verdict.Verdict{State: verdict.Missing, Dead: true}, verdict.PoolVerdict{}, reasonMissing,
+		},
 		"silent for a moment":      {nil, verdict.Verdict{State: verdict.Normal, Kept: true}, silent, ""},
 		"silent":                   {nil, verdict.Verdict{State: verdict.Missing, Kept: true}, silent, reasonSilent},
 		"given up":                 {nil, verdict.Verdict{State: verdict.Missing}, evict, reasonGivenUp},
@@ -118,16 +135,21 @@ func TestDescribe(t *testing.T) {
 
 // TestTrimLong: what a node may make as long as it likes is held so far only.
 func TestTrimLong(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{contract.NodePoolLabel: "harbour"}}}
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{contract.NodePoolLabel: "harbour"}},
+	}
 	for range 60_000 {
 		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.0.0.1"})
 	}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: contract.CertificatesCondition, Message: strings.Repeat("x", 1<<20)}}
+	n.Status.Conditions = []corev1.NodeCondition{
+		{Type: contract.CertificatesCondition, Message: strings.Repeat("x", 1<<20)},
+	}
 	slim, err := trimNode(n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := slim.(*corev1.Node).Status; cap(got.Addresses) > 2*maxAddresses || len(got.Addresses) != maxAddresses || len(got.Conditions) != 1 || len(got.Conditions[0].Message) != maxMessage {
+	if got := slim.(*corev1.Node).Status; cap(got.Addresses) > 2*maxAddresses || len(got.Addresses) != maxAddresses ||
+		len(got.Conditions) != 1 || len(got.Conditions[0].Message) != maxMessage {
 		t.Errorf("%d addresses, a message of %d bytes", len(got.Addresses), len(got.Conditions[0].Message))
 	}
 }

@@ -24,30 +24,35 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// forwarders keeps, for each pool that has nodes, a Role and a RoleBinding that let each of them that may lead, when it does, update the Leases of all.
-// Where no Node of the pool has the label of leaders, each may.
-// A request is the name of a pool.
+// forwarders keeps, for each pool that has nodes, a Role and a RoleBinding that let each of them that may lead, when it
+// does, update the Leases of all. Where no Node of the pool has the label of leaders, each may. A request is the name
+// of a pool.
 type forwarders struct {
 	client client.Client
 }
 
-// add runs it while the manager leads: for each pool that a node joins or leaves, and each Role or RoleBinding that somebody changed.
+// add runs it while the manager leads: for each pool that a node joins or leaves, and each Role or RoleBinding that
+// somebody changed.
 func (f *forwarders) add(m ctrl.Manager) error {
 	return reconciles(m, "forwarders", f, 1,
 		source.Kind(m.GetCache(), &corev1.Node{}, membership()),
-		source.Kind(m.GetCache(), &rbacv1.Role{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *rbacv1.Role) []reconcile.Request {
-			return poolOf(r.Name)
-		})),
-		source.Kind(m.GetCache(), &rbacv1.RoleBinding{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *rbacv1.RoleBinding) []reconcile.Request {
-			return poolOf(r.Name)
-		})),
+		source.Kind(m.GetCache(), &rbacv1.Role{},
+			handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *rbacv1.Role) []reconcile.Request {
+				return poolOf(r.Name)
+			})),
+		source.Kind(m.GetCache(), &rbacv1.RoleBinding{},
+			handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *rbacv1.RoleBinding) []reconcile.Request {
+				return poolOf(r.Name)
+			})),
 	)
 }
 
-// gather is for how long nodes that join a pool are waited for: what names all nodes of a pool is written once for them.
+// gather is for how long nodes that join a pool are waited for: what names all nodes of a pool is written once for
+// them.
 const gather = 500 * time.Millisecond
 
-// membership asks for the pools that a change of a Node concerns: none, mostly. Addresses are held of coordinators only. Who leaves a pool has left it at once.
+// membership asks for the pools that a change of a Node concerns: none, mostly. Addresses are held of coordinators
+// only. Who leaves a pool has left it at once.
 func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 	after := func(q queue, n *corev1.Node, wait time.Duration) {
 		if pool := n.Labels[contract.NodePoolLabel]; pool != "" {
@@ -58,8 +63,11 @@ func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) { after(q, e.Object, gather) },
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) { after(q, e.Object, 0) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
-			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || e.ObjectOld.UID != e.ObjectNew.UID || !slices.Equal(e.ObjectOld.Status.Addresses, e.ObjectNew.Status.Addresses) || holds(e.ObjectOld) != holds(e.ObjectNew) {
-				if was, is := e.ObjectOld, e.ObjectNew; was.UID != is.UID || was.Labels[contract.NodePoolLabel] != is.Labels[contract.NodePoolLabel] {
+			if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || e.ObjectOld.UID != e.ObjectNew.UID ||
+				!slices.Equal(e.ObjectOld.Status.Addresses, e.ObjectNew.Status.Addresses) ||
+				holds(e.ObjectOld) != holds(e.ObjectNew) {
+				if was, is := e.ObjectOld, e.ObjectNew; was.UID != is.UID ||
+					was.Labels[contract.NodePoolLabel] != is.Labels[contract.NodePoolLabel] {
 					after(q, was, 0)
 				}
 				after(q, e.ObjectNew, gather)
@@ -106,7 +114,9 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 	}
 	var subjects []rbacv1.Subject
 	for _, n := range leaders { // to no group: who is deleted forwards nothing more
-		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.ForwarderUserPrefix + pool + ":" + n})
+		subjects = append(subjects, rbacv1.Subject{
+			APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.ForwarderUserPrefix + pool + ":" + n,
+		})
 	}
 	meta := metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: contract.ForwarderRolePrefix + pool}
 	role, binding := &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()}
@@ -116,7 +126,8 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 	_, failed := controllerutil.CreateOrUpdate(ctx, f.client, role, func() error {
 		metav1.SetMetaDataLabel(&role.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
 		role.Rules = []rbacv1.PolicyRule{{
-			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: names, Verbs: []string{"get", "update", "patch"},
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: names,
+			Verbs: []string{"get", "update", "patch"},
 		}}
 		return nil
 	})

@@ -37,8 +37,8 @@ type poolMemory struct {
 	GivenUp bool      `json:"givenUp,omitempty"`
 }
 
-// keeper writes the names of kept and bound nodes for the admission policies, and has nodes released that are kept no longer. It runs while
-// the manager leads, and begins with what the leader before it left.
+// keeper writes the names of kept and bound nodes for the admission policies, and has nodes released that are kept no
+// longer. It runs while the manager leads, and begins with what the leader before it left.
 type keeper struct {
 	client   client.Client
 	reader   client.Reader // not from the cache
@@ -89,7 +89,8 @@ func (k *keeper) Start(ctx context.Context) error {
 	}
 }
 
-// lead reads what the predecessor left. Without it nothing is decided: what stands in the ConfigMaps goes on to have effect.
+// lead reads what the predecessor left. Without it nothing is decided: what stands in the ConfigMaps goes on to have
+// effect.
 func (k *keeper) lead(ctx context.Context) bool {
 	record, err := k.read(ctx)
 	if err != nil {
@@ -101,7 +102,8 @@ func (k *keeper) lead(ctx context.Context) bool {
 	}
 	k.board.tell(func(now time.Time, m *verdict.Machine) { m.Lead(now, record) })
 	k.board.decide()
-	k.log.Info("leading", "kept", len(record.Kept), "dead", len(record.Dead), "owed", len(record.Owed), "silentPools", len(record.Pools))
+	k.log.Info("leading", "kept", len(record.Kept), "dead", len(record.Dead), "owed", len(record.Owed),
+		"silentPools", len(record.Pools))
 	return true
 }
 
@@ -117,7 +119,8 @@ func (k *keeper) read(ctx context.Context) (verdict.Record, error) {
 	var m memory
 	if text := kept.Data[memoryKey]; text != "" {
 		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			k.log.Error("what the last leader left cannot be read; pools begin to be silent now", "configMap", contract.KeptNodes, "err", err)
+			k.log.Error("what the last leader left cannot be read; pools begin to be silent now",
+				"configMap", contract.KeptNodes, "err", err)
 			m = memory{}
 		}
 	}
@@ -137,7 +140,8 @@ func (k *keeper) read(ctx context.Context) (verdict.Record, error) {
 func (k *keeper) get(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	var c corev1.ConfigMap
 	if err := k.reader.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: name}, &c); err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s (it comes with weir-manager --print-manifests): %w", contract.ManagerNamespace, name, err)
+		return nil, fmt.Errorf("read ConfigMap %s/%s (it comes with weir-manager --print-manifests): %w",
+			contract.ManagerNamespace, name, err)
 	}
 	return &c, nil
 }
@@ -183,6 +187,9 @@ func (k *keeper) set(ctx context.Context, name string, data map[string]string) e
 }
 
 func equal(a, b verdict.Record) bool {
-	return slices.Equal(a.Kept, b.Kept) && slices.Equal(a.Bound, b.Bound) && slices.Equal(a.Dead, b.Dead) && slices.Equal(a.Owed, b.Owed) &&
-		maps.EqualFunc(a.Pools, b.Pools, func(p, q verdict.PoolRecord) bool { return p.GivenUp == q.GivenUp && p.Since.Equal(q.Since) })
+	return slices.Equal(a.Kept, b.Kept) && slices.Equal(a.Bound, b.Bound) && slices.Equal(a.Dead, b.Dead) &&
+		slices.Equal(a.Owed, b.Owed) &&
+		maps.EqualFunc(a.Pools, b.Pools, func(p, q verdict.PoolRecord) bool {
+			return p.GivenUp == q.GivenUp && p.Since.Equal(q.Since)
+		})
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
-// TestLeaseHandler: what is there at the start is no heartbeat, a change of renewTime is one, and a clock that was set back is noticed.
+// TestLeaseHandler: what is there at the start is no heartbeat, a change of renewTime is one, and a clock that was set
+// back is noticed.
 func TestLeaseHandler(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	m := &ear{board: newBoard(clock, verdict.Config{Grace: 50 * time.Second})}

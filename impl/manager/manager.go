@@ -72,14 +72,18 @@ func New(c Config) (*Manager, error) {
 		return nil, fmt.Errorf("connect to %s: %w", set.rest.Host, err)
 	}
 	m.ear = &ear{cache: m.ctrl.GetCache(), board: m.board, metrics: m.metrics}
-	m.said = &said{cache: m.ctrl.GetCache(), reader: m.ctrl.GetAPIReader(), clock: set.Clock, board: m.board, hubs: m.metrics.hubs, usual: set.usual, log: set.Logger}
+	m.said = &said{
+		cache: m.ctrl.GetCache(), reader: m.ctrl.GetAPIReader(), clock: set.Clock, board: m.board, hubs: m.metrics.hubs,
+		usual: set.usual, log: set.Logger,
+	}
 	return m, m.add(scheme)
 }
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme, admissionv1.AddToScheme,
+		corev1.AddToScheme, certificatesv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme,
+		admissionv1.AddToScheme,
 		discoveryv1.AddToScheme, batchv1.AddToScheme, nodepool.AddToScheme, poolv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
@@ -125,7 +129,8 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 		Metrics:                       metricsserver.Options{BindAddress: s.MetricsBindAddress},
 		HealthProbeBindAddress:        s.HealthProbeBindAddress,
 		GracefulShutdownTimeout:       &grace,
-		Controller:                    config.Controller{SkipNameValidation: new(true)}, // tests run several managers in one process
+		// tests run several managers in one process.
+		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
 }
 
@@ -133,7 +138,9 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 func (m *Manager) add(scheme *runtime.Scheme) error {
 	s := m.set
 	c := m.ctrl.GetClient()
-	m.policies = &policies{reader: m.ctrl.GetAPIReader(), scheme: scheme, clock: s.Clock, metrics: m.metrics, log: s.Logger}
+	m.policies = &policies{
+		reader: m.ctrl.GetAPIReader(), scheme: scheme, clock: s.Clock, metrics: m.metrics, log: s.Logger,
+	}
 	release := &releaser{
 		client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, settle: s.NodeMonitorGracePeriod / 10,
 		metrics: m.metrics, log: s.Logger, owed: map[string]*debt{},
@@ -142,7 +149,8 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	for _, r := range []ctrl.Runnable{
 		m.board, m.policies, m.said,
 		&keeper{
-			client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, heardAll: func() bool { return m.ear.heardAll() && m.said.known() }, release: release,
+			client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board,
+			heardAll: func() bool { return m.ear.heardAll() && m.said.known() }, release: release,
 			metrics: m.metrics, log: s.Logger,
 		},
 	} {
@@ -150,7 +158,9 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 			return fmt.Errorf("manager: %w", err)
 		}
 	}
-	show := &cutOff{client: c, clock: s.Clock, board: m.board, events: m.ctrl.GetEventRecorder("weir-manager"), metrics: m.metrics}
+	show := &cutOff{
+		client: c, clock: s.Clock, board: m.board, events: m.ctrl.GetEventRecorder("weir-manager"), metrics: m.metrics,
+	}
 	if err := show.add(m.ctrl); err != nil {
 		return err
 	}
@@ -161,7 +171,10 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := certifies.add(); err != nil {
 		return err
 	}
-	keeps := pools.Config{Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow, Metrics: m.metrics.leaderHubs, Log: s.Logger}
+	keeps := pools.Config{
+		Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow, Metrics: m.metrics.leaderHubs,
+		Log: s.Logger,
+	}
 	if s.Certificates == signCertificates {
 		keeps.Authority, keeps.Keys = certifies.authority, func(changed func(pool string)) source.Source {
 			return certifies.written(changed, contract.AuthorityPrefix, contract.ReturnedPrefix)
@@ -170,7 +183,8 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := pools.Add(m.ctrl, keeps); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
-	if err := installs.Add(m.ctrl, installs.Config{Clock: s.Clock, Metrics: m.metrics.installs, Log: s.Logger}); err != nil {
+	if err := installs.Add(m.ctrl, installs.Config{Clock: s.Clock, Metrics: m.metrics.installs, Log: s.Logger}); err !=
+		nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	if err := m.ctrl.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -25,10 +25,15 @@ func (w *waits) AddAfter(r reconcile.Request, after time.Duration) {
 	w.asked = append(w.asked, fmt.Sprintf("%s %v", r.Name, after))
 }
 
-// TestMembership: nodes that join are gathered, so that a pool of a thousand is not written a thousand times. Who leaves or is deleted has left at once.
+// TestMembership: nodes that join are gathered, so that a pool of a thousand is not written a thousand times. Who
+// leaves or is deleted has left at once.
 func TestMembership(t *testing.T) {
 	node := func(pool, uid string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: types.UID(uid), Labels: map[string]string{contract.NodePoolLabel: pool}}}
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "n", UID: types.UID(uid), Labels: map[string]string{contract.NodePoolLabel: pool},
+			},
+		}
 	}
 	h := membership()
 	for _, c := range []struct {

@@ -14,7 +14,8 @@ import (
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
-// metrics are the manager's own. Those of controllers, of the leader election and of requests come from controller-runtime.
+// metrics are the manager's own. Those of controllers, of the leader election and of requests come from
+// controller-runtime.
 type metrics struct {
 	board *board
 	hubs  *ledger.Ledger
@@ -52,23 +53,31 @@ func newMetrics(b *board) *metrics {
 		keepFailures: counter("kept_failures_total", "Failed reads or writes of these ConfigMaps."),
 		releases:     counter("releases_total", "Nodes whose pods were left to taint eviction after they had been kept."),
 		missing: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "weir_manager_policies_missing", Help: "Admission policies, bindings and ConfigMaps that are not there or say something else.",
+			Name: "weir_manager_policies_missing",
+			Help: "Admission policies, bindings and ConfigMaps that are not there or say something else.",
 		}),
 		certificates: certificates.NewMetrics(),
 		revocations:  revocation.NewMetrics(),
 		leaderHubs:   pools.NewMetrics(),
 		installs:     installs.NewMetrics(),
 
-		nodes:  prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),
-		marked: prometheus.NewDesc("weir_manager_nodes_marked", "Nodes that are dead, kept, bound or owed a release.", []string{"mark"}, nil),
-		deaf:   prometheus.NewDesc("weir_manager_deaf", "1 while no node at all is heard: nothing is given up then.", nil, nil),
-		pools:  prometheus.NewDesc("weir_manager_pools", "Pools: heard, silent (pods are kept), given up (pods are evicted).", []string{"state"}, nil),
+		nodes: prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),
+		marked: prometheus.NewDesc("weir_manager_nodes_marked", "Nodes that are dead, kept, bound or owed a release.",
+			[]string{"mark"}, nil),
+		deaf: prometheus.NewDesc("weir_manager_deaf", "1 while no node at all is heard: nothing is given up then.", nil,
+			nil),
+		pools: prometheus.NewDesc("weir_manager_pools", "Pools: heard, silent (pods are kept), given up (pods are evicted).",
+			[]string{"state"}, nil),
 	}
 }
 
 func (m *metrics) counters() []prometheus.Collector {
-	own := []prometheus.Collector{buildinfo.Collector("weir-manager"), m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases, m.missing, m.hubs}
-	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors(), m.leaderHubs.Collectors(), m.installs.Collectors())
+	own := []prometheus.Collector{
+		buildinfo.Collector("weir-manager"), m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases,
+		m.missing, m.hubs,
+	}
+	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors(), m.leaderHubs.Collectors(),
+		m.installs.Collectors())
 }
 
 // Describe implements prometheus.Collector.

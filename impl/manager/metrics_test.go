@@ -46,8 +46,10 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v, %v", problems, err)
 	}
 	for series, want := range map[string]float64{
-		"weir_manager_nodes/normal": 1, "weir_manager_nodes/delegated": 1, "weir_manager_nodes/unknown": 2, "weir_manager_nodes/missing": 0,
-		"weir_manager_nodes_marked/kept": 1, "weir_manager_pools/heard": 1, "weir_manager_pools/silent": 1, "weir_manager_deaf/": 0,
+		"weir_manager_nodes/normal": 1, "weir_manager_nodes/delegated": 1, "weir_manager_nodes/unknown": 2,
+		"weir_manager_nodes/missing":     0,
+		"weir_manager_nodes_marked/kept": 1, "weir_manager_pools/heard": 1, "weir_manager_pools/silent": 1,
+		"weir_manager_deaf/": 0,
 	} {
 		if got := value(families, series); got != want {
 			t.Errorf("%s: %v, want %v", series, got, want)

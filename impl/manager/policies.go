@@ -19,8 +19,8 @@ import (
 // recheck is how often the policies are looked at, and retold what is missing.
 const recheck = time.Minute
 
-// policies looks whether the admission policies are in the cluster as this version needs them. It changes none: who may do that may do
-// anything in a cluster.
+// policies looks whether the admission policies are in the cluster as this version needs them. It changes none: who may
+// do that may do anything in a cluster.
 type policies struct {
 	reader  client.Reader // not from the cache
 	scheme  *runtime.Scheme
@@ -45,7 +45,8 @@ func (p *policies) Start(ctx context.Context) error {
 		}
 		p.metrics.missing.Set(float64(len(missing)))
 		if err := p.note(missing); err != nil {
-			p.log.Error("the cluster lacks what keeps pods; apply the output of weir-manager --print-manifests", "missing", strings.ReplaceAll(err.Error(), "\n", "; "))
+			p.log.Error("the cluster lacks what keeps pods; apply the output of weir-manager --print-manifests",
+				"missing", strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 		select {
 		case <-ticker.C():

@@ -34,8 +34,8 @@ func (s *shelf) Get(_ context.Context, k client.ObjectKey, o client.Object, _ ..
 	return nil
 }
 
-// TestPolicies: weir-manager is ready where all of its policies are as it needs them. Where one is missing, is another one, or only warns,
-// readiness names it.
+// TestPolicies: weir-manager is ready where all of its policies are as it needs them. Where one is missing, is another
+// one, or only warns, readiness names it.
 func TestPolicies(t *testing.T) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -114,7 +114,10 @@ func TestPolicies(t *testing.T) {
 			})
 		}
 	}
-	for _, name := range []string{"weir-membership", "weir-forwarders", "weir-manager", "weir-keep-pods", "weir-manager-installer-images", "weir-manager-certificates"} {
+	for _, name := range []string{
+		"weir-membership", "weir-forwarders", "weir-manager", "weir-keep-pods", "weir-manager-installer-images",
+		"weir-manager-certificates",
+	} {
 		if !policies[name] {
 			t.Errorf("no policy %s is asked for", name)
 		}

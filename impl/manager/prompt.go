@@ -16,8 +16,9 @@ import (
 // again is how long a list or watch waits before it is tried again, on average.
 const again = time.Second
 
-// prompt lists and watches as soon as the cloud is there again. client-go's informers wait up to a minute after some failures; so long a pool
-// that fell silent meanwhile would count as heard when the watch is back, since it shows heartbeats of before as new.
+// prompt lists and watches as soon as the cloud is there again. client-go's informers wait up to a minute after some
+// failures; so long a pool that fell silent meanwhile would count as heard when the watch is back, since it shows
+// heartbeats of before as new.
 type prompt struct {
 	toolscache.ListerWatcher
 	inner toolscache.ListerWatcherWithContext
@@ -25,9 +26,12 @@ type prompt struct {
 }
 
 // informer makes informers over a prompt. It is cache.Options.NewInformer.
-func informer(c clock.Clock) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
-	return func(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		return toolscache.NewSharedIndexInformer(&prompt{lw, toolscache.ToListerWatcherWithContext(lw), c}, example, resync, indexers)
+func informer(c clock.Clock) func(toolscache.ListerWatcher, runtime.Object, time.Duration,
+	toolscache.Indexers) toolscache.SharedIndexInformer {
+	return func(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
+		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		return toolscache.NewSharedIndexInformer(&prompt{lw, toolscache.ToListerWatcherWithContext(lw), c}, example, resync,
+			indexers)
 	}
 }
 

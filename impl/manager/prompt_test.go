@@ -16,7 +16,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestPrompt: what does not come from a cloud that works is tried again, soon and for as long as it takes; any other answer is for the informer.
+// TestPrompt: what does not come from a cloud that works is tried again, soon and for as long as it takes; any other
+// answer is for the informer.
 func TestPrompt(t *testing.T) {
 	refused := error(syscall.ECONNREFUSED)
 	for _, test := range []struct {
@@ -27,7 +28,11 @@ func TestPrompt(t *testing.T) {
 	}{
 		{"works", nil, nil, 1},
 		{"away", []error{refused, refused, refused}, nil, 4},
-		{"starts", []error{refused, apierrors.NewServiceUnavailable("no"), apierrors.NewTooManyRequests("storage is (re)initializing", 1)}, nil, 4},
+		{
+			"starts", []error{
+				refused, apierrors.NewServiceUnavailable("no"), apierrors.NewTooManyRequests("storage is (re)initializing", 1),
+			}, nil, 4,
+		},
 		{"broken", []error{apierrors.NewInternalError(refused)}, nil, 2},
 		{"gone", []error{apierrors.NewResourceExpired("too old")}, apierrors.NewResourceExpired("too old"), 1},
 		{"forbidden", []error{apierrors.NewForbidden(metav1.Unversioned.WithResource("leases").GroupResource(), "", nil)},
@@ -74,7 +79,11 @@ func TestPromptEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		lw := &toolscache.ListWatch{ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, syscall.ECONNREFUSED }}
+		lw := &toolscache.ListWatch{
+			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+				return nil, syscall.ECONNREFUSED
+			},
+		}
 		p := &prompt{lw, toolscache.ToListerWatcherWithContext(lw), clock.RealClock{}}
 		if _, err := p.ListWithContext(ctx, metav1.ListOptions{}); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("got %v", err)

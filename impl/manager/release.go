@@ -55,8 +55,8 @@ type debt struct {
 	busy  bool
 }
 
-// consider begins to release the nodes that are owed it, once no kube-apiserver can still act by an older list. What finds no room now is
-// considered again.
+// consider begins to release the nodes that are owed it, once no kube-apiserver can still act by an older list. What
+// finds no room now is considered again.
 func (r *releaser) consider(ctx context.Context, d verdict.Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,11 +97,12 @@ func (r *releaser) pay(ctx context.Context, name string, v verdict.Verdict) (pai
 	return true
 }
 
-// release makes up for what stock controllers tried while the node was kept and do not try again: its pods are marked as not ready, and the
-// taint by which they are evicted is taken away and set anew, so that taint eviction begins again for each pod, with the time that the pod tolerates it.
-// A new time in the taint would not do: what taint eviction has begun to count and not tried yet it counts on from the old one, though the node was heard since.
-// Where it was not, and no pod's time is over, that count is right and stays: a pool that is given up is not kept for longer than that asks for.
-// If the cloud holds the node for alive there is nothing to make up for.
+// release makes up for what stock controllers tried while the node was kept and do not try again: its pods are marked
+// as not ready, and the taint by which they are evicted is taken away and set anew, so that taint eviction begins again
+// for each pod, with the time that the pod tolerates it. A new time in the taint would not do: what taint eviction has
+// begun to count and not tried yet it counts on from the old one, though the node was heard since. Where it was not,
+// and no pod's time is over, that count is right and stays: a pool that is given up is not kept for longer than that
+// asks for. If the cloud holds the node for alive there is nothing to make up for.
 func (r *releaser) release(ctx context.Context, name string, heard time.Time) error {
 	var n corev1.Node
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
@@ -151,7 +152,8 @@ func (r *releaser) taint(ctx context.Context, name string, taint corev1.Taint) e
 	return nil
 }
 
-// markPods marks the pods of a node as not ready, and tells whether one has tolerated its taint for as long as it does: taint eviction may have tried that one.
+// markPods marks the pods of a node as not ready, and tells whether one has tolerated its taint for as long as it does:
+// taint eviction may have tried that one.
 func (r *releaser) markPods(ctx context.Context, node string, taint *corev1.Taint) (over bool, err error) {
 	page := client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node), Limit: podPage}
 	var errs []error
@@ -164,8 +166,10 @@ func (r *releaser) markPods(ctx context.Context, node string, taint *corev1.Tain
 			over = over || toleratedEnough(pods.Items[i].Spec.Tolerations, taint, r.clock.Now())
 			switch err := r.markPod(ctx, &pods.Items[i]); {
 			case apierrors.IsNotFound(err):
-			case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err): // it will never do, and keeps no other pod from its eviction
-				r.log.Error("a pod of a node that is released cannot be marked as not ready, and is left as it is", "node", node, "err", err)
+			case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+				// it will never do, and keeps no other pod from its eviction.
+				r.log.Error("a pod of a node that is released cannot be marked as not ready, and is left as it is", "node", node,
+					"err", err)
 			case err != nil:
 				errs = append(errs, err)
 			}
@@ -179,7 +183,8 @@ func (r *releaser) markPods(ctx context.Context, node string, taint *corev1.Tain
 // clocksApart is by what the clock of whoever set a taint may be behind or ahead.
 const clocksApart = 5 * time.Second
 
-// toleratedEnough tells whether a pod has tolerated a taint for as long as it does, by the least of the times that it tolerates it, as taint eviction takes it.
+// toleratedEnough tells whether a pod has tolerated a taint for as long as it does, by the least of the times that it
+// tolerates it, as taint eviction takes it.
 func toleratedEnough(tolerations []corev1.Toleration, taint *corev1.Taint, now time.Time) bool {
 	if taint == nil || taint.TimeAdded == nil {
 		return false
@@ -198,7 +203,8 @@ func toleratedEnough(tolerations []corev1.Toleration, taint *corev1.Taint, now t
 	return !tolerates || now.Sub(taint.TimeAdded.Time)+clocksApart >= least
 }
 
-// markPod does what the node lifecycle controller does to a pod of a node that it does not hear, unless the pod changed meanwhile.
+// markPod does what the node lifecycle controller does to a pod of a node that it does not hear, unless the pod changed
+// meanwhile.
 func (r *releaser) markPod(ctx context.Context, p *corev1.Pod) error {
 	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 	if i < 0 || p.Status.Conditions[i].Status != corev1.ConditionTrue {

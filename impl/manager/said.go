@@ -22,7 +22,8 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// said follows what Pools say of silence, and what their status has kept of what hubs told. Where the kind is not installed, the usual policy counts for every pool.
+// said follows what Pools say of silence, and what their status has kept of what hubs told. Where the kind is not
+// installed, the usual policy counts for every pool.
 type said struct {
 	cache  cache.Cache
 	reader client.Reader // not from the cache
@@ -37,17 +38,20 @@ type said struct {
 	watched toolscache.ResourceEventHandlerRegistration // nil: not yet
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that only listens knows them when it takes over.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that only listens knows them when it takes
+// over.
 func (s *said) NeedLeaderElection() bool { return false }
 
-// known tells whether the board has been told what Pools said at the start. Before, a pool that is to be kept could be given up.
+// known tells whether the board has been told what Pools said at the start. Before, a pool that is to be kept could be
+// given up.
 func (s *said) known() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.none || s.watched != nil && s.watched.HasSynced()
 }
 
-// Start implements manager.Runnable. It waits for the kind, since a watch that is refused would end the whole of weir-manager.
+// Start implements manager.Runnable. It waits for the kind, since a watch that is refused would end the whole of
+// weir-manager.
 func (s *said) Start(ctx context.Context) error {
 	if !grants.Await(ctx, s.clock, s.log, "Pools; until then the same counts for all pools that are silent", s.readable) {
 		return nil
@@ -130,5 +134,6 @@ func policyOf(w *poolv1.WhenSilent) (p verdict.Policy, says bool, err error) {
 			return verdict.Policy{Evict: true, After: d}, true, nil
 		}
 	}
-	return p, true, fmt.Errorf("whenSilent: action %q, after %q: want %s, or %s and a duration, for example 1h", w.Action, w.After, poolv1.Keep, poolv1.Evict)
+	return p, true, fmt.Errorf("whenSilent: action %q, after %q: want %s, or %s and a duration, for example 1h", w.Action,
+		w.After, poolv1.Keep, poolv1.Evict)
 }

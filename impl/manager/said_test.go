@@ -23,9 +23,12 @@ func TestWhenSilent(t *testing.T) {
 		is   bool
 		bad  bool
 	}{
-		"nothing":        {nil, verdict.Policy{}, false, false},
-		"keep":           {&poolv1.WhenSilent{Action: poolv1.Keep}, verdict.Policy{}, true, false},
-		"evict":          {&poolv1.WhenSilent{Action: poolv1.Evict, After: "1h30m"}, verdict.Policy{Evict: true, After: 90 * time.Minute}, true, false},
+		"nothing": {nil, verdict.Policy{}, false, false},
+		"keep":    {&poolv1.WhenSilent{Action: poolv1.Keep}, verdict.Policy{}, true, false},
+		"evict": {
+			&poolv1.WhenSilent{Action: poolv1.Evict, After: "1h30m"}, verdict.Policy{Evict: true, After: 90 * time.Minute}, true,
+			false,
+		},
 		"evict at once":  {&poolv1.WhenSilent{Action: poolv1.Evict, After: "0s"}, verdict.Policy{Evict: true}, true, false},
 		"never":          {&poolv1.WhenSilent{Action: poolv1.Evict}, verdict.Policy{}, true, true},
 		"soon":           {&poolv1.WhenSilent{Action: poolv1.Evict, After: "soon"}, verdict.Policy{}, true, true},
@@ -39,7 +42,8 @@ func TestWhenSilent(t *testing.T) {
 	}
 }
 
-// TestOneBadPool: a Pool that cannot be meant so keeps its pods, is told of once, and keeps no other from being followed.
+// TestOneBadPool: a Pool that cannot be meant so keeps its pods, is told of once, and keeps no other from being
+// followed.
 func TestOneBadPool(t *testing.T) {
 	var log bytes.Buffer
 	b := newBoard(clock.RealClock{}, verdict.Config{Grace: time.Minute})
@@ -48,10 +52,17 @@ func TestOneBadPool(t *testing.T) {
 			m.SetNode(now, "node-of-"+name, verdict.Facts{Pool: name})
 		}
 	})
-	s := &said{board: b, hubs: ledger.New(clock.RealClock{}), usual: verdict.Policy{Evict: true, After: time.Hour}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	s := &said{
+		board: b, hubs: ledger.New(clock.RealClock{}), usual: verdict.Policy{Evict: true, After: time.Hour},
+		log: slog.New(slog.NewTextHandler(&log, nil)),
+	}
 	h := s.handler()
 	pool := func(name, after string) *poolv1.Pool {
-		return &poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: poolv1.Spec{WhenSilent: &poolv1.WhenSilent{Action: poolv1.Evict, After: after}}}
+		return &poolv1.Pool{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: poolv1.Spec{
+				WhenSilent: &poolv1.WhenSilent{Action: poolv1.Evict, After: after},
+			},
+		}
 	}
 	h.OnAdd(pool("bad", "soon"), true)
 	h.OnAdd(pool("good", "2h"), true)
@@ -60,7 +71,8 @@ func TestOneBadPool(t *testing.T) {
 	}
 	b.decide()
 	d, _ := b.read()
-	if d.Pools["bad"].Policy != (verdict.Policy{}) || d.Pools["good"].Policy != (verdict.Policy{Evict: true, After: 2 * time.Hour}) {
+	if d.Pools["bad"].Policy != (verdict.Policy{}) ||
+		d.Pools["good"].Policy != (verdict.Policy{Evict: true, After: 2 * time.Hour}) {
 		t.Errorf("%+v", d.Pools)
 	}
 	if n := strings.Count(log.String(), "cannot be meant"); n != 1 {

@@ -20,7 +20,8 @@ type aim struct {
 }
 
 // point points each relay to its source, and returns when that may change.
-func (a *aim) point(o *Observation, in role.Input, s role.Snapshot, pool *shared) (effects []Effect, wake time.Duration) {
+func (a *aim) point(o *Observation, in role.Input, s role.Snapshot, pool *shared) (effects []Effect,
+	wake time.Duration) {
 	resources := make([]role.Resource, len(o.Relays))
 	for i := range o.Relays {
 		r := &o.Relays[i]

@@ -36,7 +36,8 @@ func (a *arrivals) begin(now time.Time, relays []Relay) {
 
 // took notes what had come to a coordinator of what it was wanted to have, and reports whether that is all that it can
 // have. asked is when that was looked at.
-func (a *arrivals) took(asked time.Time, s *PoolStatus, want map[string]relay.Status, relays []Relay, lacks func(*Relay) bool) (all bool) {
+func (a *arrivals) took(asked time.Time, s *PoolStatus, want map[string]relay.Status, relays []Relay,
+	lacks func(*Relay) bool) (all bool) {
 	before := a.of
 	a.of = make(map[string]*arrival, len(want))
 	all = true
@@ -66,9 +67,9 @@ func (a *arrivals) took(asked time.Time, s *PoolStatus, want map[string]relay.St
 	return all
 }
 
-// look reports whether the leader's streams from the cloud are fresh, and what they brought has come to the coordinator.
-// What the cloud does not give, or the coordinator does not have, or has only just come, is left out, and so is one that
-// fails for long while others do not. unable: another hub may feed more.
+// look reports whether the leader's streams from the cloud are fresh, and what they brought has come to the
+// coordinator. What the cloud does not give, or the coordinator does not have, or has only just come, is left out, and
+// so is one that fails for long while others do not. unable: another hub may feed more.
 func (a *arrivals) look(now time.Time, o *Observation, lacks func(*Relay) bool) (fresh, unable bool) {
 	fresh = len(a.of) > 0
 	unable = fresh && !o.Reader.Reads && now.Sub(o.Reader.Since) > contract.PulseSilence &&

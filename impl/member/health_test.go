@@ -7,9 +7,11 @@ import (
 
 func TestHealth(t *testing.T) {
 	policy := Probing{
-		Interval: 10 * time.Second, Timeout: 2 * time.Second, Failures: 3, Healthy: 2, Away: 10 * time.Second, Confirm: time.Second,
+		Interval: 10 * time.Second, Timeout: 2 * time.Second, Failures: 3, Healthy: 2, Away: 10 * time.Second,
+		Confirm: time.Second,
 	}
-	// Each letter is an answer (g good, b bad) and gives one in the second string (H healthy, U not); then the time until the next probe.
+	// Each letter is an answer (g good, b bad) and gives one in the second string (H healthy, U not); then the time until
+	// the next probe.
 	tests := []struct {
 		answers, want string
 		next          time.Duration

@@ -11,8 +11,8 @@ import (
 const endpointSlices = "endpointslices.v1.discovery.k8s.io"
 
 // TestVersionsThatNeverWere: attack 56. A coordinator that was fed a version which the cloud has not reached would take
-// nothing from an honest leader, and seem to have all. The leader asks the cloud whether it has reached it, after a while
-// and then at most as often.
+// nothing from an honest leader, and seem to have all. The leader asks the cloud whether it has reached it, after a
+// while and then at most as often.
 func TestVersionsThatNeverWere(t *testing.T) {
 	var h histories
 	now := time.Unix(1e9, 0)
@@ -48,11 +48,18 @@ func TestAgree(t *testing.T) {
 		{relay.History{Number: 4}, relay.History{Number: 3}, []Effect{Overrule{4}}},
 		{relay.History{Number: 4}, relay.History{Number: 3}, nil},
 		{relay.History{Number: 5}, relay.History{Number: 3}, []Effect{Overrule{5}}},
-		{relay.History{Number: 0}, relay.History{Number: 1 << 40}, []Effect{Renumber{endpointSlices, relay.History{Number: 0}.Next(1000)}}},
+		{
+			relay.History{Number: 0}, relay.History{Number: 1 << 40},
+			[]Effect{Renumber{endpointSlices, relay.History{Number: 0}.Next(1000)}},
+		},
 	} {
-		s := &PoolStatus{Resources: []PoolResource{{Resource: endpointSlices, Synced: true, Version: 900, History: c.theirs.Number}}}
+		s := &PoolStatus{
+			Resources: []PoolResource{{Resource: endpointSlices, Synced: true, Version: 900, History: c.theirs.Number}},
+		}
 		var got []Effect
-		for _, e := range h.agree(s, []Relay{{Name: endpointSlices, Status: relay.Status{Synced: true, Version: 1000, History: c.mine}}}) {
+		for _, e := range h.agree(s, []Relay{
+			{Name: endpointSlices, Status: relay.Status{Synced: true, Version: 1000, History: c.mine}},
+		}) {
 			if _, log := e.(Log); !log {
 				got = append(got, e)
 			}

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-edge/weir/impl/role"
 )
 
-const cloudLook = 500 * time.Millisecond // how often a hub with streams from the cloud looks whether they are fresh, or silent
+// how often a hub with streams from the cloud looks whether they are fresh, or silent.
+const cloudLook = 500 * time.Millisecond
 
 // Config is what a Member is made of.
 type Config struct {

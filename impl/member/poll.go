@@ -10,7 +10,8 @@ const (
 	arrivedLook  = 250 * time.Millisecond // a leader looks what its relays have, and asks the coordinator so much later
 	arrivedAgain = 2 * time.Second        // it looks again then, once all has arrived; until then at once
 	sharedLook   = 30 * time.Second       // how often others ask
-	sharedSoon   = 2 * time.Second        // and while it is not known what the coordinator has, or a resource is not fed from there
+	// and while it is not known what the coordinator has, or a resource is not fed from there.
+	sharedSoon = 2 * time.Second
 )
 
 // poll decides when the coordinator is asked for its status.

@@ -6,7 +6,8 @@ import (
 )
 
 // TestStuck: a leader hub is left from which nothing fresh comes for longer than patience, though it says that it is
-// fresh. What moves is catching up, one that was taken a moment ago has its time, and so has a hub that was not running.
+// fresh. What moves is catching up, one that was taken a moment ago has its time, and so has a hub that was not
+// running.
 func TestStuck(t *testing.T) {
 	const a, b = "a", "b"
 	s := stuck{patience: 20 * time.Second}
@@ -24,7 +25,8 @@ func TestStuck(t *testing.T) {
 		{83, false, a, true, 1, false},                                  // it was told
 		{84, false, b, true, 1, false}, {104, false, b, true, 1, false}, // another one
 		{105, false, b, true, 2, false}, {125, false, b, true, 2, false}, // it moved
-		{126, false, b, false, 2, false}, {127, false, b, true, 2, false}, {147, false, b, true, 2, false}, {148, false, b, true, 2, true},
+		{126, false, b, false, 2, false}, {127, false, b, true, 2, false}, {147, false, b, true, 2, false},
+		{148, false, b, true, 2, true},
 		{300, true, b, true, 2, false}, {320, false, b, true, 2, false}, {321, false, b, true, 2, true},
 	} {
 		if c.asleep {

@@ -1,10 +1,10 @@
 // Package memory keeps the garbage a process carries around small in proportion to what it holds.
 //
 // Go's collector lets the heap grow to twice what lives (GOGC=100). For a relay, which holds tens of megabytes of bytes
-// without pointers, that is the dearest way: such bytes cost nothing to mark, so collecting more often is nearly free, and
-// the machine has a gigabyte. Headroom keeps the distance between what lives and where the next collection starts at a
-// share of what lives, but never so small that an idle process collects all the time.
+// without pointers, that is the dearest way: such bytes cost nothing to mark, so collecting more often is nearly free,
+// and the machine has a gigabyte. Headroom keeps the distance between what lives and where the next collection starts
+// at a share of what lives, but never so small that an idle process collects all the time.
 //
-// Keep blocks in its caller's goroutine and starts none; the runtime calls a cleanup of its own after each collection, which
-// only sends on a channel. It is a property of the whole process: one Keep per process.
+// Keep blocks in its caller's goroutine and starts none; the runtime calls a cleanup of its own after each collection,
+// which only sends on a channel. It is a property of the whole process: one Keep per process.
 package memory

@@ -20,13 +20,16 @@ const (
 // LeaderReady is the condition that tells whether the pool has the leader hubs that it asks for.
 const LeaderReady = "LeaderReady"
 
-// LeaderHubSynced is the condition that tells whether the objects leader-hub-<pool> say what the pool's spec and status say. It is Weir's own.
+// LeaderHubSynced is the condition that tells whether the objects leader-hub-<pool> say what the pool's spec and status
+// say. It is Weir's own.
 const LeaderHubSynced = "LeaderHubSynced"
 
-// ScopeAccepted is the condition that tells whether the pool may share all that poolScopeMetadata names. It is Weir's own.
+// ScopeAccepted is the condition that tells whether the pool may share all that poolScopeMetadata names. It is Weir's
+// own.
 const ScopeAccepted = "ScopeAccepted"
 
-// AttributesAccepted is the condition that tells whether all labels, annotations and taints of the spec may be put on nodes. It is Weir's own.
+// AttributesAccepted is the condition that tells whether all labels, annotations and taints of the spec may be put on
+// nodes. It is Weir's own.
 const AttributesAccepted = "AttributesAccepted"
 
 // Spec is what a person asks of a pool.
@@ -65,7 +68,8 @@ type Spec struct {
 	// +optional
 	InterConnectivity bool `json:"interConnectivity,omitempty"`
 
-	// EnableLeaderElection asks for leader hubs, from which the others of the pool read. The three fields below count only with it.
+	// EnableLeaderElection asks for leader hubs, from which the others of the pool read. The three fields below count only
+	// with it.
 	// +optional
 	EnableLeaderElection bool `json:"enableLeaderElection,omitempty"`
 
@@ -83,7 +87,8 @@ type Spec struct {
 	// +optional
 	LeaderReplicas int32 `json:"leaderReplicas,omitempty"`
 
-	// PoolScopeMetadata are the resources that the pool shares. Secrets are not shared, and each resource in one version only.
+	// PoolScopeMetadata are the resources that the pool shares. Secrets are not shared, and each resource in one version
+	// only.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.all(r, r.group != '' || r.resource != 'secrets')",message="Secrets are never shared in a pool"
@@ -130,7 +135,8 @@ type Status struct {
 	// +optional
 	LeaderLastElectedTime *metav1.Time `json:"leaderLastElectedTime,omitempty"`
 
-	// Mode is how the pool shares, as its Pool says: Coordinator or LeaderHubs. It and the three below are Weir's own: a CRD that OpenYurt installed does not keep them.
+	// Mode is how the pool shares, as its Pool says: Coordinator or LeaderHubs. It and the three below are Weir's own: a
+	// CRD that OpenYurt installed does not keep them.
 	// +optional
 	Mode string `json:"mode,omitempty"`
 
@@ -142,7 +148,8 @@ type Status struct {
 	// +optional
 	CutOffNodeNum *int32 `json:"cutOffNodeNum,omitempty"`
 
-	// SilentSince is when the last node of the pool was heard, while none is. What the cloud shows of the pool is as old as that.
+	// SilentSince is when the last node of the pool was heard, while none is. What the cloud shows of the pool is as old
+	// as that.
 	// +optional
 	SilentSince *metav1.Time `json:"silentSince,omitempty"`
 

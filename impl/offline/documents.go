@@ -8,8 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// isDocument tells whether a path is one of those that answer the same to everybody who may read them: what kubectl and client-go ask
-// before anything else.
+// isDocument tells whether a path is one of those that answer the same to everybody who may read them: what kubectl and
+// client-go ask before anything else.
 func isDocument(path string) bool {
 	p := strings.Split(strings.Trim(path, "/"), "/")
 	switch p[0] {
@@ -25,8 +25,9 @@ func isDocument(path string) bool {
 	return false
 }
 
-// documentName is what a document is kept under: its path, and its type, since the same path reads differently for different Accept headers.
-// Queries make no difference: ?timeout is none of the document, ?hash names the version that a client knows of.
+// documentName is what a document is kept under: its path, and its type, since the same path reads differently for
+// different Accept headers. Queries make no difference: ?timeout is none of the document, ?hash names the version that
+// a client knows of.
 func documentName(path, contentType string) string {
 	return "doc\n" + strings.TrimRight(path, "/") + "\n" + contentType
 }

@@ -17,7 +17,8 @@ const (
 	mediaProtobuf = "application/vnd.kubernetes.protobuf"
 )
 
-// encodingOf tells how the body of an answer is written. ok is false if it is in no form that is kept: CBOR, YAML, text.
+// encodingOf tells how the body of an answer is written. ok is false if it is in no form that is kept: CBOR, YAML,
+// text.
 func encodingOf(h http.Header) (enc wire.Encoding, ok bool) {
 	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	switch strings.TrimSpace(media) {
@@ -52,7 +53,8 @@ func formOf(enc wire.Encoding, kind wire.Kind) (f store.Form, ok bool) {
 	switch {
 	case kind == partial:
 		return f + store.ProtobufMetadata, true
-	case strings.HasPrefix(kind.APIVersion, "meta.k8s.io/"), kind.Kind == "", kind.Kind == "Status" && kind.APIVersion == "v1":
+	case strings.HasPrefix(kind.APIVersion, "meta.k8s.io/"), kind.Kind == "", kind.Kind == "Status" &&
+		kind.APIVersion == "v1":
 		return 0, false
 	}
 	return f, true

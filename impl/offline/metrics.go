@@ -26,9 +26,12 @@ func newCounters() *counters {
 		}),
 		leftAlone: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_offline_lists_left_alone_total",
-			Help: "Resumed watches for which the hub asked for no list, since the store could not keep the one before; after each it waits twice as long, a minute to an hour.",
+			Help: "Resumed watches for which the hub asked for no list, since the store could not keep the one before; after " +
+				"each it waits twice as long, a minute to an hour.",
 		}),
-		watches: prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_offline_watches", Help: "Watches that are open without the cloud."}),
+		watches: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_offline_watches", Help: "Watches that are open without the cloud.",
+		}),
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// Observe looks at the answer to a request before its client gets it. component is who asked (see store.ComponentOf); via is where the
-// hub may ask the same as the client did.
+// Observe looks at the answer to a request before its client gets it. component is who asked (see store.ComponentOf);
+// via is where the hub may ask the same as the client did.
 func (r *Recorder) Observe(component string, resp *http.Response, q *request.Request, via http.RoundTripper) {
 	if !ofObjects(q) {
 		r.document(resp, q)

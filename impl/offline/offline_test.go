@@ -94,7 +94,8 @@ func object(t *testing.T, name string, version uint64, data string) *wire.Object
 	t.Helper()
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name, UID: "uid", ResourceVersion: wire.FormatVersion(version), Labels: map[string]string{"name": name},
+			Namespace: "default", Name: name, UID: "uid", ResourceVersion: wire.FormatVersion(version),
+			Labels: map[string]string{"name": name},
 		},
 		Data: map[string]string{"key": data},
 	}
@@ -167,7 +168,8 @@ func (b *bed) offline(pathAndQuery string, header ...string) *httptest.ResponseR
 	return w
 }
 
-// TestRecordedForms: what passed comes back, in each form; what is in no form that is kept does not, and passes as it is.
+// TestRecordedForms: what passed comes back, in each form; what is in no form that is kept does not, and passes as it
+// is.
 func TestRecordedForms(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, accept, gzip string
@@ -228,7 +230,8 @@ func TestRecordedForms(t *testing.T) {
 			if w.Code != test.code {
 				t.Fatalf("without the cloud: %d, want %d: %s", w.Code, test.code, w.Body)
 			}
-			if test.code == http.StatusOK && !bytes.Equal(w.Body.Bytes(), want) && !strings.Contains(name, "JSON") && name != "by field" {
+			if test.code == http.StatusOK && !bytes.Equal(w.Body.Bytes(), want) && !strings.Contains(name, "JSON") &&
+				name != "by field" {
 				t.Errorf("without the cloud:\n%q, the cloud said\n%q", w.Body, want)
 			}
 			if test.code == http.StatusOK && w.Header().Get(contract.AgeHeader) == "" {
@@ -277,7 +280,8 @@ func TestPages(t *testing.T) {
 			t.Fatalf("after %d pages: %d", pages, w.Code)
 		}
 		_, body := b.pass(path+"&continue="+token, "Accept", protobuf)
-		_, meta, err := wire.ReadAnyList(strings.NewReader(body), wire.Protobuf, func(wire.Kind, *wire.Object) error { return nil })
+		_, meta, err := wire.ReadAnyList(strings.NewReader(body), wire.Protobuf,
+			func(wire.Kind, *wire.Object) error { return nil })
 		check(t, err)
 		if pages == 1 { // a client may ask for a page twice
 			b.pass(path+"&continue="+token, "Accept", protobuf)
@@ -312,7 +316,8 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 }
 
-// TestWatches: a watch that goes on from what is kept keeps it current; one that does not has the hub ask for the list once.
+// TestWatches: a watch that goes on from what is kept keeps it current; one that does not has the hub ask for the list
+// once.
 func TestWatches(t *testing.T) {
 	for name, test := range map[string]struct {
 		before bool // a list passed before
@@ -320,8 +325,11 @@ func TestWatches(t *testing.T) {
 		lists  int32 // asked for by the hub
 		kept   bool
 	}{
-		"after a list":              {true, "resourceVersion=100", 0, true},
-		"with a list":               {false, "resourceVersion=100&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", 0, true},
+		"after a list": {true, "resourceVersion=100", 0, true},
+		"with a list": {
+			false, "resourceVersion=100&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", 0,
+			true,
+		},
 		"after nothing":             {false, "resourceVersion=100", 1, true},
 		"from an unknown beginning": {false, "resourceVersion=", 0, false},
 	} {
@@ -357,16 +365,19 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// TestClientLeavesEarly: a watch whose client leaves while the hub asks for the list opens nothing afterwards, which nobody would close.
+// TestClientLeavesEarly: a watch whose client leaves while the hub asks for the list opens nothing afterwards, which
+// nobody would close.
 func TestClientLeavesEarly(t *testing.T) {
 	opened, done := 0, 0
-	body := newTee(&room{max: 1 << 20}, io.NopCloser(strings.NewReader("")), true, func(io.Reader, *intake) {}, func() { done++ })
+	body := newTee(&room{max: 1 << 20}, io.NopCloser(strings.NewReader("")), true, func(io.Reader, *intake) {},
+		func() { done++ })
 	check(t, body.Close())
 	body.begin(func() error { opened++; return nil })
 	if opened != 0 || done != 1 {
 		t.Errorf("opened %d times, ended %d times", opened, done)
 	}
-	body = newTee(&room{max: 1 << 20}, io.NopCloser(strings.NewReader("")), true, func(io.Reader, *intake) {}, func() { done++ })
+	body = newTee(&room{max: 1 << 20}, io.NopCloser(strings.NewReader("")), true, func(io.Reader, *intake) {},
+		func() { done++ })
 	body.begin(func() error { opened++; return nil })
 	check(t, body.Close())
 	if opened != 1 || done != 2 {
@@ -403,13 +414,16 @@ func TestWatchesWithoutCloud(t *testing.T) {
 	for query, want := range map[string]string{
 		"resourceVersion=100": "", "resourceVersion=105": "", // the client saw more than was kept
 		"resourceVersion=50": "ERROR too old resource version: 50 (100)",
-		"resourceVersion=100&allowWatchBookmarks=true&timeoutSeconds=3":                                                                  "BOOKMARK@100",
-		"resourceVersion=100&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector=name!=cm-1": "ADDED@10 ADDED@12 ADDED@13 ADDED@14 BOOKMARK@100 end",
+		"resourceVersion=100&allowWatchBookmarks=true&timeoutSeconds=3": "BOOKMARK@100",
+		"resourceVersion=100&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&" +
+			"labelSelector=name!=cm-1": "ADDED@10 ADDED@12 ADDED@13 ADDED@14 BOOKMARK@100 end",
 	} {
 		t.Run(query, func(t *testing.T) {
 			here, back := context.WithCancel(t.Context())
 			defer back()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { b.Serve(here, "kubelet", w, req, request.Parse(req)) }))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				b.Serve(here, "kubelet", w, req, request.Parse(req))
+			}))
 			defer server.Close()
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+configMaps+"?watch=1&"+query, nil)
 			check(t, err)
@@ -475,9 +489,11 @@ func TestWriteOnItsWay(t *testing.T) {
 			b := newBed(t)
 			b.pass(configMaps, "Accept", protobuf)
 			b.overlay = &passing{move: func() {
-				b.store.Written(store.Resource{Version: "v1", Name: "configmaps"}, store.Protobuf, wire.Kind{APIVersion: "v1", Kind: "ConfigMap"}, object(t, "cm-0", 101, "written"))
+				b.store.Written(store.Resource{Version: "v1", Name: "configmaps"}, store.Protobuf,
+					wire.Kind{APIVersion: "v1", Kind: "ConfigMap"}, object(t, "cm-0", 101, "written"))
 			}}
-			if w := b.offline(path, "Accept", "application/json"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"key":"written"`) {
+			if w := b.offline(path, "Accept", "application/json"); w.Code != http.StatusOK ||
+				!strings.Contains(w.Body.String(), `"key":"written"`) {
 				t.Errorf("%d without what was written: %s", w.Code, w.Body)
 			}
 		})

@@ -21,7 +21,8 @@ func TestPagesApart(t *testing.T) {
 	put := func(owner string, n int) pageKey {
 		clock.Step(time.Second)
 		shape := store.Shape{
-			Component: store.ComponentOf(fmt.Sprint("agent", n), owner, ""), Resource: store.Resource{Version: "v1", Name: "configmaps"}, Form: store.Protobuf,
+			Component: store.ComponentOf(fmt.Sprint("agent", n), owner, ""),
+			Resource:  store.Resource{Version: "v1", Name: "configmaps"}, Form: store.Protobuf,
 		}
 		l, err := b.store.List(shape, wire.Kind{APIVersion: "v1", Kind: "ConfigMap"})
 		check(t, err)

@@ -10,8 +10,8 @@ import (
 // errLeft ends a parser that nobody feeds any more.
 var errLeft = errors.New("the stream was left")
 
-// pump feeds a parser that reads from an io.Reader with bytes that somebody else reads. It is a coroutine, not a goroutine: the parser runs
-// while it is fed, and holds no memory of its own between two events but its stack.
+// pump feeds a parser that reads from an io.Reader with bytes that somebody else reads. It is a coroutine, not a
+// goroutine: the parser runs while it is fed, and holds no memory of its own between two events but its stack.
 type pump struct {
 	given  []byte // and not consumed
 	end    error  // what follows; nil: more may come

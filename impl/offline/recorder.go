@@ -24,7 +24,8 @@ var errUnkept = errors.New("its form is not kept")
 // catchingUp is how many lists the hub asks for at once in the name of clients.
 const catchingUp = 2
 
-// Recorder keeps what the cloud answers to local clients. It looks at bytes that pass, and never changes or delays them.
+// Recorder keeps what the cloud answers to local clients. It looks at bytes that pass, and never changes or delays
+// them.
 type Recorder struct {
 	store  *store.Store
 	clock  clock.PassiveClock
@@ -48,7 +49,8 @@ type listed struct {
 
 func newRecorder(s *store.Store, c clock.PassiveClock, logger *slog.Logger, count *counters) *Recorder {
 	return &Recorder{
-		store: s, clock: c, logger: logger, count: count, pages: newPages(c), room: room{max: MaxRecording}, slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{}, unkept: map[store.Shape]tried{},
+		store: s, clock: c, logger: logger, count: count, pages: newPages(c), room: room{max: MaxRecording},
+		slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{}, unkept: map[store.Shape]tried{},
 	}
 }
 
@@ -116,7 +118,8 @@ func (r *Recorder) got(component string, q *request.Request, enc wire.Encoding, 
 }
 
 // notFound takes a 404 if it is about the object, not about the path.
-func (r *Recorder) notFound(component string, q *request.Request, h http.Header, enc wire.Encoding, body io.Reader) error {
+func (r *Recorder) notFound(component string, q *request.Request, h http.Header, enc wire.Encoding,
+	body io.Reader) error {
 	b, err := io.ReadAll(io.LimitReader(body, 64<<10))
 	if err != nil {
 		return err
@@ -133,7 +136,8 @@ func (r *Recorder) notFound(component string, q *request.Request, h http.Header,
 	if err != nil {
 		return err
 	}
-	if s.Reason != metav1.StatusReasonNotFound || s.Details == nil || s.Details.Name != q.Name || s.Details.Kind != q.Resource.Name || s.Details.Group != q.Resource.Group {
+	if s.Reason != metav1.StatusReasonNotFound || s.Details == nil || s.Details.Name != q.Name ||
+		s.Details.Kind != q.Resource.Name || s.Details.Group != q.Resource.Group {
 		return errUnkept
 	}
 	return r.store.NotFound(component, q.Resource, wanted(h), KeyOf(q))

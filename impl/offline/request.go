@@ -26,7 +26,10 @@ func KeyOf(q *request.Request) store.Key { return store.Key{Namespace: q.In(), N
 
 // shapeOf is the collection that a list or watch is about.
 func shapeOf(q *request.Request, component string, f store.Form) store.Shape {
-	return store.Shape{Component: component, Resource: q.Resource, Form: f, Namespace: q.Namespace, Labels: q.LabelSelector, Fields: q.FieldSelector}
+	return store.Shape{
+		Component: component, Resource: q.Resource, Form: f, Namespace: q.Namespace, Labels: q.LabelSelector,
+		Fields: q.FieldSelector,
+	}
 }
 
 // naming is how people name what is asked for.

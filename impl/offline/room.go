@@ -8,11 +8,12 @@ import (
 // maxDocument is the longest document that is kept: store.PutDocument takes no longer one.
 const maxDocument = 8 << 20
 
-// MaxRecording bounds what all recordings under way hold of objects and documents that have not come as a whole yet. The largest document fits.
+// MaxRecording bounds what all recordings under way hold of objects and documents that have not come as a whole yet.
+// The largest document fits.
 const MaxRecording = 2 * maxDocument
 
-// room shares MaxRecording among recordings. When they hold more, the one that has stood still longest is given up: its client takes the
-// answer slowly, and so that of others would not be kept.
+// room shares MaxRecording among recordings. When they hold more, the one that has stood still longest is given up: its
+// client takes the answer slowly, and so that of others would not be kept.
 type room struct {
 	max int
 
@@ -28,7 +29,8 @@ type holding struct {
 	size  int
 }
 
-// hold says how much a recording holds now, and returns those that have to be given up for it. Its caller holds the lock of no tee.
+// hold says how much a recording holds now, and returns those that have to be given up for it. Its caller holds the
+// lock of no tee.
 func (r *room) hold(h *holding, n int) (tooMany []*holding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

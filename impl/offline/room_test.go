@@ -13,7 +13,8 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// TestRoom: clients that take their answers slowly, or not at all, do not make recordings hold memory, and keep nobody's from being kept.
+// TestRoom: clients that take their answers slowly, or not at all, do not make recordings hold memory, and keep
+// nobody's from being kept.
 func TestRoom(t *testing.T) {
 	const size = 3 << 20
 	large := func(path string) (*http.Response, []byte) {
@@ -62,7 +63,8 @@ func TestRoom(t *testing.T) {
 // answerTo is an answer of the cloud.
 func answerTo(path string, body io.Reader) *http.Response {
 	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: -1, Body: io.NopCloser(body),
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: -1,
+		Body:    io.NopCloser(body),
 		Request: &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}, Header: http.Header{}},
 	}
 }
@@ -71,14 +73,16 @@ func answerTo(path string, body io.Reader) *http.Response {
 func TestRoomOfObjects(t *testing.T) {
 	b := newBed(t)
 	item := func(i int) string {
-		return fmt.Sprintf(`{"metadata":{"name":"o-%d","namespace":"default","resourceVersion":"%d"},"data":{"x":%q}}`, i, 10+i, strings.Repeat("y", 100<<10))
+		return fmt.Sprintf(`{"metadata":{"name":"o-%d","namespace":"default","resourceVersion":"%d"},"data":{"x":%q}}`, i,
+			10+i, strings.Repeat("y", 100<<10))
 	}
 	items := []string{}
 	for i := range 200 {
 		items = append(items, item(i))
 	}
 	head := `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"500"},"items":[`
-	resp := answerTo("/api/v1/configmaps", io.MultiReader(strings.NewReader(head+strings.Join(items, ",")), strings.NewReader("]}")))
+	resp := answerTo("/api/v1/configmaps",
+		io.MultiReader(strings.NewReader(head+strings.Join(items, ",")), strings.NewReader("]}")))
 	b.Observe("slow", resp, request.Parse(resp.Request), nil)
 	buf := make([]byte, 32<<10)
 	most := 0

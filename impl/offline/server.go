@@ -21,16 +21,17 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// shortWatch is the time within which a watch does not end because the cloud is back: client-go lists after one that ends within a second, and has shown nothing
-// (VeryShortWatchError of its reflector). It may count from when it has taken in what it was shown first.
+// shortWatch is the time within which a watch does not end because the cloud is back: client-go lists after one that
+// ends within a second, and has shown nothing (VeryShortWatchError of its reflector). It may count from when it has
+// taken in what it was shown first.
 const shortWatch = 2 * time.Second
 
 // Overlay is what a node has written and the cloud does not have yet. Its methods may be called by many.
 type Overlay interface {
 	// Overlay gives an object of the store with it.
 	Overlay(store.Resource, store.Form, *wire.Object) *wire.Object
-	// Left counts what has left it. The store had that before: who reads the store, then the overlay, and sees that the count has changed
-	// meanwhile may have seen it in neither, and reads both again.
+	// Left counts what has left it. The store had that before: who reads the store, then the overlay, and sees that the
+	// count has changed meanwhile may have seen it in neither, and reads both again.
 	Left() uint64
 }
 
@@ -53,12 +54,14 @@ func (s *Server) Knows(component string, req *http.Request, q *request.Request) 
 }
 
 // Serve answers a read. A watch stays open until ctx or the request ends.
-func (s *Server) Serve(ctx context.Context, component string, w http.ResponseWriter, req *http.Request, q *request.Request) {
+func (s *Server) Serve(ctx context.Context, component string, w http.ResponseWriter, req *http.Request,
+	q *request.Request) {
 	verb := verbOf(q)
 	a, err := s.find(component, req, q)
 	if err != nil {
 		s.count.answers.WithLabelValues(verb, "unknown").Inc()
-		s.logger.Debug("the store does not know what is asked", "component", component, "path", q.Path, "why", err.ErrStatus.Message)
+		s.logger.Debug("the store does not know what is asked", "component", component, "path", q.Path,
+			"why", err.ErrStatus.Message)
 		if q.GoesOn() { // told 503, client-go lists as soon as the cloud is back
 			err = apierrors.NewTooManyRequests(err.ErrStatus.Message, 0)
 		}
@@ -117,11 +120,13 @@ func (s *Server) get(component string, q *request.Request, f store.Form) (answer
 	version := uint64(1)
 	switch a.Knowledge {
 	case store.Unknown:
-		return nil, unknown(fmt.Sprintf("the cloud is away, and has not said anything about %s to a client of this node", naming(q)))
+		return nil,
+			unknown(fmt.Sprintf("the cloud is away, and has not said anything about %s to a client of this node", naming(q)))
 	case store.KnownAbsent:
 		return func(w http.ResponseWriter, req *http.Request) {
 			setAge(w.Header(), s.clock.Now(), a.AsOf)
-			rest.WriteError(w, req, apierrors.NewNotFound(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Name}, q.Name))
+			rest.WriteError(w, req,
+				apierrors.NewNotFound(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Name}, q.Name))
 		}, nil
 	case store.Known:
 		items, version = append(items, a.Object), max(a.Object.Version, 1)
@@ -143,7 +148,8 @@ func (s *Server) both(read func()) {
 func (s *Server) document(req *http.Request, q *request.Request) (answer, *apierrors.StatusError) {
 	d, ok := findDocument(s.store, req.Header, q.Path)
 	if !ok {
-		return nil, unknown("the cloud is away, and no client on this node has asked for " + q.Path + " in this form while it was there")
+		return nil,
+			unknown("the cloud is away, and no client on this node has asked for " + q.Path + " in this form while it was there")
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
 		h := w.Header()
@@ -171,7 +177,8 @@ func (s *Server) collection(component string, q *request.Request, f store.Form) 
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
 		var items []*wire.Object
-		if version := q.Query.Get("resourceVersion"); q.Verb == "list" || q.IsTrue("sendInitialEvents") || version == "" || version == "0" {
+		if version := q.Query.Get("resourceVersion"); q.Verb == "list" || q.IsTrue("sendInitialEvents") || version == "" ||
+			version == "0" {
 			s.both(func() {
 				items = items[:0]
 				for o := range c.Items {
@@ -187,15 +194,21 @@ func (s *Server) collection(component string, q *request.Request, f store.Form) 
 	}, nil
 }
 
-// through answers from a list of these items, which the store has selected: by the rules of kube-apiserver on versions, encodings, pages and watches.
-func (s *Server) through(q *request.Request, kind wire.Kind, listKind string, f store.Form, version uint64, asOf time.Time, items []*wire.Object) answer {
+// through answers from a list of these items, which the store has selected: by the rules of kube-apiserver on versions,
+// encodings, pages and watches.
+func (s *Server) through(q *request.Request, kind wire.Kind, listKind string, f store.Form, version uint64,
+	asOf time.Time, items []*wire.Object) answer {
 	return func(w http.ResponseWriter, req *http.Request) {
-		res := relay.NewResource(q.Resource.Group, q.Resource.Version, q.Resource.Name, kind, q.In() != "", wire.Encoding(f&1))
+		res := relay.NewResource(q.Resource.Group, q.Resource.Version, q.Resource.Name, kind, q.In() != "",
+			wire.Encoding(f&1))
 		res.ListKind = listKind
 		h := rest.Handler{
 			Source: relay.NewList(res, version, items, s.clock), Alone: func() bool { return true }, Logger: s.logger,
 			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				rest.WriteError(w, req, unknown(fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts", naming(q), f)))
+				rest.WriteError(w, req,
+					unknown(
+						fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts",
+							naming(q), f)))
 			}),
 		}
 		setAge(w.Header(), s.clock.Now(), asOf)
@@ -210,6 +223,6 @@ func setAge(h http.Header, now, asOf time.Time) {
 	}
 }
 
-// unknown says what is missing. It names no time to wait: client-go would ask ten times, a second each, before it told anybody; informers
-// ask again by themselves.
+// unknown says what is missing. It names no time to wait: client-go would ask ten times, a second each, before it told
+// anybody; informers ask again by themselves.
 func unknown(why string) *apierrors.StatusError { return apierrors.NewServiceUnavailable(why) }

@@ -9,8 +9,8 @@ import (
 // maxHeld bounds what a tee holds for a parser that cannot begin yet.
 const maxHeld = 1 << 20
 
-// tee is the body of an answer on its way to a client. What the client has got, a parser gets next: not before, so that it delays nothing, and
-// in the client's own goroutine, so that it is never far behind.
+// tee is the body of an answer on its way to a client. What the client has got, a parser gets next: not before, so that
+// it delays nothing, and in the client's own goroutine, so that it is never far behind.
 type tee struct {
 	body io.ReadCloser
 	room *room

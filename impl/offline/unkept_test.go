@@ -11,13 +11,15 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestUnkeptListIsLeftAlone: a list that the store cannot keep is fetched once, however often its watch begins again, and then after pauses that grow.
+// TestUnkeptListIsLeftAlone: a list that the store cannot keep is fetched once, however often its watch begins again,
+// and then after pauses that grow.
 func TestUnkeptListIsLeftAlone(t *testing.T) {
 	b := newBed(t)
 	b.Wait()
 	clock := clocktesting.NewFakeClock(time.Now())
 	b.Offline = New(Config{Store: b.store, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	long := configMaps + "?watch=1&resourceVersion=100&labelSelector=name+notin+(" + strings.Repeat("someone-else,", 400) + "x)"
+	long := configMaps + "?watch=1&resourceVersion=100&labelSelector=name+notin+(" + strings.Repeat("someone-else,", 400) +
+		"x)"
 	behind := b.Recorder.count.recorded.WithLabelValues("watch", "behind")
 	resume := func() {
 		t.Helper()
@@ -32,7 +34,10 @@ func TestUnkeptListIsLeftAlone(t *testing.T) {
 	for i, step := range []struct {
 		after time.Duration
 		lists int32 // in all
-	}{{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {59 * time.Second, 1}, {time.Second, 2}, {time.Minute, 2}, {time.Minute, 3}, {3 * time.Minute, 3}, {time.Minute, 4}} {
+	}{
+		{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {59 * time.Second, 1}, {time.Second, 2}, {time.Minute, 2}, {time.Minute, 3},
+		{3 * time.Minute, 3}, {time.Minute, 4},
+	} {
 		clock.Step(step.after)
 		if resume(); b.lists.Load() != step.lists {
 			t.Errorf("watch %d: %d lists, want %d", i+1, b.lists.Load(), step.lists)
@@ -48,7 +53,8 @@ func TestUnkeptListIsLeftAlone(t *testing.T) {
 	if resume(); b.lists.Load() != 6 { // what the cloud refused says nothing of the store
 		t.Errorf("%d lists after one that the cloud refused, want 6", b.lists.Load())
 	}
-	if _, body := b.pass(configMaps, "Accept", protobuf); body == "" || b.offline(configMaps, "Accept", protobuf).Code != 200 {
+	if _, body := b.pass(configMaps, "Accept", protobuf); body == "" ||
+		b.offline(configMaps, "Accept", protobuf).Code != 200 {
 		t.Error("another list is not kept")
 	}
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// watch records a watch. One that goes on from a version that the store does not cover waits for a list: the hub was killed before it
-// had written what the client saw, or never had it.
-func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding, resp *http.Response, via http.RoundTripper) {
+// watch records a watch. One that goes on from a version that the store does not cover waits for a list: the hub was
+// killed before it had written what the client saw, or never had it.
+func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding, resp *http.Response,
+	via http.RoundTripper) {
 	req := resp.Request
 	from, err := wire.ParseVersion(q.Query.Get("resourceVersion"))
 	streaming := q.IsTrue("sendInitialEvents")
@@ -27,7 +28,8 @@ func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding
 	}
 	shape := shapeOf(q, component, f)
 	w := &watching{store: r.store, shape: shape, from: from, streaming: streaming}
-	t := newTee(&r.room, resp.Body, true, r.parser(resp, "watch", func(body *intake) error { return w.read(enc, body) }), w.close)
+	t := newTee(&r.room, resp.Body, true, r.parser(resp, "watch", func(body *intake) error { return w.read(enc, body) }),
+		w.close)
 	resp.Body = t
 	if streaming || r.store.Covers(shape, from) {
 		t.begin(w.open)
@@ -45,7 +47,8 @@ func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding
 }
 
 // catchUp makes the store cover a version by a list in the client's name.
-func (r *Recorder) catchUp(req *http.Request, component string, q *request.Request, shape store.Shape, from uint64, via http.RoundTripper) error {
+func (r *Recorder) catchUp(req *http.Request, component string, q *request.Request, shape store.Shape, from uint64,
+	via http.RoundTripper) error {
 	ctx := req.Context()
 	bare := shapeOf(q, component, 0)
 	if err := r.settled(ctx, bare); err != nil {
@@ -76,7 +79,8 @@ func (r *Recorder) catchUp(req *http.Request, component string, q *request.Reque
 	return nil
 }
 
-// A list that the store cannot keep is fetched again after a pause that grows, whatever the reason was: a selector that is too long stays so, and a disk may get room.
+// A list that the store cannot keep is fetched again after a pause that grows, whatever the reason was: a selector that
+// is too long stays so, and a disk may get room.
 const (
 	firstPause = time.Minute
 	lastPause  = time.Hour
@@ -121,8 +125,10 @@ func (r *Recorder) keeps(bare store.Shape, yes bool) {
 	r.unkept[bare] = t
 }
 
-// fetch asks for the list that a watch goes on from, or a later one, and records it. came tells whether the cloud has given it as a whole, so that an error is the store's.
-func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component string, q *request.Request, from uint64, via http.RoundTripper) (came bool, err error) {
+// fetch asks for the list that a watch goes on from, or a later one, and records it. came tells whether the cloud has
+// given it as a whole, so that an error is the store's.
+func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component string, q *request.Request, from uint64,
+	via http.RoundTripper) (came bool, err error) {
 	req := watch.Clone(ctx)
 	req.Body, req.ContentLength = nil, 0
 	query := maps.Clone(q.Query)

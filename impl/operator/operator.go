@@ -15,12 +15,13 @@ import (
 	"github.com/weir-edge/weir/impl/operator/sysdump"
 )
 
-// Commands are all of them; program is how the user calls it. The library of their clients logs nothing from here on: left alone it complains of that, with a
-// stack, once a command has run for half a minute.
+// Commands are all of them; program is how the user calls it. The library of their clients logs nothing from here on:
+// left alone it complains of that, with a stack, once a command has run for half a minute.
 func Commands(program string) cli.Commands {
 	ctrllog.SetLogger(logr.Discard())
 	return cli.Commands{
 		Program: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
-		All: slices.Concat([]cli.Command{check.Command(program), status.Command(program)}, pool.Commands(program), node.Commands(program), certificates.Commands(program), []cli.Command{sysdump.Command(program)}),
+		All: slices.Concat([]cli.Command{check.Command(program), status.Command(program)}, pool.Commands(program),
+			node.Commands(program), certificates.Commands(program), []cli.Command{sysdump.Command(program)}),
 	}
 }

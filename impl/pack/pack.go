@@ -1,5 +1,6 @@
-// Package pack writes and reads the values of which the records of packages snapshot, store and store/queue consist. What is read is
-// not trusted: nothing makes it panic, or take more memory than there are bytes. It starts no goroutine.
+// Package pack writes and reads the values of which the records of packages snapshot, store and store/queue consist.
+// What is read is not trusted: nothing makes it panic, or take more memory than there are bytes. It starts no
+// goroutine.
 package pack
 
 import (

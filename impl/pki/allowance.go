@@ -17,16 +17,19 @@ import (
 )
 
 const (
-	offline = contract.OfflineAllowance // how long after its end a certificate may count inside its pool at most, see Allowance
-	lasts   = longest + offline         // how long after its beginning
+	// how long after its end a certificate may count inside its pool at most, see Allowance.
+	offline = contract.OfflineAllowance
+	lasts   = longest + offline // how long after its beginning
 )
 
 // Lasts is how long a certificate of a pool may count at all.
 func Lasts() time.Duration { return lasts }
 
-// Allowance is the rule for certificates inside a pool that have ended. Nobody can renew one without the cloud, and a pool is to go on reading. So that of a
-// hub, a coordinator or a replica counts for 90 days more, or as long as the pool says, while who judges it has itself no sign of the cloud, and then its holder reads only. It never
-// leads, feeds, or takes a Lease of the pool. What is taken back never counts. Those of people do not last longer: they can go to the cloud.
+// Allowance is the rule for certificates inside a pool that have ended. Nobody can renew one without the cloud, and a
+// pool is to go on reading. So that of a hub, a coordinator or a replica counts for 90 days more, or as long as the
+// pool says, while who judges it has itself no sign of the cloud, and then its holder reads only. It never leads,
+// feeds, or takes a Lease of the pool. What is taken back never counts. Those of people do not last longer: they can go
+// to the cloud.
 //
 // The rule is for who verifies. Coordinator and hubs each have one.
 type Allowance struct {
@@ -47,7 +50,8 @@ const maxTold = 1024
 // again is how soon it is looked again whether a certificate that has ended counts.
 const again = 5 * time.Second
 
-// Verify is x509's, by the time that was proved; late tells that the certificate has ended and counts all the same, to read.
+// Verify is x509's, by the time that was proved; late tells that the certificate has ended and counts all the same, to
+// read.
 func (a *Allowance) Verify(chain []*x509.Certificate, opts x509.VerifyOptions) (late bool, err error) {
 	a.Time.Learn(chain, opts.Roots)
 	leaf, now := chain[0], a.Time.Now()
@@ -90,7 +94,8 @@ func (a *Allowance) allows(leaf *x509.Certificate, now time.Time) bool {
 // ofMachine tells whether a certificate is of a hub, a coordinator, or a replica.
 func ofMachine(leaf *x509.Certificate) bool {
 	name := leaf.Subject
-	return name.CommonName == contract.CoordinatorName || slices.Contains(name.Organization, contract.HubGroup) || slices.Contains(name.Organization, contract.ReplicaGroup)
+	return name.CommonName == contract.CoordinatorName || slices.Contains(name.Organization, contract.HubGroup) ||
+		slices.Contains(name.Organization, contract.ReplicaGroup)
 }
 
 // Rest is for how long a certificate that was verified counts before it has to be looked at again; 0: it does not.
@@ -117,12 +122,14 @@ func (a *Allowance) note(leaf *x509.Certificate) {
 		return
 	}
 	a.told[leaf.Subject.CommonName] = leaf.NotAfter
-	a.Logger.Warn("a certificate has ended and counts all the same, to read, while there is no sign of the cloud", "holder", leaf.Subject.CommonName,
+	a.Logger.Warn("a certificate has ended and counts all the same, to read, while there is no sign of the cloud",
+		"holder", leaf.Subject.CommonName,
 		"ended", leaf.NotAfter.UTC(), "until", a.until(leaf).UTC())
 }
 
 // While is a context that ends when a certificate counts no more, or when end is called. A stream may last for months.
-func (a *Allowance) While(ctx context.Context, c clock.WithDelayedExecution, leaf *x509.Certificate) (lasting context.Context, end func()) {
+func (a *Allowance) While(ctx context.Context, c clock.WithDelayedExecution, leaf *x509.Certificate) (
+	lasting context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var mu sync.Mutex
 	var timer clock.Timer
@@ -154,6 +161,8 @@ var errOver = errors.New("the certificate of the caller has expired: come again 
 // Collector tells how often a certificate that had ended was let count.
 func (a *Allowance) Collector() prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "weir_late_certificates_total", Help: "Times that a certificate of the pool which had ended was let count, to read, because there was no sign of the cloud.",
+		Name: "weir_late_certificates_total",
+		Help: "Times that a certificate of the pool which had ended was let count, to read, because there was no sign " +
+			"of the cloud.",
 	}, func() float64 { return float64(a.counted.Load()) })
 }

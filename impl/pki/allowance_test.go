@@ -83,7 +83,9 @@ func TestAllowance(t *testing.T) {
 			Refuse: func(*x509.Certificate) error { return c.refuse }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		for range 2 {
-			late, err := a.Verify(chain, x509.VerifyOptions{Roots: authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+			late, err := a.Verify(chain, x509.VerifyOptions{
+				Roots: authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+			})
 			if (err == nil) != c.in || late != c.late {
 				t.Errorf("%s: late %t, %v", c.about, late, err)
 			}
@@ -91,7 +93,8 @@ func TestAllowance(t *testing.T) {
 		if told := strings.Count(log.String(), "has ended"); c.late != (told == 1) || c.late != (a.counted.Load() == 2) {
 			t.Errorf("%s: told %d times, counted %d", c.about, told, a.counted.Load())
 		}
-		if rest := a.Rest(chain[0]); c.in && rest <= 0 || c.late && rest > again || c.at > 90*day && !c.late && c.refuse == nil && c.by == authority && rest > 0 {
+		if rest := a.Rest(chain[0]); c.in && rest <= 0 || c.late && rest > again ||
+			c.at > 90*day && !c.late && c.refuse == nil && c.by == authority && rest > 0 {
 			t.Errorf("%s: counts for %v", c.about, rest)
 		}
 	}
@@ -100,7 +103,8 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-// TestAllowanceOfAPool: a pool may say that it is shorter, at any time, and never longer than what is taken back is remembered.
+// TestAllowanceOfAPool: a pool may say that it is shorter, at any time, and never longer than what is taken back is
+// remembered.
 func TestAllowanceOfAPool(t *testing.T) {
 	authority, err := NewPoolAuthority("harbour", beginning)
 	if err != nil {
@@ -111,13 +115,16 @@ func TestAllowanceOfAPool(t *testing.T) {
 		says, after time.Duration
 		in          bool
 	}{
-		{10 * day, 9 * day, true}, {10 * day, 10*day + time.Second, false}, {0, time.Second, false}, {0, -time.Second, true}, {-day, time.Second, false},
+		{10 * day, 9 * day, true}, {10 * day, 10*day + time.Second, false}, {0, time.Second, false}, {0, -time.Second, true},
+		{-day, time.Second, false},
 		{1000 * day, 90*day - 2*time.Hour, true}, {1000 * day, 91 * day, false},
 	} {
 		a := &Allowance{
-			Time: at(chain[0].NotAfter.Add(c.after)), Cloud: func() bool { return false }, For: func() time.Duration { return c.says }, Logger: slog.New(slog.DiscardHandler),
+			Time: at(chain[0].NotAfter.Add(c.after)), Cloud: func() bool { return false },
+			For: func() time.Duration { return c.says }, Logger: slog.New(slog.DiscardHandler),
 		}
-		late, err := a.Verify(chain, x509.VerifyOptions{Roots: authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+		late, err := a.Verify(chain,
+			x509.VerifyOptions{Roots: authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 		if (err == nil) != c.in || late != (c.in && c.after > 0) || (a.Rest(chain[0]) > 0) != c.in {
 			t.Errorf("an allowance of %v, %v after its end: late %t, %v, rest %v", c.says, c.after, late, err, a.Rest(chain[0]))
 		}
@@ -129,7 +136,8 @@ func at(t time.Time) *Proven {
 	return OpenProven("", clocktesting.NewFakeClock(t), slog.New(slog.DiscardHandler))
 }
 
-// TestWhile: a stream ends when the certificate of its caller does; if that counts longer, it ends when there is a sign of the cloud.
+// TestWhile: a stream ends when the certificate of its caller does; if that counts longer, it ends when there is a sign
+// of the cloud.
 func TestWhile(t *testing.T) {
 	for _, cloud := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,7 +148,10 @@ func TestWhile(t *testing.T) {
 			chain := leaf(t, authority, Hub, time.Now(), 90*day)
 			var sign atomic.Bool
 			sign.Store(cloud)
-			a := &Allowance{Time: OpenProven("", clock.RealClock{}, slog.New(slog.DiscardHandler)), Cloud: sign.Load, Logger: slog.New(slog.DiscardHandler)}
+			a := &Allowance{
+				Time: OpenProven("", clock.RealClock{}, slog.New(slog.DiscardHandler)), Cloud: sign.Load,
+				Logger: slog.New(slog.DiscardHandler),
+			}
 			ctx, end := a.While(t.Context(), clock.RealClock{}, chain[0])
 			defer end()
 			time.Sleep(time.Until(chain[0].NotAfter) - time.Second)
@@ -164,7 +175,8 @@ func TestWhile(t *testing.T) {
 	}
 }
 
-// TestProven: the time goes forward by what an authority of the pool has signed, by nothing else, never back, and is on the disk.
+// TestProven: the time goes forward by what an authority of the pool has signed, by nothing else, never back, and is on
+// the disk.
 func TestProven(t *testing.T) {
 	authority, err := NewPoolAuthority("harbour", beginning.Add(-day))
 	if err != nil {

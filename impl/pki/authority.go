@@ -29,7 +29,8 @@ func NewPoolAuthority(pool string, now time.Time) (*Authority, error) {
 	return NewAuthority(poolAuthority(pool), now, AuthorityLife)
 }
 
-// PoolAuthority is NewPoolAuthority, signed by another authority. Those who verify trust it alone, not the one above it.
+// PoolAuthority is NewPoolAuthority, signed by another authority. Those who verify trust it alone, not the one above
+// it.
 func (a *Authority) PoolAuthority(pool string, now time.Time) (*Authority, error) {
 	life := min(AuthorityLife, a.cert.NotAfter.Sub(now))
 	switch {
@@ -153,13 +154,17 @@ func IssuedBy(leaf, authority *x509.Certificate) bool {
 // errEnded is of an authority whose certificates would be of no use.
 var errEnded = errors.New("the authority ends before a certificate could live for the shortest time: replace it")
 
-// Answer signs a request for a certificate of this subject, if that is what it asks for. The certificate does not outlive its authority.
-func (a *Authority) Answer(i Identity, s Subject, r *x509.CertificateRequest, now time.Time, life time.Duration) ([]byte, error) {
+// Answer signs a request for a certificate of this subject, if that is what it asks for. The certificate does not
+// outlive its authority.
+func (a *Authority) Answer(i Identity, s Subject, r *x509.CertificateRequest, now time.Time, life time.Duration) (
+	[]byte, error) {
 	return a.AnswerFrom(time.Time{}, i, s, r, now, life)
 }
 
-// AnswerFrom is Answer with a certificate that begins at a time or later: those of its holder that began before are refused.
-func (a *Authority) AnswerFrom(begin time.Time, i Identity, s Subject, r *x509.CertificateRequest, now time.Time, life time.Duration) ([]byte, error) {
+// AnswerFrom is Answer with a certificate that begins at a time or later: those of its holder that began before are
+// refused.
+func (a *Authority) AnswerFrom(begin time.Time, i Identity, s Subject, r *x509.CertificateRequest, now time.Time,
+	life time.Duration) ([]byte, error) {
 	if err := i.CheckRequest(r, s); err != nil {
 		return nil, err
 	}

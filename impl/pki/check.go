@@ -40,33 +40,40 @@ func hostsOf(ips []net.IP, names []string) []string {
 	return hosts
 }
 
-// CheckRequest tells whether a request asks for the certificate of this subject, and for nothing else. Subject.Hosts are the addresses
-// that are known to be the subject's.
+// CheckRequest tells whether a request asks for the certificate of this subject, and for nothing else. Subject.Hosts
+// are the addresses that are known to be the subject's.
 func (i Identity) CheckRequest(r *x509.CertificateRequest, s Subject) error {
 	if err := r.CheckSignature(); err != nil {
-		return mismatch("public key", keyType(r.PublicKey), "the key of whoever asks: the request is not signed by it ("+err.Error()+")")
+		return mismatch("public key", keyType(r.PublicKey), "the key of whoever asks: the request is not signed by it ("+
+			err.Error()+")")
 	}
 	for _, e := range r.Extensions {
 		if !e.Id.Equal(oidHosts) {
 			return mismatch("extension", e.Id, "addresses of a server only")
 		}
 	}
-	c := claims{name: r.Subject, hosts: hostsOf(r.IPAddresses, r.DNSNames), other: slices.Clone(r.EmailAddresses), key: r.PublicKey}
+	c := claims{
+		name: r.Subject, hosts: hostsOf(r.IPAddresses, r.DNSNames), other: slices.Clone(r.EmailAddresses), key: r.PublicKey,
+	}
 	for _, u := range r.URIs {
 		c.other = append(c.other, u.String())
 	}
 	return i.checkClaims(c, s)
 }
 
-// CheckCertificate tells whether a certificate is that of this subject, and nothing else. It says nothing about who signed it, nor whether it
-// is valid now: see Verify.
+// CheckCertificate tells whether a certificate is that of this subject, and nothing else. It says nothing about who
+// signed it, nor whether it is valid now: see Verify.
 func (i Identity) CheckCertificate(cert *x509.Certificate, s Subject) error {
-	c := claims{name: cert.Subject, hosts: hostsOf(cert.IPAddresses, cert.DNSNames), other: slices.Clone(cert.EmailAddresses), key: cert.PublicKey}
+	c := claims{
+		name: cert.Subject, hosts: hostsOf(cert.IPAddresses, cert.DNSNames), other: slices.Clone(cert.EmailAddresses),
+		key: cert.PublicKey,
+	}
 	for _, u := range cert.URIs {
 		c.other = append(c.other, u.String())
 	}
 	if i.Leads != "" { // its holder does not know whether it may lead
-		c.name.Organization = slices.DeleteFunc(slices.Clone(c.name.Organization), func(o string) bool { return o == i.Leads })
+		c.name.Organization = slices.DeleteFunc(slices.Clone(c.name.Organization),
+			func(o string) bool { return o == i.Leads })
 	}
 	if err := i.checkClaims(c, s); err != nil {
 		return err
@@ -76,7 +83,8 @@ func (i Identity) CheckCertificate(cert *x509.Certificate, s Subject) error {
 	case cert.IsCA:
 		return mismatch("basic constraints", "an authority", "a certificate that signs none")
 	case !sameSet(cert.ExtKeyUsage, i.extKeyUsages()) || len(cert.UnknownExtKeyUsage) > 0:
-		return mismatch("extended key usage", fmt.Sprint(cert.ExtKeyUsage, cert.UnknownExtKeyUsage), fmt.Sprintf("%s %v", i.Usages(), i.extKeyUsages()))
+		return mismatch("extended key usage", fmt.Sprint(cert.ExtKeyUsage, cert.UnknownExtKeyUsage),
+			fmt.Sprintf("%s %v", i.Usages(), i.extKeyUsages()))
 	case cert.KeyUsage != x509.KeyUsageDigitalSignature:
 		return mismatch("key usage", int(cert.KeyUsage), "digital signature")
 	case life > i.Life.Most+mostBackdate:
@@ -185,7 +193,8 @@ func keyType(k crypto.PublicKey) string {
 	return fmt.Sprintf("%T", k)
 }
 
-// Verify tells whether one of the authorities vouches for a chain at a time, leaf first, for what the identity is used for.
+// Verify tells whether one of the authorities vouches for a chain at a time, leaf first, for what the identity is used
+// for.
 func (i Identity) Verify(chain []*x509.Certificate, authorities []*x509.Certificate, now time.Time) error {
 	if len(chain) == 0 {
 		return mismatch("certificates", "none", "a certificate, and those between it and an authority")
@@ -221,8 +230,8 @@ func CheckSpan(cert *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// CheckHeld is for a holder that knows no authority: a certificate is of its own key, and all that CheckCertificate asks. It returns the
-// chain, leaf first.
+// CheckHeld is for a holder that knows no authority: a certificate is of its own key, and all that CheckCertificate
+// asks. It returns the chain, leaf first.
 func (i Identity) CheckHeld(p *Pair, s Subject) ([]*x509.Certificate, error) {
 	chain, err := ParseCertificates(p.CertPEM)
 	if err != nil {

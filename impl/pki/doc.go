@@ -1,7 +1,7 @@
 // Package pki knows every certificate of Weir: who holds it, what stands in it, how long it lives, and who may sign it.
 //
-// Identities is the table, as data. All that make or judge certificates read it: weir-manager, which signs requests; `weir pki`; the
-// testbed. So there is one rule for each certificate.
+// Identities is the table, as data. All that make or judge certificates read it: weir-manager, which signs requests;
+// `weir pki`; the testbed. So there is one rule for each certificate.
 //
 //   - Identity.Request makes a request (CSR) for a key, Identity.CheckRequest judges one.
 //   - Authority signs. Authority.Answer signs a request only if it agrees with the table.
@@ -11,7 +11,8 @@
 //
 // What does not agree is a MismatchError: one field, the value that was found, what is allowed.
 //
-// Keys are ECDSA. An authority of a pool names its pool (weir:pool:<pool>) and signs no other authority (path length 0).
+// Keys are ECDSA. An authority of a pool names its pool (weir:pool:<pool>) and signs no other authority (path length
+// 0).
 //
 // The package starts no goroutine and has no state. It reads no clock but one that it is given.
 package pki

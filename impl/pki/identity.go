@@ -38,7 +38,8 @@ const (
 // Life is how long a certificate may live.
 type Life struct{ Least, Usual, Most time.Duration }
 
-// Identity is all that the certificates of one kind have in common. <pool>, <node> and <name> stand for what a Subject says.
+// Identity is all that the certificates of one kind have in common. <pool>, <node> and <name> stand for what a Subject
+// says.
 type Identity struct {
 	Kind          Kind
 	About         string
@@ -81,32 +82,39 @@ func Identities() []Identity {
 	pool := contract.PoolGroupPrefix + "<pool>"
 	all := []Identity{
 		{
-			Kind: Hub, About: "a hub, to the coordinator and to other hubs of its pool, who asks or who answers", Issuer: PoolIssuer, Life: nodesLife, Signer: own(Hub), Joins: true,
+			Kind: Hub, About: "a hub, to the coordinator and to other hubs of its pool, who asks or who answers",
+			Issuer: PoolIssuer, Life: nodesLife, Signer: own(Hub), Joins: true,
 			CommonName: contract.NodeUserPrefix + "<node>", Organizations: []string{contract.HubGroup, pool}, Client: true,
 			Leads: contract.LeaderGroup,
 		},
 		{
-			Kind: Coordinator, About: "a coordinator, to hubs, who asks or who answers", Issuer: PoolIssuer, Life: nodesLife, Signer: own(Coordinator),
+			Kind: Coordinator, About: "a coordinator, to hubs, who asks or who answers", Issuer: PoolIssuer, Life: nodesLife,
+			Signer:     own(Coordinator),
 			CommonName: contract.CoordinatorName, Organizations: []string{pool}, Server: true,
 		},
 		{
-			Kind: Replica, About: "one replica of a coordinator, to the others, etcd's among them", Issuer: PoolIssuer, Life: nodesLife, Signer: own(Replica),
-			CommonName: contract.ReplicaUser("<pool>", "<name>"), Organizations: []string{contract.ReplicaGroup, pool}, Client: true, Server: true,
+			Kind: Replica, About: "one replica of a coordinator, to the others, etcd's among them", Issuer: PoolIssuer,
+			Life: nodesLife, Signer: own(Replica),
+			CommonName: contract.ReplicaUser("<pool>", "<name>"), Organizations: []string{contract.ReplicaGroup, pool},
+			Client: true, Server: true,
 		},
 		{
 			Kind: Viewer, About: "a person who reads at a coordinator", Issuer: PoolIssuer, Life: peopleLife,
 			CommonName: "<name>", Organizations: []string{contract.ViewerGroup, pool}, Client: true,
 		},
 		{
-			Kind: Operator, About: "a person who reads there, and clears the pool's Leases", Issuer: PoolIssuer, Life: peopleLife,
+			Kind: Operator, About: "a person who reads there, and clears the pool's Leases", Issuer: PoolIssuer,
+			Life:       peopleLife,
 			CommonName: "<name>", Organizations: []string{contract.OperatorGroup, pool}, Client: true,
 		},
 		{
-			Kind: HubAtCloud, About: "a hub, at kube-apiserver, as a user of its own", Issuer: ClusterIssuer, Life: nodesLife, Signer: contract.CloudSigner, Joins: true,
+			Kind: HubAtCloud, About: "a hub, at kube-apiserver, as a user of its own", Issuer: ClusterIssuer, Life: nodesLife,
+			Signer: contract.CloudSigner, Joins: true,
 			CommonName: contract.HubUserPrefix + "<pool>:<node>", Client: true,
 		},
 		{
-			Kind: Forwarder, About: "the leader of a pool, when it forwards heartbeats to kube-apiserver", Issuer: ClusterIssuer, Life: errandLife, Signer: contract.CloudSigner,
+			Kind: Forwarder, About: "the leader of a pool, when it forwards heartbeats to kube-apiserver", Issuer: ClusterIssuer,
+			Life: errandLife, Signer: contract.CloudSigner,
 			CommonName: contract.ForwarderUserPrefix + "<pool>:<node>", Client: true,
 			Organizations: []string{contract.ForwarderGroup, contract.ForwarderGroupPrefix + "<pool>"},
 		},
@@ -115,7 +123,8 @@ func Identities() []Identity {
 			CommonName: contract.HubName, Server: true,
 		},
 		{
-			Kind: Kubelet, About: "a kubelet, at kube-apiserver and at its hub, which shows it for what the kubelet asks", Issuer: ClusterIssuer, Life: kubeletLife,
+			Kind: Kubelet, About: "a kubelet, at kube-apiserver and at its hub, which shows it for what the kubelet asks",
+			Issuer: ClusterIssuer, Life: kubeletLife,
 			CommonName: contract.NodeUserPrefix + "<node>", Organizations: []string{contract.NodesGroup}, Client: true,
 		},
 	}

@@ -25,7 +25,9 @@ import (
 var (
 	now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	// whole has all that any identity may need.
-	whole = Subject{Pool: "harbour", Node: "edge-1", Name: "one", Hosts: []string{"10.0.0.1", "fd00::1", "edge-1.example.com"}}
+	whole = Subject{
+		Pool: "harbour", Node: "edge-1", Name: "one", Hosts: []string{"10.0.0.1", "fd00::1", "edge-1.example.com"},
+	}
 )
 
 func must[T any](v T, err error) T {
@@ -58,8 +60,8 @@ func parsed(t *testing.T, text []byte) *x509.CertificateRequest {
 	return r
 }
 
-// TestEachIdentityIsIssued: for each kind a request by its own rule is signed, and what is signed passes the checks of its holder. No other
-// kind takes it for its own, unless it stands in its table twice.
+// TestEachIdentityIsIssued: for each kind a request by its own rule is signed, and what is signed passes the checks of
+// its holder. No other kind takes it for its own, unless it stands in its table twice.
 func TestEachIdentityIsIssued(t *testing.T) {
 	authority := must(NewPoolAuthority("harbour", now))
 	trusted := []*x509.Certificate{authority.Cert()}
@@ -119,24 +121,45 @@ func TestBadRequests(t *testing.T) {
 		{"an organization where none is", HubAtCloud, groups("system:masters"), "organization"},
 		{"another pool in the name", HubAtCloud, name("weir:hub:lighthouse:edge-1"), "common name"},
 		{"a country", Hub, func(r *x509.CertificateRequest) { r.Subject.Country = []string{"NL"} }, "subject"},
-		{"a unit", Hub, func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"system:masters"} }, "subject"},
+		{
+			"a unit", Hub, func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"system:masters"} },
+			"subject",
+		},
 		{"a second name", Hub, func(r *x509.CertificateRequest) {
 			r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: oidCommonName, Value: "admin"}}
 		}, "common name"},
 		{"a client with an address", Hub, func(r *x509.CertificateRequest) { r.DNSNames = []string{"edge-1"} }, "addresses"},
-		{"another's address", Coordinator, func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.IPv4(10, 0, 0, 9)) }, "addresses"},
-		{"another's name", Coordinator, func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes.default.svc"} }, "addresses"},
+		{
+			"another's address", Coordinator, func(r *x509.CertificateRequest) {
+				r.IPAddresses = append(r.IPAddresses, net.IPv4(10, 0, 0, 9))
+			}, "addresses",
+		},
+		{
+			"another's name", Coordinator, func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes.default.svc"} },
+			"addresses",
+		},
 		{"any name", Coordinator, func(r *x509.CertificateRequest) { r.DNSNames = []string{"*.example.com"} }, "addresses"},
 		{"no address", Coordinator, func(r *x509.CertificateRequest) { r.DNSNames, r.IPAddresses = nil, nil }, "addresses"},
-		{"a mail address", Coordinator, func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@example.com"} }, "alternative names"},
-		{"a URI", Coordinator, func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, "alternative names"},
+		{
+			"a mail address", Coordinator, func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@example.com"} },
+			"alternative names",
+		},
+		{
+			"a URI", Coordinator, func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} },
+			"alternative names",
+		},
 		{"to be an authority", Hub, func(r *x509.CertificateRequest) {
-			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Critical: true, Value: []byte{0x30, 0x03, 0x01, 0x01, 0xff}}}
+			r.ExtraExtensions = []pkix.Extension{
+				{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Critical: true, Value: []byte{0x30, 0x03, 0x01, 0x01, 0xff}},
+			}
 		}, "extension"},
 		{"another replica", Replica, name("weir:coordinator:harbour:two"), "common name"},
 		{"a replica of another pool", Replica, name("weir:coordinator:lighthouse:one"), "common name"},
 		{"the forwarder of another node", Forwarder, name("weir:forwarder:harbour:edge-2"), "common name"},
-		{"the forwarder of another pool's group", Forwarder, groups("weir:forwarders", "weir:forwarders:lighthouse"), "organization"},
+		{
+			"the forwarder of another pool's group", Forwarder, groups("weir:forwarders", "weir:forwarders:lighthouse"),
+			"organization",
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			i := Must(c.kind)
@@ -184,10 +207,19 @@ func TestBadCertificates(t *testing.T) {
 	}{
 		{"as it should be", func(*x509.Certificate) {}, ""},
 		{"a life of ten years", func(x *x509.Certificate) { x.NotAfter = now.AddDate(10, 0, 0) }, "life"},
-		{"a server's", func(x *x509.Certificate) { x.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }, "extended key usage"},
-		{"a server's too", func(x *x509.Certificate) { x.ExtKeyUsage = append(x.ExtKeyUsage, x509.ExtKeyUsageServerAuth) }, "extended key usage"},
+		{
+			"a server's", func(x *x509.Certificate) { x.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} },
+			"extended key usage",
+		},
+		{
+			"a server's too", func(x *x509.Certificate) { x.ExtKeyUsage = append(x.ExtKeyUsage, x509.ExtKeyUsageServerAuth) },
+			"extended key usage",
+		},
 		{"for anything", func(x *x509.Certificate) { x.ExtKeyUsage = nil }, "extended key usage"},
-		{"with a usage of its own", func(x *x509.Certificate) { x.UnknownExtKeyUsage = []asn1.ObjectIdentifier{{1, 2, 3}} }, "extended key usage"},
+		{
+			"with a usage of its own", func(x *x509.Certificate) { x.UnknownExtKeyUsage = []asn1.ObjectIdentifier{{1, 2, 3}} },
+			"extended key usage",
+		},
 		{"an authority's", func(x *x509.Certificate) { x.IsCA = true }, "basic constraints"},
 		{"one that signs", func(x *x509.Certificate) { x.KeyUsage |= x509.KeyUsageCertSign }, "key usage"},
 		{"another pool's", func(x *x509.Certificate) { x.Subject.Organization[1] = "weir:pool:lighthouse" }, "organization"},
@@ -214,8 +246,10 @@ func TestAnotherIssuer(t *testing.T) {
 	wants(t, i.CheckPair(pair, whole, trusted, now), "")
 	wants(t, i.CheckPair(pair, whole, []*x509.Certificate{other.Cert()}, now), "issuer")
 	wants(t, i.CheckPair(&Pair{CertPEM: theirs.CertPEM, KeyPEM: pair.KeyPEM}, whole, trusted, now), "public key")
-	wants(t, i.CheckPair(&Pair{CertPEM: pair.CertPEM[:len(pair.CertPEM)/2], KeyPEM: pair.KeyPEM}, whole, trusted, now), "certificates")
-	wants(t, i.CheckPair(&Pair{CertPEM: pair.CertPEM, KeyPEM: pair.KeyPEM[:len(pair.KeyPEM)/2]}, whole, trusted, now), "key")
+	wants(t, i.CheckPair(&Pair{CertPEM: pair.CertPEM[:len(pair.CertPEM)/2], KeyPEM: pair.KeyPEM}, whole, trusted, now),
+		"certificates")
+	wants(t, i.CheckPair(&Pair{CertPEM: pair.CertPEM, KeyPEM: pair.KeyPEM[:len(pair.KeyPEM)/2]}, whole, trusted, now),
+		"key")
 }
 
 // TestAuthorities: an authority signs for its own pool only, no other authority, and nothing that outlives it.
@@ -235,7 +269,8 @@ func TestAuthorities(t *testing.T) {
 	if !cert.NotAfter.Equal(authority.Cert().NotAfter) {
 		t.Errorf("a leaf ends at %s, its authority at %s", cert.NotAfter, authority.Cert().NotAfter)
 	}
-	if _, err = authority.Answer(i, whole, request, authority.Cert().NotAfter.Add(-time.Minute), i.Life.Usual); !errors.Is(err, errEnded) {
+	if _, err = authority.Answer(i, whole, request, authority.Cert().NotAfter.Add(-time.Minute), i.Life.Usual); !errors.Is(
+		err, errEnded) {
 		t.Errorf("an authority that ends: %v", err)
 	}
 	// Path length 0: what it signed for another authority does not count.
@@ -268,7 +303,8 @@ func TestBelowAnother(t *testing.T) {
 	wants(t, i.CheckPair(must(pool.Grant(i, whole, now, day)), whole, []*x509.Certificate{root.Cert()}, now), "issuer")
 }
 
-// TestKubeletOfAYear: a certificate as kube-controller-manager makes it for a kubelet is good, and no reason to tell an operator of anything.
+// TestKubeletOfAYear: a certificate as kube-controller-manager makes it for a kubelet is good, and no reason to tell an
+// operator of anything.
 func TestKubeletOfAYear(t *testing.T) {
 	i := Must(Kubelet)
 	pair := must(must(NewPoolAuthority("harbour", now)).Issue(must(i.Template(whole, now, 365*day))))
@@ -337,8 +373,10 @@ func TestParse(t *testing.T) {
 	authority := must(NewPoolAuthority("harbour", now))
 	request := must(Must(Hub).Request(whole, must(NewKey())))
 	for what, text := range map[string][]byte{
-		"nothing": nil, "half": request[:len(request)/2], "two": append(bytes.Clone(request), request...), "a certificate": authority.CertPEM(),
-		"more than may be": append(bytes.Clone(request), bytes.Repeat([]byte("\n"), MaxRequest)...), "rubbish": []byte("rubbish"),
+		"nothing": nil, "half": request[:len(request)/2], "two": append(bytes.Clone(request), request...),
+		"a certificate":    authority.CertPEM(),
+		"more than may be": append(bytes.Clone(request), bytes.Repeat([]byte("\n"), MaxRequest)...),
+		"rubbish":          []byte("rubbish"),
 	} {
 		if _, err := ParseRequest(text); err == nil {
 			t.Errorf("request: %s was taken", what)
@@ -347,8 +385,9 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for what, text := range map[string][]byte{
-		"nothing": nil, "half": authority.CertPEM()[:200], "a request": request, "with rubbish": append(authority.CertPEM(), "x"...),
-		"too many": bytes.Repeat(authority.CertPEM(), maxCerts+1), "too long": bytes.Repeat([]byte(" "), MaxPEM+1),
+		"nothing": nil, "half": authority.CertPEM()[:200], "a request": request,
+		"with rubbish": append(authority.CertPEM(), "x"...),
+		"too many":     bytes.Repeat(authority.CertPEM(), maxCerts+1), "too long": bytes.Repeat([]byte(" "), MaxPEM+1),
 	} {
 		if _, err := ParseCertificates(text); err == nil {
 			t.Errorf("certificates: %s was taken", what)
@@ -421,7 +460,8 @@ func TestSuccession(t *testing.T) {
 	}
 	files := must(s.Files())
 	for what, text := range map[string][]byte{
-		beforeFile: bytes.Repeat(s.Signer.pem, mostTrusted), timesFile: []byte("{"), nextCert: s.Signer.pem[:40], signerKey: must(must(NewPoolAuthority("harbour", now)).KeyPEM()),
+		beforeFile: bytes.Repeat(s.Signer.pem, mostTrusted), timesFile: []byte("{"), nextCert: s.Signer.pem[:40],
+		signerKey: must(must(NewPoolAuthority("harbour", now)).KeyPEM()),
 	} {
 		broken := maps.Clone(files)
 		if broken[what] = text; what == nextCert {
@@ -440,7 +480,8 @@ func TestSuccession(t *testing.T) {
 func TestRecover(t *testing.T) {
 	lost := must(NewPoolAuthority("harbour", now))
 	plan := Plan{Settle: time.Minute, Overlap: time.Hour}
-	s := must(Recover([]*x509.Certificate{lost.cert, lost.cert, lost.cert, lost.cert}, must(NewPoolAuthority("harbour", now)), now, plan))
+	s := must(Recover([]*x509.Certificate{lost.cert, lost.cert, lost.cert, lost.cert},
+		must(NewPoolAuthority("harbour", now)), now, plan))
 	s = must(LoadSuccession(must(s.Files())))
 	if len(s.Trusted()) != mostTrusted || s.MaySign(now) == nil || s.MaySign(now.Add(time.Minute)) != nil {
 		t.Errorf("%d are trusted, it may sign: %v", len(s.Trusted()), s.MaySign(now))
@@ -452,7 +493,8 @@ func TestRecover(t *testing.T) {
 	wants(t, err, "settle")
 }
 
-// TestRenewal: a certificate is due between 70 and 80 % of its life, at a time that does not move, and which differs between holders.
+// TestRenewal: a certificate is due between 70 and 80 % of its life, at a time that does not move, and which differs
+// between holders.
 func TestRenewal(t *testing.T) {
 	c := clocktesting.NewFakePassiveClock(now)
 	authority, i := must(NewPoolAuthority("harbour", now)), Must(Hub)

@@ -15,13 +15,16 @@ import (
 	"github.com/weir-edge/weir/impl/disk"
 )
 
-// Proven is the time by which somebody judges certificates: its own clock, but never before the latest time that an authority has vouched for. A machine
-// without a battery clock starts in 1970; then it goes on from that time, which is on its disk. Who hears the cloud goes by the cloud's clock instead of its own.
+// Proven is the time by which somebody judges certificates: its own clock, but never before the latest time that an
+// authority has vouched for. A machine without a battery clock starts in 1970; then it goes on from that time, which is
+// on its disk. Who hears the cloud goes by the cloud's clock instead of its own.
 //
-// What proves a time is signed: an authority does not sign a certificate before it begins. So a certificate that an authority vouches for proves that it was
-// NotBefore once, and that time never goes back. What a hub merely says proves nothing: one that lies could otherwise end everybody's certificates
-// by a time far ahead. All that it can do is to keep newer certificates to itself, and the time of who has no clock stays behind by as much: what
-// ended since then counts there for a little longer, unless a denylist refuses it. A clock that is ahead is believed, as everywhere, until the cloud is heard.
+// What proves a time is signed: an authority does not sign a certificate before it begins. So a certificate that an
+// authority vouches for proves that it was NotBefore once, and that time never goes back. What a hub merely says proves
+// nothing: one that lies could otherwise end everybody's certificates by a time far ahead. All that it can do is to
+// keep newer certificates to itself, and the time of who has no clock stays behind by as much: what ended since then
+// counts there for a little longer, unless a denylist refuses it. A clock that is ahead is believed, as everywhere,
+// until the cloud is heard.
 type Proven struct {
 	clock  clock.PassiveClock
 	file   string
@@ -30,9 +33,10 @@ type Proven struct {
 	mu     sync.Mutex
 	heard  bool      // the cloud, by this process
 	signed time.Time // the latest that was proved; zero: none yet
-	from   time.Time // what it was when the time was set last, and at that, by the local clock: it goes on from there; zero: it was not
-	at     time.Time
-	kept   time.Time // what is on the disk
+	// what it was when the time was set last, and at that, by the local clock: it goes on from there; zero: it was not.
+	from time.Time
+	at   time.Time
+	kept time.Time // what is on the disk
 }
 
 // keepEvery is how much of the cloud's time may be lost in a power cut.
@@ -40,7 +44,8 @@ const keepEvery = 10 * time.Minute
 
 const maxTime = 100 // bytes of a time on the disk
 
-// OpenProven reads what was proved to a process before from a file; "" keeps nothing. What cannot be read counts as nothing.
+// OpenProven reads what was proved to a process before from a file; "" keeps nothing. What cannot be read counts as
+// nothing.
 func OpenProven(file string, c clock.PassiveClock, logger *slog.Logger) *Proven {
 	p := &Proven{clock: c, file: file, logger: logger}
 	if file == "" {
@@ -55,7 +60,8 @@ func OpenProven(file string, c clock.PassiveClock, logger *slog.Logger) *Proven 
 		said, err = time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
 	}
 	if err != nil {
-		logger.Warn("the time on the disk does not count: certificates are judged by this machine's clock until one proves a time", "file", file, "err", err)
+		logger.Warn("the time on the disk does not count: certificates are judged by this machine's clock until one "+
+			"proves a time", "file", file, "err", err)
 		return p
 	}
 	p.kept, p.from, p.at = said, said, c.Now()
@@ -72,7 +78,8 @@ func (p *Proven) Now() time.Time {
 // astray is by how much a clock may be behind what was proved, and be a clock all the same.
 const astray = time.Hour
 
-// Known is Now, and whether that is known: the cloud was heard, or this machine has a clock. If it has none, as what starts in 1970, Now is the least that the time may be.
+// Known is Now, and whether that is known: the cloud was heard, or this machine has a clock. If it has none, as what
+// starts in 1970, Now is the least that the time may be.
 func (p *Proven) Known() (now time.Time, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +138,8 @@ func (p *Proven) Learn(chain []*x509.Certificate, authorities *x509.CertPool) {
 		return
 	}
 	if now := p.now(); begin.After(now) {
-		p.logger.Warn("this machine's clock is behind: a certificate began later than it shows; certificates are judged by that time from now on", "clock", now.UTC(), "time", begin.UTC())
+		p.logger.Warn("this machine's clock is behind: a certificate began later than it shows; certificates are judged by "+
+			"that time from now on", "clock", now.UTC(), "time", begin.UTC())
 	}
 	if begin.After(p.told()) && !p.heard {
 		p.from, p.at = begin, p.clock.Now()
@@ -155,7 +163,8 @@ func (p *Proven) keep(t time.Time) {
 		return
 	}
 	if err := disk.WriteFile(p.file, []byte(t.UTC().Format(time.RFC3339)+"\n")); err != nil {
-		p.logger.Error("the time that was proved counts, but cannot be kept: it is lost with this process", "file", p.file, "err", err)
+		p.logger.Error("the time that was proved counts, but cannot be kept: it is lost with this process", "file", p.file,
+			"err", err)
 	}
 }
 
@@ -168,7 +177,10 @@ func (p *Proven) later(t time.Time) bool {
 
 // options verify a chain at a time, whatever it is used for.
 func options(chain []*x509.Certificate, authorities *x509.CertPool, at time.Time) x509.VerifyOptions {
-	return x509.VerifyOptions{Roots: authorities, Intermediates: intermediates(chain), CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+	return x509.VerifyOptions{
+		Roots: authorities, Intermediates: intermediates(chain), CurrentTime: at,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	}
 }
 
 func intermediates(chain []*x509.Certificate) *x509.CertPool {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Renewal says when certificates are due. Seed is the holder's own: two holders whose certificates were signed together renew them apart.
+// Renewal says when certificates are due. Seed is the holder's own: two holders whose certificates were signed together
+// renew them apart.
 type Renewal struct {
 	Clock clock.PassiveClock
 	Seed  uint64

@@ -13,7 +13,8 @@ type Subject struct {
 	Pool string
 	Node string
 	Name string // of a replica or of a person
-	// Hosts are IP addresses and DNS names of a server. A certificate that is made has all of them; one that is checked has some, and no others.
+	// Hosts are IP addresses and DNS names of a server. A certificate that is made has all of them; one that is checked
+	// has some, and no others.
 	Hosts []string
 	Leads bool // the signer adds Identity.Leads; what is asked for, or checked, does not depend on it
 }
@@ -62,11 +63,13 @@ func (i Identity) check(s Subject) error {
 	pool, node, name := i.Needs()
 	switch {
 	case pool && (len(s.Pool) > maxPool || !subdomain.MatchString(s.Pool)):
-		return mismatch("pool", s.Pool, "small letters, digits, - and ., 63 at most, beginning and ending with a letter or digit")
+		return mismatch("pool", s.Pool,
+			"small letters, digits, - and ., 63 at most, beginning and ending with a letter or digit")
 	case node && (len(s.Node) > maxNode || !subdomain.MatchString(s.Node)):
 		return mismatch("node", s.Node, "the name of a Node: small letters, digits, - and ., 253 at most")
 	case name && (len(s.Name) > maxName || !plainName.MatchString(s.Name)):
-		return mismatch("name", s.Name, "letters, digits, - _ . @ and +, 63 at most, beginning and ending with a letter or digit")
+		return mismatch("name", s.Name,
+			"letters, digits, - _ . @ and +, 63 at most, beginning and ending with a letter or digit")
 	}
 	return nil
 }
@@ -88,7 +91,8 @@ func (s Subject) fill(form string) string {
 	return strings.NewReplacer("<pool>", s.Pool, "<node>", s.Node, "<name>", s.Name).Replace(form)
 }
 
-// Template is what the certificate of a subject says, for a life that begins now. Who makes certificates by another rule changes it.
+// Template is what the certificate of a subject says, for a life that begins now. Who makes certificates by another
+// rule changes it.
 func (i Identity) Template(s Subject, now time.Time, life time.Duration) (Template, error) {
 	if err := i.check(s); err != nil {
 		return Template{}, err

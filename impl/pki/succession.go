@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// Succession is the authority of a pool, and while it is replaced the one before and the one after it. An authority is replaced in three
-// steps, and those who verify learn of each before the next: Prepare (both are trusted, the old one signs), Switch (both are
-// trusted, the new one signs, leaves are renewed), Retire (the new one only). Each step says when the next may be taken.
+// Succession is the authority of a pool, and while it is replaced the one before and the one after it. An authority is
+// replaced in three steps, and those who verify learn of each before the next: Prepare (both are trusted, the old one
+// signs), Switch (both are trusted, the new one signs, leaves are renewed), Retire (the new one only). Each step says
+// when the next may be taken.
 type Succession struct {
 	Signer   *Authority
 	Next     *Authority          // trusted, signs nothing yet; nil: none
@@ -59,10 +60,13 @@ func (s *Succession) Trusted() []*x509.Certificate {
 	return append(all, s.Before...)
 }
 
-// Speakers are those of some trusted authorities, the signer first, whose word counts for what is signed now: the one that signs, the next one, and those after it of which a cloud
-// that was restored from a backup has lost the keys. Not those before: a key may be why they were replaced. What was signed by them has been signed anew since.
+// Speakers are those of some trusted authorities, the signer first, whose word counts for what is signed now: the one
+// that signs, the next one, and those after it of which a cloud that was restored from a backup has lost the keys. Not
+// those before: a key may be why they were replaced. What was signed by them has been signed anew since.
 func Speakers(trusted []*x509.Certificate) []*x509.Certificate {
-	return slices.DeleteFunc(slices.Clone(trusted), func(c *x509.Certificate) bool { return c.NotBefore.Before(trusted[0].NotBefore) })
+	return slices.DeleteFunc(slices.Clone(trusted), func(c *x509.Certificate) bool {
+		return c.NotBefore.Before(trusted[0].NotBefore)
+	})
 }
 
 // TrustPEM is the same as a file, for those who verify.
@@ -74,11 +78,14 @@ func (s *Succession) Prepare(next *Authority, now time.Time, p Plan) error {
 	case err != nil:
 		return err
 	case s.Next != nil:
-		return mismatch("next authority", next.cert.Subject, "none until the one that was prepared before signs, at "+s.SignsAt.UTC().Format(time.RFC3339))
+		return mismatch("next authority", next.cert.Subject, "none until the one that was prepared before signs, at "+
+			s.SignsAt.UTC().Format(time.RFC3339))
 	case now.Before(s.SignsAt):
-		return mismatch("next authority", next.cert.Subject, "none until the one of now signs, at "+s.SignsAt.UTC().Format(time.RFC3339))
+		return mismatch("next authority", next.cert.Subject,
+			"none until the one of now signs, at "+s.SignsAt.UTC().Format(time.RFC3339))
 	case len(s.Before)+2 > mostTrusted:
-		return mismatch("trusted authorities", len(s.Before)+2, fmt.Sprintf("%d at most: those before are retired at %s", mostTrusted, s.RetireAt.UTC().Format(time.RFC3339)))
+		return mismatch("trusted authorities", len(s.Before)+2,
+			fmt.Sprintf("%d at most: those before are retired at %s", mostTrusted, s.RetireAt.UTC().Format(time.RFC3339)))
 	case next.cert.Subject.CommonName != s.Signer.cert.Subject.CommonName:
 		return mismatch("next authority", next.cert.Subject, "the same name as now: "+s.Signer.cert.Subject.CommonName)
 	}
@@ -92,7 +99,8 @@ func (s *Succession) Switch(now time.Time) error {
 	case s.Next == nil:
 		return mismatch("next authority", "none", "one that was prepared, and that all who verify know")
 	case now.Before(s.SignsAt):
-		return mismatch("now", now.UTC().Format(time.RFC3339), "not before "+s.SignsAt.UTC().Format(time.RFC3339)+": those who verify have to hear of the next authority first")
+		return mismatch("now", now.UTC().Format(time.RFC3339), "not before "+s.SignsAt.UTC().Format(time.RFC3339)+
+			": those who verify have to hear of the next authority first")
 	}
 	s.Before = append([]*x509.Certificate{s.Signer.cert}, s.Before...)
 	s.Signer, s.Next, s.SignsAt, s.RetireAt = s.Next, nil, now, now.Add(s.Overlap)
@@ -102,22 +110,26 @@ func (s *Succession) Switch(now time.Time) error {
 // Retire trusts the authorities before no more, once no leaf of theirs can be alive.
 func (s *Succession) Retire(now time.Time) error {
 	if len(s.Before) > 0 && now.Before(s.RetireAt) {
-		return mismatch("now", now.UTC().Format(time.RFC3339), "not before "+s.RetireAt.UTC().Format(time.RFC3339)+": leaves of the authority before may live until then")
+		return mismatch("now", now.UTC().Format(time.RFC3339), "not before "+s.RetireAt.UTC().Format(time.RFC3339)+
+			": leaves of the authority before may live until then")
 	}
 	s.Before = nil
 	return nil
 }
 
-// Recover begins anew with an authority in the place of those whose key is lost. Nobody vouches for it: it signs only when all who verify can have heard of it.
+// Recover begins anew with an authority in the place of those whose key is lost. Nobody vouches for it: it signs only
+// when all who verify can have heard of it.
 func Recover(lost []*x509.Certificate, fresh *Authority, now time.Time, p Plan) (*Succession, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
 	lost = lost[:min(len(lost), mostTrusted-1)]
-	return &Succession{Signer: fresh, Before: lost, SignsAt: now.Add(p.Settle), RetireAt: now.Add(p.Settle + p.Overlap)}, nil
+	return &Succession{Signer: fresh, Before: lost, SignsAt: now.Add(p.Settle), RetireAt: now.Add(p.Settle + p.Overlap)},
+		nil
 }
 
-// Recall trusts authorities that came after the one that signs and whose keys are lost, until what they signed is renewed. It tells whether there are any.
+// Recall trusts authorities that came after the one that signs and whose keys are lost, until what they signed is
+// renewed. It tells whether there are any.
 func (s *Succession) Recall(later []*x509.Certificate, now time.Time) (changed bool) {
 	for _, c := range later {
 		if len(s.Trusted()) < mostTrusted && !slices.ContainsFunc(s.Trusted(), c.Equal) {
@@ -136,7 +148,8 @@ func (s *Succession) Recall(later []*x509.Certificate, now time.Time) (changed b
 // MaySign tells why nothing is signed yet.
 func (s *Succession) MaySign(now time.Time) error {
 	if s.Next == nil && now.Before(s.SignsAt) {
-		return fmt.Errorf("the authority was replaced after a loss, and signs from %s on: those who verify have to hear of it first", s.SignsAt.UTC().Format(time.RFC3339))
+		return fmt.Errorf("the authority was replaced after a loss, and signs from %s on: those who verify have to hear "+
+			"of it first", s.SignsAt.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Template is what a certificate says. Nobody has checked it: Identity.Template makes one that is as the table wants it.
+// Template is what a certificate says. Nobody has checked it: Identity.Template makes one that is as the table wants
+// it.
 type Template struct {
 	CommonName          string
 	Organizations       []string

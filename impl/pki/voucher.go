@@ -10,7 +10,8 @@ import (
 	"fmt"
 )
 
-// about puts before a text what it is about, so that a signature is never good for something else. No certificate begins so.
+// about puts before a text what it is about, so that a signature is never good for something else. No certificate
+// begins so.
 func about(what string, text []byte) []byte {
 	return fmt.Appendf(nil, "weir %s %d\n%s", what, len(text), text)
 }

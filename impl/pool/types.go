@@ -28,7 +28,8 @@ const (
 	ScopeAccepted = "ScopeAccepted"
 	// CoordinatorPlaced tells whether the coordinator runs where the spec asks for it.
 	CoordinatorPlaced = "CoordinatorPlaced"
-	// CertificatesCurrent tells whether no certificate of the pool, and not its authority, ends soon without a successor, as far as the hubs have told.
+	// CertificatesCurrent tells whether no certificate of the pool, and not its authority, ends soon without a successor,
+	// as far as the hubs have told.
 	CertificatesCurrent = "CertificatesCurrent"
 	// NodesInstalled tells whether each node of the pool has joined, where weir-manager sees to that.
 	NodesInstalled = "NodesInstalled"
@@ -44,11 +45,13 @@ type Spec struct {
 	// +kubebuilder:validation:Enum=Coordinator;LeaderHubs
 	Mode string `json:"mode,omitempty"`
 
-	// Coordinator is the coordinator of the pool. It counts in the mode Coordinator. Without it hubs use the one of their flags.
+	// Coordinator is the coordinator of the pool. It counts in the mode Coordinator. Without it hubs use the one of their
+	// flags.
 	// +optional
 	Coordinator *Coordinator `json:"coordinator,omitempty"`
 
-	// WhenSilent is what happens to the pods of the pool while none of its nodes is heard. Without it --when-silent of weir-manager counts.
+	// WhenSilent is what happens to the pods of the pool while none of its nodes is heard. Without it --when-silent of
+	// weir-manager counts.
 	// +optional
 	WhenSilent *WhenSilent `json:"whenSilent,omitempty"`
 
@@ -59,8 +62,9 @@ type Spec struct {
 
 // Offline is what counts in a pool while there is no sign of the cloud.
 type Offline struct {
-	// CertificateAllowance is for how long after its end a certificate of a hub or of the coordinator counts inside the pool, to read. 2160h, 90 days, is the default and the
-	// most; 0s is none. Hubs and coordinators that have not heard of it go by 90 days.
+	// CertificateAllowance is for how long after its end a certificate of a hub or of the coordinator counts inside the
+	// pool, to read. 2160h, 90 days, is the default and the most; 0s is none. Hubs and coordinators that have not heard of
+	// it go by 90 days.
 	// +optional
 	// +kubebuilder:default="2160h"
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}(\.[0-9]{1,9})?(h|m|s|ms))+$`
@@ -78,7 +82,8 @@ type Offline struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.replicas) || size(self.nodes) >= self.replicas",message="nodes are at least as many as replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.servers) || size(self.servers) != 2",message="servers are 1 or 3"
 type Coordinator struct {
-	// Servers are the addresses of a coordinator that somebody else runs, a service of its host for example: one, or those of three replicas.
+	// Servers are the addresses of a coordinator that somebody else runs, a service of its host for example: one, or those
+	// of three replicas.
 	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
@@ -87,7 +92,8 @@ type Coordinator struct {
 	// +listType=set
 	Servers []string `json:"servers,omitempty"`
 
-	// Image is the image of weir-coordinator. With it weir-manager runs it, as a Pod on a node of the pool for each replica.
+	// Image is the image of weir-coordinator. With it weir-manager runs it, as a Pod on a node of the pool for each
+	// replica.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=500
@@ -98,19 +104,22 @@ type Coordinator struct {
 	// +kubebuilder:validation:Enum=1;3
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// ReplaceAfter is for how long a node is lost, while others of the pool are heard, until its replica is placed anew. 5m is the default.
+	// ReplaceAfter is for how long a node is lost, while others of the pool are heard, until its replica is placed anew.
+	// 5m is the default.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}(\.[0-9]{1,9})?(h|m|s|ms))+$`
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="a duration of 10s or more, as in 5m"
 	ReplaceAfter string `json:"replaceAfter,omitempty"`
 
-	// MemoryLimit is the most memory that a replica may take, in Mi or Gi. 512Mi is the default. It counts from the next time that a replica is placed.
+	// MemoryLimit is the most memory that a replica may take, in Mi or Gi. 512Mi is the default. It counts from the next
+	// time that a replica is placed.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,5}(Mi|Gi)$`
 	MemoryLimit string `json:"memoryLimit,omitempty"`
 
-	// Nodes are the names of the nodes that may run one, those that are to be preferred first. None: all of the pool that nodeSelector selects.
+	// Nodes are the names of the nodes that may run one, those that are to be preferred first. None: all of the pool that
+	// nodeSelector selects.
 	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -130,7 +139,8 @@ type Coordinator struct {
 //
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Evict') == has(self.after)",message="after belongs to the action Evict, which needs it"
 type WhenSilent struct {
-	// Action is Keep, pods and their endpoints stay as they were, or Evict, the pool is given up when it has been silent for so long.
+	// Action is Keep, pods and their endpoints stay as they were, or Evict, the pool is given up when it has been silent
+	// for so long.
 	// +kubebuilder:validation:Enum=Keep;Evict
 	Action string `json:"action"`
 
@@ -161,11 +171,13 @@ type Status struct {
 	// CutOff is how many of those are heard through the pool alone: they do not reach the cloud.
 	CutOff int32 `json:"cutOff"`
 
-	// Leader names the leader hubs, with commas between, in the mode LeaderHubs. In the mode Coordinator the pool itself decides, and this is who told last that it leads.
+	// Leader names the leader hubs, with commas between, in the mode LeaderHubs. In the mode Coordinator the pool itself
+	// decides, and this is who told last that it leads.
 	// +optional
 	Leader string `json:"leader,omitempty"`
 
-	// SilentSince is when the last node of the pool was heard, while none is. What the cloud shows of the pool is as old as that.
+	// SilentSince is when the last node of the pool was heard, while none is. What the cloud shows of the pool is as old
+	// as that.
 	// +optional
 	SilentSince *metav1.Time `json:"silentSince,omitempty"`
 
@@ -200,7 +212,8 @@ type Status struct {
 	// +optional
 	UplinkBytes *int64 `json:"uplinkBytes,omitempty"`
 
-	// SavedBytes are those that clients got from relays of the pool, less those by which its hubs fetched what the pool shares, since each of them was started.
+	// SavedBytes are those that clients got from relays of the pool, less those by which its hubs fetched what the pool
+	// shares, since each of them was started.
 	// +optional
 	SavedBytes *int64 `json:"savedBytes,omitempty"`
 

@@ -1,5 +1,5 @@
-// Package quiet keeps a log readable, and a disk free, when clients make a program say things: each thing is said once in a while, and in that while there
-// are so many lines and no more, whatever clients write into their requests.
+// Package quiet keeps a log readable, and a disk free, when clients make a program say things: each thing is said once
+// in a while, and in that while there are so many lines and no more, whatever clients write into their requests.
 //
 // A Log starts no goroutine.
 package quiet
@@ -38,8 +38,8 @@ type Log struct {
 // New returns a Log that writes to a logger.
 func New(c clock.PassiveClock, logger *slog.Logger) *Log { return &Log{clock: c, logger: logger} }
 
-// Say logs a message unless the same was said lately, or too much. The kind is what is wrong, or who is at fault; it must hold nothing that a client can
-// choose. What was not said is counted in the next line: untold.
+// Say logs a message unless the same was said lately, or too much. The kind is what is wrong, or who is at fault; it
+// must hold nothing that a client can choose. What was not said is counted in the next line: untold.
 func (l *Log) Say(level slog.Level, kind, msg string, args ...any) {
 	for i, a := range args {
 		if s, ok := a.(string); ok {

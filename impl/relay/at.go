@@ -24,7 +24,8 @@ func agree(mine History, at At) error {
 	case at.History == nil || at.History.Number == mine.Number:
 		return nil
 	case at.History.Number < mine.Number:
-		return apierrors.NewResourceExpired(fmt.Sprintf("the history of the cloud is another one: %d, asked was for %d", mine.Number, at.History.Number))
+		return apierrors.NewResourceExpired(fmt.Sprintf("the history of the cloud is another one: %d, asked was for %d",
+			mine.Number, at.History.Number))
 	}
 	return unavailable("this relay is still in history %d of the cloud, asked was for %d", mine.Number, at.History.Number)
 }

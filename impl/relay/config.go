@@ -13,20 +13,21 @@ import (
 type Config struct {
 	// Resource is what it holds.
 	Resource Resource
-	// RingBytes bounds the events kept for watchers, in bytes. Default 16 MiB, at least 64 KiB. It should hold the changes of
-	// the longest time that a client may be away: grace period, jitter and failover.
+	// RingBytes bounds the events kept for watchers, in bytes. Default 16 MiB, at least 64 KiB. It should hold the changes
+	// of the longest time that a client may be away: grace period, jitter and failover.
 	RingBytes int64
 	// RingAge bounds the same in time. Default 5 min, at least 1 s.
 	RingAge time.Duration
-	// MaxBytes bounds what is taken from another relay: what this one holds then, and a list or batch that comes, with 1 KiB beside each
-	// object. Default 128 MiB, at least 1 MiB. What comes from the cloud is not bounded.
+	// MaxBytes bounds what is taken from another relay: what this one holds then, and a list or batch that comes, with 1
+	// KiB beside each object. Default 128 MiB, at least 1 MiB. What comes from the cloud is not bounded.
 	MaxBytes int64
 	// WriteTimeout closes a watch or list whose client takes nothing for that long. Default 60 s.
 	WriteTimeout time.Duration
-	// Gather bounds how long a change may be held back from watchers while changes come in a run, so that each is woken for
-	// several at once. A change after a quiet moment goes out at once. Default 20 ms; negative: nothing is held back.
+	// Gather bounds how long a change may be held back from watchers while changes come in a run, so that each is woken
+	// for several at once. A change after a quiet moment goes out at once. Default 20 ms; negative: nothing is held back.
 	Gather time.Duration
-	// Late says that the relay comes to others that are served already. Until it holds something, nobody waits for it: see Status.Joins.
+	// Late says that the relay comes to others that are served already. Until it holds something, nobody waits for it: see
+	// Status.Joins.
 	Late bool
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTickerAndDelayedExecution

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// MinWatch is kube-apiserver's --min-request-timeout: a watch without a timeout lives that long to twice as long, and none here lives
-	// longer than that, since whoever may watch is asked when it begins.
+	// MinWatch is kube-apiserver's --min-request-timeout: a watch without a timeout lives that long to twice as long, and
+	// none here lives longer than that, since whoever may watch is asked when it begins.
 	MinWatch = 1800 * time.Second
 
 	bookmarkEvery  = time.Minute     // bookmarkFrequency in storage/cacher
@@ -27,18 +27,20 @@ const (
 type WatchOptions struct {
 	At
 	Selector Selector
-	// Initial begins with all objects as ADDED, and if there are bookmarks, one that ends them. Else the watch goes on behind At.Version, and behind
-	// what the relay has reached if that is 0.
+	// Initial begins with all objects as ADDED, and if there are bookmarks, one that ends them. Else the watch goes on
+	// behind At.Version, and behind what the relay has reached if that is 0.
 	Initial bool
-	// Wait waits up to 3 s for a relay that is behind At.Version. Else a watch ahead of it is accepted and shows only what is later (rule 2).
+	// Wait waits up to 3 s for a relay that is behind At.Version. Else a watch ahead of it is accepted and shows only what
+	// is later (rule 2).
 	Wait bool
-	// Past has Initial begin with the objects as they were at the oldest version from which a watch can resume, and all events since. A relay
-	// that begins so can serve whom this one can serve: its clients resume at the versions they have seen.
+	// Past has Initial begin with the objects as they were at the oldest version from which a watch can resume, and all
+	// events since. A relay that begins so can serve whom this one can serve: its clients resume at the versions they have
+	// seen.
 	Past bool
 	// Bookmarks come about once a minute and before the timeout; these prove nothing about the freshness of the relay.
 	Bookmarks bool
-	// Progress has every bookmark come as the relay gets it, where a batch begins, and a Testimony, so that the freshness of a relay passes along
-	// a chain of relays: the reader is one.
+	// Progress has every bookmark come as the relay gets it, where a batch begins, and a Testimony, so that the freshness
+	// of a relay passes along a chain of relays: the reader is one.
 	Progress bool
 	// Timeout ends the watch in order. 0: about MinWatch.
 	Timeout time.Duration
@@ -83,7 +85,8 @@ type sight struct {
 	word    Testimony
 }
 
-// Cursor is a place in a watch, and what its reader has seen. It holds no queue and no lock, and need not be closed. It has one reader.
+// Cursor is a place in a watch, and what its reader has seen. It holds no queue and no lock, and need not be closed. It
+// has one reader.
 type Cursor struct {
 	log     log
 	clock   clock.PassiveClock
@@ -112,7 +115,10 @@ func newCursor(l log, clk clock.PassiveClock, o WatchOptions) *Cursor {
 	}
 	o.Timeout = min(o.Timeout, 2*MinWatch)
 	now := clk.Now()
-	return &Cursor{log: l, clock: clk, o: o, end: now.Add(o.Timeout), bookmarkAt: now.Add(bookmarkEvery), beforeEnd: o.Timeout > bookmarkBefore}
+	return &Cursor{
+		log: l, clock: clk, o: o, end: now.Add(o.Timeout), bookmarkAt: now.Add(bookmarkEvery),
+		beforeEnd: o.Timeout > bookmarkBefore,
+	}
 }
 
 // begin makes a cursor give the objects of a view first.
@@ -124,8 +130,9 @@ func (c *Cursor) begin(v view) {
 // History is that of the versions.
 func (c *Cursor) History() History { return c.history }
 
-// Read appends what there is to dst, a part of it if it is much. If there is nothing, it tells what to wait for. An error ends the watch, behind the
-// events that come with it: io.EOF in order, and all others are those that kube-apiserver tells by an ERROR event.
+// Read appends what there is to dst, a part of it if it is much. If there is nothing, it tells what to wait for. An
+// error ends the watch, behind the events that come with it: io.EOF in order, and all others are those that
+// kube-apiserver tells by an ERROR event.
 func (c *Cursor) Read(dst []Event) (events []Event, wait Wait, err error) {
 	had := len(dst)
 	if c.initial.Objects != nil {
@@ -262,9 +269,9 @@ func (c *Cursor) give(dst []Event, ev *mvcc.Event, reached uint64) ([]Event, err
 	return append(dst, Event{Event: wire.Event{Type: typ, Version: ev.Version, Object: o}, of: ev, left: left}), nil
 }
 
-// enter is called where events are part of a batch. A client that saw more than the state that the batch starts from, at a source
-// that was ahead, goes on if the batch admits it. Else it has not seen what the batch deletes, and would not: these deletions are stamped with
-// the version that the batch starts from.
+// enter is called where events are part of a batch. A client that saw more than the state that the batch starts from,
+// at a source that was ahead, goes on if the batch admits it. Else it has not seen what the batch deletes, and would
+// not: these deletions are stamped with the version that the batch starts from.
 func (c *Cursor) enter(dst []Event, b *mvcc.Batch, reached uint64) ([]Event, error) {
 	if b == nil || b == c.inside {
 		return dst, nil

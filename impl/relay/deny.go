@@ -29,9 +29,10 @@ func (r *Relay) Denied() *apierrors.StatusError {
 	return r.denied
 }
 
-// Retire ends the use of the relay: somebody else answers for its resource from now on, by the same versions. Its watches end in order, each behind all that there is
-// and a bookmark if it has those. So their clients go on by version, also those that have only just begun: client-go lists anew after a watch that was short
-// and brought nothing. Requests that are under way are answered as if the source had denied the resource.
+// Retire ends the use of the relay: somebody else answers for its resource from now on, by the same versions. Its
+// watches end in order, each behind all that there is and a bookmark if it has those. So their clients go on by
+// version, also those that have only just begun: client-go lists anew after a watch that was short and brought nothing.
+// Requests that are under way are answered as if the source had denied the resource.
 func (r *Relay) Retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +51,8 @@ func (r *Relay) gone() bool {
 	return r.retired && r.streams.len() == 0
 }
 
-// CameAfter tells whether a relay that came late does not reach back to a version: who has seen that goes on where it was read before.
+// CameAfter tells whether a relay that came late does not reach back to a version: who has seen that goes on where it
+// was read before.
 func (r *Relay) CameAfter(version uint64) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -63,8 +63,9 @@ func TestDeny(t *testing.T) {
 	}
 }
 
-// TestRetire: watches of a relay that is used no more end in order, behind all that there is, and with a bookmark: a client that has only just begun goes on by
-// version, and one that saw nothing for long knows a version that its next server remembers. No sign of the source brings it back.
+// TestRetire: watches of a relay that is used no more end in order, behind all that there is, and with a bookmark: a
+// client that has only just begun goes on by version, and one that saw nothing for long knows a version that its next
+// server remembers. No sign of the source brings it back.
 func TestRetire(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1e9, 0))
 	r := newRelay(t, withClock(clock))

@@ -13,10 +13,13 @@ func errNotReady(res Resource) error {
 	return unavailable("the cache of %s is not synced yet", res.GroupResource())
 }
 
-// errAhead is the answer to a read that is ahead of the cache after waiting for it (storage.NewTooLargeResourceVersionError).
+// errAhead is the answer to a read that is ahead of the cache after waiting for it
+// (storage.NewTooLargeResourceVersionError).
 func errAhead(version, reached uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", version, reached), 1)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{
+		{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"},
+	}
 	return err
 }
 

@@ -9,8 +9,8 @@ type Export struct {
 	History History    // that versions are of
 }
 
-// Export takes the content of the relay. The lock is held for as long as it takes to copy one pointer per event of the ring.
-// ok is false before the first list.
+// Export takes the content of the relay. The lock is held for as long as it takes to copy one pointer per event of the
+// ring. ok is false before the first list.
 func (r *Relay) Export() (x *Export, ok bool) {
 	r.mu.Lock() // looking marks the tree as shared
 	defer r.mu.Unlock()
@@ -27,8 +27,8 @@ func (r *Relay) Place() mvcc.Place {
 	return r.state.Place()
 }
 
-// Since appends at most n changes behind a place to dst. ok is false if they cannot be had: the ring has passed the place, or the history was
-// thrown away. Then only a new Export tells what the relay holds.
+// Since appends at most n changes behind a place to dst. ok is false if they cannot be had: the ring has passed the
+// place, or the history was thrown away. Then only a new Export tells what the relay holds.
 func (r *Relay) Since(dst []*mvcc.Event, p mvcc.Place, n int) (changes []*mvcc.Event, ok bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

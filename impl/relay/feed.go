@@ -15,23 +15,24 @@ var ErrOlder = errors.New("list is older than the version reached")
 // ErrNotSynced refuses events before the first list.
 var ErrNotSynced = errors.New("relay has no list yet")
 
-// ErrHistory refuses a list of an earlier history than that of the relay: it comes from a source that has not learned yet.
+// ErrHistory refuses a list of an earlier history than that of the relay: it comes from a source that has not learned
+// yet.
 var ErrHistory = errors.New("the list is of an earlier history of the cloud")
 
 var errNoVersion = errors.New("replace: list has no version")
 
-// Replace takes a complete list at a version. The first one fills the relay. Over an older state it becomes one batch of
-// events (rule 6). It returns ErrOlder for a list older than the version reached. If the list contradicts the state in a way
-// that no watch could explain, the history is thrown away: watches end, and resumes from before get 410.
+// Replace takes a complete list at a version. The first one fills the relay. Over an older state it becomes one batch
+// of events (rule 6). It returns ErrOlder for a list older than the version reached. If the list contradicts the state
+// in a way that no watch could explain, the history is thrown away: watches end, and resumes from before get 410.
 func (r *Relay) Replace(version uint64, items []*wire.Object) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.replaceIn(r.history, version, items, word{asOf: r.cfg.Clock.Now()})
 }
 
-// ReplaceIn takes a complete list of a history. In that of the relay it is Replace. One of a later history may be at an earlier
-// version: what the relay holds is thrown away, all watches end with one 410, and so do resumes from before. ErrHistory refuses
-// one of an earlier history.
+// ReplaceIn takes a complete list of a history. In that of the relay it is Replace. One of a later history may be at an
+// earlier version: what the relay holds is thrown away, all watches end with one 410, and so do resumes from before.
+// ErrHistory refuses one of an earlier history.
 func (r *Relay) ReplaceIn(h History, version uint64, items []*wire.Object) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,13 +52,14 @@ func (r *Relay) replaceIn(h History, version uint64, items []*wire.Object, w wor
 	return r.begin(h, version, items, w)
 }
 
-// Renumber goes on in another history with all that the relay holds. It is for who hears from the cloud itself and cannot agree with the
-// others of a pool on a number, because theirs was not counted but made up: what clients of this relay know stays true, so that they need
-// not list. Relays that read this one begin anew.
+// Renumber goes on in another history with all that the relay holds. It is for who hears from the cloud itself and
+// cannot agree with the others of a pool on a number, because theirs was not counted but made up: what clients of this
+// relay know stays true, so that they need not list. Relays that read this one begin anew.
 func (r *Relay) Renumber(h History) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cfg.Logger.Error("the relay goes on in another history, with what it holds from the cloud", "history", h.Number, "was", r.history.Number)
+	r.cfg.Logger.Error("the relay goes on in another history, with what it holds from the cloud", "history", h.Number,
+		"was", r.history.Number)
 	r.history = History{h.Number, max(h.Lost, r.history.Lost)}
 	r.said++
 	r.broadcast()
@@ -75,7 +77,8 @@ func (r *Relay) begin(h History, version uint64, items []*wire.Object, w word) e
 	if r.synced {
 		r.counts.flushed++
 		r.counts.histories++
-		r.cfg.Logger.Error("the history of the cloud is another one, as after a restore from a backup: what was held is thrown away, and every client lists once",
+		r.cfg.Logger.Error("the history of the cloud is another one, as after a restore from a backup: what was held is "+
+			"thrown away, and every client lists once",
 			"history", h.Number, "was", r.history.Number, "version", version, "reached", r.state.Version())
 	}
 	r.counts.replaced++
@@ -112,7 +115,8 @@ func (r *Relay) replace(version uint64, items []*wire.Object, w word) error {
 		return fmt.Errorf("replace: %w", err)
 	}
 	if !explained {
-		r.cfg.Logger.Warn("the list contradicts the state it follows; history is thrown away", "reached", reached, "list", version)
+		r.cfg.Logger.Warn("the list contradicts the state it follows; history is thrown away", "reached", reached,
+			"list", version)
 		r.counts.flushed++
 		r.load(version, items)
 		return nil
@@ -129,8 +133,9 @@ func (r *Relay) load(version uint64, items []*wire.Object) {
 	r.show(r.cfg.Clock.Now())
 }
 
-// refill takes a complete list at a version from somebody who held it, and not from a source: it moves the relay forward, and proves nothing
-// but that this was all there was at a time. It returns ErrOlder if the relay has as much already.
+// refill takes a complete list at a version from somebody who held it, and not from a source: it moves the relay
+// forward, and proves nothing but that this was all there was at a time. It returns ErrOlder if the relay has as much
+// already.
 func (r *Relay) refill(h History, version uint64, items []*wire.Object, w word) error {
 	if mine := r.history.Number; r.synced && h.Number == mine && version <= r.state.Version() {
 		return fmt.Errorf("refill: %w: %d, reached is %d", ErrOlder, version, r.state.Version())
@@ -185,7 +190,8 @@ func (r *Relay) apply(in *wire.Event, by *Testimony) error {
 // inspect notes a field that the compiled type does not know; r.mu is held.
 func (r *Relay) inspect(o *wire.Object) {
 	if r.newer.look(o) {
-		r.cfg.Logger.Warn("the cloud is newer than the types compiled in: reads in another encoding than protobuf go to the cloud",
+		r.cfg.Logger.Warn(
+			"the cloud is newer than the types compiled in: reads in another encoding than protobuf go to the cloud",
 			"object", o.Key, "field", r.newer.field)
 	}
 }

@@ -145,7 +145,9 @@ func openWatch(t *testing.T, r *Relay, query string, progress bool) *testWatch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := WatchOptions{Initial: q.Get("sendInitialEvents") == "true", Bookmarks: q.Get("allowWatchBookmarks") == "true", Progress: progress}
+	o := WatchOptions{
+		Initial: q.Get("sendInitialEvents") == "true", Bookmarks: q.Get("allowWatchBookmarks") == "true", Progress: progress,
+	}
 	o.Wait = o.Initial
 	if o.Version, err = wire.ParseVersion(q.Get("resourceVersion")); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,8 @@ func TestHistoriesOnlyGrow(t *testing.T) {
 	if err := r.ReplaceIn(History{2, 1500}, 950, nil); err != nil || r.Status().History.Lost != 1500 {
 		t.Errorf("a list of the same: %v, %+v", err, r.Status())
 	}
-	if err := NewIntake(r).Yield(History{1, 0}, &wire.Event{Version: 700}, nil); err != nil || r.Status().History != (History{1, 1500}) || r.Status().Version != 700 {
+	if err := NewIntake(r).Yield(History{1, 0}, &wire.Event{Version: 700}, nil); err != nil ||
+		r.Status().History != (History{1, 1500}) || r.Status().Version != 700 {
 		t.Errorf("yielding: %v, %+v", err, r.Status())
 	}
 }
@@ -43,7 +44,8 @@ func TestRestorationKeepsTheHistory(t *testing.T) {
 	}
 }
 
-// TestEachRestoreCounts: a cloud may be restored again before it has come as far as it was. That is another history all the same, and what was lost before stays lost.
+// TestEachRestoreCounts: a cloud may be restored again before it has come as far as it was. That is another history all
+// the same, and what was lost before stays lost.
 func TestEachRestoreCounts(t *testing.T) {
 	h := History{}
 	for i, reached := range []uint64{1000, 400, 1200} {
@@ -57,7 +59,8 @@ func TestEachRestoreCounts(t *testing.T) {
 // TestHistoriesAreBounded: a number that was made up leaves room for the next ones, and none wraps to the first.
 func TestHistoriesAreBounded(t *testing.T) {
 	for header, ok := range map[string]bool{
-		"1/1000": true, "4294967296/0": true, "4294967297/0": false, "18446744073709551615/0": false, "1/9223372036854775808": false,
+		"1/1000": true, "4294967296/0": true, "4294967297/0": false, "18446744073709551615/0": false,
+		"1/9223372036854775808": false,
 	} {
 		if _, err := ParseHistory(header); (err == nil) != ok {
 			t.Errorf("%s: %v", header, err)

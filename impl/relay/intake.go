@@ -7,8 +7,9 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Intake takes the events of one upstream watch into a relay. A batch that another relay sends (rule 6) is taken as a whole: half of
-// it is no state that ever was. What a watch that broke had begun is forgotten with its Intake. It is not safe for concurrent use.
+// Intake takes the events of one upstream watch into a relay. A batch that another relay sends (rule 6) is taken as a
+// whole: half of it is no state that ever was. What a watch that broke had begun is forgotten with its Intake. It is
+// not safe for concurrent use.
 type Intake struct {
 	r       *Relay
 	by      *Testimony // nil: the upstream is the cloud
@@ -29,12 +30,12 @@ func (i *Intake) Bound() *Intake {
 	return i
 }
 
-// NewRefill begins to take what somebody who is not a source holds. It moves the relay forward only, and proves nothing but that what comes was
-// all there was at a time: whatever it testifies, the relay counts as restored.
+// NewRefill begins to take what somebody who is not a source holds. It moves the relay forward only, and proves nothing
+// but that what comes was all there was at a time: whatever it testifies, the relay counts as restored.
 func NewRefill(r *Relay) *Intake { return &Intake{r: r, refill: true} }
 
-// Behind says that the upstream had passed the relay up to a version when it was asked: what comes until then is a backlog, and no sign that the
-// relay has all there is.
+// Behind says that the upstream had passed the relay up to a version when it was asked: what comes until then is a
+// backlog, and no sign that the relay has all there is.
 func (i *Intake) Behind(version uint64) {
 	i.r.mu.Lock()
 	defer i.r.mu.Unlock()
@@ -46,8 +47,8 @@ func (i *Intake) Behind(version uint64) {
 // Along says what happened on the way to the list that comes.
 func (i *Intake) Along(t *mvcc.Trail) { i.trail = t }
 
-// End takes the list that the watch began with, at the bookmark that ends it, as Relay.ReplaceIn does. Of a refill, ErrOlder tells that the relay
-// has as much.
+// End takes the list that the watch began with, at the bookmark that ends it, as Relay.ReplaceIn does. Of a refill,
+// ErrOlder tells that the relay has as much.
 func (i *Intake) End(h History, ev *wire.Event, items []*wire.Object) error {
 	if i.refill {
 		return i.end(h, ev, items, i.r.refill)
@@ -60,7 +61,8 @@ func (i *Intake) Yield(h History, ev *wire.Event, items []*wire.Object) error {
 	return i.end(h, ev, items, i.r.begin)
 }
 
-func (i *Intake) end(h History, ev *wire.Event, items []*wire.Object, take func(History, uint64, []*wire.Object, word) error) error {
+func (i *Intake) end(h History, ev *wire.Event, items []*wire.Object,
+	take func(History, uint64, []*wire.Object, word) error) error {
 	i.r.mu.Lock()
 	defer i.r.mu.Unlock()
 	if err := i.hear(ev); err != nil {
@@ -107,7 +109,8 @@ func (i *Intake) Apply(ev *wire.Event) error {
 		return i.testimony(ev)
 	case ev.BatchTo != 0:
 		if i.batch != nil || ev.BatchTo <= ev.Version {
-			return fmt.Errorf("apply: a batch from %d to %d begins, and another one has not ended: %t", ev.Version, ev.BatchTo, i.batch != nil)
+			return fmt.Errorf("apply: a batch from %d to %d begins, and another one has not ended: %t", ev.Version, ev.BatchTo,
+				i.batch != nil)
 		}
 		i.batch, i.room = &mvcc.Batch{From: ev.Version, To: ev.BatchTo, Admitted: ev.BatchAdmits}, i.r.Room()
 		return nil
@@ -183,8 +186,8 @@ func (r *Relay) applyBatch(b *mvcc.Batch, events []*wire.Event, by *Testimony) e
 	return nil
 }
 
-// Unclear names the objects of which more has to be told before a trail explains a list at a version, and the last version of each, 0 if it is
-// deleted. ok is false if nothing will.
+// Unclear names the objects of which more has to be told before a trail explains a list at a version, and the last
+// version of each, 0 if it is deleted. ok is false if nothing will.
 func (r *Relay) Unclear(t *mvcc.Trail, version uint64, items []*wire.Object) (unclear map[string]uint64, ok bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

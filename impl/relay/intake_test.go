@@ -41,11 +41,13 @@ func TestBatchPassesOn(t *testing.T) {
 		t.Fatalf("the batch ends with %+v", ev)
 	}
 	client.want("DELETED a/y 10", "MODIFIED a/x 15", "ADDED a/z 20", "BOOKMARK 20")
-	watch(t, second, "resourceVersion=10&allowWatchBookmarks=true").want("DELETED a/y 10", "MODIFIED a/x 15", "ADDED a/z 20", "BOOKMARK 20")
+	watch(t, second, "resourceVersion=10&allowWatchBookmarks=true").want("DELETED a/y 10", "MODIFIED a/x 15",
+		"ADDED a/z 20", "BOOKMARK 20")
 	watch(t, second, "resourceVersion=15").want("ERROR 410")
 }
 
-// TestClientAheadMeetsABatch: a client that saw more than the state that a batch starts from would not see what it deletes.
+// TestClientAheadMeetsABatch: a client that saw more than the state that a batch starts from would not see what it
+// deletes.
 func TestClientAheadMeetsABatch(t *testing.T) {
 	r := newRelay(t)
 	replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6))
@@ -56,7 +58,8 @@ func TestClientAheadMeetsABatch(t *testing.T) {
 	end.want("MODIFIED a/x 21")
 }
 
-// TestRelayAheadTakesABatch: an Intake refuses a batch that starts before what was reached, and passes over one that ends there.
+// TestRelayAheadTakesABatch: an Intake refuses a batch that starts before what was reached, and passes over one that
+// ends there.
 func TestRelayAheadTakesABatch(t *testing.T) {
 	r := newRelay(t)
 	replace(t, r, 15, slice(t, "a/x", 5), slice(t, "a/y", 6))

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// List is a list that somebody kept, of a version of which nobody hears more. It is read as a Relay is that holds it: rules of versions, pages and
-// watches are the same. It holds what a request selects, and nothing else.
+// List is a list that somebody kept, of a version of which nobody hears more. It is read as a Relay is that holds it:
+// rules of versions, pages and watches are the same. It holds what a request selects, and nothing else.
 type List struct {
 	resource Resource
 	state    view
@@ -37,7 +37,10 @@ func (l *List) Resource() Resource { return l.resource }
 
 // Status is that of a relay that holds the list.
 func (l *List) Status() Status {
-	return Status{Synced: true, Version: l.state.Version, Oldest: l.state.Version, Objects: l.state.Objects.Len(), NewerField: l.newer.field}
+	return Status{
+		Synced: true, Version: l.state.Version, Oldest: l.state.Version, Objects: l.state.Objects.Len(),
+		NewerField: l.newer.field,
+	}
 }
 
 // Denied is nil.

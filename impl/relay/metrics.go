@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// NewCollector exports the state and counts of relays to Prometheus, labelled by resource: of those that there are when it is asked.
+// NewCollector exports the state and counts of relays to Prometheus, labelled by resource: of those that there are when
+// it is asked.
 func NewCollector(relays func() []*Relay) prometheus.Collector { return collector(relays) }
 
 type collector func() []*Relay
@@ -31,9 +32,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			tell(prometheus.CounterValue, name, help, float64(value), nil, nil)
 		}
 		gauge("synced", "1 once the relay holds a list.", number(s.Synced))
-		gauge("restored", "1 while the relay serves what a snapshot held and its source has shown no sign since.", number(s.Restored))
+		gauge("restored", "1 while the relay serves what a snapshot held and its source has shown no sign since.",
+			number(s.Restored))
 		gauge("resource_version", "resourceVersion that the relay has reached.", float64(s.Version))
-		gauge("history", "Number of the cloud's history that versions are of: it grows when the cloud was restored from a backup.",
+		gauge("history",
+			"Number of the cloud's history that versions are of: it grows when the cloud was restored from a backup.",
 			float64(s.History.Number))
 		gauge("oldest_resource_version", "Oldest resourceVersion from which a watch can resume.", float64(s.Oldest))
 		gauge("objects", "Objects held.", float64(s.Objects))
@@ -48,9 +51,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		counter("events_total", "Events taken from upstream.", counts.applied)
 		counter("events_dropped_total", "Events dropped because the relay had passed their version.", counts.dropped)
 		counter("flushes_total", "Times the history was thrown away because a list contradicted it.", counts.flushed)
-		counter("histories_total", "Times the history of the cloud was found to be another one, so that all clients had to list.", counts.histories)
+		counter("histories_total",
+			"Times the history of the cloud was found to be another one, so that all clients had to list.", counts.histories)
 		for reason, n := range counts.closed {
-			tell(prometheus.CounterValue, "streams_closed_total", "Streams that the relay ended because their client was too slow.", float64(n),
+			tell(prometheus.CounterValue, "streams_closed_total",
+				"Streams that the relay ended because their client was too slow.", float64(n),
 				[]string{"reason"}, []string{reason})
 		}
 	}

@@ -2,7 +2,8 @@ package relay
 
 import "github.com/weir-edge/weir/impl/relay/wire"
 
-// newer finds the first field of objects that their compiled type does not know: from then on transcoding would lose it.
+// newer finds the first field of objects that their compiled type does not know: from then on transcoding would lose
+// it.
 type newer struct {
 	schema *wire.Schema // nil for custom resources
 	field  string       // as a path of numbers; "": all are known

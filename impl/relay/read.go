@@ -12,7 +12,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Read gives a page. One that is ahead of the relay waits for it up to 3 s (rule 2). Its errors are ErrPast, and those that kube-apiserver answers.
+// Read gives a page. One that is ahead of the relay waits for it up to 3 s (rule 2). Its errors are ErrPast, and those
+// that kube-apiserver answers.
 func (r *Relay) Read(ctx context.Context, o PageOptions) (*Page, error) {
 	if err := r.wait(ctx, o.At, o.Version); err != nil {
 		return nil, err
@@ -31,7 +32,8 @@ func (r *Relay) Read(ctx context.Context, o PageOptions) (*Page, error) {
 	return pageOf(&v.View, o), nil
 }
 
-// Select is a selector of what the relay holds; namespace "" is all of them. It refuses fields that kube-apiserver refuses.
+// Select is a selector of what the relay holds; namespace "" is all of them. It refuses fields that kube-apiserver
+// refuses.
 func (r *Relay) Select(namespace string, l labels.Selector, f fields.Selector) (Selector, error) {
 	return in(namespace).by(&r.cfg.Resource, l, f)
 }
@@ -47,7 +49,8 @@ func (r *Relay) Get(ctx context.Context, namespace, name string, at At) (*wire.O
 	return nil, apierrors.NewNotFound(r.cfg.Resource.GroupResource(), name)
 }
 
-// Watch begins a watch. Its errors are those that kube-apiserver answers: the caller tells them to a client as it would, by an answer or an ERROR event.
+// Watch begins a watch. Its errors are those that kube-apiserver answers: the caller tells them to a client as it
+// would, by an answer or an ERROR event.
 func (r *Relay) Watch(ctx context.Context, o WatchOptions) (*Cursor, error) {
 	version := uint64(0)
 	if o.Wait || r.doubts(o.At) {
@@ -122,8 +125,10 @@ func (r *Relay) look(dst []*mvcc.Event, c *Cursor) sight {
 	defer r.mu.RUnlock()
 	events, ok := r.state.Since(dst, c.place, WatchBatch)
 	return sight{
-		events: events, ok: ok, over: r.stopped || r.denials != c.denials, wake: r.gather.wake, parting: r.retired, shown: r.gather.seq, version: r.gather.version,
-		reached: r.state.Version(), floor: r.state.Floor(), epoch: r.state.Epoch(), history: r.history.Number, said: r.said, word: r.testimony(),
+		events: events, ok: ok, over: r.stopped || r.denials != c.denials, wake: r.gather.wake, parting: r.retired,
+		shown: r.gather.seq, version: r.gather.version,
+		reached: r.state.Version(), floor: r.state.Floor(), epoch: r.state.Epoch(), history: r.history.Number, said: r.said,
+		word: r.testimony(),
 	}
 }
 

@@ -25,7 +25,8 @@ type Relay struct {
 	history  History // that versions are of
 	gather   gather
 	progress time.Time
-	restored bool                   // the state comes from a disk, here or where it was read, and no source has shown a sign since
+	// the state comes from a disk, here or where it was read, and no source has shown a sign since.
+	restored bool
 	denied   *apierrors.StatusError // what the source answered that does not give the resource; nil: it does
 	deniedAt time.Time
 	denials  uint64 // grows at a denial: watches of before end
@@ -69,7 +70,8 @@ func (r *Relay) Lists(kind string) { r.listKind.Store(kind) }
 // Clock is that of the relay.
 func (r *Relay) Clock() clock.WithTickerAndDelayedExecution { return r.cfg.Clock }
 
-// Run ages the ring and closes streams whose client takes nothing, until ctx ends; then it ends all watches. That of a retired relay ends with its last stream.
+// Run ages the ring and closes streams whose client takes nothing, until ctx ends; then it ends all watches. That of a
+// retired relay ends with its last stream.
 func (r *Relay) Run(ctx context.Context) error {
 	tick := r.cfg.Clock.NewTicker(time.Second)
 	defer tick.Stop()
@@ -117,7 +119,8 @@ func (r *Relay) Status() Status {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	s := Status{
-		Synced: r.synced, Version: r.state.Version(), History: r.history, Oldest: r.state.Floor(), Objects: r.state.Len(), Bytes: r.state.Bytes(),
+		Synced: r.synced, Version: r.state.Version(), History: r.history, Oldest: r.state.Floor(), Objects: r.state.Len(),
+		Bytes:    r.state.Bytes(),
 		Watchers: r.streams.len(), ProgressAt: r.progress, Restored: r.restored, NewerField: r.newer.field,
 		Joins: r.cfg.Late && !r.synced,
 	}

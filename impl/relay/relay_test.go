@@ -244,14 +244,17 @@ func TestParseResource(t *testing.T) {
 			t.Errorf("%q: %q, %v, want %q", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", ".", "endpoints", "widgets.v1.example.com", "endpoints.v1.=Wrong", "x.v1=", "x.v1.=X"} {
+	for _, in := range []string{
+		"", ".", "endpoints", "widgets.v1.example.com", "endpoints.v1.=Wrong", "x.v1=", "x.v1.=X",
+	} {
 		if _, err := ParseResource(in); err == nil {
 			t.Errorf("%q was accepted", in)
 		}
 	}
 }
 
-// TestNothingForThisReader: events that a reader has seen elsewhere leave it with what to wait for, not with nothing at all.
+// TestNothingForThisReader: events that a reader has seen elsewhere leave it with what to wait for, not with nothing at
+// all.
 func TestNothingForThisReader(t *testing.T) {
 	r := newRelay(t, func(c *Config) { c.Gather = -1 })
 	replace(t, r, 10, slice(t, "a/x", 5))

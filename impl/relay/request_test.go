@@ -10,7 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// TestNoWatchIsForEver: whoever may watch is asked when a watch begins, so it ends, however long its client wants it to last.
+// TestNoWatchIsForEver: whoever may watch is asked when a watch begins, so it ends, however long its client wants it to
+// last.
 func TestNoWatchIsForEver(t *testing.T) {
 	for _, seconds := range []string{"", "&timeoutSeconds=1000000000", "&timeoutSeconds=9223372036854775807"} {
 		clock := testingclock.NewFakeClock(time.Now())
@@ -27,7 +28,8 @@ func TestNoWatchIsForEver(t *testing.T) {
 	}
 }
 
-// TestQuietResourceIsResumed: a client that was away for longer than the ring remembers resumes if nothing happened meanwhile, whatever bookmarks came.
+// TestQuietResourceIsResumed: a client that was away for longer than the ring remembers resumes if nothing happened
+// meanwhile, whatever bookmarks came.
 func TestQuietResourceIsResumed(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	r := newRelay(t, withClock(clock), func(c *Config) { c.RingAge = time.Minute })

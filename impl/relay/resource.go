@@ -35,19 +35,22 @@ func ParseResource(s string) (Resource, error) {
 	name, kind, custom := strings.Cut(s, "=")
 	parts := strings.SplitN(name, ".", 3)
 	if len(parts) < 2 || parts[0] == "" || parts[1] == "" || custom && kind == "" {
-		return Resource{}, fmt.Errorf("resource %q: want resource.version.group, e.g. endpointslices.v1.discovery.k8s.io or endpoints.v1., "+
-			"and =Kind behind a custom resource", s)
+		return Resource{},
+			fmt.Errorf("resource %q: want resource.version.group, e.g. endpointslices.v1.discovery.k8s.io or endpoints.v1., "+
+				"and =Kind behind a custom resource", s)
 	}
 	r := Resource{Resource: parts[0], Version: parts[1], Namespaced: true}
 	if len(parts) == 3 {
 		r.Group = parts[2]
 	}
 	if r.Group == "" && r.Resource == "secrets" {
-		return Resource{}, fmt.Errorf("resource %q: Secrets are not for a pool, since each of its nodes may read all that the pool has; "+
-			"they stay with the nodes whose pods use them", s)
+		return Resource{},
+			fmt.Errorf("resource %q: Secrets are not for a pool, since each of its nodes may read all that the pool has; "+
+				"they stay with the nodes whose pods use them", s)
 	}
 	if b := builtin.Find(r.Group, r.Version, r.Resource); b != nil {
-		r.Kind, r.Singular, r.ShortNames, r.Namespaced = b.Kind, cmp.Or(b.Singular, strings.ToLower(b.Kind)), b.Short, !b.ClusterScoped
+		r.Kind, r.Singular, r.ShortNames, r.Namespaced = b.Kind, cmp.Or(b.Singular, strings.ToLower(b.Kind)), b.Short,
+			!b.ClusterScoped
 		r.builtin, r.compiled, r.encoding = b, b.Type(), wire.Protobuf
 		if custom && kind != r.Kind {
 			return Resource{}, fmt.Errorf("resource %q: its kind is %s", s, r.Kind)
@@ -55,8 +58,10 @@ func ParseResource(s string) (Resource, error) {
 		return r, nil
 	}
 	if !custom {
-		return Resource{}, fmt.Errorf("resource %q is not one that Weir knows: %s; a custom resource needs its kind, as in widgets.v1.example.com=Widget",
-			s, strings.Join(builtin.Names(), ", "))
+		return Resource{},
+			fmt.Errorf(
+				"resource %q is not one that Weir knows: %s; a custom resource needs its kind, as in widgets.v1.example.com=Widget",
+				s, strings.Join(builtin.Names(), ", "))
 	}
 	if r.Group == "" {
 		return Resource{}, fmt.Errorf("resource %q: a custom resource has a group", s)
@@ -66,15 +71,18 @@ func ParseResource(s string) (Resource, error) {
 	return r, nil
 }
 
-// NewResource names a resource of whatever kind, of which objects are held in an encoding. Built-in types that are compiled in can be
-// answered in JSON when they are held as protobuf; all others only as they are held.
+// NewResource names a resource of whatever kind, of which objects are held in an encoding. Built-in types that are
+// compiled in can be answered in JSON when they are held as protobuf; all others only as they are held.
 func NewResource(group, version, resource string, kind wire.Kind, namespaced bool, enc wire.Encoding) Resource {
 	r := Resource{
-		Group: group, Version: version, Resource: resource, Kind: kind.Kind, Singular: strings.ToLower(kind.Kind), Namespaced: namespaced, encoding: enc,
+		Group: group, Version: version, Resource: resource, Kind: kind.Kind, Singular: strings.ToLower(kind.Kind),
+		Namespaced: namespaced, encoding: enc,
 	}
 	if enc == wire.Protobuf {
 		if r.builtin = builtin.Find(group, version, resource); r.builtin == nil {
-			r.builtin = &builtin.Resource{Group: group, Version: version, Resource: resource, Kind: kind.Kind, ClusterScoped: !namespaced}
+			r.builtin = &builtin.Resource{
+				Group: group, Version: version, Resource: resource, Kind: kind.Kind, ClusterScoped: !namespaced,
+			}
 		}
 		r.compiled = r.builtin.Type()
 	}

@@ -57,7 +57,8 @@ func TestRestoredServesOn(t *testing.T) {
 	apply(t, r, wire.Added, slice(t, "ns/b", 23))
 
 	again := restored(t, r, time.Now())
-	if a, b := r.Status(), again.Status(); a.Version != b.Version || a.Oldest != b.Oldest || a.Objects != b.Objects || a.Bytes != b.Bytes || a.RingEvents != b.RingEvents {
+	if a, b := r.Status(), again.Status(); a.Version != b.Version || a.Oldest != b.Oldest || a.Objects != b.Objects ||
+		a.Bytes != b.Bytes || a.RingEvents != b.RingEvents {
 		t.Errorf("restored %+v of %+v", b, a)
 	}
 	for version := uint64(9); version <= 24; version++ {

@@ -6,11 +6,12 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// objectCost is what an object takes beside its bytes: keys, metadata, places in trees. So many small ones are bounded as well.
+// objectCost is what an object takes beside its bytes: keys, metadata, places in trees. So many small ones are bounded
+// as well.
 const objectCost = 1 << 10
 
-// Room is what is left for what another relay sends, until it is handed to this one: a list, or a batch. What comes from the cloud is not
-// bounded so. It is not safe for concurrent use.
+// Room is what is left for what another relay sends, until it is handed to this one: a list, or a batch. What comes
+// from the cloud is not bounded so. It is not safe for concurrent use.
 type Room struct {
 	resource Resource
 	most     int64
@@ -36,7 +37,8 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("more of %s than %d bytes, with %d beside each object: raise --relay-max-bytes if the cloud has as much", e.Resource, e.Most, objectCost)
+	return fmt.Sprintf("more of %s than %d bytes, with %d beside each object: raise --relay-max-bytes if the cloud "+
+		"has as much", e.Resource, e.Most, objectCost)
 }
 
 // size is what an object counts; nil counts nothing.
@@ -47,7 +49,8 @@ func size(o *wire.Object) int64 {
 	return int64(len(o.Raw)) + objectCost
 }
 
-// fits tells why changed objects may not take the place of those that the relay holds under the same keys; r.mu is held.
+// fits tells why changed objects may not take the place of those that the relay holds under the same keys; r.mu is
+// held.
 func (r *Relay) fits(changed ...*wire.Object) error {
 	more := int64(0)
 	for _, o := range changed {

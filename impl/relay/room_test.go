@@ -8,7 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// TestWhatAPeerSendsIsBounded: attack 57. A batch that never ends, and events without end, are refused; the cloud's are not.
+// TestWhatAPeerSendsIsBounded: attack 57. A batch that never ends, and events without end, are refused; the cloud's are
+// not.
 func TestWhatAPeerSendsIsBounded(t *testing.T) {
 	small := func() *Relay {
 		r, err := New(Config{Resource: newRelay(t).Resource(), MaxBytes: 1 << 20})
@@ -22,7 +23,9 @@ func TestWhatAPeerSendsIsBounded(t *testing.T) {
 	feed := func(r *Relay, i *Intake) (n int, err error) {
 		for n < many && err == nil {
 			n++
-			err = i.Apply(&wire.Event{Type: wire.Added, Version: uint64(10 + n), Object: slice(t, fmt.Sprint("a/o", n), uint64(10+n))})
+			err = i.Apply(&wire.Event{
+				Type: wire.Added, Version: uint64(10 + n), Object: slice(t, fmt.Sprint("a/o", n), uint64(10+n)),
+			})
 		}
 		return n, err
 	}
@@ -44,10 +47,14 @@ func TestWhatAPeerSendsIsBounded(t *testing.T) {
 		t.Errorf("%d events of the cloud: %v", n, err)
 	}
 	// What is held may change, and go, when there is no room for more.
-	if err := NewIntake(r).Bound().Apply(&wire.Event{Type: wire.Modified, Version: 3000, Object: slice(t, "a/o1500", 3000)}); err != nil {
+	if err := NewIntake(r).Bound().Apply(&wire.Event{
+		Type: wire.Modified, Version: 3000, Object: slice(t, "a/o1500", 3000),
+	}); err != nil {
 		t.Errorf("a change: %v", err)
 	}
-	if err := NewIntake(r).Bound().Apply(&wire.Event{Type: wire.Deleted, Version: 3001, Object: slice(t, "a/o1500", 3001)}); err != nil {
+	if err := NewIntake(r).Bound().Apply(&wire.Event{
+		Type: wire.Deleted, Version: 3001, Object: slice(t, "a/o1500", 3001),
+	}); err != nil {
 		t.Errorf("a deletion: %v", err)
 	}
 }

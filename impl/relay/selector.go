@@ -70,7 +70,8 @@ func (s *Selector) convertField(label, value string) (string, string, error) {
 		return label, value, nil
 	}
 	if b.Fields == nil && b.Group != "" {
-		return "", "", fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
+		return "", "", fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name",
+			"metadata.namespace")
 	}
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
@@ -95,8 +96,9 @@ func (s *Selector) matches(o *wire.Object) bool {
 	return s.fields == nil || s.fields.Matches(objectFields{o, s.res})
 }
 
-// view tells how an event looks through a selector: which type, and whether with the previous content. typ is "" if not at all. An object that
-// enters the selector is ADDED, one that leaves it DELETED with its previous content (convertToWatchEvent in storage/cacher).
+// view tells how an event looks through a selector: which type, and whether with the previous content. typ is "" if not
+// at all. An object that enters the selector is ADDED, one that leaves it DELETED with its previous content
+// (convertToWatchEvent in storage/cacher).
 func (s *Selector) view(ev *mvcc.Event) (typ string, left bool) {
 	is, was := !ev.Deleted && s.matches(ev.Cur), s.matches(ev.Prev)
 	switch {

@@ -14,10 +14,12 @@ type Status struct {
 	RingBytes  int64
 	Watchers   int
 	ProgressAt time.Time // when the last list, event or bookmark came from upstream, on the monotonic clock; zero: never
-	Restored   bool      // the state comes from a snapshot, here or where it was read, ProgressAt is by a wall clock, and no source has shown a sign since: not fresh
-	Denied     string    // what the source answered that does not give the resource: see Deny; "": it does
-	Joins      bool      // it came late and holds nothing yet: nobody waits for it, and its clients are answered elsewhere
-	NewerField string    // a field of the cloud's objects that the compiled type does not know, as a path of numbers
+	// the state comes from a snapshot, here or where it was read, ProgressAt is by a wall clock, and no source has shown a
+	// sign since: not fresh.
+	Restored   bool
+	Denied     string // what the source answered that does not give the resource: see Deny; "": it does
+	Joins      bool   // it came late and holds nothing yet: nobody waits for it, and its clients are answered elsewhere
+	NewerField string // a field of the cloud's objects that the compiled type does not know, as a path of numbers
 }
 
 // Age is the time since the state was last known to be fresh; ok is false if it never was.

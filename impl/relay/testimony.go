@@ -9,21 +9,21 @@ import (
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 )
 
-// Testimony is what a relay says of its state to another one that reads it: when the watch begins, and before it sends something that this is
-// not true of any more. Along a chain of relays only the first one hears from the cloud; all others know by testimony how old what they hold is.
-// It travels as a bookmark's annotation (wire.TestimonyAnnotation).
+// Testimony is what a relay says of its state to another one that reads it: when the watch begins, and before it sends
+// something that this is not true of any more. Along a chain of relays only the first one hears from the cloud; all
+// others know by testimony how old what they hold is. It travels as a bookmark's annotation (wire.TestimonyAnnotation).
 type Testimony struct {
 	// Version is what the relay has reached. What comes later it hears after it testified.
 	Version uint64
 	// AsOf is when Version was last known to be all, by the monotonic clock of who has the testimony.
 	AsOf time.Time
-	// Restored: the state comes from a disk, or from who had it from one, and no source has shown a sign since. So AsOf is by
-	// some wall clock, and nothing that the relay sends is a sign of the cloud, until it testifies anew.
+	// Restored: the state comes from a disk, or from who had it from one, and no source has shown a sign since. So AsOf is
+	// by some wall clock, and nothing that the relay sends is a sign of the cloud, until it testifies anew.
 	Restored bool
 }
 
-// String is the form that travels: "<version>/<age in ms>", and "/restored" if that is so. Clocks of two machines are never compared,
-// so it tells an age.
+// String is the form that travels: "<version>/<age in ms>", and "/restored" if that is so. Clocks of two machines are
+// never compared, so it tells an age.
 func (t Testimony) String(now time.Time) string {
 	s := fmt.Sprintf("%d/%d", t.Version, max(now.Sub(t.AsOf), 0).Milliseconds())
 	if t.Restored {
@@ -46,7 +46,8 @@ func parseTestimony(s string, now time.Time) (*Testimony, error) {
 
 const maxAge = uint64(100 * 365 * 24 * time.Hour / time.Millisecond)
 
-// word tells how much something that the relay has just taken proves: that its state was all there was at a time, and whether that is hearsay.
+// word tells how much something that the relay has just taken proves: that its state was all there was at a time, and
+// whether that is hearsay.
 type word struct {
 	asOf     time.Time
 	restored bool

@@ -72,7 +72,8 @@ func (c *chain) want(what string, version uint64, age time.Duration, restored bo
 	c.t.Helper()
 	s := c.down.Status()
 	if got, _ := s.Age(c.clock.Now()); s.Version != version || got != age || s.Restored != restored {
-		c.t.Errorf("%s: at %d, %v old, restored %v; want %d, %v, %v", what, s.Version, got, s.Restored, version, age, restored)
+		c.t.Errorf("%s: at %d, %v old, restored %v; want %d, %v, %v", what, s.Version, got, s.Restored, version, age,
+			restored)
 	}
 }
 
@@ -129,7 +130,8 @@ func TestRestoredPassesOn(t *testing.T) {
 	c.want("the upstream hears more", 13, 0, false)
 }
 
-// TestRefill: a state that somebody held moves a relay forward only, clients are told what differs, and it is no sign of anything.
+// TestRefill: a state that somebody held moves a relay forward only, clients are told what differs, and it is no sign
+// of anything.
 func TestRefill(t *testing.T) {
 	c := newChain(t)
 	replace(t, c.up, 10, slice(t, "a/x", 5), slice(t, "a/y", 6))
@@ -177,7 +179,8 @@ func TestRefill(t *testing.T) {
 
 	empty := newRelay(t, withClock(c.clock))
 	intake := NewRefill(empty)
-	if err := intake.End(History{}, &wire.Event{Type: wire.Bookmark, Version: 7, InitialEnd: true, Testimony: "7/5000"}, nil); err != nil {
+	if err := intake.End(History{}, &wire.Event{Type: wire.Bookmark, Version: 7, InitialEnd: true, Testimony: "7/5000"},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	s := empty.Status()
@@ -203,7 +206,9 @@ func TestTestimony(t *testing.T) {
 	if got, err := parseTestimony("7/18446744073709551615", now); err != nil || got.AsOf.After(now.Add(-time.Hour)) {
 		t.Errorf("an age beyond all: %+v, %v", got, err)
 	}
-	for _, s := range []string{"", "/", "7", "7/", "/7", "7/-1", "7/1/", "7/1/fresh", "a/b", strings.Repeat("9", 30) + "/1"} {
+	for _, s := range []string{
+		"", "/", "7", "7/", "/7", "7/-1", "7/1/", "7/1/fresh", "a/b", strings.Repeat("9", 30) + "/1",
+	} {
 		if _, err := parseTestimony(s, now); err == nil {
 			t.Errorf("%q was taken", s)
 		}

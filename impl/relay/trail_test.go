@@ -40,18 +40,21 @@ func along(t *testing.T, r *Relay, trail *mvcc.Trail, version uint64, items ...*
 	t.Helper()
 	i := NewIntake(r)
 	i.Along(trail)
-	if err := i.End(r.Status().History, &wire.Event{Type: wire.Bookmark, Version: version, InitialEnd: true}, items); err != nil {
+	if err := i.End(r.Status().History, &wire.Event{Type: wire.Bookmark, Version: version, InitialEnd: true},
+		items); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestAheadOfTheDisk: after a loss of power a relay has an older state than its clients have seen. With the way to a list they go on where they
-// are, whether they were there before the list or come later, and so does a relay that is ahead, with clients of its own.
+// TestAheadOfTheDisk: after a loss of power a relay has an older state than its clients have seen. With the way to a
+// list they go on where they are, whether they were there before the list or come later, and so does a relay that is
+// ahead, with clients of its own.
 func TestAheadOfTheDisk(t *testing.T) {
 	r, other := newRelay(t), newRelay(t)
 	replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6), slice(t, "a/z", 7))
 	replace(t, other, 13, slice(t, "a/x", 12), slice(t, "a/y", 6), slice(t, "a/z", 7))
-	early, ahead := watch(t, r, "resourceVersion=13&allowWatchBookmarks=true"), watch(t, other, "resourceVersion=15&allowWatchBookmarks=true")
+	early, ahead := watch(t, r, "resourceVersion=13&allowWatchBookmarks=true"),
+		watch(t, other, "resourceVersion=15&allowWatchBookmarks=true")
 	feed := watchProgress(t, r, "resourceVersion=13&allowWatchBookmarks=true")
 	trail := walk(t, 10, "MODIFIED a/x 12", "DELETED a/y 14", "MODIFIED a/x 16", "MODIFIED a/z 18", "ADDED a/n 19")
 	along(t, r, trail, 20, slice(t, "a/x", 16), slice(t, "a/z", 18), slice(t, "a/n", 19))
@@ -79,7 +82,8 @@ func TestAheadOfTheDisk(t *testing.T) {
 	}
 	ahead.want(rest...)
 	watch(t, other, "resourceVersion=14").want(rest...)
-	watch(t, r, "resourceVersion=19&allowWatchBookmarks=true").want("BOOKMARK 20") // what follows the last change is not known to be nothing
+	// what follows the last change is not known to be nothing.
+	watch(t, r, "resourceVersion=19&allowWatchBookmarks=true").want("BOOKMARK 20")
 }
 
 // TestTrailThatDoesNotTell: who is inside a batch lists if the way to it does not say what they have.
@@ -90,17 +94,28 @@ func TestTrailThatDoesNotTell(t *testing.T) {
 		unclear string
 		admits  string // versions from 11 to 19
 	}{
-		"nothing is known":           {nil, "false", ""},
-		part:                         {[]string{"MODIFIED a/x 12", "MODIFIED a/x 14"}, "map[]", "11 12 13 14"},
-		"all":                        {[]string{"MODIFIED a/x 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "map[]", "11 12 13 14 15 16 17 18 19"},
-		"a deletion is not":          {[]string{"MODIFIED a/x 12", "MODIFIED a/x 16"}, "map[a/y:0]", ""},
-		"what it says is not so":     {[]string{"MODIFIED a/x 15", "DELETED a/y 17", "BOOKMARK - 20"}, "false", ""},
-		"nor is that":                {[]string{"MODIFIED a/x 16", "DELETED a/y 17", "MODIFIED a/w 18", "BOOKMARK - 20"}, "false", ""},
-		"changed, then deleted":      {[]string{"MODIFIED a/y 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "map[a/y:0]", ""},
-		"came and went":              {[]string{"ADDED a/g 11", "DELETED a/g 15", "MODIFIED a/x 16", "DELETED a/y 17"}, "map[a/g:0]", ""},
-		"labels come and go":         {[]string{"MODIFIED a/x 12 l", "MODIFIED a/x 16", "DELETED a/y 17"}, "map[a/x:16]", ""},
-		"it begins elsewhere":        {[]string{"BOOKMARK - 9"}, "false", ""},
-		"an object that nobody knew": {[]string{"DELETED a/g 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "map[a/g:0]", ""},
+		"nothing is known": {nil, "false", ""},
+		part:               {[]string{"MODIFIED a/x 12", "MODIFIED a/x 14"}, "map[]", "11 12 13 14"},
+		"all": {
+			[]string{"MODIFIED a/x 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "map[]",
+			"11 12 13 14 15 16 17 18 19",
+		},
+		"a deletion is not":      {[]string{"MODIFIED a/x 12", "MODIFIED a/x 16"}, "map[a/y:0]", ""},
+		"what it says is not so": {[]string{"MODIFIED a/x 15", "DELETED a/y 17", "BOOKMARK - 20"}, "false", ""},
+		"nor is that": {
+			[]string{"MODIFIED a/x 16", "DELETED a/y 17", "MODIFIED a/w 18", "BOOKMARK - 20"}, "false", "",
+		},
+		"changed, then deleted": {
+			[]string{"MODIFIED a/y 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "map[a/y:0]", "",
+		},
+		"came and went": {
+			[]string{"ADDED a/g 11", "DELETED a/g 15", "MODIFIED a/x 16", "DELETED a/y 17"}, "map[a/g:0]", "",
+		},
+		"labels come and go":  {[]string{"MODIFIED a/x 12 l", "MODIFIED a/x 16", "DELETED a/y 17"}, "map[a/x:16]", ""},
+		"it begins elsewhere": {[]string{"BOOKMARK - 9"}, "false", ""},
+		"an object that nobody knew": {
+			[]string{"DELETED a/g 12", "MODIFIED a/x 16", "DELETED a/y 17", "BOOKMARK - 20"}, "map[a/g:0]", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelay(t)
@@ -128,29 +143,36 @@ func TestTrailThatDoesNotTell(t *testing.T) {
 	}
 }
 
-// TestUnclearIsTold: an object that came, went or changed its labels on the way to a list is told in all its forms, and so each client sees what it
-// would have seen, whatever it has seen and selects.
+// TestUnclearIsTold: an object that came, went or changed its labels on the way to a list is told in all its forms, and
+// so each client sees what it would have seen, whatever it has seen and selects.
 func TestUnclearIsTold(t *testing.T) {
 	r := newRelay(t)
 	replace(t, r, 10, slice(t, "a/x", 5), slice(t, "a/y", 6), slice(t, "a/z", 7))
 	items := []*wire.Object{slice(t, "a/x", 17), slice(t, "a/z", 18)}
-	trail := walk(t, 10, "MODIFIED a/x 11 l", "ADDED a/g 12", "MODIFIED a/z 13", "MODIFIED a/y 14", "DELETED a/g 15", "DELETED a/y 16", "MODIFIED a/x 17", "MODIFIED a/z 18")
+	trail := walk(t, 10, "MODIFIED a/x 11 l", "ADDED a/g 12", "MODIFIED a/z 13", "MODIFIED a/y 14", "DELETED a/g 15",
+		"DELETED a/y 16", "MODIFIED a/x 17", "MODIFIED a/z 18")
 	unclear, ok := r.Unclear(trail, 20, items)
 	if want := "map[a/g:0 a/x:17 a/y:0]"; !ok || fmt.Sprint(unclear) != want {
 		t.Fatalf("unclear are %v, %t, want %s", unclear, ok, want)
 	}
 	trail.Tell("a/g", []*wire.Event{
-		{Type: wire.Added, Version: 12, Object: slice(t, "a/g", 12, "k", "l")}, {Type: wire.Deleted, Version: 15, Object: slice(t, "a/g", 15, "k", "l")},
+		{Type: wire.Added, Version: 12, Object: slice(t, "a/g", 12, "k", "l")},
+		{Type: wire.Deleted, Version: 15, Object: slice(t, "a/g", 15, "k", "l")},
 	})
 	trail.Tell("a/x", []*wire.Event{
-		{Type: wire.Modified, Version: 11, Object: slice(t, "a/x", 11, "k", "l")}, {Type: wire.Modified, Version: 17, Object: slice(t, "a/x", 17)},
+		{Type: wire.Modified, Version: 11, Object: slice(t, "a/x", 11, "k", "l")},
+		{Type: wire.Modified, Version: 17, Object: slice(t, "a/x", 17)},
 		{Type: wire.Modified, Version: 30, Object: slice(t, "a/x", 30)}, // that comes by the watch
 	})
 	trail.Tell("a/y", []*wire.Event{
-		{Type: wire.Modified, Version: 14, Object: slice(t, "a/y", 14)}, {Type: wire.Deleted, Version: 16, Object: slice(t, "a/y", 16)},
+		{Type: wire.Modified, Version: 14, Object: slice(t, "a/y", 14)},
+		{Type: wire.Deleted, Version: 16, Object: slice(t, "a/y", 16)},
 	})
 	along(t, r, trail, 20, items...)
-	all := []string{"MODIFIED a/x 11", "ADDED a/g 12", "MODIFIED a/y 14", "DELETED a/g 15", "DELETED a/y 16", "MODIFIED a/x 17", "MODIFIED a/z 18", "BOOKMARK 20"}
+	all := []string{
+		"MODIFIED a/x 11", "ADDED a/g 12", "MODIFIED a/y 14", "DELETED a/g 15", "DELETED a/y 16", "MODIFIED a/x 17",
+		"MODIFIED a/z 18", "BOOKMARK 20",
+	}
 	labelled := []string{"ADDED a/x 11", "ADDED a/g 12", "DELETED a/g 15", "DELETED a/x 17", "BOOKMARK 20"}
 	for from, left := range map[int][2]int{10: {0, 0}, 11: {1, 1}, 12: {2, 2}, 13: {2, 2}, 15: {4, 3}, 17: {6, 4}} {
 		query := fmt.Sprintf("allowWatchBookmarks=true&resourceVersion=%d", from)

@@ -7,8 +7,8 @@ func (r *Relay) testimony() Testimony {
 	return Testimony{Version: r.state.Version(), AsOf: r.progress, Restored: r.restored}
 }
 
-// sign notes a word that comes with something that the relay takes. Unless it is of now, relays that read this one have to hear of it first:
-// they take what comes later than its last testimony for a sign.
+// sign notes a word that comes with something that the relay takes. Unless it is of now, relays that read this one have
+// to hear of it first: they take what comes later than its last testimony for a sign.
 func (r *Relay) sign(w word, now time.Time) {
 	r.vouch(w, now)
 	if w.restored || now.Sub(w.asOf) > oldNews {
@@ -19,8 +19,8 @@ func (r *Relay) sign(w word, now time.Time) {
 // oldNews is how late what a relay passes on may be for those behind it to take it for a sign of now.
 const oldNews = time.Second
 
-// vouch notes a word about the state that the relay holds or is about to. Hearsay makes nothing worse that was proven: a later state was
-// all there was whenever an earlier one was.
+// vouch notes a word about the state that the relay holds or is about to. Hearsay makes nothing worse that was proven:
+// a later state was all there was whenever an earlier one was.
 func (r *Relay) vouch(w word, now time.Time) {
 	r.given(w)
 	first := r.progress.IsZero()
@@ -35,7 +35,8 @@ func (r *Relay) vouch(w word, now time.Time) {
 	}
 	r.restored = w.restored
 	if age := max(now.Sub(w.asOf), 0).Round(time.Second); w.restored {
-		r.cfg.Logger.Warn("what the relay holds is not known to be fresh", "age", age.String(), "freshAt", now.Add(-age).UTC().Format(time.RFC3339))
+		r.cfg.Logger.Warn("what the relay holds is not known to be fresh", "age", age.String(),
+			"freshAt", now.Add(-age).UTC().Format(time.RFC3339))
 	} else {
 		r.cfg.Logger.Info("the relay hears from its source", "age", age.String())
 	}

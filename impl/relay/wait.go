@@ -15,7 +15,8 @@ func (r *Relay) WaitVersion(ctx context.Context, version uint64) error {
 	})
 }
 
-// WaitUntil waits until something holds that depends on what the relay has and how fresh that is, or returns ctx's error.
+// WaitUntil waits until something holds that depends on what the relay has and how fresh that is, or returns ctx's
+// error.
 func (r *Relay) WaitUntil(ctx context.Context, holds func() bool) error {
 	for {
 		r.mu.RLock()
@@ -32,7 +33,8 @@ func (r *Relay) WaitUntil(ctx context.Context, holds func() bool) error {
 	}
 }
 
-// wait waits until the relay has reached a version, but not for longer than kube-apiserver would. It starts no goroutine, since a simulator runs it on one thread.
+// wait waits until the relay has reached a version, but not for longer than kube-apiserver would. It starts no
+// goroutine, since a simulator runs it on one thread.
 func (r *Relay) wait(ctx context.Context, at At, version uint64) error {
 	end := r.cfg.Clock.Now().Add(waitAhead)
 	var timer clock.Timer
@@ -83,11 +85,12 @@ func (r *Relay) meet(at At, version uint64) (reached bool, err error) {
 	return r.state.Version() >= version, nil
 }
 
-// alien tells whether a version that a client brings can only be of a history that was lost. A plain watch ahead of the relay is
-// accepted otherwise (rule 2), and would show nothing, or changes to a state that the client does not have.
+// alien tells whether a version that a client brings can only be of a history that was lost. A plain watch ahead of the
+// relay is accepted otherwise (rule 2), and would show nothing, or changes to a state that the client does not have.
 //
-// Until this history has passed the versions of the lost one, one ahead that the relay does not reach while the client waits (see
-// Relay.wait) counts as lost. Of the versions behind, only those mean something that this relay had: its list, and its events. r.mu is held.
+// Until this history has passed the versions of the lost one, one ahead that the relay does not reach while the client
+// waits (see Relay.wait) counts as lost. Of the versions behind, only those mean something that this relay had: its
+// list, and its events. r.mu is held.
 func (r *Relay) alien(at At) bool {
 	switch {
 	case r.history.Number == 0 || at.History != nil || at.Version == 0:
@@ -100,8 +103,8 @@ func (r *Relay) alien(at At) bool {
 	return false
 }
 
-// doubts tells whether a version ahead of the relay may be of a lost history. Who brings it may also have heard a little more of this
-// history, from the cloud: if the relay reaches it in a moment, it was so.
+// doubts tells whether a version ahead of the relay may be of a lost history. Who brings it may also have heard a
+// little more of this history, from the cloud: if the relay reaches it in a moment, it was so.
 func (r *Relay) doubts(at At) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

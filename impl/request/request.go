@@ -1,8 +1,9 @@
-// Package request reads what an HTTP request asks of the Kubernetes API, once, at the door. Who may do it, which filter applies, which relay, store or queue
-// answers: all of them go by the same value.
+// Package request reads what an HTTP request asks of the Kubernetes API, once, at the door. Who may do it, which filter
+// applies, which relay, store or queue answers: all of them go by the same value.
 //
-// It reads paths and queries as kube-apiserver does (k8s.io/apiserver/pkg/endpoints/request, RequestInfoFactory). A Request is immutable, and may be read by many.
-// Selectors are the costly part, and anybody may send them: they are decoded when they are first asked for.
+// It reads paths and queries as kube-apiserver does (k8s.io/apiserver/pkg/endpoints/request, RequestInfoFactory). A
+// Request is immutable, and may be read by many. Selectors are the costly part, and anybody may send them: they are
+// decoded when they are first asked for.
 package request
 
 import (
@@ -33,23 +34,24 @@ func (r Resource) String() string { return r.Name + "." + r.Version + "." + r.Gr
 // Request is what is asked.
 type Request struct {
 	Method string
-	// Verb is that of kube-apiserver: get, list, watch, create, update, patch, delete or deletecollection; of what is no resource the method in small
-	// letters. It is empty for a method that means nothing for resources.
+	// Verb is that of kube-apiserver: get, list, watch, create, update, patch, delete or deletecollection; of what is no
+	// resource the method in small letters. It is empty for a method that means nothing for resources.
 	Verb string
 	// IsResource is false of /version and the like: then Path is all there is.
 	IsResource  bool
 	Resource    Resource
 	Subresource string // of an object: "status"
-	Rest        string // what follows the subresource, which kube-apiserver does not look at: the path behind pods/web/proxy
-	Namespace   string // "": all of them, or a resource that has none; that of a Namespace is its own name
-	Name        string // of the object that the path names; "" for a collection
+	// what follows the subresource, which kube-apiserver does not look at: the path behind pods/web/proxy.
+	Rest      string
+	Namespace string // "": all of them, or a resource that has none; that of a Namespace is its own name
+	Name      string // of the object that the path names; "" for a collection
 	// Of lists, watches and deletions of collections, as they were sent.
 	LabelSelector, FieldSelector string
 
 	Path  string
 	Query url.Values
-	// Odd tells that only the cloud should judge the request: deprecated paths (/watch/, /proxy/), those that are not clean, and selectors beyond MaxSelector.
-	// What stands above is then how kube-apiserver reads it.
+	// Odd tells that only the cloud should judge the request: deprecated paths (/watch/, /proxy/), those that are not
+	// clean, and selectors beyond MaxSelector. What stands above is then how kube-apiserver reads it.
 	Odd bool
 	// Upgrade tells that the client asks for another protocol.
 	Upgrade bool
@@ -62,11 +64,15 @@ const MaxSelector = 8 << 10
 
 // Parse reads a request.
 func Parse(req *http.Request) *Request {
-	r := &Request{Method: req.Method, Verb: strings.ToLower(req.Method), Path: req.URL.Path, Query: req.URL.Query(), Upgrade: len(req.Header["Upgrade"]) > 0}
+	r := &Request{
+		Method: req.Method, Verb: strings.ToLower(req.Method), Path: req.URL.Path, Query: req.URL.Query(),
+		Upgrade: len(req.Header["Upgrade"]) > 0,
+	}
 	r.options = sync.OnceValues(r.decode)
 	path := strings.Trim(r.Path, "/")
 	parts := strings.Split(path, "/")
-	unclean := strings.TrimSuffix(r.Path, "/") != "/"+path || slices.ContainsFunc(parts, func(part string) bool { return part == "" || part == "." || part == ".." })
+	unclean := strings.TrimSuffix(r.Path, "/") != "/"+path ||
+		slices.ContainsFunc(parts, func(part string) bool { return part == "" || part == "." || part == ".." })
 	switch {
 	case len(parts) >= 3 && parts[0] == "api":
 		parts = parts[1:]
@@ -98,7 +104,8 @@ func Parse(req *http.Request) *Request {
 }
 
 var verbs = map[string]string{
-	http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+	http.MethodGet: "get", http.MethodHead: "get", http.MethodPost: "create", http.MethodPut: "update",
+	http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
 // object reads the parts of a path behind the version.
@@ -153,7 +160,8 @@ func (r *Request) Only(field string) string {
 	return value
 }
 
-// Authorized is the name by which the request is authorized: that of the object, or of the one that a list or watch selects.
+// Authorized is the name by which the request is authorized: that of the object, or of the one that a list or watch
+// selects.
 func (r *Request) Authorized() string {
 	if r.Name != "" || r.FieldSelector == "" || r.Verb != "list" && r.Verb != "watch" {
 		return r.Name
@@ -165,7 +173,8 @@ func (r *Request) Authorized() string {
 	return name
 }
 
-// In is the namespace in which an object stands. A Namespace stands in none, though it is authorized as if it stood in itself.
+// In is the namespace in which an object stands. A Namespace stands in none, though it is authorized as if it stood in
+// itself.
 func (r *Request) In() string {
 	if r.Resource.Name == "namespaces" && r.Namespace == r.Name {
 		return ""

@@ -11,7 +11,9 @@ import (
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-var theirs = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+var theirs = apirequest.RequestInfoFactory{
+	APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+}
 
 // agree compares with kube-apiserver's reading.
 func agree(t *testing.T, req *http.Request) {
@@ -31,8 +33,10 @@ func agree(t *testing.T, req *http.Request) {
 		t.Fatalf("%s %s: a resource: %v, want %v", req.Method, req.URL, got, info.IsResourceRequest)
 	}
 	for _, c := range []struct{ what, got, want string }{
-		{"verb", r.Verb, info.Verb}, {"group", r.Resource.Group, info.APIGroup}, {"version", r.Resource.Version, info.APIVersion}, {"resource", r.Resource.Name, info.Resource},
-		{"subresource", r.Subresource, info.Subresource}, {"namespace", r.Namespace, info.Namespace}, {"name", r.Authorized(), info.Name}, {"path", r.Path, info.Path},
+		{"verb", r.Verb, info.Verb}, {"group", r.Resource.Group, info.APIGroup},
+		{"version", r.Resource.Version, info.APIVersion}, {"resource", r.Resource.Name, info.Resource},
+		{"subresource", r.Subresource, info.Subresource}, {"namespace", r.Namespace, info.Namespace},
+		{"name", r.Authorized(), info.Name}, {"path", r.Path, info.Path},
 		{"field selector", r.FieldSelector, info.FieldSelector}, {"label selector", r.LabelSelector, info.LabelSelector},
 	} {
 		if c.got != c.want {
@@ -42,15 +46,21 @@ func agree(t *testing.T, req *http.Request) {
 }
 
 var paths = []string{
-	"/", "/version", "/api", "/api/v1", "/apis/apps", "/apis/apps/v1", "/api/v1/pods", "/api/v1/pods/", "/api/v1/namespaces", "/api/v1/namespaces/a",
-	"/api/v1/namespaces/a/status", "/api/v1/namespaces/a/finalize", "/api/v1/namespaces/a/pods", "/api/v1/namespaces/a/pods/web/status", "/api/v1/namespaces/a/pods/web/proxy/x/y",
-	"/apis/discovery.k8s.io/v1/endpointslices", "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/b", "/api/v1/watch/pods", "/api/v1/proxy/nodes/a/b", "/api/v1/watch",
-	"/api/v1//pods", "/apis//v1/pods", "/api//pods", "/api/v1/namespaces//pods", "/api/v1/pods/..", "//api/v1/pods", "/healthz/x/y/z", "/api/v1/watch/namespaces/a/pods/b",
+	"/", "/version", "/api", "/api/v1", "/apis/apps", "/apis/apps/v1", "/api/v1/pods", "/api/v1/pods/",
+	"/api/v1/namespaces", "/api/v1/namespaces/a",
+	"/api/v1/namespaces/a/status", "/api/v1/namespaces/a/finalize", "/api/v1/namespaces/a/pods",
+	"/api/v1/namespaces/a/pods/web/status", "/api/v1/namespaces/a/pods/web/proxy/x/y",
+	"/apis/discovery.k8s.io/v1/endpointslices", "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/b",
+	"/api/v1/watch/pods", "/api/v1/proxy/nodes/a/b", "/api/v1/watch",
+	"/api/v1//pods", "/apis//v1/pods", "/api//pods", "/api/v1/namespaces//pods", "/api/v1/pods/..", "//api/v1/pods",
+	"/healthz/x/y/z", "/api/v1/watch/namespaces/a/pods/b",
 }
 
 var queries = []string{
-	"", "watch=1", "watch=true", "watch=false", "watch=0", "watch=FALSE", "watch=t", "watch", "watch=&watch=0", "fieldSelector=metadata.name%3Dx", "fieldSelector=metadata.name%3D..",
-	"fieldSelector=metadata.name%3Dx,spec.nodeName%3Dy&labelSelector=a%3Db", "fieldSelector=%3D%3D", "labelSelector=a&labelSelector=b", "fieldSelector=metadata.name%3Dx&watch=1",
+	"", "watch=1", "watch=true", "watch=false", "watch=0", "watch=FALSE", "watch=t", "watch", "watch=&watch=0",
+	"fieldSelector=metadata.name%3Dx", "fieldSelector=metadata.name%3D..",
+	"fieldSelector=metadata.name%3Dx,spec.nodeName%3Dy&labelSelector=a%3Db", "fieldSelector=%3D%3D",
+	"labelSelector=a&labelSelector=b", "fieldSelector=metadata.name%3Dx&watch=1",
 }
 
 // TestParse: each path and query means what it means to kube-apiserver, for each method.
@@ -83,10 +93,14 @@ func FuzzParse(f *testing.F) {
 // TestOdd: what a proxy or a server might read in another way is the cloud's to judge. A slash at the end is not.
 func TestOdd(t *testing.T) {
 	for uri, want := range map[string]bool{
-		"/api/v1/pods": false, "/api/v1/pods/": false, "/apis/apps/v1/namespaces/a/deployments/d/scale": false, "/version": false, "//version": false,
-		"//api/v1/pods": true, "/api/v1/pods//": true, "/apis//v1/pods": true, "/api//pods": true, "/api/v1/namespaces//pods": true, "/api/v1/namespaces/../pods": true, "/api/./pods": true,
-		"/api/v1/watch/pods": true, "/api/v1/proxy/nodes/a": true, "/api/v1/pods?labelSelector=" + strings.Repeat("a", MaxSelector): false,
-		"/api/v1/pods?labelSelector=" + strings.Repeat("a", MaxSelector+1): true, "/api/v1/pods?fieldSelector=" + strings.Repeat("a", MaxSelector+1): true,
+		"/api/v1/pods": false, "/api/v1/pods/": false, "/apis/apps/v1/namespaces/a/deployments/d/scale": false,
+		"/version": false, "//version": false,
+		"//api/v1/pods": true, "/api/v1/pods//": true, "/apis//v1/pods": true, "/api//pods": true,
+		"/api/v1/namespaces//pods": true, "/api/v1/namespaces/../pods": true, "/api/./pods": true,
+		"/api/v1/watch/pods": true, "/api/v1/proxy/nodes/a": true, "/api/v1/pods?labelSelector=" +
+			strings.Repeat("a", MaxSelector): false,
+		"/api/v1/pods?labelSelector=" + strings.Repeat("a", MaxSelector+1): true, "/api/v1/pods?fieldSelector=" +
+			strings.Repeat("a", MaxSelector+1): true,
 	} {
 		if got := Parse(&http.Request{Method: http.MethodGet, URL: parsed(t, uri)}).Odd; got != want {
 			t.Errorf("%.60s: %v", uri, got)

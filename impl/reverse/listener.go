@@ -32,8 +32,8 @@ type Listener struct {
 	stop   context.CancelFunc
 }
 
-// Dial opens a connection, over which HTTP/1.1 is spoken, to who may want to read. It is closed if the context that is returned ends before it is
-// wanted: the reader is another one then.
+// Dial opens a connection, over which HTTP/1.1 is spoken, to who may want to read. It is closed if the context that is
+// returned ends before it is wanted: the reader is another one then.
 type Dial func(context.Context) (net.Conn, context.Context, error)
 
 // NewListener returns one that opens nothing before Accept.
@@ -83,7 +83,8 @@ func (l *Listener) wait() (net.Conn, error) {
 }
 
 func (l *Listener) upgrade(conn net.Conn) (*bufio.Reader, error) {
-	req, err := http.NewRequestWithContext(l.ctx, http.MethodPost, "https://"+conn.RemoteAddr().String()+contract.LinePath, http.NoBody)
+	req, err := http.NewRequestWithContext(l.ctx, http.MethodPost, "https://"+conn.RemoteAddr().String()+contract.LinePath,
+		http.NoBody)
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ const (
 	answered = 10 * time.Second // for the answer to come, or to go
 )
 
-// Lot has the connections that wait for a reader, one of each name: a later one takes the place of the one before. The zero value is ready. It is
-// safe for concurrent use.
+// Lot has the connections that wait for a reader, one of each name: a later one takes the place of the one before. The
+// zero value is ready. It is safe for concurrent use.
 type Lot struct {
 	mu      sync.Mutex
 	waiting map[string]net.Conn

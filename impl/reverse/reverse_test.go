@@ -47,9 +47,11 @@ func newBed(t *testing.T) (b *bed, leave context.CancelFunc) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", b.reader.Listener.Addr().String())
 		return conn, b.counts, err
 	}, clock.RealClock{}, slog.New(slog.DiscardHandler))
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		fmt.Fprint(w, "served ", req.URL.Path)
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			fmt.Fprint(w, "served ", req.URL.Path)
+		}),
+	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(b.served) }()
 	t.Cleanup(func() {

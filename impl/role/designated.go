@@ -12,7 +12,8 @@ const (
 	Mine                       // this hub is one of them
 )
 
-// naming is the part of a machine in a pool whose leaders are named. There are no Leases: Input.Coordinator tells whether another leader hub answers.
+// naming is the part of a machine in a pool whose leaders are named. There are no Leases: Input.Coordinator tells
+// whether another leader hub answers.
 type naming struct {
 	by    Designation
 	shows bool // this hub leads

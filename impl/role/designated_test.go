@@ -16,9 +16,10 @@ type namedHub struct {
 	lost              time.Duration // when it had last a reason to be where it is
 }
 
-// TestNamedSafety leads hubs of a pool without a coordinator through random schedules of faults in virtual time: only a leader hub that hears the cloud leads; nobody else goes to
-// the cloud before the grace period is over, or while a leader hub is fresh; a leader hub without the cloud reads another only if that hears it; and when all is
-// healed, each leader hub leads and each other hub reads one.
+// TestNamedSafety leads hubs of a pool without a coordinator through random schedules of faults in virtual time: only a
+// leader hub that hears the cloud leads; nobody else goes to the cloud before the grace period is over, or while a
+// leader hub is fresh; a leader hub without the cloud reads another only if that hears it; and when all is healed, each
+// leader hub leads and each other hub reads one.
 func TestNamedSafety(t *testing.T) {
 	if *seed != 0 {
 		namedSchedule(t, *seed)
@@ -116,13 +117,16 @@ func namedSchedule(t *testing.T, number uint64) {
 	pass(2*spread + grace + 5*time.Second)
 	for i, h := range hubs {
 		s := h.out.Snapshot
-		if want := map[bool]Role{true: Leader, false: Follower}[h.mine]; s.Role != want || s.Source != map[bool]Source{true: Cloud, false: Coordinator}[h.mine] {
+		if want := map[bool]Role{true: Leader, false: Follower}[h.mine]; s.Role != want || s.Source != map[bool]Source{
+			true: Cloud, false: Coordinator,
+		}[h.mine] {
 			t.Errorf("seed %d: healed, hub %d (leader hub: %t) is %+v", number, i, h.mine, s)
 		}
 	}
 }
 
-// TestNamedChange: a pool goes to leader hubs and back. What was asked of the coordinator before counts for nothing after, and no two requests of a kind are under way.
+// TestNamedChange: a pool goes to leader hubs and back. What was asked of the coordinator before counts for nothing
+// after, and no two requests of a kind are under way.
 func TestNamedChange(t *testing.T) {
 	m, err := New(Config{Identity: "a_1"})
 	if err != nil {
@@ -151,7 +155,9 @@ func TestNamedChange(t *testing.T) {
 	if o = m.Step(in); o.Snapshot.Role != Follower || len(o.Actions) != 1 || o.Actions[0].Kind != StopFeed {
 		t.Fatalf("back, it is %+v and does %v: both its requests are still under way", o.Snapshot, kinds(o))
 	}
-	in.Result = &Result{Kind: Acquire, Lease: Record{Exists: true, Holder: "a_1", Version: "7"}, Incarnation: "x", Sent: time.Second}
+	in.Result = &Result{
+		Kind: Acquire, Lease: Record{Exists: true, Holder: "a_1", Version: "7"}, Incarnation: "x", Sent: time.Second,
+	}
 	if o = m.Step(in); o.Snapshot.Role == Leader || len(o.Actions) != 1 || o.Actions[0].Kind != ReadElection {
 		t.Fatalf("by an answer of before it is %+v and does %v", o.Snapshot, kinds(o))
 	}

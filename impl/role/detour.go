@@ -6,8 +6,10 @@ import (
 
 // Resource is what was observed of one resource since the last step of Detours.
 type Resource struct {
-	Name   string
-	Joins  bool // it came later than the others and holds nothing yet: its clients are answered elsewhere, and the pool may be about to have it
+	Name string
+	// it came later than the others and holds nothing yet: its clients are answered elsewhere, and the pool may be about
+	// to have it.
+	Joins  bool
 	Synced bool // its relay holds a state
 	Fresh  bool // and that is fresh
 	Denied bool // the coordinator does not have the resource, or has heard from the leader that the cloud does not give it
@@ -36,14 +38,16 @@ const (
 	none   reason = iota
 	denied        // it is not to be had at the coordinator: soon
 	empty         // nothing came from there, and clients are told to wait: after Config.Wait
-	stale         // nothing comes from there any more: after Config.Grace, as when the pool's cache as a whole is not ready
-	there         // it is fresh at the coordinator
+	// nothing comes from there any more: after Config.Grace, as when the pool's cache as a whole is not ready.
+	stale
+	there // it is fresh at the coordinator
 )
 
 // NewDetours returns the detours of whatever resources there will be.
 func NewDetours(c Config) *Detours { return &Detours{self: newSelf(c, 1), ways: map[string]*detour{}} }
 
-// Step returns the source of each resource, and when the next step is due if nothing is observed before. A resource that is not among them is forgotten.
+// Step returns the source of each resource, and when the next step is due if nothing is observed before. A resource
+// that is not among them is forgotten.
 func (d *Detours) Step(in Input, s Snapshot, resources []Resource) (sources []Source, wake time.Duration) {
 	sources, wake = make([]Source, len(resources)), in.Now+time.Minute
 	before := d.ways

@@ -79,7 +79,8 @@ func TestDetoursFollowTheOthers(t *testing.T) {
 		cloud      bool
 		base, want Source
 	}{
-		{true, Nowhere, Nowhere}, {true, Coordinator, Cloud}, {false, Coordinator, Coordinator}, {true, Coordinator, Cloud}, {true, Cloud, Cloud}, {false, Coordinator, Coordinator},
+		{true, Nowhere, Nowhere}, {true, Coordinator, Cloud}, {false, Coordinator, Coordinator}, {true, Coordinator, Cloud},
+		{true, Cloud, Cloud}, {false, Coordinator, Coordinator},
 	} {
 		if got := step(time.Duration(i+1)*time.Hour, c.cloud, c.base); got != c.want {
 			t.Errorf("%d: fed from %v, want %v", i, got, c.want)

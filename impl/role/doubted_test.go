@@ -5,15 +5,19 @@ import (
 	"time"
 )
 
-// TestDoubtedPool: a pool's cache that the cloud contradicts is left within the spread, without grace, however much it moves, and used again when it is not
-// doubted any more. While the cloud is away it is all there is.
+// TestDoubtedPool: a pool's cache that the cloud contradicts is left within the spread, without grace, however much it
+// moves, and used again when it is not doubted any more. While the cloud is away it is all there is.
 func TestDoubtedPool(t *testing.T) {
 	m, err := New(Config{Identity: "a_1", Grace: 10 * time.Second, Spread: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	in := Input{Coordinator: true, Cloud: true, Have: true, Election: &Record{Exists: true, Holder: "liar_1", Duration: 15 * time.Second, UID: "u", Version: "1"}}
+	in := Input{
+		Coordinator: true, Cloud: true, Have: true, Election: &Record{
+			Exists: true, Holder: "liar_1", Duration: 15 * time.Second, UID: "u", Version: "1",
+		},
+	}
 	for _, c := range []struct {
 		until          time.Duration
 		doubted, cloud bool
@@ -30,7 +34,10 @@ func TestDoubtedPool(t *testing.T) {
 		for ; in.Now <= c.until; in.Now += time.Second {
 			n++
 			in.Reached = uint64(n)
-			in.Sync = &Record{Exists: true, Holder: "liar_1", Duration: 30 * time.Second, UID: "u", Version: "2", RenewTime: time.Unix(int64(n), 0)}
+			in.Sync = &Record{
+				Exists: true, Holder: "liar_1", Duration: 30 * time.Second, UID: "u", Version: "2",
+				RenewTime: time.Unix(int64(n), 0),
+			}
 			out = m.Step(in)
 			in.Election = nil
 		}

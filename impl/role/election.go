@@ -149,8 +149,8 @@ func (e *election) able(in Input) {
 	}
 }
 
-// gives is when a leader makes way that is not able to feed the pool, 0 for one that is. Perhaps nobody is. So each time that it was in vain it waits
-// four times as long, and the Lease does not go round.
+// gives is when a leader makes way that is not able to feed the pool, 0 for one that is. Perhaps nobody is. So each
+// time that it was in vain it waits four times as long, and the Lease does not go round.
 func (e *election) gives(m *self) time.Duration {
 	if e.unable == 0 {
 		return 0
@@ -158,7 +158,8 @@ func (e *election) gives(m *self) time.Duration {
 	return e.unable + m.cfg.SyncDuration/2<<(2*min(e.vain, 3))
 }
 
-// courtesy is for how long one that has led in vain leaves a free Lease to others. They look at it each RetryPeriod or sooner.
+// courtesy is for how long one that has led in vain leaves a free Lease to others. They look at it each RetryPeriod or
+// sooner.
 func (e *election) courtesy(m *self) time.Duration {
 	return time.Duration(1+min(e.vain, 3)) * m.cfg.RetryPeriod
 }
@@ -176,8 +177,9 @@ func (e *election) lost(m *self) bool {
 	return e.record.Exists && e.record.Holder != "" && e.record.Holder != m.cfg.Identity && !e.inherits(m)
 }
 
-// inherits tells that the Lease is one that this hub held before it was started again, and that it may go on with. A pool whose cache is ready has time, and
-// others in it have newer state than a disk. A former machine that is seen to renew has not ended: it runs on another computer, which was copied.
+// inherits tells that the Lease is one that this hub held before it was started again, and that it may go on with. A
+// pool whose cache is ready has time, and others in it have newer state than a disk. A former machine that is seen to
+// renew has not ended: it runs on another computer, which was copied.
 func (e *election) inherits(m *self) bool {
 	return m.unready && e.former(m) && !e.renews
 }
@@ -241,10 +243,10 @@ func (e *election) send(k Kind, lease Record) (Action, bool) {
 	return Action{Kind: k, Lease: lease}, true
 }
 
-// yields is until when a hub leaves a Lease alone that it may take. One that has led in vain lets the others try. One that is not fed from the
-// cloud leaves alone what is gone, or has expired while the coordinator was away: whoever led has open streams from the cloud. That hub may go
-// on without a byte, another one has to open its own. What a disk held is older than what others hold: who has nothing newer comes last, and
-// then reads from the pool what it missed.
+// yields is until when a hub leaves a Lease alone that it may take. One that has led in vain lets the others try. One
+// that is not fed from the cloud leaves alone what is gone, or has expired while the coordinator was away: whoever led
+// has open streams from the cloud. That hub may go on without a byte, another one has to open its own. What a disk held
+// is older than what others hold: who has nothing newer comes last, and then reads from the pool what it missed.
 func (e *election) yields(m *self, in Input) time.Duration {
 	switch {
 	case e.vain > 0:
@@ -263,7 +265,8 @@ func (e *election) yields(m *self, in Input) time.Duration {
 
 // free tells whether the Lease may be taken.
 func (e *election) free(m *self, now time.Duration) bool {
-	return !e.record.Exists || e.record.Holder == "" || e.record.Holder == m.cfg.Identity || e.inherits(m) || now >= e.changed+e.duration(m)
+	return !e.record.Exists || e.record.Holder == "" || e.record.Holder == m.cfg.Identity || e.inherits(m) ||
+		now >= e.changed+e.duration(m)
 }
 
 func (e *election) duration(m *self) time.Duration {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestOutrunAnswers: a read that was answered before a Lease came into being may arrive after the watch that shows it. It takes nothing back.
+// TestOutrunAnswers: a read that was answered before a Lease came into being may arrive after the watch that shows it.
+// It takes nothing back.
 func TestOutrunAnswers(t *testing.T) {
 	m, err := New(Config{Identity: "a_1"})
 	if err != nil {

@@ -98,7 +98,8 @@ func (p *pool) stepWith(h *hub, in Input) {
 	}
 	was := h.out.Snapshot
 	h.have = h.have || was.Source != Nowhere
-	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.Now()-h.began, h.coordinator, h.cloud, h.fresh && h.term != contract.Term{}
+	in.Now, in.Coordinator, in.Cloud, in.Fresh = p.Now()-h.began, h.coordinator, h.cloud, h.fresh &&
+		h.term != contract.Term{}
 	in.Aged = h.aged && was.Source == Nowhere
 	in.Stop, in.Have, in.Silent = h.stop, h.have, h.silent && was.Source == Cloud
 	h.restored = h.restored && was.Source != Cloud && !was.Ready
@@ -287,7 +288,10 @@ func (p *pool) do(command string) {
 	case "lease":
 		p.version++
 		key := map[string]Kind{"election": ReadElection, "sync": ReadSync}[arg(1)]
-		p.leases[key] = Record{Exists: true, Holder: arg(2), Duration: 30 * time.Second, Version: strconv.FormatUint(p.version, 10), RenewTime: p.wall.Add(p.Now())}
+		p.leases[key] = Record{
+			Exists: true, Holder: arg(2), Duration: 30 * time.Second, Version: strconv.FormatUint(p.version, 10),
+			RenewTime: p.wall.Add(p.Now()),
+		}
 		return
 	}
 	for _, h := range p.hub(arg(1)) {

@@ -15,10 +15,10 @@ var (
 	schedules = flag.Int("schedules", 400, "how many random schedules to run")
 )
 
-// TestSafety runs random schedules of faults and checks, after every step of every machine, that no two machines that run
-// believe to lead in one life of the coordinator, that a leader reaches the cloud, that terms only grow, that at
-// most one feed is in effect, and that nobody leaves the pool's cache for the cloud before its grace period is over. At the
-// end everything is healed, and exactly one machine must lead.
+// TestSafety runs random schedules of faults and checks, after every step of every machine, that no two machines that
+// run believe to lead in one life of the coordinator, that a leader reaches the cloud, that terms only grow, that at
+// most one feed is in effect, and that nobody leaves the pool's cache for the cloud before its grace period is over. At
+// the end everything is healed, and exactly one machine must lead.
 func TestSafety(t *testing.T) {
 	if *seed != 0 {
 		schedule(t, *seed)
@@ -82,7 +82,8 @@ func schedule(t *testing.T, number uint64) {
 		if s.Term.Version <= p.freed[s.Term.Incarnation] {
 			return // it has not heard yet that the coordinator took the Lease away; its feed is refused
 		}
-		if holder := p.leases[ReadElection].Holder; s.Term.Incarnation == strconv.Itoa(p.incarnation) && holder != h.identity() {
+		if holder := p.leases[ReadElection].Holder; s.Term.Incarnation == strconv.Itoa(p.incarnation) &&
+			holder != h.identity() {
 			fail(h, "leads under %v, but %q holds the lease", s.Term, holder)
 		}
 		for _, other := range p.hubs {
@@ -119,7 +120,9 @@ func schedule(t *testing.T, number uint64) {
 	}
 
 	slow = false
-	for _, c := range []string{"thaw all", "answers all up", "coordinator all up", "cloud all up", "fresh all up", "streams all up"} {
+	for _, c := range []string{
+		"thaw all", "answers all up", "coordinator all up", "cloud all up", "fresh all up", "streams all up",
+	} {
 		p.do(c)
 	}
 	p.Run(p.Now() + 2*time.Minute) // the longest bar is one minute, then a Lease may have to expire

@@ -93,7 +93,9 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"read-election", "acquire", "renew", "release", "read-sync", "read-status", "renew-sync", "feed", "stop-feed"}[k]
+	return [...]string{
+		"read-election", "acquire", "renew", "release", "read-sync", "read-status", "renew-sync", "feed", "stop-feed",
+	}[k]
 }
 
 // election tells whether an action is about the election Lease.
@@ -103,7 +105,8 @@ func (k Kind) election() bool { return k <= Release }
 type Action struct {
 	Kind Kind
 	// Lease is what Acquire, Renew, Release and RenewSync write, if the stored UID and version are still those of Lease
-	// (if there is no Lease, unless Lease.Exists). The hub fills in RenewTime, and AcquireTime for Acquire, from its wall clock.
+	// (if there is no Lease, unless Lease.Exists). The hub fills in RenewTime, and AcquireTime for Acquire, from its wall
+	// clock.
 	Lease Record
 	Term  contract.Term // of Feed
 }
@@ -130,7 +133,8 @@ type Result struct {
 	Ready       bool          // ReadStatus
 }
 
-// outrun tells whether r says that there is no Lease, and a watch showed one since it was asked. Without a version, nothing else tells which is later.
+// outrun tells whether r says that there is no Lease, and a watch showed one since it was asked. Without a version,
+// nothing else tells which is later.
 func (r Result) outrun(by Record, shown time.Duration) bool {
 	return r.Outcome == OK && !r.Lease.Exists && by.Exists && r.Sent < shown
 }
@@ -140,21 +144,25 @@ type Input struct {
 	Now         time.Duration // never goes back
 	Coordinator bool          // healthy
 	Cloud       bool          // healthy
-	Fresh       bool          // this hub's own streams from the cloud are fresh, and what they brought arrived at the coordinator
-	Silent      bool          // there are own streams from the cloud, and nothing at all comes over them, not even answers to pings
-	Unable      bool          // this hub leads, and fails to feed something that another hub may be able to feed; not: it takes its time
-	Unproven    bool          // nothing came from the cloud since the election Lease was seen to be free: it may be away, too
-	Have        bool          // the relays hold a state, fresh or not
-	Restored    bool          // the state is what a disk held, and nothing came from a source since
-	Aged        bool          // the state is older than Config.Grace
-	Reached     uint64        // changes when what is not fresh in the relays moves: then the source is slow, and not dead
-	Doubted     bool          // the cloud contradicts what the leader feeds the pool
-	Designated  Designation   // who feeds the pool, if nobody is elected
-	Shown       string        // node of the leader hub in use, if what it shows is fresh; "": it is not, or there is none
-	Stop        bool          // the hub ends: give back the Lease
-	Election    *Record       // the election Lease as a watch showed it, nil: nothing new
-	Sync        *Record       // leader-informer-sync, likewise
-	Result      *Result
+	// this hub's own streams from the cloud are fresh, and what they brought arrived at the coordinator.
+	Fresh bool
+	// there are own streams from the cloud, and nothing at all comes over them, not even answers to pings.
+	Silent bool
+	// this hub leads, and fails to feed something that another hub may be able to feed; not: it takes its time.
+	Unable bool
+	// nothing came from the cloud since the election Lease was seen to be free: it may be away, too.
+	Unproven   bool
+	Have       bool        // the relays hold a state, fresh or not
+	Restored   bool        // the state is what a disk held, and nothing came from a source since
+	Aged       bool        // the state is older than Config.Grace
+	Reached    uint64      // changes when what is not fresh in the relays moves: then the source is slow, and not dead
+	Doubted    bool        // the cloud contradicts what the leader feeds the pool
+	Designated Designation // who feeds the pool, if nobody is elected
+	Shown      string      // node of the leader hub in use, if what it shows is fresh; "": it is not, or there is none
+	Stop       bool        // the hub ends: give back the Lease
+	Election   *Record     // the election Lease as a watch showed it, nil: nothing new
+	Sync       *Record     // leader-informer-sync, likewise
+	Result     *Result
 }
 
 // Output is what follows from a step.

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
-// TestScripts runs testdata/*.txt: a header of comments, perhaps "grace TIME spread TIME", "hubs NAME…", lines "TIME COMMAND",
-// then "----" and the trace.
+// TestScripts runs testdata/*.txt: a header of comments, perhaps "grace TIME spread TIME", "hubs NAME…", lines "TIME
+// COMMAND", then "----" and the trace.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestSlowAnswers: what a hub was granted counts from when it asked, not from when the answer came. Others wait from about then.
+// TestSlowAnswers: what a hub was granted counts from when it asked, not from when the answer came. Others wait from
+// about then.
 func TestSlowAnswers(t *testing.T) {
 	const slow = 8 * time.Second // less than the deadline
 	m, err := New(Config{Identity: "a_1"})

@@ -36,8 +36,9 @@ func (s *sourcing) choose(m *self, e *election, in Input, ready bool) Source {
 	return Cloud
 }
 
-// waits tells whether a hub that holds nothing goes on waiting for the hub that leads. That one lists at the cloud for all: a thin link brings the list no
-// sooner if everybody asks for it, and what they asked for is still on its way when it is needed for something else.
+// waits tells whether a hub that holds nothing goes on waiting for the hub that leads. That one lists at the cloud for
+// all: a thin link brings the list no sooner if everybody asks for it, and what they asked for is still on its way when
+// it is needed for something else.
 func (s *sourcing) waits(m *self, e *election, in Input) bool {
 	if !in.Coordinator || !e.lost(m) || e.free(m, in.Now) {
 		return false
@@ -48,9 +49,9 @@ func (s *sourcing) waits(m *self, e *election, in Input) bool {
 	return in.Now < s.first
 }
 
-// atCoordinator stays with the pool's cache. While the cloud is away there is nothing to go to, and when it comes back the
-// pool has the whole of Grace to find a leader. A cache that is not fresh and moves is catching up over a link that is full: it would
-// only take longer if others asked for the same.
+// atCoordinator stays with the pool's cache. While the cloud is away there is nothing to go to, and when it comes back
+// the pool has the whole of Grace to find a leader. A cache that is not fresh and moves is catching up over a link that
+// is full: it would only take longer if others asked for the same.
 func (s *sourcing) atCoordinator(m *self, in Input, ready bool) Source {
 	s.back = 0
 	switch {

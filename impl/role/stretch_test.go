@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestLeasesForEver: what a Lease asks for counts up to a multiple of what hubs are configured to ask for. Else one write stops the
-// elections of a pool for 68 years, and another one makes its cache fresh for as long.
+// TestLeasesForEver: what a Lease asks for counts up to a multiple of what hubs are configured to ask for. Else one
+// write stops the elections of a pool for 68 years, and another one makes its cache fresh for as long.
 func TestLeasesForEver(t *testing.T) {
 	const ages = (1<<31 - 1) * time.Second
 	m, err := New(Config{Identity: "a_1"})
@@ -14,7 +14,10 @@ func TestLeasesForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	ghost := func(version string) *Record {
-		return &Record{Exists: true, Holder: "ghost_1", Duration: ages, UID: "u", Version: version, RenewTime: time.Unix(int64(len(version)), 0)}
+		return &Record{
+			Exists: true, Holder: "ghost_1", Duration: ages, UID: "u", Version: version,
+			RenewTime: time.Unix(int64(len(version)), 0),
+		}
 	}
 	in := Input{Coordinator: true, Cloud: true, Election: ghost("1"), Sync: ghost("1")}
 	m.Step(in)
@@ -48,7 +51,8 @@ func TestLeasesForEver(t *testing.T) {
 	}
 }
 
-// TestSlowRenewal: a lead counts from when its renewal was sent. Others count from when it was written, and a late answer lengthens nothing.
+// TestSlowRenewal: a lead counts from when its renewal was sent. Others count from when it was written, and a late
+// answer lengthens nothing.
 func TestSlowRenewal(t *testing.T) {
 	const step, late = 100 * time.Millisecond, 4 * time.Second
 	m, err := New(Config{Identity: "a_1"})

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// answer steps a machine and gives its requests the results of a coordinator without Leases, until it asks for nothing more. It tells whether it stood.
+// answer steps a machine and gives its requests the results of a coordinator without Leases, until it asks for nothing
+// more. It tells whether it stood.
 func answer(m *Machine, in Input) (out Output, stood bool) {
 	out = m.Step(in)
 	for actions := out.Actions; len(actions) > 0; actions = actions[1:] {
@@ -21,7 +22,8 @@ func answer(m *Machine, in Input) (out Output, stood bool) {
 	return out, stood
 }
 
-// A pool's cache that is not fresh and moves is catching up over a link that is full: nobody leaves it to load that link more. One that stands still is left.
+// A pool's cache that is not fresh and moves is catching up over a link that is full: nobody leaves it to load that
+// link more. One that stands still is left.
 func TestCacheThatMovesIsNotLeft(t *testing.T) {
 	for moves, want := range map[bool]Source{true: Coordinator, false: Cloud} {
 		m, err := New(Config{Identity: "a_1", Grace: 30 * time.Second, Spread: 30 * time.Second})
@@ -65,7 +67,8 @@ func TestRestoredHubStandsLast(t *testing.T) {
 	}
 }
 
-// A hub without a state waits for the hub that leads, which may take a while to list over a thin link, but not for ever. If nobody leads, it does not wait.
+// A hub without a state waits for the hub that leads, which may take a while to list over a thin link, but not for
+// ever. If nobody leads, it does not wait.
 func TestHubWithoutAStateWaitsForTheLeader(t *testing.T) {
 	const wait, grace, spread = 10 * time.Second, 30 * time.Second, 20 * time.Second
 	for holder, want := range map[string][2]time.Duration{"b_1": {wait + grace, wait + grace + spread}, "": {wait, wait}} {
@@ -80,7 +83,9 @@ func TestHubWithoutAStateWaitsForTheLeader(t *testing.T) {
 				next := in
 				next.Result = &Result{Kind: a.Kind, Sent: in.Now}
 				if a.Kind == ReadElection && holder != "" {
-					next.Result.Lease = Record{Exists: true, Holder: holder, Duration: 15 * time.Second, RenewTime: time.Unix(0, 0).Add(in.Now)}
+					next.Result.Lease = Record{
+						Exists: true, Holder: holder, Duration: 15 * time.Second, RenewTime: time.Unix(0, 0).Add(in.Now),
+					}
 				}
 				out = m.Step(next)
 			}

@@ -41,7 +41,8 @@ type Config struct {
 	Relays Relays
 	// Directory names the resources; nil: those that there are at the start stay.
 	Directory *directory.Directory
-	// Find asks the cloud what a resource is that Weir does not know. nil: there is no way to the cloud here, and somebody else tells the directory.
+	// Find asks the cloud what a resource is that Weir does not know. nil: there is no way to the cloud here, and somebody
+	// else tells the directory.
 	Find   func(context.Context, directory.Shared) (directory.Shared, error)
 	Clock  clock.Clock
 	Logger *slog.Logger
@@ -131,7 +132,8 @@ func (s *Scope) settle(ctx context.Context, e directory.Entry) (all bool) {
 	s.mu.Unlock()
 	for name, why := range unknown {
 		if _, told := was[name]; !told {
-			s.Logger.Warn("the pool is to share a resource that is not known: requests for it are the cloud's to answer, and it is asked for again", "resource", name, "why", why)
+			s.Logger.Warn("the pool is to share a resource that is not known: requests for it are the cloud's to answer, and "+
+				"it is asked for again", "resource", name, "why", why)
 		}
 	}
 	return len(unknown) == 0
@@ -209,7 +211,9 @@ func (s *Scope) Unknown() (all []string) {
 	return all
 }
 
-var unknown = prometheus.NewDesc("weir_scope_unknown", "1 for a resource that the pool is to share and that is not relayed, since it is not known what it is.", []string{"resource"}, nil)
+var unknown = prometheus.NewDesc("weir_scope_unknown",
+	"1 for a resource that the pool is to share and that is not relayed, since it is not known what it is.",
+	[]string{"resource"}, nil)
 
 // Describe implements prometheus.Collector.
 func (s *Scope) Describe(ch chan<- *prometheus.Desc) { ch <- unknown }

@@ -8,7 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 )
 
-// Set is the relays that somebody has now. It may be read and changed by many: who has taken All goes on with what there was then.
+// Set is the relays that somebody has now. It may be read and changed by many: who has taken All goes on with what
+// there was then.
 type Set struct {
 	mu  sync.Mutex
 	all atomic.Pointer[[]*relay.Relay]

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Serve says that a server is ready as soon as it answers 200 at a URL, and that it stops when ctx ends, for which it waits. Services that come after it wait for the first.
+// Serve says that a server is ready as soon as it answers 200 at a URL, and that it stops when ctx ends, for which it
+// waits. Services that come after it wait for the first.
 func Serve(ctx context.Context, url string, logger *slog.Logger) error {
 	if !Wanted() {
 		return nil

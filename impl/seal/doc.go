@@ -10,7 +10,8 @@
 // The second is the way to a TPM. systemd seals the key to the machine's TPM2 and unseals it for the service at each
 // start:
 //
-//	head -c 32 /dev/urandom | systemd-creds encrypt --with-key=tpm2 --name=weir-store-key - /etc/credstore.encrypted/weir-store-key
+//	head -c 32 /dev/urandom | systemd-creds encrypt --with-key=tpm2 --name=weir-store-key -
+//	/etc/credstore.encrypted/weir-store-key
 //	[Service]
 //	LoadCredentialEncrypted=weir-store-key
 //

@@ -31,9 +31,11 @@ func TestSeal(t *testing.T) {
 		t.Errorf("%q, %v", raw, err)
 	}
 	for name, open := range map[string]func() ([]byte, error){
-		"another place":   func() ([]byte, error) { return k.Open(b, []byte("there")) },
-		"a part of it":    func() ([]byte, error) { return k.Open(b[:10], []byte("here")) },
-		"another bit":     func() ([]byte, error) { return k.Open(append(b[:len(b)-1:len(b)-1], b[len(b)-1]^1), []byte("here")) },
+		"another place": func() ([]byte, error) { return k.Open(b, []byte("there")) },
+		"a part of it":  func() ([]byte, error) { return k.Open(b[:10], []byte("here")) },
+		"another bit": func() ([]byte, error) {
+			return k.Open(append(b[:len(b)-1:len(b)-1], b[len(b)-1]^1), []byte("here"))
+		},
 		"with no key":     func() ([]byte, error) { return (*Key)(nil).Open(b, []byte("here")) },
 		"with another":    func() ([]byte, error) { return other.Open(b, []byte("here")) },
 		"nothing at all ": func() ([]byte, error) { return k.Open(nil, nil) },
@@ -74,15 +76,21 @@ func TestSource(t *testing.T) {
 		Source
 		path, says string
 	}{
-		"none":                         {Source{}, "", ""},
-		"a file":                       {Source{File: good, Credentials: in("credentials"), Generated: in("new1")}, good, ""},
-		"the credential":               {Source{Credentials: in("credentials"), Generated: in("new2")}, in("credentials", Credential), ""},
-		"one that is made":             {Source{Credentials: in("data"), Generated: in("etc", "weir", "new3")}, in("etc", "weir", "new3"), ""},
-		"a file that is not there":     {Source{File: in("none"), Generated: in("new4")}, "", "no such file"},
-		"a file that others can read":  {Source{File: open}, "", "chmod 600"},
-		"in the folder":                {Source{File: inside}, "", "whoever copies that has both"},
-		"in the folder, by a link":     {Source{File: in("link", "key")}, "", "whoever copies that has both"},
-		"made in the folder":           {Source{Generated: in("data", "store", "x", "key")}, "", "whoever copies that has both"},
+		"none":   {Source{}, "", ""},
+		"a file": {Source{File: good, Credentials: in("credentials"), Generated: in("new1")}, good, ""},
+		"the credential": {
+			Source{Credentials: in("credentials"), Generated: in("new2")}, in("credentials", Credential), "",
+		},
+		"one that is made": {
+			Source{Credentials: in("data"), Generated: in("etc", "weir", "new3")}, in("etc", "weir", "new3"), "",
+		},
+		"a file that is not there":    {Source{File: in("none"), Generated: in("new4")}, "", "no such file"},
+		"a file that others can read": {Source{File: open}, "", "chmod 600"},
+		"in the folder":               {Source{File: inside}, "", "whoever copies that has both"},
+		"in the folder, by a link":    {Source{File: in("link", "key")}, "", "whoever copies that has both"},
+		"made in the folder": {
+			Source{Generated: in("data", "store", "x", "key")}, "", "whoever copies that has both",
+		},
 		"made in the folder, by links": {Source{Generated: in("link", "x", "key")}, "", "whoever copies that has both"},
 		"too short":                    {Source{File: in("short")}, "", "32 random bytes"},
 		"no file":                      {Source{File: in("credentials")}, "", "it is no file"},

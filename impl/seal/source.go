@@ -94,7 +94,8 @@ func (s Source) outside(path string) error {
 	if err != nil {
 		return err
 	}
-	if in, err := filepath.Rel(dir, file); err == nil && in != ".." && !strings.HasPrefix(in, ".."+string(filepath.Separator)) {
+	if in, err := filepath.Rel(dir, file); err == nil && in != ".." &&
+		!strings.HasPrefix(in, ".."+string(filepath.Separator)) {
 		return fmt.Errorf("it lies in the folder of the data, %s: whoever copies that has both", s.DataDir)
 	}
 	return nil

@@ -20,8 +20,8 @@ type Config struct {
 	Relays []*relay.Relay
 	// Every is the time between two writes of what changed: what a power cut may cost. Default 5 s, at least 10 ms.
 	Every time.Duration
-	// Idle is the time after which it is written that nothing changed: what a power cut may add to the age that is told, and
-	// nothing else is written while nothing changes. Default 10 min, at least Every.
+	// Idle is the time after which it is written that nothing changed: what a power cut may add to the age that is told,
+	// and nothing else is written while nothing changes. Default 10 min, at least Every.
 	Idle time.Duration
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTicker

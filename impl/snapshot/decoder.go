@@ -37,8 +37,8 @@ type decoder struct {
 	batch *mvcc.Batch // being read
 }
 
-// decode reads a file. No byte of it is trusted before a checksum vouched for it, and no more memory is taken than the file is
-// large.
+// decode reads a file. No byte of it is trusted before a checksum vouched for it, and no more memory is taken than the
+// file is large.
 func decode(r io.Reader, size int64, rel *relay.Relay) (*content, error) {
 	d := &decoder{r: bufio.NewReaderSize(r, blockSize), left: size, relay: rel}
 	if err := d.start(); err != nil {

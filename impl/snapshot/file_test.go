@@ -54,8 +54,8 @@ func (w *world) load(b []byte) (*relay.Relay, *content, error) {
 	return r, c, err
 }
 
-// TestEveryByte: a file that is cut at any byte, or of which any byte is another, is refused, or restores a state that the relay
-// was in, and then the last one before the fault.
+// TestEveryByte: a file that is cut at any byte, or of which any byte is another, is refused, or restores a state that
+// the relay was in, and then the last one before the fault.
 func TestEveryByte(t *testing.T) {
 	w, disk := small(t)
 	whole := disk.Files[fileName].Now
@@ -71,7 +71,8 @@ func TestEveryByte(t *testing.T) {
 		switch {
 		case err != nil:
 			if at >= base {
-				t.Fatalf("%s at %d of %d: refused, although the part written at once ends at %d: %v", what, at, len(whole), base, err)
+				t.Fatalf("%s at %d of %d: refused, although the part written at once ends at %d: %v", what, at, len(whole), base,
+					err)
 			}
 			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrForeign) && !errors.Is(err, ErrNewer) {
 				t.Fatalf("%s at %d: %v", what, at, err)
@@ -134,13 +135,16 @@ func TestSetAside(t *testing.T) {
 			check(t, os.WriteFile(path, test.file, 0o600))
 			var log bytes.Buffer
 			r := w.empty(1 << 20)
-			s, err := Open(Config{Dir: dir, Relays: []*relay.Relay{r}, Clock: w.clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			s, err := Open(Config{
+				Dir: dir, Relays: []*relay.Relay{r}, Clock: w.clock, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			})
 			check(t, err)
 			defer s.Close()
 			if r.Status().Synced {
 				t.Error("it was used")
 			}
-			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), fileName+".bad") || !strings.Contains(log.String(), test.says) {
+			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), fileName+".bad") ||
+				!strings.Contains(log.String(), test.says) {
 				t.Errorf("%d lines, want one that has %q: %s", n, test.says, &log)
 			}
 			kept, err := os.ReadFile(path + ".bad")
@@ -194,7 +198,9 @@ func TestInUse(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, c := range []Config{{}, {Dir: "x", Every: time.Microsecond}, {Dir: "x", Every: time.Minute, Idle: time.Second}} {
+	for _, c := range []Config{
+		{}, {Dir: "x", Every: time.Microsecond}, {Dir: "x", Every: time.Minute, Idle: time.Second},
+	} {
 		if _, err := Open(c); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}

@@ -12,9 +12,10 @@ import (
 //
 //	magic (8 bytes), format (uint32), then blocks: kind (1 byte), length (uint32), checksum (uint32), length bytes
 //
-// Integers of fixed size are little-endian, others are varints. The checksum is the CRC-32C of kind, length and content, begun
-// from the checksum of the block before, and that of the first block from magic and format: so a checksum vouches for all that
-// lies before it, and blocks can be neither left out, nor doubled, nor taken from another file.
+// Integers of fixed size are little-endian, others are varints. The checksum is the CRC-32C of kind, length and
+// content, begun from the checksum of the block before, and that of the first block from magic and format: so a
+// checksum vouches for all that lies before it, and blocks can be neither left out, nor doubled, nor taken from another
+// file.
 //
 //	blockHead     resource, encoding, version of the objects, when they were fresh, count of objects; number and lost
 //	              version of the cloud's history, if that is not the first (relay.History)
@@ -23,8 +24,8 @@ import (
 //	blockEnd      count of objects
 //	blockChanges* changes that were appended later
 //
-// What ends with blockEnd was written at once and made durable before the file got its name: it is whole, or the file is refused.
-// What comes later may be torn by a power cut: it counts as far as it is whole.
+// What ends with blockEnd was written at once and made durable before the file got its name: it is whole, or the file
+// is refused. What comes later may be torn by a power cut: it counts as far as it is whole.
 const (
 	magic      = "weirsnap"
 	format     = 1

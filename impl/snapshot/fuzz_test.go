@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// FuzzDecode: no file makes the reader panic, take more memory than the file is large, or half fill a relay; and what it takes
-// it writes and reads again. The second argument is read as blocks without checksums: the right ones are put in.
+// FuzzDecode: no file makes the reader panic, take more memory than the file is large, or half fill a relay; and what
+// it takes it writes and reads again. The second argument is read as blocks without checksums: the right ones are put
+// in.
 func FuzzDecode(f *testing.F) {
 	w, disk := small(f)
 	good := disk.Files[fileName].Now

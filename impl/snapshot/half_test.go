@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// TestHalfABatch: after a power cut only some blocks of a batch are on the disk. Whatever the next process writes first, the one after it restores.
+// TestHalfABatch: after a power cut only some blocks of a batch are on the disk. Whatever the next process writes
+// first, the one after it restores.
 func TestHalfABatch(t *testing.T) {
 	for name, more := range map[string]func(*world){
 		"a change":   func(w *world) { w.put("o0", 7) },

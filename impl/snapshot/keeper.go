@@ -16,10 +16,11 @@ import (
 const (
 	readChanges = 64                     // changes taken from the relay at once
 	firstLook   = 500 * time.Millisecond // how often a relay without a file is looked at
-	syncEvery   = 1 << 20                // bytes of a new file that are made durable at once: others wait for the same disk
-	minAppend   = 1 << 20                // a file is written anew when this, and as much as it began with, was appended
-	firstRetry  = 15 * time.Second
-	lastRetry   = 5 * time.Minute
+	// bytes of a new file that are made durable at once: others wait for the same disk.
+	syncEvery  = 1 << 20
+	minAppend  = 1 << 20 // a file is written anew when this, and as much as it began with, was appended
+	firstRetry = 15 * time.Second
+	lastRetry  = 5 * time.Minute
 )
 
 // errLost says that the relay has changes that it does not hold any more.
@@ -65,7 +66,8 @@ func newKeeper(c Config, r *relay.Relay, d disk.Disk) *keeper {
 	name := r.Resource().String()
 	c.Logger = c.Logger.With("resource", name)
 	return &keeper{
-		cfg: c, relay: r, name: strings.TrimSuffix(name, ".") + ".snapshot", disk: d, scratch: make([]*mvcc.Event, 0, readChanges), least: minAppend,
+		cfg: c, relay: r, name: strings.TrimSuffix(name, ".") + ".snapshot", disk: d,
+		scratch: make([]*mvcc.Event, 0, readChanges), least: minAppend,
 	}
 }
 
@@ -104,7 +106,8 @@ func (k *keeper) load(f disk.File) error {
 	age, _ := s.Age(k.saidAt)
 	k.cfg.Logger.Info("restored from disk", "file", k.name, "version", s.Version, "oldest", s.Oldest, "objects", s.Objects,
 		"age", age.Round(time.Second).String(), "freshAt", c.asOf.UTC().Format(time.RFC3339), "tornBytes", c.torn)
-	goOn := !c.open && f.Cut(c.end.offset) == nil && f.Sync() == nil // Sync: a process that was killed may not have come to it
+	// Sync: a process that was killed may not have come to it.
+	goOn := !c.open && f.Cut(c.end.offset) == nil && f.Sync() == nil
 	if !goOn {
 		f.Close() // the next write is a whole file
 		return nil
@@ -127,7 +130,8 @@ func (k *keeper) refuse(why error) {
 		kept = k.name
 	}
 	k.did.fault(why)
-	k.cfg.Logger.Error("a snapshot cannot be used: the relay starts empty and waits for its source; nothing needs to be done, delete the file when it was looked at",
+	k.cfg.Logger.Error("a snapshot cannot be used: the relay starts empty and waits for its source; nothing needs to be "+
+		"done, delete the file when it was looked at",
 		"file", kept, "err", why)
 }
 
@@ -343,7 +347,8 @@ func (k *keeper) took(pos position, version uint64, asOf time.Time) {
 func (k *keeper) failed(err error, now time.Time) {
 	k.pause.begin(now)
 	if k.did.fault(err) {
-		k.cfg.Logger.Error("cannot write a snapshot: the relay serves on, but a restart would restore an older state; trying again", "file", k.name, "err", err)
+		k.cfg.Logger.Error("cannot write a snapshot: the relay serves on, but a restart would restore an older state; "+
+			"trying again", "file", k.name, "err", err)
 	}
 }
 

@@ -66,7 +66,8 @@ func TestBudget(t *testing.T) {
 	r := w.empty(1 << 20)
 	w.keeper(r, disk).restore()
 	st := r.Status()
-	if age, _ := st.Age(w.clock.Now()); age < hours*time.Hour || age > hours*time.Hour+time.Minute || !st.Restored || st.Fresh(w.clock.Now(), 48*time.Hour) {
+	if age, _ := st.Age(w.clock.Now()); age < hours*time.Hour || age > hours*time.Hour+time.Minute || !st.Restored ||
+		st.Fresh(w.clock.Now(), 48*time.Hour) {
 		t.Errorf("the age is told as %v, %+v", age, st)
 	}
 }

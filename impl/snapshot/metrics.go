@@ -23,6 +23,7 @@ func (s *Snapshots) Collect(ch chan<- prometheus.Metric) {
 		tell(prometheus.CounterValue, "errors_total", "Snapshots that could not be written or read.", float64(st.Errors))
 		tell(prometheus.GaugeValue, "size_bytes", "Size of the snapshot on disk.", float64(st.Size))
 		tell(prometheus.GaugeValue, "resource_version", "resourceVersion that a restart would restore.", float64(st.Version))
-		tell(prometheus.GaugeValue, "last_success_timestamp_seconds", "When a snapshot was last written, Unix time; 0 for never.", at)
+		tell(prometheus.GaugeValue, "last_success_timestamp_seconds",
+			"When a snapshot was last written, Unix time; 0 for never.", at)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 const ringBytes = 256 << 10
 
-// TestPowerCuts: whatever happened, and wherever the power is cut, what is restored is a state that the relay was in, and none
-// older than the last that was made durable. The same holds for the oldest state from which a watch resumes.
+// TestPowerCuts: whatever happened, and wherever the power is cut, what is restored is a state that the relay was in,
+// and none older than the last that was made durable. The same holds for the oldest state from which a watch resumes.
 func TestPowerCuts(t *testing.T) {
 	runs := 400
 	if testing.Short() {

@@ -20,8 +20,8 @@ type Snapshots struct {
 	all     sync.WaitGroup  // keepers that run
 }
 
-// Open takes the folder and gives each relay what it held before: none of them may have been fed yet. A file that cannot be
-// used is no error. The caller runs the snapshots, or closes them.
+// Open takes the folder and gives each relay what it held before: none of them may have been fed yet. A file that
+// cannot be used is no error. The caller runs the snapshots, or closes them.
 func Open(c Config) (*Snapshots, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ type world struct {
 func newWorld(t testing.TB, rnd *rand.Rand, ring int64) *world {
 	t.Helper()
 	w := &world{
-		t: t, rnd: rnd, clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), truth: map[uint64]string{}, state: map[string]string{},
+		t: t, rnd: rnd, clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), truth: map[uint64]string{},
+		state:  map[string]string{},
 		logger: slog.New(slog.DiscardHandler),
 	}
 	w.relay = w.empty(ring)

@@ -36,7 +36,8 @@ type Process struct {
 	To []netip.AddrPort
 }
 
-// API are the addresses by which processes of this machine are told to call the Kubernetes API: the variables by which pods find it.
+// API are the addresses by which processes of this machine are told to call the Kubernetes API: the variables by which
+// pods find it.
 func API() (all []netip.AddrPort, err error) {
 	pids, err := processes()
 	if err != nil {

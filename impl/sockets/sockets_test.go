@@ -15,7 +15,8 @@ import (
 	"unsafe"
 )
 
-// connects is the environment of a process that this test binary is, too: it connects to an address, or, with "own", to itself in its own network namespace.
+// connects is the environment of a process that this test binary is, too: it connects to an address, or, with "own", to
+// itself in its own network namespace.
 const connects = "WEIR_TEST_CONNECTS"
 
 func TestMain(m *testing.M) {
@@ -52,7 +53,9 @@ func up() {
 		_     [22]byte
 	}{flags: syscall.IFF_UP}
 	copy(request.name[:], "lo")
-	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&request))); errno != 0 { //nolint:gosec // the form of the kernel
+	//nolint:gosec // the form of the kernel
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS,
+		uintptr(unsafe.Pointer(&request))); errno != 0 {
 		panic(errno)
 	}
 }
@@ -95,7 +98,8 @@ func connected(t *testing.T, to netip.AddrPort) (pids []int) {
 	}
 	self, _ := os.Executable()
 	for _, p := range all {
-		if len(p.To) != 1 || p.To[0] != to || p.Program != self || !strings.HasPrefix(self, "/") || p.Command == "" || !strings.Contains(self, p.Command) {
+		if len(p.To) != 1 || p.To[0] != to || p.Program != self || !strings.HasPrefix(self, "/") || p.Command == "" ||
+			!strings.Contains(self, p.Command) {
 			t.Errorf("%+v", p)
 		}
 		pids = append(pids, p.PID)
@@ -103,7 +107,8 @@ func connected(t *testing.T, to netip.AddrPort) (pids []int) {
 	return pids
 }
 
-// TestConnected: a real connection is told with the process that has it, by IPv4 and IPv6, and in another network namespace; none is when it is over.
+// TestConnected: a real connection is told with the process that has it, by IPv4 and IPv6, and in another network
+// namespace; none is when it is over.
 func TestConnected(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root sees other processes' connections")

@@ -9,20 +9,23 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// What a relay of the pool says of the cloud's history is hearsay: whoever leads the pool, or its coordinator, may lie. It is believed within
-// bounds, and no further than the cloud itself does not contradict while it can be asked. Against the cloud's own list it counts nothing.
+// What a relay of the pool says of the cloud's history is hearsay: whoever leads the pool, or its coordinator, may lie.
+// It is believed within bounds, and no further than the cloud itself does not contradict while it can be asked. Against
+// the cloud's own list it counts nothing.
 
-// plausible tells why a history that an upstream says it is in cannot be taken up at its word. s is the relay's state, other what the list was
-// opened to take up.
+// plausible tells why a history that an upstream says it is in cannot be taken up at its word. s is the relay's state,
+// other what the list was opened to take up.
 func (f *Feeder) plausible(s relay.Status, theirs relay.History, other *historyError) error {
 	switch {
 	case !s.Synced && theirs.First(), s.Synced && s.History.Near(theirs), other != nil && other.yield && theirs.First():
 		return nil
 	}
-	return fmt.Errorf("the upstream says that it is in history %d of the cloud, which cannot follow %d", theirs.Number, s.History.Number)
+	return fmt.Errorf("the upstream says that it is in history %d of the cloud, which cannot follow %d", theirs.Number,
+		s.History.Number)
 }
 
-// believe asks the cloud, if it can be reached, whether a relay can have reached a version in a history that is new to this one.
+// believe asks the cloud, if it can be reached, whether a relay can have reached a version in a history that is new to
+// this one.
 func (f *Feeder) believe(ctx context.Context, up *hop.Upstream, in relay.History, version uint64) error {
 	cloud := f.judge()
 	if cloud == nil {
@@ -85,8 +88,9 @@ func (f *Feeder) reaches(ctx context.Context, cloud *hop.Upstream) (uint64, erro
 	return at, nil
 }
 
-// Ahead looks whether others of the pool can have reached a version that is later than the relay's, which is fed from the cloud. If the cloud
-// has not, theirs is not its history: the relay goes on in the next one, with all that it holds, and they have to follow. Nothing is listed.
+// Ahead looks whether others of the pool can have reached a version that is later than the relay's, which is fed from
+// the cloud. If the cloud has not, theirs is not its history: the relay goes on in the next one, with all that it
+// holds, and they have to follow. Nothing is listed.
 func (f *Feeder) Ahead(ctx context.Context, reached uint64) error {
 	f.mu.Lock()
 	up := f.up
@@ -100,7 +104,8 @@ func (f *Feeder) Ahead(ctx context.Context, reached uint64) error {
 		return fmt.Errorf("ask the cloud whether it has reached %d: %w", reached, err)
 	}
 	if at < reached {
-		f.cfg.Logger.Error("the pool holds a version that the cloud has not reached: it was made up, or the cloud was restored",
+		f.cfg.Logger.Error(
+			"the pool holds a version that the cloud has not reached: it was made up, or the cloud was restored",
 			"pool", reached, "cloud", at, "relay", s.Version)
 		f.Renumber(s.History.Next(reached))
 	}

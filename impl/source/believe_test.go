@@ -15,7 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// TestCloudWins: attack 55. Whatever a relay was told by others, it holds the cloud's state again after one list from there.
+// TestCloudWins: attack 55. Whatever a relay was told by others, it holds the cloud's state again after one list from
+// there.
 func TestCloudWins(t *testing.T) {
 	for name, c := range map[string]struct {
 		history relay.History
@@ -58,8 +59,8 @@ func liar(t *testing.T, history relay.History, version uint64) *hop.Upstream {
 	return &hop.Upstream{Name: "coordinator", URL: u, Client: srv.Client(), Progress: true}
 }
 
-// TestHearsay: attacks 55, 56 and the third of 62. A history that a relay of the pool names is taken up if it may follow, and if the cloud, where it
-// can be asked, does not contradict.
+// TestHearsay: attacks 55, 56 and the third of 62. A history that a relay of the pool names is taken up if it may
+// follow, and if the cloud, where it can be asked, does not contradict.
 func TestHearsay(t *testing.T) {
 	for name, c := range map[string]struct {
 		history relay.History

@@ -24,7 +24,8 @@ type refusing struct {
 func (u *refusing) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	u.asked.Add(1)
 	if code := int(u.code.Load()); code != 0 {
-		rest.WriteError(w, req, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: "widgets"}, "", "", 0, true))
+		rest.WriteError(w, req, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{Resource: "widgets"}, "",
+			"", 0, true))
 		return
 	}
 	(&rest.Handler{Source: u.relay}).ServeHTTP(w, req)
@@ -82,7 +83,8 @@ func TestServedDenial(t *testing.T) {
 	f.Kick()
 	eventually(t, "the state", func() bool { return pool.Status().Denied == "" && pool.Status().Version == 10 })
 	leader.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
-	eventually(t, "the coordinator to know once more", func() bool { return strings.HasPrefix(pool.Status().Denied, "404 ") })
+	eventually(t, "the coordinator to know once more",
+		func() bool { return strings.HasPrefix(pool.Status().Denied, "404 ") })
 }
 
 func list(t *testing.T, r *relay.Relay, version uint64, name string) {

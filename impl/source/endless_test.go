@@ -13,7 +13,8 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// endless is a list of objects that does not end; read counts its bytes. It gives up after far more than anybody should take.
+// endless is a list of objects that does not end; read counts its bytes. It gives up after far more than anybody should
+// take.
 type endless struct {
 	t    *testing.T
 	r    *relay.Relay
@@ -35,7 +36,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestEndlessLists: attack 57. What a relay of the pool shows without an end is refused when it is more than the relay may hold.
+// TestEndlessLists: attack 57. What a relay of the pool shows without an end is refused when it is more than the relay
+// may hold.
 func TestEndlessLists(t *testing.T) {
 	for name, hearsay := range map[string]bool{"leader": false, "any hub": true} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +50,10 @@ func TestEndlessLists(t *testing.T) {
 				t.Fatal(err)
 			}
 			body := &endless{t: t, r: r}
-			err = f.feed(t.Context(), &hop.Upstream{Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Hearsay: hearsay, Client: &http.Client{Transport: body}})
+			err = f.feed(t.Context(), &hop.Upstream{
+				Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Hearsay: hearsay,
+				Client: &http.Client{Transport: body},
+			})
 			var full *relay.FullError
 			if !errors.As(err, &full) || r.Status().Synced || body.read > 2<<20 {
 				t.Errorf("%v after %d bytes and %d objects", err, body.read, body.n)

@@ -22,17 +22,18 @@ import (
 type Config struct {
 	// Relay is fed. Required; nobody else may feed it.
 	Relay *relay.Relay
-	// WatchTimeout is the timeoutSeconds of upstream watches, whole seconds, at least 3 s (a bookmark comes 2 s before the end).
-	// Default 10 s.
+	// WatchTimeout is the timeoutSeconds of upstream watches, whole seconds, at least 3 s (a bookmark comes 2 s before the
+	// end). Default 10 s.
 	WatchTimeout time.Duration
-	// Learned, if set, is told when the cloud's history is found to be another one, its number, and whether the cloud itself has shown it. All resources of
-	// a cloud are in the same history: then feeders of others should be overruled (Overrule). Else each of them follows its own upstream. It must not block.
+	// Learned, if set, is told when the cloud's history is found to be another one, its number, and whether the cloud
+	// itself has shown it. All resources of a cloud are in the same history: then feeders of others should be overruled
+	// (Overrule). Else each of them follows its own upstream. It must not block.
 	Learned func(number uint64, cloud bool)
-	// Denied is told that an upstream answers that it does not have the resource, or does not give it to this client. It must not block.
-	// Default: the relay is told (relay.Relay.Deny), which is right if there is nobody else to ask.
+	// Denied is told that an upstream answers that it does not have the resource, or does not give it to this client. It
+	// must not block. Default: the relay is told (relay.Relay.Deny), which is right if there is nobody else to ask.
 	Denied func(up *hop.Upstream, why error)
-	// Judge, if set, is the cloud while it can be reached, also while the relay is fed from elsewhere; else nil. Another history is taken up
-	// at the word of a relay only if the cloud does not contradict.
+	// Judge, if set, is the cloud while it can be reached, also while the relay is fed from elsewhere; else nil. Another
+	// history is taken up at the word of a relay only if the cloud does not contradict.
 	Judge func() *hop.Upstream
 	// Doubt, if set, is told how the cloud contradicts the relay that is the upstream. It must not block.
 	Doubt func(error)
@@ -122,7 +123,8 @@ func (l Lists) Total() int { return l.First + l.Expired + l.History + l.Cheaper 
 // All walks over the counts.
 func (l Lists) All() iter.Seq2[Cause, int] {
 	return func(yield func(Cause, int) bool) {
-		_ = yield(CauseFirst, l.First) && yield(CauseExpired, l.Expired) && yield(CauseHistory, l.History) && yield(CauseCheaper, l.Cheaper)
+		_ = yield(CauseFirst, l.First) && yield(CauseExpired, l.Expired) && yield(CauseHistory, l.History) &&
+			yield(CauseCheaper, l.Cheaper)
 	}
 }
 
@@ -206,7 +208,8 @@ func (f *Feeder) failed(up *hop.Upstream, err error) {
 		f.cfg.Logger.Warn("cannot feed the relay; trying again", "upstream", up.Name, "err", err)
 	}
 	if again {
-		f.cfg.Logger.Warn("still cannot feed the relay", "upstream", up.Name, "for", lasts.Round(time.Second).String(), "err", err)
+		f.cfg.Logger.Warn("still cannot feed the relay", "upstream", up.Name, "for", lasts.Round(time.Second).String(),
+			"err", err)
 	}
 }
 

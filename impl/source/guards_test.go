@@ -28,7 +28,8 @@ func TestGuards(t *testing.T) {
 	if _, next := f.historyOf(cloud, s, s.History, 960, same); !next {
 		t.Error("a list of a cloud that went back is of the same history")
 	}
-	if a, b := (&wire.Object{UID: "a", Version: 5}), (&wire.Object{UID: "b", Version: 5}); sameObject(a, b) || !sameObject(a, a) {
+	if a, b := (&wire.Object{UID: "a", Version: 5}), (&wire.Object{UID: "b", Version: 5}); sameObject(a, b) ||
+		!sameObject(a, a) {
 		t.Error("an object of another uid is the same")
 	}
 }

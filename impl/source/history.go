@@ -17,8 +17,8 @@ import (
 // questionTries is how often a question is asked beside a watch that waits for the answer.
 const questionTries = 3
 
-// Overrule tells that others are in a later history of the cloud than the relay. It is listed anew from the cloud as soon as
-// that is the upstream: what it holds may be of before.
+// Overrule tells that others are in a later history of the cloud than the relay. It is listed anew from the cloud as
+// soon as that is the upstream: what it holds may be of before.
 func (f *Feeder) Overrule(number uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,7 +49,11 @@ func (f *Feeder) other(up *hop.Upstream) *historyError {
 	number := f.overruled
 	f.mu.Unlock()
 	if up.Consistent && number > s.History.Number {
-		return &historyError{history: relay.History{Number: number, Lost: s.Version}, proof: fmt.Sprintf("the coordinator is in history %d", number)}
+		return &historyError{
+			history: relay.History{
+				Number: number, Lost: s.Version,
+			}, proof: fmt.Sprintf("the coordinator is in history %d", number),
+		}
 	}
 	return nil
 }
@@ -69,7 +73,9 @@ func (f *Feeder) learned(up *hop.Upstream, err error) {
 		if !yields {
 			return
 		}
-		other = &historyError{relay.History{Number: late.theirs}, fmt.Sprintf("%v, for %v, and fresh", late, waited.Round(time.Second)), true}
+		other = &historyError{
+			relay.History{Number: late.theirs}, fmt.Sprintf("%v, for %v, and fresh", late, waited.Round(time.Second)), true,
+		}
 	}
 	f.over, f.overAt, f.behind = other, up, member.Behind{}
 	f.asked.Store(0)
@@ -81,11 +87,13 @@ func (f *Feeder) learned(up *hop.Upstream, err error) {
 		"version", f.cfg.Relay.Status().Version, "history", other.history.Number, "err", err)
 }
 
-// trust makes sure that an upstream that has just accepted a watch, over a connection, goes on with the history that the relay knows.
+// trust makes sure that an upstream that has just accepted a watch, over a connection, goes on with the history that
+// the relay knows.
 //
-// A kube-apiserver whose etcd was restored from a backup accepts a watch from a version that it has not reached yet, and says nothing
-// until it has. But it was started anew, so streams broke and connections are new. That is when it is asked, once, by a small
-// consistent read. It is asked after the watch was accepted: what is restored later breaks the watch.
+// A kube-apiserver whose etcd was restored from a backup accepts a watch from a version that it has not reached yet,
+// and says nothing until it has. But it was started anew, so streams broke and connections are new. That is when it is
+// asked, once, by a small consistent read. It is asked after the watch was accepted: what is restored later breaks the
+// watch.
 func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, conn net.Conn) error {
 	if !up.Consistent {
 		return nil
@@ -131,9 +139,10 @@ func (f *Feeder) doubtful() bool {
 	return f.doubt
 }
 
-// verify asks for the object of the relay that changed last. Within one history the answer is not older than the relay, and the
-// object is as the relay holds it, or changed later; then, or if it is gone, it is asked for as it was at the relay's version.
-// The error is a *historyError if that proves the contrary; any other one leaves the doubt. It returns the version that the upstream has reached.
+// verify asks for the object of the relay that changed last. Within one history the answer is not older than the relay,
+// and the object is as the relay holds it, or changed later; then, or if it is gone, it is asked for as it was at the
+// relay's version. The error is a *historyError if that proves the contrary; any other one leaves the doubt. It returns
+// the version that the upstream has reached.
 func (f *Feeder) verify(ctx context.Context, up *hop.Upstream) (version uint64, err error) {
 	version, err = f.check(ctx, up, f.witness())
 	if version != 0 {
@@ -145,7 +154,8 @@ func (f *Feeder) verify(ctx context.Context, up *hop.Upstream) (version uint64, 
 	return version, nil
 }
 
-// check asks for an object of the relay, as verify says. A version that the upstream was seen to be at is returned also with an error.
+// check asks for an object of the relay, as verify says. A version that the upstream was seen to be at is returned also
+// with an error.
 func (f *Feeder) check(ctx context.Context, up *hop.Upstream, witness *wire.Object) (version uint64, err error) {
 	ctx, cancel := f.limit(ctx, up, f.cfg.WatchTimeout, fmt.Errorf("no answer after %v", f.cfg.WatchTimeout))
 	defer cancel(nil)
@@ -179,9 +189,10 @@ func (f *Feeder) check(ctx context.Context, up *hop.Upstream, witness *wire.Obje
 // behindCloud tells whether the cloud was seen to have passed the relay.
 func (f *Feeder) behindCloud(s relay.Status) bool { return s.Version < f.asked.Load() }
 
-// confirm asks the upstream what a watch did not show, on which not even a bookmark came: whether the relay has all. The cloud's
-// bookmarks stand still while its etcd tells its cache of no progress, which it does every ten minutes unless it is told otherwise. A consistent
-// read makes the cache ask for it, so the bookmark of the next watch tells if this answer does not.
+// confirm asks the upstream what a watch did not show, on which not even a bookmark came: whether the relay has all.
+// The cloud's bookmarks stand still while its etcd tells its cache of no progress, which it does every ten minutes
+// unless it is told otherwise. A consistent read makes the cache ask for it, so the bookmark of the next watch tells if
+// this answer does not.
 func (f *Feeder) confirm(ctx context.Context, up *hop.Upstream) error {
 	s := f.cfg.Relay.Status()
 	version, err := f.verify(ctx, up)
@@ -191,8 +202,10 @@ func (f *Feeder) confirm(ctx context.Context, up *hop.Upstream) error {
 	if version > s.Version {
 		if !f.told {
 			f.told = true
-			f.cfg.Logger.Info("a watch of the cloud ended without a bookmark, though the cloud has moved: it is asked after each such watch. "+
-				"It costs less if its etcd tells of progress (etcd's flag --watch-progress-notify-interval=5s)", "upstream", up.Name)
+			f.cfg.Logger.Info(
+				"a watch of the cloud ended without a bookmark, though the cloud has moved: it is asked after each such watch. "+
+					"It costs less if its etcd tells of progress (etcd's flag --watch-progress-notify-interval=5s)",
+				"upstream", up.Name)
 		}
 		return nil
 	}
@@ -211,7 +224,8 @@ func (f *Feeder) witness() *wire.Object {
 }
 
 // look reads the metadata of one object, and the version of the answer; at 0, as it is now. No witness: any object.
-func (f *Feeder) look(ctx context.Context, up *hop.Upstream, witness *wire.Object, at uint64) (version uint64, found *wire.Object, err error) {
+func (f *Feeder) look(ctx context.Context, up *hop.Upstream, witness *wire.Object, at uint64) (version uint64,
+	found *wire.Object, err error) {
 	var namespace, name string
 	if witness != nil {
 		namespace, name = witness.Namespace, witness.Name
@@ -219,9 +233,10 @@ func (f *Feeder) look(ctx context.Context, up *hop.Upstream, witness *wire.Objec
 	return up.LookAt(ctx, f.cfg.Relay.Resource(), namespace, name, at)
 }
 
-// historyOf is the history that a complete list is of: the one that it was taken for, unless it contradicts the relay, as it was before
-// the list was asked for, or is now. Then it is the next one.
-func (f *Feeder) historyOf(up *hop.Upstream, before relay.Status, in relay.History, version uint64, items []*wire.Object) (h relay.History, next bool) {
+// historyOf is the history that a complete list is of: the one that it was taken for, unless it contradicts the relay,
+// as it was before the list was asked for, or is now. Then it is the next one.
+func (f *Feeder) historyOf(up *hop.Upstream, before relay.Status, in relay.History, version uint64,
+	items []*wire.Object) (h relay.History, next bool) {
 	now := f.cfg.Relay.Status()
 	if !up.Consistent || !before.Synced || in.Number != now.History.Number {
 		return in, false
@@ -241,7 +256,8 @@ func (f *Feeder) historyOf(up *hop.Upstream, before relay.Status, in relay.Histo
 	return now.History.Next(now.Version), true
 }
 
-// contradicts is the proof, if there is one among the objects of a list, that no watch could lead to it from what the relay holds.
+// contradicts is the proof, if there is one among the objects of a list, that no watch could lead to it from what the
+// relay holds.
 func (f *Feeder) contradicts(s relay.Status, items []*wire.Object) error {
 	held := map[string]*wire.Object{}
 	for o := range f.cfg.Relay.Objects() {

@@ -118,7 +118,8 @@ func TestRestoredCloud(t *testing.T) {
 			cloud.restore(c.after(t))
 			eventually(t, "the cloud's state", func() bool {
 				s, want := mine.Status(), cloud.relay.Load()
-				return f.Status().Checks > 0 && s.Version == want.Status().Version && s.History.Number == c.history && maps.Equal(versions(mine), versions(want))
+				return f.Status().Checks > 0 && s.Version == want.Status().Version && s.History.Number == c.history &&
+					maps.Equal(versions(mine), versions(want))
 			})
 			put(t, cloud.relay.Load(), "z", 1200)
 			eventually(t, "an event", func() bool { return mine.Status().Version == 1200 })
@@ -174,7 +175,8 @@ func TestHistoryOfThePool(t *testing.T) {
 	}
 
 	f.Use(nil)
-	if err := mine.Apply(&wire.Event{Type: wire.Bookmark, Version: 903}); err != nil { // from the cloud: the pool was never at 903
+	// from the cloud: the pool was never at 903.
+	if err := mine.Apply(&wire.Event{Type: wire.Bookmark, Version: 903}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, pool, "c", 904)
@@ -195,7 +197,8 @@ func TestHistoryOfThePool(t *testing.T) {
 	if s := mine.Status(); s.Version != 904 || s.History.Number != 1 {
 		t.Errorf("%+v", s)
 	}
-	if err := behind.ReplaceIn(relay.History{Number: 1, Lost: 1000}, 905, []*wire.Object{slice(t, "a", 5), slice(t, "b", 901), slice(t, "c", 904)}); err != nil {
+	if err := behind.ReplaceIn(relay.History{Number: 1, Lost: 1000}, 905,
+		[]*wire.Object{slice(t, "a", 5), slice(t, "b", 901), slice(t, "c", 904)}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, behind, "d", 906)
@@ -238,7 +241,9 @@ func TestOverruled(t *testing.T) {
 	f.Use(cloud.upstream())
 	eventually(t, "the first list", func() bool { return mine.Status().Version == 1000 })
 	f.Overrule(2)
-	eventually(t, "the other history", func() bool { return mine.Status().History == relay.History{Number: 2, Lost: 1000} })
+	eventually(t, "the other history", func() bool {
+		return mine.Status().History == relay.History{Number: 2, Lost: 1000}
+	})
 	f.Overrule(2)
 	put(t, cloud.relay.Load(), "b", 1001)
 	eventually(t, "an event", func() bool { return mine.Status().Version == 1001 })

@@ -15,9 +15,11 @@ const (
 	inFront = 4 << 20
 )
 
-// limit is a context that ends with a cause after a time, unless bytes still come from the upstream: then what is waited for is behind
-// them, and comes as soon as the link has carried them. It ends once nothing has come for slack, or more than can be in front.
-func (f *Feeder) limit(ctx context.Context, up *hop.Upstream, d time.Duration, because error) (context.Context, context.CancelCauseFunc) {
+// limit is a context that ends with a cause after a time, unless bytes still come from the upstream: then what is
+// waited for is behind them, and comes as soon as the link has carried them. It ends once nothing has come for slack,
+// or more than can be in front.
+func (f *Feeder) limit(ctx context.Context, up *hop.Upstream, d time.Duration, because error) (context.Context,
+	context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	quiet := min(slack, d)
 	timer, due := f.cfg.Clock.NewTimer(d-quiet), int64(-1)

@@ -15,14 +15,16 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// streamTimeout is the timeoutSeconds of streaming lists. kube-apiserver has no upper bound; a stock informer asks for 5 to 10 min.
+// streamTimeout is the timeoutSeconds of streaming lists. kube-apiserver has no upper bound; a stock informer asks for
+// 5 to 10 min.
 const streamTimeout = 24 * time.Hour
 
 // errEnough ends a stream whose list is complete: what follows is not wanted.
 var errEnough = errors.New("the list is complete")
 
 // list gives take objects by a plain list, and returns what would end a streaming one.
-func (f *Feeder) list(ctx context.Context, up *hop.Upstream, of hop.Form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
+func (f *Feeder) list(ctx context.Context, up *hop.Upstream, of hop.Form, query url.Values, take func(*wire.Object)) (
+	end *wire.Event, err error) {
 	res := f.cfg.Relay.Resource()
 	kind := res.WireKind()
 	q := hop.Question{Of: of, Query: query}
@@ -49,7 +51,8 @@ func (f *Feeder) list(ctx context.Context, up *hop.Upstream, of hop.Form, query 
 }
 
 // initial gives take the objects of a streaming list, leaves the stream, and returns the bookmark that ends the list.
-func (f *Feeder) initial(ctx context.Context, up *hop.Upstream, of hop.Form, query url.Values, take func(*wire.Object)) (end *wire.Event, err error) {
+func (f *Feeder) initial(ctx context.Context, up *hop.Upstream, of hop.Form, query url.Values,
+	take func(*wire.Object)) (end *wire.Event, err error) {
 	if f.plainAt.Load() == up {
 		return f.list(ctx, up, of, query, take)
 	}
@@ -82,15 +85,16 @@ func (f *Feeder) initial(ctx context.Context, up *hop.Upstream, of hop.Form, que
 	return end, ended(err)
 }
 
-// streamless notes by an error that an upstream knows no streaming lists: the feature gate WatchList is off, as it is by default before
-// Kubernetes 1.32, and in 1.33.
+// streamless notes by an error that an upstream knows no streaming lists: the feature gate WatchList is off, as it is
+// by default before Kubernetes 1.32, and in 1.33.
 func (f *Feeder) streamless(up *hop.Upstream, err error) bool {
 	var s *hop.StatusError
 	if !errors.As(err, &s) || s.Code != http.StatusUnprocessableEntity || up.Progress {
 		return false
 	}
 	if f.plainAt.Swap(up) != up {
-		f.cfg.Logger.Warn("the cloud has no streaming lists (its feature gate WatchList is off): it is listed and watched instead, and what changes is not compressed",
+		f.cfg.Logger.Warn("the cloud has no streaming lists (its feature gate WatchList is off): it is listed and watched "+
+			"instead, and what changes is not compressed",
 			"upstream", up.Name, "err", err)
 	}
 	return true

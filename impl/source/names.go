@@ -7,8 +7,8 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// name asks an upstream, once, what lists of a custom resource declare. Its definition says that, and neither discovery nor a stream does. A relay that is the upstream
-// says what it was told.
+// name asks an upstream, once, what lists of a custom resource declare. Its definition says that, and neither discovery
+// nor a stream does. A relay that is the upstream says what it was told.
 func (f *Feeder) name(ctx context.Context, up *hop.Upstream) {
 	res := f.cfg.Relay.Resource()
 	if res.Known() || res.ListKind != "" || f.named == up {

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// A cloud whose gate WatchList is off refuses streaming lists with 422: it is listed, watched, and compared with after 410.
+// A cloud whose gate WatchList is off refuses streaming lists with 422: it is listed, watched, and compared with after
+// 410.
 func TestCloudWithoutStreamingLists(t *testing.T) {
 	var cloud atomic.Pointer[relay.Relay]
 	cloud.Store(stateOf(t, 1000, slice(t, "a", 5), slice(t, "b", 950)))
@@ -24,7 +25,9 @@ func TestCloudWithoutStreamingLists(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			_ = json.NewEncoder(w).Encode(metav1.Status{
-				Reason: metav1.StatusReasonInvalid, Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+				Reason: metav1.StatusReasonInvalid,
+				Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature " +
+					"gate is enabled",
 			})
 			return
 		}
@@ -39,13 +42,16 @@ func TestCloudWithoutStreamingLists(t *testing.T) {
 	eventually(t, "an event", func() bool { return mine.Status().Version == 1001 })
 	forgot := stateOf(t, 1100, slice(t, "a", 5), slice(t, "b", 1090), slice(t, "c", 1001)) // and its watch cache is empty
 	cloud.Swap(forgot)
-	eventually(t, "what changed", func() bool { return maps.Equal(versions(mine), versions(forgot)) && mine.Status().Version == 1100 })
+	eventually(t, "what changed", func() bool {
+		return maps.Equal(versions(mine), versions(forgot)) && mine.Status().Version == 1100
+	})
 	if s := f.Status(); s.Lists.Total() != 1 || s.Resyncs != 1 || s.Histories != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// A cloud that shows no bookmarks, because its etcd seldom tells of progress, is asked behind each watch that showed nothing. The relay is fresh.
+// A cloud that shows no bookmarks, because its etcd seldom tells of progress, is asked behind each watch that showed
+// nothing. The relay is fresh.
 func TestCloudWithoutBookmarks(t *testing.T) {
 	cloud, mine := stateOf(t, 1000, slice(t, "a", 5)), newRelay(t)
 	var asked atomic.Int32

@@ -26,21 +26,26 @@ type behindError struct {
 
 func (e *behindError) Error() string {
 	if e.theirs > e.mine {
-		return fmt.Sprintf("the upstream says that it is in history %d of the cloud, which cannot follow %d", e.theirs, e.mine)
+		return fmt.Sprintf("the upstream says that it is in history %d of the cloud, which cannot follow %d", e.theirs,
+			e.mine)
 	}
 	return fmt.Sprintf("the upstream is still in history %d of the cloud, this relay in %d", e.theirs, e.mine)
 }
 
-// follows compares what a relay that is the upstream says of its history with a history; nil: any will do. Nobody else says anything.
+// follows compares what a relay that is the upstream says of its history with a history; nil: any will do. Nobody else
+// says anything.
 func follows(mine *relay.History) hop.Check {
 	return func(theirs relay.History, age time.Duration) error {
 		switch {
 		case mine == nil || theirs.Number == mine.Number:
 			return nil
-		case theirs.Number < mine.Number, !mine.Near(theirs): // that nobody can have missed so many is no proof: it may have begun anew
+		case theirs.Number < mine.Number, !mine.Near(theirs):
+			// that nobody can have missed so many is no proof: it may have begun anew.
 			return &behindError{theirs.Number, mine.Number, age}
 		}
-		return &historyError{history: theirs, proof: fmt.Sprintf("the upstream is in history %d, this relay in %d", theirs.Number, mine.Number)}
+		return &historyError{
+			history: theirs, proof: fmt.Sprintf("the upstream is in history %d, this relay in %d", theirs.Number, mine.Number),
+		}
 	}
 }
 
@@ -49,7 +54,8 @@ func lost(s relay.Status, proof string) error {
 	return &historyError{history: s.History.Next(s.Version), proof: proof}
 }
 
-// contradiction is the proof by an object whose version is not later than the relay's, and which the relay does not hold so.
+// contradiction is the proof by an object whose version is not later than the relay's, and which the relay does not
+// hold so.
 func contradiction(s relay.Status, o *wire.Object) error {
 	return lost(s, fmt.Sprintf("%s is at version %d, which is not what it was at %d", o.Key, o.Version, s.Version))
 }

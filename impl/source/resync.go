@@ -25,13 +25,14 @@ const (
 	estimateOf     = 64        // objects whose size stands for that of all
 )
 
-// errContradicts says of a relay of the pool that it began anew, in a history that it counts like an earlier one: what is the same
-// may only look so.
+// errContradicts says of a relay of the pool that it began anew, in a history that it counts like an earlier one: what
+// is the same may only look so.
 var errContradicts = errors.New("the list contradicts what the relay holds")
 
-// resync brings the relay to the upstream's state without a list of everything (rule 5): the metadata of all objects tell which
-// ones differ, and those are fetched. Most of it goes by streaming lists, because kube-apiserver compresses these whatever their
-// size; it compresses no other answer below 128 KiB. Where too much differs, everything is listed, and the stream goes on.
+// resync brings the relay to the upstream's state without a list of everything (rule 5): the metadata of all objects
+// tell which ones differ, and those are fetched. Most of it goes by streaming lists, because kube-apiserver compresses
+// these whatever their size; it compresses no other answer below 128 KiB. Where too much differs, everything is listed,
+// and the stream goes on.
 func (f *Feeder) resync(ctx context.Context, up *hop.Upstream) error {
 	f.count(&f.status.Resyncs)
 	settle, leave := alone, func() {}
@@ -51,7 +52,8 @@ func (f *Feeder) resync(ctx context.Context, up *hop.Upstream) error {
 		if len(missing) > max(resyncFew, (len(items)+len(missing))/resyncShare) {
 			break
 		}
-		f.cfg.Logger.Info("compared by metadata", "upstream", up.Name, "version", end.Version, "same", len(items), "differ", len(missing))
+		f.cfg.Logger.Info("compared by metadata", "upstream", up.Name, "version", end.Version, "same", len(items),
+			"differ", len(missing))
 		if err := f.fetch(ctx, up, end.Version, missing, fetched); err != nil {
 			return err
 		}
@@ -76,9 +78,10 @@ func (f *Feeder) resync(ctx context.Context, up *hop.Upstream) error {
 	return f.streamList(ctx, up, nil, settle, CauseExpired)
 }
 
-// compare lists the metadata of everything. It returns the bookmark that ends that, the objects that the relay, or fetched, holds in just
-// this form, and the metadata of the others.
-func (f *Feeder) compare(ctx context.Context, up *hop.Upstream, fetched map[string]*wire.Object) (end *wire.Event, items, missing []*wire.Object, err error) {
+// compare lists the metadata of everything. It returns the bookmark that ends that, the objects that the relay, or
+// fetched, holds in just this form, and the metadata of the others.
+func (f *Feeder) compare(ctx context.Context, up *hop.Upstream, fetched map[string]*wire.Object) (end *wire.Event,
+	items, missing []*wire.Object, err error) {
 	held := map[string]*wire.Object{}
 	for o := range f.cfg.Relay.Objects() {
 		held[o.Key] = o
@@ -94,9 +97,12 @@ func (f *Feeder) compare(ctx context.Context, up *hop.Upstream, fetched map[stri
 		if m.Version <= s.Version && proof == nil { // as the relay should hold it, and does not
 			proof = contradiction(s, m)
 		}
-		missing = append(missing, &wire.Object{Key: m.Key, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.Version})
+		missing = append(missing, &wire.Object{
+			Key: m.Key, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.Version,
+		})
 	}
-	if !up.Progress && f.largeMetadata(held) { // compressed in one piece they are half as long; a relay testifies in streams only
+	// compressed in one piece they are half as long; a relay testifies in streams only.
+	if !up.Progress && f.largeMetadata(held) {
 		end, err = f.list(ctx, up, hop.Metadata, url.Values{}, sort)
 	} else {
 		end, err = f.initial(ctx, up, hop.Metadata, url.Values{}, sort)
@@ -128,7 +134,8 @@ func (f *Feeder) largeMetadata(held map[string]*wire.Object) bool {
 }
 
 // fetch gets objects as they are at a version or later. One that is gone is not in fetched afterwards.
-func (f *Feeder) fetch(ctx context.Context, up *hop.Upstream, version uint64, missing []*wire.Object, fetched map[string]*wire.Object) error {
+func (f *Feeder) fetch(ctx context.Context, up *hop.Upstream, version uint64, missing []*wire.Object,
+	fetched map[string]*wire.Object) error {
 	for _, m := range missing {
 		delete(fetched, m.Key)
 	}
@@ -143,7 +150,9 @@ func (f *Feeder) fetch(ctx context.Context, up *hop.Upstream, version uint64, mi
 			if m.Namespace != "" {
 				selector += ",metadata.namespace=" + m.Namespace
 			}
-			_, err := f.initial(ctx, up, hop.Whole, url.Values{"fieldSelector": {selector}, "resourceVersion": {wire.FormatVersion(version)}}, func(o *wire.Object) {
+			_, err := f.initial(ctx, up, hop.Whole, url.Values{
+				"fieldSelector": {selector}, "resourceVersion": {wire.FormatVersion(version)},
+			}, func(o *wire.Object) {
 				mu.Lock()
 				defer mu.Unlock()
 				fetched[o.Key] = o

@@ -90,7 +90,8 @@ func (f *Feeder) feed(ctx context.Context, up *hop.Upstream) error {
 	}
 	gap := f.gap(s)
 	lasts := f.cfg.WatchTimeout
-	if up.Consistent && f.doubtful() && (gap > 0 || f.late(s)) { // what was missed may be much: a question comes before it pours
+	// what was missed may be much: a question comes before it pours.
+	if up.Consistent && f.doubtful() && (gap > 0 || f.late(s)) {
 		version, err := f.verify(ctx, up)
 		if err != nil {
 			return err
@@ -108,7 +109,8 @@ func (f *Feeder) feed(ctx context.Context, up *hop.Upstream) error {
 	err := f.watch(ctx, up, s.Version, lasts)
 	if hop.Gone(err) {
 		f.failed(up, err)
-		f.cfg.Logger.Info("the upstream has forgotten our version; looking what changed", "upstream", up.Name, "version", s.Version)
+		f.cfg.Logger.Info("the upstream has forgotten our version; looking what changed", "upstream", up.Name,
+			"version", s.Version)
 		if err := f.resync(ctx, up); err != nil {
 			return fmt.Errorf("after 410: %w", err)
 		}
@@ -120,7 +122,8 @@ func (f *Feeder) feed(ctx context.Context, up *hop.Upstream) error {
 	return nil
 }
 
-// gap is how long the relay has missed what changed, beyond what is usual between two watches. What a disk held was missed from then on.
+// gap is how long the relay has missed what changed, beyond what is usual between two watches. What a disk held was
+// missed from then on.
 func (f *Feeder) gap(s relay.Status) time.Duration {
 	age, ok := s.Age(f.cfg.Clock.Now())
 	if !ok || age <= f.cfg.WatchTimeout && !s.Restored {
@@ -132,9 +135,9 @@ func (f *Feeder) gap(s relay.Status) time.Duration {
 // lateAfter is the age of what a relay holds from which its upstream is asked how far it is before it is watched.
 const lateAfter = 3 * time.Second
 
-// late tells whether the relay has heard nothing for so long that a question, which takes a round trip, may spare more than it costs. A watch
-// that is opened at once brings all that was missed, uncompressed, and what is under way of it holds up the list that would have been cheaper. A new leader
-// mostly heard more lately.
+// late tells whether the relay has heard nothing for so long that a question, which takes a round trip, may spare more
+// than it costs. A watch that is opened at once brings all that was missed, uncompressed, and what is under way of it
+// holds up the list that would have been cheaper. A new leader mostly heard more lately.
 func (f *Feeder) late(s relay.Status) bool {
 	age, ok := s.Age(f.cfg.Clock.Now())
 	return ok && age > lateAfter

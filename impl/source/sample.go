@@ -14,8 +14,9 @@ import (
 // leap is how far a relay's version goes in a minute only if somebody made it up: the cloud counts each of its writes.
 const leap = 1 << 32
 
-// ContradictionError says that the cloud contradicts what a relay holds, which came from another relay. It is no mere lag: the cloud was
-// asked after the relay had come so far. It may be that the cloud was restored from a backup, and that who feeds the pool learns it next.
+// ContradictionError says that the cloud contradicts what a relay holds, which came from another relay. It is no mere
+// lag: the cloud was asked after the relay had come so far. It may be that the cloud was restored from a backup, and
+// that who feeds the pool learns it next.
 type ContradictionError struct {
 	Proof   string
 	witness *wire.Object // nil: the version alone
@@ -26,7 +27,8 @@ type ContradictionError struct {
 
 func (e *ContradictionError) Error() string { return "the cloud contradicts: " + e.Proof }
 
-// Held is the object that was compared, as the relay holds it; without a name its version and the number of objects were.
+// Held is the object that was compared, as the relay holds it; without a name its version and the number of objects
+// were.
 func (e *ContradictionError) Held() (namespace, name string, version uint64) {
 	if e.witness == nil {
 		return "", "", e.version
@@ -41,9 +43,10 @@ type Sampler struct {
 	looks   int
 }
 
-// Sample compares what the relay holds, at the word of others, with the cloud, by small reads: how many objects there are, which shows what was
-// added or is withheld; and each second time the metadata of one object out of those that changed and were not compared yet. The error is a
-// *ContradictionError if the cloud proves the contrary. Nothing is asked if nothing changed. It cannot see an object whose content alone was forged.
+// Sample compares what the relay holds, at the word of others, with the cloud, by small reads: how many objects there
+// are, which shows what was added or is withheld; and each second time the metadata of one object out of those that
+// changed and were not compared yet. The error is a *ContradictionError if the cloud proves the contrary. Nothing is
+// asked if nothing changed. It cannot see an object whose content alone was forged.
 func (f *Feeder) Sample(ctx context.Context, cloud *hop.Upstream, of *Sampler) error {
 	s := f.cfg.Relay.Status()
 	if !s.Synced || s.Restored || s.Version < of.floor { // in another history it begins anew
@@ -91,8 +94,10 @@ func (f *Feeder) Confirm(ctx context.Context, cloud *hop.Upstream, before *Contr
 	return f.contradicted(ctx, cloud, s, before.witness)
 }
 
-// Compare compares one object with the cloud, or without a name the version and the number of objects, if the relay holds it in a version. known: it does.
-func (f *Feeder) Compare(ctx context.Context, cloud *hop.Upstream, namespace, name string, version uint64) (known bool, err error) {
+// Compare compares one object with the cloud, or without a name the version and the number of objects, if the relay
+// holds it in a version. known: it does.
+func (f *Feeder) Compare(ctx context.Context, cloud *hop.Upstream, namespace, name string, version uint64) (
+	known bool, err error) {
 	s := f.cfg.Relay.Status()
 	var witness *wire.Object
 	for o := range f.cfg.Relay.Objects() {
@@ -124,8 +129,8 @@ func (f *Feeder) contradicted(ctx context.Context, cloud *hop.Upstream, s relay.
 	return err
 }
 
-// counted compares how many objects the relay holds with how many there were in the cloud at that version. A cloud that has forgotten the version, or
-// does not count, says nothing.
+// counted compares how many objects the relay holds with how many there were in the cloud at that version. A cloud that
+// has forgotten the version, or does not count, says nothing.
 func (f *Feeder) counted(ctx context.Context, cloud *hop.Upstream, s relay.Status) error {
 	f.count(&f.status.Checks)
 	n, known, err := cloud.CountAt(ctx, f.cfg.Relay.Resource(), s.Version)
@@ -141,7 +146,8 @@ func (f *Feeder) counted(ctx context.Context, cloud *hop.Upstream, s relay.Statu
 	return nil
 }
 
-// unchecked is an object out of those that changed and were not compared: the newest half of the time, since a lie is followed by more, or any one.
+// unchecked is an object out of those that changed and were not compared: the newest half of the time, since a lie is
+// followed by more, or any one.
 func (f *Feeder) unchecked(of *Sampler) (one *wire.Object) {
 	newest, n := rand.N(2) == 0, 0
 	for o := range f.cfg.Relay.Objects() {

@@ -51,7 +51,9 @@ func relayBy(t *testing.T, c clock.WithTickerAndDelayedExecution) *relay.Relay {
 
 func slice(t *testing.T, name string, version uint64) *wire.Object {
 	t.Helper()
-	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version)}}
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version)},
+	}
 	raw, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -65,12 +67,15 @@ func slice(t *testing.T, name string, version uint64) *wire.Object {
 
 func frame(t *testing.T, typ, name string, version uint64) []byte {
 	t.Helper()
-	return wire.AppendProtobufFrame(nil, typ, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, slice(t, name, version).Raw)
+	return wire.AppendProtobufFrame(nil, typ, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		slice(t, name, version).Raw)
 }
 
 func put(t *testing.T, r *relay.Relay, name string, version uint64) {
 	t.Helper()
-	ev := &wire.Event{Type: wire.Added, Object: slice(t, name, version), Version: version, Frame: frame(t, wire.Added, name, version)}
+	ev := &wire.Event{
+		Type: wire.Added, Object: slice(t, name, version), Version: version, Frame: frame(t, wire.Added, name, version),
+	}
 	if err := r.Apply(ev); err != nil {
 		t.Fatal(err)
 	}
@@ -186,13 +191,16 @@ func stream(parts ...[]byte) func(http.ResponseWriter) {
 func initialEnd(t *testing.T, version uint64) []byte {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-		ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{
+			metav1.InitialEventsAnnotationKey: "true",
+		},
 	}}
 	raw, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return wire.AppendProtobufFrame(nil, wire.Bookmark, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, raw)
+	return wire.AppendProtobufFrame(nil, wire.Bookmark,
+		wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, raw)
 }
 
 func status(t *testing.T, err *apierrors.StatusError) []byte {
@@ -214,7 +222,8 @@ func TestBadUpstreamIsSurvived(t *testing.T) {
 		stream(frame(t, wire.Added, "x", 9)),                                    // ends before the initial events do
 		stream(frame(t, wire.Added, "x", 9), frame(t, wire.Added, "y", 10)[:9]), // breaks there
 		stream(frame(t, wire.Added, "x", 9), frame(t, wire.Added, "y", 10), initialEnd(t, 10)),
-		stream(metaFrame(t, wire.Added, "x", 9), metaEnd(t, 8)),                                     // after the 410: from a server that lags; refused
+		// after the 410: from a server that lags; refused.
+		stream(metaFrame(t, wire.Added, "x", 9), metaEnd(t, 8)),
 		stream(metaFrame(t, wire.Added, "x", 9), metaFrame(t, wire.Added, "y", 10), metaEnd(t, 20)), // w is gone
 	}
 	s.watches = []func(http.ResponseWriter){
@@ -252,8 +261,8 @@ func shows(t *testing.T, r *relay.Relay) *hop.Upstream {
 	return up
 }
 
-// TestServer: what a relay shows is taken, from where the one that takes it stands; and nothing from the moment that it is not admitted any more, whatever
-// is on its way.
+// TestServer: what a relay shows is taken, from where the one that takes it stands; and nothing from the moment that it
+// is not admitted any more, whatever is on its way.
 func TestServer(t *testing.T) {
 	leader, pool := newRelay(t), newRelay(t)
 	up := shows(t, leader)
@@ -299,8 +308,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestNotAdmitted: nothing counts of what comes from who does not, whenever that begins: no list, no list of metadata with what it lacks, no
-// denial.
+// TestNotAdmitted: nothing counts of what comes from who does not, whenever that begins: no list, no list of metadata
+// with what it lacks, no denial.
 func TestNotAdmitted(t *testing.T) {
 	for name, mine := range map[string]func(*relay.Relay) error{
 		"list":   func(*relay.Relay) error { return nil },
@@ -313,7 +322,8 @@ func TestNotAdmitted(t *testing.T) {
 	}
 }
 
-// notAdmitted lets a relay ask so many times whether its source counts before it does not any more. False: that was enough for all.
+// notAdmitted lets a relay ask so many times whether its source counts before it does not any more. False: that was
+// enough for all.
 func notAdmitted(t *testing.T, mine func(*relay.Relay) error, admitted int64) bool {
 	t.Helper()
 	leader, pool := newRelay(t), newRelay(t)
@@ -358,7 +368,8 @@ func notAdmitted(t *testing.T, mine func(*relay.Relay) error, admitted int64) bo
 	return true
 }
 
-// TestNoSource: what somebody holds who is no source moves a relay forward, in its own history, and makes nothing fresh.
+// TestNoSource: what somebody holds who is no source moves a relay forward, in its own history, and makes nothing
+// fresh.
 func TestNoSource(t *testing.T) {
 	from, mine := newRelay(t), newRelay(t)
 	if err := from.Replace(10, []*wire.Object{slice(t, "x", 5)}); err != nil {
@@ -435,7 +446,9 @@ func TestServerWithoutAResource(t *testing.T) {
 type pipe string
 
 func (p pipe) RoundTrip(req *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(p))), Request: req}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(p))), Request: req,
+	}, nil
 }
 
 func FuzzWatchOfARelay(f *testing.F) {
@@ -459,14 +472,17 @@ func FuzzWatchOfARelay(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = x.feed(t.Context(), &hop.Upstream{Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Client: &http.Client{Transport: pipe(b)}})
+		_ = x.feed(t.Context(), &hop.Upstream{
+			Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Client: &http.Client{Transport: pipe(b)},
+		})
 		if s := r.Status(); !s.Synced && s.Objects > 0 {
 			t.Fatal("objects without a list")
 		}
 	})
 }
 
-// A relay that begins with the past of another one can serve whom that can serve: a coordinator that lost its disk, and a hub that did.
+// A relay that begins with the past of another one can serve whom that can serve: a coordinator that lost its disk, and
+// a hub that did.
 func TestThePastPassesAlong(t *testing.T) {
 	leader, pool, hub := newRelay(t), newRelay(t), newRelay(t)
 	if err := leader.Replace(10, []*wire.Object{slice(t, "x", 5), slice(t, "y", 6)}); err != nil {
@@ -478,12 +494,16 @@ func TestThePastPassesAlong(t *testing.T) {
 	}
 	put(t, leader, "z", 13)
 	feed(t, pool).Use(shows(t, leader))
-	eventually(t, "the leader's state", func() bool { return maps.Equal(versions(pool), versions(leader)) && pool.Status().Version == 13 })
+	eventually(t, "the leader's state", func() bool {
+		return maps.Equal(versions(pool), versions(leader)) && pool.Status().Version == 13
+	})
 	f := feed(t, hub)
 	from := serve(t, "coordinator", &rest.Handler{Source: pool})
 	from.Progress = true
 	f.Use(from)
-	eventually(t, "the pool's state", func() bool { return maps.Equal(versions(hub), versions(leader)) && hub.Status().Version == 13 })
+	eventually(t, "the pool's state", func() bool {
+		return maps.Equal(versions(hub), versions(leader)) && hub.Status().Version == 13
+	})
 	for name, r := range map[string]*relay.Relay{"coordinator": pool, "hub": hub} {
 		if s := r.Status(); s.Oldest != 10 || s.RingEvents != 3 {
 			t.Errorf("%s: %+v", name, s)

@@ -30,17 +30,18 @@ type settle func(version uint64, items []*wire.Object) *mvcc.Trail
 // alone is the settle of a streamList beside which nothing feeds the relay.
 func alone(uint64, []*wire.Object) *mvcc.Trail { return nil }
 
-// streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called with the list and its version before that is
-// handed to the relay; it ends what feeds the relay beside, and tells what is known of the way there. A relay that is beyond the list by then has all
-// of it.
+// streamList fills a relay by a streaming list (KEP-3157) and goes on with the events behind it. settle is called with
+// the list and its version before that is handed to the relay; it ends what feeds the relay beside, and tells what is
+// known of the way there. A relay that is beyond the list by then has all of it.
 //
-// kube-apiserver 1.37 compresses such a stream to its end, and no other watch: a third of the bytes. So a compressed one is
-// kept for as long as it lasts. A quiet stream proves nothing about freshness, and kube-apiserver sends bookmarks once a
-// minute, so while it is quiet, short watches of metadata run beside it: see prove. A stream that is not compressed is left
-// for short watches once it is quiet.
+// kube-apiserver 1.37 compresses such a stream to its end, and no other watch: a third of the bytes. So a compressed
+// one is kept for as long as it lasts. A quiet stream proves nothing about freshness, and kube-apiserver sends
+// bookmarks once a minute, so while it is quiet, short watches of metadata run beside it: see prove. A stream that is
+// not compressed is left for short watches once it is quiet.
 //
 // It takes up the history of other, if that is given.
-func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *historyError, settle settle, why Cause) error {
+func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *historyError, settle settle,
+	why Cause) error {
 	f.listing(why)
 	if f.plainAt.Load() == up {
 		return f.plainList(ctx, up, other, settle)
@@ -56,7 +57,8 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *histor
 		mine = nil
 	}
 	w, err := f.openIn(ctx, up, hop.Question{History: mine, Past: !s.Synced, Query: url.Values{
-		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "timeoutSeconds": {strconv.Itoa(int(streamTimeout / time.Second))},
+		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"},
+		"timeoutSeconds": {strconv.Itoa(int(streamTimeout / time.Second))},
 	}})
 	if f.streamless(up, err) {
 		return f.plainList(ctx, up, other, settle)
@@ -110,7 +112,8 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *histor
 
 // takeList gives the relay a complete list, unless it is beyond that.
 func (f *Feeder) takeList(
-	ctx context.Context, up *hop.Upstream, before relay.Status, other *historyError, in relay.History, intake *relay.Intake, end *wire.Event, items []*wire.Object,
+	ctx context.Context, up *hop.Upstream, before relay.Status, other *historyError, in relay.History,
+	intake *relay.Intake, end *wire.Event, items []*wire.Object,
 ) error {
 	in, next := f.historyOf(up, before, in, end.Version, items)
 	now := f.cfg.Relay.Status()
@@ -190,9 +193,9 @@ func (f *Feeder) quiet(ctx context.Context, heard <-chan struct{}, d time.Durati
 
 // prove shows while a stream is quiet that it is not dead or behind. It returns the error that proves the contrary.
 //
-// Beside the stream it opens short watches from the version reached that bring metadata only. A bookmark on one, at X, with no event
-// before it shows that nothing changed up to X, so the relay is complete at X (rule 4). An event shows that the stream has to bring
-// something; the watch is then of no more use.
+// Beside the stream it opens short watches from the version reached that bring metadata only. A bookmark on one, at X,
+// with no event before it shows that nothing changed up to X, so the relay is complete at X (rule 4). An event shows
+// that the stream has to bring something; the watch is then of no more use.
 func (f *Feeder) prove(ctx context.Context, up *hop.Upstream, heard <-chan struct{}) error {
 	patience := f.cfg.WatchTimeout / 2
 	for wait := patience; f.quiet(ctx, heard, wait); {
@@ -223,17 +226,19 @@ func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, heard <-chan struc
 		}
 	}()
 	var moved uint64
-	err = f.short(probing, up, hop.Question{Of: hop.Metadata}, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout, func(ev *wire.Event) error {
-		if ev.Type == wire.Bookmark {
-			return f.cfg.Relay.Apply(ev)
-		}
-		moved = ev.Version
-		return errMoved
-	})
+	err = f.short(probing, up, hop.Question{Of: hop.Metadata}, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout,
+		func(ev *wire.Event) error {
+			if ev.Type == wire.Bookmark {
+				return f.cfg.Relay.Apply(ev)
+			}
+			moved = ev.Version
+			return errMoved
+		})
 	if !errors.Is(err, errMoved) {
 		return true, err
 	}
-	waiting, cancel := f.limit(ctx, up, f.cfg.WatchTimeout, fmt.Errorf("the stream has not brought version %d after %v", moved, f.cfg.WatchTimeout))
+	waiting, cancel := f.limit(ctx, up, f.cfg.WatchTimeout,
+		fmt.Errorf("the stream has not brought version %d after %v", moved, f.cfg.WatchTimeout))
 	defer cancel(nil)
 	if err := f.cfg.Relay.WaitVersion(waiting, moved); err != nil {
 		return false, cause(waiting, err)

@@ -80,7 +80,9 @@ func metaFrame(t *testing.T, typ, name string, version uint64) []byte {
 func metaEnd(t *testing.T, version uint64) []byte {
 	t.Helper()
 	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{
+			metav1.InitialEventsAnnotationKey: "true",
+		},
 	}}
 	raw, err := m.Marshal()
 	if err != nil {
@@ -89,8 +91,8 @@ func metaEnd(t *testing.T, version uint64) []byte {
 	return wire.AppendProtobufFrame(nil, wire.Bookmark, hop.MetadataKind, raw)
 }
 
-// quietStream is a relay that was filled by a compressed stream, at version 10, on which nothing more came until the first
-// watch of metadata was opened.
+// quietStream is a relay that was filled by a compressed stream, at version 10, on which nothing more came until the
+// first watch of metadata was opened.
 func quietStream(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay, f *Feeder, stream, probe *held) {
 	t.Helper()
 	c, h = testingclock.NewFakeClock(time.Now()), &holder{watches: make(chan *held)}
@@ -201,7 +203,8 @@ func TestWatchThatEndsAtOnce(t *testing.T) {
 	}
 }
 
-// What is asked over a link that answers nothing comes all at once when it is back: no watch of metadata is opened meanwhile.
+// What is asked over a link that answers nothing comes all at once when it is back: no watch of metadata is opened
+// meanwhile.
 func TestSilentLinkIsNotAsked(t *testing.T) {
 	c, h, r, f, stream, probe := quietStream(t)
 	var silent atomic.Bool

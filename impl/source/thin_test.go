@@ -45,7 +45,8 @@ func newThinLink(t *testing.T) *thinLink {
 	return l
 }
 
-// pass lets bytes cross. What the link does not need it does not save up. false: it is still at work with what it was given.
+// pass lets bytes cross. What the link does not need it does not save up. false: it is still at work with what it was
+// given.
 func (l *thinLink) pass(n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,8 +117,8 @@ func (l *thinLink) over(t *testing.T, srv *httptest.Server) *http.Client {
 	return &http.Client{Transport: tr}
 }
 
-// A backlog that takes the link longer than any time-out: the check of the history does not wait behind it, the watch is not taken for dead
-// while bytes come, and each byte crosses once.
+// A backlog that takes the link longer than any time-out: the check of the history does not wait behind it, the watch
+// is not taken for dead while bytes come, and each byte crosses once.
 func TestBacklogOverThinLink(t *testing.T) {
 	const changes, perTick, tick = 24, 1 << 10, 50 * time.Millisecond // 20 KiB each, at 20 KiB a second
 	c := testingclock.NewFakeClock(time.Now())

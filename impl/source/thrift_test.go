@@ -23,7 +23,8 @@ import (
 
 func TestThrift(t *testing.T) {
 	now, full := time.Now(), relay.Status{Synced: true, Bytes: 100 << 10}
-	ring := relay.Status{Synced: true, Bytes: 100 << 10, Version: 100, Oldest: 90, RingBytes: 50 << 10} // half of that is of what was before
+	// half of that is of what was before.
+	ring := relay.Status{Synced: true, Bytes: 100 << 10, Version: 100, Oldest: 90, RingBytes: 50 << 10}
 	for _, c := range []struct {
 		name  string
 		plain int // events of 10 KiB, one a second
@@ -75,7 +76,8 @@ func TestThrift(t *testing.T) {
 func largeFrame(t *testing.T, typ, name string, version uint64) []byte {
 	t.Helper()
 	o := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{"note": strings.Repeat("x", 20<<10)},
+		Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version),
+		Annotations: map[string]string{"note": strings.Repeat("x", 20<<10)},
 	}}
 	raw, err := o.Marshal()
 	if err != nil {
@@ -89,7 +91,8 @@ func resumed(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay
 	t.Helper()
 	c, h, r, f, stream, _ := quietStream(t)
 	close(stream.frames)
-	for plain = comes(t, "a plain watch", h.watches); plain.metadata; plain = comes(t, "a plain watch", h.watches) { // at once: no time passes
+	// at once: no time passes.
+	for plain = comes(t, "a plain watch", h.watches); plain.metadata; plain = comes(t, "a plain watch", h.watches) {
 	}
 	if plain.version != "10" {
 		t.Fatalf("%+v", plain)
@@ -133,7 +136,8 @@ func TestPlainWatchGivesWayToAStream(t *testing.T) {
 	}
 }
 
-// longBreak is a relay at version 11 that has missed so much that it is listed, and the watch of metadata beside the list.
+// longBreak is a relay at version 11 that has missed so much that it is listed, and the watch of metadata beside the
+// list.
 func longBreak(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay, stream, beside *held) {
 	t.Helper()
 	c, h, r, _, plain := resumed(t)
@@ -158,8 +162,9 @@ func longBreak(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Rel
 	return c, h, r, stream, beside
 }
 
-// A relay that has heard nothing for some seconds asks how far its new upstream is before a watch of it pours, and if that is not far, its first watch brings
-// a bookmark soon: until then nobody knows that it is fresh. One that heard lately spares itself the round trip.
+// A relay that has heard nothing for some seconds asks how far its new upstream is before a watch of it pours, and if
+// that is not far, its first watch brings a bookmark soon: until then nobody knows that it is fresh. One that heard
+// lately spares itself the round trip.
 func TestLateRelayAsksFirst(t *testing.T) {
 	for age, want := range map[time.Duration][]string{
 		lateAfter: {"watch of 10 s", "question"}, lateAfter + time.Second: {"question", "watch of 3 s"},
@@ -197,15 +202,18 @@ func TestLateRelayAsksFirst(t *testing.T) {
 	}
 }
 
-// The metadata beside a list are for who has seen more than the relay holds. Where nobody can have, they are not paid for.
+// The metadata beside a list are for who has seen more than the relay holds. Where nobody can have, they are not paid
+// for.
 func TestNobodyNeedsATrail(t *testing.T) {
 	for name, test := range map[string]struct{ feeds, restored, want bool }{
-		"it feeds others": {feeds: true, want: true}, "its disk was behind its clients": {restored: true, want: true}, "neither": {},
+		"it feeds others": {feeds: true, want: true}, "its disk was behind its clients": {restored: true, want: true},
+		"neither": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := testingclock.NewFakeClock(time.Now())
 			r := relayBy(t, c)
-			large, err := wire.NewEventReader(bytes.NewReader(largeFrame(t, wire.Modified, "a", 1001)), wire.Protobuf, r.Resource().WireKind()).Next()
+			large, err := wire.NewEventReader(bytes.NewReader(largeFrame(t, wire.Modified, "a", 1001)), wire.Protobuf,
+				r.Resource().WireKind()).Next()
 			fatal(t, err)
 			if test.restored {
 				x := r.Restoration(1000)
@@ -225,7 +233,9 @@ func TestNobodyNeedsATrail(t *testing.T) {
 				(&rest.Handler{Source: cloud}).ServeHTTP(w, req)
 			}))
 			up.Consistent, up.Gzip = true, true
-			f, err := NewFeeder(Config{Relay: r, WatchTimeout: 10 * time.Second, Clock: c, Feeds: func() bool { return test.feeds }})
+			f, err := NewFeeder(Config{
+				Relay: r, WatchTimeout: 10 * time.Second, Clock: c, Feeds: func() bool { return test.feeds },
+			})
 			fatal(t, err)
 			run(t, f.Run)
 			f.Use(up)
@@ -280,8 +290,8 @@ func TestLongBreakIsListed(t *testing.T) {
 	}
 }
 
-// The metadata beside such a list tell what happened on the way, and a client that has seen a part of it goes on: after a loss of power clients have
-// seen more than was on the disk.
+// The metadata beside such a list tell what happened on the way, and a client that has seen a part of it goes on: after
+// a loss of power clients have seen more than was on the disk.
 func TestLongBreakHasATrail(t *testing.T) {
 	_, h, r, stream, beside := longBreak(t)
 	beside.frames <- metaFrame(t, wire.Modified, "x", 15)
@@ -309,8 +319,9 @@ func TestLongBreakHasATrail(t *testing.T) {
 	}
 }
 
-// TestCoordinatorBeganAnew: a hub starts from a disk that lacks its last changes, and the coordinator has lost its own: it knows no more of the way than the
-// list does. The cloud does, and clients of the hub that have seen a part of it go on.
+// TestCoordinatorBeganAnew: a hub starts from a disk that lacks its last changes, and the coordinator has lost its own:
+// it knows no more of the way than the list does. The cloud does, and clients of the hub that have seen a part of it go
+// on.
 func TestCoordinatorBeganAnew(t *testing.T) {
 	for name, test := range map[string]struct{ there, restored, nobody bool }{
 		"with the cloud": {there: true, restored: true}, "without": {restored: true}, "as it was all the time": {there: true},

@@ -29,9 +29,10 @@ func (f *Feeder) traced(ctx context.Context, up *hop.Upstream, s relay.Status) e
 	return f.streamList(ctx, up, nil, settle, CauseCheaper)
 }
 
-// partly tells who can say what led to a state of the pool's, to clients that have seen a part of it; nil if nobody can, or no client has. After a start from a
-// disk that lacks its last changes, a coordinator that began anew cannot: it knows no more of the way than the list does. The cloud can, of which a hub that
-// starts may not know yet that it is there.
+// partly tells who can say what led to a state of the pool's, to clients that have seen a part of it; nil if nobody
+// can, or no client has. After a start from a disk that lacks its last changes, a coordinator that began anew cannot:
+// it knows no more of the way than the list does. The cloud can, of which a hub that starts may not know yet that it is
+// there.
 func (f *Feeder) partly(ctx context.Context, up *hop.Upstream) *hop.Upstream {
 	if up.Consistent || f.cfg.Judge == nil || f.restored.IsZero() || f.cfg.Clock.Since(f.restored) > returning {
 		return nil
@@ -42,11 +43,13 @@ func (f *Feeder) partly(ctx context.Context, up *hop.Upstream) *hop.Upstream {
 	return f.judge()
 }
 
-// way follows by metadata what an upstream says that happened since a state of the relay, until end is called. A list tells
-// a client what it has not seen if the client has just what the relay has. But after a loss of power clients have seen more than the disk held, and
-// so have hubs of the pool whose disks held more: with the trail of what happened they go on where they are, and none of them lists.
+// way follows by metadata what an upstream says that happened since a state of the relay, until end is called. A list
+// tells a client what it has not seen if the client has just what the relay has. But after a loss of power clients have
+// seen more than the disk held, and so have hubs of the pool whose disks held more: with the trail of what happened
+// they go on where they are, and none of them lists.
 //
-// The trail costs no more than a list does. What is behind that are the changes of a long time, of which no client has seen any.
+// The trail costs no more than a list does. What is behind that are the changes of a long time, of which no client has
+// seen any.
 func (f *Feeder) way(ctx context.Context, up *hop.Upstream, s relay.Status) (settle settle, end func()) {
 	trail, stepped, over := mvcc.NewTrail(s.Version), make(chan struct{}, 1), make(chan struct{})
 	tracing, stop := context.WithCancel(ctx)
@@ -56,7 +59,8 @@ func (f *Feeder) way(ctx context.Context, up *hop.Upstream, s relay.Status) (set
 	}()
 	settle = func(version uint64, items []*wire.Object) *mvcc.Trail {
 		defer stop()
-		waiting, cancel := f.limit(tracing, up, slack, fmt.Errorf("what led to version %d is not known after %v", version, slack))
+		waiting, cancel := f.limit(tracing, up, slack,
+			fmt.Errorf("what led to version %d is not known after %v", version, slack))
 		defer cancel(nil)
 		newest := s.Version
 		for _, o := range items {
@@ -82,8 +86,10 @@ func (f *Feeder) way(ctx context.Context, up *hop.Upstream, s relay.Status) (set
 	}
 }
 
-// tell lets a trail know all that happened behind a version to objects of which metadata do not tell enough. What does not come in time is not known.
-func (f *Feeder) tell(ctx context.Context, up *hop.Upstream, trail *mvcc.Trail, from uint64, unclear map[string]uint64) {
+// tell lets a trail know all that happened behind a version to objects of which metadata do not tell enough. What does
+// not come in time is not known.
+func (f *Feeder) tell(ctx context.Context, up *hop.Upstream, trail *mvcc.Trail, from uint64,
+	unclear map[string]uint64) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for key, last := range unclear {
@@ -117,22 +123,24 @@ func (f *Feeder) tell(ctx context.Context, up *hop.Upstream, trail *mvcc.Trail, 
 	}
 }
 
-// trace follows by metadata what happened from where a trail begins, until ctx ends or so many bytes were read. Where it fails, the trail ends.
+// trace follows by metadata what happened from where a trail begins, until ctx ends or so many bytes were read. Where
+// it fails, the trail ends.
 func (f *Feeder) trace(ctx context.Context, up *hop.Upstream, trail *mvcc.Trail, most int64, stepped chan<- struct{}) {
 	for ctx.Err() == nil {
-		err := f.short(ctx, up, hop.Question{Of: hop.Metadata, Aside: true}, trail.Reached(), f.cfg.WatchTimeout, func(ev *wire.Event) error {
-			if ev.Object != nil {
-				most -= int64(len(ev.Object.Raw))
-			}
-			if !trail.Step(ev) || most < 0 {
-				return errEnough
-			}
-			select {
-			case stepped <- struct{}{}:
-			default:
-			}
-			return nil
-		})
+		err := f.short(ctx, up, hop.Question{Of: hop.Metadata, Aside: true}, trail.Reached(), f.cfg.WatchTimeout,
+			func(ev *wire.Event) error {
+				if ev.Object != nil {
+					most -= int64(len(ev.Object.Raw))
+				}
+				if !trail.Step(ev) || most < 0 {
+					return errEnough
+				}
+				select {
+				case stepped <- struct{}{}:
+				default:
+				}
+				return nil
+			})
 		if err != nil {
 			return
 		}

@@ -18,14 +18,16 @@ import (
 const (
 	// lag is how much later than its timeout a watch ends over a link that is not full.
 	lag = 2 * time.Second
-	// short is how soon a watch that showed nothing must not end: else an upstream that ends each at once is asked without rest.
+	// short is how soon a watch that showed nothing must not end: else an upstream that ends each at once is asked without
+	// rest.
 	short = time.Second
 )
 
 // errCheaper says that a list costs less than the rest of a watch.
 var errCheaper = errors.New("a list costs less")
 
-// watch feeds the relay from a version by one short watch, which lasts so long. It is left once the rest of a backlog costs more than a list.
+// watch feeds the relay from a version by one short watch, which lasts so long. It is left once the rest of a backlog
+// costs more than a list.
 func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts time.Duration) error {
 	intake, first := f.intake(up), true
 	err := f.short(ctx, up, hop.Question{}, from, lasts, func(ev *wire.Event) error {
@@ -64,13 +66,18 @@ func (f *Feeder) apply(intake *relay.Intake, ev *wire.Event, plain bool) error {
 	return intake.Apply(ev)
 }
 
-// short opens a watch from a version that lasts so long, whole seconds, and hands its events to take. nil: the watch ended in order.
-func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, from uint64, lasts time.Duration, take func(*wire.Event) error) error {
+// short opens a watch from a version that lasts so long, whole seconds, and hands its events to take. nil: the watch
+// ended in order.
+func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, from uint64, lasts time.Duration,
+	take func(*wire.Event) error) error {
 	limit := lasts + slack
-	watching, cancel := f.limit(ctx, up, limit, fmt.Errorf("the upstream did not end the watch after %v: the link is dead", limit))
+	watching, cancel := f.limit(ctx, up, limit, fmt.Errorf("the upstream did not end the watch after %v: the link is dead",
+		limit))
 	defer cancel(nil)
 	began, shown := f.cfg.Clock.Now(), false
-	q.Query = url.Values{"resourceVersion": {wire.FormatVersion(from)}, "timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
+	q.Query = url.Values{
+		"resourceVersion": {wire.FormatVersion(from)}, "timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))},
+	}
 	w, err := f.open(watching, up, q)
 	if err != nil {
 		return err
@@ -126,7 +133,10 @@ func (f *Feeder) openIn(ctx context.Context, up *hop.Upstream, q hop.Question) (
 	if q.Of == hop.Metadata {
 		kind = hop.MetadataKind
 	}
-	return &openWatch{body: a.Body, events: wire.NewEventReader(a.Body, res.Encoding(), kind), compressed: a.Compressed, history: a.History, conn: a.Conn}, nil
+	return &openWatch{
+		body: a.Body, events: wire.NewEventReader(a.Body, res.Encoding(), kind), compressed: a.Compressed, history: a.History,
+		conn: a.Conn,
+	}, nil
 }
 
 // read hands the events of a watch to take until it ends. nil: it ended in order.

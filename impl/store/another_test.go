@@ -9,7 +9,8 @@ import (
 	"github.com/weir-edge/weir/impl/store/table"
 )
 
-// TestAnotherVersion: what another version of Weir has kept is put aside, is there again when that version is, and what was kept by this one counts again after it.
+// TestAnotherVersion: what another version of Weir has kept is put aside, is there again when that version is, and what
+// was kept by this one counts again after it.
 func TestAnotherVersion(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, table.FileName)

@@ -103,7 +103,9 @@ func TestSweepBesideLists(t *testing.T) {
 		clock.Step(30 * time.Second)
 		s.Fresh(clock.Now())
 	}
-	mine := Shape{Component: ComponentOf("curl", "system:serviceaccount:a:b", ""), Resource: widgets, Form: JSON, Namespace: "b"}
+	mine := Shape{
+		Component: ComponentOf("curl", "system:serviceaccount:a:b", ""), Resource: widgets, Form: JSON, Namespace: "b",
+	}
 	l, err := s.List(mine, widgetKind)
 	check(t, err)
 	defer l.Close()

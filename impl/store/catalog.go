@@ -138,13 +138,14 @@ func (s *catalog) better(c, than *collection) bool {
 	return than == nil || s.asOf(c).After(s.asOf(than))
 }
 
-// NewHistory says that the cloud's history is another one: it was restored from a backup. What is kept stays, as all there is while the
-// cloud is away, but any word of the new history counts more, whatever its version.
+// NewHistory says that the cloud's history is another one: it was restored from a backup. What is kept stays, as all
+// there is while the cloud is away, but any word of the new history counts more, whatever its version.
 func (s *catalog) NewHistory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.epoch++
-	s.Logger.Warn("the cloud has another history: what is kept counts until the cloud shows something newer", "epoch", s.epoch)
+	s.Logger.Warn("the cloud has another history: what is kept counts until the cloud shows something newer",
+		"epoch", s.epoch)
 	s.put(table.About, table.EpochRow, fmt.Append(nil, s.epoch))
 	s.urgent = true
 }

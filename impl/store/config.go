@@ -19,14 +19,14 @@ type Config struct {
 	Dir string
 	// MaxBytes bounds the database. Default 256 MiB, at least 1 MiB.
 	MaxBytes int64
-	// Every is the time between two writes of what came and went, objects and lists, and of what this node's clients wrote. A power cut may cost that, of
-	// what can be fetched again. Default 5 s, at least 10 ms.
+	// Every is the time between two writes of what came and went, objects and lists, and of what this node's clients
+	// wrote. A power cut may cost that, of what can be fetched again. Default 5 s, at least 10 ms.
 	Every time.Duration
 	// Lazy is the same of objects that merely changed, as the status of pods does all the time: a power cut may leave an
 	// older version. Default 1 min, at least Every.
 	Lazy time.Duration
-	// Idle is the time after which it is written that the cloud was still there: what a power cut may add to the age that is told.
-	// Default 10 min, at least Every.
+	// Idle is the time after which it is written that the cloud was still there: what a power cut may add to the age that
+	// is told. Default 10 min, at least Every.
 	Idle time.Duration
 	// Forget is how long nobody must have asked for something before it is dropped. Default 30 days, at least an hour.
 	Forget time.Duration

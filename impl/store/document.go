@@ -21,7 +21,8 @@ type Document struct {
 // PutDocument keeps a document under a name, which should be the path and what makes answers to it differ.
 func (s *Store) PutDocument(name string, d Document) error {
 	if name == "" || len(name) > maxKey || len(d.Body) > maxDocument {
-		return fmt.Errorf("store: a document of %d bytes with a name of %d: at most %d and %d", len(d.Body), len(name), maxDocument, maxKey)
+		return fmt.Errorf("store: a document of %d bytes with a name of %d: at most %d and %d", len(d.Body), len(name),
+			maxDocument, maxKey)
 	}
 	b := binary.AppendVarint(nil, d.At.Unix())
 	b = pack.Bytes(b, d.ContentType)
@@ -29,7 +30,8 @@ func (s *Store) PutDocument(name string, d Document) error {
 	b = append(b, d.Body...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old, ok := s.document(name); ok && old.ContentType == d.ContentType && old.ETag == d.ETag && string(old.Body) == string(d.Body) {
+	if old, ok := s.document(name); ok && old.ContentType == d.ContentType && old.ETag == d.ETag &&
+		string(old.Body) == string(d.Body) {
 		return nil
 	}
 	s.put(table.Documents, name, b)

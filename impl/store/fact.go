@@ -32,8 +32,8 @@ type fact struct {
 	raw       []byte
 }
 
-// newer tells whether f says more than old. Between a fact and one at the same version, that an object is gone counts most:
-// its deletion had that version. Without versions the later word counts.
+// newer tells whether f says more than old. Between a fact and one at the same version, that an object is gone counts
+// most: its deletion had that version. Without versions the later word counts.
 func (f *fact) newer(old *fact) bool {
 	switch {
 	case f.epoch != old.epoch:
@@ -116,7 +116,8 @@ func (s *catalog) learn(r Resource, k Key, f Form, v *fact) {
 	}
 	if f.metadata() && v.condition == present {
 		// The whole object in the same encoding has it, too.
-		if full := s.fact(r, k, f.full()); full != nil && full.condition == present && full.epoch == v.epoch && full.version >= v.version && v.version > 0 {
+		if full := s.fact(r, k, f.full()); full != nil && full.condition == present && full.epoch == v.epoch &&
+			full.version >= v.version && v.version > 0 {
 			return
 		}
 	}
@@ -152,8 +153,8 @@ func (s *catalog) show(r Resource, f Form, kind wire.Kind, o *wire.Object) Key {
 	return k
 }
 
-// leave takes it that the cloud has said, at a version, that an object is gone, or that it left a collection. This goes for
-// every form that there is of it.
+// leave takes it that the cloud has said, at a version, that an object is gone, or that it left a collection. This goes
+// for every form that there is of it.
 func (s *catalog) leave(r Resource, k Key, what condition, version uint64) {
 	for f := range forms {
 		old := s.fact(r, k, f)
@@ -203,7 +204,8 @@ func (s *catalog) version(r Resource, k Key) (v uint64) {
 	return v
 }
 
-// best is the fact from which an object can be given in a form: in that form, or, for metadata, in the full one if that is newer.
+// best is the fact from which an object can be given in a form: in that form, or, for metadata, in the full one if that
+// is newer.
 func (s *catalog) best(r Resource, k Key, f Form) (Form, *fact) {
 	v := s.fact(r, k, f)
 	if !f.metadata() {

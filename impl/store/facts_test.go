@@ -30,8 +30,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestWatchInAnotherHistory: a watch in another history of the cloud says nothing of what happened before it. What is gone meanwhile may not be shown as if
-// it were in a complete list.
+// TestWatchInAnotherHistory: a watch in another history of the cloud says nothing of what happened before it. What is
+// gone meanwhile may not be shown as if it were in a complete list.
 func TestWatchInAnotherHistory(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})
 	defer s.Close()

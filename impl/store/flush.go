@@ -34,14 +34,15 @@ func (s *Store) crowded(component string) bool {
 	return s.pending.Bytes > maxPending/2 && Owner(component) != ""
 }
 
-// giveUp drops what waits for a disk that takes nothing. What is on the disk serves on; collections that changed meanwhile do not
-// until they are recorded anew.
+// giveUp drops what waits for a disk that takes nothing. What is on the disk serves on; collections that changed
+// meanwhile do not until they are recorded anew.
 func (s *Store) giveUp() {
 	for c := range s.dirty {
 		c.complete = false
 	}
 	s.stats.GivenUp++
-	s.Logger.Error("the disk takes nothing: what changed is not kept; it is fetched again by clients when there is room", "bytes", s.pending.Bytes)
+	s.Logger.Error("the disk takes nothing: what changed is not kept; it is fetched again by clients when there is room",
+		"bytes", s.pending.Bytes)
 	s.pending = table.NewOverlay()
 }
 
@@ -156,7 +157,8 @@ func (s *Store) settle(err error, now time.Time) {
 	s.retryAt = now.Add(s.retry)
 	s.stats.Errors++
 	if s.stats.LastError == "" {
-		s.Logger.Error("cannot write the store: it serves on from memory, but a restart would find an older state; trying again", "err", err)
+		s.Logger.Error("cannot write the store: it serves on from memory, but a restart would find an older state; "+
+			"trying again", "err", err)
 	}
 	s.stats.LastError = err.Error()
 	if !errors.Is(err, table.ErrFull) { // what bbolt believes and what is on the disk may differ

@@ -19,7 +19,8 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, key string) {
 		if v, err := parseFact(b); err == nil {
 			again, err := parseFact(v.encode())
-			if err != nil || again.condition != v.condition || again.version != v.version || again.uid != v.uid || again.kind != v.kind || !bytes.Equal(again.raw, v.raw) {
+			if err != nil || again.condition != v.condition || again.version != v.version || again.uid != v.uid ||
+				again.kind != v.kind || !bytes.Equal(again.raw, v.raw) {
 				t.Fatalf("%+v, read again %+v: %v", v, again, err)
 			}
 		}
@@ -29,14 +30,16 @@ func FuzzRecords(f *testing.F) {
 				c.watches = 1
 			}
 			again, err := parseCollection(c.key, c.encode())
-			if err != nil || again.Shape != c.Shape || again.version != c.version || again.sum != c.sum || again.complete != c.complete || again.watched != c.watched {
+			if err != nil || again.Shape != c.Shape || again.version != c.version || again.sum != c.sum ||
+				again.complete != c.complete || again.watched != c.watched {
 				t.Fatalf("%+v, read again %+v: %v", c, again, err)
 			}
 		}
 		if d, err := parseDocument(b); err == nil && len(d.Body) > len(b) {
 			t.Fatal("a document from nowhere")
 		}
-		if payload, ok := table.Decode(table.Objects, key, b); ok && string(table.Encode(table.Objects, key, payload)) != string(b) {
+		if payload, ok := table.Decode(table.Objects, key, b); ok &&
+			string(table.Encode(table.Objects, key, payload)) != string(b) {
 			t.Fatal("a row is another when it is written again")
 		}
 		_, _, _ = (Shape{Fields: key, Labels: ""}).scope()

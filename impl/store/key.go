@@ -38,10 +38,12 @@ func (k Key) String() string {
 
 func (k Key) encode() string { return k.Namespace + "\x00" + k.Name }
 
-// Form is how the bytes of an object are written: its encoding, and whether they are all of it or a PartialObjectMetadata.
+// Form is how the bytes of an object are written: its encoding, and whether they are all of it or a
+// PartialObjectMetadata.
 type Form uint8
 
-// The forms that are kept. Tables are not: the cloud prints them, they are no objects, and who asks for one takes objects too.
+// The forms that are kept. Tables are not: the cloud prints them, they are no objects, and who asks for one takes
+// objects too.
 const (
 	Protobuf Form = iota
 	JSON
@@ -79,7 +81,10 @@ func One(component string, r Resource, f Form, k Key) Shape {
 }
 
 func (s Shape) encode() string {
-	return strings.Join([]string{s.Component, s.Resource.Group, s.Resource.Version, s.Resource.Name, string(rune('0' + s.Form)), s.Namespace, s.Labels, s.Fields}, "\x00")
+	return strings.Join([]string{
+		s.Component, s.Resource.Group, s.Resource.Version, s.Resource.Name, string(rune('0' + s.Form)), s.Namespace, s.Labels,
+		s.Fields,
+	}, "\x00")
 }
 
 func parseShape(key string) (s Shape, ok bool) {
@@ -111,16 +116,16 @@ func (s Shape) validate() error {
 	return nil
 }
 
-// id is what its members are filed under: a hash of the shape. A shape that gets the id of another one finds members that do
-// not add up, and counts as not known.
+// id is what its members are filed under: a hash of the shape. A shape that gets the id of another one finds members
+// that do not add up, and counts as not known.
 func (s Shape) id() string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s.encode()))
 	return string(binary.BigEndian.AppendUint64(nil, h.Sum64()))
 }
 
-// scope tells which keys the shape has all of, if it selects by nothing but namespace and name. Only such a shape proves that
-// an object does not exist.
+// scope tells which keys the shape has all of, if it selects by nothing but namespace and name. Only such a shape
+// proves that an object does not exist.
 func (s Shape) scope() (namespace, name string, ok bool) {
 	if s.Labels != "" {
 		return "", "", false

@@ -25,14 +25,18 @@ func (s *catalog) tell(m table.Mended) {
 	switch {
 	case m.Aside != "":
 		s.stats.SetAside++
-		s.Logger.Error("what was kept is of another version of weir-hub: it is put aside, and that version goes on with it when it is started again; "+
-			"clients fill what is kept now while the cloud can be reached", "file", m.Aside, "own-was-aside", m.Found, "why", m.Why)
+		s.Logger.Error("what was kept is of another version of weir-hub: it is put aside, and that version goes on with it "+
+			"when it is started again; "+
+			"clients fill what is kept now while the cloud can be reached", "file", m.Aside, "own-was-aside", m.Found,
+			"why", m.Why)
 	case m.Removed:
 		s.stats.SetAside++
-		s.Logger.Error("what was kept cannot be used: it is removed and a new store begins; clients refill it while the cloud can be reached", "why", m.Why)
+		s.Logger.Error("what was kept cannot be used: it is removed and a new store begins; clients refill it while the "+
+			"cloud can be reached", "why", m.Why)
 	case m.Rows > 0:
 		s.stats.DamagedRows += m.Rows
-		s.Logger.Error("parts of the store were damaged and are dropped; they are fetched again when clients ask and the cloud can be reached",
+		s.Logger.Error("parts of the store were damaged and are dropped; they are fetched again when clients ask and the "+
+			"cloud can be reached",
 			"rows", m.Rows, "why", m.Why)
 	case m.Back:
 		s.Logger.Warn("the disk did not keep the last write of the store: what was before it counts", "why", m.Why)
@@ -99,7 +103,8 @@ func (s *catalog) repair() {
 			continue // written anew since
 		}
 		s.stats.DamagedRows++
-		s.Logger.Error("a part of the store was damaged and is dropped; it is fetched again when a client asks and the cloud can be reached",
+		s.Logger.Error("a part of the store was damaged and is dropped; it is fetched again when a client asks and the "+
+			"cloud can be reached",
 			"table", table.KindNames[p.Kind], "key", fmt.Sprintf("%q", p.Key), "why", why)
 		s.remove(p.Kind, p.Key)
 	}

@@ -47,7 +47,8 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	counter("store_bytes_written_total", "Bytes written to the store's file.", int(st.Written))
 	counter("store_errors_total", "Writes that failed.", st.Errors)
 	counter("store_damaged_rows_total", "Rows that were damaged and dropped.", st.DamagedRows)
-	counter("store_set_aside_total", "Files that could not be used and were removed, or put aside because another version has written them.", st.SetAside)
+	counter("store_set_aside_total",
+		"Files that could not be used and were removed, or put aside because another version has written them.", st.SetAside)
 	counter("store_evicted_components_total", "Components dropped to make room.", st.Evicted)
 	gauge("queue_entries", "Writes that wait for the cloud.", q.Entries)
 	gauge("queue_events", "Events among them.", q.Events)
@@ -56,7 +57,9 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	counter("queue_bytes_written_total", "Bytes written to the queue's file.", int(q.WrittenBytes))
 	counter("queue_refused_total", "Writes that were not taken.", q.Refused)
 	counter("queue_pushed_total", "Entries pushed to the cloud.", q.Pushed)
-	dropped := prometheus.NewDesc("weir_queue_dropped_total", "Entries that were dropped, by reason: the object was deleted, or replaced by another; the cloud refused it; it was unusable.", []string{"why"}, nil)
+	dropped := prometheus.NewDesc("weir_queue_dropped_total",
+		"Entries that were dropped, by reason: the object was deleted, or replaced by another; the cloud refused it; it "+
+			"was unusable.", []string{"why"}, nil)
 	for _, why := range queue.Whys() {
 		ch <- prometheus.MustNewConstMetric(dropped, prometheus.CounterValue, float64(q.Why[why]), string(why))
 	}

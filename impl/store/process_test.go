@@ -33,8 +33,8 @@ func child(t *testing.T, test, role string) *exec.Cmd {
 	return cmd
 }
 
-// TestKilled: a process that records and queues is killed at any time, over and over. What it was answered is there, and what is
-// served is a list as it was at one moment.
+// TestKilled: a process that records and queues is killed at any time, over and over. What it was answered is there,
+// and what is served is a list as it was at one moment.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(roleVariable); dir != "" {
 		recordForEver(t, dir)
@@ -199,7 +199,9 @@ func onSmallDisk(t *testing.T, dir string) {
 	}
 	refused := 0
 	for i := range 20 {
-		if s.Queue().Put(queue.Write{Target: nodeTarget(), Ours: fmt.Appendf(nil, `{"a":%d,"fill":%q}`, i, strings.Repeat("x", 3000))}) != nil {
+		if s.Queue().Put(queue.Write{
+			Target: nodeTarget(), Ours: fmt.Appendf(nil, `{"a":%d,"fill":%q}`, i, strings.Repeat("x", 3000)),
+		}) != nil {
 			refused++
 		}
 	}

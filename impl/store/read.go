@@ -31,8 +31,8 @@ type Answer struct {
 	Object *wire.Object // if it is known
 	Form   Form         // of Object: the one asked for, if there is any in that
 	Kind   wire.Kind    // of Object
-	// AsOf is when the cloud last said so: a list that has the object or lacks it, a watch of such a list, the get itself. Zero if
-	// that is not known.
+	// AsOf is when the cloud last said so: a list that has the object or lacks it, a watch of such a list, the get itself.
+	// Zero if that is not known.
 	AsOf time.Time
 }
 
@@ -168,7 +168,8 @@ func (s *Store) read(shape Shape) (*collection, *Collection) {
 	return nil, nil
 }
 
-// listKind is what lists of a collection declare, by itself or by another list of the resource: one that came as a stream does not say it.
+// listKind is what lists of a collection declare, by itself or by another list of the resource: one that came as a
+// stream does not say it.
 func (s *Store) listKind(c *collection) string {
 	for _, other := range s.byResource[c.Resource] {
 		if c.listKind == "" && other.kind == c.kind {
@@ -178,7 +179,8 @@ func (s *Store) listKind(c *collection) string {
 	return c.listKind
 }
 
-// candidates are the complete collections that may answer for a shape, the best first: its own, those in its form, the freshest.
+// candidates are the complete collections that may answer for a shape, the best first: its own, those in its form, the
+// freshest.
 func (s *Store) candidates(shape Shape) (all []*collection) {
 	for _, c := range s.byResource[shape.Resource] {
 		if c.complete && (c.Namespace == "" || c.Namespace == shape.Namespace) {
@@ -197,12 +199,14 @@ func (s *Store) candidates(shape Shape) (all []*collection) {
 		return 3
 	}
 	slices.SortFunc(all, func(a, b *collection) int {
-		return cmp.Or(rank(a)-rank(b), s.asOf(b).Compare(s.asOf(a)), cmp.Compare(b.version, a.version), strings.Compare(a.key, b.key))
+		return cmp.Or(rank(a)-rank(b), s.asOf(b).Compare(s.asOf(a)), cmp.Compare(b.version, a.version),
+			strings.Compare(a.key, b.key))
 	})
 	return all
 }
 
-// filterOf tells which members of a collection belong to a shape; ok is false if the collection does not have all of these.
+// filterOf tells which members of a collection belong to a shape; ok is false if the collection does not have all of
+// these.
 func filterOf(shape, of Shape) (match func(*wire.Object) bool, ok bool) {
 	inNamespace := func(o *wire.Object) bool { return shape.Namespace == "" || o.Namespace == shape.Namespace }
 	if shape.Labels == of.Labels && shape.Fields == of.Fields {
@@ -219,12 +223,13 @@ func filterOf(shape, of Shape) (match func(*wire.Object) bool, ok bool) {
 	bare.Labels = ""
 	namespace, name, ok := bare.scope() // other fields than these cannot be judged here
 	return func(o *wire.Object) bool {
-		return inNamespace(o) && (namespace == "" || o.Namespace == namespace) && (name == "" || o.Name == name) && sel.Matches(o.Labels)
+		return inNamespace(o) && (namespace == "" || o.Namespace == namespace) && (name == "" || o.Name == name) &&
+			sel.Matches(o.Labels)
 	}, ok
 }
 
-// gather checks that every member is whole, and gives the keys of those that match. What is gone since the list was recorded
-// is left out: the cloud has said so, to somebody else.
+// gather checks that every member is whole, and gives the keys of those that match. What is gone since the list was
+// recorded is left out: the cloud has said so, to somebody else.
 func (s *Store) gather(c *collection, form Form, match func(*wire.Object) bool) (keys []Key, ok bool) {
 	all, ok := s.keys(c)
 	if !ok {

@@ -33,16 +33,18 @@ func (s *Store) NotFound(component string, r Resource, f Form, k Key) error {
 	return nil
 }
 
-// Written records the answer to a write. It is kept if the object is, in that form: somebody reads it. Or if somebody was told that it
-// does not exist, which is so no more: who got 404 and then created it must not be told 404 again. It is on the disk within Config.Every: whoever wrote it should not
-// find it undone after a power cut, and do again what was done, as a kubelet would a finished pod.
+// Written records the answer to a write. It is kept if the object is, in that form: somebody reads it. Or if somebody
+// was told that it does not exist, which is so no more: who got 404 and then created it must not be told 404 again. It
+// is on the disk within Config.Every: whoever wrote it should not find it undone after a power cut, and do again what
+// was done, as a kubelet would a finished pod.
 func (s *Store) Written(r Resource, f Form, kind wire.Kind, o *wire.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := Key{o.Namespace, o.Name}
 	keep := s.fact(r, k, f) != nil || s.cover(r, k) != nil
 	for _, c := range s.byResource[r] {
-		if _, name, ok := c.scope(); !ok || !c.complete || c.Shape != One(c.Component, r, f, k) || name != k.Name || s.isMember(c, k) || o.Version < c.version {
+		if _, name, ok := c.scope(); !ok || !c.complete || c.Shape != One(c.Component, r, f, k) || name != k.Name ||
+			s.isMember(c, k) || o.Version < c.version {
 			continue
 		}
 		s.show(r, f, kind, o) // first: a member must have an object
@@ -146,7 +148,8 @@ func (s *Store) absence(c *collection) condition {
 	if _, _, ok := c.scope(); ok {
 		return gone
 	}
-	if c.Resource == (Resource{Version: "v1", Name: "pods"}) && c.Labels == "" && strings.HasPrefix(c.Fields, "spec.nodeName=") && !strings.Contains(c.Fields, ",") {
+	if c.Resource == (Resource{Version: "v1", Name: "pods"}) && c.Labels == "" &&
+		strings.HasPrefix(c.Fields, "spec.nodeName=") && !strings.Contains(c.Fields, ",") {
 		return gone // a pod never leaves its node
 	}
 	return left

@@ -33,9 +33,12 @@ func TestLongShapes(t *testing.T) {
 	list(t, s, kubelet(), podKind, 10, pod(t, "a/x", 5))
 	long := strings.Repeat("!a,", 14_000)
 	for name, shape := range map[string]Shape{
-		"labels": {Component: "curl", Resource: pods, Labels: long}, "fields": {Component: "curl", Resource: pods, Fields: long},
-		"a name": One("curl", pods, JSON, Key{"a", long[:32_400]}), "a namespace": {Component: "curl", Resource: pods, Namespace: long},
-		"a resource": {Component: "curl", Resource: Resource{Group: "g", Version: "v1", Name: long}},
+		"labels": {
+			Component: "curl", Resource: pods, Labels: long,
+		}, "fields": {Component: "curl", Resource: pods, Fields: long},
+		"a name":      One("curl", pods, JSON, Key{"a", long[:32_400]}),
+		"a namespace": {Component: "curl", Resource: pods, Namespace: long},
+		"a resource":  {Component: "curl", Resource: Resource{Group: "g", Version: "v1", Name: long}},
 	} {
 		if l, err := s.List(shape, podKind); err == nil || !strings.Contains(err.Error(), "at most") {
 			l.Close()

@@ -14,10 +14,13 @@ import (
 
 func putStatus(t testing.TB, s *Store) {
 	t.Helper()
-	check(t, s.Queue().Put(queue.Write{Target: queue.Target{Kind: queue.NodeStatus, Name: "n"}, Base: []byte(`{}`), Ours: []byte(`{"a":1}`)}))
+	check(t, s.Queue().Put(queue.Write{
+		Target: queue.Target{Kind: queue.NodeStatus, Name: "n"}, Base: []byte(`{}`), Ours: []byte(`{"a":1}`),
+	}))
 }
 
-// TestEviction: a full store drops what was asked for least recently, never what the node needs, and stays within its bound.
+// TestEviction: a full store drops what was asked for least recently, never what the node needs, and stays within its
+// bound.
 func TestEviction(t *testing.T) {
 	clock := fakeClock()
 	s := open(t, Config{Dir: t.TempDir(), MaxBytes: 4 << 20, Clock: clock})
@@ -83,7 +86,8 @@ func TestCrowded(t *testing.T) {
 	expect(t, "what is on the disk", get(s, pods, Protobuf, "a/x"), "@5")
 }
 
-// TestSweep: nothing is forgotten while the node is cut off; once the cloud has been back for an hour, what nobody asks for goes.
+// TestSweep: nothing is forgotten while the node is cut off; once the cloud has been back for an hour, what nobody asks
+// for goes.
 func TestSweep(t *testing.T) {
 	clock := fakeClock()
 	s := open(t, Config{Dir: t.TempDir(), Clock: clock})

@@ -61,8 +61,8 @@ func newRows(c Config) rows {
 	return rows{Config: c, wake: make(chan struct{}, 1), pending: table.NewOverlay()}
 }
 
-// get reads a row, newest first: what waits to be written, what is being written, what is on the disk. The payload is the caller's, or
-// immutable. mu must be held.
+// get reads a row, newest first: what waits to be written, what is being written, what is on the disk. The payload is
+// the caller's, or immutable. mu must be held.
 func (s *rows) get(t table.Kind, key string) (payload []byte, ok bool) {
 	for _, o := range []*table.Overlay{s.pending, s.inFlight} {
 		if b, there := o.Get(t, key); there {
@@ -102,11 +102,13 @@ func (s *rows) refused(done table.Committed) {
 	s.stats.Written += done.Bytes
 	for _, p := range done.Refused {
 		s.stats.Refused++
-		s.Logger.Error("a part of the store cannot be written and is dropped", "table", table.KindNames[p.Kind], "key", fmt.Sprintf("%.100q", p.Key))
+		s.Logger.Error("a part of the store cannot be written and is dropped", "table", table.KindNames[p.Kind],
+			"key", fmt.Sprintf("%.100q", p.Key))
 	}
 }
 
-// scan reads all rows of which the key begins with prefix, in no order; the payload is valid only inside f. mu must be held.
+// scan reads all rows of which the key begins with prefix, in no order; the payload is valid only inside f. mu must be
+// held.
 func (s *rows) scan(t table.Kind, prefix string, f func(key string, payload []byte)) {
 	seen := map[string]bool{}
 	for _, o := range []*table.Overlay{s.pending, s.inFlight} {

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/store/table"
 )
 
-// Open takes the folder and makes what it holds readable. A file that cannot be used is no error: it is set aside, and a new one
-// begins. The caller runs the store, or closes it.
+// Open takes the folder and makes what it holds readable. A file that cannot be used is no error: it is set aside, and
+// a new one begins. The caller runs the store, or closes it.
 func Open(c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -118,8 +118,8 @@ const (
 	scrubPause = 50 * time.Millisecond
 )
 
-// scrub reads all rows once after a start, so that what is damaged is known, and fetched again, while the cloud can be reached, and not
-// found when it is needed.
+// scrub reads all rows once after a start, so that what is damaged is known, and fetched again, while the cloud can be
+// reached, and not found when it is needed.
 func (s *Store) scrub(ctx context.Context) {
 	rows := 0
 	for t := range table.Kinds {

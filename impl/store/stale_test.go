@@ -29,7 +29,8 @@ func TestStalePage(t *testing.T) {
 				outcome["unknown"]++
 			default:
 				outcome["another"]++
-				t.Errorf("transaction %d, page %d is that of before:\n%.100s\nwant %.100s\nor   %.100s", i, p, got, h.lists[i], h.lists[i-1])
+				t.Errorf("transaction %d, page %d is that of before:\n%.100s\nwant %.100s\nor   %.100s", i, p, got, h.lists[i],
+					h.lists[i-1])
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/store/table"
 )
 
-// TestShapes: shapes of one component and resource stand side by side, share their objects, and answer gets and lists that they
-// prove, before and after a restart.
+// TestShapes: shapes of one component and resource stand side by side, share their objects, and answer gets and lists
+// that they prove, before and after a restart.
 func TestShapes(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})
 	all := Shape{Component: "agent", Resource: pods, Namespace: "a"}
@@ -41,15 +41,18 @@ func TestShapes(t *testing.T) {
 			expect(t, "a field that nobody here can judge", read(t, s, other), "unknown")
 			expect(t, "all pods", read(t, s, Shape{Component: "agent", Resource: pods}), "unknown")
 			for key, want := range map[string]string{
-				"a/x": "@5", "b/y": "@7", "c/w": "@12", "a/none": "absent", "d/none": "absent", "b/none": "unknown", "c/none": "unknown",
+				"a/x": "@5", "b/y": "@7", "c/w": "@12", "a/none": "absent", "d/none": "absent", "b/none": "unknown",
+				"c/none": "unknown",
 			} {
 				expect(t, key, get(s, pods, Protobuf, key), want)
 			}
 			expect(t, "in another form", get(s, pods, JSON, "a/x"), "@5")
-			if a := s.Get("agent", pods, ProtobufMetadata, Key{"a", "x"}); a.Kind.Kind != "PartialObjectMetadata" || a.Form != ProtobufMetadata {
+			if a := s.Get("agent", pods, ProtobufMetadata, Key{"a", "x"}); a.Kind.Kind != "PartialObjectMetadata" ||
+				a.Form != ProtobufMetadata {
 				t.Errorf("metadata: %+v", a)
 			}
-			if a := s.Get("agent", pods, Protobuf, Key{"a", "x"}); string(a.Object.Raw) != string(pod(t, "a/x", 5, "color=blue").Raw) || a.Kind != podKind {
+			if a := s.Get("agent", pods, Protobuf, Key{"a", "x"}); string(a.Object.Raw) != string(
+				pod(t, "a/x", 5, "color=blue").Raw) || a.Kind != podKind {
 				t.Errorf("the bytes are others: %+v", a)
 			}
 		})
@@ -77,7 +80,8 @@ func TestWatch(t *testing.T) {
 	expect(t, "it left blue", read(t, s, blue), "11: a/y@6")
 	expect(t, "whether it is gone, all does not say yet", read(t, s, all), "10: a/x@5 a/y@6")
 	expect(t, "nor does a get", get(s, pods, Protobuf, "a/x"), "@5")
-	w := watch(t, s, all, podKind, 10, event(wire.Modified, pod(t, "a/x", 11, "color=red")), event(wire.Deleted, pod(t, "a/y", 12)))
+	w := watch(t, s, all, podKind, 10, event(wire.Modified, pod(t, "a/x", 11, "color=red")),
+		event(wire.Deleted, pod(t, "a/y", 12)))
 	expect(t, "all", read(t, s, all), "12: a/x@11")
 	expect(t, "what is gone", get(s, pods, Protobuf, "a/y"), "absent")
 	expect(t, "is gone for all", read(t, s, blue), "11:")
@@ -94,7 +98,8 @@ func TestWatch(t *testing.T) {
 	s.mu.Lock()
 	s.forget(s.collections[all.encode()])
 	s.mu.Unlock()
-	watch(t, s, blue, podKind, 30, event(wire.Added, pod(t, "a/z", 31, "color=blue")), event(wire.Deleted, pod(t, "a/z", 32, "color=blue"))).Close()
+	watch(t, s, blue, podKind, 30, event(wire.Added, pod(t, "a/z", 31, "color=blue")),
+		event(wire.Deleted, pod(t, "a/z", 32, "color=blue"))).Close()
 	expect(t, "an object that left the only list that showed it", get(s, pods, Protobuf, "a/z"), "unknown")
 }
 
@@ -278,7 +283,9 @@ func TestKeyAppears(t *testing.T) {
 		list(t, s, shape, secretKind, 5+v, item(t, "a/s", 5+v, strings.Repeat("very-secret-value", 300)))
 		s.step(true)
 	}
-	check(t, s.Queue().Put(queue.Write{Target: queue.Target{Kind: queue.NodeStatus, Name: "n"}, Ours: []byte(`{"a":"very-secret-value"}`)}))
+	check(t, s.Queue().Put(queue.Write{
+		Target: queue.Target{Kind: queue.NodeStatus, Name: "n"}, Ours: []byte(`{"a":"very-secret-value"}`),
+	}))
 	s.Close()
 	if got := holding(t, dir, "very-secret-value"); len(got) != 2 {
 		t.Fatalf("in the clear without a key: %v", got)
@@ -289,7 +296,8 @@ func TestKeyAppears(t *testing.T) {
 	defer s.Close()
 	expect(t, "in the clear with a key", strings.Join(holding(t, dir, "very-secret-value"), " "), "")
 	expect(t, "the list", read(t, s, shape), "9: a/s@9")
-	if e, ok := s.Queue().Lookup(queue.Target{Kind: queue.NodeStatus, Name: "n"}); !ok || string(e.Ours) != `{"a":"very-secret-value"}` {
+	if e, ok := s.Queue().Lookup(queue.Target{Kind: queue.NodeStatus, Name: "n"}); !ok ||
+		string(e.Ours) != `{"a":"very-secret-value"}` {
 		t.Errorf("what waits for the cloud: %+v", e)
 	}
 }
@@ -327,7 +335,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestWrittenAfter404: who was told that an object does not exist, and creates it, is not told so again; also after a restart and a sweep.
+// TestWrittenAfter404: who was told that an object does not exist, and creates it, is not told so again; also after a
+// restart and a sweep.
 func TestWrittenAfter404(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})
 	r, k := Resource{Group: "storage.k8s.io", Version: "v1", Name: "csinodes"}, Key{Name: "edge-1"}

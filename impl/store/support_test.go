@@ -67,7 +67,8 @@ func pod(t testing.TB, key string, version uint64, labels ...string) *wire.Objec
 	t.Helper()
 	namespace, name, _ := strings.Cut(key, "/")
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: fmt.Sprint(version), Labels: map[string]string{},
+		Namespace: namespace, Name: name, UID: types.UID("uid-" + name), ResourceVersion: fmt.Sprint(version),
+		Labels: map[string]string{},
 	}, Spec: corev1.PodSpec{NodeName: "n"}}
 	for _, l := range labels {
 		k, v, _ := strings.Cut(l, "=")
@@ -85,7 +86,8 @@ func item(t testing.TB, key string, version uint64, body string) *wire.Object {
 	t.Helper()
 	namespace, name, _ := strings.Cut(key, "/")
 	o, err := wire.ParseObject(wire.JSON, fmt.Appendf(nil,
-		`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"namespace":%q,"name":%q,"uid":"uid-%s","resourceVersion":"%d"},"spec":%q}`, namespace, name, name, version, body))
+		`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"namespace":%q,"name":%q,"uid":"uid-%s",`+
+			`"resourceVersion":"%d"},"spec":%q}`, namespace, name, name, version, body))
 	check(t, err)
 	return o
 }
@@ -128,7 +130,8 @@ func read(t testing.TB, s *Store, shape Shape) string {
 		out += fmt.Sprintf(" %s@%d", o.Key, o.Version)
 		n++
 	}
-	if n != len(c.Keys) || !slices.IsSortedFunc(c.Keys, func(a, b Key) int { return strings.Compare(a.String(), b.String()) }) {
+	if n != len(c.Keys) ||
+		!slices.IsSortedFunc(c.Keys, func(a, b Key) int { return strings.Compare(a.String(), b.String()) }) {
 		t.Errorf("%d items, keys %v", n, c.Keys)
 	}
 	return out

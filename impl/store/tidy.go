@@ -11,7 +11,8 @@ import (
 
 const (
 	sweepEvery = time.Hour
-	// settledAfter is how long the cloud must have been there before anything is forgotten: clients that were cut off come back first.
+	// settledAfter is how long the cloud must have been there before anything is forgotten: clients that were cut off come
+	// back first.
 	settledAfter = time.Hour
 	// maxCollections bounds what is held in memory, and maxOwned what is of one caller other than the node.
 	maxCollections = 20000
@@ -167,13 +168,15 @@ func (s *Store) callers() (all []*claim) {
 		}
 	}
 	for _, caller := range all {
-		slices.SortFunc(caller.components, func(a, b *claim) int { return cmp.Or(a.asked.Compare(b.asked), cmp.Compare(a.name, b.name)) })
+		slices.SortFunc(caller.components, func(a, b *claim) int {
+			return cmp.Or(a.asked.Compare(b.asked), cmp.Compare(a.name, b.name))
+		})
 	}
 	return all
 }
 
-// sweep forgets what nobody has asked for in a long time. It does so only while the cloud is there, and has been for a while: as long as
-// a node is cut off, nothing goes.
+// sweep forgets what nobody has asked for in a long time. It does so only while the cloud is there, and has been for a
+// while: as long as a node is cut off, nothing goes.
 func (s *Store) sweep(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -45,7 +45,9 @@ func liveOf(t testing.TB, transactions, pods int) history {
 			if rnd.IntN(4) == 0 {
 				typ = wire.Deleted
 			}
-			w.Event(event(typ, pod(t, fmt.Sprintf("ns/p%02d", rnd.IntN(pods+pods/3)), version, "fill="+strings.Repeat("y", rnd.IntN(5000)))))
+			w.Event(
+				event(typ,
+					pod(t, fmt.Sprintf("ns/p%02d", rnd.IntN(pods+pods/3)), version, "fill="+strings.Repeat("y", rnd.IntN(5000)))))
 		}
 		s.step(true)
 		b, err := os.ReadFile(path)
@@ -91,9 +93,9 @@ func changed(a, b []byte) (pages []int) {
 	return pages
 }
 
-// TestPowerCut: power is cut in a transaction. bbolt writes pages that nothing refers to, syncs, writes the page that makes
-// them count, and syncs. So on the disk are any of the first, even in part, and if all are, the last, even in part. What is served
-// is the list before or the one after, never another.
+// TestPowerCut: power is cut in a transaction. bbolt writes pages that nothing refers to, syncs, writes the page that
+// makes them count, and syncs. So on the disk are any of the first, even in part, and if all are, the last, even in
+// part. What is served is the list before or the one after, never another.
 func TestPowerCut(t *testing.T) {
 	h := live(t, 12)
 	rnd := rand.New(rand.NewPCG(25, 2))
@@ -124,7 +126,8 @@ func TestPowerCut(t *testing.T) {
 			case h.lists[i-1]:
 				before++
 			default:
-				t.Fatalf("transaction %d, write %d of %d: %s\nbefore %s\nafter %s\n%+v", i, n, len(pages), got, h.lists[i-1], h.lists[i], st)
+				t.Fatalf("transaction %d, write %d of %d: %s\nbefore %s\nafter %s\n%+v", i, n, len(pages), got, h.lists[i-1],
+					h.lists[i], st)
 			}
 			if st.SetAside+st.DamagedRows > 0 {
 				t.Fatalf("transaction %d, write %d: a power cut did damage: %+v", i, n, st)
@@ -137,8 +140,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// TestDamage: bytes of the file are others, pages are another's, the end is missing, the disk wrote in another order than it was told to. Nothing
-// of it is served; the rest is; the file is mended, or removed.
+// TestDamage: bytes of the file are others, pages are another's, the end is missing, the disk wrote in another order
+// than it was told to. Nothing of it is served; the rest is; the file is mended, or removed.
 func TestDamage(t *testing.T) {
 	h := live(t, 6)
 	last := len(h.files) - 1

@@ -13,11 +13,11 @@ type Watching struct {
 	closed  bool
 }
 
-// Watch begins to record a watch that a client resumes at a version; 0 if it names none. streaming: it begins with all objects, up
-// to a bookmark that says so. A zero kind is that of the events.
+// Watch begins to record a watch that a client resumes at a version; 0 if it names none. streaming: it begins with all
+// objects, up to a bookmark that says so. A zero kind is that of the events.
 //
-// If the store does not cover the version, it misses what happened before the watch: it was killed before it wrote that, or never had
-// it. Then what it has of the collection is no complete list any more, until one is recorded.
+// If the store does not cover the version, it misses what happened before the watch: it was killed before it wrote
+// that, or never had it. Then what it has of the collection is no complete list any more, until one is recorded.
 func (s *Store) Watch(shape Shape, kind wire.Kind, from uint64, streaming bool) (*Watching, error) {
 	if err := shape.validate(); err != nil {
 		return nil, err
@@ -39,7 +39,8 @@ func (s *Store) Watch(shape Shape, kind wire.Kind, from uint64, streaming bool) 
 	return w, nil
 }
 
-// Covers tells whether a watch from a version on can be recorded without a gap: the collection is complete, and reaches it.
+// Covers tells whether a watch from a version on can be recorded without a gap: the collection is complete, and reaches
+// it.
 func (s *Store) Covers(shape Shape, from uint64) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -63,7 +64,8 @@ func (w *Watching) of(kind wire.Kind) {
 	}
 }
 
-// Gap says that events were missed: what the store has of the collection is no complete list any more, until one is recorded.
+// Gap says that events were missed: what the store has of the collection is no complete list any more, until one is
+// recorded.
 func (w *Watching) Gap() {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()

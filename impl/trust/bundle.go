@@ -144,7 +144,8 @@ func Last(text []byte, pool string) (Bundle, error) {
 	return all[len(all)-1].Bundle, nil
 }
 
-// Later are the authorities that count by the last bundle of a text, and its number, if an authority that signs here vouches for it, directly or by a chain of others.
+// Later are the authorities that count by the last bundle of a text, and its number, if an authority that signs here
+// vouches for it, directly or by a chain of others.
 func Later(text []byte, pool string, signer *x509.Certificate) (trusted []*x509.Certificate, number uint64, err error) {
 	all, err := read(text, pool)
 	if err != nil {
@@ -187,15 +188,17 @@ func textOf(all []*link) (text []byte) {
 	return text
 }
 
-// Publish is the text of a pool after one more step of its authority. It is the same if the last bundle says what the succession says, and has the number above or
-// a later one. A text that cannot be read is begun anew.
+// Publish is the text of a pool after one more step of its authority. It is the same if the last bundle says what the
+// succession says, and has the number above or a later one. A text that cannot be read is begun anew.
 func Publish(text []byte, pool string, s *pki.Succession, above uint64, now time.Time) (after []byte, err error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("trust bundle of pool %s: %w", pool, err) }
 	all, err := read(text, pool)
 	if err != nil || (bound{bulletin.At(now).Later()}).all(all) != nil {
 		all = nil
 	}
-	b := Bundle{Pool: pool, Number: bulletin.Next(0, now), Issued: now.UTC().Truncate(time.Millisecond), Signer: s.Signer.Cert().Raw}
+	b := Bundle{
+		Pool: pool, Number: bulletin.Next(0, now), Issued: now.UTC().Truncate(time.Millisecond), Signer: s.Signer.Cert().Raw,
+	}
 	if s.Next != nil {
 		b.Next = s.Next.Cert().Raw
 	}
@@ -204,7 +207,8 @@ func Publish(text []byte, pool string, s *pki.Succession, above uint64, now time
 	}
 	if n := len(all); n > 0 {
 		last := all[n-1]
-		if last.Number >= above && bytes.Equal(last.Signer, b.Signer) && bytes.Equal(last.Next, b.Next) && slices.EqualFunc(last.Before, b.Before, bytes.Equal) {
+		if last.Number >= above && bytes.Equal(last.Signer, b.Signer) && bytes.Equal(last.Next, b.Next) &&
+			slices.EqualFunc(last.Before, b.Before, bytes.Equal) {
 			return text, nil
 		}
 		b.Number = bulletin.Next(last.Number, now)

@@ -75,7 +75,8 @@ type kept struct {
 func New(c Config) *Held {
 	h := &Held{Config: c, changed: make(chan struct{})}
 	h.Document = bulletin.New(h, &bulletin.Document{
-		About: form.Subject, At: contract.TrustPath, Max: MaxText, Cloud: bulletin.ConfigMap(contract.AuthorityPrefix+c.Pool, contract.TrustKey), Key: contract.TrustKey,
+		About: form.Subject, At: contract.TrustPath, Max: MaxText,
+		Cloud: bulletin.ConfigMap(contract.AuthorityPrefix+c.Pool, contract.TrustKey), Key: contract.TrustKey,
 		Log: c.Logger,
 	})
 	h.now.Store(&state{})
@@ -139,10 +140,13 @@ func tagOf(all []*x509.Certificate) string {
 
 // others are authorities of the file that are none of this pool's by their names. No bundle says anything of them.
 func (h *Held) others() []*x509.Certificate {
-	return slices.DeleteFunc(slices.Clone(h.first()), func(c *x509.Certificate) bool { return pki.CheckAuthority(c, h.Pool) == nil })
+	return slices.DeleteFunc(slices.Clone(h.first()), func(c *x509.Certificate) bool {
+		return pki.CheckAuthority(c, h.Pool) == nil
+	})
 }
 
-// List are the authorities that count now. The one that signs is first, if there is a bundle. None: nothing is known yet.
+// List are the authorities that count now. The one that signs is first, if there is a bundle. None: nothing is known
+// yet.
 func (h *Held) List() []*x509.Certificate {
 	if l := h.now.Load().last(); l != nil {
 		return append(l.trusted(), h.others()...)
@@ -195,10 +199,12 @@ func (h *Held) Changed() <-chan struct{} {
 	return h.changed
 }
 
-// Take looks at a text that a member of the pool handed over. What an authority vouches for that is trusted here counts.
+// Take looks at a text that a member of the pool handed over. What an authority vouches for that is trusted here
+// counts.
 func (h *Held) Take(text []byte) (changed bool, err error) { return h.take(text, false) }
 
-// TakeOfCloud is Take for what came over an authenticated connection to the cloud. It counts whoever vouches for it, unless it is older than what is held.
+// TakeOfCloud is Take for what came over an authenticated connection to the cloud. It counts whoever vouches for it,
+// unless it is older than what is held.
 func (h *Held) TakeOfCloud(text []byte) (changed bool, err error) { return h.take(text, true) }
 
 func (h *Held) take(text []byte, cloud bool) (changed bool, err error) {
@@ -214,7 +220,8 @@ func (h *Held) take(text []byte, cloud bool) (changed bool, err error) {
 	all := slices.Clone(before.links)
 	last, first := before.last(), h.first()
 	if n := len(theirs); cloud && n > 0 && last != nil && theirs[n-1].Number < last.Number {
-		err = fmt.Errorf("trust bundle of pool %s: the cloud has number %d, and %d is held: if the cloud was restored from a backup, weir pki rotate --pool %[1]s begins anew",
+		err = fmt.Errorf("trust bundle of pool %s: the cloud has number %d, and %d is held: if the cloud was restored from "+
+			"a backup, weir pki rotate --pool %[1]s begins anew",
 			h.Pool, theirs[n-1].Number, last.Number)
 	}
 	for _, l := range theirs {
@@ -227,7 +234,8 @@ func (h *Held) take(text []byte, cloud bool) (changed bool, err error) {
 			break
 		}
 		if !vouched && last != nil {
-			h.Logger.Warn("the cloud replaces the authority of the pool, and none of before vouches for it: its key was lost, or the cloud was restored",
+			h.Logger.Warn("the cloud replaces the authority of the pool, and none of before vouches for it: its key was lost, "+
+				"or the cloud was restored",
 				"pool", h.Pool, "number", l.Number)
 		}
 		all, last = append(all, l), l
@@ -244,7 +252,8 @@ func (h *Held) take(text []byte, cloud bool) (changed bool, err error) {
 	return true, err
 }
 
-// bound is how far numbers may be ahead. The cloud's may be further than a member's, so that it can be above what that one made others believe.
+// bound is how far numbers may be ahead. The cloud's may be further than a member's, so that it can be above what that
+// one made others believe.
 func (h *Held) bound(cloud bool) bound {
 	switch {
 	case h.Time == nil:
@@ -274,7 +283,8 @@ func (h *Held) set(s *state) {
 	close(h.changed)
 	h.changed = make(chan struct{})
 	if l := s.last(); l != nil {
-		h.Logger.Info("other authorities of the pool count", "pool", h.Pool, "number", l.Number, "signer", Name(l.signer), "trusted", len(l.trusted()))
+		h.Logger.Info("other authorities of the pool count", "pool", h.Pool, "number", l.Number, "signer", Name(l.signer),
+			"trusted", len(l.trusted()))
 	}
 	h.keep(s)
 	h.show()
@@ -325,7 +335,8 @@ func (h *Held) Reread() (changed bool) {
 	return changed
 }
 
-// overrule drops what is held if the file is another one, and has an authority of the pool that the bundle does not have.
+// overrule drops what is held if the file is another one, and has an authority of the pool that the bundle does not
+// have.
 func (h *Held) overrule() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -340,7 +351,8 @@ func (h *Held) overrule() bool {
 	if !slices.ContainsFunc(first, func(c *x509.Certificate) bool { return !known(c) }) {
 		return false
 	}
-	h.Logger.Warn("the file of the pool's authorities was replaced by one of others: it counts above the trust bundle", "pool", h.Pool, "number", l.Number)
+	h.Logger.Warn("the file of the pool's authorities was replaced by one of others: it counts above the trust bundle",
+		"pool", h.Pool, "number", l.Number)
 	h.set(&state{})
 	return true
 }

@@ -103,7 +103,8 @@ func counts(t *testing.T, h *Held, want ...*x509.Certificate) {
 	}
 }
 
-// TestChain: whoever knows one authority follows to the last, at whatever step he hears of it; from a disk too. Nothing older counts again.
+// TestChain: whoever knows one authority follows to the last, at whatever step he hears of it; from a disk too. Nothing
+// older counts again.
 func TestChain(t *testing.T) {
 	p, dir := newPool("harbour"), t.TempDir()
 	first := p.file()
@@ -136,7 +137,8 @@ func TestChain(t *testing.T) {
 	counts(t, h, b)
 	h = holds(first, dir)
 	counts(t, h, b)
-	if file := must(os.ReadFile(filepath.Join(dir, CAFile))); !bytes.Equal(file, pki.EncodeCertificates([]*x509.Certificate{b})) {
+	if file := must(os.ReadFile(filepath.Join(dir, CAFile))); !bytes.Equal(file,
+		pki.EncodeCertificates([]*x509.Certificate{b})) {
 		t.Error("the file of authorities says something else")
 	}
 	p.rotate()
@@ -177,16 +179,19 @@ func TestForged(t *testing.T) {
 		t.Error("five authorities are published")
 	}
 	for what, text := range map[string][]byte{
-		"the key of before": evil.text, "another pool": other.text, "nobody's": another.text, "half": lines[len(lines)-2][:200], "twice": many,
-		"not JSON": []byte("ca.crt\n"), "too long": bytes.Repeat([]byte("\n"), MaxText+1), "another number": bytes.Replace(lines[len(lines)-2], []byte(`"number":1`), []byte(`"number":9`), 1),
-		"too many": bytes.Repeat(lines[0], MaxLinks+1),
+		"the key of before": evil.text, "another pool": other.text, "nobody's": another.text,
+		"half": lines[len(lines)-2][:200], "twice": many,
+		"not JSON": []byte("ca.crt\n"), "too long": bytes.Repeat([]byte("\n"), MaxText+1),
+		"another number": bytes.Replace(lines[len(lines)-2], []byte(`"number":1`), []byte(`"number":9`), 1),
+		"too many":       bytes.Repeat(lines[0], MaxLinks+1),
 	} {
 		if changed, err := h.Take(text); changed || err == nil {
 			t.Errorf("%s: %v, %v", what, changed, err)
 		}
 		counts(t, h, want...)
 	}
-	for what, text := range map[string][]byte{"another pool": other.text, "half": lines[len(lines)-2][:200]} { // the cloud may not break a pool by accident either
+	// the cloud may not break a pool by accident either.
+	for what, text := range map[string][]byte{"another pool": other.text, "half": lines[len(lines)-2][:200]} {
 		if changed, err := h.TakeOfCloud(text); changed || err == nil {
 			t.Errorf("%s, of the cloud: %v, %v", what, changed, err)
 		}
@@ -228,7 +233,8 @@ func TestLostKey(t *testing.T) {
 	counts(t, fresh, p.s.Signer.Cert(), a)
 }
 
-// TestFile: a file that is older than what is held, and did not change, overrules nothing; one of another authority does, once.
+// TestFile: a file that is older than what is held, and did not change, overrules nothing; one of another authority
+// does, once.
 func TestFile(t *testing.T) {
 	p, dir := newPool("harbour"), t.TempDir()
 	first := p.file()
@@ -254,12 +260,14 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestOthers: an authority in the file that is none of the pool's goes on to count beside the bundle. The file for others has all that count.
+// TestOthers: an authority in the file that is none of the pool's goes on to count beside the bundle. The file for
+// others has all that count.
 func TestOthers(t *testing.T) {
 	p, dir, beside := newPool("harbour"), t.TempDir(), filepath.Join(t.TempDir(), "coordinator")
 	a, theirs := p.s.Signer.Cert(), must(pki.NewAuthority("people", now, time.Hour)).Cert()
 	h := New(Config{
-		Pool: "harbour", First: func() []*x509.Certificate { return []*x509.Certificate{theirs, a} }, Dir: dir, Beside: beside, Logger: slog.New(slog.DiscardHandler),
+		Pool: "harbour", First: func() []*x509.Certificate { return []*x509.Certificate{theirs, a} }, Dir: dir,
+		Beside: beside, Logger: slog.New(slog.DiscardHandler),
 	})
 	shown := func(want ...*x509.Certificate) {
 		t.Helper()
@@ -335,7 +343,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAhead: no number is ahead by more than an hour. The cloud's may be by two, so that it can be above whatever a member of the pool made others believe.
+// TestAhead: no number is ahead by more than an hour. The cloud's may be by two, so that it can be above whatever a
+// member of the pool made others believe.
 func TestAhead(t *testing.T) {
 	p := newPool("harbour")
 	h := holds(p.file(), "")
@@ -356,12 +365,14 @@ func TestAhead(t *testing.T) {
 	must(h.Take(of(bulletin.Next(0, now.Add(bulletin.Ahead)))))
 	must(h.TakeOfCloud(of(bulletin.Next(0, now.Add(2*bulletin.Ahead)))))
 	// A text with such a number is begun anew: nothing could follow it.
-	if all := must(read(must(Publish(of(1<<64-1), "harbour", p.s, 0, now)), "harbour")); len(all) != 1 || all[0].Number != bulletin.Next(0, now) {
+	if all := must(read(must(Publish(of(1<<64-1), "harbour", p.s, 0, now)), "harbour")); len(all) != 1 ||
+		all[0].Number != bulletin.Next(0, now) {
 		t.Errorf("after the last number comes %d", all[len(all)-1].Number)
 	}
 }
 
-// TestSpeakers: one that signed before has no word any more, and is trusted still. One that a restored cloud has forgotten has.
+// TestSpeakers: one that signed before has no word any more, and is trusted still. One that a restored cloud has
+// forgotten has.
 func TestSpeakers(t *testing.T) {
 	p := newPool("harbour")
 	h := holds(p.file(), "")
@@ -374,12 +385,16 @@ func TestSpeakers(t *testing.T) {
 		t.Errorf("while the next one is known: %d", len(got))
 	}
 	text, _ := h.Text()
-	must(h.Take(must(Publish(text, "harbour", &pki.Succession{Signer: next, Before: []*x509.Certificate{first.Cert()}}, 1, now.Add(time.Second)))))
+	must(
+		h.Take(must(Publish(text, "harbour", &pki.Succession{Signer: next, Before: []*x509.Certificate{first.Cert()}}, 1,
+			now.Add(time.Second)))))
 	if got := h.Speakers(); len(got) != 1 || !got[0].Equal(next.Cert()) || len(h.List()) != 2 {
 		t.Errorf("after the switch: %d of %d", len(got), len(h.List()))
 	}
 	restored := holds(p.file(), "")
-	must(restored.Take(must(Publish(nil, "harbour", &pki.Succession{Signer: first, Before: []*x509.Certificate{next.Cert()}}, 1, now))))
+	must(
+		restored.Take(
+			must(Publish(nil, "harbour", &pki.Succession{Signer: first, Before: []*x509.Certificate{next.Cert()}}, 1, now))))
 	if got := restored.Speakers(); len(got) != 2 {
 		t.Errorf("after a restore: %d", len(got))
 	}

@@ -4,8 +4,10 @@ import "github.com/prometheus/client_golang/prometheus"
 
 var (
 	numberDesc = prometheus.NewDesc("weir_trust_number",
-		"Number of the last bundle of authorities that is held: the time of its writing in milliseconds; 0: none, a file counts.", nil, nil)
-	expiryDesc = prometheus.NewDesc("weir_authority_expiry_timestamp_seconds", "End of each authority of the pool that counts.", []string{"authority"}, nil)
+		"Number of the last bundle of authorities that is held: the time of its writing in milliseconds; 0: none, a "+
+			"file counts.", nil, nil)
+	expiryDesc = prometheus.NewDesc("weir_authority_expiry_timestamp_seconds",
+		"End of each authority of the pool that counts.", []string{"authority"}, nil)
 )
 
 // Describe implements prometheus.Collector.

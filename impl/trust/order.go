@@ -68,7 +68,9 @@ type Progress struct {
 
 // ProgressOf is how far a succession is.
 func ProgressOf(s *pki.Succession, now time.Time) Progress {
-	p := Progress{Step: Steady, Signer: Name(s.Signer.Cert()), Trusted: len(s.Trusted()), Ends: s.Signer.Cert().NotAfter.UTC()}
+	p := Progress{
+		Step: Steady, Signer: Name(s.Signer.Cert()), Trusted: len(s.Trusted()), Ends: s.Signer.Cert().NotAfter.UTC(),
+	}
 	switch {
 	case s.Next != nil:
 		p.Step, p.Due, p.Next = Prepared, s.SignsAt.UTC(), Name(s.Next.Cert())

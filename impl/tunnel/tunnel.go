@@ -1,7 +1,9 @@
-// Package tunnel opens connections through an HTTP proxy, by CONNECT, as browsers and client-go do for HTTPS. It starts no goroutine.
+// Package tunnel opens connections through an HTTP proxy, by CONNECT, as browsers and client-go do for HTTPS. It starts
+// no goroutine.
 //
-// Whether there is a proxy for an address is said by the environment (HTTPS_PROXY and NO_PROXY, in capitals or not), by the rules of golang.org/x/net/http/httpproxy: addresses
-// of this machine are never called through one. A proxy may want a name and a password, which stand in its URL and in no error, and it may speak TLS itself.
+// Whether there is a proxy for an address is said by the environment (HTTPS_PROXY and NO_PROXY, in capitals or not), by
+// the rules of golang.org/x/net/http/httpproxy: addresses of this machine are never called through one. A proxy may
+// want a name and a password, which stand in its URL and in no error, and it may speak TLS itself.
 package tunnel
 
 import (
@@ -64,7 +66,8 @@ func Address(u *url.URL) string {
 // Name is what may be told of a proxy: all but its password.
 func Name(u *url.URL) string { return u.Scheme + "://" + Address(u) }
 
-// Open asks a proxy, over a connection to it, for one to an address, host:port. The connection is closed after an error, and when ctx ends before.
+// Open asks a proxy, over a connection to it, for one to an address, host:port. The connection is closed after an
+// error, and when ctx ends before.
 func Open(ctx context.Context, conn net.Conn, proxy *url.URL, address string) (net.Conn, error) {
 	through, err := open(ctx, conn, proxy, address)
 	if err != nil {
@@ -97,13 +100,15 @@ func open(ctx context.Context, conn net.Conn, proxy *url.URL, address string) (n
 		return nil, err
 	}
 	in := bufio.NewReader(io.LimitReader(conn, maxAnswer))
-	answer, err := http.ReadResponse(in, req) //nolint:bodyclose // of a CONNECT that is well it is the tunnel; else the connection is closed
+	//nolint:bodyclose // of a CONNECT that is well it is the tunnel; else the connection is closed
+	answer, err := http.ReadResponse(in, req)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case answer.StatusCode == http.StatusProxyAuthRequired:
-		return nil, fmt.Errorf("CONNECT %s: %.100s: want its name and password in the URL of the proxy", address, answer.Status)
+		return nil, fmt.Errorf("CONNECT %s: %.100s: want its name and password in the URL of the proxy", address,
+			answer.Status)
 	case answer.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("CONNECT %s: %.100s", address, answer.Status)
 	case in.Buffered() > 0: // a server of TLS is silent until it is spoken to

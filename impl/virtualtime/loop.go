@@ -1,5 +1,5 @@
-// Package virtualtime runs what is due, in order, in a time that does not pass by itself. The simulations of pools are made of
-// it: the tests of pure packages, and package sim/virtual. It starts no goroutine.
+// Package virtualtime runs what is due, in order, in a time that does not pass by itself. The simulations of pools are
+// made of it: the tests of pure packages, and package sim/virtual. It starts no goroutine.
 package virtualtime
 
 import (
@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Loop is what is to happen. Two things due at the same time happen in the order in which they were asked for. The zero value is ready.
+// Loop is what is to happen. Two things due at the same time happen in the order in which they were asked for. The zero
+// value is ready.
 type Loop struct {
 	now    time.Duration
 	serial int

@@ -42,8 +42,8 @@ func inCluster() (*kubernetes.Clientset, string, error) {
 	return client, strings.TrimPrefix(config.Host, "https://"), err
 }
 
-// read lists EndpointSlices of its namespace again and again until it is told to end, and appends a line for each list to a file of its host's name in a folder: the time, whom it called, and "ok" or
-// why it failed.
+// read lists EndpointSlices of its namespace again and again until it is told to end, and appends a line for each list
+// to a file of its host's name in a folder: the time, whom it called, and "ok" or why it failed.
 func read(every time.Duration, folder, name string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
@@ -91,7 +91,8 @@ func write(namespace, name string) error {
 		return err
 	}
 	maps := client.CoreV1().ConfigMaps(namespace)
-	if _, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	if err := maps.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {

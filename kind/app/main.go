@@ -1,6 +1,7 @@
-// Command app is what the pods of the runtime kind run, in an image of its own, so that nothing has to be pulled: it serves its
-// host's name. It can also be executed, in a pod or on a node, to say something, to fetch a URL, or to call one again and again; and in a pod to read the Kubernetes API again and again, or to write there,
-// as a client does that knows nothing but what its kubelet tells it.
+// Command app is what the pods of the runtime kind run, in an image of its own, so that nothing has to be pulled: it
+// serves its host's name. It can also be executed, in a pod or on a node, to say something, to fetch a URL, or to call
+// one again and again; and in a pod to read the Kubernetes API again and again, or to write there, as a client does
+// that knows nothing but what its kubelet tells it.
 package main
 
 import (
@@ -53,7 +54,8 @@ func run(args []string) error {
 	case len(args) == 0:
 		return serve()
 	}
-	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: get URL, or: call EVERY PATIENCE URL [CA PAIR], or: read EVERY FOLDER NAME, or: write NAMESPACE NAME", args)
+	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: get URL, or: call EVERY PATIENCE URL [CA PAIR], or: "+
+		"read EVERY FOLDER NAME, or: write NAMESPACE NAME", args)
 }
 
 func serve() error {
@@ -62,9 +64,11 @@ func serve() error {
 		return err
 	}
 	fmt.Println("app: serving as", host)
-	server := &http.Server{Addr: ":8080", ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintln(w, host)
-	})}
+	server := &http.Server{
+		Addr: ":8080", ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintln(w, host)
+		}),
+	}
 	return server.ListenAndServe()
 }
 
@@ -104,7 +108,8 @@ func credentials(ca, pair string) (*tls.Config, error) {
 	return c, nil
 }
 
-// call calls until its standard input ends, each time by a new connection, and writes a line for each call: "ok", or why it failed. as may be nil.
+// call calls until its standard input ends, each time by a new connection, and writes a line for each call: "ok", or
+// why it failed. as may be nil.
 func call(every, patience time.Duration, url string, as *tls.Config) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

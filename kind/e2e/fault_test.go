@@ -36,7 +36,10 @@ var _ = Describe("under churn", Label("kill"), func() {
 			g.Expect(now).To(Equal(other))
 		}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 		// The cloud takes dead endpoints out after 50 s; until then a request may go to one.
-		Eventually(ctx, func() error { _, err := reach(ctx, other, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
+		Eventually(ctx, func() error {
+			_, err := reach(ctx, other, address)
+			return err
+		}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed())
 		Expect(hub.Start(ctx)).To(Succeed())
 		Eventually(ctx, func(g Gomega) { steady(ctx, g) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
 
@@ -44,7 +47,8 @@ var _ = Describe("under churn", Label("kill"), func() {
 		coordinator := part(runtime.CoordinatorOf(weir))
 		Expect(coordinator.Kill()).To(Succeed())
 		for _, n := range nodesOf(weir) {
-			Eventually(ctx, func() error { _, err := reach(ctx, n, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), n)
+			Eventually(ctx, func() error { _, err := reach(ctx, n, address); return err }).WithTimeout(time.Minute).WithPolling(
+				poll).Should(Succeed(), n)
 		}
 		Expect(coordinator.Start(ctx)).To(Succeed())
 		Eventually(ctx, func(g Gomega) { steady(ctx, g) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
@@ -53,7 +57,10 @@ var _ = Describe("under churn", Label("kill"), func() {
 		Expect(pools.WaitReady(ctx)).To(Succeed())
 		rolledOut(ctx, "churned")
 		for _, n := range allNodes() {
-			Eventually(ctx, func() error { _, err := reach(ctx, n, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), n)
+			Eventually(ctx, func() error {
+				_, err := reach(ctx, n, address)
+				return err
+			}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), n)
 		}
 		Expect(pools.CheckWalls(ctx)).To(Succeed())
 	}, SpecTimeout(4*long))
@@ -64,7 +71,8 @@ func churn(ctx context.Context, name string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	scale := func(ctx context.Context, n int) error {
-		_, err := client.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
+		_, err := client.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
 		return err
 	}
 	done.Go(func() {

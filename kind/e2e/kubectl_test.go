@@ -47,14 +47,17 @@ func kubectlCommand(ctx context.Context, node string, args ...string) *exec.Cmd 
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "kubectl"}},
 	}
-	if _, err := client.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := client.RbacV1().RoleBindings(namespace).Create(ctx, binding,
+		metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		Expect(err).NotTo(HaveOccurred())
 	}
 	e, err := pools.Endpoint(node, runtime.ClassNode)
 	Expect(err).NotTo(HaveOccurred())
 	token, err := pools.Token(ctx, "kubectl")
 	Expect(err).NotTo(HaveOccurred())
-	config, err := pki.KubeconfigOf(&clientcmdapi.Cluster{Server: e.URL, CertificateAuthorityData: e.CAPEM, CertificateAuthority: e.CAFile}, nil, token)
+	config, err := pki.KubeconfigOf(&clientcmdapi.Cluster{
+		Server: e.URL, CertificateAuthorityData: e.CAPEM, CertificateAuthority: e.CAFile,
+	}, nil, token)
 	Expect(err).NotTo(HaveOccurred())
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(os.WriteFile(path, config, 0o600)).To(Succeed())

@@ -41,7 +41,10 @@ var _ = Describe("a machine that starts without the cloud", Label("offline"), fu
 			g.Expect(answering(ctx, restarted)).To(ContainElements(names))
 		}).WithTimeout(long).WithPolling(time.Second).Should(Succeed())
 		AddReportEntry("seconds from the power cut until all its pods answer, without the cloud", time.Since(began).Seconds())
-		Eventually(ctx, func() error { _, err := reach(ctx, other, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), other)
+		Eventually(ctx, func() error {
+			_, err := reach(ctx, other, address)
+			return err
+		}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), other)
 
 		l.HealAll()
 		Eventually(ctx, func(g Gomega) {
@@ -56,7 +59,10 @@ var _ = Describe("a machine that starts without the cloud", Label("offline"), fu
 			Expect(before).To(HaveKey(p.UID), "%s is new: pods of the pool were moved", p.Name)
 		}
 		for _, node := range allNodes() {
-			Eventually(ctx, func() error { _, err := reach(ctx, node, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), node)
+			Eventually(ctx, func() error {
+				_, err := reach(ctx, node, address)
+				return err
+			}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), node)
 		}
 	}, SpecTimeout(4*long))
 })

@@ -29,13 +29,17 @@ var _ = Describe("a pool", func() {
 	It("reaches a Service from every worker, by address and by name", Label("service"), func(ctx SpecContext) {
 		address := deployWeb(ctx, "web", 4)
 		for _, node := range allNodes() {
-			Eventually(ctx, func() error { _, err := reach(ctx, node, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), node)
+			Eventually(ctx, func() error {
+				_, err := reach(ctx, node, address)
+				return err
+			}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), node)
 		}
 		on := map[string]bool{}
 		for _, p := range podsOf(ctx, "web") {
 			on[p.Spec.NodeName] = true
 			Eventually(ctx, func() error {
-				_, err := kubectl(ctx, nodesOf(weir)[0], "exec", p.Name, "--", "/app", "get", "http://web.default.svc.cluster.local")
+				_, err := kubectl(ctx, nodesOf(weir)[0], "exec", p.Name, "--", "/app", "get",
+					"http://web.default.svc.cluster.local")
 				return err
 			}).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), p.Name)
 		}
@@ -52,7 +56,8 @@ var _ = Describe("a pool", func() {
 			slow[pool] = link.Sum(l.Counters(), func(c link.Counter) bool { return c.Dir == link.Down })
 		}
 		restart := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"weir.test/restarted":%q}}}}}`, time.Now())
-		_, err := client.AppsV1().Deployments(namespace).Patch(ctx, "many", types.StrategicMergePatchType, []byte(restart), metav1.PatchOptions{})
+		_, err := client.AppsV1().Deployments(namespace).Patch(ctx, "many", types.StrategicMergePatchType, []byte(restart),
+			metav1.PatchOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		rolledOut(ctx, "many")
 		for _, node := range allNodes() {
@@ -75,7 +80,8 @@ var _ = Describe("a pool", func() {
 			before[p.UID] = true
 		}
 		for _, node := range nodesOf(weir) { // what the cloud told last has come over the link
-			Eventually(ctx, func() error { _, err := reach(ctx, node, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), node)
+			Eventually(ctx, func() error { _, err := reach(ctx, node, address); return err }).WithTimeout(
+				time.Minute).WithPolling(poll).Should(Succeed(), node)
 		}
 		l := pools.Link(weir)
 		l.Cut(link.Both, "")
@@ -103,7 +109,8 @@ var _ = Describe("a pool", func() {
 			Expect(before).To(HaveKey(p.UID), "%s is new: pods of the pool were moved", p.Name)
 		}
 		for _, node := range allNodes() {
-			Eventually(ctx, func() error { _, err := reach(ctx, node, address); return err }).WithTimeout(time.Minute).WithPolling(poll).Should(Succeed(), node)
+			Eventually(ctx, func() error { _, err := reach(ctx, node, address); return err }).WithTimeout(time.Minute).
+				WithPolling(poll).Should(Succeed(), node)
 		}
 	}, SpecTimeout(3*long))
 })

@@ -18,7 +18,8 @@ import (
 
 const namespace = metav1.NamespaceDefault
 
-// deployWeb makes a Deployment, spread over the nodes of all pools, and a Service of the same name. Both go when the spec ends.
+// deployWeb makes a Deployment, spread over the nodes of all pools, and a Service of the same name. Both go when the
+// spec ends.
 func deployWeb(ctx context.Context, name string, replicas int32) string {
 	GinkgoHelper()
 	labels := map[string]string{"app": name}
@@ -33,11 +34,20 @@ func deployWeb(ctx context.Context, name string, replicas int32) string {
 					TerminationGracePeriodSeconds: ptr.To[int64](1),
 					AutomountServiceAccountToken:  ptr.To(false),
 					NodeSelector:                  nil,
-					Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-						NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: contract.NodePoolLabel, Operator: corev1.NodeSelectorOpExists}}}},
-					}}},
+					Affinity: &corev1.Affinity{
+						NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+							NodeSelectorTerms: []corev1.NodeSelectorTerm{
+								{
+									MatchExpressions: []corev1.NodeSelectorRequirement{
+										{Key: contract.NodePoolLabel, Operator: corev1.NodeSelectorOpExists},
+									},
+								},
+							},
+						}},
+					},
 					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
-						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+						LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
 					}},
 					Containers: []corev1.Container{{Name: "web", Image: runtime.AppImage, ImagePullPolicy: corev1.PullNever}},
 				},
@@ -48,7 +58,9 @@ func deployWeb(ctx context.Context, name string, replicas int32) string {
 	Expect(err).NotTo(HaveOccurred())
 	service, err := client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(runtime.PodPort)}}},
+		Spec: corev1.ServiceSpec{
+			Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(runtime.PodPort)}},
+		},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
@@ -71,7 +83,8 @@ func rolledOut(ctx context.Context, name string) {
 		d, err := client.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(d.Status.ObservedGeneration).To(Equal(d.Generation))
-		g.Expect([]int32{d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.Replicas}).To(HaveEach(*d.Spec.Replicas))
+		g.Expect([]int32{d.Status.UpdatedReplicas, d.Status.AvailableReplicas, d.Status.Replicas}).To(
+			HaveEach(*d.Spec.Replicas))
 	}).WithTimeout(3 * long).WithPolling(poll).Should(Succeed())
 }
 

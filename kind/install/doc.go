@@ -1,5 +1,6 @@
-// Package install holds the specs of an installation: a stock kind cluster that knows nothing of Weir, then the commands of the README, word for word, with
-// a release of this tree, whose images machines pull by their digests from a registry on the cluster's network. `make test-kind` runs them.
+// Package install holds the specs of an installation: a stock kind cluster that knows nothing of Weir, then the
+// commands of the README, word for word, with a release of this tree, whose images machines pull by their digests from
+// a registry on the cluster's network. `make test-kind` runs them.
 //
 // When all was taken off again, the release of a former revision is installed and becomes that of this tree.
 //

@@ -23,7 +23,8 @@ import (
 // appImage is what the pods of the Deployment run.
 const appImage = "weir.dev/app:test"
 
-// web is a Deployment over all nodes, and its Service. A pod serves for five seconds after it was told to end, as pods that lose no call do: rules follow later than that, in any cluster.
+// web is a Deployment over all nodes, and its Service. A pod serves for five seconds after it was told to end, as pods
+// that lose no call do: rules follow later than that, in any cluster.
 const web = `
 apiVersion: apps/v1
 kind: Deployment
@@ -36,7 +37,8 @@ spec:
     spec:
       terminationGracePeriodSeconds: 15
       topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: web}}}]
-      containers: [{name: web, image: ` + appImage + `, imagePullPolicy: Never, lifecycle: {preStop: {sleep: {seconds: 5}}}}]
+      containers: [{name: web, image: ` + appImage +
+	`, imagePullPolicy: Never, lifecycle: {preStop: {sleep: {seconds: 5}}}}]
 ---
 apiVersion: v1
 kind: Service
@@ -143,7 +145,8 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 				return err
 			}, long, poll).Should(Succeed())
 			calling.Go(func() {
-				if err := kind.Call(inside, box, "http://"+on.address, 200*time.Millisecond, 3*time.Second, served.told(from)); err != nil {
+				if err := kind.Call(inside, box, "http://"+on.address, 200*time.Millisecond, 3*time.Second,
+					served.told(from)); err != nil {
 					served.told(from)(err)
 				}
 			})
@@ -176,7 +179,8 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		byDigest(ctx, on.run.Control().Exec, "weir-manager")
 		byDigest(ctx, machine(1).Exec, "weir-installer")
 		var at int
-		_, err := fmt.Sscanf(typed(ctx, "kubectl -n kube-system get pods -l app.kubernetes.io/name="+contract.CoordinatorPods+" -o jsonpath={.items[0].spec.nodeName}"), "edge-%d", &at)
+		_, err := fmt.Sscanf(typed(ctx, "kubectl -n kube-system get pods -l app.kubernetes.io/name="+contract.CoordinatorPods+
+			" -o jsonpath={.items[0].spec.nodeName}"), "edge-%d", &at)
 		Expect(err).NotTo(HaveOccurred())
 		byDigest(ctx, machine(at).Exec, "weir-coordinator")
 		served.none()
@@ -199,7 +203,8 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 
 	It("has nothing on its nodes that bypasses a hub", func(ctx SpecContext) {
 		for n := range nodes {
-			Eventually(ctx, func() (string, error) { return onNode(ctx, n+1, "/root/weir check --here") }, long, poll).ShouldNot(MatchRegexp(`(?m)^×`))
+			Eventually(ctx, func() (string, error) { return onNode(ctx, n+1, "/root/weir check --here") }, long, poll).ShouldNot(
+				MatchRegexp(`(?m)^×`))
 		}
 	}, SpecTimeout(2*long))
 
@@ -232,7 +237,9 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 			return pods
 		}, long, poll).Should(HaveLen(5))
 		for _, pod := range pods {
-			Eventually(ctx, func() (string, error) { return command(ctx, "kubectl logs "+pod) }, long, poll).Should(ContainSubstring("serving as"))
+			Eventually(ctx, func() (string, error) {
+				return command(ctx, "kubectl logs "+pod)
+			}, long, poll).Should(ContainSubstring("serving as"))
 			Expect(typed(ctx, "kubectl exec "+pod+" -- /app say hello")).To(ContainSubstring("hello"))
 		}
 	}, SpecTimeout(long))
@@ -245,7 +252,8 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 		_, err := docker.Run(ctx, "restart", string(machine(3)))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, func() error { // the rules of Services are gone with its network: kube-proxy has to come back
-			_, err := onNode(ctx, 3, "curl -sf -m 2 http://127.0.0.1:10248/healthz && /usr/local/bin/weir-app get http://"+on.address)
+			_, err := onNode(ctx, 3, "curl -sf -m 2 http://127.0.0.1:10248/healthz && /usr/local/bin/weir-app get http://"+
+				on.address)
 			return err
 		}, long, poll).Should(Succeed())
 		Expect(source(ctx, 3)).NotTo(Equal("cloud"))
@@ -318,8 +326,9 @@ func onNode(ctx context.Context, n int, line string) (string, error) {
 	return machine(n).Exec(ctx, "sh", "-c", line)
 }
 
-// files are all that a worker has of what an installation could change: files with their modes and contents, units, and tables of rules. What the node itself
-// changes all the time is left out: containers, the kubelet's certificates, state of systemd.
+// files are all that a worker has of what an installation could change: files with their modes and contents, units, and
+// tables of rules. What the node itself changes all the time is left out: containers, the kubelet's certificates, state
+// of systemd.
 func files(ctx context.Context, n int) string {
 	GinkgoHelper()
 	const script = `cd /
@@ -335,12 +344,15 @@ nft list tables | sort`
 }
 
 // passing are objects that come and go by themselves, and the definitions, which stay by the chart's own word.
-var passing = regexp.MustCompile(`^(events|pods|pod/|event|endpointslice|replicaset|controllerrevision|certificatesigningrequest|lease.*/apiserver|customresourcedefinition.*/(nodepools.apps.openyurt.io|pools.weir.dev)|apiservice.*)`)
+var passing = regexp.MustCompile(
+	`^(events|pods|pod/|event|endpointslice|replicaset|controllerrevision|certificatesigningrequest|lease.*/apiserver|customresourcedefinition.*/(nodepools.apps.openyurt.io|pools.weir.dev)|apiservice.*)`)
 
 // objects are the names of all that the cluster has.
 func objects(ctx context.Context) []string {
 	GinkgoHelper()
-	out := typed(ctx, `for r in $(kubectl api-resources --verbs=list -o name | grep -v '^events'); do kubectl get $r -A --ignore-not-found -o jsonpath='{range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sed "s,^[^/]*,$r,"; done`)
+	out := typed(ctx, `for r in $(kubectl api-resources --verbs=list -o name | grep -v '^events'); do kubectl get $r -A `+
+		`--ignore-not-found -o jsonpath='{range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sed `+
+		`"s,^[^/]*,$r,"; done`)
 	var all []string
 	for l := range strings.Lines(out) {
 		if l = strings.TrimSpace(l); !passing.MatchString(l) {

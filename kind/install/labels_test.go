@@ -41,7 +41,8 @@ func (h *heartbeats) follow(ctx context.Context, c kubernetes.Interface) {
 	now, err := leases.List(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	h.take(now.Items...)
-	changes, err := watch.NewRetryWatcherWithContext(ctx, now.ResourceVersion, &cache.ListWatch{WatchFuncWithContext: leases.Watch})
+	changes, err := watch.NewRetryWatcherWithContext(ctx, now.ResourceVersion,
+		&cache.ListWatch{WatchFuncWithContext: leases.Watch})
 	Expect(err).NotTo(HaveOccurred())
 	h.watched.Go(func() {
 		for e := range changes.ResultChan() {
@@ -120,8 +121,10 @@ func whateverLabelsSay(served *calls) {
 		Expect(h.err).NotTo(HaveOccurred())
 		for n := range nodes {
 			name := node(n + 1)
-			AddReportEntry("while labels change: seconds between two heartbeats of "+name+" at most", fmt.Sprintf("%.0f of %.0f", h.longest[name].Seconds(), h.ran[name].Seconds()))
-			Expect(h.longest[name]).To(And(BeNumerically(">", 0), BeNumerically("<", h.ran[name])), "%s: its Lease ran out", name)
+			AddReportEntry("while labels change: seconds between two heartbeats of "+name+" at most",
+				fmt.Sprintf("%.0f of %.0f", h.longest[name].Seconds(), h.ran[name].Seconds()))
+			Expect(h.longest[name]).To(And(BeNumerically(">", 0), BeNumerically("<", h.ran[name])), "%s: its Lease ran out",
+				name)
 			Expect(time.Since(h.last[name])).To(BeNumerically("<", h.ran[name]), "%s: its Lease ran out", name)
 		}
 		served.none()

@@ -53,7 +53,8 @@ spec:
       nodeName: %[2]s
       hostNetwork: %[3]v
       containers:
-      - {name: reader, image: ` + appImage + `, imagePullPolicy: Never, args: [read, 500ms, /log, $(NAME)], env: [{name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], volumeMounts: [{name: log, mountPath: /log}]}
+      - {name: reader, image: ` + appImage +
+	`, imagePullPolicy: Never, args: [read, 500ms, /log, $(NAME)], env: [{name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], volumeMounts: [{name: log, mountPath: /log}]}
       volumes: [{name: log, hostPath: {path: ` + readersFolder + `, type: DirectoryOrCreate}}]
 `
 
@@ -71,7 +72,8 @@ func startReaders(ctx context.Context, file string, all map[string]int) {
 	}
 }
 
-// heard is what a reader has seen on a node since a time: how many calls of which address went well, and all that failed.
+// heard is what a reader has seen on a node since a time: how many calls of which address went well, and all that
+// failed.
 func heard(ctx context.Context, n int, name string, since time.Time) (good map[string]int, failed []string) {
 	GinkgoHelper()
 	out, err := onNode(ctx, n, "cat "+readersFolder+"/"+name+"-*.log")
@@ -138,7 +140,8 @@ func podSpecs() {
 			Expect(failed).To(BeEmpty(), name)
 		}
 		Expect(bytesOfRelays(ctx, 2)).To(BeNumerically(">", served), "a list of a pod is answered by the hub's own relay")
-		Expect(typed(ctx, "kubectl -n readers exec deployment/after-2 -- /app write readers by-a-pod")).To(ContainSubstring("written at " + hub))
+		Expect(typed(ctx, "kubectl -n readers exec deployment/after-2 -- /app write readers by-a-pod")).To(
+			ContainSubstring("written at " + hub))
 		for name, n := range map[string]int{"before-1": 1, "before-5": 5} {
 			good, failed := heard(ctx, n, name, began)
 			Expect(failed).To(BeEmpty(), name)
@@ -149,7 +152,8 @@ func podSpecs() {
 	It("names those that call the cloud past their hub, and no others", func(ctx SpecContext) {
 		// Those that are there now are the two that stay in the end: the cluster is left as it was.
 		typed(ctx, "kubectl -n kube-system annotate pods -l k8s-app=kube-dns controller.kubernetes.io/pod-deletion-cost=100")
-		typed(ctx, "kubectl -n kube-system scale deployment/coredns --replicas=6 && kubectl -n kube-system rollout status deployment/coredns --timeout=3m")
+		typed(ctx, "kubectl -n kube-system scale deployment/coredns --replicas=6 && kubectl -n kube-system rollout status "+
+			"deployment/coredns --timeout=3m")
 		for n, bypasses := range map[int]bool{1: true, 2: false, 5: true} {
 			out, err := onNode(ctx, n, "/root/weir check --here")
 			say("%s:\n%s", node(n), out)
@@ -161,7 +165,9 @@ func podSpecs() {
 
 	It("lets pods read without the cloud, also those that start anew then", func(ctx SpecContext) {
 		dns, address := 0, ""
-		for line := range strings.Lines(typed(ctx, `kubectl -n kube-system get pods -l k8s-app=kube-dns -o jsonpath='{range .items[*]}{.spec.nodeName} {.status.podIP}{"\n"}{end}'`)) {
+		for line := range strings.Lines(
+			typed(ctx, `kubectl -n kube-system get pods -l k8s-app=kube-dns -o jsonpath='{range .items[*]}{.spec.nodeName} `+
+				`{.status.podIP}{"\n"}{end}'`)) {
 			if _, err := fmt.Sscanf(line, "edge-%d %s", &dns, &address); err == nil {
 				break
 			}
@@ -175,17 +181,21 @@ func podSpecs() {
 		_, failed := heard(ctx, 2, "after-2", began)
 		Expect(failed).To(BeEmpty())
 		killed(ctx, dns, "^/coredns ")
-		Eventually(ctx, func() (string, error) { return onNode(ctx, dns, "curl -sf -m 2 http://"+address+":8181/ready") }, long, poll).Should(ContainSubstring("OK"))
+		Eventually(ctx, func() (string, error) { return onNode(ctx, dns, "curl -sf -m 2 http://"+address+":8181/ready") },
+			long, poll).Should(ContainSubstring("OK"))
 		heal()
 		typed(ctx, "kubectl weir check --wait 5m")
-		typed(ctx, "kubectl -n kube-system scale deployment/coredns --replicas=2 && kubectl -n kube-system rollout status deployment/coredns --timeout=3m")
+		typed(ctx, "kubectl -n kube-system scale deployment/coredns --replicas=2 && kubectl -n kube-system rollout status "+
+			"deployment/coredns --timeout=3m")
 		typed(ctx, "kubectl -n kube-system annotate pods -l k8s-app=kube-dns controller.kubernetes.io/pod-deletion-cost-")
 	}, SpecTimeout(3*long))
 
 	It("takes the API from no pod when their node leaves", func(ctx SpecContext) {
 		var before, pods string
 		Expect(onNode(ctx, 5, "cat /var/lib/weir-hub/"+callers.File)).To(ContainSubstring(`"name":"after-5-`))
-		before = typed(ctx, "kubectl -n readers get pod -l app=before-5 -o jsonpath={.items[0].metadata.uid}/{.items[0].status.containerStatuses[0].restartCount}")
+		before = typed(ctx,
+			"kubectl -n readers get pod -l app=before-5 -o "+
+				"jsonpath={.items[0].metadata.uid}/{.items[0].status.containerStatuses[0].restartCount}")
 		pods = typed(ctx, "kubectl get pods -l app=web -o jsonpath='{range .items[*]}{.metadata.uid} {end}'")
 		left := time.Now()
 		typed(ctx, fmt.Sprintf("kubectl label node %s %s-", node(5), contract.NodePoolLabel))
@@ -199,8 +209,11 @@ func podSpecs() {
 			_, failed := heard(ctx, 5, name, left)
 			Expect(failed).To(BeEmpty(), name)
 		}
-		Expect(typed(ctx, "kubectl -n readers get pod -l app=before-5 -o jsonpath={.items[0].metadata.uid}/{.items[0].status.containerStatuses[0].restartCount}")).To(Equal(before))
-		Expect(typed(ctx, "kubectl get pods -l app=web -o jsonpath='{range .items[*]}{.metadata.uid} {end}'")).To(Equal(pods), "a pod that does not call the API was started anew")
+		Expect(
+			typed(ctx, "kubectl -n readers get pod -l app=before-5 -o "+
+				"jsonpath={.items[0].metadata.uid}/{.items[0].status.containerStatuses[0].restartCount}")).To(Equal(before))
+		Expect(typed(ctx, "kubectl get pods -l app=web -o jsonpath='{range .items[*]}{.metadata.uid} {end}'")).To(Equal(pods),
+			"a pod that does not call the API was started anew")
 		typed(ctx, fmt.Sprintf("kubectl label node %s %s=barge", node(5), contract.NodePoolLabel))
 		typed(ctx, "kubectl weir check --wait 5m")
 		good, failed := heard(ctx, 5, "after-5", left)
@@ -225,7 +238,8 @@ func cutOff(ctx context.Context) (heal func()) {
 		Expect(err).NotTo(HaveOccurred())
 	}
 	cloud(fmt.Sprintf("nft add table ip away; nft 'add chain ip away in { type filter hook input priority -5; }'; "+
-		"nft add rule ip away in ip saddr != %s ip saddr != %s ip saddr %s/16 tcp dport 6443 reject with tcp reset", own[0], on.run.Network.Gateway, on.run.Network.Gateway))
+		"nft add rule ip away in ip saddr != %s ip saddr != %s ip saddr %s/16 tcp dport 6443 reject with tcp reset", own[0],
+		on.run.Network.Gateway, on.run.Network.Gateway))
 	return func() { cloud("nft delete table ip away") }
 }
 

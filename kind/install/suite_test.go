@@ -30,8 +30,9 @@ const (
 	before  = "v0.0.1" // of the one before it, of the revision former
 	nodes   = 5
 
-	// former is the revision whose release becomes that of this tree: the last one of main before what is being made now. Any one will do from which the commands of its README
-	// install, and whose hub writes what its clients have seen before it ends: 233dfe5 and later. Move it on when this tree cannot be reached from it any more by one upgrade.
+	// former is the revision whose release becomes that of this tree: the last one of main before what is being made now.
+	// Any one will do from which the commands of its README install, and whose hub writes what its clients have seen
+	// before it ends: 233dfe5 and later. Move it on when this tree cannot be reached from it any more by one upgrade.
 	former = "a6be9b2d11fc95973e210c814cf95fa5c063519a"
 
 	long = 5 * time.Minute // for what real kubelets do on a busy machine
@@ -102,7 +103,8 @@ func checkOut(ctx context.Context) bool {
 	}
 	dir, err := on.spawner.Scratch("sources", before)
 	Expect(err).NotTo(HaveOccurred())
-	out, err := exec.CommandContext(ctx, "sh", "-c", `git -C "$1" archive "$2" | tar -x -C "$3"`, "sh", on.root, former, dir).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "sh", "-c", `git -C "$1" archive "$2" | tar -x -C "$3"`, "sh", on.root, former,
+		dir).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	on.sources[before] = dir
 	return true
@@ -114,7 +116,8 @@ func makeRelease(ctx context.Context, version string) {
 	out, err := on.spawner.Scratch("release", version)
 	Expect(err).NotTo(HaveOccurred())
 	on.release[version] = out
-	build := exec.CommandContext(ctx, "go", "run", ".", "all", "-version", version, "-arch", "amd64", "-out", out, "-helm", filepath.Join(on.root, "bin", "helm"))
+	build := exec.CommandContext(ctx, "go", "run", ".", "all", "-version", version, "-arch", "amd64", "-out", out, "-helm",
+		filepath.Join(on.root, "bin", "helm"))
 	build.Dir = filepath.Join(on.sources[version], ".ci", "release")
 	build.Env = append(os.Environ(), gobuild.Env()...)
 	said, err := build.CombinedOutput()
@@ -133,7 +136,8 @@ func install(ctx context.Context, version string) {
 	tools, err := cloud.Find(ctx, on.spawner, tell, "kubectl")
 	Expect(err).NotTo(HaveOccurred())
 	for name, path := range map[string]string{
-		"kubectl": tools["kubectl"], "helm": filepath.Join(on.root, "bin", "helm"), "kubectl-weir": filepath.Join(on.release[version], "kubectl-weir-linux-amd64"),
+		"kubectl": tools["kubectl"], "helm": filepath.Join(on.root, "bin", "helm"),
+		"kubectl-weir": filepath.Join(on.release[version], "kubectl-weir-linux-amd64"),
 	} {
 		Expect(os.RemoveAll(filepath.Join(on.path, name))).To(Succeed()) // an upgrade may come back to a release
 		Expect(os.Symlink(path, filepath.Join(on.path, name))).To(Succeed())
@@ -156,8 +160,10 @@ func createCluster(ctx context.Context, image string) {
 		Networking:           v1alpha4.Networking{IPFamily: v1alpha4.IPv4Family},
 		KubeadmConfigPatches: []string{"kind: KubeletConfiguration\nfailCgroupV1: false\n"},
 		// As the documentation of kind has it for registries of one's own.
-		ContainerdConfigPatches: []string{"[plugins.\"io.containerd.grpc.v1.cri\".registry]\n  config_path = \"" + registries + "\"\n"},
-		Nodes:                   []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: image}},
+		ContainerdConfigPatches: []string{
+			"[plugins.\"io.containerd.grpc.v1.cri\".registry]\n  config_path = \"" + registries + "\"\n",
+		},
+		Nodes: []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: image}},
 	}
 	audit(config)
 	for n := range nodes {
@@ -224,7 +230,8 @@ func evidence(ctx context.Context, dir string) {
 		_ = os.WriteFile(filepath.Join(dir, name), []byte(out+fmt.Sprintln(err)), 0o644)
 	}
 	for n := range nodes {
-		out, err := machine(n+1).Exec(ctx, "sh", "-c", "/root/weir node status; journalctl --no-pager -u weir-hub -u 'weir-*' -u kubelet | tail -n 3000")
+		out, err := machine(n+1).Exec(ctx, "sh", "-c",
+			"/root/weir node status; journalctl --no-pager -u weir-hub -u 'weir-*' -u kubelet | tail -n 3000")
 		_ = os.WriteFile(filepath.Join(dir, node(n+1)+".txt"), []byte(out+fmt.Sprintln(err)), 0o644)
 	}
 }

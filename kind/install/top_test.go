@@ -18,8 +18,8 @@ import (
 
 const metricsImage = "weir.dev/metrics-server:test"
 
-// metricsPatch is what a cluster of kind needs beside the module's own manifests: its kubelets sign their certificates themselves. It runs beside the control plane, which is
-// where nothing of a node comes to it but by the node's kubelet.
+// metricsPatch is what a cluster of kind needs beside the module's own manifests: its kubelets sign their certificates
+// themselves. It runs beside the control plane, which is where nothing of a node comes to it but by the node's kubelet.
 const metricsPatch = `
 - {op: add, path: /spec/template/spec/containers/0/args/-, value: --kubelet-insecure-tls}
 - {op: replace, path: /spec/template/spec/containers/0/imagePullPolicy, value: Never}
@@ -35,7 +35,10 @@ func addMetricsServer(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	const module = "sigs.k8s.io/metrics-server"
 	sources := filepath.Join(on.root, "kind", "metrics-server")
-	Expect(gobuild.Run(ctx, on.spawner, gobuild.Spec{Name: "metrics-server", Dir: sources, Packages: []string{module + "/cmd/metrics-server"}, Output: dir, LDFlags: "-s -w"}, tell)).To(Succeed())
+	Expect(gobuild.Run(ctx, on.spawner, gobuild.Spec{
+		Name: "metrics-server", Dir: sources, Packages: []string{module + "/cmd/metrics-server"}, Output: dir,
+		LDFlags: "-s -w",
+	}, tell)).To(Succeed())
 	archive := filepath.Join(dir, "image.tar")
 	name := "localhost/metrics-server:" + on.run.ID
 	Expect(kind.Pack(ctx, filepath.Join(dir, "metrics-server"), name, archive)).To(Succeed())
@@ -50,14 +53,16 @@ func addMetricsServer(ctx context.Context) {
 	base := filepath.Join(dir, "base")
 	Expect(os.CopyFS(base, os.DirFS(filepath.Join(strings.TrimSpace(string(where)), "manifests", "base")))).To(Succeed())
 	image, tag, _ := strings.Cut(metricsImage, ":")
-	kustomization := "resources: [base]\nimages: [{name: gcr.io/k8s-staging-metrics-server/metrics-server, newName: " + image + ", newTag: " + tag + "}]\n" +
+	kustomization := "resources: [base]\nimages: [{name: gcr.io/k8s-staging-metrics-server/metrics-server, newName: " +
+		image + ", newTag: " + tag + "}]\n" +
 		"patches: [{path: patch.yaml, target: {kind: Deployment}}]\n"
 	Expect(os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o644)).To(Succeed())
 	Expect(os.WriteFile(filepath.Join(dir, "patch.yaml"), []byte(metricsPatch), 0o644)).To(Succeed())
 	typed(ctx, "kubectl apply -k "+dir)
 }
 
-// showsUse is a spec of kubectl top: what nodes use comes from their kubelets, which ask through their hubs who it is that asks them.
+// showsUse is a spec of kubectl top: what nodes use comes from their kubelets, which ask through their hubs who it is
+// that asks them.
 func showsUse() {
 	It("shows what nodes and pods use", func(ctx SpecContext) {
 		since := time.Now()

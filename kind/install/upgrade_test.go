@@ -15,7 +15,8 @@ import (
 	"github.com/weir-edge/weir/sim/kind"
 )
 
-// fromTheFormerRelease are specs of an upgrade: what the former revision installs by its own README becomes this release.
+// fromTheFormerRelease are specs of an upgrade: what the former revision installs by its own README becomes this
+// release.
 func fromTheFormerRelease(served *calls) {
 	needed := func() {
 		if on.sources[before] == "" {
@@ -29,7 +30,8 @@ func fromTheFormerRelease(served *calls) {
 		for _, c := range theCommands(on.sources[before])[:3] {
 			typed(ctx, c)
 		}
-		typed(ctx, fmt.Sprintf("kubectl weir pool create barge --leader-hubs 1 && kubectl label node %s %s %s=barge", node(4), node(5), contract.NodePoolLabel))
+		typed(ctx, fmt.Sprintf("kubectl weir pool create barge --leader-hubs 1 && kubectl label node %s %s %s=barge", node(4),
+			node(5), contract.NodePoolLabel))
 		typed(ctx, "kubectl weir check --wait 5m")
 		served.none()
 	}, SpecTimeout(2*long))
@@ -46,7 +48,10 @@ func fromTheFormerRelease(served *calls) {
 		}
 		start := metered(ctx)
 		for n := range nodes { // what a node and these calls take by themselves
-			Eventually(ctx, func() int { made, _, _ := asked[n].seen(); return made }, long, poll).Should(BeNumerically(">=", usual), node(n+1))
+			Eventually(ctx, func() int {
+				made, _, _ := asked[n].seen()
+				return made
+			}, long, poll).Should(BeNumerically(">=", usual), node(n+1))
 		}
 		var quiet [nodes]int
 		for n := range nodes {
@@ -61,7 +66,9 @@ func fromTheFormerRelease(served *calls) {
 			}, 2*long, poll).Should(ContainSubstring(version), node(n+1))
 		}
 		Eventually(ctx, func() string {
-			return typed(ctx, "kubectl get events -A --field-selector reason=WeirUpgraded -o jsonpath='{.items[*].involvedObject.name}' | tr ' ' '\\n' | sort -u | wc -l")
+			return typed(ctx,
+				"kubectl get events -A --field-selector reason=WeirUpgraded -o jsonpath='{.items[*].involvedObject.name}' | tr ' "+
+					"' '\\n' | sort -u | wc -l")
 		}, long, poll).Should(Equal(fmt.Sprintln(nodes)))
 		typed(ctx, "kubectl weir check --wait 5m")
 		took, used := time.Since(began), metered(ctx)
@@ -75,8 +82,11 @@ func fromTheFormerRelease(served *calls) {
 			again := relists(lists(ctx, n+1, began))
 			fed := hubMetric(ctx, n+1, "weir_hub_relay_source_lists_total")
 			say("%s: calls failed by %v", name, asked[n].why)
-			AddReportEntry("upgrade of "+name, fmt.Sprintf("%.1f s at most between two answers to its kubelet, %d of %d calls failed; %.0f kB more than usual between it and kube-apiserver, of %.0f kB; %d lists at kube-apiserver, and %.0f that fed the new hub; %q",
-				longest.Seconds(), failed, made, (float64(used[name]-bytes[name])-usually)/1000, float64(used[name]-bytes[name])/1000, len(again), fed, again))
+			AddReportEntry("upgrade of "+name,
+				fmt.Sprintf("%.1f s at most between two answers to its kubelet, %d of %d calls failed; %.0f kB more than usual "+
+					"between it and kube-apiserver, of %.0f kB; %d lists at kube-apiserver, and %.0f that fed the new hub; %q",
+					longest.Seconds(), failed, made, (float64(used[name]-bytes[name])-usually)/1000,
+					float64(used[name]-bytes[name])/1000, len(again), fed, again))
 			Expect(again).To(BeEmpty(), "clients on %s go on behind what they have", name)
 			Expect(fed).To(BeZero(), "the relays of the new hub on %s go on behind what the former one kept", name)
 			Expect(hubMetric(ctx, n+1, "weir_hub_relay_source_watches_total")).NotTo(BeZero(), name)
@@ -95,8 +105,8 @@ func fromTheFormerRelease(served *calls) {
 // usual is how many calls are made to see what they take.
 const usual = 200
 
-// relists are the lists that an upgrade may not cause. The Job on the node looks things up for itself; and a relay looks at one object, of some hundred bytes, to know whether what is on its
-// disk is of this cloud.
+// relists are the lists that an upgrade may not cause. The Job on the node looks things up for itself; and a relay
+// looks at one object, of some hundred bytes, to know whether what is on its disk is of this cloud.
 func relists(all []string) []string {
 	return slices.DeleteFunc(all, func(l string) bool {
 		one := strings.Contains(l, "?limit=1&") || strings.Contains(l, "?fieldSelector=metadata.name%3D")
@@ -138,11 +148,14 @@ func (a *answers) seen() (made, failed int, longest time.Duration) {
 	return a.made, a.failed, a.longest
 }
 
-// callHub reads the Lease of a worker's Node five times a second, through its hub, as its kubelet does. A caller that ends too early is a call that failed.
+// callHub reads the Lease of a worker's Node five times a second, through its hub, as its kubelet does. A caller that
+// ends too early is a call that failed.
 func callHub(ctx context.Context, n int, told func(error)) {
-	url := fmt.Sprintf("https://127.0.0.1:%d/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/%s", contract.HubSecurePort, node(n))
+	url := fmt.Sprintf("https://127.0.0.1:%d/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/%s",
+		contract.HubSecurePort, node(n))
 	for ctx.Err() == nil {
-		err := kind.Call(ctx, machine(n), url, 200*time.Millisecond, 3*time.Second, told, "/etc/weir/node-authority.crt", "/var/lib/kubelet/pki/kubelet-client-current.pem")
+		err := kind.Call(ctx, machine(n), url, 200*time.Millisecond, 3*time.Second, told, "/etc/weir/node-authority.crt",
+			"/var/lib/kubelet/pki/kubelet-client-current.pem")
 		if ctx.Err() == nil {
 			say("%s: who calls its hub has ended: %v", node(n), err)
 			told(fmt.Errorf("who calls has ended: %w", err))

@@ -27,11 +27,15 @@ func audit(config *v1alpha4.Cluster) {
 	GinkgoHelper()
 	dir, err := on.spawner.Scratch("audit")
 	Expect(err).NotTo(HaveOccurred())
-	policy := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, verbs: [list]}, {level: None}]\n"
+	policy := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, " +
+		"verbs: [list]}, {level: None}]\n"
 	Expect(os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o644)).To(Succeed())
 	control := &config.Nodes[0]
-	control.ExtraMounts = append(control.ExtraMounts, v1alpha4.Mount{HostPath: dir, ContainerPath: auditFolder, Readonly: true})
-	patch := fmt.Sprintf(`- {op: add, path: /apiServer/extraArgs/-, value: {name: audit-policy-file, value: %[1]s/policy.yaml}}
+	control.ExtraMounts = append(control.ExtraMounts, v1alpha4.Mount{
+		HostPath: dir, ContainerPath: auditFolder, Readonly: true,
+	})
+	patch := fmt.Sprintf(
+		`- {op: add, path: /apiServer/extraArgs/-, value: {name: audit-policy-file, value: %[1]s/policy.yaml}}
 - {op: add, path: /apiServer/extraArgs/-, value: {name: audit-log-path, value: %[2]s}}
 - op: add
   path: /apiServer/extraVolumes
@@ -68,7 +72,8 @@ func lists(ctx context.Context, n int, since time.Time) (all []string) {
 	return all
 }
 
-// meter counts the bytes between each worker and kube-apiserver. It does so on the machine of the control plane, where nothing of Weir is.
+// meter counts the bytes between each worker and kube-apiserver. It does so on the machine of the control plane, where
+// nothing of Weir is.
 func meter(ctx context.Context) {
 	GinkgoHelper()
 	var counters, in, out strings.Builder
@@ -79,7 +84,8 @@ func meter(ctx context.Context) {
 		fmt.Fprintf(&in, "    ip saddr %s tcp dport 6443 counter name %s\n", at[0], node(n+1))
 		fmt.Fprintf(&out, "    ip daddr %s tcp sport 6443 counter name %s\n", at[0], node(n+1))
 	}
-	table := "table ip uplink {\n" + counters.String() + "  chain in {\n    type filter hook input priority -10;\n" + in.String() + "  }\n  chain out {\n    type filter hook output priority -10;\n" + out.String() + "  }\n}\n"
+	table := "table ip uplink {\n" + counters.String() + "  chain in {\n    type filter hook input priority -10;\n" +
+		in.String() + "  }\n  chain out {\n    type filter hook output priority -10;\n" + out.String() + "  }\n}\n"
 	Expect(on.run.Control().Feed(ctx, strings.NewReader(table), "nft", "-f", "-")).To(Succeed(), table)
 }
 

@@ -93,7 +93,8 @@ func Select(all []Attack, only []string, quick bool) ([]Attack, error) {
 	}
 	for _, n := range only {
 		if !named[n] {
-			return nil, cli.Usage("--only", n, "numbers of attacks, as --list shows them: 9 for 9 and its variants, 9b for that alone")
+			return nil,
+				cli.Usage("--only", n, "numbers of attacks, as --list shows them: 9 for 9 and its variants, 9b for that alone")
 		}
 	}
 	return chosen, nil

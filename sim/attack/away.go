@@ -23,10 +23,12 @@ const kubeletAgent = "User-Agent: kubelet/v1.37.1"
 // tricks are headers by which a proxy may be brought to send a request on without its token.
 func tricks() [][]string {
 	return [][]string{
-		{"Connection: Authorization"}, {"Connection: authorization"}, {"Connection: close, AUTHORIZATION"}, {"Connection: keep-alive,Authorization,"}, {
+		{"Connection: Authorization"}, {"Connection: authorization"}, {"Connection: close, AUTHORIZATION"},
+		{"Connection: keep-alive,Authorization,"}, {
 			"Connection: Upgrade, Authorization", "Upgrade: websocket",
 		},
-		{"Connection:\tAuthorization"}, {"Connection: keep-alive", "Connection: Authorization"}, {"Connection: \"Authorization\""}, {"Connection: X,\tAuthorization"}, {"Proxy-Connection: Authorization"}, {
+		{"Connection:\tAuthorization"}, {"Connection: keep-alive", "Connection: Authorization"},
+		{"Connection: \"Authorization\""}, {"Connection: X,\tAuthorization"}, {"Proxy-Connection: Authorization"}, {
 			"TE: trailers", "Trailer: Authorization",
 		},
 		{"Connection: te", "TE: Authorization"},
@@ -35,7 +37,8 @@ func tricks() [][]string {
 
 // withTrick is a request on the wire that names its token among the headers that are not sent on.
 func withTrick(path, token string, trick []string) string {
-	return "GET " + path + " HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer " + token + "\r\n" + strings.Join(trick, "\r\n") + "\r\n\r\n"
+	return "GET " + path + " HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer " + token + "\r\n" +
+		strings.Join(trick, "\r\n") + "\r\n\r\n"
 }
 
 func awayAttacks() []Attack {

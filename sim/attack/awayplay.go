@@ -92,7 +92,8 @@ func revoked(ctx context.Context, x *scene) error {
 	); err != nil {
 		return err
 	}
-	if err := until(ctx, "the cloud to refuse the token", func() bool { return x.send(ctx, ask{as: "revoked", path: plainMap}).code == 401 }); err != nil {
+	if err := until(ctx, "the cloud to refuse the token",
+		func() bool { return x.send(ctx, ask{as: "revoked", path: plainMap}).code == 401 }); err != nil {
 		return err
 	}
 	if err := x.trickAll(ctx, func(int) (string, error) { return token, nil }); err != nil {
@@ -261,7 +262,8 @@ func hadToken(ctx context.Context, x *scene) error {
 		}
 	}
 	var last answer
-	if err := until(ctx, "the kubelet to get a token", func() bool { last = x.send(ctx, q); return last.right(q) }); err != nil {
+	if err := until(ctx, "the kubelet to get a token", func() bool { last = x.send(ctx, q); return last.right(q) }); err !=
+		nil {
 		return fmt.Errorf("%w: %s: %.300s", err, last, last.body)
 	}
 	return nil
@@ -276,7 +278,8 @@ func tokenRequest(pod, uid, audience string) string {
 	if audience != "" {
 		audiences = fmt.Sprintf("[%q]", audience)
 	}
-	return fmt.Sprintf(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"audiences":%s,"expirationSeconds":%d,"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":%q,"uid":%q}}}`,
+	return fmt.Sprintf(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"audiences":%s,`+
+		`"expirationSeconds":%d,"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":%q,"uid":%q}}}`,
 		audiences, seconds, pod, uid)
 }
 
@@ -292,7 +295,8 @@ func otherTokens(ctx context.Context, x *scene) error {
 		{"reader", strings.Replace(tokenRequest(p.Name, uid, ""), `"Pod"`, `"Secret"`, 1)},
 	} {
 		q := good
-		q.path, q.body, q.codes, q.has, q.lacks = "/api/v1/namespaces/a/serviceaccounts/"+c.account+"/token", c.body, append([]int{400, 404}, nobody...), "", "eyJ"
+		q.path, q.body, q.codes, q.has, q.lacks = "/api/v1/namespaces/a/serviceaccounts/"+c.account+"/token", c.body,
+			append([]int{400, 404}, nobody...), "", "eyJ"
 		a := x.send(ctx, q)
 		x.judge(a.right(q), "%s of %.160s: %s", c.account, strings.TrimPrefix(c.body, tokenRequestHead), a)
 	}
@@ -306,7 +310,8 @@ func queueNothing(ctx context.Context, x *scene) error {
 		for _, q := range []ask{
 			{
 				method: http.MethodPost, path: "/api/v1/namespaces/a/events",
-				body: `{"kind":"Event","apiVersion":"v1","metadata":{"name":"x","namespace":"a"},"involvedObject":{"namespace":"a"}}`,
+				body: `{"kind":"Event","apiVersion":"v1","metadata":{"name":"x","namespace":"a"},` +
+					`"involvedObject":{"namespace":"a"}}`,
 			},
 			{
 				method: http.MethodPatch, path: "/api/v1/nodes/{node}/status",
@@ -315,7 +320,8 @@ func queueNothing(ctx context.Context, x *scene) error {
 			},
 			{
 				method: http.MethodPut, path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}",
-				body: `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"{node}","namespace":"kube-node-lease"},"spec":{"holderIdentity":"x"}}`,
+				body: `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"{node}",` +
+					`"namespace":"kube-node-lease"},"spec":{"holderIdentity":"x"}}`,
 			},
 			{
 				method: http.MethodPut, path: "/api/v1/namespaces/a/configmaps/plain",
@@ -357,13 +363,15 @@ func writeOthers(ctx context.Context, x *scene) error {
 		{
 			method: http.MethodPut, path: "/api/v1/namespaces/a/pods/" + pod + "/status",
 			header: []string{kubeletAgent},
-			body:   `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + pod + `","namespace":"a"},"spec":{"nodeName":"` + foreign + `-1"},"status":{"phase":"Failed"}}`,
+			body: `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"` + pod + `","namespace":"a"},"spec":{"nodeName":"` +
+				foreign + `-1"},"status":{"phase":"Failed"}}`,
 		},
 		{
 			method: http.MethodPut,
 			path:   "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + foreign + "-1",
 			header: []string{kubeletAgent},
-			body:   `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"` + foreign + `-1","namespace":"kube-node-lease"},"spec":{"holderIdentity":"x"}}`,
+			body: `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"` + foreign +
+				`-1","namespace":"kube-node-lease"},"spec":{"holderIdentity":"x"}}`,
 		},
 	} {
 		q.as, q.codes = "kubelet", append([]int{404, 409, 422}, nobody...)
@@ -416,8 +424,9 @@ func forgeries(ctx context.Context, x *scene) error {
 		"zero signature": parts[0] + "." + parts[1] + "." + base64.RawURLEncoding.EncodeToString(
 			make([]byte, 64),
 		),
-		"17 kB":             reader.token + strings.Repeat("A", 17<<10),
-		"claims of another": parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:admin"}`)) + "." + parts[2],
+		"17 kB": reader.token + strings.Repeat("A", 17<<10),
+		"claims of another": parts[0] + "." +
+			base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:kube-system:admin"}`)) + "." + parts[2],
 	}
 	if own, err := selfSigned(parts[1], header); err == nil {
 		tokens["jwk of its own"] = own
@@ -429,7 +438,8 @@ func forgeries(ctx context.Context, x *scene) error {
 			x.judge(a.code == 401 || a.code == 503 || a.code == 400 || a.code == 431, "%s: %s", name, a)
 		}
 	}
-	two := "GET " + plainMap + " HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer nonsense\r\nAuthorization: Bearer " + reader.token + "\r\n\r\n"
+	two := "GET " + plainMap + " HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer nonsense\r\nAuthorization: Bearer " +
+		reader.token + "\r\n\r\n"
 	a := x.insist(ctx, ask{wire: two})
 	x.judge(a.code == 401 || a.code == 503 || a.code == 400, "two Authorization headers: %s", a)
 	return nil
@@ -454,7 +464,8 @@ func lapsedWrites(ctx context.Context, x *scene) error {
 	x.note("the patch: %s", x.send(ctx, stolen))
 	event := ask{
 		as: "lapsed", method: http.MethodPost, path: "/api/v1/namespaces/a/events", header: []string{kubeletAgent},
-		body: `{"kind":"Event","apiVersion":"v1","metadata":{"name":"stolen","namespace":"a"},"involvedObject":{"kind":"Pod","namespace":"a","name":"x"},"reason":"Stolen","source":{"host":"{node}"}}`,
+		body: `{"kind":"Event","apiVersion":"v1","metadata":{"name":"stolen","namespace":"a"},` +
+			`"involvedObject":{"kind":"Pod","namespace":"a","name":"x"},"reason":"Stolen","source":{"host":"{node}"}}`,
 	}
 	x.note("the event: %s", x.send(ctx, event))
 	own.as, own.body, own.codes = "kubelet", `{"status":{"conditions":[{"type":"Own","status":"True"}]}}`, ok
@@ -477,7 +488,10 @@ func nothingPushed(ctx context.Context, x *scene) error {
 		return false
 	}
 	x.control(within(ctx, time.Minute, func() bool { return has("Own") }), "the kubelet's own condition arrives")
-	drained := within(ctx, time.Minute, func() bool { m := x.metrics(ctx, 1); return m != nil && m.Sum("weir_queue_entries") == 0 })
+	drained := within(ctx, time.Minute, func() bool {
+		m := x.metrics(ctx, 1)
+		return m != nil && m.Sum("weir_queue_entries") == 0
+	})
 	x.control(drained, "the queue is pushed")
 	x.judge(!has("Stolen"), "the condition is at the cloud: %t", has("Stolen"))
 	_, err := x.admin.CoreV1().Events("a").Get(ctx, "stolen", metav1.GetOptions{})

@@ -93,7 +93,8 @@ func short(s string) string {
 
 // right tells whether an answer is what an ask wants.
 func (a answer) right(q ask) bool {
-	return (len(q.codes) == 0 || slices.Contains(q.codes, a.code)) && strings.Contains(a.body, q.has) && (q.lacks == "" || !strings.Contains(a.body, q.lacks))
+	return (len(q.codes) == 0 || slices.Contains(q.codes, a.code)) && strings.Contains(a.body, q.has) &&
+		(q.lacks == "" || !strings.Contains(a.body, q.lacks))
 }
 
 // String is the request in a few words.
@@ -201,7 +202,8 @@ func do(ctx context.Context, client *http.Client, base string, who actor, q ask)
 	}
 	defer resp.Body.Close()
 	a := answer{code: resp.StatusCode, header: resp.Header}
-	if (strings.Contains(query, "atch") || strings.Contains(path, "/watch/")) && resp.StatusCode == http.StatusOK { // it may not end
+	// it may not end.
+	if (strings.Contains(query, "atch") || strings.Contains(path, "/watch/")) && resp.StatusCode == http.StatusOK {
 		stop := time.AfterFunc(watchRead, cancel)
 		defer stop.Stop()
 	}

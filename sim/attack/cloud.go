@@ -60,7 +60,9 @@ func cloudAttacks() []Attack {
 			Expected: "403 or 422, and the label stays",
 			Control:  "the kubelet's own status", play: func(ctx context.Context, x *scene) error {
 				return x.changeNode(ctx, func(n *corev1.Node) string { return n.Labels[contract.NodePoolLabel] }, []string{
-					poolLabel(contract.NodePoolLabel, foreign), `{"metadata":{"labels":null}}`, poolLabel("APPS.openyurt.io/nodepool", foreign) /* another key: harmless, but tried */, `{"metadata":{"labels":{"` + contract.NodePoolLabel + `":null}}}`,
+					poolLabel(contract.NodePoolLabel, foreign), `{"metadata":{"labels":null}}`,
+					poolLabel("APPS.openyurt.io/nodepool", foreign), /* another key: harmless, but tried */
+					`{"metadata":{"labels":{"` + contract.NodePoolLabel + `":null}}}`,
 				}, "/metadata/labels/apps.openyurt.io~1nodepool", foreign)
 			}, controls: []ask{ownStatus},
 		},
@@ -75,8 +77,12 @@ func cloudAttacks() []Attack {
 			},
 			play: func(ctx context.Context, x *scene) error {
 				err := x.changeNode(ctx, func(n *corev1.Node) string {
-					return n.Annotations[contract.BindingAnnotation] + n.Annotations[contract.AutonomyAnnotation] + n.Annotations[contract.AutonomyDurationAnnotation]
-				}, []string{annotate(contract.BindingAnnotation, "true"), annotate(contract.AutonomyAnnotation, "true"), annotate(contract.AutonomyDurationAnnotation, "0")}, "/metadata/annotations/apps.openyurt.io~1binding", "true")
+					return n.Annotations[contract.BindingAnnotation] + n.Annotations[contract.AutonomyAnnotation] +
+						n.Annotations[contract.AutonomyDurationAnnotation]
+				}, []string{
+					annotate(contract.BindingAnnotation, "true"), annotate(contract.AutonomyAnnotation, "true"),
+					annotate(contract.AutonomyDurationAnnotation, "0"),
+				}, "/metadata/annotations/apps.openyurt.io~1binding", "true")
 				for _, path := range []string{
 					"/api/v1/namespaces/a/pods/sky-bound/status", "/api/v1/namespaces/a/pods/sky-bound",
 				} {
@@ -142,8 +148,10 @@ func cloudAttacks() []Attack {
 			controls: []ask{forwards},
 		},
 		{
-			Number: "68", Position: Member, Goal: "read or write what is another node's, or more than relays need, with the hub's certificate and the node's",
-			Sent: "Secrets, the other Node, its Lease, its pods, a token of one of its pods, CSRs; as the hub what is its own node's; as the node slices", Expected: "403",
+			Number: "68", Position: Member,
+			Goal: "read or write what is another node's, or more than relays need, with the hub's certificate and the node's",
+			Sent: "Secrets, the other Node, its Lease, its pods, a token of one of its pods, CSRs; as the hub what is its own " +
+				"node's; as the node slices", Expected: "403",
 			Control: "its own Node, and slices",
 			prepare: func(ctx context.Context, x *scene) error {
 				p, err := x.pod(ctx, "sky-other", x.node(2))

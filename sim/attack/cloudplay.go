@@ -17,7 +17,8 @@ import (
 )
 
 // changeNode tries patches of the own Node, and looks at it after each.
-func (x *scene) changeNode(ctx context.Context, of func(*corev1.Node) string, merges []string, pointer, value string) error {
+func (x *scene) changeNode(ctx context.Context, of func(*corev1.Node) string, merges []string, pointer,
+	value string) error {
 	node := func() (*corev1.Node, error) { return x.admin.CoreV1().Nodes().Get(ctx, x.node(1), metav1.GetOptions{}) }
 	n, err := node()
 	if err != nil {
@@ -110,19 +111,23 @@ func forwarderAsks(as, beat string) []ask {
 		},
 		{
 			method: http.MethodPatch, path: leaseOfOwn, header: []string{mergePatch},
-			body: `{"metadata":{"labels":{"a":"b"},"annotations":{"` + contract.DelegateHeartbeat + `":"true"}},"spec":{"renewTime":"{later}"}}`,
+			body: `{"metadata":{"labels":{"a":"b"},"annotations":{"` + contract.DelegateHeartbeat +
+				`":"true"}},"spec":{"renewTime":"{later}"}}`,
 		},
 		{
 			method: http.MethodPatch, path: leaseOfOwn, header: []string{mergePatch},
-			body: `{"metadata":{"finalizers":["a.example.com/b"],"annotations":{"` + contract.DelegateHeartbeat + `":"true"}},"spec":{"renewTime":"{later}"}}`,
+			body: `{"metadata":{"finalizers":["a.example.com/b"],"annotations":{"` + contract.DelegateHeartbeat +
+				`":"true"}},"spec":{"renewTime":"{later}"}}`,
 		},
 		{
 			method: http.MethodPatch, path: leaseOfOwn, header: []string{mergePatch},
-			body: `{"metadata":{"annotations":{"` + contract.DelegateHeartbeat + `":"true"}},"spec":{"leaseDurationSeconds":2147483647,"renewTime":"{later}"}}`,
+			body: `{"metadata":{"annotations":{"` + contract.DelegateHeartbeat +
+				`":"true"}},"spec":{"leaseDurationSeconds":2147483647,"renewTime":"{later}"}}`,
 		},
 		{
 			method: http.MethodPatch, path: leaseOfOwn, header: []string{mergePatch},
-			body: `{"metadata":{"annotations":{"` + contract.DelegateHeartbeat + `":"true"}},"spec":{"holderIdentity":"x","renewTime":"{later}"}}`,
+			body: `{"metadata":{"annotations":{"` + contract.DelegateHeartbeat +
+				`":"true"}},"spec":{"holderIdentity":"x","renewTime":"{later}"}}`,
 		},
 		{
 			method: http.MethodPatch, path: leaseOfOwn, header: []string{mergePatch},
@@ -184,10 +189,12 @@ func futureBeats(beat func(string) string, soon func(time.Duration) string) func
 // hubAsks are what a hub's certificate may not do at the cloud.
 func hubAsks() []ask {
 	asks := []ask{
-		{path: "/api/v1/secrets"}, {path: "/api/v1/namespaces/a/secrets"}, {path: "/api/v1/namespaces/a/secrets/canary"}, {path: "/api/v1/namespaces/a/configmaps/plain"}, {
+		{path: "/api/v1/secrets"}, {path: "/api/v1/namespaces/a/secrets"}, {path: "/api/v1/namespaces/a/secrets/canary"},
+		{path: "/api/v1/namespaces/a/configmaps/plain"}, {
 			path: "/api/v1/nodes/{node 2}",
 		},
-		{path: nodeLeases + "/{node 2}"}, {path: nodeLeases}, {path: "/api/v1/namespaces/a/pods/sky-other"}, {path: "/api/v1/pods"}, {
+		{path: nodeLeases + "/{node 2}"}, {path: nodeLeases}, {path: "/api/v1/namespaces/a/pods/sky-other"},
+		{path: "/api/v1/pods"}, {
 			path: "/api/v1/pods?fieldSelector=spec.nodeName%3D{node 2}",
 		},
 		{
@@ -243,13 +250,15 @@ func managerToken(ctx context.Context, x *scene) error {
 	// A new policy is in force a moment after it was made. A revision without it is attacked all the same.
 	_ = until(ctx, "the policy", func() bool {
 		return x.send(ctx, ask{
-			as: "manager", at: cloudDoor, method: http.MethodPatch, path: "/api/v1/nodes/{node}?dryRun=All", header: []string{mergePatch},
-			body: `{"metadata":{"labels":{"a":"b"}}}`,
+			as: "manager", at: cloudDoor, method: http.MethodPatch, path: "/api/v1/nodes/{node}?dryRun=All",
+			header: []string{mergePatch},
+			body:   `{"metadata":{"labels":{"a":"b"}}}`,
 		}).code == http.StatusForbidden
 	})
 	// A patch of taints brings all of them: there are none.
 	free := []byte(`{"spec":{"taints":[]}}`)
-	if _, err := x.admin.CoreV1().Nodes().Patch(ctx, x.node(1), types.MergePatchType, free, metav1.PatchOptions{}); err != nil {
+	if _, err := x.admin.CoreV1().Nodes().Patch(ctx, x.node(1), types.MergePatchType, free, metav1.PatchOptions{}); err !=
+		nil {
 		return err
 	}
 	p, err := x.pod(ctx, "sky-managed", x.node(1))
@@ -270,12 +279,16 @@ func managerToken(ctx context.Context, x *scene) error {
 func managerLeaseAsks() []ask {
 	var asks []ask
 	for _, body := range []string{
-		`{"spec":{"holderIdentity":"x"}}`, `{"spec":{"renewTime":"{now}"}}`, `{"spec":{"renewTime":"9999-12-31T00:00:00.000000Z"}}`,
+		`{"spec":{"holderIdentity":"x"}}`, `{"spec":{"renewTime":"{now}"}}`,
+		`{"spec":{"renewTime":"9999-12-31T00:00:00.000000Z"}}`,
 		`{"spec":{"leaseDurationSeconds":2147483647}}`, `{"metadata":{"finalizers":["a.example.com/b"]}}`,
 	} {
-		asks = append(asks, ask{method: http.MethodPatch, path: nodeLeases + "/{node 2}", header: []string{mergePatch}, body: body})
+		asks = append(asks, ask{
+			method: http.MethodPatch, path: nodeLeases + "/{node 2}", header: []string{mergePatch}, body: body,
+		})
 	}
-	asks = append(asks, ask{method: http.MethodDelete, path: nodeLeases + "/{node 2}"}, ask{method: http.MethodDelete, path: nodeLeases})
+	asks = append(asks, ask{method: http.MethodDelete, path: nodeLeases + "/{node 2}"},
+		ask{method: http.MethodDelete, path: nodeLeases})
 	for i := range asks {
 		asks[i].as, asks[i].codes = "manager", []int{403, 422}
 	}
@@ -284,25 +297,30 @@ func managerLeaseAsks() []ask {
 
 // managerAsks are what weir-manager needs for nothing.
 func managerAsks() []ask {
-	node, status, pod := "/api/v1/nodes/{node}", "/api/v1/nodes/{node}/status", "/api/v1/namespaces/a/pods/sky-managed/status"
+	node, status, pod := "/api/v1/nodes/{node}", "/api/v1/nodes/{node}/status",
+		"/api/v1/namespaces/a/pods/sky-managed/status"
 	patch := func(path, body string) ask {
 		return ask{method: http.MethodPatch, path: path, header: []string{strategicPatch}, body: body}
 	}
 	asks := []ask{
-		patch(node, `{"metadata":{"labels":{"a":"b"}}}`), patch(node, `{"metadata":{"labels":{"`+contract.NodePoolLabel+`":"`+foreign+`"}}}`), patch(
+		patch(node, `{"metadata":{"labels":{"a":"b"}}}`),
+		patch(node, `{"metadata":{"labels":{"`+contract.NodePoolLabel+`":"`+foreign+`"}}}`), patch(
 			node, `{"metadata":{"annotations":{"a":"b"}}}`,
 		),
-		patch(node, `{"spec":{"unschedulable":true}}`), patch(node, `{"spec":{"taints":[{"key":"other","effect":"NoExecute"}]}}`), patch(
+		patch(node, `{"spec":{"unschedulable":true}}`),
+		patch(node, `{"spec":{"taints":[{"key":"other","effect":"NoExecute"}]}}`), patch(
 			node, `{"spec":{"taints":[{"key":"`+contract.CutOffTaint+`","value":"true","effect":"NoExecute"}]}}`,
 		),
 		patch(node, `{"metadata":{"finalizers":["a.example.com/b"]}}`), patch(
 			node, `{"spec":{"podCIDR":"10.0.0.0/24"}}`,
 		),
-		patch(status, `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), patch(status, `{"status":{"addresses":[{"type":"InternalIP","address":"6.6.6.6"}]}}`), patch(
+		patch(status, `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`),
+		patch(status, `{"status":{"addresses":[{"type":"InternalIP","address":"6.6.6.6"}]}}`), patch(
 			status, `{"status":{"capacity":{"cpu":"1"}}}`,
 		),
 		patch(status, `{"metadata":{"labels":{"a":"b"}}}`), patch(status, `{"metadata":{"annotations":{"a":"b"}}}`),
-		patch(pod, `{"status":{"podIP":"6.6.6.6","podIPs":[{"ip":"6.6.6.6"}]}}`), patch(pod, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`), patch(
+		patch(pod, `{"status":{"podIP":"6.6.6.6","podIPs":[{"ip":"6.6.6.6"}]}}`),
+		patch(pod, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`), patch(
 			pod, `{"status":{"phase":"Succeeded"}}`,
 		),
 		patch(pod, `{"status":{"hostIP":"6.6.6.6"}}`), patch(pod, `{"metadata":{"labels":{"app":"victim"}}}`), patch(
@@ -314,21 +332,29 @@ func managerAsks() []ask {
 		},
 		{
 			method: http.MethodPost, path: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-			body: `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"mine"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"ServiceAccount","name":"weir-manager","namespace":"kube-system"}]}`,
+			body: `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"mine"},` +
+				`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},` +
+				`"subjects":[{"kind":"ServiceAccount","name":"weir-manager","namespace":"kube-system"}]}`,
 		},
 		{
 			method: http.MethodPost, path: "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-node-lease/rolebindings",
-			body: `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"weir-forwarder-mine"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"ServiceAccount","name":"weir-manager","namespace":"kube-system"}]}`,
+			body: `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1",` +
+				`"metadata":{"name":"weir-forwarder-mine"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io",` +
+				`"kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"ServiceAccount","name":"weir-manager",` +
+				`"namespace":"kube-system"}]}`,
 		},
 		{
 			method: http.MethodPost, path: "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-node-lease/roles",
-			body: `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"weir-forwarder-mine"},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`,
+			body: `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"weir-forwarder-mine"},` +
+				`"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`,
 		},
 		{path: "/api/v1/secrets"}, {path: "/api/v1/namespaces/a/secrets/canary"}, {
 			method: http.MethodPost, path: "/api/v1/namespaces/kube-system/serviceaccounts/weir-manager/token",
 			body: `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{}}`,
 		},
-		{method: http.MethodDelete, path: "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/weir-forwarders"}, {
+		{
+			method: http.MethodDelete, path: "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/weir-forwarders",
+		}, {
 			method: http.MethodDelete, path: "/api/v1/namespaces/a/pods/sky-managed",
 		},
 		{method: http.MethodDelete, path: node},

@@ -35,13 +35,16 @@ func led(number string) *place {
 // coordinatorPaths are all that a coordinator has for callers of its pool.
 func coordinatorPaths() []ask {
 	return []ask{
-		{path: poolLeases}, {path: poolLeases + "/" + contract.ElectionLease}, {path: nodeLeases + "?watch=1"}, {path: slices1}, {path: slices1 + "?watch=1"}, {
+		{path: poolLeases}, {path: poolLeases + "/" + contract.ElectionLease}, {path: nodeLeases + "?watch=1"},
+		{path: slices1}, {path: slices1 + "?watch=1"}, {
 			path: "/api/v1/endpoints",
 		},
-		{path: contract.StatusPath}, {path: "/metrics"}, {path: contract.DocumentsPath + "?path=/apis"}, {path: "/api"}, {path: "/apis"}, {path: "/openapi/v2"}, {
+		{path: contract.StatusPath}, {path: "/metrics"}, {path: contract.DocumentsPath + "?path=/apis"}, {path: "/api"},
+		{path: "/apis"}, {path: "/openapi/v2"}, {
 			path: "/openapi/v3",
 		},
-		{path: "/debug/pprof/"}, {path: "/healthz/etcd"}, {path: "/readyz/x"}, {path: "/logs"}, {path: "/"}, {path: "/%68ealthz/../metrics"}, {path: "/version/"}, {
+		{path: "/debug/pprof/"}, {path: "/healthz/etcd"}, {path: "/readyz/x"}, {path: "/logs"}, {path: "/"},
+		{path: "/%68ealthz/../metrics"}, {path: "/version/"}, {
 			path: "/livez?verbose&x=/metrics", method: http.MethodPost,
 		},
 		{path: contract.PulsePath, method: http.MethodPost, body: "x"}, {
@@ -65,7 +68,8 @@ func all(asks []ask, as string, codes ...int) []ask {
 func electionLease(holder string) string {
 	const seconds = 15
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
-	return fmt.Sprintf(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":%d,"acquireTime":%q,"renewTime":%q,"leaseTransitions":1}}`,
+	return fmt.Sprintf(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":%q},`+
+		`"spec":{"holderIdentity":%q,"leaseDurationSeconds":%d,"acquireTime":%q,"renewTime":%q,"leaseTransitions":1}}`,
 		contract.ElectionLease, contract.LeaseNamespace, holder, seconds, now, now)
 }
 
@@ -78,7 +82,8 @@ func coordinatorAttacks() []Attack {
 			Sent: "every path of the coordinator but the four public ones", Expected: "401 or 403",
 			Control: "a hub of the pool reads, and the four answer",
 			asks:    all(coordinatorPaths(), "", 400, 401, 403, 404, 405), controls: []ask{
-				member, {at: coordinatorDoor, path: "/healthz", codes: ok}, {at: coordinatorDoor, path: "/livez", codes: ok}, {at: coordinatorDoor, path: "/version", codes: ok}, {
+				member, {at: coordinatorDoor, path: "/healthz", codes: ok}, {at: coordinatorDoor, path: "/livez", codes: ok},
+				{at: coordinatorDoor, path: "/version", codes: ok}, {
 					as: "viewer", at: coordinatorDoor, path: contract.StatusPath, codes: ok,
 				},
 			},
@@ -109,8 +114,9 @@ func coordinatorAttacks() []Attack {
 				as: "member", at: coordinatorDoor, method: http.MethodPatch,
 				path:   nodeLeases + "/{node}?fieldManager=attack&force=true",
 				header: []string{"Content-Type: application/apply-patch+yaml"},
-				body:   `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"{node}","namespace":"kube-node-lease"},"spec":{"holderIdentity":"{node}","leaseDurationSeconds":40}}`,
-				codes:  []int{200, 201, 403},
+				body: `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"{node}",` +
+					`"namespace":"kube-node-lease"},"spec":{"holderIdentity":"{node}","leaseDurationSeconds":40}}`,
+				codes: []int{200, 201, 403},
 			}, member},
 		},
 		{

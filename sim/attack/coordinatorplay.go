@@ -45,7 +45,8 @@ func manyHealthz(ctx context.Context, x *scene) error {
 func othersLease() []ask {
 	lease := func(name string) string {
 		return fmt.Sprintf(
-			`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{%s,"namespace":"kube-node-lease"},"spec":{"holderIdentity":"x","leaseDurationSeconds":40}}`,
+			`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{%s,"namespace":"kube-node-lease"},`+
+				`"spec":{"holderIdentity":"x","leaseDurationSeconds":40}}`,
 			name,
 		)
 	}
@@ -69,11 +70,13 @@ func othersLease() []ask {
 		{method: http.MethodPut, path: nodeLeases + "/%7Bnode%7D/../{node 2}", body: lease(`"name":"{node 2}"`)},
 		{
 			method: http.MethodPost, path: "/apis/coordination.k8s.io/v1/namespaces/default/leases",
-			body: `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"{node}","namespace":"default"},"spec":{}}`,
+			body: `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"{node}",` +
+				`"namespace":"default"},"spec":{}}`,
 		},
 		{
 			method: http.MethodPost, path: poolLeases,
-			body: `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"mine","namespace":"kube-system"},"spec":{}}`,
+			body: `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"mine",` +
+				`"namespace":"kube-system"},"spec":{}}`,
 		},
 		{
 			method: http.MethodPost, path: "/api/v1/namespaces",
@@ -104,10 +107,16 @@ func falseTerms(ctx context.Context, x *scene) error {
 	x.tellPool(ctx, l.address)
 	now := x.lease(ctx, contract.ElectionLease)
 	for what, body := range map[string]string{
-		"in the leader's name": telling(electionLease(*holder), l.address), "in its own": telling(electionLease(x.node(2)+"_liar"), l.address), "in nobody's": telling(electionLease(""), l.address),
+		"in the leader's name": telling(electionLease(*holder), l.address),
+		"in its own":           telling(electionLease(x.node(2)+"_liar"), l.address),
+		"in nobody's":          telling(electionLease(""), l.address),
 	} {
-		body = strings.Replace(body, `"metadata":{`, fmt.Sprintf(`"metadata":{"resourceVersion":%q,"uid":%q,`, now.ResourceVersion, now.UID), 1)
-		a := x.send(ctx, ask{as: "member 2", at: coordinatorDoor, method: http.MethodPut, path: poolLeases + "/" + contract.ElectionLease, body: body})
+		body = strings.Replace(body, `"metadata":{`,
+			fmt.Sprintf(`"metadata":{"resourceVersion":%q,"uid":%q,`, now.ResourceVersion, now.UID), 1)
+		a := x.send(ctx, ask{
+			as: "member 2", at: coordinatorDoor, method: http.MethodPut, path: poolLeases + "/" + contract.ElectionLease,
+			body: body,
+		})
 		x.judge(a.code >= 400 && a.code < 500, "an address in the election Lease, %s: %s", what, a)
 	}
 	x.judge(!within(ctx, 5*time.Second, l.read), "who does not lead is not read")
@@ -183,7 +192,8 @@ func sound(l coordinationv1.Lease, node string) (bool, string) {
 	if l.Spec.RenewTime != nil {
 		renewed = l.Spec.RenewTime.Time
 	}
-	well := holder == node && seconds <= longestLease && renewed.Before(time.Now().Add(5*time.Minute)) && len(l.Finalizers) == 0 && len(l.OwnerReferences) == 0
+	well := holder == node && seconds <= longestLease && renewed.Before(time.Now().Add(5*time.Minute)) &&
+		len(l.Finalizers) == 0 && len(l.OwnerReferences) == 0
 	return well, fmt.Sprintf(
 		"held by %q for %d s, renewed %s, %d finalizers", holder, seconds, renewed.UTC().Format(time.DateOnly),
 		len(l.Finalizers)+len(l.OwnerReferences),
@@ -200,7 +210,10 @@ func (x *scene) stillLed(ctx context.Context, name string) {
 	})
 	x.judge(led, "afterwards %s is %s", name, what)
 	version := x.lease(ctx, name).ResourceVersion
-	renewed := within(ctx, patience, func() bool { l := x.lease(ctx, name); return l.ResourceVersion != version && l.ResourceVersion != "" })
+	renewed := within(ctx, patience, func() bool {
+		l := x.lease(ctx, name)
+		return l.ResourceVersion != version && l.ResourceVersion != ""
+	})
 	x.control(renewed || !led, "the leader renews %s: %t", name, renewed)
 	s := x.poolStatus(ctx)
 	x.judge(s.Leader == x.node(1), "leader: %q", s.Leader)
@@ -359,9 +372,11 @@ func foreignReplica(ctx context.Context, x *scene) error {
 	}
 	peer := net.JoinHostPort(host, strconv.Itoa(contract.PeerPort))
 	knock := func(cert tls.Certificate) answer {
-		client := &http.Client{Timeout: answerPatience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
-			RootCAs: own.Pool(), Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
-		}}}
+		client := &http.Client{
+			Timeout: answerPatience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+				RootCAs: own.Pool(), Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
+			}},
+		}
 		return do(ctx, client, "https://"+peer, actor{}, ask{path: "/members"})
 	}
 	for _, c := range []struct {

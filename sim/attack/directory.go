@@ -41,7 +41,8 @@ func directoryAttacks() []Attack {
 	placed := node.Flags{"placement": "p"}
 	all := []Attack{
 		{
-			Number: "80", Goal: "serve the pool more than it shares", Sent: "an entry whose scope has ConfigMaps, " + asked + "; a forged ConfigMap",
+			Number: "80", Goal: "serve the pool more than it shares", Sent: "an entry whose scope has ConfigMaps, " + asked +
+				"; a forged ConfigMap",
 			place: at("80", nil),
 			play: func(ctx context.Context, x *scene) error {
 				return x.misleads(ctx, func(string) forgedEntry {
@@ -53,7 +54,8 @@ func directoryAttacks() []Attack {
 			},
 		},
 		{
-			Number: "81", Goal: "lead for good", Sent: "an entry with the mode leader-hubs and itself as the leader, " + asked, place: at("81", nil),
+			Number: "81", Goal: "lead for good", Sent: "an entry with the mode leader-hubs and itself as the leader, " + asked,
+			place: at("81", nil),
 			play: func(ctx context.Context, x *scene) error {
 				return x.misleads(ctx, func(address string) forgedEntry {
 					leader := map[string]any{"node": x.node(2), "addresses": []string{address}}
@@ -62,13 +64,15 @@ func directoryAttacks() []Attack {
 			},
 		},
 		{
-			Number: "82", Goal: "stop the pool's elections", Sent: "an entry with replicas elsewhere, " + asked, place: at("82", placed),
+			Number: "82", Goal: "stop the pool's elections", Sent: "an entry with replicas elsewhere, " + asked,
+			place: at("82", placed),
 			play: func(ctx context.Context, x *scene) error {
 				return x.misplaces(ctx, forgedEntry{"replicas": []any{replicaAt("x", "10.66.0.1")}})
 			},
 		},
 		{
-			Number: "83", Goal: "stop the pool's elections", Sent: "an entry with one true replica and two false ones, " + asked, place: at("83", placed),
+			Number: "83", Goal: "stop the pool's elections", Sent: "an entry with one true replica and two false ones, " + asked,
+			place: at("83", placed),
 			play: func(ctx context.Context, x *scene) error {
 				return x.misplaces(ctx, forgedEntry{"replicas": []any{
 					replicaAt("p", "10.66.0.1"), replicaAt("x", "10.66.0.2"), replicaAt("y", "10.66.0.3"),
@@ -76,7 +80,8 @@ func directoryAttacks() []Attack {
 			},
 		},
 		{
-			Number: "84", Goal: "end the time for which certificates count without the cloud", Sent: "an entry with the allowance 0s, " + asked,
+			Number: "84", Goal: "end the time for which certificates count without the cloud",
+			Sent:  "an entry with the allowance 0s, " + asked,
 			place: at("84", nil),
 			play: func(ctx context.Context, x *scene) error {
 				return x.misleads(ctx, func(string) forgedEntry { return forgedEntry{"offlineAllowance": "0s"} })
@@ -132,7 +137,8 @@ func (x *scene) mislead(ctx context.Context, entry func(address string) forgedEn
 		return nil, err
 	}
 	raw, err := (&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "plain", UID: "6b6b", ResourceVersion: "9"}, Data: map[string]string{"greeting": forgedText},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "plain", UID: "6b6b", ResourceVersion: "9"},
+		Data:       map[string]string{"greeting": forgedText},
 	}).Marshal()
 	if err != nil {
 		return nil, err
@@ -198,7 +204,9 @@ func (x *scene) misleads(ctx context.Context, entry func(address string) forgedE
 		return err
 	}
 	reads, slices := ask{as: "reader", path: plainMap, codes: ok}, ask{as: "reader", path: slicesOfA, codes: ok}
-	if err := until(ctx, "the follower to serve", func() bool { return x.send(ctx, reads).right(reads) && x.send(ctx, slices).right(slices) }); err != nil {
+	if err := until(ctx, "the follower to serve", func() bool {
+		return x.send(ctx, reads).right(reads) && x.send(ctx, slices).right(slices)
+	}); err != nil {
 		return err
 	}
 	if err := x.cut(ctx); err != nil {
@@ -209,7 +217,8 @@ func (x *scene) misleads(ctx context.Context, entry func(address string) forgedE
 	believed := within(ctx, 30*time.Second, func() bool { told = x.toldOf(ctx); return told.Version == 9e18 })
 	x.judge(!believed, "the hub goes by version %d of %s: mode %s, scope %v", told.Version, told.By, told.Mode, told.Scope)
 	a := x.send(ctx, reads)
-	x.judge(!strings.Contains(a.body, forgedText), "a ConfigMap read there: %s, forged: %t", a, strings.Contains(a.body, forgedText))
+	x.judge(!strings.Contains(a.body, forgedText), "a ConfigMap read there: %s, forged: %t", a,
+		strings.Contains(a.body, forgedText))
 	x.coordinatorBelieves(ctx)
 	x.signedEntry(ctx)
 	a = x.send(ctx, slices)
@@ -219,7 +228,8 @@ func (x *scene) misleads(ctx context.Context, entry func(address string) forgedE
 
 // coordinatorBelieves judges what a coordinator goes by, and what it has on its disk.
 func (x *scene) coordinatorBelieves(ctx context.Context) {
-	shown := strings.Contains(x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: contract.DirectoryPath}).body, forgedNumber)
+	shown := strings.Contains(x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: contract.DirectoryPath}).body,
+		forgedNumber)
 	kept := ""
 	if dir, err := x.vault.Kept(runtime.CoordinatorOf(x.place.name)); err == nil {
 		if text, err := os.ReadFile(filepath.Join(dir, "directory")); err == nil {
@@ -230,7 +240,8 @@ func (x *scene) coordinatorBelieves(ctx context.Context) {
 	x.judge(!shown && !forged, "the coordinator goes by an entry: %t, it is on its disk: %t", shown, forged)
 }
 
-// signedEntry brings an entry that the pool's authority signed, which has to be believed: the present one, with the number of now.
+// signedEntry brings an entry that the pool's authority signed, which has to be believed: the present one, with the
+// number of now.
 func (x *scene) signedEntry(ctx context.Context) {
 	entry := fmt.Sprintf(`{"pool":%q,"version":%d}`, x.place.name, time.Now().UnixMilli())
 	text, err := x.vouched("directory", "directory", entry)

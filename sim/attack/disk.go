@@ -107,7 +107,8 @@ func stealDisk(ctx context.Context, x *scene) error {
 		as: "kubelet", path: "/api/v1/namespaces/a/secrets/canary", header: []string{kubeletAgent}, codes: ok, has: secret64,
 	}
 	var a answer
-	x.control(within(ctx, patience, func() bool { a = x.send(ctx, q); return a.right(q) }), "restarted without the cloud: %s", a)
+	x.control(within(ctx, patience, func() bool { a = x.send(ctx, q); return a.right(q) }),
+		"restarted without the cloud: %s", a)
 	return nil
 }
 

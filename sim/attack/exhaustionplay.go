@@ -82,7 +82,8 @@ func badTokens(ctx context.Context, x *scene) error {
 	for i := range n {
 		x.let("bad", actor{token: fmt.Sprintf("bad-%d", i)})
 		x.send(ctx, ask{as: "bad", path: plainMap})
-		if a := x.insist(ctx, ask{as: "reader", path: plainMap}); a.code == http.StatusOK { // a quick machine meets the reader's own limit of rate
+		// a quick machine meets the reader's own limit of rate.
+		if a := x.insist(ctx, ask{as: "reader", path: plainMap}); a.code == http.StatusOK {
 			good++
 		}
 	}
@@ -347,7 +348,8 @@ func longSelector(ctx context.Context, x *scene) error {
 		{path: plainMaps + "?labelSelector=" + long(40_000)}, {path: plainMaps + "?labelSelector=" + long(200_000)}, {
 			path: plainMaps + "?watch=1&labelSelector=" + long(40_000),
 		},
-		{path: plainMaps + "?fieldSelector=metadata.name%3D" + strings.Repeat("n", 40_000)}, {path: plainMap + "x" + strings.Repeat("y", 32_400)}, {
+		{path: plainMaps + "?fieldSelector=metadata.name%3D" + strings.Repeat("n", 40_000)},
+		{path: plainMap + "x" + strings.Repeat("y", 32_400)}, {
 			path: plainMap + strings.Repeat("z", 60_000),
 		},
 		{path: plainMaps + "?limit=1&labelSelector=" + long(33_000)}, {path: "/apis/" + strings.Repeat("g", 40_000)},
@@ -384,7 +386,8 @@ func longSelector(ctx context.Context, x *scene) error {
 	kept := within(ctx, 30*time.Second, func() bool { a = x.send(ctx, later); return a.right(later) })
 	x.judge(kept, "after a restart without the cloud, what came later: %s", a)
 	early := list
-	x.control(within(ctx, 30*time.Second, func() bool { a = x.send(ctx, early); return a.right(early) }), "what came before: %s", a)
+	x.control(within(ctx, 30*time.Second, func() bool { a = x.send(ctx, early); return a.right(early) }),
+		"what came before: %s", a)
 	return nil
 }
 
@@ -590,10 +593,13 @@ func bomb(ctx context.Context, x *scene) error {
 	body := strings.Repeat(one, 8)
 	return x.watchMemory(ctx, fmt.Sprintf("4 GiB in %d MB", len(body)>>20), func() error {
 		for _, q := range []ask{
-			{as: "kubelet", method: http.MethodPut, path: leaseOfOwn}, {as: "kubelet", method: http.MethodPatch, path: "/api/v1/nodes/{node}/status"}, {
+			{
+				as: "kubelet", method: http.MethodPut, path: leaseOfOwn,
+			}, {as: "kubelet", method: http.MethodPatch, path: "/api/v1/nodes/{node}/status"}, {
 				as: "kubelet", method: http.MethodPost, path: "/api/v1/namespaces/a/events",
 			},
-			{as: "kubelet", method: http.MethodPost, path: "/api/v1/namespaces/a/serviceaccounts/reader/token"}, {as: "reader", method: http.MethodPost, path: plainMaps}, {
+			{as: "kubelet", method: http.MethodPost, path: "/api/v1/namespaces/a/serviceaccounts/reader/token"},
+			{as: "reader", method: http.MethodPost, path: plainMaps}, {
 				as: "reader", method: http.MethodPost, path: slicesOfA,
 			},
 			{method: http.MethodPost, path: plainMaps},

@@ -119,7 +119,8 @@ func (g *ground) node(n int) string { return g.place.name + "-" + strconv.Itoa(n
 // cast makes the identities that every attack may use by name.
 func (g *ground) cast(ctx context.Context) error {
 	for name, account := range map[string]string{
-		"reader": "a/reader", "other": "c/other", "narrow": "c/narrow", "named": "c/named", "lister": "c/lister", "watcher": "c/watcher",
+		"reader": "a/reader", "other": "c/other", "narrow": "c/narrow", "named": "c/named", "lister": "c/lister",
+		"watcher": "c/watcher",
 	} {
 		token, err := g.token(ctx, account, nil)
 		if err != nil {
@@ -233,7 +234,9 @@ func (g *ground) address(d door) (string, *tls.Config, error) {
 	case plainDoor:
 		return net.JoinHostPort(host, strconv.Itoa(contract.HubProxyPort)), nil, nil
 	case poolDoor: // its certificate names the node, which who pulls from it knows
-		return net.JoinHostPort(host, strconv.Itoa(contract.HubPoolPort)), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}, nil //nolint:gosec // see above
+		//nolint:gosec // see above
+		return net.JoinHostPort(host, strconv.Itoa(contract.HubPoolPort)),
+			&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}, nil
 	case healthDoor:
 		return net.JoinHostPort(host, strconv.Itoa(contract.HubHealthPort)), nil, nil
 	}
@@ -349,5 +352,6 @@ func (g *ground) poolStatus(ctx context.Context) (s poolStatus) {
 
 // untilLed waits for a leader that feeds the pool.
 func (g *ground) untilLed(ctx context.Context) error {
-	return until(ctx, "a leader that feeds the coordinator", func() bool { s := g.poolStatus(ctx); return s.Leader != "" && s.Ready })
+	return until(ctx, "a leader that feeds the coordinator",
+		func() bool { s := g.poolStatus(ctx); return s.Leader != "" && s.Ready })
 }

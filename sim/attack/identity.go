@@ -20,7 +20,8 @@ const (
 
 // Answers that refuse.
 var (
-	nobody    = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable} // 503: a busy cloud, nothing is shown
+	// 503: a busy cloud, nothing is shown.
+	nobody    = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable}
 	unknown   = []int{http.StatusUnauthorized, http.StatusServiceUnavailable}
 	ok        = []int{http.StatusOK}
 	malformed = []int{
@@ -108,7 +109,8 @@ func identityAttacks() []Attack {
 				},
 				{
 					as: "other", path: slices1, header: []string{"Impersonate-Group: system:masters"},
-					codes: append([]int{http.StatusBadRequest, http.StatusInternalServerError, http.StatusServiceUnavailable}, nobody...),
+					codes: append([]int{http.StatusBadRequest, http.StatusInternalServerError, http.StatusServiceUnavailable},
+						nobody...),
 				},
 				{
 					as: "other", path: "/api/v1/secrets",
@@ -139,7 +141,8 @@ func identityAttacks() []Attack {
 		},
 		{
 			Number: "5", Position: Member, Goal: "be the node by a certificate that does not say so",
-			Sent:     "CN=system:node:node-1 without O=system:nodes; for servers only; signed by itself; by the pool's authority; expired; in capitals",
+			Sent: "CN=system:node:node-1 without O=system:nodes; for servers only; signed by itself; by the pool's " +
+				"authority; expired; in capitals",
 			Expected: "401", Control: "the kubelet's own certificate is taken",
 			prepare: falseCertificates,
 			asks: []ask{

@@ -161,10 +161,12 @@ func jailed(ctx context.Context, x *scene) error {
 	}
 	_, err = flow.PriorityLevelConfigurations().Create(ctx, &flowcontrolv1.PriorityLevelConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "attack-jail"},
-		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementLimited, Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
-			NominalConcurrencyShares: new(int32), LendablePercent: new(int32), BorrowingLimitPercent: new(int32),
-			LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
-		}},
+		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+			Type: flowcontrolv1.PriorityLevelEnablementLimited, Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+				NominalConcurrencyShares: new(int32), LendablePercent: new(int32), BorrowingLimitPercent: new(int32),
+				LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
+			},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -225,8 +227,10 @@ func spelledVerbs() []spelling {
 	var all []spelling
 	const p = "/api/v1/namespaces/a/endpoints"
 	for _, q := range []string{
-		"watch=0&watch=1", "watch=1&watch=0", "watch=", "watch", "watch=FALSE", "watch=False&watch=true", "watch=true;x", "watch=t", "watch=T", "Watch=1", "watch=2", "watch=yes", "%77atch=1",
-		"watch=0%31", "watch=%31", "sendInitialEvents=true&watch=1&resourceVersionMatch=NotOlderThan", "allowWatchBookmarks=1", "watch=1&timeoutSeconds=1&watch=false", ";watch=1", "&watch=1",
+		"watch=0&watch=1", "watch=1&watch=0", "watch=", "watch", "watch=FALSE", "watch=False&watch=true", "watch=true;x",
+		"watch=t", "watch=T", "Watch=1", "watch=2", "watch=yes", "%77atch=1",
+		"watch=0%31", "watch=%31", "sendInitialEvents=true&watch=1&resourceVersionMatch=NotOlderThan",
+		"allowWatchBookmarks=1", "watch=1&timeoutSeconds=1&watch=false", ";watch=1", "&watch=1",
 	} {
 		all = append(all, spelling{path: p + "?" + q})
 	}
@@ -239,16 +243,22 @@ func spelledVerbs() []spelling {
 func spelledPaths() []spelling {
 	var all []spelling
 	for _, p := range []string{
-		"//api/v1/endpoints", "/api//v1/endpoints", "/api/v1//endpoints", "/api/v1/namespaces/a/../b/endpoints", "/api/v1/namespaces/a/%2e%2e/b/endpoints",
-		"/api/v1/namespaces/a%2f..%2fb/endpoints", "/api/v1/namespaces/a%2Fendpoints/../../b/endpoints", "/api/v1/endpoints/", "/API/v1/endpoints", "/api/V1/endpoints", "/api/v1/Endpoints",
-		"/api/v1/./endpoints", "/api/v1/namespaces//endpoints", "/api/v1/namespaces/b/endpoints/", "/api/v1/namespaces/b//endpoints", "/api/v1/namespaces/b/endpoints/hidden/",
-		"/api/v1/namespaces/b/endpoints%2fhidden", "/api/v1/namespaces/b/endpoints/hidden%00", "/api/v1/namespaces/%62/endpoints", "/apis/v1/endpoints", "/api/v1/namespaces/a/endpoints/../../b/endpoints/hidden",
-		"/api/v1/namespaces/a/endpoints/shop%2f..%2f..%2f..%2fb%2fendpoints%2fhidden", "/api/v1/namespaces/b/endpoints;a=b", "/api/v1/namespaces/a;/../b/endpoints",
+		"//api/v1/endpoints", "/api//v1/endpoints", "/api/v1//endpoints", "/api/v1/namespaces/a/../b/endpoints",
+		"/api/v1/namespaces/a/%2e%2e/b/endpoints",
+		"/api/v1/namespaces/a%2f..%2fb/endpoints", "/api/v1/namespaces/a%2Fendpoints/../../b/endpoints", "/api/v1/endpoints/",
+		"/API/v1/endpoints", "/api/V1/endpoints", "/api/v1/Endpoints",
+		"/api/v1/./endpoints", "/api/v1/namespaces//endpoints", "/api/v1/namespaces/b/endpoints/",
+		"/api/v1/namespaces/b//endpoints", "/api/v1/namespaces/b/endpoints/hidden/",
+		"/api/v1/namespaces/b/endpoints%2fhidden", "/api/v1/namespaces/b/endpoints/hidden%00",
+		"/api/v1/namespaces/%62/endpoints", "/apis/v1/endpoints", "/api/v1/namespaces/a/endpoints/../../b/endpoints/hidden",
+		"/api/v1/namespaces/a/endpoints/shop%2f..%2f..%2f..%2fb%2fendpoints%2fhidden", "/api/v1/namespaces/b/endpoints;a=b",
+		"/api/v1/namespaces/a;/../b/endpoints",
 	} {
 		all = append(all, spelling{path: p})
 	}
 	for _, line := range []string{
-		"a:b:/api/v1/endpoints", "https:/api/v1/endpoints", "https://other/api/v1/endpoints", "http:api/v1/endpoints", "*", "/api/v1/namespaces/a/endpoints#/../b", "/api/v1/namespaces/b/endpoints?#",
+		"a:b:/api/v1/endpoints", "https:/api/v1/endpoints", "https://other/api/v1/endpoints", "http:api/v1/endpoints", "*",
+		"/api/v1/namespaces/a/endpoints#/../b", "/api/v1/namespaces/b/endpoints?#",
 		"//other/api/v1/endpoints", "/\\api/v1/endpoints", "a:/api/v1/namespaces/b/endpoints",
 	} {
 		all = append(all, spelling{path: line, wire: line})
@@ -275,8 +285,9 @@ func spellings(all []spelling, as ...string) func(context.Context, *scene) error
 							continue
 						}
 						q = ask{
-							as:   who,
-							wire: "GET " + s.wire + " HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nAuthorization: Bearer " + token.token + "\r\n\r\n",
+							as: who,
+							wire: "GET " + s.wire + " HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nAuthorization: Bearer " + token.token +
+								"\r\n\r\n",
 						}
 					}
 					g.Go(func() error {
@@ -301,7 +312,8 @@ func spellings(all []spelling, as ...string) func(context.Context, *scene) error
 }
 
 func upgrade(path string) string {
-	return "GET " + path + " HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"
+	return "GET " + path + " HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" +
+		"HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"
 }
 
 // smuggle hides a request of another identity behind the end of a body.
@@ -328,7 +340,9 @@ func smuggle(ctx context.Context, x *scene) error {
 		for _, d := range []door{hubDoor, plainDoor} {
 			answers := x.onWire(ctx, d, actor{}, bytes, 2)
 			// A second answer is one of this connection alone: nobody's, so it is refused as nobody's.
-			refused := slices.Contains(append([]int{http.StatusNotFound, http.StatusNotAcceptable, http.StatusUnsupportedMediaType}, malformed...), answers[0].code) &&
+			refused := slices.Contains(append([]int{
+				http.StatusNotFound, http.StatusNotAcceptable, http.StatusUnsupportedMediaType,
+			}, malformed...), answers[0].code) &&
 				slices.Contains(malformed, answers[1].code) && !strings.Contains(answers[1].body, canary)
 			_, head, _ := strings.Cut(bytes, "application/json\r\n")
 			head, _, _ = strings.Cut(head, "\r\n\r\n")
@@ -355,13 +369,15 @@ func falseSource(ctx context.Context, x *scene) error {
 		return err
 	}
 	for i, headers := range [][]string{
-		{"X-Real-Ip: 6.6.6.6"}, {"x-real-ip: 6.6.6.6", "X-Forwarded-For: 6.6.6.6"}, {"X-Forwarded-For: 6.6.6.6, 7.7.7.7"}, {"Forwarded: for=6.6.6.6"}, {
+		{"X-Real-Ip: 6.6.6.6"}, {"x-real-ip: 6.6.6.6", "X-Forwarded-For: 6.6.6.6"}, {"X-Forwarded-For: 6.6.6.6, 7.7.7.7"},
+		{"Forwarded: for=6.6.6.6"}, {
 			"True-Client-Ip: 6.6.6.6", "X-Client-Ip: 6.6.6.6",
 		},
 		{"X-Real-IP: 6.6.6.6", "Connection: X-Forwarded-For"},
 	} {
 		uri := fmt.Sprintf("%s?attack=27-%d-%d", plainMap, i, time.Now().UnixNano())
-		bytes := "GET " + uri + " HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nAuthorization: Bearer " + reader.token + "\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n"
+		bytes := "GET " + uri + " HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nAuthorization: Bearer " + reader.token +
+			"\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n"
 		a := x.onWire(ctx, hubDoor, actor{}, bytes, 1)[0]
 		if a.code == http.StatusBadRequest {
 			x.judge(true, "%s: 400", strings.Join(headers, ", "))

@@ -21,7 +21,8 @@ import (
 	"github.com/weir-edge/weir/sim/thief"
 )
 
-// deserted is a pool in which no hub runs: weir-manager alone is attacked. The first node is the attacker's, and it runs a replica of the coordinator.
+// deserted is a pool in which no hub runs: weir-manager alone is attacked. The first node is the attacker's, and it
+// runs a replica of the coordinator.
 func deserted(number string) *place {
 	return &place{name: "desert-" + number, mode: runtime.Weir, nodes: 3, manager: true, enrols: true}
 }
@@ -30,20 +31,26 @@ func irrevocableAttacks() []Attack {
 	const goal = "never lose a certificate, and let nobody else lose or get one"
 	return []Attack{
 		{
-			Number: "125", Position: Member, Goal: goal, Sent: "33 addresses in the own status, as the node of a coordinator, then it is deleted",
+			Number: "125", Position: Member, Goal: goal,
+			Sent:     "33 addresses in the own status, as the node of a coordinator, then it is deleted",
 			Expected: "it is denied, and so is the next one that is deleted; one that joins gets a certificate",
-			Control:  "all had certificates before, and the node beside it keeps them", place: deserted("125"), play: manyAddresses(33),
+			Control:  "all had certificates before, and the node beside it keeps them", place: deserted("125"),
+			play: manyAddresses(33),
 		},
 		{
-			Number: "126", Position: Member, Goal: goal, Sent: "the same with a megabyte of addresses", Expected: "likewise", Control: "likewise", place: deserted("126"), play: manyAddresses(11_000),
+			Number: "126", Position: Member, Goal: goal, Sent: "the same with a megabyte of addresses", Expected: "likewise",
+			Control: "likewise", place: deserted("126"), play: manyAddresses(11_000),
 		},
 		{
-			Number: "127", Position: Member, Goal: "take other replicas of the coordinator along", Sent: "their addresses in the own status, and a certificate for them; then it is deleted",
-			Expected: "its own certificates are denied, those of the others are not, old or new", Control: "all count before", place: deserted("127"), play: othersAddresses,
+			Number: "127", Position: Member, Goal: "take other replicas of the coordinator along",
+			Sent:     "their addresses in the own status, and a certificate for them; then it is deleted",
+			Expected: "its own certificates are denied, those of the others are not, old or new", Control: "all count before",
+			place: deserted("127"), play: othersAddresses,
 		},
 		{
 			Number: "128", Position: Member, Goal: "hold up what the pool gives back after the cloud was restored",
-			Sent: "garbage in returned-<pool>, before a list that the pool's authority has signed", Expected: "that list counts", Control: "a signed list alone counts", place: deserted("128"), play: garbageReturned,
+			Sent: "garbage in returned-<pool>, before a list that the pool's authority has signed", Expected: "that list counts",
+			Control: "a signed list alone counts", place: deserted("128"), play: garbageReturned,
 		},
 	}
 }
@@ -103,14 +110,18 @@ func (d *desk) claims(ctx context.Context, n int, addresses []string) error {
 	if n > 1 {
 		as = fmt.Sprintf("kubelet %d", n)
 	}
-	a := d.send(ctx, ask{as: as, at: cloudDoor, method: http.MethodPatch, path: "/api/v1/nodes/" + d.node(n) + "/status", header: []string{mergePatch}, body: string(body)})
+	a := d.send(ctx, ask{
+		as: as, at: cloudDoor, method: http.MethodPatch, path: "/api/v1/nodes/" + d.node(n) + "/status",
+		header: []string{mergePatch}, body: string(body),
+	})
 	if a.code != http.StatusOK {
 		return fmt.Errorf("the addresses of %s: %s", d.node(n), a)
 	}
 	return nil
 }
 
-// joins is a node that comes into the pool, and what becomes of its request. When it has a certificate weir-manager has seen all that was before.
+// joins is a node that comes into the pool, and what becomes of its request. When it has a certificate weir-manager has
+// seen all that was before.
 func (d *desk) joins(ctx context.Context, name, address string) error {
 	if err := d.vault.Cloud().CreateNodes(ctx, cloud.Node{Name: name, Pool: d.place.name, Address: address}); err != nil {
 		return err
@@ -130,7 +141,9 @@ func (d *desk) config(ctx context.Context, prefix string) map[string]string {
 
 // denied is what hubs of the pool refuse now.
 func (d *desk) denied(ctx context.Context) *denylist.Held {
-	h := denylist.New(denylist.Config{Pool: d.place.name, Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler)})
+	h := denylist.New(denylist.Config{
+		Pool: d.place.name, Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler),
+	})
 	if text := d.config(ctx, contract.DenylistPrefix)[contract.DenylistKey]; text != "" {
 		_, _ = h.Take([]byte(text)) // what cannot be taken denies nobody
 	}
@@ -187,7 +200,8 @@ func manyAddresses(n int) func(context.Context, *scene) error {
 		if err := d.claims(ctx, 1, many); err != nil {
 			return err
 		}
-		_ = d.joins(ctx, x.place.name+"-4", "127.66.0.4") // so that weir-manager has seen the addresses, and taken them for what it does
+		// so that weir-manager has seen the addresses, and taken them for what it does.
+		_ = d.joins(ctx, x.place.name+"-4", "127.66.0.4")
 		x.control(!d.refuses(ctx, mine) && !d.refuses(ctx, beside), "all certificates count")
 		if err := d.deletes(ctx, x.node(1)); err != nil {
 			return err
@@ -231,7 +245,8 @@ func othersAddresses(ctx context.Context, x *scene) error {
 	if err := d.joins(ctx, x.place.name+"-4", "127.66.1.4"); err != nil {
 		return err
 	}
-	x.control(!d.refuses(ctx, signed[0]) && !d.refuses(ctx, signed[1]) && !d.refuses(ctx, signed[2]), "all certificates count")
+	x.control(!d.refuses(ctx, signed[0]) && !d.refuses(ctx, signed[1]) && !d.refuses(ctx, signed[2]),
+		"all certificates count")
 	if err := d.deletes(ctx, x.node(1)); err != nil {
 		return err
 	}
@@ -259,13 +274,18 @@ func garbageReturned(ctx context.Context, x *scene) error {
 			return err
 		}
 		body, err := json.Marshal(corev1.ConfigMap{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: contract.ReturnedPrefix + x.place.name},
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: "v1", Kind: "ConfigMap",
+			}, ObjectMeta: metav1.ObjectMeta{Name: contract.ReturnedPrefix + x.place.name},
 			Data: map[string]string{contract.DenylistKey: before + string(text)},
 		})
 		if err != nil {
 			return err
 		}
-		a := d.send(ctx, ask{as: "hub 2", at: cloudDoor, method: http.MethodPut, path: "/api/v1/namespaces/" + contract.KeyNamespace + "/configmaps/" + contract.ReturnedPrefix + x.place.name, body: string(body)})
+		a := d.send(ctx, ask{
+			as: "hub 2", at: cloudDoor, method: http.MethodPut, path: "/api/v1/namespaces/" + contract.KeyNamespace +
+				"/configmaps/" + contract.ReturnedPrefix + x.place.name, body: string(body),
+		})
 		if a.code != http.StatusOK {
 			return fmt.Errorf("what the pool gives back: %s", a)
 		}
@@ -275,7 +295,9 @@ func garbageReturned(ctx context.Context, x *scene) error {
 		return err
 	}
 	x.control(d.denies(ctx, "gone-1"), "a list alone counts")
-	for i, garbage := range []string{strings.Repeat("garbage\n", 4), strings.Repeat("{}\n", 40), strings.Repeat(`{"list":{},"signature":"AAAA"}`+"\n", 8)} {
+	for i, garbage := range []string{
+		strings.Repeat("garbage\n", 4), strings.Repeat("{}\n", 40), strings.Repeat(`{"list":{},"signature":"AAAA"}`+"\n", 8),
+	} {
 		node := fmt.Sprintf("gone-%d", i+2)
 		if err := gives(garbage, node, uint64(i+2)); err != nil {
 			return err

@@ -27,12 +27,15 @@ type lair struct {
 }
 
 // lair opens one. instead, if it is set, answers what it returns true for.
-func (x *scene) lair(ctx context.Context, instead func(http.ResponseWriter, *http.Request) bool, relays ...*relay.Relay) (*lair, error) {
+func (x *scene) lair(ctx context.Context, instead func(http.ResponseWriter, *http.Request) bool,
+	relays ...*relay.Relay) (*lair, error) {
 	who, err := x.who("member 2")
 	if err != nil {
 		return nil, err
 	}
-	l := &lair{Server: hop.NewServer(x.node(2), scope.NewSet(relays...).All, clock.RealClock{}), asked: make(chan string, 1000)}
+	l := &lair{
+		Server: hop.NewServer(x.node(2), scope.NewSet(relays...).All, clock.RealClock{}), asked: make(chan string, 1000),
+	}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		select {
 		case l.asked <- req.URL.Path:
@@ -44,7 +47,9 @@ func (x *scene) lair(ctx context.Context, instead func(http.ResponseWriter, *htt
 	}))
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{*who.cert}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13}
+	s.TLS = &tls.Config{
+		Certificates: []tls.Certificate{*who.cert}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13,
+	}
 	s.StartTLS()
 	ends := make([]func(), 0, len(relays))
 	for _, r := range relays {
@@ -69,5 +74,6 @@ func (l *lair) read() bool {
 
 // telling adds an address to the JSON of a Lease.
 func telling(lease, address string) string {
-	return strings.Replace(lease, `"metadata":{`, fmt.Sprintf(`"metadata":{"annotations":{%q:%q},`, contract.PoolAddress, address), 1)
+	return strings.Replace(lease, `"metadata":{`, fmt.Sprintf(`"metadata":{"annotations":{%q:%q},`, contract.PoolAddress,
+		address), 1)
 }

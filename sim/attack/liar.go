@@ -56,7 +56,8 @@ func liarAttacks() []Attack {
 		),
 		asLeader(
 			"55b", "what a pool holds can never be put right again",
-			"it leads, and shows history 2^63 that has lost version 2^64-1", relay.History{Number: 1 << 63, Lost: math.MaxUint64},
+			"it leads, and shows history 2^63 that has lost version 2^64-1",
+			relay.History{Number: 1 << 63, Lost: math.MaxUint64},
 			1,
 		),
 		asLeader(
@@ -108,7 +109,8 @@ func liarAttacks() []Attack {
 	}
 }
 
-// usurper takes the election for node 2, whose key the attacker has, while nobody leads, and tells where it shows what it forged.
+// usurper takes the election for node 2, whose key the attacker has, while nobody leads, and tells where it shows what
+// it forged.
 func (x *scene) usurper(ctx context.Context, address string) error {
 	holder := x.node(2) + "_liar"
 	var a answer
@@ -284,7 +286,8 @@ func endlessList(ctx context.Context, x *scene) error {
 	if err := x.honest(ctx); err != nil {
 		return err
 	}
-	x.control(within(ctx, 2*time.Minute, func() bool { s := x.poolStatus(ctx); return s.Leader == x.node(1) && s.Ready }), "an honest leader feeds it")
+	x.control(within(ctx, 2*time.Minute, func() bool { s := x.poolStatus(ctx); return s.Leader == x.node(1) && s.Ready }),
+		"an honest leader feeds it")
 	return nil
 }
 
@@ -314,7 +317,8 @@ func lyingLeader(ctx context.Context, x *scene) error {
 		return err
 	}
 	q := ask{as: "reader", path: slicesOfA}
-	x.control(within(ctx, patience, func() bool { return x.send(ctx, q).code == http.StatusOK }), "the follower serves slices")
+	x.control(within(ctx, patience, func() bool { return x.send(ctx, q).code == http.StatusOK }),
+		"the follower serves slices")
 	at := func() (string, bool) {
 		a := x.send(ctx, q)
 		return a.String(), a.code == http.StatusOK && !strings.Contains(a.body, forgedAddress) && strings.Contains(
@@ -379,7 +383,8 @@ func forgedDocument(ctx context.Context, x *scene) error {
 	if err := x.usurper(ctx, l.address); err != nil {
 		return err
 	}
-	x.note("the document is asked for: %t", within(ctx, patience, func() bool { return <-l.asked == contract.DocumentsPath }))
+	x.note("the document is asked for: %t",
+		within(ctx, patience, func() bool { return <-l.asked == contract.DocumentsPath }))
 	reign, abdicate := context.WithCancel(ctx)
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); x.reign(reign, l.address) }()
@@ -389,7 +394,8 @@ func forgedDocument(ctx context.Context, x *scene) error {
 	}
 	var a answer
 	q := ask{as: "reader", path: "/apis", header: []string{accept}}
-	x.control(within(ctx, patience, func() bool { a = x.send(ctx, q); return a.code == http.StatusOK }), "the hub answers /apis: %s", a)
+	x.control(within(ctx, patience, func() bool { a = x.send(ctx, q); return a.code == http.StatusOK }),
+		"the hub answers /apis: %s", a)
 	for range 5 {
 		a = x.send(ctx, q)
 		x.judge(
@@ -400,7 +406,8 @@ func forgedDocument(ctx context.Context, x *scene) error {
 	return nil
 }
 
-// forgedOffer shows a forged state to the coordinator of a pool that is cut off, and tells where in the Lease of its node.
+// forgedOffer shows a forged state to the coordinator of a pool that is cut off, and tells where in the Lease of its
+// node.
 func forgedOffer(ctx context.Context, x *scene) error {
 	known := x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: slices1 + "?limit=1"})
 	var list metav1.PartialObjectMetadataList
@@ -447,8 +454,10 @@ func forgedOffer(ctx context.Context, x *scene) error {
 		lies := strings.Contains(shown.body, forgedAddress)
 		taken := refills > counted
 		counted = refills
-		// What one hub has heard last, others have to believe while nobody hears from the cloud, which puts it right when it is back, see attacks 55 and 56.
-		x.judge(c.forward && taken == lies || !c.forward && !taken, "%s: asked %t, taken by the metric: %t, clients see it: %t", c.what, asked, taken, lies)
+		// What one hub has heard last, others have to believe while nobody hears from the cloud, which puts it right when it
+		// is back, see attacks 55 and 56.
+		x.judge(c.forward && taken == lies || !c.forward && !taken,
+			"%s: asked %t, taken by the metric: %t, clients see it: %t", c.what, asked, taken, lies)
 	}
 	ready := x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: "/readyz"})
 	x.judge(ready.code != http.StatusOK, "the coordinator is ready by it: %t", ready.code == http.StatusOK)
@@ -470,12 +479,15 @@ func countOf(metrics, name string) (n int) {
 
 // tellPool writes an address into the Lease of node 2, with its key.
 func (x *scene) tellPool(ctx context.Context, address string) {
-	lease := telling(fmt.Sprintf(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":%q},"spec":{"holderIdentity":%q,"leaseDurationSeconds":40}}`,
-		x.node(2), contract.NodeLeaseNamespace, x.node(2)), address)
+	lease := telling(
+		fmt.Sprintf(`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":%q},`+
+			`"spec":{"holderIdentity":%q,"leaseDurationSeconds":40}}`,
+			x.node(2), contract.NodeLeaseNamespace, x.node(2)), address)
 	q := ask{as: "member 2", at: coordinatorDoor, method: http.MethodPost, path: nodeLeases, body: lease}
 	a := x.send(ctx, q)
 	if a.code == http.StatusConflict {
-		q.method, q.path, q.header = http.MethodPatch, nodeLeases+"/"+x.node(2), []string{"Content-Type: application/merge-patch+json"}
+		q.method, q.path, q.header = http.MethodPatch, nodeLeases+"/"+x.node(2),
+			[]string{"Content-Type: application/merge-patch+json"}
 		a = x.send(ctx, q)
 	}
 	x.note("the address is told: %s", a)

@@ -200,7 +200,8 @@ func lyingCoordinator(ctx context.Context, x *scene) error {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Etag", `"x"`)
 			flood(`{"x":"`, ballast, 1<<30)
-		case strings.HasPrefix(p, poolLeases) && (req.Method == http.MethodPost || req.Method == http.MethodPut): // the hub may lead
+		case strings.HasPrefix(p, poolLeases) && (req.Method == http.MethodPost || req.Method == http.MethodPut):
+			// the hub may lead.
 			body, _ := io.ReadAll(io.LimitReader(req.Body, 1<<20))
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(
@@ -210,7 +211,9 @@ func lyingCoordinator(ctx context.Context, x *scene) error {
 			w.Header().Set("Content-Type", "application/json")
 			lease := func(name string) string {
 				return fmt.Sprintf(
-					`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":"kube-node-lease","resourceVersion":"1","annotations":{%q:"true"}},"spec":{"holderIdentity":%q,"leaseDurationSeconds":2147483647,"renewTime":"9999-12-31T23:59:59.999999Z"}}`,
+					`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":%q,"namespace":"kube-node-lease",`+
+						`"resourceVersion":"1","annotations":{%q:"true"}},"spec":{"holderIdentity":%q,`+
+						`"leaseDurationSeconds":2147483647,"renewTime":"9999-12-31T23:59:59.999999Z"}}`,
 					name, contract.DelegateHeartbeat, name,
 				)
 			}
@@ -228,7 +231,8 @@ func lyingCoordinator(ctx context.Context, x *scene) error {
 			}
 			_, _ = io.WriteString(
 				w,
-				`{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[`+strings.Join(items, ",")+"]}",
+				`{"kind":"LeaseList","apiVersion":"coordination.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[`+
+					strings.Join(items, ",")+"]}",
 			)
 		case strings.HasPrefix(p, "/api/v1/endpoints") || strings.HasPrefix(p, slices1):
 			w.Header().Set(rest.HistoryHeader, fmt.Sprintf("%d/0", uint64(math.MaxUint64)))

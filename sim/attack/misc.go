@@ -11,12 +11,16 @@ import (
 // sundryAttacks are what reviews tried, and found refused.
 func sundryAttacks() []Attack {
 	here := harbour()
-	poolPaths := []string{slices1, slices1 + "?watch=1", contract.DirectoryPath, contract.DenylistPath, contract.TrustPath, contract.PulsePath}
+	poolPaths := []string{
+		slices1, slices1 + "?watch=1", contract.DirectoryPath, contract.DenylistPath, contract.TrustPath, contract.PulsePath,
+	}
 	return []Attack{
 		{
 			Number: "145", Position: Member, Goal: "read a hub's relays by what a coordinator shows to people",
-			Sent:     "a viewer's certificate at the port of a hub for its pool: lists, watches, directory, denylist, trust, pulse",
-			Expected: "no connection, or 403", Control: "a hub of the pool reads the same list there; the viewer reads it at the coordinator", place: here,
+			Sent: "a viewer's certificate at the port of a hub for its pool: lists, watches, directory, denylist, " +
+				"trust, pulse",
+			Expected: "no connection, or 403",
+			Control:  "a hub of the pool reads the same list there; the viewer reads it at the coordinator", place: here,
 			play: func(ctx context.Context, x *scene) error {
 				for _, path := range poolPaths {
 					x.try(ctx, ask{as: "viewer", at: poolDoor, path: path, codes: []int{0, http.StatusForbidden}})
@@ -29,7 +33,8 @@ func sundryAttacks() []Attack {
 		{
 			Number: "146", Position: Pod, Goal: "watch without the right to, by a path that is out of use",
 			Sent:     "GET /apis/…/watch/endpointslices and its forms, by one that may list only, and by one that may nothing",
-			Expected: "401 or 403", Control: "one that may watch is answered at the same path as kube-apiserver answers it", place: here,
+			Expected: "401 or 403", Control: "one that may watch is answered at the same path as kube-apiserver answers it",
+			place: here,
 			asks: []ask{
 				{as: "lister", path: watchOf(slices1), codes: nobody},
 				{as: "lister", path: watchOf(slicesOfA), codes: nobody},

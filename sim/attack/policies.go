@@ -28,32 +28,40 @@ const (
 
 var deniedByPolicy = []int{http.StatusForbidden, http.StatusUnprocessableEntity}
 
-// policyAttacks are attempts at what admission policies keep: what says where a node belongs, and what weir-manager may make.
+// policyAttacks are attempts at what admission policies keep: what says where a node belongs, and what weir-manager may
+// make.
 func policyAttacks() []Attack {
 	here := atCloud()
 	ownBeat := ask{
 		as: "cni", method: http.MethodPatch, path: "/api/v1/nodes/{node}/status", header: []string{strategicPatch}, codes: ok,
-		body: `{"metadata":{"annotations":{"flannel.alpha.coreos.com/public-ip":"10.0.0.1"}},"status":{"conditions":[{"type":"NetworkUnavailable","status":"False"}]}}`,
+		body: `{"metadata":{"annotations":{"flannel.alpha.coreos.com/public-ip":"10.0.0.1"}},` +
+			`"status":{"conditions":[{"type":"NetworkUnavailable","status":"False"}]}}`,
 	}
 	ownTaint := ask{
 		as: "csi", method: http.MethodPatch, path: "/api/v1/nodes/{node}", header: []string{mergePatch}, codes: ok,
 		body: `{"metadata":{"labels":{"topology.example.com/zone":"a"}}}`,
 	}
 	assigns := ask{
-		as: "assigner", method: http.MethodPatch, path: "/api/v1/nodes/{node}" + dryRun, header: []string{mergePatch}, codes: ok,
-		body: `{"metadata":{"labels":{"` + contract.NodePoolLabel + `":"` + foreign + `"}}}`,
+		as: "assigner", method: http.MethodPatch, path: "/api/v1/nodes/{node}" + dryRun, header: []string{mergePatch},
+		codes: ok,
+		body:  `{"metadata":{"labels":{"` + contract.NodePoolLabel + `":"` + foreign + `"}}}`,
 	}
 	all := []Attack{
 		{
-			Number: "105", Position: Member, Goal: "choose pool, leadership and coordinator of nodes by the token of an agent of the node",
-			Sent:     "as a CNI that may patch nodes/status: labels and annotations of Weir, by every kind of patch, at the own Node and at another one",
-			Expected: "403 or 422, and nothing changes", Control: "its own condition and annotation, at the same path", prepare: agents,
-			play: placing("cni", "/status"), controls: []ask{ownBeat},
+			Number: "105", Position: Member,
+			Goal: "choose pool, leadership and coordinator of nodes by the token of an agent of the node",
+			Sent: "as a CNI that may patch nodes/status: labels and annotations of Weir, by every kind of patch, at the " +
+				"own Node and at another one",
+			Expected: "403 or 422, and nothing changes", Control: "its own condition and annotation, at the same path",
+			prepare: agents,
+			play:    placing("cni", "/status"), controls: []ask{ownBeat},
 		},
 		{
 			Number: "106", Position: Member, Goal: "the same with a token that may patch Nodes",
-			Sent:     "as a CSI driver that may patch Nodes: labels and annotations of Weir, by every kind of patch, at Node and status",
-			Expected: "403 or 422, and nothing changes", Control: "a label of its own; somebody with the right to assign moves the Node", prepare: agents,
+			Sent: "as a CSI driver that may patch Nodes: labels and annotations of Weir, by every kind of patch, at " +
+				"Node and status",
+			Expected: "403 or 422, and nothing changes",
+			Control:  "a label of its own; somebody with the right to assign moves the Node", prepare: agents,
 			play: placing("csi", "", "/status"), controls: []ask{ownTaint, assigns},
 		},
 		{
@@ -68,55 +76,72 @@ func policyAttacks() []Attack {
 				return err
 			},
 			asks: []ask{{
-				as: "cni", method: http.MethodPatch, path: "/api/v1/namespaces/a/pods/sky-agent/status", header: []string{mergePatch},
-				body: `{"metadata":{"annotations":{"` + contract.BindingAnnotation + `":"true"}}}`, codes: deniedByPolicy,
+				as: "cni", method: http.MethodPatch, path: "/api/v1/namespaces/a/pods/sky-agent/status",
+				header: []string{mergePatch},
+				body:   `{"metadata":{"annotations":{"` + contract.BindingAnnotation + `":"true"}}}`, codes: deniedByPolicy,
 			}},
 			controls: []ask{{
-				as: "cni", method: http.MethodPatch, path: "/api/v1/namespaces/a/pods/sky-agent/status", header: []string{mergePatch},
+				as: "cni", method: http.MethodPatch,
+				path: "/api/v1/namespaces/a/pods/sky-agent/status", header: []string{mergePatch},
 				body: `{"metadata":{"annotations":{"cni.projectcalico.org/podIP":"10.1.1.1/32"}}}`, codes: ok,
 			}},
 		},
 		{
 			Number: "108", Position: Holder, Goal: "redirect DNS with weir-manager's token",
-			Sent:     "a coordinator's Pod that is also labelled as CoreDNS, or has one annotation, argument or field more than weir-manager writes",
-			Expected: "403", Control: "the Pod as weir-manager writes it", prepare: allowedImages, asks: badPods(), controls: []ask{goodPod()},
+			Sent: "a coordinator's Pod that is also labelled as CoreDNS, or has one annotation, argument or field more " +
+				"than weir-manager writes",
+			Expected: "403", Control: "the Pod as weir-manager writes it", prepare: allowedImages, asks: badPods(),
+			controls: []ask{goodPod()},
 		},
 		{
 			Number: "109", Position: Holder, Goal: "run something on a node with weir-manager's token",
-			Sent: "an installer's Job whose Pods are labelled as CoreDNS; with the volume of a token; with --pool=x --host-root=/ in one argument; " +
+			Sent: "an installer's Job whose Pods are labelled as CoreDNS; with the volume of a token; with --pool=x " +
+				"--host-root=/ in one argument; " +
 				"for another node than it says",
-			Expected: "403", Control: "the Job as weir-manager writes it", prepare: allowedImages, asks: badJobs(), controls: []ask{goodJob()},
+			Expected: "403", Control: "the Job as weir-manager writes it", prepare: allowedImages, asks: badJobs(),
+			controls: []ask{goodJob()},
 		},
 		{
-			Number: "110", Position: Holder, Goal: "give Leases of nodes, or keys of pools, to anybody with weir-manager's token",
-			Sent: "in kube-node-lease and weir-pki: Roles of other names, without names of objects, with more verbs; bindings to groups, accounts and " +
+			Number: "110", Position: Holder,
+			Goal: "give Leases of nodes, or keys of pools, to anybody with weir-manager's token",
+			Sent: "in kube-node-lease and weir-pki: Roles of other names, without names of objects, with more verbs; bindings " +
+				"to groups, accounts and " +
 				"other users, and of weir-manager's own Role",
 			Expected: "403", Control: "it writes the Roles and bindings that are there", prepare: managerToken,
 			asks: grantAsks(), play: rewritesGrants,
 		},
 		{
 			Number: "111", Position: Holder, Goal: "run any image with weir-manager's token when the list of images is gone",
-			Sent:     "Job and Pod of weir-manager with another image, and with rights on the host, while both ConfigMaps are deleted",
-			Expected: "403 or 422", Control: "with the ConfigMaps: a Pod and a Job; without them: a Pod of somebody else", prepare: allowedImages,
-			play: withoutImages, controls: []ask{goodPod(), goodJob()},
+			Sent: "Job and Pod of weir-manager with another image, and with rights on the host, while both ConfigMaps " +
+				"are deleted",
+			Expected: "403 or 422", Control: "with the ConfigMaps: a Pod and a Job; without them: a Pod of somebody else",
+			prepare: allowedImages,
+			play:    withoutImages, controls: []ask{goodPod(), goodJob()},
 		},
 		{
 			Number: "112", Position: Member, Goal: "write heartbeats of the pool for ever, as a node that may not lead it",
-			Sent:     "a request for the forwarder's certificate, by a node without the label of leaders, in a pool where another one has it",
-			Expected: "denied for that, and no grant on Leases", Control: "the node with the label gets it, and so does a node of a pool without labels", play: forwardsUnlabelled,
+			Sent: "a request for the forwarder's certificate, by a node without the label of leaders, in a pool where " +
+				"another one has it",
+			Expected: "denied for that, and no grant on Leases",
+			Control:  "the node with the label gets it, and so does a node of a pool without labels", play: forwardsUnlabelled,
 		},
 		{
 			Number: "113", Position: Holder, Goal: "have weir-manager's token approve what is no node's",
-			Sent:     "approvals of requests of an account: CN=system:kube-controller-manager; and of a node's that asks to serve, or for a year",
-			Expected: "403", Control: "it approves what a node of the pool asks for", prepare: managerToken, play: approvesOthers,
+			Sent: "approvals of requests of an account: CN=system:kube-controller-manager; and of a node's that asks to " +
+				"serve, or for a year",
+			Expected: "403", Control: "it approves what a node of the pool asks for", prepare: managerToken,
+			play: approvesOthers,
 		},
 		{
 			Number: "114", Position: Holder, Goal: "own the cluster by a role with weir-manager's token",
-			Sent:     "a ClusterRole bound in weir-pki; weir:hub-scope:<pool> with Secrets; the role of hubs for hubs of another pool",
-			Expected: "403", Control: "weir:hub-scope:<pool> to list and watch what a pool shares", prepare: managerToken, asks: roleAsks(),
+			Sent: "a ClusterRole bound in weir-pki; weir:hub-scope:<pool> with Secrets; the role of hubs for hubs of " +
+				"another pool",
+			Expected: "403", Control: "weir:hub-scope:<pool> to list and watch what a pool shares", prepare: managerToken,
+			asks: roleAsks(),
 			controls: []ask{{
-				as: "manager", method: http.MethodPost, path: rbacGlobal + "clusterroles" + dryRun, codes: []int{http.StatusCreated},
-				body: clusterRole(`{"apiGroups":["example.com"],"resources":["things"],"verbs":["list","watch"]}`),
+				as: "manager", method: http.MethodPost, path: rbacGlobal + "clusterroles" + dryRun,
+				codes: []int{http.StatusCreated},
+				body:  clusterRole(`{"apiGroups":["example.com"],"resources":["things"],"verbs":["list","watch"]}`),
 			}},
 		},
 	}
@@ -131,7 +156,8 @@ func policyAttacks() []Attack {
 	apart := enrolling() // of the other one the second Node is deleted
 	apart.name = "requests"
 	requests := Attack{
-		Number: "115", Position: Member, Goal: "be another node, or another user, by a request that two readers read in two ways",
+		Number: "115", Position: Member,
+		Goal:     "be another node, or another user, by a request that two readers read in two ways",
 		Sent:     "node A's request for node B's hub; one with two common names; a bootstrap token for a second certificate",
 		Expected: "denied, for that reason", Control: "requests for what is its own are signed", place: apart,
 		play: func(ctx context.Context, x *scene) error {
@@ -159,28 +185,36 @@ func coordinatorPod(change func(*corev1.Pod)) *corev1.Pod {
 	const host = "/var/lib/weir/coordinator/"
 	kind, no, root := corev1.HostPathDirectoryOrCreate, false, int64(0)
 	directory := func(name string) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: host + name, Type: &kind}}}
+		return corev1.Volume{
+			Name: name, VolumeSource: corev1.VolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: host + name, Type: &kind},
+			},
+		}
 	}
 	p := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "weir-coordinator-x", Annotations: map[string]string{contract.BindingAnnotation: "true"},
 			Labels: map[string]string{
-				contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.CoordinatorPods, "app.kubernetes.io/part-of": "weir",
-				contract.NodePoolLabel: "sky", "weir.dev/placement": "p1",
+				contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.CoordinatorPods,
+				"app.kubernetes.io/part-of": "weir",
+				contract.NodePoolLabel:      "sky", "weir.dev/placement": "p1",
 			},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "sky-1", HostNetwork: true, PriorityClassName: "system-node-critical", AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Volumes:     []corev1.Volume{directory("data"), directory("certificates")},
+			NodeName: "sky-1", HostNetwork: true, PriorityClassName: "system-node-critical", AutomountServiceAccountToken: &no,
+			EnableServiceLinks: &no,
+			Tolerations:        []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Volumes:            []corev1.Volume{directory("data"), directory("certificates")},
 			Containers: []corev1.Container{{
 				Name: "weir-coordinator", Image: rightImage,
 				Args: []string{
-					"--nodepool-name=sky", "--data-dir=" + host + "data", "--certificates-dir=" + host + "certificates", "--placement=p1",
+					"--nodepool-name=sky", "--data-dir=" + host + "data", "--certificates-dir=" + host + "certificates",
+					"--placement=p1",
 				},
 				SecurityContext: &corev1.SecurityContext{
-					RunAsUser: &root, AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+					RunAsUser: &root, AllowPrivilegeEscalation: &no,
+					Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 				},
 			}},
@@ -211,10 +245,13 @@ func badPods() []ask {
 			p.Spec.Containers[0].SecurityContext.SeccompProfile.Type = corev1.SeccompProfileTypeUnconfined
 		},
 		func(p *corev1.Pod) {
-			p.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh"}}}}
+			p.Spec.Containers[0].LivenessProbe = &corev1.Probe{
+				ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh"}}},
+			}
 		},
 		func(p *corev1.Pod) {
-			p.Spec.Containers[0].Args = append(p.Spec.Containers[0].Args, "--client-ca-file=/var/lib/weir/coordinator/data/evil.crt")
+			p.Spec.Containers[0].Args = append(p.Spec.Containers[0].Args,
+				"--client-ca-file=/var/lib/weir/coordinator/data/evil.crt")
 		},
 	} {
 		asks = append(asks, post("manager", systemPods, coordinatorPod(change)))
@@ -225,7 +262,10 @@ func badPods() []ask {
 // installerJob is one as weir-manager writes it.
 func installerJob(change func(*batchv1.Job, *corev1.PodSpec)) *batchv1.Job {
 	labels := func() map[string]string {
-		return map[string]string{contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.InstallerName, "app.kubernetes.io/part-of": "weir"}
+		return map[string]string{
+			contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.InstallerName,
+			"app.kubernetes.io/part-of": "weir",
+		}
 	}
 	yes, no, root := true, false, int64(0)
 	j := &batchv1.Job{
@@ -237,7 +277,8 @@ func installerJob(change func(*batchv1.Job, *corev1.PodSpec)) *batchv1.Job {
 	}
 	j.Spec.Template.Labels = labels()
 	j.Spec.Template.Spec = corev1.PodSpec{
-		NodeName: "sky-1", HostPID: true, HostNetwork: true, PriorityClassName: "system-node-critical", RestartPolicy: corev1.RestartPolicyNever,
+		NodeName: "sky-1", HostPID: true, HostNetwork: true, PriorityClassName: "system-node-critical",
+		RestartPolicy:                corev1.RestartPolicyNever,
 		AutomountServiceAccountToken: &no, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers: []corev1.Container{{
 			Name: "installer", Image: rightImage, Args: []string{"node", "install", "--pool=sky"},
@@ -255,7 +296,9 @@ func goodJob() ask {
 // badJobs are installers but for one thing.
 func badJobs() []ask {
 	seconds := int64(3600)
-	token := corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds}}
+	token := corev1.VolumeProjection{
+		ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &seconds},
+	}
 	var asks []ask
 	for _, change := range []func(*batchv1.Job, *corev1.PodSpec){
 		func(j *batchv1.Job, _ *corev1.PodSpec) { j.Spec.Template.Labels[dnsLabel] = "kube-dns" },
@@ -283,21 +326,24 @@ func badJobs() []ask {
 
 // clusterRole is weir:hub-scope:sky-x with rules.
 func clusterRole(rules string) string {
-	return `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"weir:hub-scope:sky-x"},"rules":[` + rules + `]}`
+	return `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1",` +
+		`"metadata":{"name":"weir:hub-scope:sky-x"},"rules":[` + rules + `]}`
 }
 
 // role and binding are of a namespace.
 func roleOf(namespace, name, rules string) ask {
 	return ask{
 		as: "manager", method: http.MethodPost, path: rbacIn + namespace + "/roles" + dryRun, codes: deniedByPolicy,
-		body: `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"},"rules":[` + rules + `]}`,
+		body: `{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"},"rules":[` +
+			rules + `]}`,
 	}
 }
 
 func binding(namespace, name, kind, of, subject string) ask {
 	return ask{
 		as: "manager", method: http.MethodPost, path: rbacIn + namespace + "/rolebindings" + dryRun, codes: deniedByPolicy,
-		body: `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"},"roleRef":` +
+		body: `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name +
+			`"},"roleRef":` +
 			`{"apiGroup":"rbac.authorization.k8s.io","kind":"` + kind + `","name":"` + of + `"},"subjects":[` + subject + `]}`,
 	}
 }
@@ -325,7 +371,8 @@ func grantAsks() []ask {
 		binding(leases, "mine", "Role", "weir:manager", anyAccounts),
 		binding(leases, forwarder, "Role", "weir:manager", user(contract.ForwarderUserPrefix+"sky-x:sky-1")),
 		binding(leases, contract.ForwarderRolePrefix+"sky", "Role", contract.ForwarderRolePrefix+"sky", anyAccounts),
-		binding(leases, contract.ForwarderRolePrefix+"sky", "Role", contract.ForwarderRolePrefix+"sky", user(contract.ForwarderUserPrefix+foreign+":"+foreign+"-1")),
+		binding(leases, contract.ForwarderRolePrefix+"sky", "Role", contract.ForwarderRolePrefix+"sky",
+			user(contract.ForwarderUserPrefix+foreign+":"+foreign+"-1")),
 		roleOf(keys, "mine", rule("", "secrets", "", `"get"`)),
 		roleOf(keys, pool, rule("", "secrets", `"pool-sky"`, `"get"`)),
 		roleOf(keys, pool, rule("", "configmaps", "", `"get","update"`)),
@@ -347,7 +394,8 @@ func roleAsks() []ask {
 	}
 	scope := func(rules string) ask {
 		return ask{
-			as: "manager", method: http.MethodPost, path: rbacGlobal + "clusterroles" + dryRun, codes: deniedByPolicy, body: clusterRole(rules),
+			as: "manager", method: http.MethodPost, path: rbacGlobal + "clusterroles" + dryRun, codes: deniedByPolicy,
+			body: clusterRole(rules),
 		}
 	}
 	return []ask{

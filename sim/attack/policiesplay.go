@@ -32,8 +32,13 @@ func agents(ctx context.Context, x *scene) error {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 	}
 	for name, rules := range map[string][]rbacv1.PolicyRule{
-		"cni":      {rule("", "nodes", "get", "list", "watch"), rule("", "nodes/status", "patch", "update"), rule("", "pods/status", "patch")}, // flannel, calico
-		"csi":      {rule("", "nodes", "get", "patch"), rule("", "nodes/status", "patch")},                                                     // aws-ebs-csi-node, cilium-operator
+		// flannel, calico.
+		"cni": {
+			rule("", "nodes", "get", "list", "watch"), rule("", "nodes/status", "patch", "update"),
+			rule("", "pods/status", "patch"),
+		},
+		// aws-ebs-csi-node, cilium-operator.
+		"csi":      {rule("", "nodes", "get", "patch"), rule("", "nodes/status", "patch")},
 		"assigner": {rule("", "nodes", "get", "patch"), rule("apps.openyurt.io", "nodepools", "assign")},
 	} {
 		token, err := x.account(ctx, name)
@@ -66,7 +71,8 @@ func agents(ctx context.Context, x *scene) error {
 func placing(as string, subresources ...string) func(context.Context, *scene) error {
 	type entry struct{ of, key, value string }
 	entries := []entry{
-		{"labels", contract.NodePoolLabel, foreign}, {"labels", contract.LeaderLabel, "true"}, {"labels", contract.CoordinatorLabel, "x"},
+		{"labels", contract.NodePoolLabel, foreign}, {"labels", contract.LeaderLabel, "true"},
+		{"labels", contract.CoordinatorLabel, "x"},
 		{"annotations", contract.BindingAnnotation, "true"}, {"annotations", contract.AutonomyAnnotation, "true"},
 		{"annotations", contract.AutonomyDurationAnnotation, "0"}, {"annotations", contract.PoolAttributes, "label a=b"},
 		{"annotations", contract.PoolDescribed, foreign},
@@ -83,15 +89,21 @@ func placing(as string, subresources ...string) func(context.Context, *scene) er
 					bodies := map[string][]string{
 						mergePatch:     {fmt.Sprintf(`{"metadata":{%q:{%q:%q}}}`, e.of, e.key, e.value)},
 						strategicPatch: {fmt.Sprintf(`{"metadata":{%q:{%q:%q}}}`, e.of, e.key, e.value)},
-						applyPatch:     {fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":%q,%q:{%q:%q}}}`, node, e.of, e.key, e.value)},
-						jsonPatch:      {fmt.Sprintf(`[{"op":"add","path":"/metadata/%s","value":{%q:%q}}]`, e.of, e.key, e.value)},
+						applyPatch: {
+							fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":%q,%q:{%q:%q}}}`, node, e.of, e.key, e.value),
+						},
+						jsonPatch: {fmt.Sprintf(`[{"op":"add","path":"/metadata/%s","value":{%q:%q}}]`, e.of, e.key, e.value)},
 					}
 					if e.key == contract.NodePoolLabel {
-						bodies[mergePatch] = append(bodies[mergePatch], fmt.Sprintf(`{"metadata":{%q:{%q:null}}}`, e.of, e.key), `{"metadata":{"labels":null}}`)
+						bodies[mergePatch] = append(bodies[mergePatch], fmt.Sprintf(`{"metadata":{%q:{%q:null}}}`, e.of, e.key),
+							`{"metadata":{"labels":null}}`)
 					}
 					for _, kind := range slices.Sorted(maps.Keys(bodies)) {
 						for _, body := range bodies[kind] {
-							q := ask{as: as, at: cloudDoor, method: http.MethodPatch, path: "/api/v1/nodes/" + node + subresource, header: []string{kind}, body: body}
+							q := ask{
+								as: as, at: cloudDoor, method: http.MethodPatch, path: "/api/v1/nodes/" + node + subresource,
+								header: []string{kind}, body: body,
+							}
 							if kind == applyPatch {
 								q.path += "?fieldManager=x&force=true"
 							}
@@ -145,7 +157,8 @@ func setImages(ctx context.Context, x *scene) error {
 }
 
 func allowedImages(ctx context.Context, x *scene) error {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}} // which a controller makes that may not run here
+	// which a controller makes that may not run here.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	_, err := x.admin.CoreV1().ServiceAccounts(contract.ManagerNamespace).Create(ctx, account, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -160,7 +173,8 @@ func allowedImages(ctx context.Context, x *scene) error {
 func withoutImages(ctx context.Context, x *scene) error {
 	images := x.admin.CoreV1().ConfigMaps(contract.ManagerNamespace)
 	failed := errors.Join(
-		images.Delete(ctx, contract.CoordinatorImages, metav1.DeleteOptions{}), images.Delete(ctx, contract.InstallerImages, metav1.DeleteOptions{}),
+		images.Delete(ctx, contract.CoordinatorImages, metav1.DeleteOptions{}),
+		images.Delete(ctx, contract.InstallerImages, metav1.DeleteOptions{}),
 	)
 	evil := func(p *corev1.PodSpec) { p.Containers[0].Image = "example.com/evil:1" }
 	bad := []ask{
@@ -183,8 +197,11 @@ func withoutImages(ctx context.Context, x *scene) error {
 	for _, q := range bad {
 		x.try(ctx, q)
 	}
-	foreigner := coordinatorPod(func(p *corev1.Pod) { p.Name, p.Labels = "somebody", map[string]string{"app": "somebody"} })
-	_, err := x.admin.CoreV1().Pods("kube-system").Create(ctx, foreigner, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	foreigner := coordinatorPod(func(p *corev1.Pod) {
+		p.Name, p.Labels = "somebody", map[string]string{"app": "somebody"}
+	})
+	_, err := x.admin.CoreV1().Pods("kube-system").Create(ctx, foreigner,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	x.control(err == nil, "somebody else's Pod without the lists: %v", err)
 	return errors.Join(failed, setImages(ctx, x))
 }
@@ -192,7 +209,8 @@ func withoutImages(ctx context.Context, x *scene) error {
 // rewritesGrants shows that weir-manager may write the Roles and bindings that are there.
 func rewritesGrants(ctx context.Context, x *scene) error {
 	for namespace, name := range map[string]string{
-		contract.NodeLeaseNamespace: contract.ForwarderRolePrefix + x.place.name, contract.KeyNamespace: "weir-pool-" + x.place.name,
+		contract.NodeLeaseNamespace: contract.ForwarderRolePrefix + x.place.name, contract.KeyNamespace: "weir-pool-" +
+			x.place.name,
 	} {
 		for _, resource := range []string{"roles", "rolebindings"} {
 			path := rbacIn + namespace + "/" + resource + "/" + name
@@ -204,7 +222,9 @@ func rewritesGrants(ctx context.Context, x *scene) error {
 			}); err != nil {
 				return err
 			}
-			x.check(ctx, ask{as: "manager", at: cloudDoor, method: http.MethodPut, path: path + dryRun, body: string(text), codes: ok})
+			x.check(ctx, ask{
+				as: "manager", at: cloudDoor, method: http.MethodPut, path: path + dryRun, body: string(text), codes: ok,
+			})
 		}
 	}
 	return nil
@@ -222,7 +242,8 @@ func forwardsUnlabelled(ctx context.Context, x *scene) error {
 		x.asksToForward(ctx, false, "kubelet 2", x.node(2)), x.asksToForward(ctx, true, "kubelet", x.node(1)),
 	)
 	subjects := func() (names []string) {
-		b, err := x.admin.RbacV1().RoleBindings(contract.NodeLeaseNamespace).Get(ctx, contract.ForwarderRolePrefix+x.place.name, metav1.GetOptions{})
+		b, err := x.admin.RbacV1().RoleBindings(contract.NodeLeaseNamespace).Get(ctx,
+			contract.ForwarderRolePrefix+x.place.name, metav1.GetOptions{})
 		if err == nil {
 			for _, s := range b.Subjects {
 				names = append(names, s.Name)
@@ -264,7 +285,8 @@ func (x *scene) asksToForward(ctx context.Context, may bool, as, node string) er
 	}
 	is := made.Status.Conditions[0]
 	if may {
-		x.control(is.Type == certificatesv1.CertificateApproved, "%s asks to forward: %s %s", node, is.Type, brief(is.Message))
+		x.control(is.Type == certificatesv1.CertificateApproved, "%s asks to forward: %s %s", node, is.Type,
+			brief(is.Message))
 		return nil
 	}
 	refused := is.Type == certificatesv1.CertificateDenied && strings.Contains(is.Message, contract.LeaderLabel)
@@ -279,7 +301,8 @@ func forClients() []certificatesv1.KeyUsage {
 	return []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 }
 
-// request makes a request for a certificate, at kube-apiserver's signer, as somebody. Who made it forgets it, or the testbed's signer is asked for it all the time.
+// request makes a request for a certificate, at kube-apiserver's signer, as somebody. Who made it forgets it, or the
+// testbed's signer is asked for it all the time.
 func (x *scene) request(
 	ctx context.Context, as string, text []byte, seconds int32, usages ...certificatesv1.KeyUsage,
 ) (*certificatesv1.CertificateSigningRequest, error) {
@@ -298,7 +321,8 @@ func (x *scene) request(
 }
 
 func (x *scene) forget(ctx context.Context, r *certificatesv1.CertificateSigningRequest) {
-	_ = x.admin.CertificatesV1().CertificateSigningRequests().Delete(context.WithoutCancel(ctx), r.Name, metav1.DeleteOptions{})
+	_ = x.admin.CertificatesV1().CertificateSigningRequests().Delete(context.WithoutCancel(ctx), r.Name,
+		metav1.DeleteOptions{})
 }
 
 // requestFor is a request of a common name, for a fresh key.
@@ -307,7 +331,8 @@ func requestFor(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}},
+		key)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), err
 }
 
@@ -323,7 +348,8 @@ func approvesOthers(ctx context.Context, x *scene) error {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "weir:joins"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "a", Name: "asker"}},
 	}
-	if _, err := x.admin.RbacV1().ClusterRoleBindings().Create(ctx, b, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := x.admin.RbacV1().ClusterRoleBindings().Create(ctx, b, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	if err := until(ctx, "the grant of asker", func() bool {
@@ -355,13 +381,17 @@ func approvesOthers(ctx context.Context, x *scene) error {
 		}
 		defer x.forget(ctx, made)
 		made.Status.Conditions = append(made.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "WeirApproved", Message: "for node " + x.node(1),
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "WeirApproved",
+			Message: "for node " + x.node(1),
 		})
 		body, err := json.Marshal(made)
 		if err != nil {
 			return err
 		}
-		q := ask{as: "manager", at: cloudDoor, method: http.MethodPut, path: requestsPath + "/" + made.Name + "/approval", body: string(body)}
+		q := ask{
+			as: "manager", at: cloudDoor, method: http.MethodPut, path: requestsPath + "/" + made.Name + "/approval",
+			body: string(body),
+		}
 		switch a := x.insist(ctx, q); {
 		case c.may: // what remains: no policy can read the name that is asked for
 			x.control(a.code == http.StatusOK, "%s: %s", c.what, a)

@@ -44,7 +44,8 @@ func poolWriteAttacks() []Attack {
 		},
 		{
 			Number: "98", Position: Member, Goal: "be read as the hub of another node, by a line of its own",
-			Sent:     "the election Lease in the name of the leader with the address reverse, while an own line waits; a line with a certificate that has ended, or of another pool",
+			Sent: "the election Lease in the name of the leader with the address reverse, while an own line waits; a line " +
+				"with a certificate that has ended, or of another pool",
 			Expected: "401, 403 or 409, the leader is read on",
 			Control:  "a line of its own", place: led("98"), play: foreignLine(line),
 		},
@@ -52,7 +53,8 @@ func poolWriteAttacks() []Attack {
 			Number: "99", Position: Member, Goal: "speak for another node at a leader hub",
 			Sent:     "GET, PUT, POST of its Lease there, and its name in the body",
 			Expected: "400, 403, or 503 that it does not show that", Control: "its own Lease",
-			place: &place{name: "duo", mode: runtime.LeaderHubs, nodes: 2, hubs: []int{1}, flags: swift()}, play: othersAtLeaderHub,
+			place: &place{name: "duo", mode: runtime.LeaderHubs, nodes: 2, hubs: []int{1}, flags: swift()},
+			play:  othersAtLeaderHub,
 		},
 		{
 			Number: "100", Position: Member, Goal: "tell the pool where it is led",
@@ -79,10 +81,12 @@ func as(who string, q ask) ask { q.as = who; return q }
 // by asks with another method.
 func by(method string, q ask) ask { q.method = method; return q }
 
-// ownLease is a Lease of a node as a hub writes it at the coordinator. meta and spec are further fields, as JSON with a comma at the end.
+// ownLease is a Lease of a node as a hub writes it at the coordinator. meta and spec are further fields, as JSON with a
+// comma at the end.
 func ownLease(node, meta, spec string) string {
 	return fmt.Sprintf(
-		`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{%s"name":%q,"namespace":%q},"spec":{%s"leaseDurationSeconds":40,"renewTime":"{now}"}}`,
+		`{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{%s"name":%q,"namespace":%q},`+
+			`"spec":{%s"leaseDurationSeconds":40,"renewTime":"{now}"}}`,
 		meta, node, contract.NodeLeaseNamespace, spec,
 	)
 }

@@ -24,13 +24,15 @@ import (
 )
 
 // delegated marks a Lease as that of a node that is cut off, as its hub does.
-const delegated = `"labels":{"openyurt.io/delegate-heartbeat":"true"},"annotations":{"openyurt.io/delegate-heartbeat":"true"},`
+const delegated = `"labels":{"openyurt.io/delegate-heartbeat":"true"},` +
+	`"annotations":{"openyurt.io/delegate-heartbeat":"true"},`
 
 // makeOwn makes the Lease of a node at the coordinator, as its hub would.
 func (x *scene) makeOwn(ctx context.Context, n int) error {
 	q := ask{
 		as: "member " + strconv.Itoa(n), at: coordinatorDoor, method: http.MethodPost, path: nodeLeases,
-		body: ownLease(x.node(n), "", fmt.Sprintf(`"holderIdentity":%q,`, x.node(n))), codes: []int{http.StatusCreated, http.StatusConflict},
+		body:  ownLease(x.node(n), "", fmt.Sprintf(`"holderIdentity":%q,`, x.node(n))),
+		codes: []int{http.StatusCreated, http.StatusConflict},
 	}
 	if a := x.insist(ctx, q); !a.right(q) {
 		return fmt.Errorf("make the Lease of %s: %s %.200s", x.node(n), a, a.body)
@@ -51,7 +53,8 @@ func hugeLease(ctx context.Context, x *scene) error {
 	refused := []int{http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}
 	try := func(header, query, body string) {
 		x.try(ctx, ask{
-			as: "member 3", at: coordinatorDoor, method: http.MethodPatch, path: path + query, header: []string{header}, body: body, codes: refused,
+			as: "member 3", at: coordinatorDoor, method: http.MethodPatch, path: path + query, header: []string{header},
+			body: body, codes: refused,
 		})
 	}
 	x.check(ctx, ask{
@@ -60,7 +63,8 @@ func hugeLease(ctx context.Context, x *scene) error {
 	})
 	for _, meta := range []string{
 		`"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"` + x.node(3) + `","uid":"` + some + `"}],`,
-		`"labels":{"openyurt.io/delegate-heartbeat":"` + some + `"},`, `"annotations":{"openyurt.io/delegate-heartbeat":"` + some + `"},`,
+		`"labels":{"openyurt.io/delegate-heartbeat":"` + some + `"},`, `"annotations":{"openyurt.io/delegate-heartbeat":"` +
+			some + `"},`,
 		`"annotations":{"weir/pool-address":"` + some + `"},`, `"finalizers":["` + some + `"],`,
 	} {
 		try(mergePatch, "", ownLease(x.node(3), meta, ""))
@@ -68,7 +72,8 @@ func hugeLease(ctx context.Context, x *scene) error {
 	for i := range 60 { // each manager of an apply stays in the object
 		a := x.insist(ctx, ask{
 			as: "member 3", at: coordinatorDoor, method: http.MethodPatch, header: []string{applyPatch},
-			path: path + "?force=true&fieldManager=" + strings.Repeat("m", 100) + strconv.Itoa(i), body: ownLease(x.node(3), delegated, ""),
+			path: path + "?force=true&fieldManager=" + strings.Repeat("m", 100) + strconv.Itoa(i),
+			body: ownLease(x.node(3), delegated, ""),
 		})
 		if a.code != http.StatusOK && !slices.Contains(refused, a.code) {
 			x.note("apply %d: %s", i, a)
@@ -99,7 +104,10 @@ func (x *scene) spokenFor(ctx context.Context) bool {
 			l.Spec.RenewTime = &now
 			l.APIVersion, l.Kind = "coordination.k8s.io/v1", "Lease"
 			body, _ := json.Marshal(l)
-			x.send(ctx, ask{as: "kubelet 2", at: secondHub, method: http.MethodPut, path: path, header: []string{kubeletAgent}, body: string(body)})
+			x.send(ctx, ask{
+				as: "kubelet 2", at: secondHub, method: http.MethodPut, path: path, header: []string{kubeletAgent},
+				body: string(body),
+			})
 		}
 		in, err := leases.Get(ctx, x.node(2), metav1.GetOptions{})
 		return err == nil && in.Annotations[contract.DelegateHeartbeat] == contract.Delegated
@@ -114,12 +122,14 @@ func fullStore(ctx context.Context, x *scene) error {
 	codes := map[int]int{}
 	for i := range 400 {
 		a := x.send(ctx, ask{
-			as: "member 2", at: coordinatorDoor, method: http.MethodPatch, path: nodeLeases + "/" + x.node(2), header: []string{mergePatch},
-			body: `{"spec":{"holderIdentity":"` + strconv.Itoa(i) + strings.Repeat("x", 1_400_000) + `"}}`,
+			as: "member 2", at: coordinatorDoor, method: http.MethodPatch, path: nodeLeases + "/" + x.node(2),
+			header: []string{mergePatch},
+			body:   `{"spec":{"holderIdentity":"` + strconv.Itoa(i) + strings.Repeat("x", 1_400_000) + `"}}`,
 		})
 		codes[a.code]++
 	}
-	x.judge(codes[http.StatusRequestEntityTooLarge]+codes[http.StatusTooManyRequests]+codes[http.StatusUnprocessableEntity]+
+	x.judge(codes[http.StatusRequestEntityTooLarge]+codes[http.StatusTooManyRequests]+
+		codes[http.StatusUnprocessableEntity]+
 		codes[http.StatusForbidden] == 400, "400 times 1.4 MB: %v", codes)
 	a := x.send(ctx, ask{
 		as: "member", at: coordinatorDoor, method: http.MethodPost, path: poolLeases, body: electionLease(x.node(1) + "_1"),
@@ -131,8 +141,9 @@ func fullStore(ctx context.Context, x *scene) error {
 	}
 	x.check(ctx, own)
 	x.check(ctx, ask{
-		as: "member", at: coordinatorDoor, method: http.MethodPatch, path: nodeLeases + "/" + x.node(1), header: []string{mergePatch},
-		body: `{"spec":{"renewTime":"{now}"}}`, codes: ok,
+		as: "member", at: coordinatorDoor, method: http.MethodPatch, path: nodeLeases + "/" + x.node(1),
+		header: []string{mergePatch},
+		body:   `{"spec":{"renewTime":"{now}"}}`, codes: ok,
 	})
 	return nil
 }
@@ -144,7 +155,8 @@ func innerAddresses(refused []int) func(context.Context, *scene) error {
 			return err
 		}
 		q := ask{
-			as: "member 3", at: coordinatorDoor, method: http.MethodPatch, path: nodeLeases + "/" + x.node(3), header: []string{mergePatch},
+			as: "member 3", at: coordinatorDoor, method: http.MethodPatch, path: nodeLeases + "/" + x.node(3),
+			header: []string{mergePatch},
 		}
 		telling := func(address string) ask {
 			q := q
@@ -152,7 +164,8 @@ func innerAddresses(refused []int) func(context.Context, *scene) error {
 			return q
 		}
 		for _, address := range []string{
-			"169.254.169.254:80", "169.254.2.1:10268", "[fe80::1]:80", "[fe80::1%lo]:80", "[::ffff:169.254.169.254]:80", "224.0.0.1:80", "[ff02::1]:80",
+			"169.254.169.254:80", "169.254.2.1:10268", "[fe80::1]:80", "[fe80::1%lo]:80", "[::ffff:169.254.169.254]:80",
+			"224.0.0.1:80", "[ff02::1]:80",
 			"0.0.0.0:22", "[::]:22", "[::ffff:0.0.0.0]:22", "metadata.google.internal:80", "10.0.0.7:0",
 		} {
 			a := x.insist(ctx, telling(address))
@@ -184,7 +197,8 @@ func foreignLine(line string) func(context.Context, *scene) error {
 			return err
 		}
 		ended, err := authority.Issue(pki.Request{
-			CommonName: contract.NodeUserPrefix + x.node(1), Organizations: []string{contract.PoolGroupPrefix + x.place.name, contract.HubGroup}, Client: true,
+			CommonName:    contract.NodeUserPrefix + x.node(1),
+			Organizations: []string{contract.PoolGroupPrefix + x.place.name, contract.HubGroup}, Client: true,
 			Lifetime: -time.Hour,
 		})
 		if err != nil {
@@ -195,7 +209,8 @@ func foreignLine(line string) func(context.Context, *scene) error {
 		}
 		for _, who := range []string{"ended", "foreigner", "shared foreigner", "viewer", ""} {
 			a := x.send(ctx, ask{as: who, at: coordinatorDoor, wire: line})
-			x.judge(a.code == 0 || a.code == http.StatusUnauthorized || a.code == http.StatusForbidden, "a line of %q: %s", who, a)
+			x.judge(a.code == 0 || a.code == http.StatusUnauthorized || a.code == http.StatusForbidden, "a line of %q: %s", who,
+				a)
 		}
 		// A line that stays, as the one who would be read.
 		who, err := x.who("member 2")
@@ -220,14 +235,21 @@ func foreignLine(line string) func(context.Context, *scene) error {
 		}
 		now := x.lease(ctx, contract.ElectionLease)
 		for what, body := range map[string]string{
-			"in the leader's name": telling(electionLease(*holder), contract.PoolAddressReverse), "in its own": telling(electionLease(x.node(2)+"_liar"), contract.PoolAddressReverse),
+			"in the leader's name": telling(electionLease(*holder), contract.PoolAddressReverse),
+			"in its own":           telling(electionLease(x.node(2)+"_liar"), contract.PoolAddressReverse),
 		} {
-			body = strings.Replace(body, `"metadata":{`, fmt.Sprintf(`"metadata":{"resourceVersion":%q,"uid":%q,`, now.ResourceVersion, now.UID), 1)
-			a := x.send(ctx, ask{as: "member 2", at: coordinatorDoor, method: http.MethodPut, path: poolLeases + "/" + contract.ElectionLease, body: body})
-			x.judge(a.code == http.StatusForbidden || a.code == http.StatusConflict, "reverse in the election Lease, %s: %s", what, a)
+			body = strings.Replace(body, `"metadata":{`,
+				fmt.Sprintf(`"metadata":{"resourceVersion":%q,"uid":%q,`, now.ResourceVersion, now.UID), 1)
+			a := x.send(ctx, ask{
+				as: "member 2", at: coordinatorDoor, method: http.MethodPut, path: poolLeases + "/" + contract.ElectionLease,
+				body: body,
+			})
+			x.judge(a.code == http.StatusForbidden || a.code == http.StatusConflict, "reverse in the election Lease, %s: %s",
+				what, a)
 		}
 		after := x.poolStatus(ctx)
-		x.judge(after.Leader == before.Leader && after.Term == before.Term && after.Ready, "%s led under %s, and %s leads under %s, ready %t",
+		x.judge(after.Leader == before.Leader && after.Term == before.Term && after.Ready,
+			"%s led under %s, and %s leads under %s, ready %t",
 			before.Leader, before.Term, after.Leader, after.Term, after.Ready)
 		return nil
 	}
@@ -249,7 +271,8 @@ func othersAtLeaderHub(ctx context.Context, x *scene) error {
 	}
 	base := "https://" + net.JoinHostPort(host, strconv.Itoa(contract.HubPoolPort))
 	client := &http.Client{Timeout: answerPatience, Transport: &http.Transport{TLSClientConfig: &tls.Config{
-		InsecureSkipVerify: true, Certificates: []tls.Certificate{*who.cert}, MinVersion: tls.VersionTLS13, //nolint:gosec // an attacker does not mind
+		//nolint:gosec // an attacker does not mind
+		InsecureSkipVerify: true, Certificates: []tls.Certificate{*who.cert}, MinVersion: tls.VersionTLS13,
 	}}}
 	defer client.CloseIdleConnections()
 	send := func(method, name, body string) answer {
@@ -268,9 +291,12 @@ func othersAtLeaderHub(ctx context.Context, x *scene) error {
 		return err
 	}
 	for _, a := range []answer{
-		send(http.MethodGet, another, ""), send(http.MethodPut, another, ownLease(another, `"resourceVersion":"1",`, held(another))),
-		send(http.MethodPost, "", ownLease(another, "", held(another))), send(http.MethodPut, x.node(2), ownLease(another, `"resourceVersion":"1",`, held(another))),
-		send(http.MethodDelete, another, ""), send(http.MethodPatch, another, `{"spec":{"holderIdentity":"x"}}`), send(http.MethodGet, "", ""),
+		send(http.MethodGet, another, ""),
+		send(http.MethodPut, another, ownLease(another, `"resourceVersion":"1",`, held(another))),
+		send(http.MethodPost, "", ownLease(another, "", held(another))),
+		send(http.MethodPut, x.node(2), ownLease(another, `"resourceVersion":"1",`, held(another))),
+		send(http.MethodDelete, another, ""), send(http.MethodPatch, another, `{"spec":{"holderIdentity":"x"}}`),
+		send(http.MethodGet, "", ""),
 	} {
 		x.judge(a.code >= 400 && (a.code < 500 || strings.Contains(a.body, "does not show")), "%s", a)
 	}
@@ -326,15 +352,18 @@ func manyWrites(ctx context.Context, x *scene) error {
 		"of %d in %v: %d taken, of %d that may be, %d are refused with 429, %d of them told when, %d otherwise",
 		n, took.Round(time.Second), taken.Load(), most, later.Load(), told.Load(), others.Load())
 	after := x.poolStatus(ctx)
-	x.judge(after.Leader == before.Leader && after.Term == before.Term, "%s led under %s, and %s leads under %s", before.Leader, before.Term, after.Leader, after.Term)
+	x.judge(after.Leader == before.Leader && after.Term == before.Term, "%s led under %s, and %s leads under %s",
+		before.Leader, before.Term, after.Leader, after.Term)
 	own := ask{
-		as: "member 2", at: coordinatorDoor, method: http.MethodPost, path: nodeLeases, codes: []int{http.StatusCreated, http.StatusConflict},
-		body: ownLease(x.node(2), "", fmt.Sprintf(`"holderIdentity":%q,`, x.node(2))),
+		as: "member 2", at: coordinatorDoor, method: http.MethodPost, path: nodeLeases,
+		codes: []int{http.StatusCreated, http.StatusConflict},
+		body:  ownLease(x.node(2), "", fmt.Sprintf(`"holderIdentity":%q,`, x.node(2))),
 	}
 	a := x.send(ctx, own)
 	x.control(a.right(own), "another node writes: %s", a)
 	again := ask{
-		as: "member 3", at: coordinatorDoor, method: http.MethodPatch, path: nodeLeases + "/" + x.node(3), header: []string{mergePatch},
+		as: "member 3", at: coordinatorDoor, method: http.MethodPatch,
+		path: nodeLeases + "/" + x.node(3), header: []string{mergePatch},
 		body: `{"spec":{"renewTime":"{now}"}}`, codes: ok,
 	}
 	x.check(ctx, again)

@@ -26,37 +26,47 @@ const (
 	listSubject  = "denylist"
 )
 
-// signedAttacks are those of somebody with texts that the pool's authority signed: a member with an old one, or a thief of the key.
+// signedAttacks are those of somebody with texts that the pool's authority signed: a member with an old one, or a thief
+// of the key.
 func signedAttacks() []Attack {
 	stolen := &place{
-		name: "key-stolen", mode: runtime.Weir, nodes: 2, hubs: []int{1}, coordinators: 1, manager: true, enrols: true, asksCoordinator: true, flags: swift(),
+		name: "key-stolen", mode: runtime.Weir, nodes: 2, hubs: []int{1}, coordinators: 1, manager: true, enrols: true,
+		asksCoordinator: true, flags: swift(),
 	}
 	return []Attack{
 		{
-			Number: "85", Position: Member, Goal: "decide for ever whom the pool trusts, with its key", Sent: "a bundle with the number 2^64-1, and one of the year 9998",
-			Expected: "refused: no number is beyond the time by more than an hour", Control: "a bundle of now is taken", place: led("85"), play: endlessBundle,
+			Number: "85", Position: Member, Goal: "decide for ever whom the pool trusts, with its key",
+			Sent:     "a bundle with the number 2^64-1, and one of the year 9998",
+			Expected: "refused: no number is beyond the time by more than an hour", Control: "a bundle of now is taken",
+			place: led("85"), play: endlessBundle,
 		},
 		{
 			Number: "86", Position: Member, Goal: "refuse all nodes for ever, with the pool's key",
 			Sent:     "denylists with the number 2^64-1, entries that hold until 9998, and the time of writing 9998",
-			Expected: "refused: no number and no time is ahead by more than an hour", Control: "a denylist of now is taken", place: led("86"), play: endlessDenylist,
+			Expected: "refused: no number and no time is ahead by more than an hour", Control: "a denylist of now is taken",
+			place: led("86"), play: endlessDenylist,
 		},
 		{
 			Number: "87", Position: Member, Goal: "hold a pool whose key was stolen, although it is rotated",
-			Sent: "with the stolen key: an authority of the attacker's as the next one, a denylist of all nodes, both as far ahead as is taken, again and again; " +
+			Sent: "with the stolen key: an authority of the attacker's as the next one, a denylist of all nodes, both as far " +
+				"ahead as is taken, again and again; " +
 				"then weir pki rotate --stolen-key",
-			Expected: "nobody trusts the stolen key or the attacker's after it", Control: "the hub leads and feeds the pool, with a certificate of the new authority",
-			place: stolen, play: stolenKey,
+			Expected: "nobody trusts the stolen key or the attacker's after it",
+			Control:  "the hub leads and feeds the pool, with a certificate of the new authority",
+			place:    stolen, play: stolenKey,
 		},
 		{
-			Number: "88", Position: Member, Goal: "have a node back that the pool refuses", Sent: "the denylist from before, after the one that refuses the node",
-			Expected: "the node stays refused", Control: "both lists are taken when they come in their order", place: led("88"), play: olderDenylist,
+			Number: "88", Position: Member, Goal: "have a node back that the pool refuses",
+			Sent:     "the denylist from before, after the one that refuses the node",
+			Expected: "the node stays refused", Control: "both lists are taken when they come in their order", place: led("88"),
+			play: olderDenylist,
 		},
 		{
 			Number: "89", Position: Member, Goal: "take the pool back with the key of a former authority",
 			Sent:     "a bundle and a denylist that the authority before has signed, later than those of now",
-			Expected: "the bundle is refused, and nothing of the list counts", Control: "those of the authority that signs now are taken",
-			place: led("89"), play: formerAuthority,
+			Expected: "the bundle is refused, and nothing of the list counts",
+			Control:  "those of the authority that signs now are taken",
+			place:    led("89"), play: formerAuthority,
 		},
 	}
 }
@@ -113,9 +123,13 @@ func (x *scene) bundle(by *pki.Authority, number uint64, next, before *pki.Autho
 
 // list is one of the place, signed by an authority: it refuses some nodes.
 func (x *scene) list(by *pki.Authority, number uint64, issued, before time.Time, nodes ...string) (string, error) {
-	l := denylist.List{Pool: x.place.name, Number: number, Issued: issued.UTC().Truncate(time.Second), Entries: []denylist.Entry{}}
+	l := denylist.List{
+		Pool: x.place.name, Number: number, Issued: issued.UTC().Truncate(time.Second), Entries: []denylist.Entry{},
+	}
 	for _, n := range nodes {
-		l.Entries = append(l.Entries, denylist.Entry{Node: n, UID: n, Deleted: true, Before: before.UTC().Truncate(time.Second)})
+		l.Entries = append(l.Entries, denylist.Entry{
+			Node: n, UID: n, Deleted: true, Before: before.UTC().Truncate(time.Second),
+		})
 	}
 	body, err := json.Marshal(l)
 	if err != nil {
@@ -145,7 +159,8 @@ func (x *scene) takes(ctx context.Context, what, path, text string, err error) {
 	}
 	a := x.bring(ctx, path, text)
 	held := x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: path})
-	x.control(a.code == http.StatusNoContent && strings.Contains(held.body, strings.TrimSpace(text)), "%s: %s %.120s", what, a, strings.TrimSpace(a.body))
+	x.control(a.code == http.StatusNoContent && strings.Contains(held.body, strings.TrimSpace(text)), "%s: %s %.120s",
+		what, a, strings.TrimSpace(a.body))
 }
 
 func endlessBundle(ctx context.Context, x *scene) error {
@@ -160,7 +175,9 @@ func endlessBundle(ctx context.Context, x *scene) error {
 	if err != nil {
 		return err
 	}
-	for what, number := range map[string]uint64{"number 2^64-1": math.MaxUint64, "the year 9998": millis(time.Date(9998, 1, 1, 0, 0, 0, 0, time.UTC))} {
+	for what, number := range map[string]uint64{
+		"number 2^64-1": math.MaxUint64, "the year 9998": millis(time.Date(9998, 1, 1, 0, 0, 0, 0, time.UTC)),
+	} {
 		text, err := x.bundle(a, number, evil, nil)
 		x.refuses(ctx, what, contract.TrustPath, text, err)
 	}
@@ -183,7 +200,8 @@ func endlessDenylist(ctx context.Context, x *scene) error {
 		number         uint64
 		issued, before time.Time
 	}{
-		{"number 2^64-1", math.MaxUint64, now, now}, {"entries until 9998", millis(now), now, late}, {"written in 9998", millis(now), late, now},
+		{"number 2^64-1", math.MaxUint64, now, now}, {"entries until 9998", millis(now), now, late},
+		{"written in 9998", millis(now), late, now},
 	} {
 		text, err := x.list(a, c.number, c.issued, c.before, "nobody")
 		x.refuses(ctx, c.what, contract.DenylistPath, text, err)
@@ -242,7 +260,8 @@ func formerAuthority(ctx context.Context, x *scene) error {
 	}
 	a := x.bring(ctx, contract.DenylistPath, list)
 	member := x.send(ctx, ask{as: "member", at: coordinatorDoor, path: slices1})
-	x.judge(member.code == http.StatusOK, "a list of the former one that refuses node 1: %s, node 1 is served: %t", a, member.code == http.StatusOK)
+	x.judge(member.code == http.StatusOK, "a list of the former one that refuses node 1: %s, node 1 is served: %t", a,
+		member.code == http.StatusOK)
 	return nil
 }
 
@@ -281,21 +300,29 @@ func stolenKey(ctx context.Context, x *scene) error {
 	if err != nil {
 		return err
 	}
-	order := trust.Order{ID: "thief", Settle: pki.LeastSettle.String(), Overlap: pki.LeastOverlap.String(), StolenKey: true}
-	if err := until(ctx, "the order to be given", func() bool { return certificates.AskRotation(ctx, c, x.place.name, order) == nil }); err != nil {
+	order := trust.Order{
+		ID: "thief", Settle: pki.LeastSettle.String(), Overlap: pki.LeastOverlap.String(), StolenKey: true,
+	}
+	if err := until(ctx, "the order to be given", func() bool {
+		return certificates.AskRotation(ctx, c, x.place.name, order) == nil
+	}); err != nil {
 		return err
 	}
 	var p trust.Progress
 	recovered := within(ctx, 3*time.Minute, func() bool {
 		wedge()
 		p, err = certificates.Rotation(ctx, c, x.place.name)
-		return err == nil && p.Order == order.ID && p.Step == trust.Steady && p.Signer != before.Signer && p.Trusted == 1 && x.leads(ctx, x.node(1))
+		return err == nil && p.Order == order.ID && p.Step == trust.Steady && p.Signer != before.Signer && p.Trusted == 1 &&
+			x.leads(ctx, x.node(1))
 	})
-	x.judge(recovered, "after the order: %s, %d trusted, refused %q, node 1 leads and feeds the pool: %t", p.Step, p.Trusted, p.Refused, x.leads(ctx, x.node(1)))
+	x.judge(recovered, "after the order: %s, %d trusted, refused %q, node 1 leads and feeds the pool: %t", p.Step,
+		p.Trusted, p.Refused, x.leads(ctx, x.node(1)))
 	trusted, denied = wedge()
-	x.judge(trusted.code != http.StatusNoContent && denied.code != http.StatusNoContent, "the thief again: %s, %s", trusted, denied)
+	x.judge(trusted.code != http.StatusNoContent && denied.code != http.StatusNoContent, "the thief again: %s, %s",
+		trusted, denied)
 	reads := ask{as: "member", at: coordinatorDoor, path: slices1}
-	x.judge(x.send(ctx, reads).code != http.StatusOK, "a certificate of the stolen key at the coordinator: %s", x.send(ctx, reads))
+	x.judge(x.send(ctx, reads).code != http.StatusOK, "a certificate of the stolen key at the coordinator: %s",
+		x.send(ctx, reads))
 	own := ask{as: "reader", path: slicesOfA}
 	x.control(x.send(ctx, own).code == http.StatusOK, "the hub serves: %s", x.send(ctx, own))
 	return nil

@@ -25,7 +25,8 @@ const (
 	// canary is the content of a Secret: it is searched for where it must not be.
 	canary = "canary-of-a-secret-4c1f0e"
 	// auditPolicy makes kube-apiserver note who called.
-	auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, verbs: [get]}, {level: None}]\n"
+	auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, " +
+		"verbs: [get]}, {level: None}]\n"
 )
 
 //go:embed stage.yaml
@@ -72,8 +73,10 @@ func topology(attacks []Attack) (runtime.Topology, []*place) {
 	for _, p := range places {
 		t.Pools = append(
 			t.Pools,
-			runtime.Pool{Name: p.name, Nodes: p.nodes, Mode: p.mode, Coordinators: p.replicas, Enrols: p.enrols, HubFlags: p.flags,
-				EnrolsCoordinator: p.asksCoordinator, CoordinatorFlags: p.coordinatorFlags},
+			runtime.Pool{
+				Name: p.name, Nodes: p.nodes, Mode: p.mode, Coordinators: p.replicas, Enrols: p.enrols, HubFlags: p.flags,
+				EnrolsCoordinator: p.asksCoordinator, CoordinatorFlags: p.coordinatorFlags,
+			},
 		)
 	}
 	return t, places
@@ -147,9 +150,10 @@ func (s *stage) token(ctx context.Context, account string, pod *corev1.Pod, audi
 // it.
 func (s *stage) account(ctx context.Context, name string) (token string, err error) {
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := s.admin.CoreV1().ServiceAccounts("a").Create(ctx, object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(
-		err,
-	) {
+	if _, err := s.admin.CoreV1().ServiceAccounts("a").Create(ctx, object, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(
+			err,
+		) {
 		return "", err
 	}
 	return s.token(ctx, "a/"+name, nil)

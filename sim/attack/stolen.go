@@ -13,10 +13,12 @@ import (
 	"github.com/weir-edge/weir/sim/thief"
 )
 
-// enrolling is a pool whose hubs ask weir-manager for their certificates. The second node is the attacker's, and nothing runs on the fourth.
+// enrolling is a pool whose hubs ask weir-manager for their certificates. The second node is the attacker's, and
+// nothing runs on the fourth.
 func enrolling() *place {
 	return &place{
-		name: "enrolling", mode: runtime.Weir, nodes: 4, hubs: []int{1, 2}, coordinators: 1, manager: true, enrols: true, flags: swift(),
+		name: "enrolling", mode: runtime.Weir, nodes: 4, hubs: []int{1, 2}, coordinators: 1, manager: true, enrols: true,
+		flags: swift(),
 	}
 }
 
@@ -32,7 +34,8 @@ func stolenAttacks() []Attack {
 	return []Attack{
 		certificate(
 			"76", "be another node, by a certificate of weir-manager",
-			"requests for the hub of another node: as this node, as its hub, in its pool and at the cloud; with the other's request as it was sent",
+			"requests for the hub of another node: as this node, as its hub, in its pool and at the cloud; with the other's "+
+				"request as it was sent",
 			"another node's, as the node", "another node's, as the hub", "another node's at the cloud", "another's public key",
 		),
 		certificate(
@@ -42,13 +45,16 @@ func stolenAttacks() []Attack {
 		certificate(
 			"78", "have more in a certificate than is its own",
 			"system:masters, the right to lead, another pool, a DNS name, ten years, the coordinator's",
-			"an organization more", "the right to lead", "another pool's", "a name of a server", "ten years", "the coordinator's",
+			"an organization more", "the right to lead", "another pool's", "a name of a server", "ten years",
+			"the coordinator's",
 		),
 		{
 			Number: "79", Position: Holder, Goal: "go on after the Node was deleted",
-			Sent: "what was granted to the node at the coordinator, at the hub beside it and at kube-apiserver, anew and over open connections; open feeds and " +
+			Sent: "what was granted to the node at the coordinator, at the hub beside it and at kube-apiserver, anew and over " +
+				"open connections; open feeds and " +
 				"watches; a request for a certificate",
-			Expected: "refused everywhere, and all streams end", Control: "all of it was granted before, and the hub beside it goes on", place: here, play: deletedNode,
+			Expected: "refused everywhere, and all streams end",
+			Control:  "all of it was granted before, and the hub beside it goes on", place: here, play: deletedNode,
 		},
 	}
 }
@@ -82,7 +88,8 @@ func deletedNode(ctx context.Context, x *scene) error {
 	}
 	defer stolen.Close()
 	left := stolen.Left(ctx)
-	x.control(len(left) == stolen.Granted() && len(left) >= leastGranted, "%d of %d requests and streams were granted before", len(left), stolen.Granted())
+	x.control(len(left) == stolen.Granted() && len(left) >= leastGranted,
+		"%d of %d requests and streams were granted before", len(left), stolen.Granted())
 	if err := x.admin.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
@@ -104,7 +111,8 @@ func deletedNode(ctx context.Context, x *scene) error {
 	return errors.Join(err, failed)
 }
 
-// leastGranted is what a node is granted at the least: two requests and two streams at the coordinator, two and one at a hub, and at kube-apiserver.
+// leastGranted is what a node is granted at the least: two requests and two streams at the coordinator, two and one at
+// a hub, and at kube-apiserver.
 const leastGranted = 9
 
 // brief is what fits into a table.

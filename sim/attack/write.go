@@ -51,7 +51,8 @@ func (r Result) Write(dir, repeat string) error {
 		counts[row.Verdict]++
 		g.Rows = append(g.Rows, report.GridRow{
 			Fields: []string{
-				string(row.Verdict), row.Number, string(row.Position), row.Goal, row.Sent, row.Expected, row.Seen, row.Control, row.Review,
+				string(row.Verdict), row.Number, string(row.Position), row.Goal, row.Sent, row.Expected, row.Seen, row.Control,
+				row.Review,
 			},
 			Good: row.Verdict == Refused, Bad: row.Verdict != Refused,
 		})

@@ -50,7 +50,8 @@ const log = `{"verb":"watch","requestURI":"/api/v1/endpoints?watch=1","user":{"u
 {"verb":"create","requestURI":"/apis/certificates.k8s.io/v1/certificatesigningrequests","user":{"username":"system:bootstrap:abcdef"},"objectRef":{"apiGroup":"certificates.k8s.io","resource":"certificatesigningrequests"},"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"weir:joins\" of ClusterRole \"weir:joins\" to Group \"system:bootstrappers\""}}
 {"verb":"li`
 
-// TestUse: what a role allowed is used, whoever else allows as much is none of its grants, and what is refused is told once.
+// TestUse: what a role allowed is used, whoever else allows as much is none of its grants, and what is refused is told
+// once.
 func TestUse(t *testing.T) {
 	grants, err := Grants(roles)
 	if err != nil || len(grants) != 6 {
@@ -65,11 +66,14 @@ func TestUse(t *testing.T) {
 		unused = append(unused, g.String())
 	}
 	if want := []string{
-		"ClusterRole weir:hub: get /version", "ClusterRole weir:hub: list endpoints", "Role kube-system/weir:manager: patch nodes/status.coordination.k8s.io",
+		"ClusterRole weir:hub: get /version", "ClusterRole weir:hub: list endpoints",
+		"Role kube-system/weir:manager: patch nodes/status.coordination.k8s.io",
 	}; !slices.Equal(unused, want) {
 		t.Errorf("unused: %q", unused)
 	}
-	if want := []string{"weir:m: list secrets", "weir:m: get secrets x/y", "weir:hub:a:c: get nodes", "weir:hub:a:b: list pods"}; !slices.Equal(use.Refused, want) {
+	if want := []string{
+		"weir:m: list secrets", "weir:m: get secrets x/y", "weir:hub:a:c: get nodes", "weir:hub:a:b: list pods",
+	}; !slices.Equal(use.Refused, want) {
 		t.Errorf("refused: %q", use.Refused)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Policy is the audit policy of a kube-apiserver that logs what the parts of Weir do, and little else: a policy names users, and knows no beginnings of names. What
-// is left of others Read passes over.
+// Policy is the audit policy of a kube-apiserver that logs what the parts of Weir do, and little else: a policy names
+// users, and knows no beginnings of names. What is left of others Read passes over.
 const Policy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -72,9 +72,11 @@ type event struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-var reason = regexp.MustCompile(`allowed by (?:ClusterRoleBinding "[^"]*"|RoleBinding "[^"]*/([^"/]*)") of (ClusterRole|Role) "([^"]*)"`)
+var reason = regexp.MustCompile(
+	`allowed by (?:ClusterRoleBinding "[^"]*"|RoleBinding "[^"]*/([^"/]*)") of (ClusterRole|Role) "([^"]*)"`)
 
-// Read takes an audit log in. One that ends in the middle of a line, because its writer was killed, is whole up to there.
+// Read takes an audit log in. One that ends in the middle of a line, because its writer was killed, is whole up to
+// there.
 func (u *Use) Read(r io.Reader) error {
 	if u.used == nil {
 		u.used = map[Grant]bool{}
@@ -101,7 +103,8 @@ func (u *Use) Read(r io.Reader) error {
 }
 
 func (u *Use) take(e *event) {
-	if o := e.ObjectRef; o != nil && e.Verb == "delete" && o.Resource == "nodes" && o.APIGroup == "" && o.Subresource == "" {
+	if o := e.ObjectRef; o != nil && e.Verb == "delete" && o.Resource == "nodes" && o.APIGroup == "" &&
+		o.Subresource == "" {
 		u.gone[o.Name] = true
 	}
 	if !ours(e.User.Username) || e.UserAgent == Thief {

@@ -53,17 +53,19 @@ func (a *attempts) prepare(ctx context.Context, c *column) (err error) {
 // podToken asks for what the kubelet would mount into the first pod of a node.
 func podToken(ctx context.Context, c *column, node string) (string, error) {
 	p := c.recorder.pod(podNames(node, 1)[0])
-	answer, err := c.admin.CoreV1().ServiceAccounts(corev1.NamespaceDefault).CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: ptr.To[int64](3600),
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.Name, UID: p.UID},
-	}}, metav1.CreateOptions{})
+	answer, err := c.admin.CoreV1().ServiceAccounts(corev1.NamespaceDefault).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			ExpirationSeconds: ptr.To[int64](3600),
+			BoundObjectRef:    &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.Name, UID: p.UID},
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
 	return answer.Status.Token, nil
 }
 
-// make lets all kinds of callers try to read at the hub of a node: without the cloud, or with it while what they have has expired.
+// make lets all kinds of callers try to read at the hub of a node: without the cloud, or with it while what they have
+// has expired.
 func (a *attempts) make(ctx context.Context, c *column, node string) error {
 	hub, away := c.kubelet(node), c.offline(node)
 	other := rest.CopyConfig(hub)
@@ -80,7 +82,10 @@ func (a *attempts) make(ctx context.Context, c *column, node string) error {
 	tries := []attempt{
 		{"the node, its pods", agent(hub, kubeletAgent), podsPath(node), away},
 		{"a pod of the node, what it read before", bearer(hub, own), configMapPath, away},
-		{"a pod of the node, what it may not read", bearer(hub, own), "/api/v1/namespaces/default/secrets/" + podNames(node, 1)[0], false},
+		{
+			"a pod of the node, what it may not read", bearer(hub, own), "/api/v1/namespaces/default/secrets/" +
+				podNames(node, 1)[0], false,
+		},
 		{"another node", other, podsPath(node), false},
 		{"a token that is none", bearer(hub, "junk"), configMapPath, false},
 		{"a token that was changed", bearer(hub, own[:len(own)-4]+"AAAA"), configMapPath, false},
@@ -162,7 +167,8 @@ func get(ctx context.Context, c *rest.Config, path string) (code int, body []byt
 	return resp.StatusCode, body, err
 }
 
-// awaitAnswer starts to ask a hub that is about to start for the pods of its node, and returns what waits for the answer.
+// awaitAnswer starts to ask a hub that is about to start for the pods of its node, and returns what waits for the
+// answer.
 func (c *column) awaitAnswer(ctx context.Context, node string) (wait func()) {
 	began, done := time.Now(), make(chan struct{})
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)

@@ -70,7 +70,8 @@ func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, mode 
 	c := &column{
 		Column: runner.Column{Options: o, Way: report.WayWeir, Pool: s.Topology.Pool.Name, Time: w, Every: lookEvery},
 		s:      s, mode: mode, weir: mode != runtime.Stock,
-		nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(), machines: map[string]runtime.Machine{}, kubelets: map[string]*rest.Config{}, cut: map[string]int{},
+		nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(), machines: map[string]runtime.Machine{},
+		kubelets: map[string]*rest.Config{}, cut: map[string]int{},
 		deleted: map[string]bool{}, finished: map[string]bool{},
 	}
 	if !c.weir {
@@ -133,7 +134,8 @@ func (c *column) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// start starts everything. With firstBoot Weir's pool starts while the link is cut, and stays cut until a fault heals that.
+// start starts everything. With firstBoot Weir's pool starts while the link is cut, and stays cut until a fault heals
+// that.
 func (c *column) start(ctx context.Context) error {
 	if err := prepare(ctx, c.admin); err != nil {
 		return err
@@ -260,10 +262,12 @@ func agree(p *corev1.Pod, x container, finished bool) bool {
 	}
 	s := p.Status.ContainerStatuses[0]
 	if finished {
-		return p.Status.Phase == corev1.PodSucceeded && s.State.Terminated != nil && x.State != runningState // it did not run again
+		// it did not run again.
+		return p.Status.Phase == corev1.PodSucceeded && s.State.Terminated != nil && x.State != runningState
 	}
-	// A machine that lost its power counts attempts anew; its kubelet never counts restarts back (kubelet_pods.go, convertToAPIContainerStatuses).
-	// So the attempt alone may be that of before: only the time of its start says that it is this container.
+	// A machine that lost its power counts attempts anew; its kubelet never counts restarts back (kubelet_pods.go,
+	// convertToAPIContainerStatuses). So the attempt alone may be that of before: only the time of its start says that it
+	// is this container.
 	return x.State == runningState && p.Status.Phase == corev1.PodRunning && s.State.Running != nil &&
 		s.RestartCount >= x.Attempt && strings.HasSuffix(s.ContainerID, fmt.Sprintf("_%d", x.Attempt)) &&
 		s.State.Running.StartedAt.Unix() == time.Unix(0, x.StartedAt).Unix()
@@ -285,7 +289,8 @@ func (c *column) settle(ctx context.Context) error {
 		defer c.mu.Unlock()
 		c.apart = all - n
 		if c.apart+c.left > 0 {
-			return false, fmt.Sprintf("waiting for cloud and nodes to agree: %d of %d pods, %d deleted ones are there", n, all, c.left)
+			return false, fmt.Sprintf("waiting for cloud and nodes to agree: %d of %d pods, %d deleted ones are there", n, all,
+				c.left)
 		}
 		if ok, what := c.allWritten(ctx); !ok {
 			return ok, what
@@ -344,7 +349,8 @@ func (c *column) disagreements(ctx context.Context) (lines []string) {
 					says += fmt.Sprintf(", %d restarts", p.Status.ContainerStatuses[0].RestartCount)
 				}
 			}
-			lines = append(lines, fmt.Sprintf("%s: the cloud says %s, the machine %s, attempt %d", name, says, strings.ToLower(x.State), x.Attempt))
+			lines = append(lines, fmt.Sprintf("%s: the cloud says %s, the machine %s, attempt %d", name, says,
+				strings.ToLower(x.State), x.Attempt))
 		}
 	}
 	return lines

@@ -50,7 +50,8 @@ func (c *column) faults(ctx context.Context) error {
 
 // spared tells whether a fault is Weir's only: stock kubelets stay connected, for comparison.
 func (c *column) spared(f scenario.Fault) bool {
-	return !c.weir && slices.Contains([]scenario.Action{scenario.Cut, scenario.FillDisk, scenario.Attempt, scenario.Expire}, f.Action)
+	return !c.weir &&
+		slices.Contains([]scenario.Action{scenario.Cut, scenario.FillDisk, scenario.Attempt, scenario.Expire}, f.Action)
 }
 
 // targets are the nodes that a fault is about.
@@ -150,7 +151,8 @@ func (c *column) offline(node string) bool {
 	return c.cut[""]+c.cut[node] > 0
 }
 
-// injectDeath kills a part, or with Vanish a machine with all that is on it, starts it again and waits until the node's containers run.
+// injectDeath kills a part, or with Vanish a machine with all that is on it, starts it again and waits until the node's
+// containers run.
 func (c *column) injectDeath(ctx context.Context, f scenario.Fault) error {
 	if _, hub := f.Target.Hub(); !c.weir && (f.Target == scenario.Coordinator || hub && f.Action == scenario.Kill) {
 		return nil
@@ -188,8 +190,8 @@ func (c *column) bounceNode(ctx context.Context, f scenario.Fault, node string) 
 	return nil
 }
 
-// bounce kills parts, and starts them again, in this order. Containers that a machine did not lose end with its kubelet, so that who comes back has
-// something to do.
+// bounce kills parts, and starts them again, in this order. Containers that a machine did not lose end with its
+// kubelet, so that who comes back has something to do.
 func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.PartID) error {
 	parts := make([]runtime.Part, len(ids))
 	for i, id := range ids {
@@ -289,12 +291,12 @@ func (c *column) spoil(node string, p runtime.Part, d scenario.Disk) error {
 	return nil
 }
 
-// tornPage is how much of a file one bad spot of a flash is about. The first two pages of a database say which others count: without both,
-// nothing of it can be found.
+// tornPage is how much of a file one bad spot of a flash is about. The first two pages of a database say which others
+// count: without both, nothing of it can be found.
 const tornPage = 4096
 
-// tear changes a byte in one of three pages of each file and cuts the end of it off, as a power cut and bad flash may. A few bytes
-// of a whole file would mostly hit room that is not in use.
+// tear changes a byte in one of three pages of each file and cuts the end of it off, as a power cut and bad flash may.
+// A few bytes of a whole file would mostly hit room that is not in use.
 func tear(dir string, seed int64) error {
 	rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 	entries, err := os.ReadDir(dir)

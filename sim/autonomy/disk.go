@@ -50,7 +50,8 @@ func (d *diskMeter) look(ctx context.Context, node string) {
 	}
 	now := disk{
 		written: int64(m.Sum("weir_store_bytes_written_total") + m.Sum("weir_queue_bytes_written_total")),
-		damaged: int64(m.Sum("weir_store_damaged_rows_total") + m.Sum("weir_store_set_aside_total") + m.Sum("weir_queue_dropped_total", "why", string(queue.Unusable))),
+		damaged: int64(m.Sum("weir_store_damaged_rows_total") + m.Sum("weir_store_set_aside_total") +
+			m.Sum("weir_queue_dropped_total", "why", string(queue.Unusable))),
 	}
 	if m.Sum("weir_queue_damaged_bytes") > 0 {
 		now.damaged++

@@ -26,8 +26,8 @@ func (c *column) expires() bool {
 	return slices.ContainsFunc(c.s.Faults, func(f scenario.Fault) bool { return f.Action == scenario.Expire })
 }
 
-// injectExpiry gives nodes certificates, and a pod a token, that end soon. It is healed by new certificates, as an operator would: nobody can ask for
-// one with a certificate that has expired.
+// injectExpiry gives nodes certificates, and a pod a token, that end soon. It is healed by new certificates, as an
+// operator would: nobody can ask for one with a certificate that has expired.
 func (c *column) injectExpiry(ctx context.Context, f scenario.Fault) error {
 	issuer, ok := c.Site.(runtime.Issuer)
 	if !ok {
@@ -71,7 +71,8 @@ func (c *column) certify(ctx context.Context, issuer runtime.Issuer, life time.D
 	return nil
 }
 
-// expire gives the first node's pod a token that ends soon, and has it read; and somebody a token and a certificate that have ended long ago.
+// expire gives the first node's pod a token that ends soon, and has it read; and somebody a token and a certificate
+// that have ended long ago.
 func (a *attempts) expire(ctx context.Context, c *column, issuer runtime.Issuer) error {
 	node, now := c.nodes[0], time.Now()
 	own, err := issuer.Retime(a.own, now.Add(lapse))

@@ -40,11 +40,16 @@ func isJob(pod string) bool { return strings.HasPrefix(pod, jobPrefix) }
 // prepare makes the account that pods run as, and what it may read.
 func prepare(ctx context.Context, admin kubernetes.Interface) error {
 	const ns = corev1.NamespaceDefault
-	_, err := admin.CoreV1().ServiceAccounts(ns).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
-	_, err2 := admin.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: readable}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
+	_, err := admin.CoreV1().ServiceAccounts(ns).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
+	_, err2 := admin.CoreV1().ConfigMaps(ns).Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: readable}, Data: map[string]string{"a": "b"}},
+		metav1.CreateOptions{})
 	_, err3 := admin.RbacV1().Roles(ns).Create(ctx, &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: readable},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}}},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
+		},
 	}, metav1.CreateOptions{})
 	_, err4 := admin.RbacV1().RoleBindings(ns).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: readable},
@@ -62,8 +67,10 @@ func prepare(ctx context.Context, admin kubernetes.Interface) error {
 // createPod makes a pod, bound to a node, and what it reads.
 func createPod(ctx context.Context, admin kubernetes.Interface, node, name string) error {
 	meta := metav1.ObjectMeta{Name: name}
-	_, errSecret := admin.CoreV1().Secrets(corev1.NamespaceDefault).Create(ctx, &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"key": name}}, metav1.CreateOptions{})
-	_, errConfig := admin.CoreV1().ConfigMaps(corev1.NamespaceDefault).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": name}}, metav1.CreateOptions{})
+	_, errSecret := admin.CoreV1().Secrets(corev1.NamespaceDefault).Create(ctx,
+		&corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"key": name}}, metav1.CreateOptions{})
+	_, errConfig := admin.CoreV1().ConfigMaps(corev1.NamespaceDefault).Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": name}}, metav1.CreateOptions{})
 	restart := corev1.RestartPolicyAlways
 	if isJob(name) {
 		restart = corev1.RestartPolicyOnFailure
@@ -73,12 +80,21 @@ func createPod(ctx context.Context, admin kubernetes.Interface, node, name strin
 		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
 			NodeName: node, RestartPolicy: restart, ServiceAccountName: account, AutomountServiceAccountToken: ptr.To(false),
-			TerminationGracePeriodSeconds: ptr.To[int64](1), Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			TerminationGracePeriodSeconds: ptr.To[int64](1),
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers: []corev1.Container{{
 				Name: "main", Image: runtime.AppImage, ImagePullPolicy: corev1.PullIfNotPresent,
 				Env: []corev1.EnvVar{
-					{Name: "SECRET", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref, Key: "key"}}},
-					{Name: "CONFIG", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref, Key: "key"}}},
+					{
+						Name: "SECRET", ValueFrom: &corev1.EnvVarSource{
+							SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref, Key: "key"},
+						},
+					},
+					{
+						Name: "CONFIG", ValueFrom: &corev1.EnvVarSource{
+							ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref, Key: "key"},
+						},
+					},
 				},
 			}},
 		},

@@ -17,7 +17,8 @@ func TestHistory(t *testing.T) {
 		}
 		return &corev1.Pod{Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{s}}}
 	}
-	runs, fails, again := at(0, "a", true, corev1.PodRunning), at(0, "a", false, corev1.PodRunning), at(1, "b", true, corev1.PodRunning)
+	runs, fails, again := at(0, "a", true, corev1.PodRunning), at(0, "a", false, corev1.PodRunning),
+		at(1, "b", true, corev1.PodRunning)
 	done := at(1, "b", false, corev1.PodSucceeded)
 	for name, c := range map[string]struct {
 		all  []*corev1.Pod

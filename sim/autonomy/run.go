@@ -12,20 +12,23 @@ import (
 	"github.com/weir-edge/weir/sim/timeline"
 )
 
-// Run runs a scenario with autonomy: the stock column, then Weir's. The result is worth reporting even with an error: it then tells how
-// far the run came.
+// Run runs a scenario with autonomy: the stock column, then Weir's. The result is worth reporting even with an error:
+// it then tells how far the run came.
 func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Result, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
 	return runner.InColumns(s, o, []report.Fact{
-		{Name: "nodes", Value: float64(s.Topology.Pool.Nodes)}, {Name: "pods per node", Value: float64(s.Autonomy.PodsPerNode)},
+		{
+			Name: "nodes", Value: float64(s.Topology.Pool.Nodes),
+		}, {Name: "pods per node", Value: float64(s.Autonomy.PodsPerNode)},
 		{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
 	}, func(res *report.Result, w *timeline.Writer) error { return columns(ctx, s, o, res, w) })
 }
 
 // columns runs both, or only Weir's if the stock one has nothing to compare with.
-func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *report.Result, w *timeline.Writer) error {
+func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *report.Result,
+	w *timeline.Writer) error {
 	modes := []runtime.Mode{runtime.Stock, s.Topology.Pool.Mode()}
 	if !s.Restarts() { // there is nothing to compare with
 		modes = modes[1:]
@@ -53,11 +56,13 @@ func (c *column) measure(m report.Values) {
 		m["pods_back_stock_seconds"] = c.back.Seconds()
 		return
 	}
-	m["lost_writes"], m["taken_writes"], m["doubled_writes"] = float64(len(c.writes.lines)), float64(c.writes.taken()), float64(c.recorder.doubled())
+	m["lost_writes"], m["taken_writes"], m["doubled_writes"] = float64(len(c.writes.lines)), float64(c.writes.taken()),
+		float64(c.recorder.doubled())
 	m["pods_apart"] = float64(c.apart)
 	served, refused, wrong := c.writes.reads()
 	m["damage_found"], m["collections_refetched_share"] = float64(c.disk.sum().damaged), c.refetched()
-	m["offline_reads_served"], m["offline_reads_refused"], m["wrong_answers"] = float64(served), float64(refused), float64(wrong)
+	m["offline_reads_served"], m["offline_reads_refused"], m["wrong_answers"] = float64(served), float64(refused),
+		float64(wrong)
 	m["deleted_left"], m["joined_nodes"] = float64(c.left), float64(c.joined)
 	m["store_bytes"], m["disk_bytes_written"] = float64(c.storeBytes), float64(c.disk.sum().written)
 	if c.agreed > 0 {

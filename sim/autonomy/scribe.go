@@ -26,8 +26,8 @@ const (
 	writePatience = 5 * time.Second
 )
 
-// scribe writes as a node's kubelet does, but never again: a kubelet compares its pods with the API every ten seconds, and so repairs
-// what a hub has lost. What the API took of a scribe has to be in the cloud in the end.
+// scribe writes as a node's kubelet does, but never again: a kubelet compares its pods with the API every ten seconds,
+// and so repairs what a hub has lost. What the API took of a scribe has to be in the cloud in the end.
 type scribe struct {
 	node, pod string
 
@@ -88,7 +88,8 @@ func (w *scribes) reads() (served, refused, wrong int) {
 
 // allWritten tells whether the cloud has all that was taken.
 func (c *column) allWritten(ctx context.Context) (bool, string) {
-	list, err := c.admin.CoreV1().Events(corev1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + scribeName})
+	list, err := c.admin.CoreV1().Events(corev1.NamespaceDefault).List(ctx,
+		metav1.ListOptions{FieldSelector: "reason=" + scribeName})
 	if err != nil {
 		return false, err.Error()
 	}
@@ -138,7 +139,8 @@ func (s *scribe) round(ctx context.Context, c *column) {
 		s.nodeTook = s.serial
 	}
 	if p := c.recorder.pod(s.pod); p != nil {
-		if took(http.MethodPatch, "/api/v1/namespaces/default/pods/"+s.pod+"/status", string(types.StrategicMergePatchType), patch) {
+		if took(http.MethodPatch, "/api/v1/namespaces/default/pods/"+s.pod+"/status", string(types.StrategicMergePatchType),
+			patch) {
 			s.podTook = s.serial
 		}
 	}
@@ -147,7 +149,8 @@ func (s *scribe) round(ctx context.Context, c *column) {
 		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta:     metav1.ObjectMeta{Namespace: corev1.NamespaceDefault, Name: s.event(s.serial)},
 		InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: s.node, UID: types.UID(s.node)},
-		Reason:         scribeName, Message: strconv.Itoa(s.serial), Type: corev1.EventTypeNormal, Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Reason:         scribeName, Message: strconv.Itoa(s.serial), Type: corev1.EventTypeNormal, Count: 1,
+		FirstTimestamp: now, LastTimestamp: now,
 		Source: corev1.EventSource{Component: "scribe", Host: s.node},
 	}) {
 		s.events = append(s.events, s.serial)
@@ -180,7 +183,8 @@ func (s *scribe) read(ctx context.Context, c *column) {
 			}
 		}
 		s.served++
-	case (code == http.StatusServiceUnavailable || code == http.StatusUnauthorized && c.expires()) && json.Unmarshal(body, &status) == nil && status.Message != "":
+	case (code == http.StatusServiceUnavailable || code == http.StatusUnauthorized && c.expires()) &&
+		json.Unmarshal(body, &status) == nil && status.Message != "":
 		s.refused++
 	default:
 		s.wrong++
@@ -215,7 +219,8 @@ func send(ctx context.Context, client *http.Client, method, url, contentType str
 	return err
 }
 
-// lost tells of what the API took and the cloud, which has these events, does not have. A status counts once: the last one says what the ones before said.
+// lost tells of what the API took and the cloud, which has these events, does not have. A status counts once: the last
+// one says what the ones before said.
 func (s *scribe) lost(ctx context.Context, c *column, events map[string]bool) (lines []string, err error) {
 	n, err := c.admin.CoreV1().Nodes().Get(ctx, s.node, metav1.GetOptions{})
 	if err != nil {

@@ -16,7 +16,11 @@ func wrote(serial string) []corev1.NodeCondition {
 func TestLost(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Conditions: wrote("7")}}
 	pod := func(serial string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app-n-1"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: scribeName, Message: serial}}}}
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "app-n-1"}, Status: corev1.PodStatus{
+				Conditions: []corev1.PodCondition{{Type: scribeName, Message: serial}},
+			},
+		}
 	}
 	event := func(name string) *corev1.Event {
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Reason: scribeName}
@@ -38,7 +42,11 @@ func TestLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := x.s
 			s.node, s.pod = "n", "app-n-1"
-			c := &column{recorder: &recorder{pods: map[string]*corev1.Pod{}}, admin: fake.NewClientset(node, event("scribe.n.6"), event("scribe.n.7"))}
+			c := &column{
+				recorder: &recorder{
+					pods: map[string]*corev1.Pod{},
+				}, admin: fake.NewClientset(node, event("scribe.n.6"), event("scribe.n.7")),
+			}
 			if x.pod != nil {
 				c.recorder.pods[x.pod.Name] = x.pod
 			}
@@ -55,7 +63,9 @@ func TestLost(t *testing.T) {
 func TestAgree(t *testing.T) {
 	at := metav1.Now()
 	of := func(x container, change func(*corev1.ContainerStatus)) *corev1.Pod {
-		s := corev1.ContainerStatus{ContainerID: "fake://app_0", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}
+		s := corev1.ContainerStatus{
+			ContainerID: "fake://app_0", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}},
+		}
 		change(&s)
 		return &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{s}}}
 	}
@@ -65,11 +75,17 @@ func TestAgree(t *testing.T) {
 		change func(*corev1.ContainerStatus)
 		want   bool
 	}{
-		"the same":              {now, func(*corev1.ContainerStatus) {}, true},
-		"restarts counted on":   {now, func(s *corev1.ContainerStatus) { s.RestartCount = 4 }, true},
-		"another attempt":       {container{State: runningState, StartedAt: now.StartedAt, Attempt: 1}, func(*corev1.ContainerStatus) {}, false},
-		"of before a power cut": {container{State: runningState, StartedAt: now.StartedAt + 3e9}, func(*corev1.ContainerStatus) {}, false},
-		"it does not run":       {container{State: "CONTAINER_EXITED", StartedAt: now.StartedAt}, func(*corev1.ContainerStatus) {}, false},
+		"the same":            {now, func(*corev1.ContainerStatus) {}, true},
+		"restarts counted on": {now, func(s *corev1.ContainerStatus) { s.RestartCount = 4 }, true},
+		"another attempt": {
+			container{State: runningState, StartedAt: now.StartedAt, Attempt: 1}, func(*corev1.ContainerStatus) {}, false,
+		},
+		"of before a power cut": {
+			container{State: runningState, StartedAt: now.StartedAt + 3e9}, func(*corev1.ContainerStatus) {}, false,
+		},
+		"it does not run": {
+			container{State: "CONTAINER_EXITED", StartedAt: now.StartedAt}, func(*corev1.ContainerStatus) {}, false,
+		},
 		"the cloud says it ends": {now, func(s *corev1.ContainerStatus) {
 			s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 		}, false},

@@ -53,7 +53,8 @@ func (c *client) watch(ctx context.Context, url string) error {
 		body, _ := io.ReadAll(resp.Body)
 		return fmt.Errorf("%s: %s", resp.Status, body)
 	}
-	events := wire.NewEventReader(resp.Body, wire.Protobuf, wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"})
+	events := wire.NewEventReader(resp.Body, wire.Protobuf,
+		wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"})
 	for {
 		ev, err := events.Next()
 		if err != nil {
@@ -72,7 +73,8 @@ func (c *client) take(ev *wire.Event) error {
 	case ev.Type == wire.Error:
 		c.version, c.state = 0, map[string]uint64{}
 		return fmt.Errorf("%d", ev.Status.Code)
-	case ev.Type == wire.Bookmark && ev.Version < c.version, ev.Type != wire.Bookmark && c.version > 0 && ev.Version <= c.version:
+	case ev.Type == wire.Bookmark && ev.Version < c.version, ev.Type != wire.Bookmark && c.version > 0 &&
+		ev.Version <= c.version:
 		c.broken = fmt.Sprintf("%s %d after %d", ev.Type, ev.Version, c.version)
 	case ev.Type == wire.Deleted:
 		delete(c.state, ev.Object.Key)

@@ -44,13 +44,14 @@ func NewCloud(n *Network, ca *pki.Authority) (c *Cloud, stop func(), err error) 
 	running.Go(func() { _ = c.relay.Run(ctx) })
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
-	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(authorizationv1.SelfSubjectAccessReview{
-			TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
-			Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: true},
+	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(authorizationv1.SelfSubjectAccessReview{
+				TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
+				Status:   authorizationv1.SubjectAccessReviewStatus{Allowed: true},
+			})
 		})
-	})
 	mux.HandleFunc("GET /apis/discovery.k8s.io/v1/", func(w http.ResponseWriter, req *http.Request) {
 		q := req.URL.Query()
 		question := q.Get("fieldSelector") != "" || q.Get("limit") == "1" // about one object, or how many there are

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Network is a network in memory. What a host that is cut off sends or gets waits until it is joined again, as with TCP.
+// Network is a network in memory. What a host that is cut off sends or gets waits until it is joined again, as with
+// TCP.
 type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener
@@ -24,7 +25,10 @@ type Network struct {
 
 // NewNetwork returns a network without hosts.
 func NewNetwork() *Network {
-	return &Network{listeners: map[string]*listener{}, conns: map[*conn]struct{}{}, cut: map[[2]string]bool{}, dead: map[string]bool{}, ports: 10000}
+	return &Network{
+		listeners: map[string]*listener{}, conns: map[*conn]struct{}{}, cut: map[[2]string]bool{}, dead: map[string]bool{},
+		ports: 10000,
+	}
 }
 
 // Host is one machine's view of a network; it implements hub.Net. Addresses that it listens on get its name.
@@ -47,7 +51,8 @@ func (n *Network) Cut(a, b string, cut bool) {
 	}
 }
 
-// Kill is the sudden death of all processes of a host: their connections break, and nothing goes to or comes from it any more.
+// Kill is the sudden death of all processes of a host: their connections break, and nothing goes to or comes from it
+// any more.
 func (n *Network) Kill(host string) {
 	n.mu.Lock()
 	n.dead[host] = true
@@ -90,7 +95,10 @@ func (h Host) Listen(_ context.Context, _, address string) (net.Listener, error)
 		h.n.ports++
 		port = fmt.Sprint(h.n.ports)
 	}
-	l := &listener{n: h.n, at: addr(net.JoinHostPort(h.name, port)), host: h.name, accept: make(chan *conn, 64), closed: make(chan struct{})}
+	l := &listener{
+		n: h.n, at: addr(net.JoinHostPort(h.name, port)), host: h.name, accept: make(chan *conn, 64),
+		closed: make(chan struct{}),
+	}
 	if h.n.listeners[string(l.at)] != nil {
 		return nil, syscall.EADDRINUSE
 	}

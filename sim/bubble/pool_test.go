@@ -32,8 +32,8 @@ type node struct {
 	client *client
 }
 
-// TestPool runs a pool of real hubs in fake time: the leader dies, the coordinator is lost for longer than the grace period and comes back empty.
-// It promises the same verdict for a seed, not the same schedule.
+// TestPool runs a pool of real hubs in fake time: the leader dies, the coordinator is lost for longer than the grace
+// period and comes back empty. It promises the same verdict for a seed, not the same schedule.
 func TestPool(t *testing.T) {
 	number := *seed
 	if number == 0 {
@@ -104,7 +104,8 @@ func pool(t *testing.T, rng *rand.Rand) {
 				}
 			}
 			if late == "" {
-				say("%s: all %d clients after %v, %d lists at the cloud", what, len(nodes), time.Since(asked).Round(time.Millisecond), cloud.lists.Load())
+				say("%s: all %d clients after %v, %d lists at the cloud", what, len(nodes),
+					time.Since(asked).Round(time.Millisecond), cloud.lists.Load())
 				return
 			}
 			if time.Since(asked) > limit {
@@ -190,11 +191,15 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 		return cert, key
 	}
 	c := hub.Config{
-		NodeName: name, NodePoolName: "pool", DataDir: filepath.Join(dir, "data"), StorePlaintextSecrets: true, CloudServers: []string{"https://cloud:443"}, BindAddress: ip, HealthBindAddress: ip, PoolBindAddress: ip, SecurePort: 10268, PoolPort: 10269,
+		NodeName: name, NodePoolName: "pool", DataDir: filepath.Join(dir, "data"), StorePlaintextSecrets: true,
+		CloudServers: []string{"https://cloud:443"}, BindAddress: ip, HealthBindAddress: ip, PoolBindAddress: ip,
+		SecurePort: 10268, PoolPort: 10269,
 		EnableCoordinator: true, CoordinatorServers: []string{"https://coordinator:10270"}, CoordinatorWait: 10 * time.Second,
-		FailoverGracePeriod: grace, FailoverSpread: spread, PoolScopeResources: []string{resource}, UpstreamWatchTimeout: 10 * time.Second,
-		HeartbeatInterval: 10 * time.Second, HeartbeatTimeout: 2 * time.Second, HeartbeatFailedRetry: 3, HeartbeatHealthyThreshold: 2,
-		Net: n.Host(ip), Logger: slog.New(slog.DiscardHandler),
+		FailoverGracePeriod: grace, FailoverSpread: spread, PoolScopeResources: []string{resource},
+		UpstreamWatchTimeout: 10 * time.Second,
+		HeartbeatInterval:    10 * time.Second, HeartbeatTimeout: 2 * time.Second, HeartbeatFailedRetry: 3,
+		HeartbeatHealthyThreshold: 2,
+		Net:                       n.Host(ip), Logger: slog.New(slog.DiscardHandler),
 	}
 	caFile, err := pki.WriteFile(dir, "ca.crt", ca.CertPEM())
 	if err != nil {
@@ -203,7 +208,8 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 	c.CloudCAFile, c.CoordinatorCAFile = caFile, caFile
 	c.CloudClientCertFile, c.CloudClientKeyFile = issue("cloud", weirpki.Kubelet, weirpki.Subject{Node: name})
 	c.CloudHubCertFile, c.CloudHubKeyFile = issue("own", weirpki.HubAtCloud, weirpki.Subject{Pool: "pool", Node: name})
-	c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile = issue("pool", weirpki.Hub, weirpki.Subject{Pool: "pool", Node: name})
+	c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile = issue("pool", weirpki.Hub,
+		weirpki.Subject{Pool: "pool", Node: name})
 	c.TLSCertFile, c.TLSPrivateKeyFile = issue("serving", weirpki.Door, weirpki.Subject{Hosts: []string{ip}})
 	h, err := hub.New(c)
 	if err != nil {
@@ -218,7 +224,8 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 	})
 	x := &node{name: name, ip: ip, client: &client{state: map[string]uint64{}}}
 	transport := &http.Transport{
-		DialContext: n.Host("client-" + name).DialContext, TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true,
+		DialContext:     n.Host("client-" + name).DialContext,
+		TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true,
 	}
 	x.client.http = &http.Client{Transport: transport}
 	running.Go(func() {

@@ -57,7 +57,8 @@ func (b *bench) did(from int64) (map[string]map[string]float64, error) {
 	return count(f)
 }
 
-// count counts requests of hubs by pool and kind. A watch is logged when it begins and when it ends, and counts when it begins.
+// count counts requests of hubs by pool and kind. A watch is logged when it begins and when it ends, and counts when it
+// begins.
 func count(r io.Reader) (map[string]map[string]float64, error) {
 	did := map[string]map[string]float64{}
 	lines := bufio.NewScanner(r)
@@ -85,7 +86,8 @@ func count(r io.Reader) (map[string]map[string]float64, error) {
 	return did, nil
 }
 
-// pool is that of the hub who asks, as itself or as its node, whose name is that of its pool and a number; "": another asks.
+// pool is that of the hub who asks, as itself or as its node, whose name is that of its pool and a number; "": another
+// asks.
 func (e *request) pool() string {
 	if name, ok := strings.CutPrefix(e.User.Username, contract.HubUserPrefix); ok {
 		pool, _, _ := strings.Cut(name, ":")
@@ -98,7 +100,8 @@ func (e *request) pool() string {
 	return ""
 }
 
-// list tells lists apart by what is listed: hubs compare samples of a namespace, or look where the cloud's history stands, at moments of their own.
+// list tells lists apart by what is listed: hubs compare samples of a namespace, or look where the cloud's history
+// stands, at moments of their own.
 func (e *request) list() string {
 	switch of := e.ObjectRef; {
 	case of.Resource != "endpointslices" && of.Resource != "endpoints":
@@ -117,7 +120,8 @@ func (e *request) kind() string {
 	case e.Verb == "list" && e.Stage == "ResponseComplete":
 		return lists
 	case e.Verb == "watch" && e.Stage == "ResponseStarted":
-		if strings.Contains(e.RequestURI, "sendInitialEvents=") && !strings.Contains(e.RequestURI, "sendInitialEvents=0") && !strings.Contains(e.RequestURI, "sendInitialEvents=false") {
+		if strings.Contains(e.RequestURI, "sendInitialEvents=") && !strings.Contains(e.RequestURI, "sendInitialEvents=0") &&
+			!strings.Contains(e.RequestURI, "sendInitialEvents=false") {
 			return lists
 		}
 		return watches

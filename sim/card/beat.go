@@ -45,7 +45,9 @@ func (b *bench) connect(ctx context.Context) error {
 			trust.CertData, trust.KeyData = pair.CertPEM, pair.KeyPEM
 			if s.kube, err = kubernetes.NewForConfig(&rest.Config{
 				Host: door.URL, TLSClientConfig: trust, Timeout: 20 * time.Second, QPS: -1,
-				ContentConfig: rest.ContentConfig{ContentType: apiruntime.ContentTypeProtobuf, AcceptContentTypes: apiruntime.ContentTypeProtobuf},
+				ContentConfig: rest.ContentConfig{
+					ContentType: apiruntime.ContentTypeProtobuf, AcceptContentTypes: apiruntime.ContentTypeProtobuf,
+				},
 			}); err != nil {
 				return err
 			}
@@ -57,7 +59,8 @@ func (b *bench) connect(ctx context.Context) error {
 // heartbeats renews Leases of nodes through hubs, one after the other, and counts each.
 func (b *bench) heartbeats(ctx context.Context) error {
 	var leases [3]*coordinationv1.Lease
-	seconds, zero := int32(40), metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 123456000, time.UTC)) // a time of which each digit is written
+	// a time of which each digit is written.
+	seconds, zero := int32(40), metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 123456000, time.UTC))
 	for i, s := range b.sides {
 		var err error
 		l := &coordinationv1.Lease{
@@ -75,13 +78,15 @@ func (b *bench) heartbeats(ctx context.Context) error {
 			before := crossed(up, runtime.ClassHeartbeat, s.nodes[0])
 			leases[i].Spec.RenewTime = &at
 			var err error
-			if leases[i], err = s.kube.CoordinationV1().Leases(contract.NodeLeaseNamespace).Update(ctx, leases[i], metav1.UpdateOptions{}); err != nil {
+			if leases[i], err = s.kube.CoordinationV1().Leases(contract.NodeLeaseNamespace).Update(ctx, leases[i],
+				metav1.UpdateOptions{}); err != nil {
 				return fmt.Errorf("%s: renew the Lease of a node: %w", s.name, err)
 			}
 			if err := pause(ctx, 10*time.Millisecond); err != nil { // what the transports say to each other afterwards
 				return err
 			}
-			b.book.add(meaning{"heartbeat", "bytes of one renewal of a node's Lease, both ways", "B", change.Bytes}, i, 0, crossed(up, runtime.ClassHeartbeat, s.nodes[0])-before)
+			b.book.add(meaning{"heartbeat", "bytes of one renewal of a node's Lease, both ways", "B", change.Bytes}, i, 0,
+				crossed(up, runtime.ClassHeartbeat, s.nodes[0])-before)
 		}
 	}
 	return nil

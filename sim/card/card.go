@@ -115,7 +115,8 @@ func Measure(ctx context.Context, c Config) (figures []change.Figure, err error)
 	var pools []runtime.Pool
 	for i, name := range []string{poolBase, poolTwin, poolHead} {
 		p := runtime.Pool{
-			Name: name, Nodes: nodes, Mode: runtime.Weir, LAN: &runtime.Link{RTT: time.Millisecond}, Binaries: []node.Binaries{c.Base, twin, c.Head}[i],
+			Name: name, Nodes: nodes, Mode: runtime.Weir, LAN: &runtime.Link{RTT: time.Millisecond},
+			Binaries: []node.Binaries{c.Base, twin, c.Head}[i],
 			HubFlags: node.Flags{"caller-rate": 100_000, "caller-burst": 100_000}, // one caller asks as fast as it is answered
 		}
 		pools = append(pools, p)
@@ -133,7 +134,8 @@ func Measure(ctx context.Context, c Config) (figures []change.Figure, err error)
 		name string
 		run  func(context.Context) error
 	}{
-		{"start", b.start}, {"memory", b.memory}, {"changes", b.changes}, {"heartbeat", b.heartbeats}, {"get", b.gets}, {"leader change", b.kills}, {"grace", b.grace},
+		{"start", b.start}, {"memory", b.memory}, {"changes", b.changes}, {"heartbeat", b.heartbeats}, {"get", b.gets},
+		{"leader change", b.kills}, {"grace", b.grace},
 	} {
 		c.Progress("card: " + step.name)
 		if err := step.run(ctx); err != nil {
@@ -143,8 +145,9 @@ func Measure(ctx context.Context, c Config) (figures []change.Figure, err error)
 	return b.book.figures(), nil
 }
 
-// copied are the same commands in files of their own. Two sides that ran one file would have its code in the same pages of memory, so the processor's caches would
-// have it ready for two of them: gets of the third, the head, took 5 % longer for nothing.
+// copied are the same commands in files of their own. Two sides that ran one file would have its code in the same pages
+// of memory, so the processor's caches would have it ready for two of them: gets of the third, the head, took 5 %
+// longer for nothing.
 func copied(of node.Binaries, dir string) (node.Binaries, error) {
 	twin := node.Binaries{}
 	for name, path := range of {
@@ -185,7 +188,8 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	for i := range services {
-		if _, err := b.admin.DiscoveryV1().EndpointSlices(namespace).Create(ctx, slice(i, 0), metav1.CreateOptions{}); err != nil {
+		if _, err := b.admin.DiscoveryV1().EndpointSlices(namespace).Create(ctx, slice(i, 0), metav1.CreateOptions{}); err !=
+			nil {
 			return err
 		}
 	}
@@ -198,7 +202,10 @@ func slice(i, round int) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: sliceName(i),
-			Labels:      map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("service-%04d", i), discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io"},
+			Labels: map[string]string{
+				discoveryv1.LabelServiceName: fmt.Sprintf("service-%04d", i),
+				discoveryv1.LabelManagedBy:   "endpointslice-controller.k8s.io",
+			},
 			Annotations: map[string]string{"card.weir.dev/round": fmt.Sprintf("%06d", round)},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -210,7 +217,9 @@ func slice(i, round int) *discoveryv1.EndpointSlice {
 			Addresses:  []string{fmt.Sprintf("10.%d.%d.%d", i/250, i%250, k)},
 			Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &ready},
 			NodeName:   &node, Zone: &zone,
-			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: fmt.Sprintf("service-%04d-7d9f8b6c5-%05d", i, k)},
+			TargetRef: &corev1.ObjectReference{
+				Kind: "Pod", Namespace: namespace, Name: fmt.Sprintf("service-%04d-7d9f8b6c5-%05d", i, k),
+			},
 		})
 	}
 	return s

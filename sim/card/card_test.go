@@ -12,10 +12,12 @@ import (
 	"github.com/weir-edge/weir/sim/node"
 )
 
-// TestCount: lists, streaming lists, watches and reviews of hubs count once each, by pool; what others ask does not, and a line that is under way is left for later.
+// TestCount: lists, streaming lists, watches and reviews of hubs count once each, by pool; what others ask does not,
+// and a line that is under way is left for later.
 func TestCount(t *testing.T) {
 	event := func(user, stage, verb, uri, resource, namespace string) string {
-		return `{"stage":"` + stage + `","verb":"` + verb + `","requestURI":"` + uri + `","user":{"username":"` + user + `"},"objectRef":{"resource":"` + resource + `","namespace":"` + namespace + `"}}`
+		return `{"stage":"` + stage + `","verb":"` + verb + `","requestURI":"` + uri + `","user":{"username":"` + user +
+			`"},"objectRef":{"resource":"` + resource + `","namespace":"` + namespace + `"}}`
 	}
 	const hub, slices = "weir:hub:pool-head:pool-head-2", "/apis/discovery.k8s.io/v1/endpointslices"
 	log := strings.Join([]string{
@@ -25,7 +27,8 @@ func TestCount(t *testing.T) {
 		event(hub, "ResponseComplete", "watch", slices+"?watch=1&sendInitialEvents=true", "endpointslices", ""),
 		event(hub, "ResponseStarted", "watch", slices+"?watch=1&sendInitialEvents=false", "endpointslices", ""),
 		event(hub, "ResponseStarted", "watch", "/api/v1/endpoints?watch=1", "endpoints", ""),
-		event(hub, "ResponseComplete", "create", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "selfsubjectaccessreviews", ""),
+		event(hub, "ResponseComplete", "create", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+			"selfsubjectaccessreviews", ""),
 		event("weir:hub:pool-base:pool-base-1", "ResponseComplete", "list", "/api/v1/endpoints", "endpoints", ""),
 		event("system:node:pool-head-2", "ResponseComplete", "list", "/api/v1/pods", "pods", ""),
 		`{"stage":"ResponseComplete","verb":"get","requestURI":"/readyz","user":{"username":"` + hub + `"}}`,
@@ -36,7 +39,10 @@ func TestCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]map[string]float64{
-		"pool-head": {"lists of endpointslices": 2, "lists of endpointslices of one namespace": 1, "lists of anything else": 1, "watches": 2, "access reviews": 1},
+		"pool-head": {
+			"lists of endpointslices": 2, "lists of endpointslices of one namespace": 1, "lists of anything else": 1,
+			"watches": 2, "access reviews": 1,
+		},
 		"pool-base": {"lists of endpoints": 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -55,7 +61,10 @@ func TestBook(t *testing.T) {
 	b.add(m, 2, 1, 3)
 	b.add(meaning{"a", "b", "B", change.Bytes}, 1, 0, 2)
 	want := []change.Figure{
-		{Subject: "get", Name: "time", Unit: "s", Kind: change.Time, Repeat: "make report", Base: [][]float64{{1}}, Head: [][]float64{nil, {3}}},
+		{
+			Subject: "get", Name: "time", Unit: "s", Kind: change.Time, Repeat: "make report", Base: [][]float64{{1}},
+			Head: [][]float64{nil, {3}},
+		},
 		{Subject: "a", Name: "b", Unit: "B", Kind: change.Bytes, Repeat: "make report", Again: [][]float64{{2}}},
 	}
 	if diff := cmp.Diff(want, b.figures()); diff != "" {
@@ -73,7 +82,8 @@ func TestNamesAreOfOneLength(t *testing.T) {
 }
 
 func TestTooFewBatches(t *testing.T) {
-	if _, err := Measure(t.Context(), Config{Batches: change.LeastSamples - 1}); err == nil || !strings.Contains(err.Error(), "batches") {
+	if _, err := Measure(t.Context(), Config{Batches: change.LeastSamples - 1}); err == nil ||
+		!strings.Contains(err.Error(), "batches") {
 		t.Errorf("got %v", err)
 	}
 }

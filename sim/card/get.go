@@ -19,8 +19,9 @@ type asked struct {
 	count int
 }
 
-// gets times gets request by request in turn, so that what else the machine does meets all sides alike. Each round asks the hubs of other nodes: two processes of one
-// program differ by some per cent for as long as they run, by where their memory and their connections happen to be, and no number of samples of one shows that.
+// gets times gets request by request in turn, so that what else the machine does meets all sides alike. Each round asks
+// the hubs of other nodes: two processes of one program differ by some per cent for as long as they run, by where their
+// memory and their connections happen to be, and no number of samples of one shows that.
 func (b *bench) gets(ctx context.Context) error {
 	kinds := []asked{
 		{"answered by a relay", func(string) string {
@@ -86,7 +87,8 @@ func (b *bench) batch(ctx context.Context, kind asked, round, batch int) error {
 		slices.Sort(took[i])
 		b.book.add(meaning{"get", "time of a get " + kind.name, "s", change.Time}, i, round, took[i][len(took[i])/2])
 		if kind.count == gets {
-			b.book.add(meaning{"get", fmt.Sprintf("CPU of the hub for %d gets %s", kind.count, kind.name), "s", change.Time}, i, round, v-cpu[i])
+			b.book.add(meaning{"get", fmt.Sprintf("CPU of the hub for %d gets %s", kind.count, kind.name), "s", change.Time}, i,
+				round, v-cpu[i])
 		}
 	}
 	return nil

@@ -64,7 +64,8 @@ func (b *bench) kill(ctx context.Context, i, n int, s *side) error {
 	}
 	if err := b.until(ctx, func() (bool, string) {
 		now, err := b.status(ctx, runtime.CoordinatorOf(s.name))
-		return err == nil && now.Ready && now.Leader != "" && now.Leader != st.Leader, "waiting for another leader of " + s.name
+		return err == nil && now.Ready && now.Leader != "" && now.Leader != st.Leader, "waiting for another leader of " +
+			s.name
 	}); err != nil {
 		return err
 	}
@@ -83,7 +84,8 @@ func (b *bench) kill(ctx context.Context, i, n int, s *side) error {
 	defer b.book.mu.Unlock()
 	b.book.add(meaning{"leader change", "until another hub leads", "s", change.Time}, i, roundOf(n), took)
 	b.book.add(meaning{"leader change", "lists at the coordinator", "", change.Count}, i, 0, after-before)
-	b.book.add(meaning{"leader change", "bytes of class pool", "B", change.Bytes}, i, 0, crossed(up, runtime.ClassPool, "")-bytes)
+	b.book.add(meaning{"leader change", "bytes of class pool", "B", change.Bytes}, i, 0,
+		crossed(up, runtime.ClassPool, "")-bytes)
 	return nil
 }
 
@@ -118,8 +120,10 @@ func (b *bench) grace(ctx context.Context) error {
 			}
 			b.book.mu.Lock()
 			defer b.book.mu.Unlock()
-			b.book.add(meaning{"grace", "new connections of class pool while the coordinator is away for 6 s", "", change.Count}, i, 0, connections(b.site.Link(s.name), began))
-			b.book.add(meaning{"grace", "from its loss until all caches are fresh", "s", change.Time}, i, roundOf(n), time.Since(began).Seconds())
+			b.book.add(meaning{"grace", "new connections of class pool while the coordinator is away for 6 s", "", change.Count},
+				i, 0, connections(b.site.Link(s.name), began))
+			b.book.add(meaning{"grace", "from its loss until all caches are fresh", "s", change.Time}, i, roundOf(n),
+				time.Since(began).Seconds())
 			return nil
 		})
 		if err != nil {

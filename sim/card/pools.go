@@ -56,7 +56,8 @@ func (b *bench) status(ctx context.Context, id runtime.PartID) (s poolStatus, er
 	return s, part.Status(ctx, &s)
 }
 
-// ready tells whether all caches of a pool hold everything up to a version, fresh, under a leader that is not the one given.
+// ready tells whether all caches of a pool hold everything up to a version, fresh, under a leader that is not the one
+// given.
 func (b *bench) ready(ctx context.Context, s *side, not string, version uint64) (bool, string) {
 	for _, id := range append([]runtime.PartID{runtime.CoordinatorOf(s.name)}, s.hubs...) {
 		st, err := b.status(ctx, id)
@@ -84,7 +85,8 @@ func (b *bench) ready(ctx context.Context, s *side, not string, version uint64) 
 // change writes the next change of an object and returns its version.
 func (b *bench) change(ctx context.Context) (version uint64, err error) {
 	b.next++
-	o, err := b.admin.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice(b.next%services, b.next), metav1.UpdateOptions{})
+	o, err := b.admin.DiscoveryV1().EndpointSlices(namespace).Update(ctx, slice(b.next%services, b.next),
+		metav1.UpdateOptions{})
 	if err != nil {
 		return 0, err
 	}
@@ -144,8 +146,10 @@ func (b *bench) start(ctx context.Context) error {
 			}
 			b.book.mu.Lock()
 			defer b.book.mu.Unlock()
-			b.book.add(meaning{"start", "until all caches are ready, empty disks", "s", change.Time}, i, roundOf(n), time.Since(began).Seconds())
-			b.book.add(meaning{"start", "bytes of class pool until then", "B", change.Bytes}, i, 0, crossed(up, runtime.ClassPool, "")-before)
+			b.book.add(meaning{"start", "until all caches are ready, empty disks", "s", change.Time}, i, roundOf(n),
+				time.Since(began).Seconds())
+			b.book.add(meaning{"start", "bytes of class pool until then", "B", change.Bytes}, i, 0,
+				crossed(up, runtime.ClassPool, "")-before)
 			return nil
 		})
 		if err != nil {
@@ -210,7 +214,9 @@ func (b *bench) changes(ctx context.Context) error {
 		}
 		for i, s := range b.sides {
 			name := fmt.Sprintf("bytes of class pool for %d changes", b.Changes/3)
-			b.book.add(meaning{"changes", name, "B", change.Bytes}, i, 0, crossed(b.site.Link(s.name), runtime.ClassPool, "")-before[i])
+			b.book.add(meaning{
+				"changes", name, "B", change.Bytes,
+			}, i, 0, crossed(b.site.Link(s.name), runtime.ClassPool, "")-before[i])
 		}
 	}
 	return nil

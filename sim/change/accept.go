@@ -7,7 +7,8 @@ import (
 
 var trailer = regexp.MustCompile(`(?i)^perf-ok:\s*(.*)$`)
 
-// ReadAccepted finds the trailers "Perf-OK: reason" in messages of commits, by revision. One without a reason, or above the last paragraph, accepts nothing: problem says so.
+// ReadAccepted finds the trailers "Perf-OK: reason" in messages of commits, by revision. One without a reason, or above
+// the last paragraph, accepts nothing: problem says so.
 func ReadAccepted(revision, message string) (accepted []Accepted, problem string) {
 	paragraphs := strings.Split(strings.TrimSpace(strings.ReplaceAll(message, "\r\n", "\n")), "\n\n")
 	for i, paragraph := range paragraphs {

@@ -91,14 +91,27 @@ func TestJudge(t *testing.T) {
 		{"counts that vary at the base", Figure{Kind: Count, Base: [][]float64{{3, 5, 4}}, Head: same(5, 3)}, 0, Same},
 		{"counts beyond what varies", Figure{Kind: Count, Base: [][]float64{{3, 5, 4}}, Head: same(6, 3)}, 0, Worse},
 		{"one list more, where some moments have one and some two", Figure{
-			Kind: Count, Base: [][]float64{{2, 1, 2, 1, 1}}, Again: [][]float64{{2, 1, 1, 1, 1}}, Head: [][]float64{{3, 2, 3, 2, 2}},
+			Kind: Count, Base: [][]float64{{2, 1, 2, 1, 1}}, Again: [][]float64{{2, 1, 1, 1, 1}},
+			Head: [][]float64{{3, 2, 3, 2, 2}},
 		}, 0, Worse},
 		{"one list more in three of five moments", Figure{
-			Kind: Count, Base: [][]float64{{2, 1, 2, 1, 1}}, Again: [][]float64{{2, 1, 1, 1, 1}}, Head: [][]float64{{3, 2, 3, 1, 1}},
+			Kind: Count, Base: [][]float64{{2, 1, 2, 1, 1}}, Again: [][]float64{{2, 1, 1, 1, 1}},
+			Head: [][]float64{{3, 2, 3, 1, 1}},
 		}, 0, Same},
-		{"counts by chance", Figure{Kind: Count, Base: [][]float64{{0, 0, 1, 1, 1}}, Again: [][]float64{{0, 0, 0, 1, 1}}, Head: [][]float64{{1, 0, 0, 0, 1}}}, 0, Same},
-		{"a heartbeat of 10 bytes more", Figure{Kind: Bytes, Base: same(812, 40), Again: same(812, 40), Head: same(822, 40)}, 0, Worse},
-		{"a heartbeat of 1 byte more", Figure{Kind: Bytes, Base: same(812, 40), Again: same(812, 40), Head: same(813, 40)}, 0, Worse},
+		{
+			"counts by chance", Figure{
+				Kind: Count, Base: [][]float64{{0, 0, 1, 1, 1}}, Again: [][]float64{{0, 0, 0, 1, 1}},
+				Head: [][]float64{{1, 0, 0, 0, 1}},
+			}, 0, Same,
+		},
+		{
+			"a heartbeat of 10 bytes more", Figure{Kind: Bytes, Base: same(812, 40), Again: same(812, 40), Head: same(822, 40)},
+			0, Worse,
+		},
+		{
+			"a heartbeat of 1 byte more", Figure{Kind: Bytes, Base: same(812, 40), Again: same(812, 40), Head: same(813, 40)}, 0,
+			Worse,
+		},
 		{"bytes within what was learned", Figure{Kind: Bytes, Base: same(1000, 40), Head: same(1009, 40)}, 0.01, Same},
 		{"bytes beyond what was learned", Figure{Kind: Bytes, Base: same(1000, 40), Head: same(1011, 40)}, 0.01, Worse},
 		{"bytes of few runs, within a per cent", Figure{Kind: Bytes, Base: same(1000, 3), Head: same(1009, 3)}, 0, Same},
@@ -106,13 +119,37 @@ func TestJudge(t *testing.T) {
 		{"bytes that vary", Figure{Kind: Bytes, Base: noisy, Again: noisy, Head: same(119, 10)}, 0, Same},
 		{"memory within five per cent", Figure{Kind: Memory, Base: same(100, 3), Head: same(104, 3)}, 0, Same},
 		{"memory beyond it", Figure{Kind: Memory, Base: same(100, 3), Head: same(106, 3)}, 0, Worse},
-		{"a get 20 % slower", Figure{Kind: Time, Base: around(1, 12, 1, 0.1), Again: around(2, 12, 1, 0.1), Head: around(3, 12, 1.2, 0.1)}, 0, Worse},
-		{"a get 20 % slower, noise of 4 %", Figure{Kind: Time, Base: around(1, 12, 1, 0.2), Again: around(2, 12, 1.04, 0.2), Head: around(3, 12, 1.2, 0.2)}, 0, Worse},
-		{"a get 20 % slower on a machine that differs by 15 % from itself", Figure{Kind: Time, Base: around(1, 12, 1, 0.1), Again: around(2, 12, 1.15, 0.1), Head: around(3, 12, 1.2, 0.1)}, 0, Same},
+		{
+			"a get 20 % slower", Figure{
+				Kind: Time, Base: around(1, 12, 1, 0.1), Again: around(2, 12, 1, 0.1), Head: around(3, 12, 1.2, 0.1),
+			}, 0, Worse,
+		},
+		{
+			"a get 20 % slower, noise of 4 %", Figure{
+				Kind: Time, Base: around(1, 12, 1, 0.2), Again: around(2, 12, 1.04, 0.2), Head: around(3, 12, 1.2, 0.2),
+			}, 0, Worse,
+		},
+		{
+			"a get 20 % slower on a machine that differs by 15 % from itself",
+			Figure{Kind: Time, Base: around(1, 12, 1, 0.1), Again: around(2, 12, 1.15, 0.1), Head: around(3, 12, 1.2, 0.1)}, 0,
+			Same,
+		},
 		{"a get 20 % slower while the machine is up to five times slower", busy, 0, Worse},
-		{"a get 20 % faster", Figure{Kind: Time, Base: around(1, 12, 1, 0.1), Again: around(2, 12, 1, 0.1), Head: around(3, 12, 0.8, 0.1)}, 0, Better},
-		{"the same times", Figure{Kind: Time, Base: around(1, 12, 1, 0.1), Again: around(2, 12, 1, 0.1), Head: around(3, 12, 1, 0.1)}, 0, Same},
-		{"two rounds of three", Figure{Kind: Time, Base: around(1, 12, 1, 0.1), Head: append(around(3, 12, 1.3, 0.1)[:2], around(4, 12, 1, 0.1)[0])}, 0, Same},
+		{
+			"a get 20 % faster", Figure{
+				Kind: Time, Base: around(1, 12, 1, 0.1), Again: around(2, 12, 1, 0.1), Head: around(3, 12, 0.8, 0.1),
+			}, 0, Better,
+		},
+		{
+			"the same times", Figure{
+				Kind: Time, Base: around(1, 12, 1, 0.1), Again: around(2, 12, 1, 0.1), Head: around(3, 12, 1, 0.1),
+			}, 0, Same,
+		},
+		{
+			"two rounds of three", Figure{
+				Kind: Time, Base: around(1, 12, 1, 0.1), Head: append(around(3, 12, 1.3, 0.1)[:2], around(4, 12, 1, 0.1)[0]),
+			}, 0, Same,
+		},
 		{"nine samples", Figure{Kind: Time, Base: around(1, 9, 1, 0.1), Head: around(3, 9, 2, 0.1)}, 0, Unjudged},
 		{"two rounds", Figure{Kind: Time, Base: around(1, 12, 1, 0.1)[:2], Head: around(3, 12, 2, 0.1)[:2]}, 0, Unjudged},
 		{"no round", Figure{Kind: Time, Base: [][]float64{{}}, Head: [][]float64{{1}}}, 0, New},
@@ -133,7 +170,10 @@ func TestJudge(t *testing.T) {
 // TestNoiseIsNoChange: samples of one distribution are never called worse, whatever the seed.
 func TestNoiseIsNoChange(t *testing.T) {
 	for seed := range uint64(300) {
-		f := Figure{Kind: Time, Base: around(3*seed, 12, 1, 0.3), Again: around(3*seed+1, 12, 1, 0.3), Head: around(3*seed+2, 12, 1, 0.3)}
+		f := Figure{
+			Kind: Time, Base: around(3*seed, 12, 1, 0.3), Again: around(3*seed+1, 12, 1, 0.3),
+			Head: around(3*seed+2, 12, 1, 0.3),
+		}
 		if l := f.judge(0); l.Verdict != Same {
 			t.Errorf("seed %d: %s: %s", seed, l.Verdict, l.Why)
 		}
@@ -145,34 +185,78 @@ func sample() *Report {
 	track := func(bad bool) *Track {
 		t := &Track{Title: "leader-kill", Seconds: 40, Marks: []Mark{{At: 10, Label: "kill hub/edge-1"}}, Lanes: []Lane{
 			{Name: "link, class pool", Kind: LaneLink, Unit: "B", Amounts: []float64{0, 5000, 120000, 300, 0, 900}},
-			{Name: "edge-1 is", Kind: LaneRole, Spans: []Span{{0, 10, "leader", ""}, {10, 12, "", "killed"}, {12, 40, "follower", ""}}},
+			{
+				Name: "edge-1 is", Kind: LaneRole, Spans: []Span{
+					{0, 10, "leader", ""}, {10, 12, "", "killed"}, {12, 40, "follower", ""},
+				},
+			},
 			{Name: "edge-2 is", Kind: LaneRole, Spans: []Span{{0, 11, "follower", ""}, {11, 40, "leader", ""}}},
 			{Name: "edge-2 reads", Kind: LaneCache, Spans: []Span{{0, 11, "coordinator", ""}, {11, 40, "cloud", ""}}},
 			{Name: "edge-1 streams", Kind: LaneStreams, Spans: []Span{{0, 40, "follower", ""}}},
 		}}
 		if bad {
-			t.Lanes[4].Moments = []Mark{{At: 11.2, Label: "kube-proxy: ordered: version 5 after 7", Bad: true}, {At: 12, Label: "kube-proxy: ordered: again", Bad: true}}
+			t.Lanes[4].Moments = []Mark{
+				{At: 11.2, Label: "kube-proxy: ordered: version 5 after 7", Bad: true},
+				{At: 12, Label: "kube-proxy: ordered: again", Bad: true},
+			}
 		}
 		return t
 	}
 	r := &Report{
-		Base: Side{Revision: "cb0e56d", Subject: "hub: before"}, Head: Side{Revision: "1a2b3c4", Subject: "hub: <b>after</b> | it"}, Command: "make report BASE=cb0e56d QUICK=1", Quick: true,
+		Base: Side{
+			Revision: "cb0e56d", Subject: "hub: before",
+		}, Head: Side{Revision: "1a2b3c4", Subject: "hub: <b>after</b> | it"}, Command: "make report BASE=cb0e56d QUICK=1",
+		Quick: true,
 		Began: time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC), Seconds: 512, Machine: "linux/amd64, 2 processors, go1.26.8",
 		Figures: []Figure{
-			{Subject: "get", Name: "time of a get answered by a relay", Unit: "s", Kind: Time, Base: around(1, 12, 0.0005, 0.1), Again: around(2, 12, 0.0005, 0.1), Head: around(3, 12, 0.0006, 0.1), Repeat: "make report ONLY=card"},
-			{Subject: "heartbeat", Name: "bytes of one renewal", Unit: "B", Kind: Bytes, Base: same(812, 40), Again: same(812, 40), Head: same(822, 40), Repeat: "make report ONLY=card"},
-			{Subject: "leader change", Name: "lists of hubs at kube-apiserver", Kind: Count, Base: same(0, 5), Again: same(0, 5), Head: same(1, 5), Repeat: "make report ONLY=card"},
-			{Subject: "memory", Name: "RssAnon of a hub", Unit: "B", Kind: Memory, Base: same(18e6, 3), Again: same(18e6, 3), Head: same(16.5e6, 3)},
-			{Subject: "pool-cache", Name: "total_bytes_ratio", Unit: "ratio", Kind: Bytes, Base: same(1.028, 1), Head: same(1.028, 1)},
-			{Subject: "start", Name: "until all caches are ready", Unit: "s", Kind: Time, Base: same(3.1, 3), Head: same(2.9, 3)},
+			{
+				Subject: "get", Name: "time of a get answered by a relay", Unit: "s", Kind: Time, Base: around(1, 12, 0.0005, 0.1),
+				Again: around(2, 12, 0.0005, 0.1), Head: around(3, 12, 0.0006, 0.1), Repeat: "make report ONLY=card",
+			},
+			{
+				Subject: "heartbeat", Name: "bytes of one renewal", Unit: "B", Kind: Bytes, Base: same(812, 40),
+				Again: same(812, 40), Head: same(822, 40), Repeat: "make report ONLY=card",
+			},
+			{
+				Subject: "leader change", Name: "lists of hubs at kube-apiserver", Kind: Count, Base: same(0, 5), Again: same(0, 5),
+				Head: same(1, 5), Repeat: "make report ONLY=card",
+			},
+			{
+				Subject: "memory", Name: "RssAnon of a hub", Unit: "B", Kind: Memory, Base: same(18e6, 3), Again: same(18e6, 3),
+				Head: same(16.5e6, 3),
+			},
+			{
+				Subject: "pool-cache", Name: "total_bytes_ratio", Unit: "ratio", Kind: Bytes, Base: same(1.028, 1),
+				Head: same(1.028, 1),
+			},
+			{
+				Subject: "start", Name: "until all caches are ready", Unit: "s", Kind: Time, Base: same(3.1, 3), Head: same(2.9, 3),
+			},
 		},
 		Runs: []Run{
-			{Scenario: "leader-kill", Side: SideBase, Seed: 20261101, File: "scenarios/leader-kill.yaml", Repeat: "make scenario NAME=leader-kill", Seconds: 61, Passed: true, Track: track(false)},
-			{Scenario: "leader-kill", Side: SideHead, Seed: 20261101, File: "scenarios/leader-kill.yaml", Repeat: "make scenario NAME=leader-kill", Seconds: 62, Violations: 2,
-				Failed: []string{"watch_violations: got 2, want = 0"}, First: &Broken{11.2, "kube-proxy on edge-1", "ordered", "version 5 after 7"}, Track: track(true)},
-			{Scenario: "storm", Side: SideBase, Seed: 1, File: "scenarios/storm.yaml", Failed: []string{"client_relists: got 1, want = 0"}},
-			{Scenario: "storm", Side: SideHead, Seed: 1, File: "scenarios/storm.yaml", Failed: []string{"client_relists: got 2, want = 0"}},
-			{Scenario: "glitch", Side: SideBase, Seed: 3, File: "scenarios/glitch.yaml", Failed: []string{"client_relists: got 1, want = 0"}},
+			{
+				Scenario: "leader-kill", Side: SideBase, Seed: 20261101, File: "scenarios/leader-kill.yaml",
+				Repeat: "make scenario NAME=leader-kill", Seconds: 61, Passed: true, Track: track(false),
+			},
+			{
+				Scenario: "leader-kill", Side: SideHead, Seed: 20261101, File: "scenarios/leader-kill.yaml",
+				Repeat: "make scenario NAME=leader-kill", Seconds: 62, Violations: 2,
+				Failed: []string{
+					"watch_violations: got 2, want = 0",
+				}, First: &Broken{11.2, "kube-proxy on edge-1", "ordered", "version 5 after 7"}, Track: track(true),
+			},
+			{
+				Scenario: "storm", Side: SideBase, Seed: 1, File: "scenarios/storm.yaml",
+				Failed: []string{"client_relists: got 1, want = 0"},
+			},
+			{
+				Scenario: "storm", Side: SideHead, Seed: 1, File: "scenarios/storm.yaml",
+				Failed: []string{"client_relists: got 2, want = 0"},
+			},
+			{
+				Scenario: "glitch", Side: SideBase, Seed: 3, File: "scenarios/glitch.yaml",
+				Failed: []string{"client_relists: got 1, want = 0"},
+			},
 			{Scenario: "glitch", Side: SideHead, Seed: 3, File: "scenarios/glitch.yaml", Error: "no apiserver"},
 		},
 	}
@@ -191,10 +275,13 @@ func TestGolden(t *testing.T) {
 		unchanged.Figures[i].Head = unchanged.Figures[i].Base
 	}
 	unchanged.Finish(nil)
-	identical := &Report{Identical: true, Base: Side{Revision: "a"}, Head: Side{Revision: "b", Changed: true}, Command: "make report BASE=a"}
+	identical := &Report{
+		Identical: true, Base: Side{Revision: "a"}, Head: Side{Revision: "b", Changed: true}, Command: "make report BASE=a",
+	}
 	identical.Finish(nil)
 	unfinished := sample()
-	unfinished.Figures, unfinished.Runs, unfinished.Unfinished = unfinished.Figures[4:5], unfinished.Runs[:1], []string{"build the head: impl/hub/hub.go:1: no package"}
+	unfinished.Figures, unfinished.Runs, unfinished.Unfinished = unfinished.Figures[4:5], unfinished.Runs[:1],
+		[]string{"build the head: impl/hub/hub.go:1: no package"}
 	unfinished.Finish(nil)
 	crowded := sample()
 	for i := range 100 {
@@ -202,12 +289,17 @@ func TestGolden(t *testing.T) {
 		f.Name = fmt.Sprintf("figure %03d", i)
 		f.Repeat = fmt.Sprintf("command %03d", i)
 		crowded.Figures = append(crowded.Figures, f)
-		crowded.Runs = append(crowded.Runs, Run{Scenario: fmt.Sprintf("scenario-%03d", i), Side: SideHead, Failed: []string{"x"}})
+		crowded.Runs = append(crowded.Runs, Run{
+			Scenario: fmt.Sprintf("scenario-%03d", i), Side: SideHead, Failed: []string{"x"},
+		})
 		crowded.Notes, crowded.Unfinished = append(crowded.Notes, "a note"), append(crowded.Unfinished, "x")
 		crowded.Accepted = append(crowded.Accepted, Accepted{"x", "y"})
 	}
 	crowded.Finish(nil)
-	for name, r := range map[string]*Report{"broken": broken, "accepted": accepted, "unchanged": unchanged, "identical": identical, "unfinished": unfinished, "crowded": crowded} {
+	for name, r := range map[string]*Report{
+		"broken": broken, "accepted": accepted, "unchanged": unchanged, "identical": identical, "unfinished": unfinished,
+		"crowded": crowded,
+	} {
 		t.Run(name, func(t *testing.T) {
 			text := r.Markdown()
 			if n := strings.Count(text, "\n"); n > MaxLines {
@@ -256,7 +348,11 @@ func TestLearn(t *testing.T) {
 		return Figure{Subject: "card", Name: name, Kind: kind, Base: same(base, 1), Head: same(head, 1)}
 	}
 	got := Learn(
-		&Report{Figures: []Figure{of(Bytes, "bytes", 100, 101), of(Memory, "memory", 100, 95), of(Count, "lists", 1, 2), of(Time, "time", 1, 2)}},
+		&Report{
+			Figures: []Figure{
+				of(Bytes, "bytes", 100, 101), of(Memory, "memory", 100, 95), of(Count, "lists", 1, 2), of(Time, "time", 1, 2),
+			},
+		},
 		&Report{Figures: []Figure{of(Bytes, "bytes", 100, 98)}},
 	)
 	if len(got) != 2 || math.Abs(got["card: bytes"]-0.02) > 1e-9 || math.Abs(got["card: memory"]-0.05) > 1e-9 {
@@ -264,21 +360,30 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestRounds: a scenario that was run several times is one line, which says how many of its runs failed, and holds if each does.
+// TestRounds: a scenario that was run several times is one line, which says how many of its runs failed, and holds if
+// each does.
 func TestRounds(t *testing.T) {
 	run := func(side, scenario string, seed int64, violations int) Run {
-		return Run{Scenario: scenario, Side: side, Seed: seed, Passed: violations == 0, Violations: violations, Failed: []string{fmt.Sprintf("got %d", violations)}}
+		return Run{
+			Scenario: scenario, Side: side, Seed: seed, Passed: violations == 0, Violations: violations,
+			Failed: []string{fmt.Sprintf("got %d", violations)},
+		}
 	}
 	r := &Report{Runs: []Run{
-		run(SideBase, "storm", 1, 0), run(SideHead, "storm", 1, 0), run(SideBase, "storm", 1, 0), run(SideHead, "storm", 1, 2), run(SideHead, "storm", 1, 1),
-		run(SideHead, "storm", 2, 0), run(SideBase, "glitch", 1, 1), run(SideHead, "glitch", 1, 1), run(SideHead, "glitch", 1, 0),
+		run(SideBase, "storm", 1, 0), run(SideHead, "storm", 1, 0), run(SideBase, "storm", 1, 0),
+		run(SideHead, "storm", 1, 2), run(SideHead, "storm", 1, 1),
+		run(SideHead, "storm", 2, 0), run(SideBase, "glitch", 1, 1), run(SideHead, "glitch", 1, 1),
+		run(SideHead, "glitch", 1, 0),
 	}}
 	s := r.Sum()
 	if len(s.Broken) != 1 || s.Broken[0].why() != "got 2 (2 of 3 runs)" || s.RunsOfHead != 3 || s.RunsOfHeadThatHold != 1 {
 		t.Errorf("%+v", s)
 	}
 	var order []string
-	for _, run := range beside([]Run{{Side: SideBase, Seed: 1}, {Side: SideHead, Seed: 1}, {Side: SideBase, Seed: 2}, {Side: SideHead, Seed: 2}, {Side: SideHead, Seed: 3}}) {
+	for _, run := range beside([]Run{
+		{Side: SideBase, Seed: 1}, {Side: SideHead, Seed: 1}, {Side: SideBase, Seed: 2}, {Side: SideHead, Seed: 2},
+		{Side: SideHead, Seed: 3},
+	}) {
 		order = append(order, fmt.Sprint(run.Side, run.Seed))
 	}
 	if diff := cmp.Diff([]string{"base1", "head1", "base2", "head2", "head3"}, order); diff != "" {
@@ -308,7 +413,8 @@ func TestJSON(t *testing.T) {
 		t.Errorf("what was read and judged anew differs:\n%s", diff)
 	}
 	for name, text := range map[string]string{
-		"another schema": `{"schema":"weir.change/9"}`, "no schema": `{}`, "no JSON": "weir", "an unknown field": `{"schema":"weir.change/1","colour":"red"}`, "a list": `[]`,
+		"another schema": `{"schema":"weir.change/9"}`, "no schema": `{}`, "no JSON": "weir",
+		"an unknown field": `{"schema":"weir.change/1","colour":"red"}`, "a list": `[]`,
 	} {
 		if _, err := Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%s is read without an error", name)
@@ -377,7 +483,10 @@ func TestSameCode(t *testing.T) {
 	}{
 		{"itself", code, true},
 		{"another comment", strings.ReplaceAll(code, "// one", "// the first"), true},
-		{"a comment of several lines more", strings.ReplaceAll(code, "// F is.", "// F is.\n// It is one.\n\n// And more."), true},
+		{
+			"a comment of several lines more", strings.ReplaceAll(code, "// F is.", "// F is.\n// It is one.\n\n// And more."),
+			true,
+		},
 		{"no comments", "package a\n\nfunc F() int {\n\treturn 1\n}\n", true},
 		{"another number", strings.ReplaceAll(code, "return 1", "return 2"), false},
 		{"a directive", "//go:build linux\n\n" + code, false},
@@ -394,10 +503,13 @@ func TestSameCode(t *testing.T) {
 func TestHistory(t *testing.T) {
 	var h History
 	for i, v := range []float64{812, 812, 820, 842} {
-		r := &Report{Began: time.Date(2026, 11, 20+i, 0, 0, 0, 0, time.UTC), Head: Side{Revision: fmt.Sprintf("rev%d", i)}, Figures: []Figure{
-			{Subject: "heartbeat", Name: "bytes", Unit: "B", Kind: Bytes, Head: same(v, 3)},
-			{Subject: "get", Name: "time", Unit: "s", Kind: Time, Head: same(v, 3)},
-		}}
+		r := &Report{
+			Began: time.Date(2026, 11, 20+i, 0, 0, 0, 0, time.UTC), Head: Side{Revision: fmt.Sprintf("rev%d", i)},
+			Figures: []Figure{
+				{Subject: "heartbeat", Name: "bytes", Unit: "B", Kind: Bytes, Head: same(v, 3)},
+				{Subject: "get", Name: "time", Unit: "s", Kind: Time, Head: same(v, 3)},
+			},
+		}
 		if i > 1 {
 			r.Figures = append(r.Figures, Figure{Subject: "late", Name: "comer", Kind: Count, Head: same(0, 1)})
 		}
@@ -467,15 +579,18 @@ func TestHistory(t *testing.T) {
 	if r := read.Rows[1]; len(read.Rows) != 4 || r.Revision != "rev1" || r.Date != "2026-11-19" || r.Values[0] != 700 {
 		t.Errorf("the base of a report, in the place where it was: %+v", read.Rows)
 	}
-	for _, bad := range []string{"", "x", "date\trevision\taccepted\ta\n1\t2\t3\n", "date\trevision\taccepted\ta\n1\t2\t3\tx\n"} {
+	for _, bad := range []string{
+		"", "x", "date\trevision\taccepted\ta\n1\t2\t3\n", "date\trevision\taccepted\ta\n1\t2\t3\tx\n",
+	} {
 		if _, err := ReadHistory([]byte(bad)); err == nil {
 			t.Errorf("%q is a history", bad)
 		}
 	}
 }
 
-// TestPlanted: what was measured of a head with three bugs, on a machine that others used (testdata/planted.json): a heartbeat of ten bytes more, one list more
-// for each leader, and a get that is slower. Each is named, and nothing else is called worse.
+// TestPlanted: what was measured of a head with three bugs, on a machine that others used (testdata/planted.json): a
+// heartbeat of ten bytes more, one list more for each leader, and a get that is slower. Each is named, and nothing else
+// is called worse.
 func TestPlanted(t *testing.T) {
 	f, err := os.Open("testdata/planted.json")
 	if err != nil {
@@ -493,7 +608,8 @@ func TestPlanted(t *testing.T) {
 			named[l.Subject] = l.Verdict
 		}
 	}
-	if diff := cmp.Diff(map[string]Verdict{"heartbeat": Worse, "leader change": Worse, "get": Worse, "start": Worse}, named); diff != "" {
+	if diff := cmp.Diff(map[string]Verdict{"heartbeat": Worse, "leader change": Worse, "get": Worse, "start": Worse},
+		named); diff != "" {
 		t.Errorf("what is named (-want +got):\n%s", diff)
 	}
 	golden(t, "planted.md", []byte(r.Markdown()))
@@ -510,20 +626,37 @@ func TestPlanted(t *testing.T) {
 // TestTrack: what the runner writes becomes lanes, with a beginning that is the way's and not the timeline's.
 func TestTrack(t *testing.T) {
 	hub := func(at time.Duration, node, role, source string) timeline.Event {
-		return timeline.Event{At: at, Lane: timeline.Leader, Way: "weir", Node: node, Name: "hub", Strings: map[string]string{"role": role, "source": source, "reason": "r"}}
+		return timeline.Event{
+			At: at, Lane: timeline.Leader, Way: "weir", Node: node, Name: "hub",
+			Strings: map[string]string{"role": role, "source": source, "reason": "r"},
+		}
 	}
 	events := []timeline.Event{
 		{At: 20 * time.Second, Lane: timeline.Phase, Name: "sync"},
-		hub(20*time.Second, "edge-1", "Pending", "nowhere"), hub(21*time.Second, "edge-1", "Leader", "cloud"), hub(22*time.Second, "edge-1", "Leader", "cloud"),
+		hub(20*time.Second, "edge-1", "Pending", "nowhere"), hub(21*time.Second, "edge-1", "Leader", "cloud"),
+		hub(22*time.Second, "edge-1", "Leader", "cloud"),
 		hub(21*time.Second, "edge-2", "Follower", "coordinator"),
-		{At: 29 * time.Second, Lane: timeline.Client, Way: "weir", Node: "edge-2", Name: "re-listed", Numbers: map[string]float64{"times": 2}, Strings: map[string]string{"client": "json", "cause": "410"}},
+		{
+			At: 29 * time.Second, Lane: timeline.Client, Way: "weir", Node: "edge-2", Name: "re-listed",
+			Numbers: map[string]float64{"times": 2}, Strings: map[string]string{"client": "json", "cause": "410"},
+		},
 		{At: 30 * time.Second, Lane: timeline.Phase, Name: "end"},
 	}
 	res := report.Result{
-		Outcome:    report.Outcome{Scenario: "x", Seed: 7, Metrics: report.Values{"watch_violations": 1}, Expectations: []report.Expectation{{Name: "watch_violations", Got: "1", Want: "= 0"}}},
-		Marks:      []report.Mark{{Way: "weir", Seconds: 0, Label: "sync"}, {Way: "weir", Seconds: 4, Label: "kill hub/edge-1", Fault: true}},
-		Series:     []report.Series{{Way: "weir", Class: "pool", Direction: "down", Bytes: []int64{5, 7}}, {Way: "weir", Class: "pool", Direction: "up", Bytes: []int64{1}}, {Way: "stock", Class: "pool", Bytes: []int64{9}}},
-		Violations: []report.Violation{{Way: "weir", Node: "edge-2", Client: "json", Rule: "ordered", Detail: "d", Seconds: 6}, {Way: "stock", Seconds: 1}},
+		Outcome: report.Outcome{
+			Scenario: "x", Seed: 7, Metrics: report.Values{"watch_violations": 1},
+			Expectations: []report.Expectation{{Name: "watch_violations", Got: "1", Want: "= 0"}},
+		},
+		Marks: []report.Mark{
+			{Way: "weir", Seconds: 0, Label: "sync"}, {Way: "weir", Seconds: 4, Label: "kill hub/edge-1", Fault: true},
+		},
+		Series: []report.Series{
+			{Way: "weir", Class: "pool", Direction: "down", Bytes: []int64{5, 7}},
+			{Way: "weir", Class: "pool", Direction: "up", Bytes: []int64{1}}, {Way: "stock", Class: "pool", Bytes: []int64{9}},
+		},
+		Violations: []report.Violation{
+			{Way: "weir", Node: "edge-2", Client: "json", Rule: "ordered", Detail: "d", Seconds: 6}, {Way: "stock", Seconds: 1},
+		},
 	}
 	run := NewRun(SideHead, "scenarios/x.yaml", "", res, events)
 	want := &Track{Title: "x", Seconds: 10, Marks: []Mark{{At: 4, Label: "kill hub/edge-1"}}, Lanes: []Lane{
@@ -532,7 +665,11 @@ func TestTrack(t *testing.T) {
 		{Name: "edge-2 is", Kind: LaneRole, Spans: []Span{{1, 10, "Follower", "r"}}},
 		{Name: "edge-1 reads", Kind: LaneCache, Spans: []Span{{0, 1, "nowhere", "r"}, {1, 10, "cloud", "r"}}},
 		{Name: "edge-2 reads", Kind: LaneCache, Spans: []Span{{1, 10, "coordinator", "r"}}},
-		{Name: "edge-2 streams", Kind: LaneStreams, Moments: []Mark{{6, "json: ordered: d", true}, {10, "json listed  again, 2 times: 410", false}}},
+		{
+			Name: "edge-2 streams", Kind: LaneStreams, Moments: []Mark{
+				{6, "json: ordered: d", true}, {10, "json listed  again, 2 times: 410", false},
+			},
+		},
 	}}
 	if diff := cmp.Diff(want, run.Track); diff != "" {
 		t.Errorf("track (-want +got):\n%s", diff)
@@ -540,7 +677,10 @@ func TestTrack(t *testing.T) {
 	if run.Violations != 1 || run.First == nil || run.First.Seconds != 6 || len(run.Failed) != 1 {
 		t.Errorf("run: %+v", run)
 	}
-	for state, class := range map[string]string{"Leader": "one", "cloud": "one", "Follower": "two", "coordinator": "two", "Pending": "three", "nowhere": "three", "": "none"} {
+	for state, class := range map[string]string{
+		"Leader": "one", "cloud": "one", "Follower": "two", "coordinator": "two", "Pending": "three", "nowhere": "three",
+		"": "none",
+	} {
 		if got := stateOf(state).class; got != class {
 			t.Errorf("%s is drawn as %s, want %s", state, got, class)
 		}

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// SameCode tells whether two Go files are the same but for comments and layout. Directives and build constraints are code. What does not parse is not the same.
+// SameCode tells whether two Go files are the same but for comments and layout. Directives and build constraints are
+// code. What does not parse is not the same.
 func SameCode(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -32,7 +33,8 @@ func codeOf(source []byte) (string, bool) {
 	var directives []string
 	for _, g := range f.Comments {
 		for _, c := range g.List {
-			if strings.HasPrefix(c.Text, "//go:") || strings.HasPrefix(c.Text, "// +build") || strings.HasPrefix(c.Text, "//export ") || strings.HasPrefix(c.Text, "//line ") {
+			if strings.HasPrefix(c.Text, "//go:") || strings.HasPrefix(c.Text, "// +build") ||
+				strings.HasPrefix(c.Text, "//export ") || strings.HasPrefix(c.Text, "//line ") {
 				directives = append(directives, c.Text)
 			}
 		}
@@ -68,7 +70,8 @@ func codeOf(source []byte) (string, bool) {
 	}
 	var lines []string
 	for _, l := range strings.Split(b.String(), "\n") {
-		if l = strings.Join(strings.Fields(l), " "); l != "" { // where a comment stood a line may be left, and columns may differ
+		// where a comment stood a line may be left, and columns may differ.
+		if l = strings.Join(strings.Fields(l), " "); l != "" {
 			lines = append(lines, l)
 		}
 	}

@@ -19,7 +19,8 @@ const (
 // Kinds are in the order of what weighs more.
 func Kinds() []Kind { return []Kind{Count, Bytes, Memory, Time} }
 
-// Figure is one figure of both sides. Samples stand in rounds: what was measured at about the same time on all sides has the same index.
+// Figure is one figure of both sides. Samples stand in rounds: what was measured at about the same time on all sides
+// has the same index.
 type Figure struct {
 	Subject string      `json:"subject"` // a scenario, or what of the card it is of
 	Name    string      `json:"name"`

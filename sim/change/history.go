@@ -66,14 +66,17 @@ func ReadHistory(data []byte) (h History, err error) {
 	return h, nil
 }
 
-// Add appends a line for one side of a report, SideHead or SideBase: the base is measured by the testbed of the head, so old revisions can be
-// added by the testbed of today. A revision that is there already is replaced, in its place.
+// Add appends a line for one side of a report, SideHead or SideBase: the base is measured by the testbed of the head,
+// so old revisions can be added by the testbed of today. A revision that is there already is replaced, in its place.
 func (h *History) Add(r *Report, side string) {
 	of, samples := r.Head, func(f *Figure) []float64 { return flat(f.Head) }
 	if side == SideBase {
 		of, samples = r.Base, func(f *Figure) []float64 { return flat(f.Base) }
 	}
-	row := Landed{Date: cmp.Or(of.Date, r.Began.UTC().Format("2006-01-02")), Revision: of.name(), Values: make([]float64, len(h.Columns))}
+	row := Landed{
+		Date: cmp.Or(of.Date, r.Began.UTC().Format("2006-01-02")), Revision: of.name(),
+		Values: make([]float64, len(h.Columns)),
+	}
 	for i := range row.Values {
 		row.Values[i] = math.NaN()
 	}
@@ -158,8 +161,10 @@ func (h *History) Page() ([]byte, error) {
 		if values[0] != 0 {
 			drift = last/values[0] - 1
 		}
-		plots = append(plots, plot{name, fmt.Sprintf("now %s, %+.1f %% since %s", Format(last, unit), 100*drift, names[0]), drift,
-			template.HTML(historyPlot(i, name, unit, values, names))}) //nolint:gosec // svg escapes all that goes into it
+		plots = append(plots, plot{
+			name, fmt.Sprintf("now %s, %+.1f %% since %s", Format(last, unit), 100*drift, names[0]), drift,
+			template.HTML(historyPlot(i, name, unit, values, names)),
+		}) //nolint:gosec // svg escapes all that goes into it
 	}
 	slices.SortStableFunc(plots, func(a, b plot) int { return -compareFloat(a.Drift, b.Drift) })
 	t, err := template.New("history").Parse(historyTemplate)
@@ -221,11 +226,13 @@ const historyTemplate = `<!DOCTYPE html>
 {{end}}</div></body></html>
 `
 
-// ends is how many landed changes stand for either end of a window, where it has twice as many: one measurement is one sample.
+// ends is how many landed changes stand for either end of a window, where it has twice as many: one measurement is one
+// sample.
 const ends = 3
 
-// Drift names the figures that grew by more than a share over the last so many landed changes, or by more than what they differ by from themselves where that
-// is more: small losses, each within its band. A count has to grow by more than one. What a figure grew by where a change accepted its losses does not count.
+// Drift names the figures that grew by more than a share over the last so many landed changes, or by more than what
+// they differ by from themselves where that is more: small losses, each within its band. A count has to grow by more
+// than one. What a figure grew by where a change accepted its losses does not count.
 func (h *History) Drift(last int, share float64, bands Bands) (grown []string) {
 	rows := h.Rows[max(len(h.Rows)-last, 0):]
 	for i, column := range h.Columns {

@@ -142,8 +142,9 @@ func (l *Line) judgeBand(known float64) {
 	}
 }
 
-// beyond tells in how many moments, of all, the head had more than the base and its twin had at that moment; negative: less. 0: too few to say so. What the machine
-// did at a moment all sides saw, so counts that change from one moment to the next are compared as well.
+// beyond tells in how many moments, of all, the head had more than the base and its twin had at that moment; negative:
+// less. 0: too few to say so. What the machine did at a moment all sides saw, so counts that change from one moment to
+// the next are compared as well.
 func (l *Line) beyond() (beyond, moments int) {
 	base, again, head := flat(l.Base), flat(l.Again), flat(l.Head)
 	if moments = len(head); len(base) != moments || len(again) != moments || moments < leastMoments {
@@ -171,7 +172,8 @@ func (l *Line) beyond() (beyond, moments int) {
 // differ is how likely samples of one distribution are that far apart.
 func differ(a, b []float64) float64 {
 	thresholds := benchmath.Thresholds{CompareAlpha: Significance}
-	return benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(a), &thresholds), benchmath.NewSample(slices.Clone(b), &thresholds)).P
+	return benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(a), &thresholds),
+		benchmath.NewSample(slices.Clone(b), &thresholds)).P
 }
 
 // judgeTime compares times round by round.
@@ -183,7 +185,8 @@ func (l *Line) judgeTime(known float64) {
 	}
 	if rounds < LeastRounds || least < LeastSamples {
 		l.Verdict = Unjudged
-		l.Why = fmt.Sprintf("%d rounds, the smallest of %d samples: wants %d of %d", rounds, least*min(rounds, 1), LeastRounds, LeastSamples)
+		l.Why = fmt.Sprintf("%d rounds, the smallest of %d samples: wants %d of %d", rounds, least*min(rounds, 1),
+			LeastRounds, LeastSamples)
 		if rounds == 0 {
 			l.Why = fmt.Sprintf("no round: wants %d of %d samples", LeastRounds, LeastSamples)
 		}
@@ -220,7 +223,8 @@ func (l *Line) judgeTime(known float64) {
 		l.Verdict = Better
 	}
 	agree := max(slower, faster)
-	l.Why = fmt.Sprintf("noise ±%.1f %%, %d of %d rounds differ by more than %.1f %%, n=%d", 100*l.Noise, agree, rounds, 100*band, least)
+	l.Why = fmt.Sprintf("noise ±%.1f %%, %d of %d rounds differ by more than %.1f %%, n=%d", 100*l.Noise, agree, rounds,
+		100*band, least)
 	if agree == rounds {
 		l.Why += fmt.Sprintf(", p ≤ %.2g", worst)
 	}
@@ -229,8 +233,8 @@ func (l *Line) judgeTime(known float64) {
 // times are the samples of one round.
 type times struct{ base, again, head []float64 }
 
-// round is one round. Where each sample was measured on all sides at the same moment, each is taken by what the base needed at that moment, the mean of its two:
-// what else the machine did then falls out.
+// round is one round. Where each sample was measured on all sides at the same moment, each is taken by what the base
+// needed at that moment, the mean of its two: what else the machine did then falls out.
 func (l *Line) round(i int) (t times) {
 	t.base, t.head = flat(l.Base[i:i+1]), flat(l.Head[i:i+1])
 	if i < len(l.Again) {
@@ -247,7 +251,8 @@ func (l *Line) round(i int) (t times) {
 	}
 	var paired times
 	for k, v := range of {
-		paired.base, paired.again, paired.head = append(paired.base, t.base[k]/v), append(paired.again, t.again[k]/v), append(paired.head, t.head[k]/v)
+		paired.base, paired.again, paired.head = append(paired.base, t.base[k]/v), append(paired.again, t.again[k]/v),
+			append(paired.head, t.head[k]/v)
 	}
 	return paired
 }

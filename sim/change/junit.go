@@ -33,7 +33,8 @@ type problem struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes runs of scenarios as JUnit's XML, a suite for each side. A run that did not come to its end is an error, one that broke a promise a failure.
+// WriteJUnit writes runs of scenarios as JUnit's XML, a suite for each side. A run that did not come to its end is an
+// error, one that broke a promise a failure.
 func WriteJUnit(w io.Writer, runs []Run) error {
 	var all suites
 	for _, side := range []string{SideHead, SideBase} {
@@ -43,7 +44,10 @@ func WriteJUnit(w io.Writer, runs []Run) error {
 			if r.Side != side {
 				continue
 			}
-			c := testCase{Name: fmt.Sprintf("%s, seed %d", r.Scenario, r.Seed), Class: "scenarios." + r.Scenario, Time: fmt.Sprintf("%.1f", r.Seconds)}
+			c := testCase{
+				Name: fmt.Sprintf("%s, seed %d", r.Scenario, r.Seed), Class: "scenarios." + r.Scenario,
+				Time: fmt.Sprintf("%.1f", r.Seconds),
+			}
 			switch {
 			case r.Passed:
 			case r.Error != "":

@@ -2,8 +2,9 @@ package change
 
 import "math"
 
-// Learn tells by what share figures differ from themselves, from reports in which base and head are the same: the most that medians were apart.
-// Of times nothing is learned: the machine's noise is measured with them, each time. Nor of counts: a share of one or two would hide one more.
+// Learn tells by what share figures differ from themselves, from reports in which base and head are the same: the most
+// that medians were apart. Of times nothing is learned: the machine's noise is measured with them, each time. Nor of
+// counts: a share of one or two would hide one more.
 func Learn(reports ...*Report) Bands {
 	bands := Bands{}
 	for _, r := range reports {

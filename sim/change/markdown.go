@@ -61,7 +61,8 @@ func (r *Report) Markdown() string {
 			continue
 		}
 		before, after := l.sides()
-		add("| %s | %s | %s | %s | %s | %s | %s |", l.sign(), cell(l.Subject), cell(l.Name), before, after, l.Delta(), cell(l.Why))
+		add("| %s | %s | %s | %s | %s | %s | %s |", l.sign(), cell(l.Subject), cell(l.Name), before, after, l.Delta(),
+			cell(l.Why))
 	}
 	if shown > shownLines {
 		add("")
@@ -116,8 +117,10 @@ func (r *Report) Markdown() string {
 }
 
 // words are those that a reader may not know.
-const words = "Bytes are those on the link between a pool and the cloud, both ways. *Class pool* is the one copy that all nodes of a pool share. A ratio compares with one informer " +
-	"per resource, alone. A list is a full read at kube-apiserver or the coordinator. RssAnon is the memory that a process has for itself. n counts samples of base and head."
+const words = "Bytes are those on the link between a pool and the cloud, both ways. *Class pool* is the one copy " +
+	"that all nodes of a pool share. A ratio compares with one informer " +
+	"per resource, alone. A list is a full read at kube-apiserver or the coordinator. RssAnon is the memory that a " +
+	"process has for itself. n counts samples of base and head."
 
 // headline says it all in one line.
 func (r *Report) headline(t Total) string {
@@ -214,7 +217,8 @@ func (r Run) why() string {
 func (r Run) reason() string {
 	switch {
 	case r.First != nil:
-		return fmt.Sprintf("%s of a watch's promises, first at %.2f s: %s, %s: %s", plural(r.Violations, "violation", "violations"), r.First.Seconds, r.First.Where, r.First.Rule, r.First.Detail)
+		return fmt.Sprintf("%s of a watch's promises, first at %.2f s: %s, %s: %s",
+			plural(r.Violations, "violation", "violations"), r.First.Seconds, r.First.Where, r.First.Rule, r.First.Detail)
 	case r.Error != "":
 		return "ended early: " + r.Error
 	case len(r.Failed) > 0:

@@ -84,7 +84,8 @@ type markView struct {
 func (r *Report) page(style template.CSS) page {
 	t := r.Sum()
 	p := page{
-		Style: style, Title: "Weir report", Lead: plain(r.headline(t)), Ground: plain(r.ground()), Notes: r.Notes, Unfinished: r.Unfinished, Accepted: r.Accepted,
+		Style: style, Title: "Weir report", Lead: plain(r.headline(t)), Ground: plain(r.ground()), Notes: r.Notes,
+		Unfinished: r.Unfinished, Accepted: r.Accepted,
 		Unchanged: r.unchanged(t), Repeats: r.repeats(t), Words: plain(words), Base: r.Base.name(), Head: r.Head.name(),
 	}
 	for _, run := range t.Broken {
@@ -101,7 +102,9 @@ func (r *Report) page(style template.CSS) page {
 		for _, l := range r.Lines {
 			if l.Verdict == v.verdict {
 				before, after := l.sides()
-				g.Lines = append(g.Lines, lineView{plain(l.sign()), l.Subject, l.Name, before, after, l.Delta(), l.Why, string(l.Verdict)})
+				g.Lines = append(g.Lines, lineView{
+					plain(l.sign()), l.Subject, l.Name, before, after, l.Delta(), l.Why, string(l.Verdict),
+				})
 			}
 		}
 		if len(g.Lines) > 0 {
@@ -123,7 +126,9 @@ func (r *Report) scenarios(t Total) (views []scenarioView, jump bool) {
 	}
 	for _, name := range names {
 		v := scenarioView{Name: name}
-		runs := slices.DeleteFunc(slices.Clone(r.Runs), func(run Run) bool { return run.Scenario != name || run.Track == nil })
+		runs := slices.DeleteFunc(slices.Clone(r.Runs), func(run Run) bool {
+			return run.Scenario != name || run.Track == nil
+		})
 		last, most := extent(runs)
 		for _, run := range beside(runs) {
 			at, _, bad := run.Track.first()
@@ -174,8 +179,11 @@ func (r Run) view(last float64, tallest map[string]float64, first float64, jump 
 		lv := laneView{Name: l.Name}
 		for _, s := range l.Spans {
 			st := stateOf(s.State)
-			lv.Spans = append(lv.Spans, spanView{left(s.From), fmt.Sprintf("%.3f%%", max(100*(s.To-s.From)/last, 0.2)), fmt.Sprintf("%.0f%%", 100*st.height), st.class,
-				fmt.Sprintf("%.2f to %.2f s: %s %s", s.From, s.To, s.State, s.Tip)})
+			lv.Spans = append(lv.Spans, spanView{
+				left(s.From), fmt.Sprintf("%.3f%%", max(100*(s.To-s.From)/last, 0.2)), fmt.Sprintf("%.0f%%", 100*st.height),
+				st.class,
+				fmt.Sprintf("%.2f to %.2f s: %s %s", s.From, s.To, s.State, s.Tip),
+			})
 		}
 		for _, m := range l.Moments {
 			class := ""
@@ -191,8 +199,10 @@ func (r Run) view(last float64, tallest map[string]float64, first float64, jump 
 			lv.Most = l.most()
 			for i, n := range l.Amounts {
 				if n > 0 && float64(i) < last {
-					lv.Bars = append(lv.Bars, spanView{left(float64(i)), fmt.Sprintf("%.3f%%", 100/last), fmt.Sprintf("%.1f%%", max(100*n/most, 4)), "",
-						fmt.Sprintf("%d s: %s", i, Format(n, l.Unit))})
+					lv.Bars = append(lv.Bars, spanView{
+						left(float64(i)), fmt.Sprintf("%.3f%%", 100/last), fmt.Sprintf("%.1f%%", max(100*n/most, 4)), "",
+						fmt.Sprintf("%d s: %s", i, Format(n, l.Unit)),
+					})
 				}
 			}
 		}

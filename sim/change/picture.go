@@ -17,7 +17,8 @@ const (
 	trackFoot    = 26.0
 )
 
-// Picture draws one scenario, base above head, as SVG; nil if no run has a track. Its colours are told apart by all eyes, and each has a pattern of its own height.
+// Picture draws one scenario, base above head, as SVG; nil if no run has a track. Its colours are told apart by all
+// eyes, and each has a pattern of its own height.
 func (r *Report) Picture() []byte {
 	runs, ok := r.track()
 	if !ok {
@@ -28,7 +29,8 @@ func (r *Report) Picture() []byte {
 		height += trackHead + float64(len(run.Track.Lanes))*(laneHeight+laneGap) + trackFoot
 	}
 	last, tallest := extent(runs)
-	c := svg.New("change", pictureWidth, height, "what happened in "+runs[0].Scenario, "lanes of link, roles, caches and streams over time, one block for each side")
+	c := svg.New("change", pictureWidth, height, "what happened in "+runs[0].Scenario,
+		"lanes of link, roles, caches and streams over time, one block for each side")
 	scale := svg.Scale{Max: last, From: laneLeft, To: pictureWidth - 10}
 	y := 0.0
 	for _, run := range runs {
@@ -63,7 +65,8 @@ func drawLane(c *svg.Canvas, l Lane, scale svg.Scale, most, y float64) {
 		wide := max(scale.At(1)-scale.At(0), 0.5)
 		for i, v := range l.Amounts {
 			if tall := laneHeight * v / most; tall > 0 && float64(i) < scale.Max {
-				c.Rect("amount", fmt.Sprintf("%d s: %s in a second", i, Format(v, l.Unit)), svg.Point{X: scale.At(float64(i)), Y: y + laneHeight - tall}, wide, tall)
+				c.Rect("amount", fmt.Sprintf("%d s: %s in a second", i, Format(v, l.Unit)),
+					svg.Point{X: scale.At(float64(i)), Y: y + laneHeight - tall}, wide, tall)
 			}
 		}
 	}

@@ -29,22 +29,24 @@ type Side struct {
 
 // Report is what was measured of a change.
 type Report struct {
-	Schema    string     `json:"schema"`
-	Base      Side       `json:"base"`
-	Head      Side       `json:"head"`
-	Command   string     `json:"command"` // that makes it again
-	Quick     bool       `json:"quick,omitempty"`
-	Began     time.Time  `json:"began"`
-	Seconds   float64    `json:"seconds"`
-	Machine   string     `json:"machine"`
-	Identical bool       `json:"identical,omitempty"` // the commands of both sides are the same bytes: nothing was measured twice
+	Schema  string    `json:"schema"`
+	Base    Side      `json:"base"`
+	Head    Side      `json:"head"`
+	Command string    `json:"command"` // that makes it again
+	Quick   bool      `json:"quick,omitempty"`
+	Began   time.Time `json:"began"`
+	Seconds float64   `json:"seconds"`
+	Machine string    `json:"machine"`
+	// the commands of both sides are the same bytes: nothing was measured twice.
+	Identical bool       `json:"identical,omitempty"`
 	Figures   []Figure   `json:"-"`
 	Lines     []Line     `json:"lines"`
 	Runs      []Run      `json:"runs,omitempty"`
 	Accepted  []Accepted `json:"accepted,omitempty"`
 	Notes     []string   `json:"notes,omitempty"`
 
-	Unfinished []string `json:"unfinished,omitempty"` // what could not be measured, and why: the report cannot speak for it
+	// what could not be measured, and why: the report cannot speak for it.
+	Unfinished []string `json:"unfinished,omitempty"`
 }
 
 // Run is a scenario that was run.
@@ -101,8 +103,8 @@ func (r *Report) Finish(bands Bands) {
 
 func (v Verdict) loses() bool { return v == Worse || v == Gone }
 
-// Rank puts what is worse first, then what is gone, better, new, not judged and unchanged; of these counts before bytes, memory and times, and the larger change
-// before the smaller.
+// Rank puts what is worse first, then what is gone, better, new, not judged and unchanged; of these counts before
+// bytes, memory and times, and the larger change before the smaller.
 func Rank(lines []Line) []Line {
 	order := []Verdict{Worse, Gone, Better, New, Unjudged, Same}
 	lines = slices.Clone(lines)
@@ -172,7 +174,8 @@ func (r *Report) Sum() (t Total) {
 	return t
 }
 
-// worst is of each scenario and seed that the head ran the run that broke most, one that breaks what the base keeps before all others, with how many runs there were and how many failed.
+// worst is of each scenario and seed that the head ran the run that broke most, one that breaks what the base keeps
+// before all others, with how many runs there were and how many failed.
 func (r *Report) worst(news func(Run) bool) (runs []Run) {
 	for _, run := range r.Runs {
 		if run.Side != SideHead {
@@ -186,7 +189,8 @@ func (r *Report) worst(news func(Run) bool) (runs []Run) {
 		of, failed := runs[i].of+1, runs[i].failed
 		if !run.Passed {
 			failed++
-			if now, before := news(run), news(runs[i]); runs[i].Passed || now && !before || now == before && run.Violations > runs[i].Violations {
+			if now, before := news(run), news(runs[i]); runs[i].Passed || now && !before ||
+				now == before && run.Violations > runs[i].Violations {
 				runs[i] = run
 			}
 		}
@@ -218,9 +222,11 @@ func (r *Report) Err() error {
 	t := r.Sum()
 	switch {
 	case len(t.Broken) > 0:
-		return fmt.Errorf("%s broke a promise that the base keeps, the first: %s", plural(len(t.Broken), "scenario", "scenarios"), t.Broken[0].Scenario)
+		return fmt.Errorf("%s broke a promise that the base keeps, the first: %s",
+			plural(len(t.Broken), "scenario", "scenarios"), t.Broken[0].Scenario)
 	case t.Worse > 0:
-		return fmt.Errorf("%s worse, the first: %s; a commit accepts it by a line \"Perf-OK: reason\"", plural(t.Worse, "figure is", "figures are"), r.Lines[0].Key())
+		return fmt.Errorf("%s worse, the first: %s; a commit accepts it by a line \"Perf-OK: reason\"",
+			plural(t.Worse, "figure is", "figures are"), r.Lines[0].Key())
 	case len(r.Unfinished) > 0:
 		return fmt.Errorf("not all was measured: %s", r.Unfinished[0])
 	case t.Unmeasured:
@@ -263,7 +269,8 @@ func Read(in io.Reader) (r Report, err error) {
 		return r, fmt.Errorf("read a report: %w", err)
 	}
 	if head.Schema != Schema {
-		return r, fmt.Errorf("read a report: schema %q is not %q: read it with the version of weir that wrote it", head.Schema, Schema)
+		return r, fmt.Errorf("read a report: schema %q is not %q: read it with the version of weir that wrote it",
+			head.Schema, Schema)
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

@@ -12,7 +12,8 @@ import (
 // maxMoments of a lane are shown.
 const maxMoments = 200
 
-// NewTrack draws a run from its result and its timeline: the link, the role of each hub, where each reads, and the streams of each node's clients.
+// NewTrack draws a run from its result and its timeline: the link, the role of each hub, where each reads, and the
+// streams of each node's clients.
 func NewTrack(res report.Result, events []timeline.Event) *Track {
 	t := &Track{Title: res.Scenario}
 	began := beginning(res, events)
@@ -99,7 +100,8 @@ func (t *Track) states(events []timeline.Event, began float64, of, kind string) 
 	return lanes
 }
 
-// streams are lanes of what clients saw: violations where they were, lists that they repeated at the end, where they are counted.
+// streams are lanes of what clients saw: violations where they were, lists that they repeated at the end, where they
+// are counted.
 func (t *Track) streams(res report.Result, events []timeline.Event) (lanes []Lane) {
 	at := map[string]int{}
 	lane := func(node string) *Lane {
@@ -122,13 +124,18 @@ func (t *Track) streams(res report.Result, events []timeline.Event) (lanes []Lan
 	for _, v := range res.Violations {
 		if v.Way == report.WayWeir {
 			l := lane(v.Node)
-			l.Moments = append(l.Moments, Mark{At: v.Seconds, Label: fmt.Sprintf("%s: %s: %s", v.Client, v.Rule, v.Detail), Bad: true})
+			l.Moments = append(l.Moments, Mark{
+				At: v.Seconds, Label: fmt.Sprintf("%s: %s: %s", v.Client, v.Rule, v.Detail), Bad: true,
+			})
 		}
 	}
 	for _, e := range events {
 		if e.Lane == timeline.Client && e.Way == report.WayWeir && e.Name == "re-listed" {
 			l := lane(e.Node)
-			l.Moments = append(l.Moments, Mark{At: t.Seconds, Label: fmt.Sprintf("%s listed %s again, %g times: %s", e.Strings["client"], e.Strings["resource"], e.Numbers["times"], e.Strings["cause"])})
+			l.Moments = append(l.Moments, Mark{
+				At: t.Seconds, Label: fmt.Sprintf("%s listed %s again, %g times: %s", e.Strings["client"], e.Strings["resource"],
+					e.Numbers["times"], e.Strings["cause"]),
+			})
 		}
 	}
 	for i := range lanes {
@@ -141,7 +148,8 @@ func (t *Track) streams(res report.Result, events []timeline.Event) (lanes []Lan
 // NewRun is what a report says of a run of a scenario on a side.
 func NewRun(side, file, dir string, res report.Result, events []timeline.Event) Run {
 	r := Run{
-		Scenario: res.Scenario, Side: side, Seed: res.Seed, File: file, Repeat: res.Repeat, Dir: dir, Seconds: res.Seconds, Passed: res.Passed, Error: res.Error,
+		Scenario: res.Scenario, Side: side, Seed: res.Seed, File: file, Repeat: res.Repeat, Dir: dir, Seconds: res.Seconds,
+		Passed: res.Passed, Error: res.Error,
 		Violations: int(res.Metrics["watch_violations"]), Track: NewTrack(res, events),
 	}
 	for _, e := range res.Expectations {
@@ -166,7 +174,8 @@ func ScenarioFigures(base, head []report.Result, repeat string) (figures []Figur
 		name, unit string
 		kind       Kind
 	}{
-		{"pool_bytes_ratio", "ratio", Bytes}, {"total_bytes_ratio", "ratio", Bytes}, {"client_relists", "", Count}, {"late_markers", "", Count},
+		{"pool_bytes_ratio", "ratio", Bytes}, {"total_bytes_ratio", "ratio", Bytes}, {"client_relists", "", Count},
+		{"late_markers", "", Count},
 		{"coordinator_rss_anon_bytes", "B", Memory}, {"hub_rss_anon_bytes_max", "B", Memory},
 	} {
 		f := Figure{Subject: head[0].Scenario, Name: m.name, Unit: m.unit, Kind: m.kind, Repeat: repeat}

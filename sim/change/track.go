@@ -87,7 +87,9 @@ func (r *Report) track() (runs []Run, ok bool) {
 		if head.Track == nil {
 			continue
 		}
-		if i := slices.IndexFunc(with, func(run Run) bool { return run.Scenario == head.Scenario && run.Side == SideBase }); i >= 0 {
+		if i := slices.IndexFunc(with, func(run Run) bool {
+			return run.Scenario == head.Scenario && run.Side == SideBase
+		}); i >= 0 {
 			runs = append(runs, with[i])
 		}
 		return append(runs, head), true

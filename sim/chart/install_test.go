@@ -17,13 +17,16 @@ import (
 	"github.com/weir-edge/weir/sim/cloud"
 )
 
-// TestRelease installs, upgrades and uninstalls. Nodes in a pool keep the release; when they are out, everything goes but the definitions.
+// TestRelease installs, upgrades and uninstalls. Nodes in a pool keep the release; when they are out, everything goes
+// but the definitions.
 func TestRelease(t *testing.T) {
 	h, c := findHelm(t), newCluster(t, cloud.KubeControllerManager)
 	h.kubeconfig = c.admin(t)
 	var nodes []cloud.Node
 	for i := range 7 {
-		nodes = append(nodes, cloud.Node{Name: fmt.Sprint("edge-", i+1), Pool: "harbour", Address: fmt.Sprint("127.10.1.", i+1)})
+		nodes = append(nodes, cloud.Node{
+			Name: fmt.Sprint("edge-", i+1), Pool: "harbour", Address: fmt.Sprint("127.10.1.", i+1),
+		})
 	}
 	if err := c.CreateNodes(t.Context(), nodes...); err != nil {
 		t.Fatal(err)
@@ -31,10 +34,12 @@ func TestRelease(t *testing.T) {
 	c.control(t) // after the nodes: it writes them, too
 	k := c.kubelet(t)
 	eventually(t, func() string { // the controllers have made what they make in a new cluster
-		if _, err := c.client.CoreV1().ServiceAccounts("kube-system").Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+		if _, err := c.client.CoreV1().ServiceAccounts("kube-system").Get(t.Context(), "default", metav1.GetOptions{}); err !=
+			nil {
 			return err.Error()
 		}
-		if _, err := c.client.CoreV1().ConfigMaps("kube-node-lease").Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{}); err != nil {
+		if _, err := c.client.CoreV1().ConfigMaps("kube-node-lease").Get(t.Context(), "kube-root-ca.crt",
+			metav1.GetOptions{}); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -44,7 +49,10 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, next := range []string{"kubectl -n kube-system rollout status deployment/weir-manager", "kubectl label node", "helm uninstall weir -n weir-system"} {
+	for _, next := range []string{
+		"kubectl -n kube-system rollout status deployment/weir-manager", "kubectl label node",
+		"helm uninstall weir -n weir-system",
+	} {
 		if !strings.Contains(out, next) {
 			t.Errorf("the notes do not say %q:\n%s", next, out)
 		}
@@ -53,29 +61,36 @@ func TestRelease(t *testing.T) {
 	// What weir-manager writes while it runs, by its own hand: it stays through an upgrade, and goes with the release.
 	kept := types.NamespacedName{Namespace: contract.ManagerNamespace, Name: "weir-kept-nodes"}
 	patch := []byte(`{"data":{"edge-1":"kept"}}`)
-	if _, err := c.client.CoreV1().ConfigMaps(kept.Namespace).Patch(t.Context(), kept.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "weir-manager"}); err != nil {
+	if _, err := c.client.CoreV1().ConfigMaps(kept.Namespace).Patch(t.Context(), kept.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: "weir-manager"}); err != nil {
 		t.Fatal(err)
 	}
 	made := map[string]string{contract.ManagedLabel: contract.ManagedBy}
-	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(t.Context(), revocation.Binding(revocation.HubRole, "harbour", []string{"edge-1"}), metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(t.Context(),
+		revocation.Binding(revocation.HubRole, "harbour", []string{"edge-1"}), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: contract.ForwarderRolePrefix + "harbour", Labels: made}}
-	if _, err := c.client.RbacV1().Roles(contract.NodeLeaseNamespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.RbacV1().Roles(contract.NodeLeaseNamespace).Create(t.Context(), role,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: contract.LeaderHubPrefix + "harbour", Labels: made},
 		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: 10269}}}}
-	if _, err := c.client.CoreV1().Services(contract.ManagerNamespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.CoreV1().Services(contract.ManagerNamespace).Create(t.Context(), service,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.run(t.Context(), "upgrade", release, h.chart, "--namespace", namespace, "--set", "manager.replicas=3"); err != nil {
+	if _, err := h.run(t.Context(), "upgrade", release, h.chart, "--namespace", namespace, "--set",
+		"manager.replicas=3"); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := c.client.CoreV1().ConfigMaps(kept.Namespace).Get(t.Context(), kept.Name, metav1.GetOptions{}); err != nil || m.Data["edge-1"] != "kept" {
+	if m, err := c.client.CoreV1().ConfigMaps(kept.Namespace).Get(t.Context(), kept.Name, metav1.GetOptions{}); err !=
+		nil || m.Data["edge-1"] != "kept" {
 		t.Errorf("after an upgrade the policies forgot a node: %v, %v", m.Data, err)
 	}
-	if d, err := c.client.AppsV1().Deployments(contract.ManagerNamespace).Get(t.Context(), "weir-manager", metav1.GetOptions{}); err != nil || *d.Spec.Replicas != 3 {
+	if d, err := c.client.AppsV1().Deployments(contract.ManagerNamespace).Get(t.Context(), "weir-manager",
+		metav1.GetOptions{}); err != nil || *d.Spec.Replicas != 3 {
 		t.Errorf("after an upgrade: %+v, %v", d, err)
 	}
 
@@ -85,7 +100,10 @@ func TestRelease(t *testing.T) {
 		t.Fatal("uninstalled while nodes are in pools")
 	}
 	said := k.heard("weir-before-uninstall")
-	for _, want := range []string{"7 nodes are still in pools", "edge-1, edge-2, edge-3, edge-4, edge-5 and 2 more", "kubectl label node NODE apps.openyurt.io/nodepool-"} {
+	for _, want := range []string{
+		"7 nodes are still in pools", "edge-1, edge-2, edge-3, edge-4, edge-5 and 2 more",
+		"kubectl label node NODE apps.openyurt.io/nodepool-",
+	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the refusal does not say %q: %s", want, said)
 		}
@@ -96,14 +114,16 @@ func TestRelease(t *testing.T) {
 
 	for _, n := range nodes {
 		patch := []byte(`{"metadata":{"labels":{"` + contract.NodePoolLabel + `":null}}}`)
-		if _, err := c.client.CoreV1().Nodes().Patch(t.Context(), n.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := c.client.CoreV1().Nodes().Patch(t.Context(), n.Name, types.MergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if out, err := h.run(t.Context(), "uninstall", release, "--namespace", namespace); err != nil {
 		t.Fatalf("%v\n%s\n%s\n%s", err, out, k.heard("weir-before-uninstall"), k.heard("weir-after-uninstall"))
 	}
-	// What grants the last hook its deletes it takes away from itself, in case that helm is stopped before it removes the account.
+	// What grants the last hook its deletes it takes away from itself, in case that helm is stopped before it removes the
+	// account.
 	k.mu.Lock()
 	if len(k.granted) > 0 {
 		t.Errorf("when its work was done the account of the last hook had %v", k.granted)
@@ -133,7 +153,8 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() string {
-		rest := slices.DeleteFunc(minus(c.everything(t), before), func(name string) bool { return strings.HasPrefix(name, "CustomResourceDefinition ") })
+		rest := slices.DeleteFunc(minus(c.everything(t), before),
+			func(name string) bool { return strings.HasPrefix(name, "CustomResourceDefinition ") })
 		return strings.Join(rest, ", ")
 	})
 	if lost := minus(before, c.everything(t)); len(lost) > 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/manager/manifests"
 )
 
-// TestBesideOpenYurt: where somebody else defines NodePools, the release leaves that definition as it is, also when it goes.
+// TestBesideOpenYurt: where somebody else defines NodePools, the release leaves that definition as it is, also when it
+// goes.
 func TestBesideOpenYurt(t *testing.T) {
 	h, c := findHelm(t), newCluster(t)
 	h.kubeconfig = c.admin(t)
@@ -26,7 +27,8 @@ func TestBesideOpenYurt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := h.run(t.Context(), "install", release, h.chart, "--namespace", namespace, "--create-namespace", "--set", "crds.keep=false"); err != nil {
+	if out, err := h.run(t.Context(), "install", release, h.chart, "--namespace", namespace, "--create-namespace", "--set",
+		"crds.keep=false"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if out, err := h.run(t.Context(), "uninstall", release, "--namespace", namespace, "--no-hooks"); err != nil {
@@ -36,7 +38,8 @@ func TestBesideOpenYurt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after.GetUID() != before.GetUID() || after.GetGeneration() != before.GetGeneration() || len(after.GetManagedFields()) > len(before.GetManagedFields())+1 {
+	if after.GetUID() != before.GetUID() || after.GetGeneration() != before.GetGeneration() ||
+		len(after.GetManagedFields()) > len(before.GetManagedFields())+1 {
 		t.Errorf("it was touched: %v", after.Object["metadata"])
 	}
 	for key := range after.GetAnnotations() {
@@ -44,7 +47,8 @@ func TestBesideOpenYurt(t *testing.T) {
 			t.Errorf("it has %s", key)
 		}
 	}
-	if _, err := c.client.AppsV1().Deployments("kube-system").Get(t.Context(), "weir-manager", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := c.client.AppsV1().Deployments("kube-system").Get(t.Context(), "weir-manager",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("weir-manager is still there: %v", err)
 	}
 }

@@ -20,7 +20,8 @@ func name(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// TestSameAsPrinted: with its usual values the chart has every object that weir-manager prints, and the same in it, but for the image and what a chart adds.
+// TestSameAsPrinted: with its usual values the chart has every object that weir-manager prints, and the same in it, but
+// for the image and what a chart adds.
 func TestSameAsPrinted(t *testing.T) {
 	rendered := map[string]*unstructured.Unstructured{}
 	for _, o := range objects(t, findHelm(t).template(t, "--no-hooks")) {
@@ -77,15 +78,18 @@ func TestStrictDryRun(t *testing.T) {
 		t.Fatalf("%v, %v", files, err)
 	}
 	c := newCluster(t)
-	for _, n := range []string{namespace, "weir-pki", "monitoring"} { // a dry run makes no namespace for what comes after it
-		if _, err := c.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}); err != nil {
+	// a dry run makes no namespace for what comes after it.
+	for _, n := range []string{namespace, "weir-pki", "monitoring"} {
+		if _, err := c.client.CoreV1().Namespaces().Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	install(t, c, filepath.Join(h.chart, "../helm/testdata/operator"))
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".values.yaml"), func(t *testing.T) {
-			all := objects(t, h.template(t, "-f", file, "--api-versions", "monitoring.coreos.com/v1/PodMonitor", "--api-versions", "monitoring.coreos.com/v1/PrometheusRule"))
+			all := objects(t, h.template(t, "-f", file, "--api-versions", "monitoring.coreos.com/v1/PodMonitor",
+				"--api-versions", "monitoring.coreos.com/v1/PrometheusRule"))
 			if len(all) < 20 {
 				t.Fatalf("%d objects", len(all))
 			}
@@ -96,7 +100,8 @@ func TestStrictDryRun(t *testing.T) {
 	}
 	t.Run("a field that nobody knows", func(t *testing.T) {
 		o := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": namespace}, "dataa": map[string]any{},
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": namespace},
+			"dataa": map[string]any{},
 		}}
 		if err := try(t, c, o); err == nil || !strings.Contains(err.Error(), "dataa") {
 			t.Errorf("it passed: %v", err)
@@ -120,7 +125,8 @@ func try(t *testing.T, c *cluster, o *unstructured.Unstructured) error {
 	}
 	force := true
 	_, err = c.resource(t, o).Patch(t.Context(), o.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
-		FieldManager: "weir-test", Force: &force, DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict,
+		FieldManager: "weir-test", Force: &force, DryRun: []string{metav1.DryRunAll},
+		FieldValidation: metav1.FieldValidationStrict,
 	})
 	return err
 }
@@ -173,7 +179,8 @@ func TestBadValues(t *testing.T) {
 			t.Errorf("--set %s: %v, want %q", set, err, want)
 		}
 	}
-	if _, err := h.run(t.Context(), "template", release, h.chart, "--kube-version", "1.35.0"); err == nil || !strings.Contains(err.Error(), ">=1.36.0-0") {
+	if _, err := h.run(t.Context(), "template", release, h.chart, "--kube-version", "1.35.0"); err == nil ||
+		!strings.Contains(err.Error(), ">=1.36.0-0") {
 		t.Errorf("on a cluster that is too old: %v", err)
 	}
 }

@@ -59,7 +59,8 @@ func findHelm(t *testing.T) *helm {
 	}
 	h.path = filepath.Join(t.TempDir(), "helm")
 	spec := gobuild.Spec{
-		Name: "helm", Dir: filepath.Join(root, "charts/helm"), Packages: []string{"helm.sh/helm/v4/cmd/helm"}, Output: filepath.Dir(h.path), LDFlags: "-s -w",
+		Name: "helm", Dir: filepath.Join(root, "charts/helm"), Packages: []string{"helm.sh/helm/v4/cmd/helm"},
+		Output: filepath.Dir(h.path), LDFlags: "-s -w",
 	}
 	if err := gobuild.Run(t.Context(), proctest.Spawner(t), spec, func(m string) { t.Log(m) }); err != nil {
 		t.Fatal(err)
@@ -86,7 +87,8 @@ func (h *helm) template(t *testing.T, args ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := h.run(t.Context(), append([]string{"template", release, h.chart, "--namespace", namespace, "--kube-version", k.String()}, args...)...)
+	out, err := h.run(t.Context(),
+		append([]string{"template", release, h.chart, "--namespace", namespace, "--kube-version", k.String()}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +157,9 @@ func (c *cluster) control(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = log.Close() })
-	p, err := proctest.Spawner(t).Start(proc.Spec{Name: cmd.Name, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Output: log})
+	p, err := proctest.Spawner(t).Start(proc.Spec{
+		Name: cmd.Name, Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Output: log,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +207,8 @@ func (c *cluster) everything(t *testing.T) map[string]bool {
 			t.Fatal(err)
 		}
 		for _, r := range list.APIResources {
-			if !strings.Contains(strings.Join(r.Verbs, " "), "list") || r.Kind == "Event" || r.Kind == "APIService" || r.Kind == "ComponentStatus" {
+			if !strings.Contains(strings.Join(r.Verbs, " "), "list") || r.Kind == "Event" || r.Kind == "APIService" ||
+				r.Kind == "ComponentStatus" {
 				continue
 			}
 			items, err := c.dynamic.Resource(group.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{})
@@ -218,7 +223,8 @@ func (c *cluster) everything(t *testing.T) map[string]bool {
 	return out
 }
 
-// kubelet runs what pods of the release's namespace ask for, until the test ends. Only what ends by itself is there: hooks.
+// kubelet runs what pods of the release's namespace ask for, until the test ends. Only what ends by itself is there:
+// hooks.
 type kubelet struct {
 	c *cluster
 
@@ -285,22 +291,27 @@ func (k *kubelet) run(ctx context.Context, t *testing.T, p *corev1.Pod) {
 	k.said[app], k.granted = said.String(), granted
 	k.mu.Unlock()
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: p.Spec.Containers[0].Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exit}},
+		Name: p.Spec.Containers[0].Name, State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: exit},
+		},
 	}}
-	if _, err := k.c.client.CoreV1().Pods(namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
+	if _, err := k.c.client.CoreV1().Pods(namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil &&
+		ctx.Err() == nil {
 		t.Logf("status of pod %s: %v", p.Name, err)
 	}
 }
 
 // bindings are those of the name of an account.
 func (k *kubelet) bindings(ctx context.Context, t *testing.T, account string) (names []string) {
-	all, err := k.c.client.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + account})
+	all, err := k.c.client.RbacV1().ClusterRoleBindings().List(ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + account})
 	if err == nil {
 		for _, b := range all.Items {
 			names = append(names, b.Name)
 		}
 	}
-	in, also := k.c.client.RbacV1().RoleBindings("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + account})
+	in, also := k.c.client.RbacV1().RoleBindings("").List(ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + account})
 	if err := errors.Join(err, also); err != nil {
 		if ctx.Err() == nil {
 			t.Errorf("bindings of %s: %v", account, err)

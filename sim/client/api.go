@@ -59,7 +59,8 @@ func (t typed) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface
 }
 
 func request(r *rest.RESTClient, spec Spec, o metav1.ListOptions) *rest.Request {
-	return r.Get().Resource(spec.Resource).SpecificallyVersionedParams(&o, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"})
+	return r.Get().Resource(spec.Resource).SpecificallyVersionedParams(&o, scheme.ParameterCodec,
+		schema.GroupVersion{Version: "v1"})
 }
 
 // query is how the options are written in a request.

@@ -170,7 +170,9 @@ func kubectl(t *testing.T, c *cloud.Cloud, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &rest.Config{Host: c.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.RESTConfig().CAData}}
+	config := &rest.Config{
+		Host: c.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.RESTConfig().CAData},
+	}
 	got, err := client.Kubectl(t.Context(), path, config, t.TempDir(), args...)
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +181,8 @@ func kubectl(t *testing.T, c *cloud.Cloud, path string) {
 		t.Errorf("kubectl shows: %v\n%s", err, got)
 	}
 	config.BearerToken = "wrong"
-	if _, err := client.Kubectl(t.Context(), path, config, t.TempDir(), args...); err == nil || !strings.Contains(err.Error(), "logged in") {
+	if _, err := client.Kubectl(t.Context(), path, config, t.TempDir(), args...); err == nil ||
+		!strings.Contains(err.Error(), "logged in") {
 		t.Errorf("kubectl with a wrong token: %v", err)
 	}
 }

@@ -7,8 +7,8 @@
 //
 // A recording is made where client-go meets the API, by the functions that list and watch: it holds what the server
 // sent, in the order in which the informer took it. What an informer did not take before it closed a watch is not in
-// the recording, so the next watch starts where the recording ends. A recording holds hashes of contents, never objects;
-// sim/invariant judges it.
+// the recording, so the next watch starts where the recording ends. A recording holds hashes of contents, never
+// objects; sim/invariant judges it.
 //
 // The streams of one Open share a connection, as the informers of one process do, and no other stream has a part in it.
 // Each has an informer, which starts goroutines of its own; all of them end with the context of Open, and Stream.Wait

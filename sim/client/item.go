@@ -21,8 +21,9 @@ type message interface {
 
 // newItem takes down an object, which nobody else may use meanwhile.
 //
-// The hash is that of its protobuf, or of a custom resource's JSON, whatever encoding it came in, without the resourceVersion: an object that leaves a
-// selector comes with its previous content under a new version, and has to have the previous hash then.
+// The hash is that of its protobuf, or of a custom resource's JSON, whatever encoding it came in, without the
+// resourceVersion: an object that leaves a selector comes with its previous content under a new version, and has to
+// have the previous hash then.
 func newItem(obj runtime.Object, labels bool) (Item, error) {
 	m, ok := obj.(message)
 	if !ok {

@@ -35,7 +35,8 @@ type jsonAPI struct {
 }
 
 func newJSON(r *rest.RESTClient, spec Spec, rec *Recording) *jsonAPI {
-	codec := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{Strict: true})
+	codec := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme,
+		json.SerializerOptions{Strict: true})
 	return &jsonAPI{rest: r, spec: spec, rec: rec, codec: codec}
 }
 

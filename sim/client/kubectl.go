@@ -22,7 +22,9 @@ func Kubectl(ctx context.Context, path string, config *rest.Config, home string,
 	if config.BearerToken == "" {
 		pair = &pki.Pair{CertPEM: config.CertData, KeyPEM: config.KeyData}
 	}
-	cluster := &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile}
+	cluster := &clientcmdapi.Cluster{
+		Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile,
+	}
 	kubeconfig, err := pki.KubeconfigOf(cluster, pair, config.BearerToken)
 	if err != nil {
 		return "", err

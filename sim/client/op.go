@@ -14,8 +14,9 @@ const (
 	OpEvent      = "event"       // Type, Item
 	OpBookmark   = "bookmark"    // Version
 	OpInitialEnd = "initial-end" // the bookmark that ends the initial events of a streaming list
-	OpError      = "error"       // a list or watch failed, or the stream said ERROR; Code is the status code, 0 if there was none
-	OpClose      = "close"       // a watch ended without an error; Err is ByClient or empty
+	// a list or watch failed, or the stream said ERROR; Code is the status code, 0 if there was none.
+	OpError = "error"
+	OpClose = "close" // a watch ended without an error; Err is ByClient or empty
 )
 
 // ByClient is the Err of an OpClose by the client itself.

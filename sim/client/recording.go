@@ -33,14 +33,16 @@ type progress struct {
 	broken   bool      // since then it has ended
 }
 
-// Opened is when a list or watch last came about; ok is false if it has ended since, and the client waits before the next.
+// Opened is when a list or watch last came about; ok is false if it has ended since, and the client waits before the
+// next.
 func (r *Recording) Opened() (at time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.openedAt, !r.broken
 }
 
-// Reached is when the stream, complete by then, first showed a version or a later one after a time; ok is false if it has not.
+// Reached is when the stream, complete by then, first showed a version or a later one after a time; ok is false if it
+// has not.
 func (r *Recording) Reached(version uint64, after time.Time) (at time.Time, ok bool) {
 	ops := r.Ops()
 	for i := len(ops) - 1; i >= 0 && !ops[i].At.Before(after); i-- {
@@ -137,7 +139,9 @@ func (r *Recording) opened(o metav1.ListOptions) {
 		r.malformed(err) // a client repeats what the server told it
 		return
 	}
-	r.add(Op{What: OpOpen, Version: version, Initial: o.SendInitialEvents != nil && *o.SendInitialEvents, Options: query(o)})
+	r.add(Op{
+		What: OpOpen, Version: version, Initial: o.SendInitialEvents != nil && *o.SendInitialEvents, Options: query(o),
+	})
 }
 
 // event takes down what a watch brought.

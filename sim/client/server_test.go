@@ -61,7 +61,8 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func slice(name string, version int) string {
-	return fmt.Sprintf(`{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"namespace":"a","name":%q,"uid":"u","resourceVersion":"%d"},"addressType":"IPv4","endpoints":null,"ports":null}`, name, version)
+	return fmt.Sprintf(`{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"namespace":"a",`+
+		`"name":%q,"uid":"u","resourceVersion":"%d"},"addressType":"IPv4","endpoints":null,"ports":null}`, name, version)
 }
 
 func item(name string, version int) string {
@@ -77,14 +78,18 @@ func bookmark(version int, end bool) string {
 	if end {
 		annotations = `,"annotations":{"k8s.io/initial-events-end":"true"}`
 	}
-	return frame("BOOKMARK", fmt.Sprintf(`{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"%d"%s},"addressType":"","endpoints":null,"ports":null}`, version, annotations))
+	return frame("BOOKMARK",
+		fmt.Sprintf(`{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"%d"%s},`+
+			`"addressType":"","endpoints":null,"ports":null}`, version, annotations))
 }
 
 func listOf(version int, next string, items ...string) string {
-	return fmt.Sprintf(`{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`, version, next, strings.Join(items, ","))
+	return fmt.Sprintf(`{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1",`+
+		`"metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`, version, next, strings.Join(items, ","))
 }
 
-const expired = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old","reason":"Expired","code":410}`
+const expired = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old",` +
+	`"reason":"Expired","code":410}`
 
 // TestRecording: what a server says is in the recording, op by op.
 func TestRecording(t *testing.T) {
@@ -106,40 +111,59 @@ func TestRecording(t *testing.T) {
 				frame("ADDED", slice("y", 14)),
 			},
 			asked: []string{"list 0", "watch 10", "watch 13"},
-			ops:   []string{"list of 2 at 10", "watch from 10", "MODIFIED a/x at 11", "bookmark at 12", "DELETED a/y at 13", "closed", "watch from 13", "ADDED a/y at 14"},
+			ops: []string{
+				"list of 2 at 10", "watch from 10", "MODIFIED a/x at 11", "bookmark at 12", "DELETED a/y at 13", "closed",
+				"watch from 13", "ADDED a/y at 14",
+			},
 		}, {
 			name: "streaming list", specs: []client.Spec{streaming},
 			answers: []string{
-				frame("ADDED", slice("x", 9)) + frame("ADDED", slice("y", 5)) + frame("MODIFIED", slice("y", 10)) + bookmark(10, true) + frame("MODIFIED", slice("x", 11)),
+				frame("ADDED", slice("x", 9)) + frame("ADDED", slice("y", 5)) + frame("MODIFIED", slice("y", 10)) +
+					bookmark(10, true) + frame("MODIFIED", slice("x", 11)),
 				"",
 			},
 			asked: []string{"sendInitialEvents ", "watch 11"},
 			ops: []string{
-				"streaming list from 0", "ADDED a/x at 9", "ADDED a/y at 5", "MODIFIED a/y at 10", "initial-end at 10", "MODIFIED a/x at 11",
+				"streaming list from 0", "ADDED a/x at 9", "ADDED a/y at 5", "MODIFIED a/y at 10", "initial-end at 10",
+				"MODIFIED a/x at 11",
 				"closed", "watch from 11",
 			},
 		}, {
 			name: "expired", specs: []client.Spec{plain, json},
-			answers: []string{listOf(10, "", item("x", 4)), frame("MODIFIED", slice("x", 11)) + frame("ERROR", expired), listOf(20, "", item("x", 15)), ""},
-			asked:   []string{"list 0", "watch 10", "list 11", "watch 20"},
-			ops:     []string{"list of 1 at 10", "watch from 10", "MODIFIED a/x at 11", "error 410: too old", "list of 1 at 20", "watch from 20"},
+			answers: []string{
+				listOf(10, "", item("x", 4)), frame("MODIFIED", slice("x", 11)) + frame("ERROR", expired),
+				listOf(20, "", item("x", 15)), "",
+			},
+			asked: []string{"list 0", "watch 10", "list 11", "watch 20"},
+			ops: []string{
+				"list of 1 at 10", "watch from 10", "MODIFIED a/x at 11", "error 410: too old", "list of 1 at 20", "watch from 20",
+			},
 		}, {
 			name: "refused", specs: []client.Spec{plain, json},
-			answers: []string{"503!" + strings.NewReplacer("410", "503", "Expired", "ServiceUnavailable", "too old", "not yet").Replace(expired), listOf(10, ""), ""},
-			asked:   []string{"list 0", "list 0", "watch 10"},
-			ops:     []string{"error 503: not yet", "list of 0 at 10", "watch from 10"},
+			answers: []string{
+				"503!" + strings.NewReplacer("410", "503", "Expired", "ServiceUnavailable", "too old", "not yet").Replace(expired),
+				listOf(10, ""), "",
+			},
+			asked: []string{"list 0", "list 0", "watch 10"},
+			ops:   []string{"error 503: not yet", "list of 0 at 10", "watch from 10"},
 		}, {
 			name: "pages", specs: []client.Spec{plain, json},
-			answers: []string{listOf(10, "more", item("x", 4)), listOf(10, "and more", item("y", 5)), listOf(10, "", item("z", 6)), ""},
-			asked:   []string{"list 0", "list ", "list ", "watch 10"},
-			ops:     []string{"list of 3 at 10", "watch from 10"},
+			answers: []string{
+				listOf(10, "more", item("x", 4)), listOf(10, "and more", item("y", 5)), listOf(10, "", item("z", 6)), "",
+			},
+			asked: []string{"list 0", "list ", "list ", "watch 10"},
+			ops:   []string{"list of 3 at 10", "watch from 10"},
 		}, {
 			name: "unknown field", specs: []client.Spec{json},
-			answers: []string{listOf(10, ""), frame("ADDED", strings.Replace(slice("x", 11), "ports", "prots", 1)) + frame("ADDED", slice("x", 12)), listOf(12, ""), ""},
-			asked:   []string{"list 0", "watch 10", "list 10", "watch 12"},
+			answers: []string{
+				listOf(10, ""), frame("ADDED", strings.Replace(slice("x", 11), "ports", "prots", 1)) +
+					frame("ADDED", slice("x", 12)), listOf(12, ""), "",
+			},
+			asked: []string{"list 0", "watch 10", "list 10", "watch 12"},
 			ops: []string{
 				"list of 0 at 10", "watch from 10", `malformed 0: strict decoding error: unknown field "prots"`,
-				`error 500: an error on the server ("unable to decode an event from the watch stream: strict decoding error: unknown field \"prots\"") has prevented the request from succeeding`,
+				`error 500: an error on the server ("unable to decode an event from the watch stream: strict decoding error: ` +
+					`unknown field \"prots\"") has prevented the request from succeeding`,
 				"list of 0 at 12", "watch from 12",
 			},
 		}, {
@@ -152,7 +176,10 @@ func TestRecording(t *testing.T) {
 			ops:     []string{`malformed 0: strict decoding error: unknown field "metadata.continue", unknown field "items"`},
 		}, {
 			name: "versions that are none", specs: []client.Spec{plain, json},
-			answers: []string{listOf(10, "", strings.Replace(item("x", 4), `"4"`, `"four"`, 1)), frame("ADDED", strings.Replace(slice("x", 11), `"uid":"u",`, "", 1)), ""},
+			answers: []string{
+				listOf(10, "", strings.Replace(item("x", 4), `"4"`, `"four"`, 1)),
+				frame("ADDED", strings.Replace(slice("x", 11), `"uid":"u",`, "", 1)), "",
+			},
 			ops: []string{
 				`malformed 0: resourceVersion "four" is not a number (KEP-5504)`, "watch from 10",
 				`malformed 0: object "a/x" with uid "" at "11": has to have all three`,

@@ -33,9 +33,9 @@ type Spec struct {
 	Labels      bool   // record labels, for the truth
 }
 
-// Specs are the streams of one kind of client; none if the kind has no streams. All of them begin with a streaming list,
-// the one way of watching that kube-apiserver 1.37 compresses: so the way without Weir is at its best. An older client
-// costs several times as much (NoWatchList).
+// Specs are the streams of one kind of client; none if the kind has no streams. All of them begin with a streaming
+// list, the one way of watching that kube-apiserver 1.37 compresses: so the way without Weir is at its best. An older
+// client costs several times as much (NoWatchList).
 func Specs(kind string) []Spec {
 	switch kind {
 	case "kube-proxy":
@@ -48,7 +48,9 @@ func Specs(kind string) []Spec {
 		return []Spec{{Client: kind, Resource: Widgets, JSON: true}}
 	case "reference", "truth":
 		labels := kind == "truth"
-		return []Spec{{Client: kind, Resource: EndpointSlices, Labels: labels}, {Client: kind, Resource: Endpoints, Labels: labels}}
+		return []Spec{
+			{Client: kind, Resource: EndpointSlices, Labels: labels}, {Client: kind, Resource: Endpoints, Labels: labels},
+		}
 	}
 	return nil
 }
@@ -70,7 +72,8 @@ func (s Spec) WatchPath() string {
 func (s Spec) Validate() error {
 	var errs []error
 	if s.object() == nil {
-		errs = append(errs, fmt.Errorf("client %s: resource %q: want %s, %s or %s", s.Client, s.Resource, EndpointSlices, Endpoints, Widgets))
+		errs = append(errs, fmt.Errorf("client %s: resource %q: want %s, %s or %s", s.Client, s.Resource, EndpointSlices,
+			Endpoints, Widgets))
 	}
 	if _, err := labels.Parse(s.Selector); err != nil {
 		errs = append(errs, fmt.Errorf("client %s: selector %q: %w", s.Client, s.Selector, err))

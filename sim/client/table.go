@@ -43,7 +43,8 @@ func CompareTables(got, want string) error {
 	}
 	slices.Sort(lines)
 	n := len(lines)
-	return fmt.Errorf("tables of %d and %d rows differ in %d: %s", len(g), len(w), n, strings.Join(lines[:min(n, maxDifferences)], "; "))
+	return fmt.Errorf("tables of %d and %d rows differ in %d: %s", len(g), len(w), n,
+		strings.Join(lines[:min(n, maxDifferences)], "; "))
 }
 
 // rows are the columns between the name and the age, by namespace/name.

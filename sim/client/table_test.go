@@ -18,7 +18,10 @@ media       stock-01-y   IPv4          <unset>     <unset>                      
 		{"other widths", strings.ReplaceAll(want, "   ", "      "), ""},
 		{"missing", strings.Split(want, "media")[0], "media/stock-01-y is missing"},
 		{"ghost", want + "shop  b  IPv4  1  2  3s\n", "shop/b is a ghost"},
-		{"another cell", strings.Replace(want, "97", "98", 1), `shop/cart-00-x is shown as "IPv4  8080,9090  10.128.0.1,10.128.0.2 + 98 more..."`},
+		{
+			"another cell", strings.Replace(want, "97", "98", 1),
+			`shop/cart-00-x is shown as "IPv4  8080,9090  10.128.0.1,10.128.0.2 + 98 more..."`,
+		},
 		{"twice", want + "shop  cart-00-x  IPv4  1  2  3s\n", "twice"},
 		{"no table", "No resources found\n", "no row"},
 		{"empty", "", "rows differ in 3"},

@@ -21,7 +21,8 @@ const (
 	// serviceRange holds the cluster IPs of Services.
 	serviceRange = "10.96.0.0/16"
 	issuer       = "https://kubernetes.default.svc"
-	// readyPatience is far more than the some five seconds that a start takes on an idle machine: beside many others some minutes were too few.
+	// readyPatience is far more than the some five seconds that a start takes on an idle machine: beside many others some
+	// minutes were too few.
 	readyPatience = 10 * time.Minute
 	poll          = 50 * time.Millisecond
 	tellEvery     = 3 * time.Second
@@ -162,7 +163,8 @@ func (c *Cloud) waitReady(ctx context.Context, p *proc.Process) error {
 		case <-p.Done():
 			return fmt.Errorf("kube-apiserver ended before it was ready: %w", p.Err())
 		case <-ctx.Done():
-			return fmt.Errorf("kube-apiserver is not ready after %s: %w: %w\n  %s", time.Since(begin).Round(time.Second), ctx.Err(), err, p.Tail(2048))
+			return fmt.Errorf("kube-apiserver is not ready after %s: %w: %w\n  %s", time.Since(begin).Round(time.Second),
+				ctx.Err(), err, p.Tail(2048))
 		}
 	}
 }

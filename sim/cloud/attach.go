@@ -10,9 +10,9 @@ import (
 	"github.com/weir-edge/weir/sim/pki"
 )
 
-// Attach returns a control plane that somebody else runs, with the identities and grants of one from Start. Nodes reach it at
-// address and port, the administrator by the configuration; ca is its authority, with the key. Close leaves it alone, and
-// there is no APIServer to do things to.
+// Attach returns a control plane that somebody else runs, with the identities and grants of one from Start. Nodes reach
+// it at address and port, the administrator by the configuration; ca is its authority, with the key. Close leaves it
+// alone, and there is no APIServer to do things to.
 func Attach(ctx context.Context, address string, port int, admin *rest.Config, ca *pki.Authority) (*Cloud, error) {
 	admin = rest.CopyConfig(admin)
 	admin.QPS, admin.WarningHandler = -1, rest.NoWarnings{} // as in prepare

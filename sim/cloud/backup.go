@@ -10,12 +10,14 @@ import (
 	"strings"
 )
 
-// Backup is a copy of all that etcd held at a moment. There is one at a time; it goes with the Spawner's scratch directory.
+// Backup is a copy of all that etcd held at a moment. There is one at a time; it goes with the Spawner's scratch
+// directory.
 type Backup struct {
 	dir string
 }
 
-// Backup copies what etcd holds while it runs. As after a power cut, etcd takes up the copy at the last whole entry of its log.
+// Backup copies what etcd holds while it runs. As after a power cut, etcd takes up the copy at the last whole entry of
+// its log.
 func (c *Cloud) Backup(ctx context.Context) (*Backup, error) {
 	c.starting.Lock()
 	defer c.starting.Unlock()
@@ -36,8 +38,8 @@ func (c *Cloud) Backup(ctx context.Context) (*Backup, error) {
 	return b, nil
 }
 
-// Restore puts a backup in the place of what etcd holds, and returns the revision that etcd is at then. The apiserver must not run.
-// A backup can be restored once.
+// Restore puts a backup in the place of what etcd holds, and returns the revision that etcd is at then. The apiserver
+// must not run. A backup can be restored once.
 func (c *Cloud) Restore(ctx context.Context, b *Backup) (revision uint64, err error) {
 	c.starting.Lock()
 	defer c.starting.Unlock()
@@ -58,8 +60,8 @@ func (c *Cloud) Restore(ctx context.Context, b *Backup) (revision uint64, err er
 	return uint64(c.etcd.run.Server.KV().Rev()), nil
 }
 
-// copyTo copies the data of a running etcd. The order matters: a database or an old snapshot may be older than the log that is
-// replayed over it, and never newer.
+// copyTo copies the data of a running etcd. The order matters: a database or an old snapshot may be older than the log
+// that is replayed over it, and never newer.
 func (e *etcd) copyTo(ctx context.Context, dir string) error {
 	from, to := filepath.Join(e.dir, "data", "member"), filepath.Join(dir, "member")
 	for _, sub := range []string{"snap", "wal"} {

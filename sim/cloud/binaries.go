@@ -38,7 +38,8 @@ func Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...
 
 // Find returns the asked binaries: from the folder in KUBEBUILDER_ASSETS or from PATH if they are of the right minor
 // version, else from the cache of built ones, else it builds them.
-func (k Kubernetes) Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...string) (Binaries, error) {
+func (k Kubernetes) Find(ctx context.Context, s *proc.Spawner, progress func(string), names ...string) (
+	Binaries, error) {
 	if err := k.check(names); err != nil {
 		return nil, err
 	}

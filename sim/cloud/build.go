@@ -48,7 +48,8 @@ type group struct {
 	names []string
 }
 
-// grouped sorts commands by their sources: Kubernetes's depend on the module's versions only, ours on its own files too.
+// grouped sorts commands by their sources: Kubernetes's depend on the module's versions only, ours on its own files
+// too.
 func (k Kubernetes) grouped(ctx context.Context, root string, names []string) (groups []group, err error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -76,10 +77,12 @@ func (k Kubernetes) grouped(ctx context.Context, root string, names []string) (g
 }
 
 // buildCached returns the binaries from the cache and builds those that are not there.
-func (k Kubernetes) buildCached(ctx context.Context, s *proc.Spawner, progress func(string), names []string) (Binaries, error) {
+func (k Kubernetes) buildCached(ctx context.Context, s *proc.Spawner, progress func(string), names []string) (
+	Binaries, error) {
 	root, err := gobuild.Root("")
 	if err != nil {
-		return nil, fmt.Errorf("%w, or set KUBEBUILDER_ASSETS to a folder with %s %s.x", err, strings.Join(names, " and "), k.minor())
+		return nil, fmt.Errorf("%w, or set KUBEBUILDER_ASSETS to a folder with %s %s.x", err, strings.Join(names, " and "),
+			k.minor())
 	}
 	groups, err := k.grouped(ctx, root, names)
 	if err != nil {
@@ -99,7 +102,8 @@ func (k Kubernetes) buildCached(ctx context.Context, s *proc.Spawner, progress f
 func isOurs(name string) bool { return name == HollowNode || name == E2E }
 
 // buildKeyed returns the binaries from one folder of the cache, and builds there what is missing.
-func (k Kubernetes) buildKeyed(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string, names []string) (Binaries, error) {
+func (k Kubernetes) buildKeyed(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string,
+	names []string) (Binaries, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create the cache of built binaries: %w", err)
 	}
@@ -130,7 +134,8 @@ func (k Kubernetes) buildKeyed(ctx context.Context, s *proc.Spawner, progress fu
 
 // buildInto builds into a folder beside the final places, then moves each binary there in one step, so that nobody
 // ever finds half of one.
-func (k Kubernetes) buildInto(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string, names []string) error {
+func (k Kubernetes) buildInto(ctx context.Context, s *proc.Spawner, progress func(string), module, dir string,
+	names []string) error {
 	temp, err := os.MkdirTemp(dir, ".build-")
 	if err != nil {
 		return fmt.Errorf("build control plane: %w", err)
@@ -151,7 +156,8 @@ func (k Kubernetes) buildInto(ctx context.Context, s *proc.Spawner, progress fun
 		Output:   temp,
 		LDFlags:  k.ldflags(),
 	}
-	progress(spec.Name + ": building from the module proxy, once; this takes some 10 to 20 minutes on two cores when nothing is cached")
+	progress(spec.Name + ": building from the module proxy, once; this takes some 10 to 20 minutes on two cores when " +
+		"nothing is cached")
 	if err := gobuild.Run(ctx, s, spec, progress); err != nil {
 		return err
 	}

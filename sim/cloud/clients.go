@@ -36,25 +36,31 @@ var Clients = []Client{
 
 // ClientToken returns a fresh bound token for one of Clients, valid for a day.
 func (c *Cloud) ClientToken(ctx context.Context, name string) (string, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)}}
-	answer, err := c.client.CoreV1().ServiceAccounts(clientNamespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)},
+	}
+	answer, err := c.client.CoreV1().ServiceAccounts(clientNamespace).CreateToken(ctx, name, request,
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("request token for %s: %w", name, err)
 	}
 	return answer.Status.Token, nil
 }
 
-// HubCertificate issues the certificate of a hub's own user, which GrantHubs lets read. life is as in pki.Authority.IssueTo.
+// HubCertificate issues the certificate of a hub's own user, which GrantHubs lets read. life is as in
+// pki.Authority.IssueTo.
 func (c *Cloud) HubCertificate(pool, node string, life time.Duration) (*pki.Pair, error) {
 	return c.ca.IssueTo(weirpki.HubAtCloud, weirpki.Subject{Pool: pool, Node: node}, life)
 }
 
 // ForwarderCertificate issues the certificate with which a node forwards heartbeats when it leads its pool.
 func (c *Cloud) ForwarderCertificate(pool, node string) (*pki.Pair, error) {
-	return c.ca.IssueTo(weirpki.Forwarder, weirpki.Subject{Pool: pool, Node: node}, weirpki.Must(weirpki.Forwarder).Life.Most)
+	return c.ca.IssueTo(weirpki.Forwarder, weirpki.Subject{Pool: pool, Node: node},
+		weirpki.Must(weirpki.Forwarder).Life.Most)
 }
 
-// KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else. life is as in pki.Authority.IssueTo.
+// KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else. life is as in
+// pki.Authority.IssueTo.
 func (c *Cloud) KubeletCertificate(node string, life time.Duration) (*pki.Pair, error) {
 	return c.ca.IssueTo(weirpki.Kubelet, weirpki.Subject{Node: node}, life)
 }

@@ -131,7 +131,9 @@ func (c *Cloud) prepare() error {
 	if c.ca, err = pki.NewAuthority("weir-testbed-cloud"); err != nil {
 		return err
 	}
-	admin, err := c.ca.Issue(pki.Request{CommonName: "testbed-admin", Organizations: []string{"system:masters"}, Client: true})
+	admin, err := c.ca.Issue(pki.Request{
+		CommonName: "testbed-admin", Organizations: []string{"system:masters"}, Client: true,
+	})
 	if err != nil {
 		return err
 	}

@@ -27,12 +27,15 @@ func TestCloud(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Start(t.Context(), Config{Spawner: s, Binaries: binaries, LogDir: t.TempDir(), Hosts: []string{"127.10.9.1"}, Progress: progress})
+	c, err := Start(t.Context(), Config{
+		Spawner: s, Binaries: binaries, LogDir: t.TempDir(), Hosts: []string{"127.10.9.1"}, Progress: progress,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.CreateNodes(t.Context(), Node{Name: "edge-1", Pool: "pool-a", Address: "127.10.1.1"}, Node{Name: "edge-2", Pool: "pool-a", Address: "127.10.1.2"}); err != nil {
+	if err := c.CreateNodes(t.Context(), Node{Name: "edge-1", Pool: "pool-a", Address: "127.10.1.1"},
+		Node{Name: "edge-2", Pool: "pool-a", Address: "127.10.1.2"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -63,7 +66,8 @@ func testNodes(t *testing.T, c *Cloud) {
 	if n.Labels["apps.openyurt.io/nodepool"] != "pool-a" || n.Labels["topology.kubernetes.io/zone"] != "pool-a" {
 		t.Errorf("labels %v", n.Labels)
 	}
-	if len(n.Status.Conditions) != 1 || n.Status.Conditions[0].Status != "True" || n.Status.Addresses[0].Address != "127.10.1.1" {
+	if len(n.Status.Conditions) != 1 || n.Status.Conditions[0].Status != "True" ||
+		n.Status.Addresses[0].Address != "127.10.1.1" {
 		t.Errorf("status %+v", n.Status)
 	}
 }
@@ -71,7 +75,9 @@ func testNodes(t *testing.T, c *Cloud) {
 // as returns a client with a token or a certificate.
 func as(t *testing.T, c *Cloud, token string, pair *pki.Pair) *kubernetes.Clientset {
 	t.Helper()
-	config := &rest.Config{Host: c.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA().CertPEM()}}
+	config := &rest.Config{
+		Host: c.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA().CertPEM()},
+	}
 	if pair != nil {
 		config.CertData, config.KeyData = pair.CertPEM, pair.KeyPEM
 	}
@@ -93,7 +99,8 @@ func testClients(t *testing.T, c *Cloud) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := as(t, c, other, nil).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{}); (err == nil) != counts {
+			if _, err := as(t, c, other, nil).DiscoveryV1().EndpointSlices("").List(
+				t.Context(), metav1.ListOptions{}); (err == nil) != counts {
 				t.Errorf("%s with a token that ends %v from now: %v", identity.Name, after, err)
 			}
 		}
@@ -134,24 +141,28 @@ func testHub(t *testing.T, c *Cloud) {
 	}
 	hub = as(t, c, "", pair)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
-	if _, err := hub.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+	if _, err := hub.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), lease, metav1.CreateOptions{}); err !=
+		nil {
 		t.Errorf("own lease: %v", err)
 	}
 	lease.Name = "edge-2"
-	if _, err := hub.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), lease, metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := hub.CoordinationV1().Leases("kube-node-lease").Create(t.Context(), lease,
+		metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("another node's lease: %v, want forbidden", err)
 	}
 
 	if pair, err = c.KubeletCertificate("edge-1", -time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := as(t, c, "", pair).CoreV1().Nodes().Get(t.Context(), "edge-1", metav1.GetOptions{}); !apierrors.IsUnauthorized(err) {
+	if _, err := as(t, c, "", pair).CoreV1().Nodes().Get(t.Context(), "edge-1",
+		metav1.GetOptions{}); !apierrors.IsUnauthorized(err) {
 		t.Errorf("a certificate that has expired: %v, want unauthorized", err)
 	}
 	if pair, err = c.KubeletCertificate("edge-1", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := as(t, c, "", pair).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := as(t, c, "", pair).DiscoveryV1().EndpointSlices("").List(
+		t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a kubelet lists slices: %v, want forbidden", err)
 	}
 }
@@ -187,7 +198,8 @@ func testRestore(t *testing.T, c *Cloud) {
 	maps := c.Client().CoreV1().ConfigMaps("default")
 	create := func(name string) uint64 {
 		t.Helper()
-		m, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		m, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +253,9 @@ func TestAnAPIServerThatFailsSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Start(t.Context(), Config{Spawner: s, Binaries: Binaries{KubeAPIServer: path}, LogDir: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended before it was ready: kube-apiserver: exit status 1\n  error: unknown flag") {
+	if err == nil ||
+		!strings.Contains(err.Error(),
+			"kube-apiserver ended before it was ready: kube-apiserver: exit status 1\n  error: unknown flag") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -27,7 +27,8 @@ type Command struct {
 	Transport  http.RoundTripper // with a credential that may read those
 }
 
-// ControllerManager is the stock kube-controller-manager with the flags that kubeadm gives it, and those of other timers.
+// ControllerManager is the stock kube-controller-manager with the flags that kubeadm gives it, and those of other
+// timers.
 func (c *Cloud) ControllerManager(t Timers) (Command, error) {
 	cmd, err := c.controller(KubeControllerManager, "system:kube-controller-manager", controllerManagerPort)
 	if err != nil {
@@ -81,11 +82,16 @@ func (c *Cloud) controller(name, user string, preferred int) (cmd Command, err e
 	port := strconv.Itoa(preferred) // the cloud has an address of its own, so nobody else is there
 	return Command{
 		Name: name, Path: path, Dir: dir,
-		LogFile:   filepath.Join(c.config.LogDir, name+".log"),
-		URL:       "https://" + net.JoinHostPort(c.config.Address, port),
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: c.ca.Pool(), Certificates: []tls.Certificate{admin}, MinVersion: tls.VersionTLS12}},
+		LogFile: filepath.Join(c.config.LogDir, name+".log"),
+		URL:     "https://" + net.JoinHostPort(c.config.Address, port),
+		Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{
+				RootCAs: c.ca.Pool(), Certificates: []tls.Certificate{admin}, MinVersion: tls.VersionTLS12,
+			},
+		},
 		Args: []string{
-			"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+			"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" +
+				kubeconfig,
 			"--bind-address=" + c.config.Address, "--secure-port=" + port,
 			"--tls-cert-file=" + cert, "--tls-private-key-file=" + key,
 			"--client-ca-file=" + filepath.Join(filepath.Dir(dir), "ca.crt"),

@@ -30,7 +30,9 @@ type etcd struct {
 func newEtcd(dir, log string) (*etcd, error) {
 	client := filepath.Join(dir, "client.sock")
 	if len(client) > maxSocketPath {
-		return nil, fmt.Errorf("start etcd: the path of its socket %s is longer than %d bytes: set TMPDIR to a shorter folder", client, maxSocketPath)
+		return nil,
+			fmt.Errorf("start etcd: the path of its socket %s is longer than %d bytes: set TMPDIR to a shorter folder", client,
+				maxSocketPath)
 	}
 	return &etcd{dir: dir, log: log, url: "unix://" + client}, nil
 }

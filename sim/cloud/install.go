@@ -65,7 +65,9 @@ func (c *Cloud) install(ctx context.Context) error {
 func (c *Cloud) GrantHubs(ctx context.Context, pool string, nodes ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, installPatience)
 	defer cancel()
-	_, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: contract.KeyNamespace}}, metav1.CreateOptions{FieldManager: fieldManager})
+	_, err := c.client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: contract.KeyNamespace}},
+		metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -73,10 +75,12 @@ func (c *Cloud) GrantHubs(ctx context.Context, pool string, nodes ...string) err
 	if err != nil {
 		return err
 	}
-	if err := revocation.Grant(ctx, &revocation.Config{Client: direct, Reader: direct}, pool, nodes); err != nil || len(nodes) == 0 {
+	if err := revocation.Grant(ctx, &revocation.Config{Client: direct, Reader: direct}, pool, nodes); err != nil ||
+		len(nodes) == 0 {
 		return err
 	}
-	return c.waitGrant(ctx, contract.HubUserPrefix+pool+":"+nodes[len(nodes)-1], schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})
+	return c.waitGrant(ctx, contract.HubUserPrefix+pool+":"+nodes[len(nodes)-1],
+		schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})
 }
 
 // Apply applies the objects of a YAML stream on the server's side, as kubectl apply --server-side does.

@@ -57,7 +57,8 @@ func newNode(t *testing.T, c *Cloud) *node {
 		t.Fatal(err)
 	}
 	n.Judge, err = identity.New(identity.Config{
-		Node: "edge-1", Cloud: toHost{n.hub, c.Addr()}, Callers: toHost{n.caller, c.Addr()}, File: filepath.Join(t.TempDir(), "verdicts"),
+		Node: "edge-1", Cloud: toHost{n.hub, c.Addr()}, Callers: toHost{n.caller, c.Addr()},
+		File: filepath.Join(t.TempDir(), "verdicts"),
 		Pods: func(namespace, name string) (identity.Pod, bool) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -144,7 +145,9 @@ func (n *node) pod(name, on string) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			NodeName: on, ServiceAccountName: "coredns", AutomountServiceAccountToken: ptr.To(false),
 			Containers: []corev1.Container{{Name: "c", Image: "none"}},
-			Volumes:    []corev1.Volume{{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "of-" + on}}}},
+			Volumes: []corev1.Volume{
+				{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "of-" + on}}},
+			},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -161,22 +164,29 @@ func (n *node) pod(name, on string) *corev1.Pod {
 // token asks for one that is bound to a pod, if that is not nil.
 func (n *node) token(pod *corev1.Pod, audiences ...string) string {
 	n.t.Helper()
-	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3607), Audiences: audiences}}
-	if pod != nil {
-		r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID}
+	r := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3607), Audiences: audiences},
 	}
-	answer, err := n.cloud.Client().CoreV1().ServiceAccounts(clientNamespace).CreateToken(n.t.Context(), "coredns", r, metav1.CreateOptions{})
+	if pod != nil {
+		r.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID,
+		}
+	}
+	answer, err := n.cloud.Client().CoreV1().ServiceAccounts(clientNamespace).CreateToken(n.t.Context(), "coredns", r,
+		metav1.CreateOptions{})
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	return answer.Status.Token
 }
 
-// testJudge: with tokens, keys and decisions of a real cloud, everybody gets without it what they got from it, and strangers nothing.
+// testJudge: with tokens, keys and decisions of a real cloud, everybody gets without it what they got from it, and
+// strangers nothing.
 func testJudge(t *testing.T, c *Cloud) {
 	for _, name := range []string{"of-edge-1", "of-edge-2"} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := c.Client().CoreV1().Secrets(clientNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		if _, err := c.Client().CoreV1().Secrets(clientNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,7 +194,8 @@ func testJudge(t *testing.T, c *Cloud) {
 	own, other := n.pod("judged-own", "edge-1"), n.pod("judged-other", "edge-2")
 	const (
 		slices, secrets = "/apis/discovery.k8s.io/v1/endpointslices", "/api/v1/secrets"
-		mine, theirs    = "/api/v1/namespaces/kube-system/secrets/of-edge-1", "/api/v1/namespaces/kube-system/secrets/of-edge-2"
+		mine, theirs    = "/api/v1/namespaces/kube-system/secrets/of-edge-1",
+			"/api/v1/namespaces/kube-system/secrets/of-edge-2"
 	)
 	token := n.token(own)
 	if code := n.online(token, slices); code != http.StatusOK {
@@ -205,9 +216,11 @@ func testJudge(t *testing.T, c *Cloud) {
 		token, path string
 		code        int
 	}{
-		"the pod, what it was allowed":           {token, slices, 200},
-		"the pod, with a token that is new":      {renewed, slices, 200},
-		"the pod, a part of it":                  {renewed, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/x", 200},
+		"the pod, what it was allowed":      {token, slices, 200},
+		"the pod, with a token that is new": {renewed, slices, 200},
+		"the pod, a part of it": {
+			renewed, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/x", 200,
+		},
 		"the pod, what it was denied":            {renewed, secrets, 403},
 		"the pod, what it never did":             {renewed, "/api/v1/configmaps", 503},
 		"the node, a Secret of its pod":          {"", mine, 200},
@@ -217,8 +230,10 @@ func testJudge(t *testing.T, c *Cloud) {
 		"a token for something else":             {n.token(own, "vault"), slices, 401},
 		"a token bound to nothing, as seen":      {unbound, slices, 200},
 		"another token that is bound to nothing": {n.token(nil), slices, 503},
-		"a changed signature":                    {parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2])), slices, 401},
-		"garbage":                                {"garbage", slices, 503},
+		"a changed signature": {
+			parts[0] + "." + parts[1] + "." + strings.Repeat("A", len(parts[2])), slices, 401,
+		},
+		"garbage": {"garbage", slices, 503},
 	} {
 		if code := n.offline(test.token, test.path); code != test.code {
 			t.Errorf("%s gets %d, want %d", name, code, test.code)
@@ -229,11 +244,15 @@ func testJudge(t *testing.T, c *Cloud) {
 			t.Errorf("nobody: %v", refusal)
 		}
 	}
-	// A token that the cloud refuses, because its pod is deleted there, does not count when the cloud is away, though its pod is still here.
-	if err := c.Client().CoreV1().Pods(clientNamespace).Delete(t.Context(), own.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+	// A token that the cloud refuses, because its pod is deleted there, does not count when the cloud is away, though its
+	// pod is still here.
+	if err := c.Client().CoreV1().Pods(clientNamespace).Delete(t.Context(), own.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the cloud to refuse the token", func() bool { return n.online(token, slices) == http.StatusUnauthorized })
+	eventually(t, "the cloud to refuse the token", func() bool {
+		return n.online(token, slices) == http.StatusUnauthorized
+	})
 	// One refusal may be that of a kube-apiserver that starts: it counts here once it was said again, ten seconds later.
 	eventually(t, "the refusal to count without the cloud", func() bool {
 		return n.online(token, slices) == http.StatusUnauthorized && n.offline(token, slices) == http.StatusUnauthorized

@@ -16,7 +16,8 @@ import (
 	"github.com/weir-edge/weir/sim/pki"
 )
 
-// readyPoll is how often kube-apiserver is asked whether it says what its keys make it say. It asks for their health every 20 s.
+// readyPoll is how often kube-apiserver is asked whether it says what its keys make it say. It asks for their health
+// every 20 s.
 const readyPoll = time.Second
 
 // encryption makes kube-apiserver ask a key service (KMS v2) about a resource that nothing uses.
@@ -29,7 +30,8 @@ resources:
   - identity: {}
 `
 
-// keys is a key service of kube-apiserver. While it is down, kube-apiserver says at /readyz that it is not ready, and serves everything else.
+// keys is a key service of kube-apiserver. While it is down, kube-apiserver says at /readyz that it is not ready, and
+// serves everything else.
 type keys struct {
 	server *service.GRPCService
 	served chan struct{} // closed when it has ended
@@ -90,8 +92,8 @@ func (k *keys) Decrypt(_ context.Context, _ string, req *service.DecryptRequest)
 	return req.Ciphertext, nil
 }
 
-// SetReady makes kube-apiserver say that it is ready, or that it is not while it serves everything, and waits until it says so. The
-// configuration has to have Keys.
+// SetReady makes kube-apiserver say that it is ready, or that it is not while it serves everything, and waits until it
+// says so. The configuration has to have Keys.
 func (c *Cloud) SetReady(ctx context.Context, ready bool) error {
 	if c.keys == nil {
 		return errors.New("make kube-apiserver unready: it was started without a key service")

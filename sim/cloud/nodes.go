@@ -43,12 +43,16 @@ func (c *Cloud) CreateNodes(ctx context.Context, nodes ...Node) error {
 			return fmt.Errorf("create node %s: %w", n.Name, err)
 		}
 		now := metav1.Now()
-		created.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.Address}, {Type: corev1.NodeHostName, Address: n.Name}}
+		created.Status.Addresses = []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: n.Address}, {Type: corev1.NodeHostName, Address: n.Name},
+		}
 		if n.Beside != "" {
-			created.Status.Addresses = append(created.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: n.Beside})
+			created.Status.Addresses = append(created.Status.Addresses,
+				corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: n.Beside})
 		}
 		created.Status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Testbed", LastHeartbeatTime: now, LastTransitionTime: now,
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Testbed", LastHeartbeatTime: now,
+			LastTransitionTime: now,
 		}}
 		if _, err := c.client.CoreV1().Nodes().UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("report node %s ready: %w", n.Name, err)
@@ -57,8 +61,8 @@ func (c *Cloud) CreateNodes(ctx context.Context, nodes ...Node) error {
 	return nil
 }
 
-// KeepPools labels Nodes with their pools, by name, as whoever administers a cluster does: a kubelet may not label its own. It starts goroutines,
-// which end with stop.
+// KeepPools labels Nodes with their pools, by name, as whoever administers a cluster does: a kubelet may not label its
+// own. It starts goroutines, which end with stop.
 func (c *Cloud) KeepPools(pools map[string]string) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	label := func(o any) {

@@ -26,7 +26,8 @@ func (c *Cloud) Trust(all ...*pki.Authority) error {
 	return err
 }
 
-// Move starts the apiserver anew at another port, with a certificate of another authority, which is the cluster's from then on. Client gives another client then.
+// Move starts the apiserver anew at another port, with a certificate of another authority, which is the cluster's from
+// then on. Client gives another client then.
 func (c *Cloud) Move(ctx context.Context, to *pki.Authority) error {
 	if err := c.APIServer().Stop(ctx, stopPatience); err != nil {
 		return err
@@ -38,7 +39,9 @@ func (c *Cloud) Move(ctx context.Context, to *pki.Authority) error {
 	if _, _, err := serving.Write(c.dir, "apiserver"); err != nil {
 		return err
 	}
-	admin, err := to.Issue(pki.Request{CommonName: "testbed-admin", Organizations: []string{"system:masters"}, Client: true})
+	admin, err := to.Issue(pki.Request{
+		CommonName: "testbed-admin", Organizations: []string{"system:masters"}, Client: true,
+	})
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ type Timers struct {
 // StockTimers are the defaults of Kubernetes 1.37.
 func StockTimers() Timers {
 	return Timers{
-		MonitorPeriod: 5 * time.Second, MonitorGrace: 50 * time.Second, StartupGrace: time.Minute, Toleration: 5 * time.Minute,
+		MonitorPeriod: 5 * time.Second, MonitorGrace: 50 * time.Second, StartupGrace: time.Minute,
+		Toleration:   5 * time.Minute,
 		EvictionRate: 0.1, SecondaryRate: 0.01, Lease: 40 * time.Second, StatusPeriod: 10 * time.Second,
 	}
 }
@@ -36,7 +37,8 @@ func (t Timers) Faster(by float64) Timers {
 	}
 }
 
-// EvictedBy is how long after its last heartbeat the pods of one lost node are evicted at the latest by the timers alone.
+// EvictedBy is how long after its last heartbeat the pods of one lost node are evicted at the latest by the timers
+// alone.
 func (t Timers) EvictedBy() time.Duration { return t.MonitorGrace + 2*t.MonitorPeriod + t.Toleration }
 
 // APIServerFlags are those for pods' tolerations; none for stock timers.
@@ -45,7 +47,9 @@ func (t Timers) APIServerFlags() []string {
 		return nil
 	}
 	seconds := strconv.Itoa(int(t.Toleration / time.Second))
-	return []string{"--default-not-ready-toleration-seconds=" + seconds, "--default-unreachable-toleration-seconds=" + seconds}
+	return []string{
+		"--default-not-ready-toleration-seconds=" + seconds, "--default-unreachable-toleration-seconds=" + seconds,
+	}
 }
 
 // ControllerManagerFlags are those of the node lifecycle; none for stock timers.

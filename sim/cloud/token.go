@@ -15,7 +15,8 @@ import (
 // tokenLife is how long a token of Retime was valid before its end.
 const tokenLife = time.Hour
 
-// Retime returns a token of a service account with another end, signed as the apiserver signs: that gives none for less than ten minutes.
+// Retime returns a token of a service account with another end, signed as the apiserver signs: that gives none for less
+// than ten minutes.
 func (c *Cloud) Retime(token string, end time.Time) (string, error) {
 	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil {
@@ -39,7 +40,9 @@ func (c *Cloud) Retime(token string, end time.Time) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("sign token: the key is a %T", key)
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: parsed.Headers[0].KeyID}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{
+		Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: parsed.Headers[0].KeyID},
+	}, nil)
 	if err != nil {
 		return "", fmt.Errorf("sign token: %w", err)
 	}

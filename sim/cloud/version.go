@@ -22,11 +22,13 @@ type Kubernetes struct {
 	lacks   []string // commands that are not built for it
 }
 
-// versions are all of them, the newest first. The oldest is the first that serves all that Weir needs, as kubeVersion of the chart has it.
+// versions are all of them, the newest first. The oldest is the first that serves all that Weir needs, as kubeVersion
+// of the chart has it.
 func versions() []Kubernetes {
 	return []Kubernetes{
 		{version: Version, module: moduleDir},
-		// What is ours is compiled with the newest libraries: a kubelet that is newer than its API server is nothing that Kubernetes supports.
+		// What is ours is compiled with the newest libraries: a kubelet that is newer than its API server is nothing that
+		// Kubernetes supports.
 		{version: "v1.36.3", module: moduleDir + "/kubernetes-1.36", lacks: []string{Kubelet, HollowNode, E2E}},
 	}
 }
@@ -70,7 +72,8 @@ func (k Kubernetes) minor() string { return k.version[:strings.LastIndex(k.versi
 func (k Kubernetes) ldflags() string {
 	const pkg = "k8s.io/component-base/version."
 	parts := strings.Split(strings.TrimPrefix(k.version, "v"), ".")
-	return fmt.Sprintf("-s -w -X %[1]sgitVersion=%[2]s -X %[1]sgitMajor=%[3]s -X %[1]sgitMinor=%[4]s", pkg, k.version, parts[0], parts[1])
+	return fmt.Sprintf("-s -w -X %[1]sgitVersion=%[2]s -X %[1]sgitMajor=%[3]s -X %[1]sgitMinor=%[4]s", pkg, k.version,
+		parts[0], parts[1])
 }
 
 // check tells what a version lacks of what is wanted, and which versions have it.
@@ -85,7 +88,8 @@ func (k Kubernetes) check(names []string) error {
 				have = append(have, other.version)
 			}
 		}
-		return cli.Usage("version of Kubernetes", k.version, fmt.Sprintf("this needs %s, which is there for %s", name, strings.Join(have, " or ")))
+		return cli.Usage("version of Kubernetes", k.version,
+			fmt.Sprintf("this needs %s, which is there for %s", name, strings.Join(have, " or ")))
 	}
 	return nil
 }

@@ -20,7 +20,9 @@ func TestChoose(t *testing.T) {
 		{name: oldest, want: oldest},
 		{env: oldest, want: oldest},
 		{name: Version, env: oldest, want: Version},
-		{name: "v1.20.0", env: oldest, refused: `--kubernetes: "v1.20.0" is not allowed: ` + strings.Join(Versions(), " or ")},
+		{
+			name: "v1.20.0", env: oldest, refused: `--kubernetes: "v1.20.0" is not allowed: ` + strings.Join(Versions(), " or "),
+		},
 		{env: "1.36", refused: VersionEnv + `: "1.36" is not allowed: ` + strings.Join(Versions(), " or ")},
 	} {
 		t.Setenv(VersionEnv, c.env)
@@ -68,19 +70,23 @@ func TestVersionsAreThoseThatAreBuilt(t *testing.T) {
 			t.Errorf("%s/go.mod does not require k8s.io/kubernetes %s", k.module, k)
 		}
 		staging := strings.Replace(k.String(), "v1.", "v0.", 1)
-		for _, m := range regexp.MustCompile(`(?m)^\s*(k8s\.io/\S+) => k8s\.io/\S+ (\S+)$`).FindAllStringSubmatch(string(data), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^\s*(k8s\.io/\S+) => k8s\.io/\S+ (\S+)$`).FindAllStringSubmatch(
+			string(data), -1) {
 			if m[2] != staging {
 				t.Errorf("%s/go.mod has %s %s, want %s", k.module, m[1], m[2], staging)
 			}
 		}
 	}
 	k, err := Choose(Version)
-	if got := k.ldflags(); err != nil || !strings.HasSuffix(got, "gitVersion=v1.37.1 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37") {
+	if got := k.ldflags(); err != nil ||
+		!strings.HasSuffix(got,
+			"gitVersion=v1.37.1 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37") {
 		t.Errorf("ldflags %s, %v", got, err)
 	}
 }
 
-// TestTheOldestVersionIsRun: the first version that the chart and `weir check` take is one that is run, and `make versions` takes the oldest.
+// TestTheOldestVersionIsRun: the first version that the chart and `weir check` take is one that is run, and `make
+// versions` takes the oldest.
 func TestTheOldestVersionIsRun(t *testing.T) {
 	root, err := gobuild.Root("")
 	if err != nil {
@@ -96,7 +102,8 @@ func TestTheOldestVersionIsRun(t *testing.T) {
 		"docs/operations.md":                "Kubernetes " + minor + " or later",
 		"Makefile":                          "OLDEST  := " + oldest.String() + "\n",
 		".github/workflows/nightly.yaml":    "versions",
-		"sim/controlplane/" + filepath.Base(oldest.module) + "/go.mod": "module github.com/weir-edge/weir/" + oldest.module + "\n",
+		"sim/controlplane/" + filepath.Base(oldest.module) + "/go.mod": "module github.com/weir-edge/weir/" + oldest.module +
+			"\n",
 	} {
 		data, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {

@@ -78,18 +78,27 @@ func newKeeper(t *testing.T, c *Cloud, seed uint64) *keeper {
 		t.Fatal(err)
 	}
 	k := &keeper{t: t, cloud: c, dir: t.TempDir(), random: rand.New(rand.NewPCG(seed, 31))}
-	tr, err := rest.TransportFor(&rest.Config{Host: c.URL(), TLSClientConfig: rest.TLSClientConfig{CAData: c.CA().CertPEM(), CertData: pair.CertPEM, KeyData: pair.KeyPEM}})
+	tr, err := rest.TransportFor(&rest.Config{
+		Host: c.URL(), TLSClientConfig: rest.TLSClientConfig{
+			CAData: c.CA().CertPEM(), CertData: pair.CertPEM, KeyData: pair.KeyPEM,
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.door = toHost{tr, c.Addr()}
 	k.start()
 	t.Cleanup(func() { k.stop() })
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { (*k.handler.Load()).ServeHTTP(w, req) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		(*k.handler.Load()).ServeHTTP(w, req)
+	}))
 	t.Cleanup(server.Close)
 	k.kubelet, err = kubernetes.NewForConfig(&rest.Config{
 		Host: server.URL, UserAgent: "kubelet", QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON},
+		ContentConfig: rest.ContentConfig{
+			ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + "," +
+				runtime.ContentTypeJSON,
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -102,19 +111,24 @@ func (k *keeper) start() {
 	k.t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	var err error
-	if k.store, err = store.Open(store.Config{Dir: k.dir, Logger: quiet, Queue: queue.Config{PushedPerSecond: 100}}); err != nil {
+	if k.store, err = store.Open(store.Config{
+		Dir: k.dir, Logger: quiet, Queue: queue.Config{PushedPerSecond: 100},
+	}); err != nil {
 		k.t.Fatal(err)
 	}
 	lossy := frail{k.door, func() bool { return k.fault.Load() && k.random.IntN(4) == 0 }}
 	k.writes, err = writes.New(writes.Config{
-		Node: "edge-1", Store: k.store, Cloud: lossy, Reach: func() writes.Reach { return writes.Reach(k.reach.Load()) }, Spread: time.Millisecond, Logger: quiet,
+		Node: "edge-1", Store: k.store, Cloud: lossy, Reach: func() writes.Reach { return writes.Reach(k.reach.Load()) },
+		Spread: time.Millisecond, Logger: quiet,
 	})
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	w := k.writes
 	proxy := &httputil.ReverseProxy{
-		Transport: k.door, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "cloud", "" },
+		Transport: k.door, Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "cloud", ""
+		},
 		ModifyResponse: func(resp *http.Response) error { w.Observe(resp); return nil },
 	}
 	h := http.Handler(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
@@ -187,8 +201,10 @@ func (k *keeper) pod(name, on string) *corev1.Pod {
 
 // report is the kubelet's write of a pod's status.
 func (k *keeper) report(p *corev1.Pod, n int) error {
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Running","message":"%d","reason":"r%d","conditions":[{"type":"Ready","status":"True","reason":"c%d"}]}}`, p.UID, n, n, n)
-	_, err := k.kubelet.CoreV1().Pods(p.Namespace).Patch(k.t.Context(), p.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Running","message":"%d","reason":"r%d",`+
+		`"conditions":[{"type":"Ready","status":"True","reason":"c%d"}]}}`, p.UID, n, n, n)
+	_, err := k.kubelet.CoreV1().Pods(p.Namespace).Patch(k.t.Context(), p.Name, types.StrategicMergePatchType,
+		[]byte(patch), metav1.PatchOptions{}, "status")
 	return err
 }
 
@@ -206,8 +222,8 @@ func (k *keeper) wait(what string, cond func() bool) {
 	}
 }
 
-// testWrites: what a node writes while the cloud is away arrives at a real kube-apiserver, with the rights of a node, once and in order,
-// though answers get lost and the hub ends in the middle of it; what others did meanwhile stays.
+// testWrites: what a node writes while the cloud is away arrives at a real kube-apiserver, with the rights of a node,
+// once and in order, though answers get lost and the hub ends in the middle of it; what others did meanwhile stays.
 func testWrites(t *testing.T, c *Cloud) {
 	const seed = 20261121
 	t.Logf("seed %d", seed)
@@ -227,9 +243,12 @@ func testWrites(t *testing.T, c *Cloud) {
 	seen := k.observe()
 	ask := func() (*authenticationv1.TokenRequest, error) {
 		p := pods["written"]
-		return k.kubelet.CoreV1().ServiceAccounts(clientNamespace).CreateToken(t.Context(), "coredns", &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-			ExpirationSeconds: ptr.To[int64](3607), BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.Name, UID: p.UID},
-		}}, metav1.CreateOptions{})
+		return k.kubelet.CoreV1().ServiceAccounts(clientNamespace).CreateToken(t.Context(), "coredns",
+			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+				ExpirationSeconds: ptr.To[int64](3607), BoundObjectRef: &authenticationv1.BoundObjectReference{
+					Kind: "Pod", APIVersion: "v1", Name: p.Name, UID: p.UID,
+				},
+			}}, metav1.CreateOptions{})
 	}
 	issued, err := ask()
 	if err != nil {
@@ -241,7 +260,9 @@ func testWrites(t *testing.T, c *Cloud) {
 	if again, err := ask(); err != nil || again.Status.Token != issued.Status.Token {
 		t.Errorf("the token: %v", err)
 	}
-	if _, err := k.kubelet.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := k.kubelet.CoreV1().Nodes().Create(t.Context(),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(
+		err) {
 		t.Errorf("registering: %v", err)
 	}
 	node, err := admin.Nodes().Get(t.Context(), "edge-1", metav1.GetOptions{})
@@ -250,9 +271,11 @@ func testWrites(t *testing.T, c *Cloud) {
 	}
 	now := node.DeepCopy()
 	now.Status.Addresses[0].Address = "127.10.1.9"
-	now.Status.Conditions = append(now.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue, Reason: "Offline"})
+	now.Status.Conditions = append(now.Status.Conditions,
+		corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue, Reason: "Offline"})
 	now.Annotations = map[string]string{"written": "offline"}
-	if node, _, err = nodeutil.PatchNodeStatus(k.kubelet.CoreV1(), "edge-1", node, now); err != nil || node.Annotations["written"] != "offline" {
+	if node, _, err = nodeutil.PatchNodeStatus(k.kubelet.CoreV1(), "edge-1", node, now); err != nil ||
+		node.Annotations["written"] != "offline" {
 		t.Fatalf("the node: %v", err)
 	}
 	for n := 1; n <= 3; n++ {
@@ -271,20 +294,23 @@ func testWrites(t *testing.T, c *Cloud) {
 	}
 	event.Count = 2
 	event.ResourceVersion, event.UID, event.CreationTimestamp, event.ManagedFields = "", "", metav1.Time{}, nil
-	if _, err := k.kubelet.CoreV1().Events(clientNamespace).Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
+	if _, err := k.kubelet.CoreV1().Events(clientNamespace).Create(t.Context(), event, metav1.CreateOptions{}); err !=
+		nil {
 		t.Error(err)
 	}
 
 	// Meanwhile, in the cloud.
 	for _, name := range names[2:] {
-		if err := admin.Pods(clientNamespace).Delete(t.Context(), "w-"+name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+		if err := admin.Pods(clientNamespace).Delete(t.Context(), "w-"+name,
+			metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	k.pod("w-replaced", "edge-1")
 	k.pod("w-moved", "edge-2")
 	gate := `{"status":{"hostIP":"10.9.9.9","conditions":[{"type":"DisruptionTarget","status":"True","reason":"theirs"}]}}`
-	if _, err := admin.Pods(clientNamespace).Patch(t.Context(), "w-changed", types.StrategicMergePatchType, []byte(gate), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := admin.Pods(clientNamespace).Patch(t.Context(), "w-changed", types.StrategicMergePatchType, []byte(gate),
+		metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -316,11 +342,14 @@ func testWrites(t *testing.T, c *Cloud) {
 			t.Errorf("what others wrote is gone: %+v", p.Status)
 		}
 	}
-	if n, err := admin.Nodes().Get(t.Context(), "edge-1", metav1.GetOptions{}); err != nil || n.Status.Addresses[0].Address != "127.10.1.9" || n.Annotations["written"] != "offline" || len(n.Status.Conditions) != 2 {
+	if n, err := admin.Nodes().Get(t.Context(), "edge-1", metav1.GetOptions{}); err != nil ||
+		n.Status.Addresses[0].Address != "127.10.1.9" || n.Annotations["written"] != "offline" ||
+		len(n.Status.Conditions) != 2 {
 		t.Errorf("the node is %+v (%v)", n, err)
 	}
 	for name, want := range map[string]int32{"w-offline": 4, "w-before": 2} {
-		if e, err := admin.Events(clientNamespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil || e.Count != want {
+		if e, err := admin.Events(clientNamespace).Get(t.Context(), name, metav1.GetOptions{}); err != nil ||
+			e.Count != want {
 			t.Errorf("the event %s counts %v, want %d (%v)", name, e, want, err)
 		}
 	}
@@ -342,7 +371,8 @@ func (k *keeper) event(name string, count int32) *corev1.Event {
 	k.t.Helper()
 	e, err := k.kubelet.CoreV1().Events(clientNamespace).Create(k.t.Context(), &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: name, Namespace: clientNamespace},
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: clientNamespace, Name: "w-written"}, Reason: "R", Type: "Normal", Count: count,
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: clientNamespace, Name: "w-written"}, Reason: "R",
+		Type: "Normal", Count: count,
 	}, metav1.CreateOptions{})
 	if err != nil {
 		k.t.Fatal(err)
@@ -352,13 +382,15 @@ func (k *keeper) event(name string, count int32) *corev1.Event {
 
 // count is the kubelet's patch of one.
 func (k *keeper) count(name string, count int) error {
-	_, err := k.kubelet.CoreV1().Events(clientNamespace).Patch(k.t.Context(), name, types.StrategicMergePatchType, fmt.Appendf(nil, `{"count":%d}`, count), metav1.PatchOptions{})
+	_, err := k.kubelet.CoreV1().Events(clientNamespace).Patch(k.t.Context(), name, types.StrategicMergePatchType,
+		fmt.Appendf(nil, `{"count":%d}`, count), metav1.PatchOptions{})
 	return err
 }
 
 const lastPod = "w-last"
 
-// observe notes the messages that each pod has in the cloud, one after the other, until the function that it returns is called.
+// observe notes the messages that each pod has in the cloud, one after the other, until the function that it returns is
+// called.
 func (k *keeper) observe() func() map[string][]string {
 	k.t.Helper()
 	w, err := k.cloud.Client().CoreV1().Pods(clientNamespace).Watch(k.t.Context(), metav1.ListOptions{})

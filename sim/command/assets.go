@@ -16,7 +16,9 @@ import (
 
 func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	fs := pflag.NewFlagSet("assets", pflag.ContinueOnError)
-	all := fs.Bool("all", false, "also what scenarios about lost nodes need: kube-controller-manager, kube-scheduler and, where the version has them, kubelet and hollow-node")
+	all := fs.Bool("all", false,
+		"also what scenarios about lost nodes need: kube-controller-manager, kube-scheduler and, where the version has "+
+			"them, kubelet and hollow-node")
 	version := fs.String("kubernetes", "", kubernetesHelp())
 	if err := parse(fs, "assets", args, 0, stdout); err != nil {
 		return err
@@ -47,5 +49,6 @@ func assets(ctx context.Context, args []string, stdout, stderr io.Writer) (err e
 
 // kubernetesHelp is of the flag that chooses the version of the control plane.
 func kubernetesHelp() string {
-	return fmt.Sprintf("version of Kubernetes: %s; default: that of %s, else %s", strings.Join(cloud.Versions(), " or "), cloud.VersionEnv, cloud.Version)
+	return fmt.Sprintf("version of Kubernetes: %s; default: that of %s, else %s", strings.Join(cloud.Versions(), " or "),
+		cloud.VersionEnv, cloud.Version)
 }

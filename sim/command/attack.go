@@ -21,11 +21,14 @@ var errAttacked = errors.New("not every attack was refused")
 func runAttacks(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := pflag.NewFlagSet("attack", pflag.ContinueOnError)
 	out := fs.String("out", "reports/out/attack", "folder of the report, and of the logs of all parts")
-	only := fs.StringSlice("only", nil, "numbers of attacks, as in 9,14b,55; 9 names its variants (9b) too, 14b that one alone")
+	only := fs.StringSlice("only", nil,
+		"numbers of attacks, as in 9,14b,55; 9 names its variants (9b) too, 14b that one alone")
 	list := fs.Bool("list", false, "list the attacks and end")
 	quick := fs.Bool("quick", false, "five minutes of it, without those that need time, memory or many requests")
 	parallel := fs.Int("parallel", 3, "pools that are attacked at once, 1 to 16")
-	binaries := fs.String("binaries", "", "folder of weir-hub, weir-coordinator and weir-manager to attack, of another revision; empty: those of this source tree")
+	binaries := fs.String("binaries", "",
+		"folder of weir-hub, weir-coordinator and weir-manager to attack, of another revision; empty: those of this "+
+			"source tree")
 	if err := parse(fs, "attack", args, 0, stdout); err != nil {
 		return err
 	}

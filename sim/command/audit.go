@@ -21,21 +21,24 @@ import (
 
 // seldom are grants that runs may leave unused, and why.
 var seldom = map[string]string{
-	"ClusterRole weir:hub: get /.well-known/openid-configuration": "the keys of tokens are asked for with a pod's token, where there is one and the cluster allows it",
-	"ClusterRole weir:hub: get /openid/v1/jwks":                   "likewise",
-	"ClusterRole weir:hub-topology: list nodes":                   "only hubs with --filters=servicetopology do",
+	"ClusterRole weir:hub: get /.well-known/openid-configuration": "the keys of tokens are asked for with a pod's " +
+		"token, where there is one and the cluster allows it",
+	"ClusterRole weir:hub: get /openid/v1/jwks": "likewise",
+	"ClusterRole weir:hub-topology: list nodes": "only hubs with --filters=servicetopology do",
 }
 
 // later are requests that may be refused, and why.
 var later = map[*regexp.Regexp]string{
-	regexp.MustCompile(`^` + contract.HubUserPrefix + `\S+: watch configmaps ` + contract.KeyNamespace + `/(` + contract.DenylistPrefix + `|pool-)`): "weir-manager grants it once it knows the Node, where one runs",
+	regexp.MustCompile(`^` + contract.HubUserPrefix + `\S+: watch configmaps ` + contract.KeyNamespace + `/(` +
+		contract.DenylistPrefix + `|pool-)`): "weir-manager grants it once it knows the Node, where one runs",
 }
 
 // joins is the role of nodes that join by a token.
 const joins = "ClusterRole weir:joins"
 
-// runAudit reads the audit logs of runs, and fails if a part of Weir was refused something, or hubs, or nodes that join, have a grant that none of them used. What
-// weir-manager may do is compared with what it did where a test has it do everything: package sim/manager.
+// runAudit reads the audit logs of runs, and fails if a part of Weir was refused something, or hubs, or nodes that
+// join, have a grant that none of them used. What weir-manager may do is compared with what it did where a test has it
+// do everything: package sim/manager.
 func runAudit(_ context.Context, args []string, stdout, _ io.Writer) error {
 	flags := pflag.NewFlagSet("audit", pflag.ContinueOnError)
 	joining := flags.Bool("joins", false, "nodes join by tokens in the runs: what they may do was used, too")

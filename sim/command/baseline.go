@@ -101,7 +101,8 @@ func load(path string) (kept, error) {
 		if err != nil {
 			return kept{}, fmt.Errorf("%w, and %w", report.ErrNoScenario, err)
 		}
-		return kept{name: benchmarks, revision: b.Revision, began: b.Began, small: b}, nil // which says itself what missed its target
+		// which says itself what missed its target.
+		return kept{name: benchmarks, revision: b.Revision, began: b.Began, small: b}, nil
 	}
 	if err != nil {
 		return kept{}, err

@@ -15,26 +15,34 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 )
 
-// runBench measures Weir, or another hub beside it. Two hidden flags make it a process of a benchmark that is under way.
+// runBench measures Weir, or another hub beside it. Two hidden flags make it a process of a benchmark that is under
+// way.
 func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := pflag.NewFlagSet(bench.Command, pflag.ContinueOnError)
 	fs.SortFlags = false
 	var s bench.Suite
 	list := fs.Bool("list", false, "list the parts of the benchmark and end")
 	fs.StringSliceVar(&s.Only, "only", nil, "measure these parts alone: "+strings.Join(bench.Parts(), ", "))
-	profile := fs.String("peer", "", "measure another hub beside weir-hub and nothing else, by a `profile` as bench/peers/weir-hub.yaml (docs/peers.md)")
+	profile := fs.String("peer", "",
+		"measure another hub beside weir-hub and nothing else, by a `profile` as bench/peers/weir-hub.yaml (docs/peers.md)")
 	fs.StringVar(&s.Out, "out", "reports/out/bench", "folder of the report; with --peer its folder peer")
 	fs.BoolVar(&s.Resume, "resume", false, "keep what the report in --out has of the same commit and flags")
-	fs.IntVar(&s.Rounds, "rounds", 6, "rounds of each comparison; 6 are the fewest that tell where the median lies with 95 % of confidence")
-	fs.IntVar(&s.Testbed.Rounds, "pool-rounds", 3, "rounds of bytes and failover, which run whole pools, and of changes with --peer")
+	fs.IntVar(&s.Rounds, "rounds", 6,
+		"rounds of each comparison; 6 are the fewest that tell where the median lies with 95 % of confidence")
+	fs.IntVar(&s.Testbed.Rounds, "pool-rounds", 3,
+		"rounds of bytes and failover, which run whole pools, and of changes with --peer")
 	fs.IntVar(&s.Testbed.Parallel, "parallel", 3, "pools that run at once, 1 to 8; they wait most of the time")
-	fs.StringVar(&s.Testbed.Scenarios, "scenarios", "scenarios", "folder of scenario files; bytes runs pool-cache, and others have targets")
+	fs.StringVar(&s.Testbed.Scenarios, "scenarios", "scenarios",
+		"folder of scenario files; bytes runs pool-cache, and others have targets")
 	fs.IntVar(&s.Objects, "objects", 1000, "hub: EndpointSlices of 100 endpoints beside kube-apiserver")
 	fs.IntVar(&s.Large, "large", 5000, "hub: EndpointSlices for the coordinator's memory and the simultaneous lists")
-	fs.IntVar(&s.Manager.Nodes, "manager-nodes", 5000, "manager: nodes of the cluster, 100 to 50000; 0: the part is left out")
+	fs.IntVar(&s.Manager.Nodes, "manager-nodes", 5000,
+		"manager: nodes of the cluster, 100 to 50000; 0: the part is left out")
 	fs.IntVar(&s.Manager.Pools, "manager-pools", 200, "manager: pools that the nodes are in")
-	fs.DurationVar(&s.Manager.Steady, "manager-steady", time.Minute, "manager: how long is measured while nothing but heartbeats happens")
-	fs.StringVar(&s.Manager.Before, "manager-before", "", "manager: `path` of a weir-manager of an earlier commit, which is measured beside this one")
+	fs.DurationVar(&s.Manager.Steady, "manager-steady", time.Minute,
+		"manager: how long is measured while nothing but heartbeats happens")
+	fs.StringVar(&s.Manager.Before, "manager-before", "",
+		"manager: `path` of a weir-manager of an earlier commit, which is measured beside this one")
 	bare := fs.String(bench.ServeBareFlag, "", "")
 	opens := fs.String(bench.OpenStoreFlag, "", "")
 	for _, own := range []string{bench.ServeBareFlag, bench.OpenStoreFlag} {

@@ -19,7 +19,8 @@ import (
 )
 
 // peerProfile is one that can be read.
-const peerProfile = "name: other\nbinary: sh\nserve: https://{{.Address}}:{{.Port}}\nhealth: https://{{.Address}}:{{.Port}}/healthz\n"
+const peerProfile = "name: other\nbinary: sh\nserve: https://{{.Address}}:{{.Port}}\nhealth: " +
+	"https://{{.Address}}:{{.Port}}/healthz\n"
 
 // TestBenchUsage: what cannot be measured is refused before anything starts, in one line that names the flag.
 func TestBenchUsage(t *testing.T) {
@@ -67,10 +68,14 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"--peer", profile("empty.yaml", "")}, "name"},
 		{[]string{"--peer", profile("text.yaml", "not: [yaml")}, "YAML"},
 		{[]string{"--peer", profile("field.yaml", peerProfile+"port: 1\n")}, "port"},
-		{[]string{"--peer", profile("binary.yaml", strings.Replace(peerProfile, "sh", "no-such-program", 1))}, "no-such-program"},
+		{
+			[]string{"--peer", profile("binary.yaml", strings.Replace(peerProfile, "sh", "no-such-program", 1))},
+			"no-such-program",
+		},
 		{[]string{"--peer", good, "--only", "hub"}, "nothing beside --peer"},
 	} {
-		args := append([]string{bench.Command, "--scenarios", "../../scenarios", "--out", filepath.Join(dir, "out")}, c.args...)
+		args := append([]string{bench.Command, "--scenarios", "../../scenarios", "--out", filepath.Join(dir, "out")},
+			c.args...)
 		err := Run(t.Context(), args, io.Discard, io.Discard)
 		if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v: exit code %d: %v; want 2 and one line with %q", c.args, cli.ExitCode(err), err, c.says)
@@ -91,11 +96,13 @@ func TestBenchHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range bench.Parts() {
-		if !strings.Contains(help.String(), part) || !strings.Contains(list.String(), "\n"+part+" ") && !strings.HasPrefix(list.String(), part+" ") {
+		if !strings.Contains(help.String(), part) ||
+			!strings.Contains(list.String(), "\n"+part+" ") && !strings.HasPrefix(list.String(), part+" ") {
 			t.Errorf("%s is not in\n%s\nor not in\n%s", part, &help, &list)
 		}
 	}
-	if strings.Contains(help.String(), bench.ServeBareFlag) || strings.Contains(help.String(), bench.OpenStoreFlag) || !strings.Contains(help.String(), "--peer profile") {
+	if strings.Contains(help.String(), bench.ServeBareFlag) || strings.Contains(help.String(), bench.OpenStoreFlag) ||
+		!strings.Contains(help.String(), "--peer profile") {
 		t.Errorf("%s", &help)
 	}
 	for line := range strings.Lines(help.String()) {
@@ -138,7 +145,9 @@ func TestServeBare(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority.CertPEM())
-	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	client := &http.Client{
+		Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots}},
+	}
 	resp, err := client.Get("https://" + string(address))
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,8 @@ func checkParallel(n int) error {
 	return nil
 }
 
-// judged is the end of a run whose report in a folder tells what came of each attempt: an error, or bad unless it passed.
+// judged is the end of a run whose report in a folder tells what came of each attempt: an error, or bad unless it
+// passed.
 func judged(out string, err error, passed bool, bad error) error {
 	if err == nil && !passed {
 		return fmt.Errorf("%w: see %s", bad, filepath.Join(out, "summary.md"))

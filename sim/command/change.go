@@ -27,7 +27,10 @@ import (
 // The scenarios of a report.
 var (
 	quickScenarios = []string{"pool-cache", "leader-kill"}
-	allScenarios   = []string{"pool-cache", "leader-kill", "coordinator-restart", "glitch", "coordinator-lost", "leader-freeze", "pool-quiet", "storm"}
+	allScenarios   = []string{
+		"pool-cache", "leader-kill", "coordinator-restart", "glitch", "coordinator-lost", "leader-freeze", "pool-quiet",
+		"storm",
+	}
 )
 
 type changeFlags struct {
@@ -43,12 +46,16 @@ var changeParts = []string{"card", "scenarios"}
 func reportChange(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var f changeFlags
 	fs := pflag.NewFlagSet("report change", pflag.ContinueOnError)
-	fs.StringVar(&f.base, "base", "", "revision to compare with; default: where the branch left main, or the last commit before uncommitted changes")
-	fs.StringVar(&f.out, "out", "reports/out/change", "folder of report.md, report.html, report.json, junit.xml and "+change.PictureFile)
+	fs.StringVar(&f.base, "base", "",
+		"revision to compare with; default: where the branch left main, or the last commit before uncommitted changes")
+	fs.StringVar(&f.out, "out", "reports/out/change", "folder of report.md, report.html, report.json, junit.xml and "+
+		change.PictureFile)
 	fs.StringVar(&f.bands, "bands", defaultBands, "what figures differ by from themselves, as report bands writes it")
-	fs.BoolVar(&f.quick, "quick", false, "the card and the quickest scenarios, some ten minutes on two processors; without it an hour")
+	fs.BoolVar(&f.quick, "quick", false,
+		"the card and the quickest scenarios, some ten minutes on two processors; without it an hour")
 	fs.BoolVar(&f.always, "always", false, "measure also where no code differs: for report bands")
-	fs.StringSliceVar(&f.only, "only", nil, "measure some parts only, separated by commas: "+strings.Join(changeParts, ", "))
+	fs.StringSliceVar(&f.only, "only", nil,
+		"measure some parts only, separated by commas: "+strings.Join(changeParts, ", "))
 	if err := parse(fs, "report change", args, 0, stdout); err != nil {
 		return err
 	}
@@ -125,7 +132,8 @@ func (m *changing) measure(ctx context.Context, bands change.Bands) (r *change.R
 	if err := dropChange(m.out); err != nil {
 		return nil, err
 	}
-	m.say(fmt.Sprintf("base %s, head %s, %d files of code or configuration differ", r.Base.Revision, r.Head.Revision, len(different)))
+	m.say(fmt.Sprintf("base %s, head %s, %d files of code or configuration differ", r.Base.Revision, r.Head.Revision,
+		len(different)))
 	product := slices.ContainsFunc(different, ofProduct)
 	r.Identical = !product && !m.always
 	product = product || m.always
@@ -177,13 +185,18 @@ func (m *changing) unfinished(ctx context.Context, format string, err error) (*c
 
 // binaries of Weir in a folder.
 func binaries(dir string) node.Binaries {
-	return node.Binaries{node.HubCommand: filepath.Join(dir, node.HubCommand), node.CoordinatorCommand: filepath.Join(dir, node.CoordinatorCommand)}
+	return node.Binaries{
+		node.HubCommand:         filepath.Join(dir, node.HubCommand),
+		node.CoordinatorCommand: filepath.Join(dir, node.CoordinatorCommand),
+	}
 }
 
-// card measures both sides beside one another. What cannot be measured is a note: the rest of the report still says something.
+// card measures both sides beside one another. What cannot be measured is a note: the rest of the report still says
+// something.
 func (m *changing) card(ctx context.Context, dirs map[string]string) {
 	c := card.Config{
-		Base: binaries(dirs[change.SideBase]), Head: binaries(dirs[change.SideHead]), LogDir: filepath.Join(m.out, "card", "logs"), Progress: m.say,
+		Base: binaries(dirs[change.SideBase]), Head: binaries(dirs[change.SideHead]),
+		LogDir: filepath.Join(m.out, "card", "logs"), Progress: m.say,
 		Repeat: m.report.Command + " ONLY=card",
 	}
 	if !m.quick {
@@ -197,15 +210,16 @@ func (m *changing) card(ctx context.Context, dirs map[string]string) {
 	figures, err := card.Measure(ctx, c)
 	m.report.Figures = append(m.report.Figures, figures...)
 	if err != nil {
-		m.report.Unfinished = append(m.report.Unfinished, fmt.Sprintf("the card was not measured to its end: %v; logs in %s", err, c.LogDir))
+		m.report.Unfinished = append(m.report.Unfinished,
+			fmt.Sprintf("the card was not measured to its end: %v; logs in %s", err, c.LogDir))
 	}
 }
 
 // confirming is in how many rounds at most a scenario is run before a figure of it is called worse.
 const confirming = 3
 
-// scenarios runs them with the testbed of the head and the commands of each side in turn. What seems to be worse after the rounds that all have is run again:
-// one run of a scenario is one sample of what its processes take at most.
+// scenarios runs them with the testbed of the head and the commands of each side in turn. What seems to be worse after
+// the rounds that all have is run again: one run of a scenario is one sample of what its processes take at most.
 func (m *changing) scenarios(ctx context.Context, dirs map[string]string, bands change.Bands) error {
 	names, rounds := quickScenarios, 1
 	if !m.quick {
@@ -217,7 +231,8 @@ func (m *changing) scenarios(ctx context.Context, dirs map[string]string, bands 
 		repeat := "make scenario NAME=" + name
 		var figures []change.Figure
 		for round := range confirming {
-			if round >= rounds && !slices.ContainsFunc(change.Judge(figures, bands), func(l change.Line) bool { return l.Verdict == change.Worse }) {
+			if round >= rounds &&
+				!slices.ContainsFunc(change.Judge(figures, bands), func(l change.Line) bool { return l.Verdict == change.Worse }) {
 				break
 			}
 			if round >= rounds {
@@ -243,7 +258,8 @@ func (m *changing) scenarios(ctx context.Context, dirs map[string]string, bands 
 			figures = change.ScenarioFigures(results[change.SideBase], results[change.SideHead], repeat)
 		}
 		if dirs[change.SideBase] != "" && len(figures) == 0 {
-			m.report.Notes = append(m.report.Notes, "scenario "+name+" did not come to its end on both sides, so its figures were not compared")
+			m.report.Notes = append(m.report.Notes,
+				"scenario "+name+" did not come to its end on both sides, so its figures were not compared")
 		}
 		m.report.Figures = append(m.report.Figures, figures...)
 	}
@@ -262,7 +278,9 @@ func (m *changing) scenario(ctx context.Context, file, side, dir string, round i
 	}
 	s.File = rel
 	s.Expectations = slices.DeleteFunc(s.Expectations, scenario.Expectation.OfTime)
-	f := scenarioFlags{out: filepath.Join(m.out, side, fmt.Sprintf("round-%d", round+1)), output: "text", runtime: "local", binaries: dir}
+	f := scenarioFlags{
+		out: filepath.Join(m.out, side, fmt.Sprintf("round-%d", round+1)), output: "text", runtime: "local", binaries: dir,
+	}
 	m.say(fmt.Sprintf("scenario %s, %s, round %d", s.Name, side, round+1))
 	res, failed := runOne(ctx, s, f, io.Discard, io.Discard)
 	if failed != nil {

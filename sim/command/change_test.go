@@ -49,17 +49,25 @@ func TestChangeUsage(t *testing.T) {
 	}
 }
 
-// TestBaselineCommand: a run that passed becomes the baseline with its reason, and report compare reads it. One that failed does not.
+// TestBaselineCommand: a run that passed becomes the baseline with its reason, and report compare reads it. One that
+// failed does not.
 func TestBaselineCommand(t *testing.T) {
 	dir := t.TempDir()
-	r := report.Result{Outcome: report.Outcome{Scenario: "pool-cache", Passed: true, Metrics: report.Values{"client_relists": 0}}, Revision: "abc"}
-	r.Bytes = report.ByteTable{{Way: "weir", Class: "pool", Direction: "down", Phase: "a", Node: "1", Bytes: 3}, {Way: "weir", Class: "pool", Direction: "down", Phase: "b", Node: "2", Bytes: 4}}
+	r := report.Result{
+		Outcome:  report.Outcome{Scenario: "pool-cache", Passed: true, Metrics: report.Values{"client_relists": 0}},
+		Revision: "abc",
+	}
+	r.Bytes = report.ByteTable{
+		{Way: "weir", Class: "pool", Direction: "down", Phase: "a", Node: "1", Bytes: 3},
+		{Way: "weir", Class: "pool", Direction: "down", Phase: "b", Node: "2", Bytes: 4},
+	}
 	run, base := filepath.Join(dir, "run"), filepath.Join(dir, "baseline")
 	if err := report.Write(run, r); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := Run(t.Context(), []string{"report", "baseline", "--dir", base, "--reason", "a\tbetter  way", run}, io.Discard, io.Discard); err != nil {
+		if err := Run(t.Context(), []string{"report", "baseline", "--dir", base, "--reason", "a\tbetter  way", run},
+			io.Discard, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,11 +79,13 @@ func TestBaselineCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(report.ByteTable{{Way: "weir", Class: "pool", Direction: "down", Bytes: 7}}, kept.Bytes); diff != "" {
+	if diff := cmp.Diff(report.ByteTable{{Way: "weir", Class: "pool", Direction: "down", Bytes: 7}}, kept.Bytes); diff !=
+		"" {
 		t.Error(diff)
 	}
 	var out bytes.Buffer
-	if err := Run(t.Context(), []string{"report", "compare", filepath.Join(base, "pool-cache.json"), run}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "client_relists") {
+	if err := Run(t.Context(), []string{"report", "compare", filepath.Join(base, "pool-cache.json"), run}, &out,
+		io.Discard); err != nil || !strings.Contains(out.String(), "client_relists") {
 		t.Errorf("%v: %s", err, &out)
 	}
 	// A folder of runs: those that passed are taken, and the command says which did not.
@@ -93,13 +103,15 @@ func TestBaselineCommand(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "runs", "mutants"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	measured := `{"revision":"def","machine":"m","parts":[{"name":"hub","figures":[{"name":"CPU","unit":"s","samples":[3]}]}]}`
+	measured := `{"revision":"def","machine":"m","parts":[{"name":"hub","figures":[{"name":"CPU","unit":"s",` +
+		`"samples":[3]}]}]}`
 	for of, text := range map[string]string{"mutants": `{"mutants":[]}`, "bench": measured} {
 		if err := os.WriteFile(filepath.Join(dir, "runs", of, "result.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err = Run(t.Context(), []string{"report", "baseline", "--dir", base, "--reason", "x", filepath.Join(dir, "runs")}, io.Discard, io.Discard)
+	err = Run(t.Context(), []string{"report", "baseline", "--dir", base, "--reason", "x", filepath.Join(dir, "runs")},
+		io.Discard, io.Discard)
 	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "storm (the scenario did not pass)") {
 		t.Errorf("a folder of runs: %v", err)
 	}
@@ -109,10 +121,12 @@ func TestBaselineCommand(t *testing.T) {
 	}
 	out.Reset()
 	benched := filepath.Join(base, "bench.json")
-	if err := Run(t.Context(), []string{"report", "compare", benched, filepath.Join(dir, "runs", "bench")}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "| CPU |") {
+	if err := Run(t.Context(), []string{"report", "compare", benched, filepath.Join(dir, "runs", "bench")}, &out,
+		io.Discard); err != nil || !strings.Contains(out.String(), "| CPU |") {
 		t.Errorf("benchmarks side by side: %v: %s", err, &out)
 	}
-	if err := Run(t.Context(), []string{"report", "compare", benched, run}, io.Discard, io.Discard); cli.ExitCode(err) != 2 {
+	if err := Run(t.Context(), []string{"report", "compare", benched, run}, io.Discard, io.Discard); cli.ExitCode(err) !=
+		2 {
 		t.Errorf("benchmarks beside a scenario: %v", err)
 	}
 	r.Scenario = "pool-cache"
@@ -120,7 +134,8 @@ func TestBaselineCommand(t *testing.T) {
 	if err := report.Write(run, r); err != nil {
 		t.Fatal(err)
 	}
-	if err := Run(t.Context(), []string{"report", "baseline", "--dir", base, "--reason", "x", run}, io.Discard, io.Discard); cli.ExitCode(err) != 1 {
+	if err := Run(t.Context(), []string{"report", "baseline", "--dir", base, "--reason", "x", run}, io.Discard,
+		io.Discard); cli.ExitCode(err) != 1 {
 		t.Errorf("a failed run: %v", err)
 	}
 }
@@ -129,7 +144,8 @@ func TestBaselineCommand(t *testing.T) {
 func inRepository(t *testing.T, dir string) (git func(args ...string), write func(name, text string)) {
 	git = func(args ...string) {
 		t.Helper()
-		c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"}, args...)...)
+		c := exec.CommandContext(t.Context(), "git",
+			append([]string{"-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"}, args...)...)
 		c.Dir = dir
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v: %s", args, err, out)
@@ -193,7 +209,9 @@ func TestRepository(t *testing.T) {
 	if diff := cmp.Diff([]string{"impl/b.go", "impl/c_test.go", "new.txt"}, different); diff != "" {
 		t.Errorf("what differs (-want +got):\n%s", diff)
 	}
-	for name, want := range map[string]bool{"impl/b.go": true, "impl/c_test.go": false, "go.mod": true, "sim/x.go": false, "impl/x/testdata/y": false} {
+	for name, want := range map[string]bool{
+		"impl/b.go": true, "impl/c_test.go": false, "go.mod": true, "sim/x.go": false, "impl/x/testdata/y": false,
+	} {
 		if ofProduct(name) != want {
 			t.Errorf("%s is of the product: %t", name, !want)
 		}
@@ -223,7 +241,11 @@ func TestRepository(t *testing.T) {
 // TestJudgeCommand: a stored report is judged anew, by bands, and its exit code follows what is worse.
 func TestJudgeCommand(t *testing.T) {
 	dir := t.TempDir()
-	r := &change.Report{Figures: []change.Figure{{Subject: "a", Name: "b", Kind: change.Bytes, Unit: "B", Base: [][]float64{{100, 100}}, Head: [][]float64{{104}}}}}
+	r := &change.Report{
+		Figures: []change.Figure{
+			{Subject: "a", Name: "b", Kind: change.Bytes, Unit: "B", Base: [][]float64{{100, 100}}, Head: [][]float64{{104}}},
+		},
+	}
 	r.Finish(nil)
 	if err := writeChange(dir, r, io.Discard); err == nil {
 		t.Error("4 % more is no error")
@@ -239,14 +261,19 @@ func TestJudgeCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := Run(t.Context(), []string{"report", "judge", "--bands", bands.Name(), "--out", filepath.Join(dir, "again"), dir}, &out, io.Discard); err != nil {
+	if err := Run(t.Context(), []string{
+		"report", "judge", "--bands", bands.Name(), "--out", filepath.Join(dir, "again"), dir,
+	}, &out, io.Discard); err != nil {
 		t.Errorf("with its band: %v: %s", err, &out)
 	}
-	history := []string{"report", "history", "--file", filepath.Join(dir, "history.tsv"), "--page", filepath.Join(dir, "history.html"), dir}
+	history := []string{
+		"report", "history", "--file", filepath.Join(dir, "history.tsv"), "--page", filepath.Join(dir, "history.html"), dir,
+	}
 	if err := Run(t.Context(), history, io.Discard, io.Discard); err != nil {
 		t.Error(err)
 	}
-	if data, err := os.ReadFile(filepath.Join(dir, "history.tsv")); err != nil || !strings.Contains(string(data), "a: b [B]") {
+	if data, err := os.ReadFile(filepath.Join(dir, "history.tsv")); err != nil ||
+		!strings.Contains(string(data), "a: b [B]") {
 		t.Errorf("history: %v: %s", err, data)
 	}
 }

@@ -44,7 +44,8 @@ func writeChange(dir string, r *change.Report, stdout io.Writer) error {
 		return err
 	}
 	for name, content := range map[string][]byte{
-		changeJSON: data.Bytes(), changeText: []byte(r.Markdown()), changePage: page, changeJUnit: junit.Bytes(), change.PictureFile: r.Picture(),
+		changeJSON: data.Bytes(), changeText: []byte(r.Markdown()), changePage: page, changeJUnit: junit.Bytes(),
+		change.PictureFile: r.Picture(),
 	} {
 		path := filepath.Join(dir, name)
 		if content == nil {
@@ -127,7 +128,9 @@ func reportBands(_ context.Context, args []string, stdout, _ io.Writer) error {
 		reports = append(reports, r)
 	}
 	bands := change.Learn(reports...)
-	fmt.Fprintf(stdout, "# by what share of itself a figure differs where nothing changed, the most of %d reports: weir report bands REPORT…\n", len(reports))
+	fmt.Fprintf(stdout,
+		"# by what share of itself a figure differs where nothing changed, the most of %d reports: weir report bands "+
+			"REPORT…\n", len(reports))
 	names := make([]string, 0, len(bands))
 	for name := range bands {
 		names = append(names, name)
@@ -172,8 +175,11 @@ func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error 
 	fs := pflag.NewFlagSet("report history", pflag.ContinueOnError)
 	file := fs.String("file", "reports/history.tsv", "the table")
 	page := fs.String("page", "reports/out/history.html", "the page that plots it")
-	side := fs.String("side", change.SideHead, "whose line: head; or base, for a revision of before, which the testbed of now has measured")
-	limit := fs.Float64("drift", 0.03, "fail if a figure grew by more than this share over the last --last landed changes; what grew where a loss was accepted does not count")
+	side := fs.String("side", change.SideHead,
+		"whose line: head; or base, for a revision of before, which the testbed of now has measured")
+	limit := fs.Float64("drift", 0.03,
+		"fail if a figure grew by more than this share over the last --last landed changes; what grew where a loss was "+
+			"accepted does not count")
 	bandsFile := fs.String("bands", defaultBands, "what figures differ by from themselves, which is no drift")
 	last := fs.Int("last", 20, "landed changes over which small losses are added up, 2 or more")
 	if err := parse(fs, "report history [FILE|DIR]", args, cli.AnyArgs, stdout); err != nil {

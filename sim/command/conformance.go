@@ -23,8 +23,10 @@ func runConformance(ctx context.Context, args []string, stdout, stderr io.Writer
 	out := fs.String("out", "reports/out/conformance", "folder of the report, and of the logs of all parts")
 	expression := fs.String("focus", ".", "regular expression of the specs that run")
 	list := fs.Bool("list", false, "list the specs and end")
-	repeat := fs.Int("repeat", 20, "how often the specs run that are about watches or have failed through a hub, 0 to 1000; all others run once")
-	delay := fs.Duration("delay", 60*time.Millisecond, "delay of the link, there and back, under which those specs run a second time, 0 (they do not) to 10s")
+	repeat := fs.Int("repeat", 20,
+		"how often the specs run that are about watches or have failed through a hub, 0 to 1000; all others run once")
+	delay := fs.Duration("delay", 60*time.Millisecond,
+		"delay of the link, there and back, under which those specs run a second time, 0 (they do not) to 10s")
 	parallel := fs.Int("parallel", 3, "processes of specs at once, 1 to 16")
 	if err := parse(fs, "conformance", args, 0, stdout); err != nil {
 		return err
@@ -48,7 +50,9 @@ func runConformance(ctx context.Context, args []string, stdout, stderr io.Writer
 	}
 	began := time.Now()
 	say := saying(stderr, began)
-	o := conformance.Options{Dir: *out, Specs: specs, Repeat: *repeat, Delays: []time.Duration{0}, Parallel: *parallel, Progress: say}
+	o := conformance.Options{
+		Dir: *out, Specs: specs, Repeat: *repeat, Delays: []time.Duration{0}, Parallel: *parallel, Progress: say,
+	}
 	if *delay > 0 && *repeat > 0 {
 		o.Delays = append(o.Delays, *delay)
 	}
@@ -56,7 +60,8 @@ func runConformance(ctx context.Context, args []string, stdout, stderr io.Writer
 	if result == nil {
 		return err
 	}
-	result.Revision, result.Started, result.Seconds = revision(context.WithoutCancel(ctx)), began, time.Since(began).Seconds()
+	result.Revision, result.Started, result.Seconds = revision(context.WithoutCancel(ctx)), began,
+		time.Since(began).Seconds()
 	if err != nil {
 		result.Error = err.Error()
 	}

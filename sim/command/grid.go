@@ -15,15 +15,16 @@ import (
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
-// scenarioGrid runs a table of scenarios. Cells that have a report are left out, so it goes on where it was interrupted. That a cell does
-// not hold is a result, and no failure.
+// scenarioGrid runs a table of scenarios. Cells that have a report are left out, so it goes on where it was
+// interrupted. That a cell does not hold is a result, and no failure.
 func scenarioGrid(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	f := scenarioFlags{runtime: "local", output: "text"}
 	var cells []string
 	var again bool
 	fs := pflag.NewFlagSet("scenario grid", pflag.ContinueOnError)
 	fs.StringVar(&f.out, "out", "reports/out/thin-links", "folder of the table; each cell gets a folder of its own in it")
-	fs.StringSliceVar(&cells, "cells", nil, "only cells with all of these words, | is or: "+strings.Join(grid.Words(), " "))
+	fs.StringSliceVar(&cells, "cells", nil,
+		"only cells with all of these words, | is or: "+strings.Join(grid.Words(), " "))
 	fs.StringVar(&f.binaries, "binaries", "", binariesHelp)
 	fs.BoolVar(&again, "again", false, "run cells anew that have a report")
 	if err := parse(fs, "scenario grid FILE", args, 1, stdout); err != nil {

@@ -26,7 +26,8 @@ func plantMutants(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	areas := fs.StringSlice("area", nil, "areas, as in relay,fence: files of sim/mutant/list")
 	list := fs.Bool("list", false, "list the mutants and end")
 	parallel := fs.Int("parallel", 2, "mutants that are tested at once, 1 to 16; those that must be alone come last")
-	resume := fs.Bool("resume", false, "go on with the run of the same revision that was interrupted, of which --out has the report")
+	resume := fs.Bool("resume", false,
+		"go on with the run of the same revision that was interrupted, of which --out has the report")
 	if err := parse(fs, "mutants", args, 0, stdout); err != nil {
 		return err
 	}
@@ -69,7 +70,9 @@ func plantMutants(ctx context.Context, args []string, stdout, stderr io.Writer) 
 		result.Load = load
 		unwritten = result.Write(*out, strings.TrimSpace("bin/weir mutants "+strings.Join(args, " ")))
 	}
-	rows, err := mutant.Run(ctx, ms, mutant.Options{Root: root, Parallel: *parallel, Before: before.Rows, Progress: say, Row: write})
+	rows, err := mutant.Run(ctx, ms, mutant.Options{
+		Root: root, Parallel: *parallel, Before: before.Rows, Progress: say, Row: write,
+	})
 	if len(rows) == 0 {
 		return err
 	}

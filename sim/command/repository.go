@@ -31,7 +31,8 @@ func (r repository) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimRight(string(out), "\n"), nil
 }
 
-// base is the revision to compare with: what is asked for, or where the branch left main, or the commit before if there is nothing else.
+// base is the revision to compare with: what is asked for, or where the branch left main, or the commit before if there
+// is nothing else.
 func (r repository) base(ctx context.Context, asked string) (string, error) {
 	if asked != "" {
 		rev, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "--short=12", asked+"^{commit}")
@@ -62,7 +63,8 @@ func (r repository) base(ctx context.Context, asked string) (string, error) {
 	}
 	before, err := r.git(ctx, "rev-parse", "--short=12", "--verify", "--quiet", "HEAD~1")
 	if err != nil {
-		return "", cli.Usage("--base", "", "a revision: this clone has none but its head. git fetch --unshallow gets the others")
+		return "",
+			cli.Usage("--base", "", "a revision: this clone has none but its head. git fetch --unshallow gets the others")
 	}
 	return before, nil
 }
@@ -109,7 +111,8 @@ func (r repository) accepted(ctx context.Context, base string) (all []change.Acc
 	return all, notes, nil
 }
 
-// different are the files whose content differs from the base's: not documents and reports, and not Go files that differ in comments only.
+// different are the files whose content differs from the base's: not documents and reports, and not Go files that
+// differ in comments only.
 func (r repository) different(ctx context.Context, base string) (names []string, err error) {
 	changed, err := r.git(ctx, "diff", "--name-only", "--no-renames", "-z", base)
 	if err != nil {
@@ -140,7 +143,8 @@ func (r repository) different(ctx context.Context, base string) (names []string,
 
 // ofProduct tells whether a file is, or may be, a part of Weir's commands.
 func ofProduct(name string) bool {
-	return name == "go.mod" || name == "go.sum" || strings.HasPrefix(name, "impl/") && !strings.HasSuffix(name, "_test.go") && !strings.Contains(name, "/testdata/")
+	return name == "go.mod" || name == "go.sum" ||
+		strings.HasPrefix(name, "impl/") && !strings.HasSuffix(name, "_test.go") && !strings.Contains(name, "/testdata/")
 }
 
 // checkout puts a revision into a folder of its own.
@@ -169,7 +173,8 @@ func (r repository) build(ctx context.Context, tree, dir string, say func(string
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", dir+string(filepath.Separator), "./impl/cmd/...")
+	c := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", dir+string(filepath.Separator),
+		"./impl/cmd/...")
 	c.Dir, c.Env = tree, append(os.Environ(), gobuild.Env()...)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))

@@ -44,12 +44,15 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	fs := pflag.NewFlagSet("scenario run", pflag.ContinueOnError)
 	fs.StringVar(&f.out, "out", "reports/out", "folder of the reports; each scenario gets a folder of its own in it")
 	fs.StringVar(&f.output, "output", "text", "text or json: with json, standard output is one object")
-	fs.StringVar(&f.runtime, "runtime", "local", "local: real processes on this machine; kind: real kubelets, needs a Docker engine (kind/README.md)")
+	fs.StringVar(&f.runtime, "runtime", "local",
+		"local: real processes on this machine; kind: real kubelets, needs a Docker engine (kind/README.md)")
 	fs.StringVar(&f.kubernetes, "kubernetes", "", kubernetesHelp()+"; the kind runtime has that of its node image")
 	fs.Int64Var(&f.seed, "seed", 0, "instead of the seed in the file")
-	fs.IntVar(&f.seeds, "seeds", 1, "run one scenario with so many seeds, the first and those that follow it, 1 to 1000; a table of all goes to --out")
+	fs.IntVar(&f.seeds, "seeds", 1,
+		"run one scenario with so many seeds, the first and those that follow it, 1 to 1000; a table of all goes to --out")
 	fs.StringVar(&f.binaries, "binaries", "", binariesHelp)
-	fs.BoolVar(&f.noTimes, "no-time-limits", false, "leave out what is expected of seconds, and of new connections, which follow from them: for machines that are shared")
+	fs.BoolVar(&f.noTimes, "no-time-limits", false,
+		"leave out what is expected of seconds, and of new connections, which follow from them: for machines that are shared")
 	if err := parse(fs, "scenario run FILE|DIR", args, 1, stdout); err != nil {
 		return err
 	}
@@ -105,7 +108,8 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	return failed
 }
 
-func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, stderr io.Writer) (report.Result, error) {
+func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, stderr io.Writer) (
+	report.Result, error) {
 	began := time.Now()
 	say := func(format string, args ...any) {
 		fmt.Fprintf(stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
@@ -172,7 +176,8 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 	return res, nil
 }
 
-const binariesHelp = "folder of weir-hub and weir-coordinator, for the local runtime; default: they are built from the sources"
+const binariesHelp = "folder of weir-hub and weir-coordinator, for the local runtime; default: they are built from " +
+	"the sources"
 
 // newRuntime returns the runtime that the flags name.
 func (f scenarioFlags) newRuntime(logs string) (runtime.Runtime, error) {
@@ -187,7 +192,8 @@ func (f scenarioFlags) newRuntime(logs string) (runtime.Runtime, error) {
 		return &runtime.Local{LogDir: logs, Binaries: built, Kubernetes: f.kubernetes}, nil
 	case "kind":
 		if f.other() {
-			return nil, cli.Usage("--kubernetes", f.kubernetes, fmt.Sprintf("--runtime kind has %s, that of its node image", cloud.Version))
+			return nil,
+				cli.Usage("--kubernetes", f.kubernetes, fmt.Sprintf("--runtime kind has %s, that of its node image", cloud.Version))
 		}
 		return &runtime.Kind{LogDir: logs}, nil
 	}

@@ -35,7 +35,8 @@ func runSeeds(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("seed %d: %w", s.Seed, err))
 		}
-		note := fmt.Sprintf("Revision %s, %s, %s in all.", revision(ctx), began.UTC().Format(time.RFC3339), time.Since(began).Round(time.Second))
+		note := fmt.Sprintf("Revision %s, %s, %s in all.", revision(ctx), began.UTC().Format(time.RFC3339),
+			time.Since(began).Round(time.Second))
 		if err := report.WriteSheet(dir, seedSheet(results, repeat, note), outcomes); err != nil {
 			return errors.Join(failed, err)
 		}
@@ -47,7 +48,8 @@ func runSeeds(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout
 // seedSheet lays runs of one scenario side by side.
 func seedSheet(results []report.Result, repeat, note string) report.Sheet {
 	g := report.Grid{Columns: []string{"seed"}}
-	fullest := slices.MaxFunc(results, func(a, b report.Result) int { return len(a.Expectations) - len(b.Expectations) }) // others ended early
+	// others ended early.
+	fullest := slices.MaxFunc(results, func(a, b report.Result) int { return len(a.Expectations) - len(b.Expectations) })
 	for _, e := range fullest.Expectations {
 		g.Columns = append(g.Columns, e.Name+" "+e.Want)
 	}
@@ -64,11 +66,13 @@ func seedSheet(results []report.Result, repeat, note string) report.Sheet {
 		if r.Passed {
 			held++
 		}
-		row.Fields = append(row.Fields, fmt.Sprintf("%.0f kB", float64(r.Bytes.Sum(report.ByteRow{Way: report.WayWeir}))/1000))
+		row.Fields = append(row.Fields,
+			fmt.Sprintf("%.0f kB", float64(r.Bytes.Sum(report.ByteRow{Way: report.WayWeir}))/1000))
 		g.Rows = append(g.Rows, row)
 	}
 	return report.Sheet{
-		Title: results[0].Scenario, Passed: held == len(results), Repeat: repeat, Note: strings.TrimSpace(fullest.Description + " " + note), Grids: []report.Grid{g},
+		Title: results[0].Scenario, Passed: held == len(results), Repeat: repeat,
+		Note: strings.TrimSpace(fullest.Description + " " + note), Grids: []report.Grid{g},
 		Lead: fmt.Sprintf("%d of %d seeds held all that is expected.", held, len(results)),
 	}
 }

@@ -15,7 +15,9 @@ func TestSeedSheet(t *testing.T) {
 	run := func(seed int64, passed bool, got ...string) report.Result {
 		r := report.Result{Outcome: report.Outcome{Scenario: "storm", Seed: seed, Passed: passed}}
 		for i, g := range got {
-			r.Expectations = append(r.Expectations, report.Expectation{Name: []string{"client_relists", "watch_violations"}[i], Got: g, Want: "= 0"})
+			r.Expectations = append(r.Expectations, report.Expectation{
+				Name: []string{"client_relists", "watch_violations"}[i], Got: g, Want: "= 0",
+			})
 		}
 		return r
 	}
@@ -43,11 +45,13 @@ func TestSeedSheet(t *testing.T) {
 // TestSeedsRefused: bad numbers of seeds are wrong usage.
 func TestSeedsRefused(t *testing.T) {
 	for _, args := range [][]string{
-		{"--seeds", "0", "../../scenarios/glitch.yaml"}, {"--seeds", "1001", "../../scenarios/glitch.yaml"}, {"--seeds", "-1", "../../scenarios/glitch.yaml"},
+		{"--seeds", "0", "../../scenarios/glitch.yaml"}, {"--seeds", "1001", "../../scenarios/glitch.yaml"},
+		{"--seeds", "-1", "../../scenarios/glitch.yaml"},
 		{"--seeds", "2", "../../scenarios"}, {"--seeds", "2", "--output", "json", "../../scenarios/glitch.yaml"},
 	} {
 		var usage *cli.UsageError
-		if err := Run(t.Context(), append([]string{"scenario", "run"}, args...), io.Discard, io.Discard); !errors.As(err, &usage) {
+		if err := Run(t.Context(), append([]string{"scenario", "run"}, args...), io.Discard, io.Discard); !errors.As(
+			err, &usage) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 
 func printStructure(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	fs := pflag.NewFlagSet("structure", pflag.ContinueOnError)
-	of := fs.String("back", "", "package, as in impl/role: list the arrows that run back in it, each with one thing that it uses")
+	of := fs.String("back", "",
+		"package, as in impl/role: list the arrows that run back in it, each with one thing that it uses")
 	if err := parse(fs, "structure", args, 0, stdout); err != nil {
 		return err
 	}

@@ -19,7 +19,9 @@ func runTests(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	fs.SetInterspersed(false)
 	name := fs.String("name", "", "of the log of this run")
 	out := fs.String("out", "reports/out/tests", "folder of the logs")
-	summary := fs.Bool("summary", false, "run nothing: tell of all logs which packages were slow, and what was skipped and why; fails if a test did not say why")
+	summary := fs.Bool("summary", false,
+		"run nothing: tell of all logs which packages were slow, and what was skipped and why; fails if a test did "+
+			"not say why")
 	if err := parse(fs, usage, args, cli.AnyArgs, stdout); err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/weir-edge/weir/sim/change"
 )
 
-// TestUnfinished: a head that does not compile gives a report that says so, in the place of that of a run before; the base's tree is gone. A second run beside it is refused.
+// TestUnfinished: a head that does not compile gives a report that says so, in the place of that of a run before; the
+// base's tree is gone. A second run beside it is refused.
 func TestUnfinished(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "with a space")
 	git, write := inRepository(t, dir)
@@ -33,7 +34,8 @@ func TestUnfinished(t *testing.T) {
 		t.Errorf("another comment: %v: %s", err, text)
 	}
 	write("impl/cmd/hub/main.go", "package main\n\nfunc main() { nothing() }\n")
-	if text, err := measure(); err == nil || !strings.Contains(text, "nothing was measured") || !strings.Contains(text, "undefined: nothing") {
+	if text, err := measure(); err == nil || !strings.Contains(text, "nothing was measured") ||
+		!strings.Contains(text, "undefined: nothing") {
 		t.Errorf("a head that does not compile: %v: %s", err, text)
 	}
 	write("impl/cmd/hub/main.go", "package main\n\nfunc main() { println() }\n")
@@ -51,7 +53,8 @@ func TestUnfinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := measure(); err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(text, "build the base") {
+	if text, err := measure(); err == nil || !strings.Contains(err.Error(), "in use") ||
+		!strings.Contains(text, "build the base") {
 		t.Errorf("beside another run: %v: %s", err, text)
 	}
 	if err := errors.Join(lock.Release(), dropChange(filepath.Join("reports", "out", "change"))); err != nil {

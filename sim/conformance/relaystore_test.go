@@ -44,7 +44,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// example's Pods have the fields of core's under the same numbers, so a relay of Pods holds them, with its field selectors.
+// example's Pods have the fields of core's under the same numbers, so a relay of Pods holds them, with its field
+// selectors.
 var (
 	scheme = runtime.NewScheme()
 	codecs = serializer.NewCodecFactory(scheme)
@@ -61,8 +62,8 @@ func init() { //nolint:gochecknoinits // a scheme is filled once
 	codec = codecs.CodecForVersions(pb, pb, schema.GroupVersions{examplev1.SchemeGroupVersion}, nil)
 }
 
-// relayStore is a storage.Interface that writes to etcd, and reads, lists and watches at a relay that is fed from there. As a hub
-// does, it lets a write return when the relay has it.
+// relayStore is a storage.Interface that writes to etcd, and reads, lists and watches at a relay that is fed from
+// there. As a hub does, it lets a write return when the relay has it.
 type relayStore struct {
 	storage.Interface // etcd
 	relay             *relay.Relay
@@ -100,7 +101,8 @@ func newRelayStore(t *testing.T, j *judged) *relayStore {
 	versioner := storage.APIObjectVersioner{}
 	compactor := etcd3.NewCompactor(etcd.Client, 0, clock.RealClock{}, nil)
 	t.Cleanup(compactor.Stop)
-	store, err := etcd3.New(etcd, compactor, codec, func() runtime.Object { return &example.Pod{} }, func() runtime.Object { return &example.PodList{} },
+	store, err := etcd3.New(etcd, compactor, codec, func() runtime.Object { return &example.Pod{} },
+		func() runtime.Object { return &example.PodList{} },
 		"/registry", "/pods/", podsOf, identity.NewEncryptCheckTransformer(), etcd3.NewDefaultLeaseManagerConfig(),
 		etcd3.NewDefaultDecoder(codec, versioner), versioner)
 	if err != nil {
@@ -109,13 +111,18 @@ func newRelayStore(t *testing.T, j *judged) *relayStore {
 	t.Cleanup(store.Close)
 	aging := &agingClock{}
 	r, err := relay.New(relay.Config{
-		Clock: aging, RingAge: ringAge, Resource: relay.NewResource("", "v1", "pods", kind, !j.global, wire.Protobuf), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Clock: aging, RingAge: ringAge, Resource: relay.NewResource("", "v1", "pods", kind, !j.global, wire.Protobuf),
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv := httptest.NewServer(&relayrest.Handler{Source: r})
-	s := &relayStore{Interface: store, relay: r, url: srv.URL + "/api/v1/", etcd: etcd.Client, recorder: etcd.Kubernetes.(*storagetesting.KubernetesRecorder), clock: aging, forgetful: j.forgetful, consistent: j.consistent}
+	s := &relayStore{
+		Interface: store, relay: r, url: srv.URL + "/api/v1/", etcd: etcd.Client,
+		recorder: etcd.Kubernetes.(*storagetesting.KubernetesRecorder), clock: aging, forgetful: j.forgetful,
+		consistent: j.consistent,
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = r.Run(ctx) })
@@ -179,7 +186,8 @@ func encodeEvent(e watch.Event) (*wire.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.NewEventReader(bytes.NewReader(wire.AppendProtobufFrame(nil, string(e.Type), kind, raw)), wire.Protobuf, kind).Next()
+	return wire.NewEventReader(bytes.NewReader(wire.AppendProtobufFrame(nil, string(e.Type), kind, raw)), wire.Protobuf,
+		kind).Next()
 }
 
 // wrote waits until the relay has what was written, as a hub does for its clients.
@@ -299,8 +307,8 @@ func (s *relayStore) GetList(ctx context.Context, key string, opts storage.ListO
 	return err
 }
 
-// caughtUp waits until the relay has reached what etcd is at: what somebody does who needs the guarantee of a consistent read, that a
-// relay does not give.
+// caughtUp waits until the relay has reached what etcd is at: what somebody does who needs the guarantee of a
+// consistent read, that a relay does not give.
 func (s *relayStore) caughtUp(ctx context.Context) error {
 	version, err := s.Interface.GetCurrentResourceVersion(ctx)
 	if err != nil {
@@ -311,8 +319,8 @@ func (s *relayStore) caughtUp(ctx context.Context) error {
 	return s.relay.WaitVersion(ctx, version)
 }
 
-// slash puts the slash before the key of a continue token, or takes it away: kube-apiserver's registries have "/pods" for the prefix of
-// keys, and so has a relay; these tests have "/pods/".
+// slash puts the slash before the key of a continue token, or takes it away: kube-apiserver's registries have "/pods"
+// for the prefix of keys, and so has a relay; these tests have "/pods/".
 func slash(token string, put bool) (string, error) {
 	data, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {

@@ -172,13 +172,17 @@ func (r *Result) Write(dir, repeat string) error {
 func (r *Result) summary(counts map[Verdict]int, repeat string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Kubernetes' end-to-end specs through hubs\n\n")
-	fmt.Fprintf(&b, "Revision `%s`, Kubernetes %s, %s, %.0f minutes. Again: `%s`.\n\n", r.Revision, r.Kubernetes, r.Started.UTC().Format(time.DateTime), r.Seconds/60, repeat)
+	fmt.Fprintf(&b, "Revision `%s`, Kubernetes %s, %s, %.0f minutes. Again: `%s`.\n\n", r.Revision, r.Kubernetes,
+		r.Started.UTC().Format(time.DateTime), r.Seconds/60, repeat)
 	if r.Error != "" {
 		fmt.Fprintf(&b, "**The run did not come to its end**: %s\n\n", r.Error)
 	}
-	fmt.Fprintf(&b, "Specs: %d. Passed straight and through each hub: %d. Failed through a hub and not straight: **%d**. Stated deviations: %d. ", len(r.Specs), counts[Passed], counts[Failed], counts[Deviates])
-	fmt.Fprintf(&b, "Not passed straight, so not judged: %d. Skipped by themselves: %d. Not run each way: %d.\n\n", counts[Unjudged], counts[Skipped], counts[NotRun])
-	b.WriteString("| runs | passed | failed | skipped | requests answered by relays | by the cloud |\n| --- | ---: | ---: | ---: | ---: | ---: |\n")
+	fmt.Fprintf(&b, "Specs: %d. Passed straight and through each hub: %d. Failed through a hub and not straight: "+
+		"**%d**. Stated deviations: %d. ", len(r.Specs), counts[Passed], counts[Failed], counts[Deviates])
+	fmt.Fprintf(&b, "Not passed straight, so not judged: %d. Skipped by themselves: %d. Not run each way: %d.\n\n",
+		counts[Unjudged], counts[Skipped], counts[NotRun])
+	b.WriteString("| runs | passed | failed | skipped | requests answered by relays | by the cloud |\n| --- | ---: | " +
+		"---: | ---: | ---: | ---: |\n")
 	columns := r.columns()
 	for _, c := range columns {
 		var sum Count
@@ -217,7 +221,8 @@ func (r *Result) summary(counts map[Verdict]int, repeat string) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n## All\n\nPassed of runs.\n\n| spec | verdict | %s |\n| --- | --- |%s\n", strings.Join(columns, " | "), strings.Repeat(" ---: |", len(columns)))
+	fmt.Fprintf(&b, "\n## All\n\nPassed of runs.\n\n| spec | verdict | %s |\n| --- | --- |%s\n",
+		strings.Join(columns, " | "), strings.Repeat(" ---: |", len(columns)))
 	for _, s := range specs {
 		fmt.Fprintf(&b, "| %s | %s |", strings.ReplaceAll(s, "|", "\\|"), r.Verdict(s))
 		for _, c := range columns {

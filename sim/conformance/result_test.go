@@ -71,7 +71,8 @@ func TestVerdicts(t *testing.T) {
 			r := Result{Specs: map[string]*Row{}}
 			for way, states := range map[Way][]string{Straight: c.straight, Leader: c.leader, Follower: c.follower} {
 				for _, state := range states {
-					got, err := outcomes(ginkgo(t, map[string]string{spec: state, "[sig-test] does something else": "passed"}), []string{spec})
+					got, err := outcomes(ginkgo(t, map[string]string{spec: state, "[sig-test] does something else": "passed"}),
+						[]string{spec})
 					if err != nil || len(got) != 1 {
 						t.Fatalf("%v, %d outcomes", err, len(got))
 					}
@@ -98,7 +99,8 @@ func TestVerdicts(t *testing.T) {
 
 // TestMissingSpec: a spec that ginkgo did not find is an error, not a spec less.
 func TestMissingSpec(t *testing.T) {
-	if _, err := outcomes(ginkgo(t, map[string]string{"[sig-test] does something": "passed"}), []string{"[sig-test] does something", "[sig-test] is gone"}); err == nil {
+	if _, err := outcomes(ginkgo(t, map[string]string{"[sig-test] does something": "passed"}),
+		[]string{"[sig-test] does something", "[sig-test] is gone"}); err == nil {
 		t.Error("a report without one of the specs is taken")
 	}
 }
@@ -139,9 +141,15 @@ func TestKeep(t *testing.T) {
 func TestJudgedDown(t *testing.T) {
 	passed, failed := &Count{Passed: 1}, &Count{Failed: 1}
 	r := &Result{Specs: map[string]*Row{
-		"fine":          {Columns: map[string]*Count{string(Straight): passed, string(Leader): passed, string(Follower): passed}},
-		"worse":         {Columns: map[string]*Count{string(Straight): passed, string(Leader): passed, string(Follower): failed}},
-		"bad by itself": {Columns: map[string]*Count{string(Straight): failed, string(Leader): failed, string(Follower): failed}},
+		"fine": {
+			Columns: map[string]*Count{string(Straight): passed, string(Leader): passed, string(Follower): passed},
+		},
+		"worse": {
+			Columns: map[string]*Count{string(Straight): passed, string(Leader): passed, string(Follower): failed},
+		},
+		"bad by itself": {
+			Columns: map[string]*Count{string(Straight): failed, string(Leader): failed, string(Follower): failed},
+		},
 	}}
 	for spec, want := range map[string]bool{"fine": false, "worse": true, "bad by itself": false, "never run": false} {
 		if got := r.judgedDown(spec); got != want {

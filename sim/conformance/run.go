@@ -33,7 +33,8 @@ type Options struct {
 	Progress func(string)
 }
 
-// Run lets the specs judge, and returns what came of them. The error says that something could not be run, or not be cleaned up.
+// Run lets the specs judge, and returns what came of them. The error says that something could not be run, or not be
+// cleaned up.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
 	spawner, err := proc.New()
 	if err != nil {
@@ -44,7 +45,10 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{Options: o, spawner: spawner, e2e: tools[cloud.E2E], result: &Result{Kubernetes: cloud.Version, Specs: map[string]*Row{}, Relayed: map[string]Routes{}}}
+	r := &run{
+		Options: o, spawner: spawner, e2e: tools[cloud.E2E],
+		result: &Result{Kubernetes: cloud.Version, Specs: map[string]*Row{}, Relayed: map[string]Routes{}},
+	}
 	for i, delay := range o.Delays {
 		if err := r.at(ctx, delay, i == 0); err != nil {
 			return r.result, err
@@ -110,7 +114,8 @@ func column(w Way, delay time.Duration) string {
 }
 
 // batches runs specs so many times, some processes side by side. A spec runs beside itself never.
-func (r *run) batches(ctx context.Context, p *place, dir string, w Way, delay time.Duration, specs []string, times int) error {
+func (r *run) batches(ctx context.Context, p *place, dir string, w Way, delay time.Duration, specs []string,
+	times int) error {
 	var g errgroup.Group
 	g.SetLimit(r.Parallel)
 	size := min(batch, (len(specs)+r.Parallel-1)/r.Parallel)
@@ -131,7 +136,8 @@ func (r *run) batches(ctx context.Context, p *place, dir string, w Way, delay ti
 						failed.Add(1)
 					}
 				}
-				r.Progress(fmt.Sprintf("%s: %d of %d runs of specs, %d failed", column(w, delay), done.Load(), len(specs)*times, failed.Load()))
+				r.Progress(fmt.Sprintf("%s: %d of %d runs of specs, %d failed", column(w, delay), done.Load(), len(specs)*times,
+					failed.Load()))
 			}
 			return nil
 		})
@@ -177,8 +183,10 @@ func (r *run) once(ctx context.Context, p *place, dir string, w Way, specs []str
 	process, err := r.spawner.Start(proc.Spec{
 		Name: name, Path: r.e2e, Dir: home, LogFile: filepath.Join(dir, name+".log"), Env: []string{"HOME=" + home},
 		Args: []string{
-			"--kubeconfig=" + p.configs[w], "--kubectl-path=" + p.kubectl, "--provider=local", "--num-nodes=2", "--allowed-not-ready-nodes=-1",
-			"--minStartupPods=0", "--dump-logs-on-failure=false", "--ginkgo.focus=" + focus(specs), "--ginkgo.json-report=" + report,
+			"--kubeconfig=" + p.configs[w], "--kubectl-path=" + p.kubectl, "--provider=local", "--num-nodes=2",
+			"--allowed-not-ready-nodes=-1",
+			"--minStartupPods=0", "--dump-logs-on-failure=false", "--ginkgo.focus=" + focus(specs),
+			"--ginkgo.json-report=" + report,
 			"--ginkgo.no-color", "--ginkgo.silence-skips", "--ginkgo.timeout=" + strconv.Itoa(10*len(specs)) + "m",
 		},
 	})
@@ -220,7 +228,8 @@ func outcomes(data []byte, specs []string) ([]outcome, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("ginkgo knows nothing of %d specs, %q first: specs.txt names what is not there", len(missing), missing[0])
+		return nil, fmt.Errorf("ginkgo knows nothing of %d specs, %q first: specs.txt names what is not there", len(missing),
+			missing[0])
 	}
 	return all, nil
 }

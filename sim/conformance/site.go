@@ -45,9 +45,11 @@ const (
 	leads    = "Leader" // role of a hub
 )
 
-// scope is what the pool's relays hold: the default of the commands, ConfigMaps, and the custom resource of the spec that watches one.
+// scope is what the pool's relays hold: the default of the commands, ConfigMaps, and the custom resource of the spec
+// that watches one.
 var scope = []string{
-	"endpoints.v1.", "endpointslices.v1.discovery.k8s.io", "configmaps.v1.", "noxus.v1beta1.mygroup.example.com=WishIHadChosenNoxu!",
+	"endpoints.v1.", "endpointslices.v1.discovery.k8s.io", "configmaps.v1.",
+	"noxus.v1beta1.mygroup.example.com=WishIHadChosenNoxu!",
 }
 
 // place is a site with a pool of two hubs, and a kubeconfig for each way.
@@ -59,15 +61,20 @@ type place struct {
 	release func() // ends what keeps controllers running
 }
 
-// unlimited lifts the hub's limit of requests for each caller: all specs call with one credential, and three processes of them at once. Some of them count
-// an answer 429 as a failure, where client-go waits and asks again.
+// unlimited lifts the hub's limit of requests for each caller: all specs call with one credential, and three processes
+// of them at once. Some of them count an answer 429 as a failure, where client-go waits and asks again.
 var unlimited = node.Flags{"caller-rate": 100_000, "caller-burst": 100_000}
 
 // newPlace brings up a site whose link has a delay.
 func newPlace(ctx context.Context, o Options, dir string, rtt time.Duration) (p *place, err error) {
 	site, err := (&runtime.Local{LogDir: filepath.Join(dir, "parts")}).Up(ctx, runtime.Topology{
 		Tools: []string{cloud.Kubectl}, Controllers: true,
-		Pools: []runtime.Pool{{Name: pool, Nodes: 2, Mode: runtime.Weir, Uplink: runtime.Link{RTT: rtt}, PoolScopeResources: scope, HubFlags: unlimited}},
+		Pools: []runtime.Pool{
+			{
+				Name: pool, Nodes: 2, Mode: runtime.Weir, Uplink: runtime.Link{RTT: rtt}, PoolScopeResources: scope,
+				HubFlags: unlimited,
+			},
+		},
 	}, o.Progress)
 	if err != nil {
 		return nil, err
@@ -107,14 +114,18 @@ func newPlace(ctx context.Context, o Options, dir string, rtt time.Duration) (p 
 func grant(ctx context.Context, admin kubernetes.Interface) (token string, err error) {
 	meta := metav1.ObjectMeta{Name: account}
 	hubs := rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{"", "mygroup.example.com"}, Resources: []string{"configmaps", "noxus"}, Verbs: []string{"get", "list", "watch"},
+		APIGroups: []string{"", "mygroup.example.com"}, Resources: []string{"configmaps", "noxus"},
+		Verbs: []string{"get", "list", "watch"},
 	}}}
 	if _, err := admin.RbacV1().ClusterRoles().Create(ctx, &hubs, metav1.CreateOptions{}); err != nil {
 		return "", err
 	}
 	who := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: account}
 	for _, b := range []rbacv1.ClusterRoleBinding{
-		{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: account}, Subjects: revocation.Binding(revocation.HubRole, pool, runtime.Pool{Name: pool, Nodes: 2}.NodeNames()).Subjects},
+		{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: account},
+			Subjects: revocation.Binding(revocation.HubRole, pool, runtime.Pool{Name: pool, Nodes: 2}.NodeNames()).Subjects,
+		},
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: account + "-admin"},
 			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}, Subjects: []rbacv1.Subject{who},
@@ -129,15 +140,17 @@ func grant(ctx context.Context, admin kubernetes.Interface) (token string, err e
 		return "", err
 	}
 	seconds := int64(tokenEnd / time.Second)
-	t, err := accounts.CreateToken(ctx, account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	t, err := accounts.CreateToken(ctx, account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds},
+	}, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
 	return t.Status.Token, nil
 }
 
-// keepControllers starts controllers again that end: they do when a busy machine lets them lose their lease, and the specs would wait for
-// their work in vain.
+// keepControllers starts controllers again that end: they do when a busy machine lets them lose their lease, and the
+// specs would wait for their work in vain.
 func (p *place) keepControllers(ctx context.Context, say func(string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var keepers sync.WaitGroup
@@ -251,7 +264,9 @@ func (p *place) write(dir, token string) error {
 			config.Host, config.TLSClientConfig = e.URL, e.Trust()
 		}
 		c := clientcmdapi.NewConfig()
-		c.Clusters[account] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData}
+		c.Clusters[account] = &clientcmdapi.Cluster{
+			Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData,
+		}
 		c.AuthInfos[account] = &clientcmdapi.AuthInfo{Token: token}
 		c.Contexts[account] = &clientcmdapi.Context{Cluster: account, AuthInfo: account}
 		c.CurrentContext = account

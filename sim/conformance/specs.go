@@ -30,7 +30,8 @@ func Again(spec string) bool {
 	}, func(s string) bool { return strings.Contains(spec, s) })
 }
 
-// Deviations are specs that pass straight and not through a hub, each with the reason, which docs/conformance.md has as well.
+// Deviations are specs that pass straight and not through a hub, each with the reason, which docs/conformance.md has as
+// well.
 var Deviations = map[string]string{}
 
 // Select returns the specs that match an expression.

@@ -22,8 +22,8 @@ type judged struct {
 	global bool // keys have no namespace
 	// forgetful: the relay can be made to forget changes up to a version, which ends long watches.
 	forgetful bool
-	// consistent: a read without a version waits until the relay has reached what etcd is at. kube-apiserver promises that of such reads,
-	// a relay does not (rule 3): whoever needs it asks the cloud for its version first.
+	// consistent: a read without a version waits until the relay has reached what etcd is at. kube-apiserver promises that
+	// of such reads, a relay does not (rule 3): whoever needs it asks the cloud for its version first.
 	consistent bool
 }
 
@@ -31,8 +31,8 @@ func reads(f func(context.Context, *testing.T, storage.Interface)) judged {
 	return judged{run: func(ctx context.Context, t *testing.T, s *relayStore) { f(ctx, t, s) }}
 }
 
-// TestStorage runs Kubernetes' tests of storage.Interface against a relay, each with an etcd of its own. One after the other: some let an object
-// live for a second, some set feature gates.
+// TestStorage runs Kubernetes' tests of storage.Interface against a relay, each with an etcd of its own. One after the
+// other: some let an object live for a second, some set feature gates.
 func TestStorage(t *testing.T) {
 	for name, j := range suite {
 		if j.run == nil {

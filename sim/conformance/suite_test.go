@@ -22,36 +22,45 @@ func noCalls(*testing.T, uint64, uint64) {}
 
 // suite is all of Kubernetes' tests of storage.
 var suite = map[string]judged{
-	"RunTestGet":                                              reads(storagetesting.RunTestGet),
-	"RunTestListPaging":                                       reads(storagetesting.RunTestListPaging),
-	"RunTestNamespaceScopedList":                              reads(storagetesting.RunTestNamespaceScopedList),
-	"RunTestWatch":                                            reads(storagetesting.RunTestWatch),
-	"RunTestDeleteTriggerWatch":                               reads(storagetesting.RunTestDeleteTriggerWatch),
-	"RunTestWatchFromNonZero":                                 reads(storagetesting.RunTestWatchFromNonZero),
-	"RunTestDelayedWatchDelivery":                             reads(storagetesting.RunTestDelayedWatchDelivery),
-	"RunTestWatcherTimeout":                                   reads(storagetesting.RunTestWatcherTimeout),
-	"RunTestWatchDeleteEventObjectHaveLatestRV":               reads(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
-	"RunTestNamespaceScopedWatch":                             reads(storagetesting.RunTestNamespaceScopedWatch),
-	"RunTestOptionalWatchBookmarksWithCorrectResourceVersion": reads(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion),
-	"RunSendInitialEventsBackwardCompatibility":               reads(storagetesting.RunSendInitialEventsBackwardCompatibility),
-	"RunWatchSemantics":                                       reads(storagetesting.RunWatchSemantics),
-	"RunWatchSemanticInitialEventsExtended":                   reads(storagetesting.RunWatchSemanticInitialEventsExtended),
-	"RunWatchListMatchSingle":                                 reads(storagetesting.RunWatchListMatchSingle),
-	"RunTestUnconditionalDelete":                              reads(storagetesting.RunTestUnconditionalDelete),
-	"RunTestConditionalDelete":                                reads(storagetesting.RunTestConditionalDelete),
-	"RunTestCreateWithTTL":                                    reads(storagetesting.RunTestCreateWithTTL),
-	"RunTestCreateWithKeyExist":                               reads(storagetesting.RunTestCreateWithKeyExist),
-	"RunTestDeleteWithSuggestion":                             reads(storagetesting.RunTestDeleteWithSuggestion),
-	"RunTestDeleteWithSuggestionAndConflict":                  reads(storagetesting.RunTestDeleteWithSuggestionAndConflict),
-	"RunTestDeleteWithSuggestionOfDeletedObject":              reads(storagetesting.RunTestDeleteWithSuggestionOfDeletedObject),
-	"RunTestDeleteWithConflict":                               reads(storagetesting.RunTestDeleteWithConflict),
-	"RunTestValidateDeletionWithSuggestion":                   reads(storagetesting.RunTestValidateDeletionWithSuggestion),
-	"RunTestValidateDeletionWithOnlySuggestionValid":          reads(storagetesting.RunTestValidateDeletionWithOnlySuggestionValid),
-	"RunTestPreconditionalDeleteWithSuggestion":               reads(storagetesting.RunTestPreconditionalDeleteWithSuggestion),
-	"RunTestPreconditionalDeleteWithOnlySuggestionPass":       reads(storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass),
-	"RunTestGuaranteedUpdateWithTTL":                          reads(storagetesting.RunTestGuaranteedUpdateWithTTL),
-	"RunTestGuaranteedUpdateWithConflict":                     reads(storagetesting.RunTestGuaranteedUpdateWithConflict),
-	"RunTestGuaranteedUpdateWithSuggestionAndConflict":        reads(storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict),
+	"RunTestGet":                  reads(storagetesting.RunTestGet),
+	"RunTestListPaging":           reads(storagetesting.RunTestListPaging),
+	"RunTestNamespaceScopedList":  reads(storagetesting.RunTestNamespaceScopedList),
+	"RunTestWatch":                reads(storagetesting.RunTestWatch),
+	"RunTestDeleteTriggerWatch":   reads(storagetesting.RunTestDeleteTriggerWatch),
+	"RunTestWatchFromNonZero":     reads(storagetesting.RunTestWatchFromNonZero),
+	"RunTestDelayedWatchDelivery": reads(storagetesting.RunTestDelayedWatchDelivery),
+	"RunTestWatcherTimeout":       reads(storagetesting.RunTestWatcherTimeout),
+	"RunTestWatchDeleteEventObjectHaveLatestRV": reads(
+		storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV),
+	"RunTestNamespaceScopedWatch": reads(storagetesting.RunTestNamespaceScopedWatch),
+	"RunTestOptionalWatchBookmarksWithCorrectResourceVersion": reads(
+		storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion),
+	"RunSendInitialEventsBackwardCompatibility": reads(
+		storagetesting.RunSendInitialEventsBackwardCompatibility),
+	"RunWatchSemantics":                     reads(storagetesting.RunWatchSemantics),
+	"RunWatchSemanticInitialEventsExtended": reads(storagetesting.RunWatchSemanticInitialEventsExtended),
+	"RunWatchListMatchSingle":               reads(storagetesting.RunWatchListMatchSingle),
+	"RunTestUnconditionalDelete":            reads(storagetesting.RunTestUnconditionalDelete),
+	"RunTestConditionalDelete":              reads(storagetesting.RunTestConditionalDelete),
+	"RunTestCreateWithTTL":                  reads(storagetesting.RunTestCreateWithTTL),
+	"RunTestCreateWithKeyExist":             reads(storagetesting.RunTestCreateWithKeyExist),
+	"RunTestDeleteWithSuggestion":           reads(storagetesting.RunTestDeleteWithSuggestion),
+	"RunTestDeleteWithSuggestionAndConflict": reads(
+		storagetesting.RunTestDeleteWithSuggestionAndConflict),
+	"RunTestDeleteWithSuggestionOfDeletedObject": reads(
+		storagetesting.RunTestDeleteWithSuggestionOfDeletedObject),
+	"RunTestDeleteWithConflict":             reads(storagetesting.RunTestDeleteWithConflict),
+	"RunTestValidateDeletionWithSuggestion": reads(storagetesting.RunTestValidateDeletionWithSuggestion),
+	"RunTestValidateDeletionWithOnlySuggestionValid": reads(
+		storagetesting.RunTestValidateDeletionWithOnlySuggestionValid),
+	"RunTestPreconditionalDeleteWithSuggestion": reads(
+		storagetesting.RunTestPreconditionalDeleteWithSuggestion),
+	"RunTestPreconditionalDeleteWithOnlySuggestionPass": reads(
+		storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass),
+	"RunTestGuaranteedUpdateWithTTL":      reads(storagetesting.RunTestGuaranteedUpdateWithTTL),
+	"RunTestGuaranteedUpdateWithConflict": reads(storagetesting.RunTestGuaranteedUpdateWithConflict),
+	"RunTestGuaranteedUpdateWithSuggestionAndConflict": reads(
+		storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict),
 	"RunTestCreate": {run: func(ctx context.Context, t *testing.T, s *relayStore) {
 		storagetesting.RunTestCreate(ctx, t, s, func(context.Context, *testing.T, string) {})
 	}},
@@ -94,14 +103,26 @@ var suite = map[string]judged{
 	"RunTestDeleteWithConflictAndMissingExpectedTransformOrDecodeError":   {not: broken},
 	"RunTestDeleteExpectedTransformOrDecodeError":                         {not: broken},
 	"RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError": {not: broken},
-	"RunTestWatchInitializationSignal":                                    {not: "it waits for a signal inside the process, to kube-apiserver's priority and fairness; a relay has no such queue"},
-	"RunTestKeySchema":                                                    {not: keys},
-	"RunTestGetListRecursivePrefix":                                       {not: keys},
-	"RunTestWatchContextCancel":                                           {not: "it watches with a context that has ended, and wants no error; a client over HTTP has one"},
-	"RunTestCompactRevision":                                              {not: "it asks for the revision that etcd has compacted; a relay knows of none"},
-	"RunOptionalTestProgressNotify":                                       {not: "it wants bookmarks without asking for bookmarks, as kube-apiserver does of etcd; nobody can over HTTP"},
-	"RunTestListInconsistentContinuation":                                 {not: "it lists with resourceVersion 0 and a limit, that a watch cache ignores, and a relay as well"},
-	"RunTestStats":                                                        {not: "it counts what etcd stores; a relay has metrics of its own"},
+	"RunTestWatchInitializationSignal": {
+		not: "it waits for a signal inside the process, to kube-apiserver's priority and fairness; a relay has no such queue",
+	},
+	"RunTestKeySchema":              {not: keys},
+	"RunTestGetListRecursivePrefix": {not: keys},
+	"RunTestWatchContextCancel": {
+		not: "it watches with a context that has ended, and wants no error; a client over HTTP has one",
+	},
+	"RunTestCompactRevision": {
+		not: "it asks for the revision that etcd has compacted; a relay knows of none",
+	},
+	"RunOptionalTestProgressNotify": {
+		not: "it wants bookmarks without asking for bookmarks, as kube-apiserver does of etcd; nobody can over HTTP",
+	},
+	"RunTestListInconsistentContinuation": {
+		not: "it lists with resourceVersion 0 and a limit, that a watch cache ignores, and a relay as well",
+	},
+	"RunTestStats": {
+		not: "it counts what etcd stores; a relay has metrics of its own",
+	},
 }
 
 // increase writes something else to etcd.
@@ -114,7 +135,8 @@ func (s *relayStore) increase(ctx context.Context, t *testing.T) int64 {
 	return resp.Header.Revision
 }
 
-// compact is done at etcd, and at the relay, which keeps changes for a time: it grows old enough to have forgotten this one.
+// compact is done at etcd, and at the relay, which keeps changes for a time: it grows old enough to have forgotten this
+// one.
 func (s *relayStore) compact(ctx context.Context, t *testing.T, version string) {
 	t.Helper()
 	rv, err := storage.APIObjectVersioner{}.ParseResourceVersion(version)

@@ -54,7 +54,10 @@ func (c *column) run(ctx context.Context) (err error) {
 	if c.admin, err = workload.NewClient(c.Site.Admin()); err != nil {
 		return err
 	}
-	w := workload.New(workload.Config{Seed: c.s.Seed, Services: c.s.Workload.Services, Endpoints: c.s.Workload.Endpoints, Nodes: topology.Pools[0].NodeNames()})
+	w := workload.New(workload.Config{
+		Seed: c.s.Seed, Services: c.s.Workload.Services, Endpoints: c.s.Workload.Endpoints,
+		Nodes: topology.Pools[0].NodeNames(),
+	})
 	if err := w.Fill(ctx, c.admin, func(int, int) {}); err != nil {
 		return err
 	}
@@ -78,7 +81,8 @@ func (c *column) run(ctx context.Context) (err error) {
 			if err := c.startNodes(ctx, watching, &background, batch, some.from, some.to); err != nil {
 				return err
 			}
-			c.Progress(fmt.Sprintf("%s column: nodes %d to %d of the pools up to %s", c.Way, some.from+1, some.to, batch[len(batch)-1].Name))
+			c.Progress(fmt.Sprintf("%s column: nodes %d to %d of the pools up to %s", c.Way, some.from+1, some.to,
+				batch[len(batch)-1].Name))
 		}
 		if !runner.Slept(ctx, rest) {
 			return ctx.Err()
@@ -87,14 +91,17 @@ func (c *column) run(ctx context.Context) (err error) {
 			return err
 		}
 		open := c.counts[stage+1]
-		c.Note(fmt.Sprintf("node %d to %d of %d pools: %.0f watches and %.0f connections (%v), %.0f watches before", some.from+1, some.to, len(some.pools),
+		c.Note(fmt.Sprintf("node %d to %d of %d pools: %.0f watches and %.0f connections (%v), %.0f watches before",
+			some.from+1, some.to, len(some.pools),
 			open.watches, open.connections, open.classes, c.counts[0].watches))
 	}
 	return nil
 }
 
-// startNodes starts some nodes of some pools, their coordinators with the first, and clients on them, and waits until all have their state.
-func (c *column) startNodes(ctx, watching context.Context, background *sync.WaitGroup, pools []runtime.Pool, from, to int) error {
+// startNodes starts some nodes of some pools, their coordinators with the first, and clients on them, and waits until
+// all have their state.
+func (c *column) startNodes(ctx, watching context.Context, background *sync.WaitGroup, pools []runtime.Pool, from,
+	to int) error {
 	var ids []runtime.PartID
 	var nodes []string
 	for _, p := range pools {
@@ -148,16 +155,20 @@ func (c *column) startNodes(ctx, watching context.Context, background *sync.Wait
 	})
 }
 
-// told tells whether weir-manager has told all pools what they are: to begin with so many at once is work for minutes, and hubs would wait in it for their certificates.
+// told tells whether weir-manager has told all pools what they are: to begin with so many at once is work for minutes,
+// and hubs would wait in it for their certificates.
 func (c *column) told(ctx context.Context, t runtime.Topology) (bool, string) {
-	all, err := c.admin.CoreV1().Endpoints(contract.ManagerNamespace).List(ctx, metav1.ListOptions{LabelSelector: contract.NodePoolLabel})
+	all, err := c.admin.CoreV1().Endpoints(contract.ManagerNamespace).List(ctx,
+		metav1.ListOptions{LabelSelector: contract.NodePoolLabel})
 	if err != nil {
 		return false, err.Error()
 	}
-	return len(all.Items) >= len(t.Pools), fmt.Sprintf("waiting for weir-manager to tell the pools: %d of %d", len(all.Items), len(t.Pools))
+	return len(all.Items) >= len(t.Pools),
+		fmt.Sprintf("waiting for weir-manager to tell the pools: %d of %d", len(all.Items), len(t.Pools))
 }
 
-// keepManager starts weir-manager again when it has ended, as its Deployment does: it ends when it cannot renew its Lease.
+// keepManager starts weir-manager again when it has ended, as its Deployment does: it ends when it cannot renew its
+// Lease.
 func (c *column) keepManager(ctx context.Context) {
 	m, err := c.Site.Part(runtime.Manager)
 	for err == nil {
@@ -195,7 +206,8 @@ func (c *column) ready(ctx context.Context, ids []runtime.PartID) (bool, string)
 		if err != nil || len(s.Resources) == 0 {
 			return false, fmt.Sprintf("waiting for %s to answer (%v)", id, err)
 		}
-		if source := map[string]string{"Leader": "cloud", "Follower": "coordinator"}[s.Role]; id.Kind() == "hub" && c.mode == runtime.Weir && (source == "" || s.Source != source) {
+		if source := map[string]string{"Leader": "cloud", "Follower": "coordinator"}[s.Role]; id.Kind() == "hub" &&
+			c.mode == runtime.Weir && (source == "" || s.Source != source) {
 			return false, fmt.Sprintf("waiting for %s to lead or follow: it is %s of %s", id, s.Role, s.Source)
 		}
 		for _, r := range s.Resources {
@@ -207,7 +219,8 @@ func (c *column) ready(ctx context.Context, ids []runtime.PartID) (bool, string)
 	return true, ""
 }
 
-// settled counts what is open when that does not change any more. A watch that ends is opened again at once, so readings differ by some.
+// settled counts what is open when that does not change any more. A watch that ends is opened again at once, so
+// readings differ by some.
 func (c *column) settled(ctx context.Context, t runtime.Topology) (count, error) {
 	var seen []count
 	err := c.Until(ctx, patience, func() (bool, string) {

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/sim/timeline"
 )
 
-// Run runs a scenario with a crowd: the stock column, then Weir's. The result is worth reporting even with an error: it then tells how far the run came.
+// Run runs a scenario with a crowd: the stock column, then Weir's. The result is worth reporting even with an error: it
+// then tells how far the run came.
 func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Result, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -49,7 +50,8 @@ func multiplied(s *scenario.Scenario) int {
 	return s.Crowd.Pools*s.Topology.Pool.Nodes - s.Crowd.Pools - s.Crowd.Follow*(s.Crowd.Run-1)
 }
 
-// extrapolate makes of three counts, with no node, the first of each pool and all nodes that run, what all nodes have open, and what each node more does.
+// extrapolate makes of three counts, with no node, the first of each pool and all nodes that run, what all nodes have
+// open, and what each node more does.
 func extrapolate(s *scenario.Scenario, counts [3]count) (all, each count) {
 	more := float64(s.Crowd.Follow * (s.Crowd.Run - 1))
 	of := func(get func(count) float64) (float64, float64) {
@@ -66,7 +68,8 @@ func extrapolate(s *scenario.Scenario, counts [3]count) (all, each count) {
 func facts(s *scenario.Scenario) []report.Fact {
 	return []report.Fact{
 		{Name: "pools", Value: float64(s.Crowd.Pools)}, {Name: "nodes of each pool", Value: float64(s.Topology.Pool.Nodes)},
-		{Name: "pools of which more than the first node runs", Value: float64(s.Crowd.Follow)}, {Name: "nodes of those that run", Value: float64(s.Crowd.Run)},
+		{Name: "pools of which more than the first node runs", Value: float64(s.Crowd.Follow)},
+		{Name: "nodes of those that run", Value: float64(s.Crowd.Run)},
 		{Name: "nodes that are multiplied, in all", Value: float64(multiplied(s))},
 		{Name: "clients per node", Value: float64(len(s.Clients))}, {Name: "Services", Value: float64(s.Workload.Services)},
 		{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},

@@ -25,8 +25,8 @@ func (c Container) Feed(ctx context.Context, stdin io.Reader, command ...string)
 	return err
 }
 
-// Follow runs a command in it and passes on what that writes, until it ends. When ctx ends, the command's standard input does, by which
-// it has to see that it is to end.
+// Follow runs a command in it and passes on what that writes, until it ends. When ctx ends, the command's standard
+// input does, by which it has to see that it is to end.
 func (c Container) Follow(ctx context.Context, stdout io.Writer, command ...string) error {
 	args := append([]string{"exec", "-i", string(c)}, command...)
 	var stderr bytes.Buffer
@@ -65,7 +65,9 @@ func (c Container) Running(ctx context.Context) (bool, error) {
 
 // Addresses are all that it has in all networks, IPv4 first.
 func (c Container) Addresses(ctx context.Context) ([]string, error) {
-	s, err := c.inspect(ctx, "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}{{range .NetworkSettings.Networks}}{{.GlobalIPv6Address}} {{end}}")
+	s, err := c.inspect(ctx,
+		"{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}{{range "+
+			".NetworkSettings.Networks}}{{.GlobalIPv6Address}} {{end}}")
 	return strings.Fields(s), err
 }
 

@@ -21,7 +21,8 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("docker %s: %v: %s", strings.Join(e.Args[:min(len(e.Args), 3)], " "), e.Err, strings.TrimSpace(e.Output))
+	return fmt.Sprintf("docker %s: %v: %s", strings.Join(e.Args[:min(len(e.Args), 3)], " "), e.Err,
+		strings.TrimSpace(e.Output))
 }
 
 // Unwrap returns how the command ended.

@@ -13,8 +13,8 @@ import (
 // dynamicBits is the length of the range from which the engine gives addresses; those after it are for Network.Addr.
 const dynamicBits = 24
 
-// Network is a bridge of its own: containers in it reach each other, the world, and this machine at Gateway. It has IPv4
-// only, so that there is one way less to forget.
+// Network is a bridge of its own: containers in it reach each other, the world, and this machine at Gateway. It has
+// IPv4 only, so that there is one way less to forget.
 type Network struct {
 	Name    string
 	Gateway string
@@ -24,7 +24,8 @@ type Network struct {
 
 // CreateNetwork creates a network at addresses that the engine chooses.
 func CreateNetwork(ctx context.Context, name string, labels map[string]string) (*Network, error) {
-	// Fixed addresses need a subnet that was given, and which are free only the engine knows: have it choose, and ask for that.
+	// Fixed addresses need a subnet that was given, and which are free only the engine knows: have it choose, and ask for
+	// that.
 	for range 5 {
 		if _, err := Run(ctx, "network", "create", name); err != nil {
 			return nil, fmt.Errorf("create network: %w", err)

@@ -27,7 +27,8 @@ func deploy(ctx context.Context, admin kubernetes.Interface, pool string, replic
 			Name: "http", Port: 80, TargetPort: intstr.FromInt32(runtime.PodPort),
 		}}},
 	}
-	if _, err := admin.CoreV1().Services(corev1.NamespaceDefault).Create(ctx, service, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().Services(corev1.NamespaceDefault).Create(ctx, service, metav1.CreateOptions{}); err !=
+		nil {
 		return fmt.Errorf("create the Service: %w", err)
 	}
 	deployment := &appsv1.Deployment{
@@ -53,7 +54,8 @@ func deploy(ctx context.Context, admin kubernetes.Interface, pool string, replic
 			},
 		},
 	}
-	if _, err := admin.AppsV1().Deployments(corev1.NamespaceDefault).Create(ctx, deployment, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.AppsV1().Deployments(corev1.NamespaceDefault).Create(ctx, deployment,
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the Deployment: %w", err)
 	}
 	return nil
@@ -61,7 +63,8 @@ func deploy(ctx context.Context, admin kubernetes.Interface, pool string, replic
 
 // running counts the pods of the Deployment on each node that are Ready.
 func running(ctx context.Context, admin kubernetes.Interface) (map[string]int, error) {
-	pods, err := admin.CoreV1().Pods(corev1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + appName})
+	pods, err := admin.CoreV1().Pods(corev1.NamespaceDefault).List(ctx,
+		metav1.ListOptions{LabelSelector: "app=" + appName})
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ const (
 	callPatience = time.Second
 )
 
-// caller is a client on one node that calls a Service as kube-proxy lets it: what the EndpointSlices say that its node sees. It calls
-// endpoints in its own pool only, since others are beyond a link that may be cut.
+// caller is a client on one node that calls a Service as kube-proxy lets it: what the EndpointSlices say that its node
+// sees. It calls endpoints in its own pool only, since others are beyond a link that may be cut.
 type caller struct {
 	node    string
 	pool    []string
@@ -64,14 +64,18 @@ func (t *tally) count() (calls, failed int) {
 	return t.calls, t.failed
 }
 
-// newCaller follows the slices of the Service through the node's door to the API until ctx ends; wait returns when that has ended.
-func newCaller(ctx context.Context, config *rest.Config, node string, pool []string, failure func(string, error)) (c *caller, wait func(), err error) {
+// newCaller follows the slices of the Service through the node's door to the API until ctx ends; wait returns when that
+// has ended.
+func newCaller(ctx context.Context, config *rest.Config, node string, pool []string, failure func(string, error)) (
+	c *caller, wait func(), err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("client of the caller on %s: %w", node, err)
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(corev1.NamespaceDefault),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = discoveryv1.LabelServiceName + "=" + appName }))
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.LabelSelector = discoveryv1.LabelServiceName + "=" + appName
+		}))
 	c = &caller{
 		node: node, pool: pool, slices: factory.Discovery().V1().EndpointSlices().Lister(), failure: failure,
 		client: http.Client{Timeout: callPatience, Transport: &http.Transport{DisableKeepAlives: true}},

@@ -59,7 +59,8 @@ type column struct {
 
 // run brings up the column's site and runs it to its end.
 func (c *column) run(ctx context.Context) (err error) {
-	c.Progress(fmt.Sprintf("%s column: %d nodes, and %d beside", c.Way, c.s.Topology.Pool.Nodes, c.s.Topology.Beside.Nodes))
+	c.Progress(fmt.Sprintf("%s column: %d nodes, and %d beside", c.Way, c.s.Topology.Pool.Nodes,
+		c.s.Topology.Beside.Nodes))
 	if err = c.Up(ctx, c.s.ColumnTopology(c.mode)); err != nil {
 		return err
 	}
@@ -141,7 +142,9 @@ func (c *column) readyNodes(ctx context.Context) (n int) {
 // fill deploys the pods, and writes the workload if there is one.
 func (c *column) fill(ctx context.Context) error {
 	if w := c.s.Workload; w.Services > 0 {
-		work := workload.New(workload.Config{Seed: c.s.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: c.history.Nodes})
+		work := workload.New(workload.Config{
+			Seed: c.s.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: c.history.Nodes,
+		})
 		if err := work.Fill(ctx, c.admin, func(int, int) {}); err != nil {
 			return err
 		}
@@ -154,7 +157,8 @@ func (c *column) fill(ctx context.Context) error {
 	if err := c.Until(ctx, readyPatience, func() (bool, string) {
 		on, err := running(ctx, c.admin)
 		bare := slices.DeleteFunc(slices.Clone(c.history.Nodes), func(n string) bool { return on[n] == perNode })
-		return err == nil && len(bare) == 0, fmt.Sprintf("waiting for %d pods to be Ready on each of %s", perNode, strings.Join(bare, ", "))
+		return err == nil && len(bare) == 0,
+			fmt.Sprintf("waiting for %d pods to be Ready on each of %s", perNode, strings.Join(bare, ", "))
 	}); err != nil {
 		return err
 	}
@@ -236,8 +240,8 @@ func (c *column) startCallers(ctx context.Context) error {
 	return nil
 }
 
-// startRealCallers has the nodes themselves call the Service. A node's calls count from the first that goes well: before, its kube-proxy
-// does not know the Service.
+// startRealCallers has the nodes themselves call the Service. A node's calls count from the first that goes well:
+// before, its kube-proxy does not know the Service.
 func (c *column) startRealCallers(ctx context.Context, site runtime.Callers) error {
 	service, err := c.admin.CoreV1().Services(corev1.NamespaceDefault).Get(ctx, appName, metav1.GetOptions{})
 	if err != nil {
@@ -281,7 +285,9 @@ func (c *column) callFailed(node string, err error) {
 	n := c.failures
 	c.mu.Unlock()
 	if n <= maxFailures {
-		c.Time.Emit(timeline.Event{Lane: timeline.Client, Way: c.Way, Node: node, Name: "call failed", Strings: map[string]string{"err": err.Error()}})
+		c.Time.Emit(timeline.Event{
+			Lane: timeline.Client, Way: c.Way, Node: node, Name: "call failed", Strings: map[string]string{"err": err.Error()},
+		})
 	}
 }
 
@@ -342,7 +348,8 @@ func (c *column) glance() string {
 func (c *column) change(ctx context.Context) {
 	w := c.s.Workload
 	for i := range w.Changes {
-		if !runner.Slept(ctx, time.Until(c.history.Began.Add(time.Duration(float64(i)/w.ChangesPerSecond*float64(time.Second))))) {
+		if !runner.Slept(ctx,
+			time.Until(c.history.Began.Add(time.Duration(float64(i)/w.ChangesPerSecond*float64(time.Second))))) {
 			return
 		}
 		c.writing.Lock()

@@ -71,7 +71,8 @@ func (h *History) dead(node string, t time.Time) (Span, bool) {
 	return Span{}, false
 }
 
-// forbids tells why a pod of a node that lives may not be evicted at a moment; empty: the policy of a silent pool says so.
+// forbids tells why a pod of a node that lives may not be evicted at a moment; empty: the policy of a silent pool says
+// so.
 func (h *History) forbids(t time.Time) string {
 	s, silent := h.at(h.poolSilent(), t)
 	p := h.policy(t).Policy
@@ -86,7 +87,8 @@ func (h *History) forbids(t time.Time) string {
 	return ""
 }
 
-// judgeMissed looks for pods that should have been evicted: those of dead nodes that have peers, and of a silent pool by its policy.
+// judgeMissed looks for pods that should have been evicted: those of dead nodes that have peers, and of a silent pool
+// by its policy.
 func (h *History) judgeMissed(v *Verdict) {
 	pool := h.poolSilent()
 	queue := time.Duration(float64(len(h.Nodes)-1) / h.Timers.EvictionRate * float64(time.Second))
@@ -170,7 +172,8 @@ func (h *History) judgeHeartbeats(v *Verdict, node string) {
 
 func (h *History) judgeMarks(v *Verdict, node string) {
 	for _, s := range h.CutOff[node] {
-		if h.until(s).Sub(s.From) < h.Timers.MonitorGrace || !h.connected(s.From, h.until(s)) || h.touches(h.Dead[node], s.From, h.until(s)) {
+		if h.until(s).Sub(s.From) < h.Timers.MonitorGrace || !h.connected(s.From, h.until(s)) ||
+			h.touches(h.Dead[node], s.From, h.until(s)) {
 			continue
 		}
 		if !slices.ContainsFunc(h.Marks[node], func(m Mark) bool {

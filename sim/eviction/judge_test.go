@@ -115,7 +115,8 @@ func TestJudge(t *testing.T) {
 			h.beats("a", 3, 3, false)
 			h.beats("a", 17, 500, true)
 			h.beats("a", 505, 600, false)
-			h.Marks["a"] = append(h.Marks["a"], Mark{At: at(17), Taint: true}, Mark{At: at(18), Taint: true, Condition: true}, Mark{At: at(506)})
+			h.Marks["a"] = append(h.Marks["a"], Mark{At: at(17), Taint: true}, Mark{At: at(18), Taint: true, Condition: true},
+				Mark{At: at(506)})
 		}, Verdict{Detected: 15 * time.Second}},
 		{"a node that is cut off is forgotten", func(h *History) {
 			h.CutOff["a"] = []Span{span(2, 500)}
@@ -144,7 +145,10 @@ func TestJudge(t *testing.T) {
 			h.beats("a", 100, 100, false)
 			h.beats("a", 170, 600, false)
 		}, Verdict{Late: 1}},
-		{"a silent pool is evicted though it is kept", func(h *History) { h.cutPool(2, 0); h.evict("b", 360) }, Verdict{Evicted: 1, Wrong: 1}},
+		{
+			"a silent pool is evicted though it is kept", func(h *History) { h.cutPool(2, 0); h.evict("b", 360) },
+			Verdict{Evicted: 1, Wrong: 1},
+		},
 		{"a silent pool is evicted when its policy says so", func(h *History) {
 			h.Policy = []PolicyChange{{Policy: scenario.Policy{Evict: true, After: 400 * time.Second}}}
 			h.cutPool(2, 0)
@@ -203,7 +207,8 @@ func TestPoolSilent(t *testing.T) {
 func TestPerSecond(t *testing.T) {
 	traffic := []link.Sample{
 		{At: at(0), Class: heartbeatClass, Dir: link.Down, Bytes: 1000},
-		{At: at(10), Class: heartbeatClass, Dir: link.Down, Bytes: 30}, {At: at(10), Class: heartbeatClass, Dir: link.Up, Bytes: 50},
+		{At: at(10), Class: heartbeatClass, Dir: link.Down, Bytes: 30},
+		{At: at(10), Class: heartbeatClass, Dir: link.Up, Bytes: 50},
 		{At: at(19), Class: "node", Dir: link.Down, Bytes: 70}, {At: at(20), Class: "node", Dir: link.Down, Bytes: 1000},
 	}
 	for _, c := range []struct {
@@ -211,7 +216,10 @@ func TestPerSecond(t *testing.T) {
 		of   func(link.Sample) bool
 		in   Span
 		want float64
-	}{{"heartbeats", heartbeats, span(10, 20), 8}, {"from the cloud", fromCloud, span(10, 20), 10}, {"no span", fromCloud, Span{}, 0}} {
+	}{
+		{"heartbeats", heartbeats, span(10, 20), 8}, {"from the cloud", fromCloud, span(10, 20), 10},
+		{"no span", fromCloud, Span{}, 0},
+	} {
 		if got := perSecond(traffic, c.in, c.of); got != c.want {
 			t.Errorf("%s: %v bytes a second, want %v", c.name, got, c.want)
 		}

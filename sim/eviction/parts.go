@@ -50,7 +50,8 @@ func (c *column) status(ctx context.Context, id runtime.PartID) (s partStatus, e
 	return s, p.Status(ctx, &s)
 }
 
-// keepControllers starts controllers again that ended, as a kubelet does with static pods: they end when they lose their Lease.
+// keepControllers starts controllers again that ended, as a kubelet does with static pods: they end when they lose
+// their Lease.
 func (c *column) keepControllers(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()

@@ -18,12 +18,14 @@ func (c *column) setPolicy(ctx context.Context, p scenario.Policy) error {
 		silent = map[string]any{"action": pool.Evict, "after": p.After.String()}
 	}
 	o, err := json.Marshal(map[string]any{
-		"apiVersion": pool.GroupVersion.String(), "kind": "Pool", "metadata": map[string]any{"name": c.Pool}, "spec": map[string]any{"whenSilent": silent},
+		"apiVersion": pool.GroupVersion.String(), "kind": "Pool", "metadata": map[string]any{"name": c.Pool},
+		"spec": map[string]any{"whenSilent": silent},
 	})
 	if err != nil {
 		return err
 	}
-	err = c.admin.Discovery().RESTClient().Patch(types.ApplyPatchType).AbsPath("/apis", pool.GroupVersion.Group, pool.GroupVersion.Version, "pools", c.Pool).
+	err = c.admin.Discovery().RESTClient().Patch(types.ApplyPatchType).AbsPath("/apis", pool.GroupVersion.Group,
+		pool.GroupVersion.Version, "pools", c.Pool).
 		Param("fieldManager", "weir-testbed").Param("force", "true").Body(o).Do(ctx).Error()
 	if err != nil {
 		return err

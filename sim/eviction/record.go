@@ -36,8 +36,8 @@ func newRecorder(nodes []string) *recorder {
 	}
 }
 
-// start watches pods, nodes and their Leases until ctx ends, and returns when all of them were seen once. The factory's goroutines end
-// with wait.
+// start watches pods, nodes and their Leases until ctx ends, and returns when all of them were seen once. The factory's
+// goroutines end with wait.
 func (r *recorder) start(ctx context.Context, admin kubernetes.Interface) (wait func(), err error) {
 	all := informers.NewSharedInformerFactory(admin, 0)
 	leases := informers.NewSharedInformerFactoryWithOptions(admin, 0, informers.WithNamespace(contract.NodeLeaseNamespace))
@@ -112,11 +112,13 @@ func (r *recorder) seeNode(o any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	if f := (Flip{At: now, Ready: nodeReady(n)}); len(r.ready[n.Name]) == 0 || r.ready[n.Name][len(r.ready[n.Name])-1].Ready != f.Ready {
+	if f := (Flip{At: now, Ready: nodeReady(n)}); len(r.ready[n.Name]) == 0 ||
+		r.ready[n.Name][len(r.ready[n.Name])-1].Ready != f.Ready {
 		r.ready[n.Name] = append(r.ready[n.Name], f)
 	}
 	m := Mark{At: now, Taint: tainted(n), Condition: shownCutOff(n)}
-	if last := r.marks[n.Name]; len(last) == 0 || last[len(last)-1].Taint != m.Taint || last[len(last)-1].Condition != m.Condition {
+	if last := r.marks[n.Name]; len(last) == 0 || last[len(last)-1].Taint != m.Taint ||
+		last[len(last)-1].Condition != m.Condition {
 		r.marks[n.Name] = append(last, m)
 	}
 }
@@ -130,7 +132,8 @@ func (r *recorder) seeLease(o any) {
 	defer r.mu.Unlock()
 	if l.Spec.RenewTime.After(r.renewed[l.Name]) {
 		r.renewed[l.Name] = l.Spec.RenewTime.Time
-		r.heartbeats[l.Name] = append(r.heartbeats[l.Name], Heartbeat{At: time.Now(), Delegated: l.Annotations[contract.DelegateHeartbeat] == "true"})
+		r.heartbeats[l.Name] = append(r.heartbeats[l.Name],
+			Heartbeat{At: time.Now(), Delegated: l.Annotations[contract.DelegateHeartbeat] == "true"})
 	}
 }
 
@@ -140,7 +143,8 @@ func (r *recorder) into(h *History) {
 	defer r.mu.Unlock()
 	h.Ready, h.Marks, h.Heartbeats = map[string][]Flip{}, map[string][]Mark{}, map[string][]Heartbeat{}
 	for _, n := range r.nodes {
-		h.Ready[n], h.Marks[n], h.Heartbeats[n] = slices.Clone(r.ready[n]), slices.Clone(r.marks[n]), slices.Clone(r.heartbeats[n])
+		h.Ready[n], h.Marks[n], h.Heartbeats[n] = slices.Clone(r.ready[n]), slices.Clone(r.marks[n]),
+			slices.Clone(r.heartbeats[n])
 	}
 	for _, p := range r.pods {
 		h.Pods = append(h.Pods, *p)

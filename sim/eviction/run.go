@@ -10,19 +10,24 @@ import (
 	"github.com/weir-edge/weir/sim/timeline"
 )
 
-// Run runs a scenario with eviction: the stock column, then Weir's. The result is worth reporting even with an error: it then tells how
-// far the run came.
+// Run runs a scenario with eviction: the stock column, then Weir's. The result is worth reporting even with an error:
+// it then tells how far the run came.
 func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Result, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	return runner.InColumns(s, o, facts(s), func(res *report.Result, w *timeline.Writer) error { return columns(ctx, s, o, res, w) })
+	return runner.InColumns(s, o, facts(s), func(res *report.Result, w *timeline.Writer) error {
+		return columns(ctx, s, o, res, w)
+	})
 }
 
 // columns runs both and judges them.
-func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *report.Result, w *timeline.Writer) error {
+func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *report.Result,
+	w *timeline.Writer) error {
 	var verdicts [2]Verdict
-	for i, c := range []*column{newColumn(s, o, w, report.WayStock, runtime.Stock), newColumn(s, o, w, report.WayWeir, runtime.Weir)} {
+	for i, c := range []*column{
+		newColumn(s, o, w, report.WayStock, runtime.Stock), newColumn(s, o, w, report.WayWeir, runtime.Weir),
+	} {
 		err := c.run(ctx)
 		c.Into(res)
 		if err != nil {
@@ -44,7 +49,9 @@ func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *r
 }
 
 func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, way string, mode runtime.Mode) *column {
-	c := &column{Column: runner.Column{Options: o, Way: way, Pool: s.Topology.Pool.Name, Time: w, Every: lookEvery}, s: s, mode: mode}
+	c := &column{
+		Column: runner.Column{Options: o, Way: way, Pool: s.Topology.Pool.Name, Time: w, Every: lookEvery}, s: s, mode: mode,
+	}
 	c.history = History{
 		Timers: s.Eviction.Timers.Timers(), Nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(),
 		Dead: map[string][]Span{}, CutOff: map[string][]Span{}, Policy: []PolicyChange{{Policy: s.Eviction.Policy}},
@@ -84,7 +91,9 @@ func (c *column) measure(m report.Values, v Verdict) {
 func facts(s *scenario.Scenario) []report.Fact {
 	t := s.Eviction.Timers.Timers()
 	return []report.Fact{
-		{Name: "nodes", Value: float64(s.Topology.Pool.Nodes)}, {Name: "healthy nodes beside", Value: float64(s.Topology.Beside.Nodes)},
+		{
+			Name: "nodes", Value: float64(s.Topology.Pool.Nodes),
+		}, {Name: "healthy nodes beside", Value: float64(s.Topology.Beside.Nodes)},
 		{Name: "pods per node", Value: float64(s.Eviction.PodsPerNode)},
 		{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
 		{Name: "node monitor grace period", Value: t.MonitorGrace.Seconds(), Unit: report.UnitSeconds},

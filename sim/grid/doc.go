@@ -1,6 +1,8 @@
-// Package grid is a table of scenarios: one file, over links of several rates, at several paces of changes, with several faults.
+// Package grid is a table of scenarios: one file, over links of several rates, at several paces of changes, with
+// several faults.
 //
-// A Cell is one of them. Its scenario is the file's, but for link, pace and faults; its report is a folder of its own, so a table that was
-// interrupted goes on where it stood. Cells are chosen by words of their names. Table reads the reports that there are, and shows
-// how long it took until the pool was fresh, and what crossed the link. It starts no goroutines.
+// A Cell is one of them. Its scenario is the file's, but for link, pace and faults; its report is a folder of its own,
+// so a table that was interrupted goes on where it stood. Cells are chosen by words of their names. Table reads the
+// reports that there are, and shows how long it took until the pool was fresh, and what crossed the link. It starts no
+// goroutines.
 package grid

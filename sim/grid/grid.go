@@ -15,7 +15,8 @@ import (
 var (
 	rates = []scenario.Rate{128_000, 512_000, 1_000_000, 8_000_000}
 	loads = []int{20, 60, 90, 120}
-	// beyond are loads that only the thinnest link gets, to find the limit: changes cross compressed, so it carries several times its rate.
+	// beyond are loads that only the thinnest link gets, to find the limit: changes cross compressed, so it carries
+	// several times its rate.
 	beyond = []int{300, 600}
 )
 
@@ -39,7 +40,8 @@ func faults() []fault {
 		f.Off = off
 		return []scenario.Fault{f}
 	}
-	leader, coordinator := one(scenario.Kill, scenario.Leader, faultAt, 4*time.Second), one(scenario.Kill, scenario.Coordinator, faultAt+time.Second, 5*time.Second)
+	leader, coordinator := one(scenario.Kill, scenario.Leader, faultAt, 4*time.Second),
+		one(scenario.Kill, scenario.Coordinator, faultAt+time.Second, 5*time.Second)
 	coordinator.Disk = scenario.LoseDisk
 	return []fault{
 		{"blackout-5s", blackout(5*time.Second, time.Second)},
@@ -108,7 +110,8 @@ func (c Cell) Name() string {
 	return strings.ToLower(strings.ReplaceAll(strings.Join(c.words(), "-"), "%", "pct"))
 }
 
-// changeBytes is about what one change of the workload is, uncompressed: an EndpointSlice and an Endpoints object of so many endpoints.
+// changeBytes is about what one change of the workload is, uncompressed: an EndpointSlice and an Endpoints object of so
+// many endpoints.
 func changeBytes(endpoints int) float64 { return 2200 + 205*float64(endpoints) }
 
 // endpoints is how many make a change that large.
@@ -116,17 +119,22 @@ func endpoints(change float64) int {
 	return int((change - changeBytes(0)) / (changeBytes(1) - changeBytes(0)))
 }
 
-// mostChanges of a second are what one writer does beside the rest on two cores. On a faster link changes are larger and not more.
+// mostChanges of a second are what one writer does beside the rest on two cores. On a faster link changes are larger
+// and not more.
 const mostChanges = 12
 
 // Scenario is that of the cell: a file's, over the cell's link, at its pace, with its faults.
 func (c Cell) Scenario(base *scenario.Scenario) (*scenario.Scenario, error) {
 	s := *base
 	s.Name, s.Faults, s.Batches = c.Name(), c.faults, true
-	s.Clients = slices.DeleteFunc(slices.Clone(base.Clients), func(k scenario.ClientKind) bool { return k == scenario.Kubectl }) // what it reads first is longer than a list
-	s.Description = fmt.Sprintf("%s over %v, with changes that take %d %% of it uncompressed: %s.", base.Name, c.Rate, c.Load, c.Fault)
+	// what it reads first is longer than a list.
+	s.Clients = slices.DeleteFunc(slices.Clone(base.Clients),
+		func(k scenario.ClientKind) bool { return k == scenario.Kubectl })
+	s.Description = fmt.Sprintf("%s over %v, with changes that take %d %% of it uncompressed: %s.", base.Name, c.Rate,
+		c.Load, c.Fault)
 	s.Topology.Pool.Uplink.Up, s.Topology.Pool.Uplink.Down = c.Rate, c.Rate
-	s.Workload.Endpoints = max(base.Workload.Endpoints, endpoints(float64(c.Rate)/8*float64(slices.Max(loads))/100/mostChanges))
+	s.Workload.Endpoints = max(base.Workload.Endpoints,
+		endpoints(float64(c.Rate)/8*float64(slices.Max(loads))/100/mostChanges))
 	pace := float64(c.Rate) / 8 * float64(c.Load) / 100 / changeBytes(s.Workload.Endpoints)
 	lasts := faultAt + after
 	for _, f := range c.faults {

@@ -27,7 +27,8 @@ func TestCellsAreScenarios(t *testing.T) {
 			t.Errorf("%s: %v", c.Name(), err)
 			continue
 		}
-		if names[s.Name] || s.Topology.Pool.Uplink.Down != c.Rate || len(s.Faults) == 0 || s.Workload.ChangesPerSecond > mostChanges+1 {
+		if names[s.Name] || s.Topology.Pool.Uplink.Down != c.Rate || len(s.Faults) == 0 ||
+			s.Workload.ChangesPerSecond > mostChanges+1 {
 			t.Errorf("%s: %+v", c.Name(), s)
 		}
 		names[s.Name] = true
@@ -35,7 +36,9 @@ func TestCellsAreScenarios(t *testing.T) {
 }
 
 func TestCellsAreChosenByWords(t *testing.T) {
-	for words, want := range map[string]int{"": 126, "1Mbit": 28, "1Mbit|128kbit,60%|120%": 28, "8Mbit,20%,both": 1, "nothing": 0} {
+	for words, want := range map[string]int{
+		"": 126, "1Mbit": 28, "1Mbit|128kbit,60%|120%": 28, "8Mbit,20%,both": 1, "nothing": 0,
+	} {
 		var list []string
 		if words != "" {
 			list = strings.Split(words, ",")
@@ -52,9 +55,11 @@ func TestTable(t *testing.T) {
 	ran := Cells("1Mbit", "60%", "both|leader")
 	for i, c := range ran {
 		res := report.Result{}
-		res.Scenario, res.Revision, res.Metrics = c.Name(), []string{"abc", "def"}[i], report.Values{"watch_violations": 0, "cache_ready_seconds": 3}
+		res.Scenario, res.Revision, res.Metrics = c.Name(), []string{"abc", "def"}[i],
+			report.Values{"watch_violations": 0, "cache_ready_seconds": 3}
 		if i == 0 {
-			res.Metrics["fresh_seconds_max"], res.Metrics["stale_seconds_max"], res.Metrics["catch_up_bytes_share"] = 4.25, 31, 0.5
+			res.Metrics["fresh_seconds_max"], res.Metrics["stale_seconds_max"], res.Metrics["catch_up_bytes_share"] = 4.25, 31,
+				0.5
 		}
 		if err := report.Write(filepath.Join(dir, c.Name()), res); err != nil {
 			t.Fatal(err)
@@ -70,7 +75,10 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2 of 126 cells ran. Revision abc and def. Changes", "| leader | 4.2 | 31 | 0.50 | - | 0 | held |", "| both | - | - | - | - | 0 | never as before |", "128kbit-20pct-leader"} {
+	for _, want := range []string{
+		"2 of 126 cells ran. Revision abc and def. Changes", "| leader | 4.2 | 31 | 0.50 | - | 0 | held |",
+		"| both | - | - | - | - | 0 | never as before |", "128kbit-20pct-leader",
+	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -40,8 +40,11 @@ func Write(dir, repeat string) error {
 	if err := pageTemplate.Execute(&page, map[string]any{"Lead": lead, "Repeat": repeat, "Rows": rows}); err != nil {
 		return fmt.Errorf("write the table: %w", err)
 	}
-	for name, text := range map[string][]byte{"summary.md": []byte(summary(lead, repeat, rows)), "index.html": page.Bytes()} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil { //nolint:gosec // a report is for everybody
+	for name, text := range map[string][]byte{
+		"summary.md": []byte(summary(lead, repeat, rows)), "index.html": page.Bytes(),
+	} {
+		//nolint:gosec // a report is for everybody
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			return fmt.Errorf("write the table: %w", err)
 		}
 	}
@@ -81,7 +84,8 @@ func (r *row) take(res report.Result) {
 		name, form string
 		to         *string
 	}{
-		{"fresh_seconds_max", "%.1f", &r.Fresh}, {"stale_seconds_max", "%.0f", &r.Oldest}, {"catch_up_bytes_share", "%.2f", &r.Bytes},
+		{"fresh_seconds_max", "%.1f", &r.Fresh}, {"stale_seconds_max", "%.0f", &r.Oldest},
+		{"catch_up_bytes_share", "%.2f", &r.Bytes},
 		{"client_relists", "%.0f", &r.Relists}, {"watch_violations", "%.0f", &r.Breaks},
 	} {
 		if v, ok := res.Metrics[m.name]; ok {
@@ -117,17 +121,22 @@ func (r row) Verdict() string {
 	return r.Why
 }
 
-const legend = "Changes: per cent of what the link carries, as they are uncompressed; measured from the fault until all was as before. Fresh: seconds from a fault's end until every cache of the pool held what was written then. " +
+const legend = "Changes: per cent of what the link carries, as they are uncompressed; measured from the fault until " +
+	"all was as before. Fresh: seconds from a fault's end until every cache of the pool held what was written then. " +
 	"Oldest: the longest for which a hub served what it did not know to be fresh; it tells the age with each answer. " +
-	"Bytes: of class pool, from the fault until all was as before, ÷ (the changes of that time, uncompressed, and one gzipped list). " +
+	"Bytes: of class pool, from the fault until all was as before, ÷ (the changes of that time, uncompressed, and one " +
+	"gzipped list). " +
 	"A cell holds if no promise of list and watch was broken and the pool was fresh within 60 s."
 
 func summary(lead, repeat string, rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Thin links\n\n%s %s\n\n    %s\n\n| link | changes | measured | fault | fresh, s | oldest, s | bytes | client relists | violations | |\n| --- | --: | --: | --- | --: | --: | --: | --: | --: | --- |\n", lead, legend, repeat)
+	fmt.Fprintf(&b, "# Thin links\n\n%s %s\n\n    %s\n\n| link | changes | measured | fault | fresh, s | oldest, s | "+
+		"bytes | client relists | violations | |\n| --- | --: | --: | --- | --: | --: | --: | --: | --: | --- |\n", lead,
+		legend, repeat)
 	for _, r := range rows {
 		if r.Ran {
-			fmt.Fprintf(&b, "| %v | %d %% | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Rate, r.Cell.Load, r.Load, r.Fault, r.Fresh, r.Oldest, r.Bytes, r.Relists, r.Breaks, r.Verdict())
+			fmt.Fprintf(&b, "| %v | %d %% | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Rate, r.Cell.Load, r.Load, r.Fault,
+				r.Fresh, r.Oldest, r.Bytes, r.Relists, r.Breaks, r.Verdict())
 		}
 	}
 	var missing []string
@@ -142,7 +151,8 @@ func summary(lead, repeat string, rows []row) string {
 	return b.String()
 }
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"legend": func() string { return legend }}).Parse(`<!doctype html>
+var pageTemplate = template.Must(
+	template.New("page").Funcs(template.FuncMap{"legend": func() string { return legend }}).Parse(`<!doctype html>
 <meta charset="utf-8"><title>Thin links</title>
 <style>body{font:15px/1.5 sans-serif;margin:2em auto;max-width:60em}td,th{padding:.2em .8em;text-align:right}
 .held{background:#dfd}.no{background:#fdd}.idle{color:#888}</style>

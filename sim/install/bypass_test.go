@@ -23,7 +23,8 @@ func connect(to string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// bypass holds that a node tells who is connected to the real kube-apiserver past its hub: this test, of which it warns, and a kubelet, which is wrong. The hub is not named.
+// bypass holds that a node tells who is connected to the real kube-apiserver past its hub: this test, of which it
+// warns, and a kubelet, which is wrong. The hub is not named.
 func (s *systemd) bypass(cloud string, run func(args ...string) (string, error)) {
 	t := s.t
 	t.Helper()
@@ -46,7 +47,8 @@ func (s *systemd) bypass(cloud string, run func(args ...string) (string, error))
 		}
 	}
 	to := strings.TrimPrefix(cloud, "https://")
-	says(nil, "‼ node edge-1: nothing on it calls the cloud past its hub", fmt.Sprintf("install.test (pid %d) to %s", os.Getpid(), to))
+	says(nil, "‼ node edge-1: nothing on it calls the cloud past its hub",
+		fmt.Sprintf("install.test (pid %d) to %s", os.Getpid(), to))
 	self, err := os.Executable()
 	check(t, err)
 	kubelet := filepath.Join(t.TempDir(), "kubelet")
@@ -60,7 +62,8 @@ func (s *systemd) bypass(cloud string, run func(args ...string) (string, error))
 	check(t, cmd.Start())
 	_, err = bufio.NewReader(out).ReadString('\n')
 	check(t, err)
-	says(io.EOF, "× node edge-1: nothing on it calls the cloud past its hub", fmt.Sprintf("kubelet (pid %d) to %s", cmd.Process.Pid, to), "operations.md#node-bypass")
+	says(io.EOF, "× node edge-1: nothing on it calls the cloud past its hub",
+		fmt.Sprintf("kubelet (pid %d) to %s", cmd.Process.Pid, to), "operations.md#node-bypass")
 	check(t, in.Close())
 	check(t, cmd.Wait())
 	says(nil, "‼")

@@ -60,7 +60,9 @@ contexts:
 users:
 - {name: default, user: {client-certificate: %s, client-key: %[2]s}}
 `, c.URL(), "../.."+current)) // the hub reads these files itself: they are below the machine's folder
-	write("/usr/lib/systemd/system/kubelet.service", []byte("[Service]\nExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --kubeconfig=/etc/kubernetes/kubelet.conf\n"))
+	write("/usr/lib/systemd/system/kubelet.service",
+		[]byte("[Service]\nExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml "+
+			"--kubeconfig=/etc/kubernetes/kubelet.conf\n"))
 	for _, dir := range []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib"} {
 		check(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
@@ -69,12 +71,19 @@ users:
 	now := metav1.NewMicroTime(time.Now())
 	_, err = c.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace).Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(nodeName), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: &now},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To(nodeName), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: &now,
+		},
 	}, metav1.CreateOptions{})
 	check(t, err)
-	_, err = c.Client().CoreV1().Services(contract.ManagerNamespace).Create(ctx, &corev1.Service{ // as weir-manager makes it
-		ObjectMeta: metav1.ObjectMeta{Name: contract.LeaderHubPrefix + "harbour", Annotations: map[string]string{contract.LeaderHubMode: contract.ModeLeaderHubs}},
-		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
+	// as weir-manager makes it.
+	_, err = c.Client().CoreV1().Services(contract.ManagerNamespace).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: contract.LeaderHubPrefix + "harbour", Annotations: map[string]string{
+				contract.LeaderHubMode: contract.ModeLeaderHubs,
+			},
+		},
+		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
 	}, metav1.CreateOptions{})
 	check(t, err)
 	return root
@@ -118,7 +127,8 @@ func same(t *testing.T, before, after map[string]string) {
 	}
 }
 
-// ports are three free ones, as flags, below those that the system gives to connections: one of these could be taken while the hub is started anew.
+// ports are three free ones, as flags, below those that the system gives to connections: one of these could be taken
+// while the hub is started anew.
 func ports(t *testing.T) (flags []string) {
 	t.Helper()
 	names := []string{"--secure-port", "--health-port", "--pool-port"}
@@ -131,8 +141,9 @@ func ports(t *testing.T) (flags []string) {
 	return flags
 }
 
-// TestNode: a node of a real cluster joins, and its kubelet is heard by the real kube-apiserver through the real hub; it leaves, and each file is as it was. Killed between
-// them, the command leaves a node that is heard, and the next one goes on. A hub that cannot serve is taken off by itself, and the Node says why.
+// TestNode: a node of a real cluster joins, and its kubelet is heard by the real kube-apiserver through the real hub;
+// it leaves, and each file is as it was. Killed between them, the command leaves a node that is heard, and the next one
+// goes on. A hub that cannot serve is taken off by itself, and the Node says why.
 func TestNode(t *testing.T) {
 	c, _ := cloudtest.Start(t)
 	spawner := proctest.Spawner(t)
@@ -175,7 +186,8 @@ func TestNode(t *testing.T) {
 		t.Errorf("the Node says %+v", got)
 	}
 	if out, err := run("node", "status"); err != nil || !strings.Contains(out, "calls its hub, for good") ||
-		!strings.Contains(out, "call the cloud: "+contract.PodsAddress+" is not an address of this machine") { // its ip is not the real one
+		// its ip is not the real one.
+		!strings.Contains(out, "call the cloud: "+contract.PodsAddress+" is not an address of this machine") {
 		t.Errorf("status: %v\n%s", err, out)
 	}
 	if s.address != contract.PodsAddress {
@@ -186,13 +198,15 @@ func TestNode(t *testing.T) {
 	if out, err := run(join...); err != nil || !strings.Contains(out, "is in pool harbour already") {
 		t.Errorf("join again: %v\n%s", err, out)
 	}
-	told := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"what a hub tells when it is in its pool"}}}`, contract.HoldsAnnotation)
+	told := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"what a hub tells when it is in its pool"}}}`,
+		contract.HoldsAnnotation)
 	_, err = c.Client().CoreV1().Nodes().Patch(t.Context(), nodeName, types.MergePatchType, told, metav1.PatchOptions{})
 	check(t, err)
 	if out, err := run("node", "leave"); err != nil {
 		t.Fatalf("leave: %v\n%s", err, out)
 	}
-	if n, err := c.Client().CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{}); err != nil || n.Annotations[contract.HoldsAnnotation] != "" {
+	if n, err := c.Client().CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{}); err != nil ||
+		n.Annotations[contract.HoldsAnnotation] != "" {
 		t.Errorf("after a leave the Node still says what a hub holds: %v, %v", n.Annotations, err)
 	}
 	s.heard(t)
@@ -204,7 +218,10 @@ func TestNode(t *testing.T) {
 		t.Errorf("the Node says %+v", got)
 	}
 
-	for _, at := range []string{"/etc/systemd/system/weir-hub.service", "/etc/weir/node-authority.crt", "/run/systemd/system/kubelet.service.d/90-weir.conf"} {
+	for _, at := range []string{
+		"/etc/systemd/system/weir-hub.service", "/etc/weir/node-authority.crt",
+		"/run/systemd/system/kubelet.service.d/90-weir.conf",
+	} {
 		var out bytes.Buffer
 		cmd := s.weir(weir, &out, join...)
 		check(t, cmd.Start())
@@ -223,19 +240,22 @@ func TestNode(t *testing.T) {
 	}
 
 	wrong := filepath.Join(t.TempDir(), "weir-hub")
-	check(t, os.WriteFile(wrong, []byte("#!/bin/sh\n[ \"$1\" = --version ] && echo weir-hub v0 && exit\nexit 1\n"), 0o755)) //nolint:gosec // a program
+	//nolint:gosec // a program
+	check(t, os.WriteFile(wrong, []byte("#!/bin/sh\n[ \"$1\" = --version ] && echo weir-hub v0 && exit\nexit 1\n"), 0o755))
 	out, err = run(append(join, "--hub-binary="+wrong, "--timeout=2s")...)
 	if err == nil || !strings.Contains(out, "the node is as it was") {
 		t.Errorf("a hub that ends at once: %v\n%s", err, out)
 	}
 	s.heard(t)
 	same(t, before, files(t, root))
-	if got := condition(); got == nil || got.Status != corev1.ConditionFalse || !strings.Contains(got.Message, "weir-hub.service failed") {
+	if got := condition(); got == nil || got.Status != corev1.ConditionFalse ||
+		!strings.Contains(got.Message, "weir-hub.service failed") {
 		t.Errorf("the Node says %+v", got)
 	}
 }
 
-// certificates holds that a node tells when its certificates end, and who signed them: the kubelet's, and what the hub's own authority has signed.
+// certificates holds that a node tells when its certificates end, and who signed them: the kubelet's, and what the
+// hub's own authority has signed.
 func certificates(t *testing.T, run func(args ...string) (string, error)) {
 	t.Helper()
 	out, err := run("node", "certificate", "-o", "json")
@@ -251,15 +271,17 @@ func certificates(t *testing.T, run func(args ...string) (string, error)) {
 	}
 	own := "CN=" + contract.NodeAuthorityPrefix + nodeName
 	for what, by := range map[string]string{
-		"kubelet CN=system:node:edge-1,O=system:nodes /var/lib/kubelet/pki/kubelet-client-current.pem": "CN=weir-testbed-cloud",
-		"kubelet CN=system:node:edge-1,O=system:nodes /var/lib/weir-hub/pki/kubelet.pem":               own,
-		"authority " + own + " /etc/weir/node-authority.crt":                                           own,
+		"kubelet CN=system:node:edge-1,O=system:nodes " +
+			"/var/lib/kubelet/pki/kubelet-client-current.pem": "CN=weir-testbed-cloud",
+		"kubelet CN=system:node:edge-1,O=system:nodes /var/lib/weir-hub/pki/kubelet.pem": own,
+		"authority " + own + " /etc/weir/node-authority.crt":                             own,
 	} {
 		if signer[what] != by {
 			t.Errorf("%s is signed by %q: want %q in\n%s", what, signer[what], by, out)
 		}
 	}
-	if out, err := run("node", "certificate"); err != nil || !strings.HasPrefix(out, "CERTIFICATE ") || strings.Count(out, "\n") != len(all)+1 {
+	if out, err := run("node", "certificate"); err != nil || !strings.HasPrefix(out, "CERTIFICATE ") ||
+		strings.Count(out, "\n") != len(all)+1 {
 		t.Errorf("as a table: %v\n%s", err, out)
 	}
 }

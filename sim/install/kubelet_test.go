@@ -59,7 +59,8 @@ failCgroupV1: false
 localStorageCapacityIsolation: false
 `
 
-// realKubelet is the kubelet of Kubernetes, as its command has it, over a container runtime whose containers are listeners.
+// realKubelet is the kubelet of Kubernetes, as its command has it, over a container runtime whose containers are
+// listeners.
 type realKubelet struct {
 	s                *systemd
 	spawner          *proc.Spawner
@@ -237,7 +238,8 @@ func (s *systemd) shows(local bool) {
 	}
 }
 
-// endsWithout: the kubelet is led to the same hub by the same kubeconfig, but for the certificate that only this hub takes.
+// endsWithout: the kubelet is led to the same hub by the same kubeconfig, but for the certificate that only this hub
+// takes.
 func (s *systemd) endsWithout() {
 	s.t.Helper()
 	const without = "/etc/kubernetes/without.conf"

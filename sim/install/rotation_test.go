@@ -12,12 +12,14 @@ import (
 	"github.com/weir-edge/weir/sim/proc/proctest"
 )
 
-// TestRotation: the authority of a real kube-apiserver is replaced, by way of a bundle of both, and the apiserver moves to another port. Only the kubelet's kubeconfig and the
-// files that it names are changed on the node, as a tool of the cluster does it. The hub, which is not started anew, goes on to bring the kubelet's heartbeats to the cloud; each
+// TestRotation: the authority of a real kube-apiserver is replaced, by way of a bundle of both, and the apiserver moves
+// to another port. Only the kubelet's kubeconfig and the files that it names are changed on the node, as a tool of the
+// cluster does it. The hub, which is not started anew, goes on to bring the kubelet's heartbeats to the cloud; each
 // time another join of the node is well, and it leaves.
 func TestRotation(t *testing.T) {
 	c, _ := cloudtest.Start(t)
-	built, err := node.Find(t.Context(), proctest.Spawner(t), nil, func(m string) { t.Log(m) }, node.HubCommand, "kubectl-weir")
+	built, err := node.Find(t.Context(), proctest.Spawner(t), nil, func(m string) { t.Log(m) }, node.HubCommand,
+		"kubectl-weir")
 	check(t, err)
 	root := machine(t, c)
 	s := newSystemd(t, root)

@@ -168,7 +168,8 @@ func (s *systemd) do(args []string) (string, error) {
 		s.loaded = s.texts()
 	case "enable":
 		_ = os.Remove(link)
-		return "", errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink("/etc/systemd/system/weir-hub.service", link))
+		return "",
+			errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink("/etc/systemd/system/weir-hub.service", link))
 	case "disable":
 		return "", os.Remove(link)
 	case "restart":
@@ -186,7 +187,10 @@ func (s *systemd) do(args []string) (string, error) {
 }
 
 func (s *systemd) texts() (out string) {
-	for _, dir := range []string{"/usr/lib/systemd/system/kubelet.service", "/run/systemd/system/kubelet.service.d/90-weir.conf", "/etc/systemd/system/kubelet.service.d/90-weir.conf"} {
+	for _, dir := range []string{
+		"/usr/lib/systemd/system/kubelet.service", "/run/systemd/system/kubelet.service.d/90-weir.conf",
+		"/etc/systemd/system/kubelet.service.d/90-weir.conf",
+	} {
 		if text, err := os.ReadFile(s.at(dir)); err == nil {
 			out += "# " + dir + "\n" + string(text) + "\n"
 		}
@@ -196,7 +200,8 @@ func (s *systemd) texts() (out string) {
 
 // command is how the kubelet is started.
 func (s *systemd) command() string {
-	commands := slices.DeleteFunc(strings.Split(s.loaded, "\n"), func(l string) bool { return !strings.HasPrefix(l, "ExecStart=/") })
+	commands := slices.DeleteFunc(strings.Split(s.loaded, "\n"),
+		func(l string) bool { return !strings.HasPrefix(l, "ExecStart=/") })
 	return commands[len(commands)-1]
 }
 

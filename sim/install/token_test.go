@@ -31,7 +31,8 @@ import (
 	"github.com/weir-edge/weir/sim/proc/proctest"
 )
 
-// iam is the name under which this test binary prints a credential, as the programs do by which clouds know their machines.
+// iam is the name under which this test binary prints a credential, as the programs do by which clouds know their
+// machines.
 const iam = "iam"
 
 // The machine's identity, by which its tokens are made, and how long one counts.
@@ -48,7 +49,8 @@ func tokenOf(node string, end time.Time) string {
 	return text + "." + hex.EncodeToString(sum.Sum(nil))
 }
 
-// printCredential is the program. What it does stands in the file that its argument names: nothing is as it should be, else what goes wrong.
+// printCredential is the program. What it does stands in the file that its argument names: nothing is as it should be,
+// else what goes wrong.
 func printCredential() {
 	runs, err := os.OpenFile(os.Args[1]+".runs", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -64,7 +66,8 @@ func printCredential() {
 		os.Exit(1)
 	}
 	end := time.Now().Add(tokenLife)
-	fmt.Printf(`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":%q,"expirationTimestamp":%q}}`, tokenOf(nodeName, end), end.UTC().Format(time.RFC3339))
+	fmt.Printf(`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":%q,`+
+		`"expirationTimestamp":%q}}`, tokenOf(nodeName, end), end.UTC().Format(time.RFC3339))
 }
 
 // judgeTokens is what a cloud asks who a token is of, by the webhook of kube-apiserver.
@@ -79,17 +82,22 @@ func judgeTokens(t *testing.T) (kubeconfig string) {
 		name, rest, _ := strings.Cut(r.Spec.Token, ".")
 		at, _, _ := strings.Cut(rest, ".")
 		seconds, _ := strconv.ParseInt(at, 10, 64)
-		if end := time.Unix(seconds, 0); hmac.Equal([]byte(r.Spec.Token), []byte(tokenOf(name, end))) && time.Now().Before(end) {
+		if end := time.Unix(seconds, 0); hmac.Equal([]byte(r.Spec.Token), []byte(tokenOf(name, end))) &&
+			time.Now().Before(end) {
 			r.Status.Authenticated = true
-			r.Status.User = authenticationv1.UserInfo{Username: contract.NodeUserPrefix + name, Groups: []string{contract.NodesGroup}}
+			r.Status.User = authenticationv1.UserInfo{
+				Username: contract.NodeUserPrefix + name, Groups: []string{contract.NodesGroup},
+			}
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(r)
 	}))
 	t.Cleanup(s.Close)
 	kubeconfig = filepath.Join(t.TempDir(), "webhook")
-	check(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {server: %q}}]\n"+
-		"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u}]\n", s.URL), 0o600))
+	check(t,
+		os.WriteFile(kubeconfig,
+			fmt.Appendf(nil, "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {server: %q}}]\n"+
+				"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u}]\n", s.URL), 0o600))
 	return kubeconfig
 }
 
@@ -103,7 +111,9 @@ func (s *systemd) asKubelet(flags []string) (int, string) {
 	roots.AppendCertsFromPEM(ca)
 	_, port, _ := strings.Cut(flags[0], "=")
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+			RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+		},
 	}}
 	answer, err := client.Get("https://127.0.0.1:" + port + "/api/v1/nodes/" + nodeName)
 	if err != nil {
@@ -114,16 +124,21 @@ func (s *systemd) asKubelet(flags []string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// TestTokenNode: a node whose cloud has given its kubelet no certificate joins, by the real commands, at a real kube-apiserver that judges tokens which end after seconds.
-// Its hub is the node by the kubelet's program, or by the file of a token, and gets another token before one has ended; the kubelet is the node at its hub, also while the
-// cloud is away. What goes wrong with the program is one line in the log, and over when it is mended. The node leaves, and each file is as it was.
+// TestTokenNode: a node whose cloud has given its kubelet no certificate joins, by the real commands, at a real
+// kube-apiserver that judges tokens which end after seconds. Its hub is the node by the kubelet's program, or by the
+// file of a token, and gets another token before one has ended; the kubelet is the node at its hub, also while the
+// cloud is away. What goes wrong with the program is one line in the log, and over when it is mended. The node leaves,
+// and each file is as it was.
 func TestTokenNode(t *testing.T) {
 	spawner, progress := proctest.Spawner(t), func(m string) { t.Log(m) }
 	binaries, err := cloud.Find(t.Context(), spawner, progress, cloud.KubeAPIServer, cloud.KubeControllerManager)
 	check(t, err)
-	c, err := cloud.Start(t.Context(), cloud.Config{Spawner: spawner, Binaries: binaries, LogDir: t.TempDir(), Progress: progress, Args: []string{
-		"--authentication-token-webhook-config-file=" + judgeTokens(t), "--authentication-token-webhook-version=v1", "--authentication-token-webhook-cache-ttl=1s",
-	}})
+	c, err := cloud.Start(t.Context(), cloud.Config{
+		Spawner: spawner, Binaries: binaries, LogDir: t.TempDir(), Progress: progress, Args: []string{
+			"--authentication-token-webhook-config-file=" + judgeTokens(t), "--authentication-token-webhook-version=v1",
+			"--authentication-token-webhook-cache-ttl=1s",
+		},
+	})
 	check(t, err)
 	t.Cleanup(func() { check(t, c.Close()) })
 	built, err := node.Find(t.Context(), spawner, nil, progress, node.HubCommand, "kubectl-weir")
@@ -148,7 +163,8 @@ func TestTokenNode(t *testing.T) {
 	keepFresh(t, file)
 	for name, user := range map[string]string{
 		"tokenFile": fmt.Sprintf("tokenFile: %q", file),
-		"exec":      fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, command: %q, args: [%q], interactiveMode: IfAvailable}", program, does),
+		"exec": fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, command: %q, args: [%q], "+
+			"interactiveMode: IfAvailable}", program, does),
 	} {
 		conf := filepath.Join(root, "/etc/kubernetes/kubelet.conf")
 		text, err := os.ReadFile(conf)
@@ -175,14 +191,17 @@ func TestTokenNode(t *testing.T) {
 	}
 }
 
-// isSigned: the cloud approves and signs what nodes ask for themselves, as kubeadm lets it. From then on the hub is its node by a certificate that ends in a day, and the
-// program is run no more.
+// isSigned: the cloud approves and signs what nodes ask for themselves, as kubeadm lets it. From then on the hub is its
+// node by a certificate that ends in a day, and the program is run no more.
 func (s *systemd) isSigned(c *cloud.Cloud, does string, beats func(string)) {
 	s.t.Helper()
 	_, err := c.Client().RbacV1().ClusterRoleBindings().Create(s.t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "nodes-for-themselves"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: contract.NodesGroup}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+		},
 	}, metav1.CreateOptions{})
 	check(s.t, err)
 	manager, err := c.ControllerManager(cloud.StockTimers())
@@ -196,8 +215,10 @@ func (s *systemd) isSigned(c *cloud.Cloud, does string, beats func(string)) {
 	check(s.t, err)
 	s.t.Cleanup(func() { _ = log.Close() })
 	p, err := proctest.Spawner(s.t).Start(proc.Spec{
-		Name: manager.Name, Path: manager.Path, Dir: manager.Dir, Output: log, Args: append(manager.Args, "--controllers=csrapproving,csrsigning",
-			"--cluster-signing-cert-file="+filepath.Join(manager.Dir, "tls.crt"), "--cluster-signing-key-file="+filepath.Join(manager.Dir, "tls.key")),
+		Name: manager.Name, Path: manager.Path, Dir: manager.Dir, Output: log,
+		Args: append(manager.Args, "--controllers=csrapproving,csrsigning",
+			"--cluster-signing-cert-file="+filepath.Join(manager.Dir, "tls.crt"), "--cluster-signing-key-file="+
+				filepath.Join(manager.Dir, "tls.key")),
 	})
 	check(s.t, err)
 	s.t.Cleanup(p.Kill)
@@ -210,7 +231,8 @@ func (s *systemd) isSigned(c *cloud.Cloud, does string, beats func(string)) {
 	})
 	leaf, err := tls.X509KeyPair(pem, pem)
 	check(s.t, err)
-	if life := leaf.Leaf.NotAfter.Sub(leaf.Leaf.NotBefore); leaf.Leaf.Subject.CommonName != contract.NodeUserPrefix+nodeName || life > 25*time.Hour {
+	if life := leaf.Leaf.NotAfter.Sub(leaf.Leaf.NotBefore); leaf.Leaf.Subject.CommonName != contract.NodeUserPrefix+
+		nodeName || life > 25*time.Hour {
 		s.t.Errorf("a certificate of %s for %s", leaf.Leaf.Subject, life)
 	}
 	check(s.t, os.WriteFile(does, []byte("fails"), 0o600))
@@ -263,16 +285,19 @@ func (s *systemd) breaks(does string, beats func(string)) {
 	check(s.t, os.WriteFile(does, []byte("fails"), 0o600))
 	await.Until(s.t, time.Minute, "the hub to say what is wrong", func() bool {
 		text, err := os.ReadFile(s.log)
-		return err == nil && strings.Contains(string(text), "the node's credential cannot be got") && strings.Contains(string(text), "exit status 3: no identity on this machine")
+		return err == nil && strings.Contains(string(text), "the node's credential cannot be got") &&
+			strings.Contains(string(text), "exit status 3: no identity on this machine")
 	})
 	check(s.t, os.Remove(does))
 	beats("after the program was mended")
-	if text, _ := os.ReadFile(s.log); strings.Contains(string(text), "edge-1."+strconv.FormatInt(time.Now().Unix()/1000, 10)) {
+	if text, _ := os.ReadFile(s.log); strings.Contains(string(text),
+		"edge-1."+strconv.FormatInt(time.Now().Unix()/1000, 10)) {
 		s.t.Error("the log has a token")
 	}
 }
 
-// isAlone: the cloud goes, the program waits for it in vain, and the hub starts anew: the kubelet reads what it read before, and until the restart its heartbeats are taken.
+// isAlone: the cloud goes, the program waits for it in vain, and the hub starts anew: the kubelet reads what it read
+// before, and until the restart its heartbeats are taken.
 func (s *systemd) isAlone(c *cloud.Cloud, flags []string, does string) {
 	s.t.Helper()
 	if code, body := s.asKubelet(flags); code != http.StatusOK {

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/sim/client"
 )
 
-// restored is small, after a restore from a backup of version 12: y is there again, and versions are used a second time.
+// restored is small, after a restore from a backup of version 12: y is there again, and versions are used a second
+// time.
 func restored(t *testing.T) *View {
 	t.Helper()
 	h, err := NewHistory([]client.Op{
@@ -41,16 +42,33 @@ func TestJudgeAcross(t *testing.T) {
 		broken  string
 		relists int
 	}{
-		"lists once":                    {[]client.Op{gone, list(12, x, y), {What: client.OpOpen, Version: 12}, event(watch.Added, z, 15)}, "", 1},
-		"as a stream":                   {[]client.Op{gone, {What: client.OpOpen, Initial: true}, event(watch.Added, x, 12), event(watch.Added, y, 11), {What: client.OpInitialEnd, Version: 13}, event(watch.Added, z, 15)}, "", 1},
-		"sees the last of before":       {[]client.Op{small()[5], gone, list(15, x, y, z)}, "", 1},
-		"lists twice":                   {[]client.Op{gone, list(13, x, y), gone, list(15, x, y, z)}, "", 2},
-		"goes on without a list":        {[]client.Op{gone, {What: client.OpOpen, Version: 13}, event(watch.Added, z, 15)}, Filtered, 0},
-		"never lists":                   {nil, "never listed", 0},
-		"keeps what is gone":            {[]client.Op{gone, list(12, x, y, object("w", 12, front)), {What: client.OpOpen, Version: 12}, event(watch.Added, z, 15)}, "ghost", 1},
-		"misses what is there again":    {[]client.Op{gone, list(12, x), {What: client.OpOpen, Version: 12}, event(watch.Added, z, 15)}, "missing", 1},
-		"misses a change":               {[]client.Op{gone, list(12, x, y)}, Reliable, 1},
-		"goes back without a list":      {[]client.Op{{What: client.OpBookmark, Version: 12}, gone, list(15, x, y, z)}, NeverBack, 1},
+		"lists once": {
+			[]client.Op{gone, list(12, x, y), {What: client.OpOpen, Version: 12}, event(watch.Added, z, 15)}, "", 1,
+		},
+		"as a stream": {
+			[]client.Op{
+				gone, {What: client.OpOpen, Initial: true}, event(watch.Added, x, 12), event(watch.Added, y, 11),
+				{What: client.OpInitialEnd, Version: 13}, event(watch.Added, z, 15),
+			}, "", 1,
+		},
+		"sees the last of before": {[]client.Op{small()[5], gone, list(15, x, y, z)}, "", 1},
+		"lists twice":             {[]client.Op{gone, list(13, x, y), gone, list(15, x, y, z)}, "", 2},
+		"goes on without a list": {
+			[]client.Op{gone, {What: client.OpOpen, Version: 13}, event(watch.Added, z, 15)}, Filtered, 0,
+		},
+		"never lists": {nil, "never listed", 0},
+		"keeps what is gone": {
+			[]client.Op{
+				gone, list(12, x, y, object("w", 12, front)), {What: client.OpOpen, Version: 12}, event(watch.Added, z, 15),
+			}, "ghost", 1,
+		},
+		"misses what is there again": {
+			[]client.Op{gone, list(12, x), {What: client.OpOpen, Version: 12}, event(watch.Added, z, 15)}, "missing", 1,
+		},
+		"misses a change": {[]client.Op{gone, list(12, x, y)}, Reliable, 1},
+		"goes back without a list": {
+			[]client.Op{{What: client.OpBookmark, Version: 12}, gone, list(15, x, y, z)}, NeverBack, 1,
+		},
 		"goes back in the second, too":  {[]client.Op{gone, list(15, x, y, z), gone, list(13, x, y)}, NeverBack, 2},
 		"a list of the lost history":    {[]client.Op{gone, list(14, object("x", 14, front))}, Complete, 1},
 		"older than the cloud ever was": {[]client.Op{gone, list(11, x, y)}, "older than the history", 1},

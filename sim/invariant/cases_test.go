@@ -77,21 +77,66 @@ func TestVerdicts(t *testing.T) {
 		{name: "resumed", ops: []client.Op{x9, open(10), y11, open(11), leaves(), y13, open(13), x14again}},
 		{name: "replayed", ops: []client.Op{x9, open(10), y11, leaves(), open(11), leaves(), y13, x14again}},
 		{name: "expired", ops: []client.Op{x9, open(10), expired, x14, open(20)}, causes: map[string]int{"410 Gone": 1}},
-		{name: "expired between", ops: []client.Op{x9, open(10), y11, {What: client.OpError, Err: "reset"}, expired, x14}, causes: map[string]int{"no answer": 1}},
-		{name: "cause of long ago", ops: []client.Op{x9, open(10), expired, open(10), y11, x14}, causes: map[string]int{"no cause was seen": 1}},
-		{name: "too short", ops: []client.Op{x9, open(10), {What: client.OpClose}, x14}, causes: map[string]int{causeShort: 1}},
-		{name: "list under way", ops: []client.Op{x9, open(10), y11, leaves(), y13, x14again, expired, {What: client.OpOpen, Initial: true}}, causes: map[string]int{"410 Gone": 1}},
-		{name: "content of the leaver", ops: []client.Op{x9, open(10), y11, event(watch.Deleted, object("x", 12, nil), 12), y13, x14again}, rules: []string{Filtered}, detail: "previous content"},
-		{name: "leaver modified", ops: []client.Op{x9, open(10), y11, event(watch.Modified, object("x", 12, nil), 12), y13, x14again}, rules: []string{Filtered}, detail: "should be DELETED a/x at 12"},
-		{name: "never told", ops: []client.Op{x9, open(10), y11, y13, x14again}, rules: []string{Reliable}, detail: "DELETED a/x at 12 never came"},
-		{name: "lost at a resume", ops: []client.Op{x9, open(10), y11, open(11), y13, x14again}, rules: []string{Resumable}, detail: "DELETED a/x at 12 never came"},
-		{name: "hidden", ops: []client.Op{x9, open(10), y11, {What: client.OpBookmark, Version: 13}, x14again}, rules: []string{Bookmarkable}, detail: "hides 2 events, the first is DELETED a/x at 12"},
-		{name: "back", ops: []client.Op{x14, open(20), x9}, rules: []string{NeverBack, Reliable}, causes: map[string]int{causeUnknown: 1}},
-		{name: "empty", ops: []client.Op{x14, open(20), list(20)}, rules: []string{NeverEmpty, Complete}, causes: map[string]int{causeUnknown: 1}},
-		{name: "beyond the history", ops: []client.Op{x14, open(20), event(watch.Added, object("z", 30, front), 30)}, rules: []string{Filtered, Complete}, detail: "should not be in this stream"},
-		{name: "malformed", ops: []client.Op{x14, {What: client.OpError, Malformed: true, Err: "unknown field"}}, rules: []string{WellFormed}, detail: "unknown field"},
+		{
+			name: "expired between", ops: []client.Op{x9, open(10), y11, {What: client.OpError, Err: "reset"}, expired, x14},
+			causes: map[string]int{"no answer": 1},
+		},
+		{
+			name: "cause of long ago", ops: []client.Op{x9, open(10), expired, open(10), y11, x14},
+			causes: map[string]int{"no cause was seen": 1},
+		},
+		{
+			name: "too short", ops: []client.Op{x9, open(10), {What: client.OpClose}, x14},
+			causes: map[string]int{causeShort: 1},
+		},
+		{
+			name: "list under way", ops: []client.Op{
+				x9, open(10), y11, leaves(), y13, x14again, expired, {What: client.OpOpen, Initial: true},
+			}, causes: map[string]int{"410 Gone": 1},
+		},
+		{
+			name: "content of the leaver", ops: []client.Op{
+				x9, open(10), y11, event(watch.Deleted, object("x", 12, nil), 12), y13, x14again,
+			}, rules: []string{Filtered}, detail: "previous content",
+		},
+		{
+			name: "leaver modified", ops: []client.Op{
+				x9, open(10), y11, event(watch.Modified, object("x", 12, nil), 12), y13, x14again,
+			}, rules: []string{Filtered}, detail: "should be DELETED a/x at 12",
+		},
+		{
+			name: "never told", ops: []client.Op{x9, open(10), y11, y13, x14again}, rules: []string{Reliable},
+			detail: "DELETED a/x at 12 never came",
+		},
+		{
+			name: "lost at a resume", ops: []client.Op{x9, open(10), y11, open(11), y13, x14again}, rules: []string{Resumable},
+			detail: "DELETED a/x at 12 never came",
+		},
+		{
+			name: "hidden", ops: []client.Op{x9, open(10), y11, {What: client.OpBookmark, Version: 13}, x14again},
+			rules: []string{Bookmarkable}, detail: "hides 2 events, the first is DELETED a/x at 12",
+		},
+		{
+			name: "back", ops: []client.Op{x14, open(20), x9}, rules: []string{NeverBack, Reliable},
+			causes: map[string]int{causeUnknown: 1},
+		},
+		{
+			name: "empty", ops: []client.Op{x14, open(20), list(20)}, rules: []string{NeverEmpty, Complete},
+			causes: map[string]int{causeUnknown: 1},
+		},
+		{
+			name: "beyond the history", ops: []client.Op{x14, open(20), event(watch.Added, object("z", 30, front), 30)},
+			rules: []string{Filtered, Complete}, detail: "should not be in this stream",
+		},
+		{
+			name: "malformed", ops: []client.Op{x14, {What: client.OpError, Malformed: true, Err: "unknown field"}},
+			rules: []string{WellFormed}, detail: "unknown field",
+		},
 		{name: "nothing", rules: []string{Complete}, detail: "never had a complete state"},
-		{name: "cut off", ops: []client.Op{x9, open(10), y11}, rules: []string{Reliable}, detail: "3 events after 11 never came"},
+		{
+			name: "cut off", ops: []client.Op{x9, open(10), y11}, rules: []string{Reliable},
+			detail: "3 events after 11 never came",
+		},
 	}
 	v := through(t, "tier=front")
 	for _, test := range tests {
@@ -125,7 +170,8 @@ func TestCounts(t *testing.T) {
 	}
 	got.Causes = nil
 	want := Verdict{Adds: 1, Updates: 2, Deletes: 1, Bookmarks: 1, Lists: 1, Resumes: 2}
-	if got.Adds != want.Adds || got.Updates != want.Updates || got.Deletes != want.Deletes || got.Bookmarks != want.Bookmarks ||
+	if got.Adds != want.Adds || got.Updates != want.Updates || got.Deletes != want.Deletes ||
+		got.Bookmarks != want.Bookmarks ||
 		got.Lists != want.Lists || got.Resumes != want.Resumes || got.Relists != 0 || got.Missing != 0 {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -167,20 +213,24 @@ func TestTheTruthHasNoGaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Last() != 20 || !h.Holds(map[string]string{"a/x": "14"}) || h.Holds(map[string]string{"a/x": "12"}) || h.Holds(nil) {
+	if h.Last() != 20 || !h.Holds(map[string]string{"a/x": "14"}) || h.Holds(map[string]string{"a/x": "12"}) ||
+		h.Holds(nil) {
 		t.Errorf("history ends at %d: %+v", h.Last(), h)
 	}
 	again := list(25)
 	for _, it := range h.end() {
 		again.Items = append(again.Items, it)
 	}
-	if h, err := NewHistory(append(small(), client.Op{What: client.OpError, Code: 410}, again)); err != nil || h.Last() != 25 {
+	if h, err := NewHistory(append(small(), client.Op{What: client.OpError, Code: 410}, again)); err != nil ||
+		h.Last() != 25 {
 		t.Errorf("a list of the same state at 25: %v, %+v", err, h)
 	}
 	streamed := []client.Op{
-		{What: client.OpOpen, Initial: true}, event(watch.Added, object("x", 5, nil), 5), event(watch.Added, object("y", 6, nil), 6),
+		{What: client.OpOpen, Initial: true}, event(watch.Added, object("x", 5, nil), 5),
+		event(watch.Added, object("y", 6, nil), 6),
 	}
-	if _, err := NewHistory(append(streamed, client.Op{What: client.OpOpen, Initial: true}, client.Op{What: client.OpInitialEnd, Version: 7})); err != nil {
+	if _, err := NewHistory(append(streamed, client.Op{What: client.OpOpen, Initial: true},
+		client.Op{What: client.OpInitialEnd, Version: 7})); err != nil {
 		t.Errorf("a streaming list that was begun again: %v", err)
 	}
 	if _, err := NewHistory(streamed); err == nil || errors.Is(err, errListedTwice) {

@@ -4,10 +4,10 @@
 //	verdict := invariant.Judge(truth.Through(selector), stream.Recording.Ops())
 //
 // The promises are those of list and watch, as etcd's robustness tests name them: a stream is ordered, unique, reliable
-// (nothing of its filter is missing), resumable, bookmarkable (a bookmark hides nothing), filtered (an object that enters
-// or leaves the selector is ADDED or DELETED, the latter with its previous content), complete (every state and every
-// content is the cloud's at that version), and it never goes back. Besides, a list is never empty after a full one, and
-// everything is what it says it is. PrevKV and IsCreate of etcd have no meaning in Kubernetes.
+// (nothing of its filter is missing), resumable, bookmarkable (a bookmark hides nothing), filtered (an object that
+// enters or leaves the selector is ADDED or DELETED, the latter with its previous content), complete (every state and
+// every content is the cloud's at that version), and it never goes back. Besides, a list is never empty after a full
+// one, and everything is what it says it is. PrevKV and IsCreate of etcd have no meaning in Kubernetes.
 //
 // A relay that had to compare a list with what it holds (410 from the cloud) sends its clients the difference as one
 // batch: DELETED stamped with the version it had reached, then additions and changes in ascending order, each with its

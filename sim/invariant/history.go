@@ -86,8 +86,8 @@ func (h *History) read(op client.Op, initial *map[string]client.Item) error {
 	return nil
 }
 
-// whole takes a complete state. A second one proves that nothing is missing if it is the state of before: whoever lets a recorder
-// lose its watch sees to it that nothing is written meanwhile.
+// whole takes a complete state. A second one proves that nothing is missing if it is the state of before: whoever lets
+// a recorder lose its watch sees to it that nothing is written meanwhile.
 func (h *History) whole(version uint64, state map[string]client.Item) error {
 	if h.state == nil {
 		h.state, h.start, h.last = state, version, version

@@ -152,7 +152,8 @@ func (j *judge) bookmark() {
 		if j.rules.Batches {
 			j.Skipped += len(hidden)
 		} else {
-			j.broken(j.gap(Bookmarkable), "a bookmark at %d hides %d events, the first is %s", op.Version, len(hidden), hidden[0])
+			j.broken(j.gap(Bookmarkable), "a bookmark at %d hides %d events, the first is %s", op.Version, len(hidden),
+				hidden[0])
 		}
 	}
 	j.reached, j.resumed, j.cause = op.Version, false, ""

@@ -64,11 +64,14 @@ var lies = []struct {
 		i := w.pick(at)
 		return ops[:i], len(differences(v.at(ops[i].Version-1), v.at(v.last))) > 0
 	}},
-	{"drop an event and the rest, but tell the end", true, func(w *world, v *View, ops []client.Op, at []int) ([]client.Op, bool) {
-		i := w.pick(at)
-		differ := differences(v.at(ops[i].Version-1), v.at(v.last))
-		return append(ops[:i], client.Op{What: client.OpBookmark, Version: v.last}), len(differ) > 0
-	}},
+	{
+		"drop an event and the rest, but tell the end", true,
+		func(w *world, v *View, ops []client.Op, at []int) ([]client.Op, bool) {
+			i := w.pick(at)
+			differ := differences(v.at(ops[i].Version-1), v.at(v.last))
+			return append(ops[:i], client.Op{What: client.OpBookmark, Version: v.last}), len(differ) > 0
+		},
+	},
 	{"duplicate", true, func(w *world, _ *View, ops []client.Op, at []int) ([]client.Op, bool) {
 		i := w.pick(at)
 		return slices.Insert(ops, i, ops[i]), true
@@ -98,7 +101,9 @@ var lies = []struct {
 	}},
 	{"another type", true, func(w *world, _ *View, ops []client.Op, at []int) ([]client.Op, bool) {
 		op := &ops[w.pick(at)]
-		op.Type = map[watch.EventType]watch.EventType{watch.Added: watch.Modified, watch.Modified: watch.Added, watch.Deleted: watch.Added}[op.Type]
+		op.Type = map[watch.EventType]watch.EventType{
+			watch.Added: watch.Modified, watch.Modified: watch.Added, watch.Deleted: watch.Added,
+		}[op.Type]
 		return ops, true
 	}},
 	{"a change that never was", true, func(w *world, v *View, ops []client.Op, _ []int) ([]client.Op, bool) {
@@ -175,10 +180,13 @@ var lies = []struct {
 		ops[0].Items = ops[0].Items[1:]
 		return ops, true
 	}},
-	{"an end of initial events out of nowhere", true, func(w *world, _ *View, ops []client.Op, at []int) ([]client.Op, bool) {
-		i := w.pick(at)
-		return slices.Insert(ops, i+1, client.Op{What: client.OpInitialEnd, Version: ops[i].Version}), true
-	}},
+	{
+		"an end of initial events out of nowhere", true,
+		func(w *world, _ *View, ops []client.Op, at []int) ([]client.Op, bool) {
+			i := w.pick(at)
+			return slices.Insert(ops, i+1, client.Op{What: client.OpInitialEnd, Version: ops[i].Version}), true
+		},
+	},
 	{"events before a list", true, func(_ *world, _ *View, ops []client.Op, at []int) ([]client.Op, bool) {
 		return ops[at[0]:], true
 	}},

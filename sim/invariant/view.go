@@ -37,7 +37,9 @@ func (v *View) Behind(version uint64) int { return len(v.events) - v.after(versi
 
 // Until is the view as it was at a version: what came later is left out.
 func (v *View) Until(version uint64) *View {
-	return &View{start: v.start, last: min(v.last, max(version, v.start)), state: v.state, events: v.events[:v.after(version)]}
+	return &View{
+		start: v.start, last: min(v.last, max(version, v.start)), state: v.state, events: v.events[:v.after(version)],
+	}
 }
 
 // Last is the version of the last event, or of the state if there is none.

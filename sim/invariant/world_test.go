@@ -80,7 +80,8 @@ func (w *world) past() []client.Op {
 		}
 		apply(state, op.Type, op.Item)
 		if ops = append(ops, op); w.one(20) {
-			ops = append(ops, client.Op{What: client.OpBookmark, Version: version}, client.Op{What: client.OpClose}, client.Op{What: client.OpOpen, Version: version})
+			ops = append(ops, client.Op{What: client.OpBookmark, Version: version}, client.Op{What: client.OpClose},
+				client.Op{What: client.OpOpen, Version: version})
 		}
 	}
 	return append(ops, client.Op{What: client.OpBookmark, Version: version + 5})

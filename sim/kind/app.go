@@ -34,16 +34,20 @@ func (r *Run) BuildApp(ctx context.Context, spawner *proc.Spawner, dir string, p
 	if err != nil {
 		return a, err
 	}
-	if err := gobuild.Run(ctx, spawner, gobuild.Spec{Name: appCommand, Dir: root, Packages: []string{"./kind/app"}, Output: dir, LDFlags: "-s -w"}, progress); err != nil {
+	if err := gobuild.Run(ctx, spawner, gobuild.Spec{
+		Name: appCommand, Dir: root, Packages: []string{"./kind/app"}, Output: dir, LDFlags: "-s -w",
+	}, progress); err != nil {
 		return a, err
 	}
 	return a, Pack(ctx, a.command, a.name(), a.archive)
 }
 
-// Pack writes an image that has a static program and nothing else, which it runs, as an archive. The name is the image's in the engine meanwhile, and in the archive.
+// Pack writes an image that has a static program and nothing else, which it runs, as an archive. The name is the
+// image's in the engine meanwhile, and in the archive.
 func Pack(ctx context.Context, program, name, archive string) error {
 	tree := archive + ".tree"
-	if out, err := exec.CommandContext(ctx, "tar", "-cf", tree, "-C", filepath.Dir(program), filepath.Base(program)).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "tar", "-cf", tree, "-C", filepath.Dir(program),
+		filepath.Base(program)).CombinedOutput(); err != nil {
 		return fmt.Errorf("tar: %w: %s", err, out)
 	}
 	if _, err := docker.Run(ctx, "import", "-c", `ENTRYPOINT ["/`+filepath.Base(program)+`"]`, tree, name); err != nil {
@@ -70,7 +74,8 @@ func (a App) Load(ctx context.Context, m docker.Container, image string) error {
 
 // LoadImage gives a machine the images of an archive, as `kind load image-archive` does.
 func LoadImage(ctx context.Context, m docker.Container, archive string) error {
-	return give(ctx, m, archive, "ctr", "--namespace=k8s.io", "images", "import", "--label=io.cri-containerd.image=managed", "-")
+	return give(ctx, m, archive, "ctr", "--namespace=k8s.io", "images", "import",
+		"--label=io.cri-containerd.image=managed", "-")
 }
 
 // give runs a command in the machine that reads a file of this one.
@@ -83,9 +88,11 @@ func give(ctx context.Context, m docker.Container, path string, command ...strin
 	return m.Feed(ctx, f, command...)
 }
 
-// Call calls a URL from a machine that has the App, again and again until ctx ends, each time by a new connection, and tells how each call went. as is nothing, or two files
-// of the machine: the authority of who answers, and the caller's certificate with its key.
-func Call(ctx context.Context, m docker.Container, url string, every, patience time.Duration, told func(error), as ...string) error {
+// Call calls a URL from a machine that has the App, again and again until ctx ends, each time by a new connection, and
+// tells how each call went. as is nothing, or two files of the machine: the authority of who answers, and the caller's
+// certificate with its key.
+func Call(ctx context.Context, m docker.Container, url string, every, patience time.Duration, told func(error),
+	as ...string) error {
 	out, in := io.Pipe()
 	done := make(chan struct{})
 	go func() {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-edge/weir/sim/docker"
 )
 
-// Labels of all that a run creates in the engine beside the nodes. The network is created first and removed last, so whoever
-// finds it finds all.
+// Labels of all that a run creates in the engine beside the nodes. The network is created first and removed last, so
+// whoever finds it finds all.
 const (
 	runLabel  = "weir.dev/run"  // the id of the run, also the name of its cluster and network
 	lockLabel = "weir.dev/lock" // a file that is locked as long as the run lives
@@ -49,7 +49,8 @@ func locked(path string) (bool, error) {
 	return false, err
 }
 
-// Clean removes what runs left in the Docker engine whose process is dead: clusters, containers, volumes, networks. Runs that live are left alone.
+// Clean removes what runs left in the Docker engine whose process is dead: clusters, containers, volumes, networks.
+// Runs that live are left alone.
 func Clean(ctx context.Context, progress func(string)) error {
 	if err := docker.Ping(ctx); err != nil {
 		return err
@@ -86,7 +87,8 @@ func remove(ctx context.Context, id string, n *docker.Network) error {
 	for _, b := range boxes {
 		errs = append(errs, b.Remove(ctx))
 	}
-	images, err := docker.Run(ctx, "image", "ls", "--filter", "reference="+imagesOf(id)+"/*", "--format", "{{.Repository}}:{{.Tag}}")
+	images, err := docker.Run(ctx, "image", "ls", "--filter", "reference="+imagesOf(id)+"/*", "--format",
+		"{{.Repository}}:{{.Tag}}")
 	errs = append(errs, err)
 	for _, image := range strings.Fields(images) {
 		_, err := docker.Run(ctx, "rmi", image)

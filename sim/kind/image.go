@@ -10,7 +10,8 @@ import (
 	"github.com/weir-edge/weir/sim/proc/gobuild"
 )
 
-// Image has kind/node-image/build provide the image of nodes, which takes half an hour where it has to be built, and returns its name.
+// Image has kind/node-image/build provide the image of nodes, which takes half an hour where it has to be built, and
+// returns its name.
 func Image(ctx context.Context, spawner *proc.Spawner, progress func(string)) (string, error) {
 	root, err := gobuild.Root("")
 	if err != nil {

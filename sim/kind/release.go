@@ -17,8 +17,10 @@ import (
 // imagesOf is what the names of a run's images begin with.
 func imagesOf(id string) string { return "localhost/" + id }
 
-// Released makes the image of one of Weir's commands as a release has it, of the sources as they are, and loads it into the engine: its name there. dir is for files.
-func (r *Run) Released(ctx context.Context, spawner *proc.Spawner, dir, command string, progress func(string)) (string, error) {
+// Released makes the image of one of Weir's commands as a release has it, of the sources as they are, and loads it into
+// the engine: its name there. dir is for files.
+func (r *Run) Released(ctx context.Context, spawner *proc.Spawner, dir, command string, progress func(string)) (
+	string, error) {
 	root, err := gobuild.Root("")
 	if err != nil {
 		return "", err
@@ -29,7 +31,8 @@ func (r *Run) Released(ctx context.Context, spawner *proc.Spawner, dir, command 
 	}
 	progress("making the image of " + command)
 	const version = "v0.0.0-testbed"
-	build := exec.CommandContext(ctx, filepath.Join(dir, "release"), "images", "-root", root, "-out", dir, "-arch", runtime.GOARCH,
+	build := exec.CommandContext(ctx, filepath.Join(dir, "release"), "images", "-root", root, "-out", dir, "-arch",
+		runtime.GOARCH,
 		"-repository", imagesOf(r.ID), "-version", version, "-only", command)
 	build.Env = append(os.Environ(), gobuild.Env()...)
 	if out, err := build.CombinedOutput(); err != nil {

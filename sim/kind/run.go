@@ -77,8 +77,10 @@ func (r *Run) Create(ctx context.Context, config *v1alpha4.Cluster, progress fun
 	done := make(chan error, 1)
 	began := time.Now()
 	go func() {
-		done <- provider().Create(r.ID, kindcluster.CreateWithV1Alpha4Config(config), kindcluster.CreateWithKubeconfigPath(r.kubeconfig),
-			kindcluster.CreateWithRetain(true), kindcluster.CreateWithDisplayUsage(false), kindcluster.CreateWithDisplaySalutation(false))
+		done <- provider().Create(r.ID, kindcluster.CreateWithV1Alpha4Config(config),
+			kindcluster.CreateWithKubeconfigPath(r.kubeconfig),
+			kindcluster.CreateWithRetain(true), kindcluster.CreateWithDisplayUsage(false),
+			kindcluster.CreateWithDisplaySalutation(false))
 	}()
 	notice := time.NewTicker(createNotice)
 	defer notice.Stop()
@@ -141,7 +143,8 @@ func (r *Run) Admin() (*rest.Config, error) {
 	return admin, nil
 }
 
-// CollectLogs writes the logs of all nodes and pods to a folder. It fails where a node is off; the others' are there then.
+// CollectLogs writes the logs of all nodes and pods to a folder. It fails where a node is off; the others' are there
+// then.
 func (r *Run) CollectLogs(dir string) error { return provider().CollectLogs(r.ID, dir) }
 
 // Remove removes all that the run made in the engine.

@@ -56,7 +56,8 @@ type Agent struct {
 // New prepares an agent.
 func New(c Config) *Agent {
 	// A kubelet does not verify whom it probes either.
-	t := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // see above
+	//nolint:gosec // see above
+	t := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	return &Agent{Config: c, probes: &http.Client{Transport: t}, runs: map[types.UID]*container{}}
 }
 
@@ -152,7 +153,8 @@ func (a *Agent) run(ctx context.Context) {
 		return
 	}
 	pods := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, fields.OneTermEqualSelector("spec.nodeName", a.Node))
+	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
+		fields.OneTermEqualSelector("spec.nodeName", a.Node))
 	reads := cache.NewReflectorWithOptions(source, &corev1.Pod{}, pods, cache.ReflectorOptions{Name: "pods of " + a.Node})
 	var reading sync.WaitGroup
 	reading.Go(func() { reads.RunWithContext(ctx) })

@@ -52,7 +52,9 @@ func (a *Agent) begin(p *corev1.Pod, before *container) (*container, error) {
 	if err != nil {
 		return nil, failed(p, err)
 	}
-	c.process, err = a.Spawner.Start(proc.Spec{Name: p.Name + " on " + a.Node, Path: a.Commands[c.image], Args: args, LogFile: a.LogFile()})
+	c.process, err = a.Spawner.Start(proc.Spec{
+		Name: p.Name + " on " + a.Node, Path: a.Commands[c.image], Args: args, LogFile: a.LogFile(),
+	})
 	if err != nil {
 		return nil, failed(p, err)
 	}
@@ -111,8 +113,10 @@ func (a *Agent) tell(ctx context.Context, client kubernetes.Interface, p *corev1
 			{Type: corev1.ContainersReady, Status: is, LastTransitionTime: c.changed},
 		},
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: p.Spec.Containers[0].Name, Image: c.image, Ready: ready, RestartCount: int32(c.number - 1), //nolint:gosec // of starts
-			ContainerID: fmt.Sprintf("sim://%s-%d", c.uid, c.started.UnixNano()), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: c.started}},
+			//nolint:gosec // of starts
+			Name: p.Spec.Containers[0].Name, Image: c.image, Ready: ready, RestartCount: int32(c.number - 1),
+			ContainerID: fmt.Sprintf("sim://%s-%d", c.uid, c.started.UnixNano()),
+			State:       corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: c.started}},
 		}},
 	}
 	seen := false // somebody else says otherwise: the node lifecycle controller, of a node that it does not hear
@@ -128,7 +132,8 @@ func (a *Agent) tell(ctx context.Context, client kubernetes.Interface, p *corev1
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	if _, err = client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err == nil {
+	if _, err = client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status"); err == nil {
 		c.told = status
 	}
 	return err

@@ -96,7 +96,8 @@ func (l *Liar) Stop() {
 // open reads the cloud and shows it.
 func (l *Liar) open(ctx context.Context) error {
 	pair, err := l.cfg.Authority.Issue(pki.Request{
-		CommonName: contract.NodeUserPrefix + l.cfg.Node, Organizations: []string{contract.PoolGroupPrefix + l.cfg.Pool, contract.HubGroup}, Client: true,
+		CommonName:    contract.NodeUserPrefix + l.cfg.Node,
+		Organizations: []string{contract.PoolGroupPrefix + l.cfg.Pool, contract.HubGroup}, Client: true,
 	})
 	if err != nil {
 		return err
@@ -118,7 +119,9 @@ func (l *Liar) open(ctx context.Context) error {
 	}
 	l.server = httptest.NewUnstartedServer(hop.NewServer(l.cfg.Node, scope.NewSet(l.relays...).All, clock.RealClock{}))
 	l.server.EnableHTTP2, l.server.Config.ErrorLog = true, log.New(io.Discard, "", 0)
-	l.server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13}
+	l.server.TLS = &tls.Config{
+		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13,
+	}
 	l.server.StartTLS()
 	return nil
 }
@@ -147,7 +150,8 @@ func (l *Liar) feed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f.Use(&hop.Upstream{Name: "cloud", URL: at, Client: &http.Client{Transport: transport}}) // not Consistent: nobody checks what it holds
+		// not Consistent: nobody checks what it holds.
+		f.Use(&hop.Upstream{Name: "cloud", URL: at, Client: &http.Client{Transport: transport}})
 		l.wait.Go(func() { _ = r.Run(ctx) })
 		l.wait.Go(func() { _ = f.Run(ctx) })
 		if l.relays = append(l.relays, r); res.Resource == contract.EndpointSlices {
@@ -167,11 +171,13 @@ func (l *Liar) feed(ctx context.Context) error {
 	return nil
 }
 
-// Forge adds the slice, and returns when. The version is that of an object of another resource, so that the cloud gives it to no slice.
+// Forge adds the slice, and returns when. The version is that of an object of another resource, so that the cloud gives
+// it to no slice.
 func (l *Liar) Forge(ctx context.Context) (time.Time, error) {
 	maps := l.cloud.CoreV1().ConfigMaps(forgedNamespace)
 	for range forges {
-		m, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "version-"}}, metav1.CreateOptions{})
+		m, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "version-"}},
+			metav1.CreateOptions{})
 		if err != nil {
 			return time.Time{}, fmt.Errorf("forge: %w", err)
 		}
@@ -198,8 +204,10 @@ func (l *Liar) Forge(ctx context.Context) (time.Time, error) {
 func (l *Liar) forged(version uint64) (*wire.Event, error) {
 	raw, err := (&discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: Forged, Namespace: forgedNamespace, UID: "6b6b6b6b-0000-0000-0000-000000000000", ResourceVersion: wire.FormatVersion(version),
-			Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}, CreationTimestamp: metav1.Unix(time.Now().Unix(), 0),
+			Name: Forged, Namespace: forgedNamespace, UID: "6b6b6b6b-0000-0000-0000-000000000000",
+			ResourceVersion:   wire.FormatVersion(version),
+			Labels:            map[string]string{discoveryv1.LabelServiceName: "kubernetes"},
+			CreationTimestamp: metav1.Unix(time.Now().Unix(), 0),
 		},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{forgedAddress}}},
 	}).Marshal()
@@ -210,7 +218,10 @@ func (l *Liar) forged(version uint64) (*wire.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wire.Event{Type: wire.Added, Object: o, Version: version, Frame: wire.AppendProtobufFrame(nil, wire.Added, l.slices.Resource().WireKind(), o.Raw)}, nil
+	return &wire.Event{
+		Type: wire.Added, Object: o, Version: version,
+		Frame: wire.AppendProtobufFrame(nil, wire.Added, l.slices.Resource().WireKind(), o.Raw),
+	}, nil
 }
 
 // take takes the election Lease, which has to be free, of this node, or expired.

@@ -48,11 +48,14 @@ func (w *World) build(ctx context.Context) error {
 
 // describe makes the Pool of a pool, which says nothing yet.
 func (w *World) describe(ctx context.Context, name string) error {
-	o, err := json.Marshal(map[string]any{"apiVersion": poolv1.GroupVersion.String(), "kind": "Pool", "metadata": map[string]any{"name": name}})
+	o, err := json.Marshal(map[string]any{
+		"apiVersion": poolv1.GroupVersion.String(), "kind": "Pool", "metadata": map[string]any{"name": name},
+	})
 	if err != nil {
 		return err
 	}
-	return w.admin.Discovery().RESTClient().Post().AbsPath("/apis", poolv1.GroupVersion.Group, poolv1.GroupVersion.Version, "pools").
+	return w.admin.Discovery().RESTClient().Post().AbsPath("/apis", poolv1.GroupVersion.Group, poolv1.GroupVersion.Version,
+		"pools").
 		SetHeader("Content-Type", "application/json").Body(o).Do(ctx).Error()
 }
 
@@ -69,7 +72,8 @@ func (w *World) create(ctx context.Context, n *node) error {
 	}
 	now := metav1.Now()
 	o.Status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now,
+		LastTransitionTime: now,
 	}}
 	if _, err := w.admin.CoreV1().Nodes().Create(ctx, o, metav1.CreateOptions{}); err != nil {
 		return err
@@ -106,7 +110,9 @@ func (n *node) createPod(ctx context.Context) error {
 		})
 	}
 	p.Status.Phase = corev1.PodRunning
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	p.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+	}
 	_, err := n.w.admin.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
 	return err
 }

@@ -188,7 +188,8 @@ func (w *World) setPolicy(ctx context.Context, name, text string) {
 		panic(err)
 	}
 	for { // the cloud may be away
-		err = w.admin.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath("/apis", poolv1.GroupVersion.Group, poolv1.GroupVersion.Version, "pools", name).
+		err = w.admin.Discovery().RESTClient().Patch(types.MergePatchType).AbsPath("/apis", poolv1.GroupVersion.Group,
+			poolv1.GroupVersion.Version, "pools", name).
 			Body(patch).Do(ctx).Error()
 		if err == nil || !sleep(ctx, time.Second) {
 			break

@@ -18,8 +18,8 @@ const (
 // errLost is of a request or an answer that did not arrive.
 var errLost = errors.New("no answer")
 
-// hub is what a hub does around package heartbeat: it takes the heartbeats of its kubelet, mirrors them, watches those of others, and forwards
-// them while it leads. The World's lock guards it.
+// hub is what a hub does around package heartbeat: it takes the heartbeats of its kubelet, mirrors them, watches those
+// of others, and forwards them while it leads. The World's lock guards it.
 type hub struct {
 	n       *node
 	w       *World
@@ -39,7 +39,10 @@ type hub struct {
 
 // newHub starts a hub. The lock is held.
 func newHub(ctx context.Context, running *sync.WaitGroup, n *node) *hub {
-	h := &hub{n: n, w: n.w, running: running, born: n.w.now(), fwd: heartbeat.NewForwarder(forwardParallel), kick: make(chan struct{}, 1), cloud: n.toCloud(), unsay: func() {}}
+	h := &hub{
+		n: n, w: n.w, running: running, born: n.w.now(), fwd: heartbeat.NewForwarder(forwardParallel),
+		kick: make(chan struct{}, 1), cloud: n.toCloud(), unsay: func() {},
+	}
 	h.ctx, h.stop = context.WithCancel(ctx)
 	if n.pool == nil {
 		h.cloud = true
@@ -118,7 +121,9 @@ func (h *hub) heartbeat(ctx context.Context) (done bool) {
 	x := heartbeat.Lease{Version: have.Version, Renew: heartbeat.Later(renew, have.Renew)}
 	var got heartbeat.Lease
 	out := heartbeat.Failed
-	err := h.ask(ctx, heartbeat.Attempt, h.n.toCloud, func(ctx context.Context) { got, out = h.w.leases.write(ctx, h.n.name, x) })
+	err := h.ask(ctx, heartbeat.Attempt, h.n.toCloud, func(ctx context.Context) {
+		got, out = h.w.leases.write(ctx, h.n.name, x)
+	})
 	h.w.locked(func() {
 		h.node.Passed(h.w.now(), err == nil && out != heartbeat.Failed)
 		if err == nil && out == heartbeat.OK {
@@ -129,7 +134,9 @@ func (h *hub) heartbeat(ctx context.Context) (done bool) {
 	if err != nil || out != heartbeat.Conflict {
 		return true
 	}
-	err = h.ask(ctx, heartbeat.Interval, h.n.toCloud, func(ctx context.Context) { got, out = h.w.leases.read(ctx, h.n.name) })
+	err = h.ask(ctx, heartbeat.Interval, h.n.toCloud, func(ctx context.Context) {
+		got, out = h.w.leases.read(ctx, h.n.name)
+	})
 	if err == nil && out == heartbeat.OK {
 		h.w.locked(func() { h.n.lease = got })
 	}
@@ -296,9 +303,11 @@ func (h *hub) perform(a heartbeat.Action) heartbeat.Result {
 			})
 		})
 	case heartbeat.ReadCloud:
-		err = h.ask(h.ctx, heartbeat.Attempt, h.n.toCloud, func(ctx context.Context) { r.Lease, r.Outcome = h.w.leases.read(ctx, a.Node) })
+		err = h.ask(h.ctx, heartbeat.Attempt, h.n.toCloud,
+			func(ctx context.Context) { r.Lease, r.Outcome = h.w.leases.read(ctx, a.Node) })
 	case heartbeat.Write:
-		err = h.ask(h.ctx, heartbeat.Attempt, h.n.toCloud, func(ctx context.Context) { r.Lease, r.Outcome = h.w.leases.write(ctx, a.Node, a.Lease) })
+		err = h.ask(h.ctx, heartbeat.Attempt, h.n.toCloud,
+			func(ctx context.Context) { r.Lease, r.Outcome = h.w.leases.write(ctx, a.Node, a.Lease) })
 		h.w.judge.forwarded(err == nil && r.Outcome == heartbeat.OK)
 	}
 	if err != nil {

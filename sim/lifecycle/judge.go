@@ -18,11 +18,15 @@ import (
 
 // What the judge allows.
 const (
-	slack    = 30 * time.Second  // from what is true until everybody knows: a heartbeat, its forward, a tick of the manager, the policies' lag
-	stock    = 330 * time.Second // stock Kubernetes evicts no pod earlier after its node was heard: grace period and toleration are 350 s, less an interval and a try
-	evictsBy = 440 * time.Second // and none later: 50 s, two looks of 5 s, 10 s for each of some nodes, 300 s, and what Weir adds
-	settled  = time.Minute       // for which a way was open before a node may not be Unknown
-	calmed   = 70 * time.Second  // in which leaders that were lost count
+	// from what is true until everybody knows: a heartbeat, its forward, a tick of the manager, the policies' lag.
+	slack = 30 * time.Second
+	// stock Kubernetes evicts no pod earlier after its node was heard: grace period and toleration are 350 s, less an
+	// interval and a try.
+	stock = 330 * time.Second
+	// and none later: 50 s, two looks of 5 s, 10 s for each of some nodes, 300 s, and what Weir adds.
+	evictsBy = 440 * time.Second
+	settled  = time.Minute      // for which a way was open before a node may not be Unknown
+	calmed   = 70 * time.Second // in which leaders that were lost count
 	sampling = 5 * time.Second
 )
 
@@ -51,7 +55,8 @@ type managedAt struct {
 
 func newJudge(w *World) *judge {
 	return &judge{
-		w: w, nodes: map[*node]*truth{}, pools: map[*pool]*poolTruth{}, crowded: map[string]time.Duration{}, overdue: map[string]bool{},
+		w: w, nodes: map[*node]*truth{}, pools: map[*pool]*poolTruth{}, crowded: map[string]time.Duration{},
+		overdue: map[string]bool{},
 	}
 }
 
@@ -160,7 +165,8 @@ func (j *judge) wrong(n *node) string {
 		return fmt.Sprintf("its node was heard %s ago", now-t.grew)
 	case n.lives() && j.alone(n) < slack && !t.givenUp && !p.mayEvict(now):
 		if !j.unmanaged(now-slack, now) || !j.unmanaged(t.since-slack, t.since+settled) {
-			return fmt.Sprintf("its node lives, and the whole pool was silent with it, of %s for all but %s", now-t.since, j.alone(n))
+			return fmt.Sprintf("its node lives, and the whole pool was silent with it, of %s for all but %s", now-t.since,
+				j.alone(n))
 		}
 	}
 	return ""
@@ -182,7 +188,8 @@ func (j *judge) updated(user string, before, after *api.Object) {
 		})
 	case "nodes":
 		var was, is corev1.Node
-		if before.Decode(&was) == nil && after.Decode(&is) == nil && readyOf(&was).Status == corev1.ConditionTrue && readyOf(&is).Status == corev1.ConditionUnknown {
+		if before.Decode(&was) == nil && after.Decode(&is) == nil && readyOf(&was).Status == corev1.ConditionTrue &&
+			readyOf(&is).Status == corev1.ConditionUnknown {
 			j.w.locked(func() { j.unknown(j.w.named(after.Name)) })
 		}
 	case "pods":
@@ -257,7 +264,8 @@ func (j *judge) watch(ctx context.Context) {
 	}
 }
 
-// crowds notes the zones in which stock Kubernetes stops to evict: of which 55 %, and three nodes, are lost, but not all.
+// crowds notes the zones in which stock Kubernetes stops to evict: of which 55 %, and three nodes, are lost, but not
+// all.
 func (j *judge) crowds(ctx context.Context) {
 	if version := j.w.cloud.Changed("nodes"); version != j.nodesAt {
 		nodes, err := j.w.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -287,7 +295,8 @@ func (j *judge) crowds(ctx context.Context) {
 	})
 }
 
-// due tells since when a pod of a node has to go: since the node is mute and others of its pool are not, or since its pool is given up.
+// due tells since when a pod of a node has to go: since the node is mute and others of its pool are not, or since its
+// pool is given up.
 func (j *judge) due(n *node) (since time.Duration, due bool) {
 	if n.pool == nil || j.of(n).open {
 		return 0, false
@@ -328,7 +337,8 @@ func (j *judge) healed(ctx context.Context) {
 			return c.Type == contract.CutOffCondition && c.Status != corev1.ConditionFalse
 		})
 		_, listed := kept.Data[n.Name]
-		if ready := readyOf(&n).Status; ready != corev1.ConditionTrue || len(n.Spec.Taints) > 0 || cutOff || listed || have[n.Name] != podsPerNode {
+		if ready := readyOf(&n).Status; ready != corev1.ConditionTrue || len(n.Spec.Taints) > 0 || cutOff || listed ||
+			have[n.Name] != podsPerNode {
 			j.fault(&j.v.Left, "all is healed, and %s has Ready=%s, taints %v, cut off %t, kept %t, %d pods ready",
 				n.Name, ready, n.Spec.Taints, cutOff, listed, have[n.Name])
 		}

@@ -64,13 +64,16 @@ func taint(node string) func(context.Context, kubernetes.Interface) error {
 		if err != nil {
 			return err
 		}
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule})
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{
+			Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule,
+		})
 		_, err = c.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
 		return err
 	}
 }
 
-// TestEveryLieIsObjectedTo: controllers do one wrong thing, and the judge counts just that. What they do at the right time is not counted.
+// TestEveryLieIsObjectedTo: controllers do one wrong thing, and the judge counts just that. What they do at the right
+// time is not counted.
 func TestEveryLieIsObjectedTo(t *testing.T) {
 	const began = 100 * time.Second
 	fault := func(what, target string) []Fault {
@@ -82,20 +85,52 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 		lies      []lie
 		want      Verdict // what must not be, and Evicted
 	}{
-		"nothing":                                    {},
-		"a pod of a node that is well":               {lies: []lie{{150 * time.Second, evict("harbour-1-1")}}, want: Verdict{Wrong: 1, Evicted: 1}},
-		"a pod of a node that is in no pool":         {lies: []lie{{150 * time.Second, evict("town-1-1")}}, want: Verdict{Wrong: 1, Evicted: 1}},
-		"a pod of a node that has just died":         {faults: fault(power, "harbour-1"), lies: []lie{{began + 200*time.Second, evict("harbour-1-1", "harbour-1-2")}}, want: Verdict{Wrong: 2, Evicted: 2}},
-		"pods of a dead node, in time":               {faults: fault(power, "harbour-1"), lies: []lie{{began + 400*time.Second, evict("harbour-1-1", "harbour-1-2")}}, want: Verdict{Evicted: 2}},
-		"one pod of a dead node, and not the other":  {faults: fault(power, "harbour-1"), lies: []lie{{began + 400*time.Second, evict("harbour-1-1")}}, want: Verdict{Evicted: 1, Missed: 1}},
-		"a pod of a node whose peers speak for it":   {faults: fault(cut, "harbour-1"), noManager: true, lies: []lie{{began + 400*time.Second, evict("harbour-1-1")}}, want: Verdict{Wrong: 1, Evicted: 1}},
-		"a pod of a silent pool":                     {faults: fault(poolCut, "harbour"), noManager: true, lies: []lie{{began + 400*time.Second, evict("harbour-1-1")}}, want: Verdict{Wrong: 1, Evicted: 1}},
-		"a pod of a node that is well, marked":       {lies: []lie{{150 * time.Second, mark("harbour-1-1")}}, want: Verdict{WrongMarks: 1}},
-		"a pod of a node in no pool, marked":         {lies: []lie{{150 * time.Second, mark("town-1-1")}}, want: Verdict{WrongMarks: 1}},
-		"a pod of a silent pool, marked":             {faults: fault(poolCut, "harbour"), noManager: true, lies: []lie{{began + 200*time.Second, mark("harbour-1-1")}}, want: Verdict{WrongMarks: 1}},
-		"a node that is heard, held for lost":        {lies: []lie{{200 * time.Second, hold("harbour-1")}}, want: Verdict{Unjust: 1}},
-		"a node that is cut off alone held for lost": {faults: fault(cut, "harbour-1"), lies: []lie{{began + 200*time.Second, hold("harbour-1")}}, want: Verdict{Unjust: 1}},
-		"a taint that stays":                         {lies: []lie{{150 * time.Second, taint("town-1")}}, want: Verdict{Left: 1}},
+		"nothing": {},
+		"a pod of a node that is well": {
+			lies: []lie{{150 * time.Second, evict("harbour-1-1")}}, want: Verdict{Wrong: 1, Evicted: 1},
+		},
+		"a pod of a node that is in no pool": {
+			lies: []lie{{150 * time.Second, evict("town-1-1")}}, want: Verdict{Wrong: 1, Evicted: 1},
+		},
+		"a pod of a node that has just died": {
+			faults: fault(power, "harbour-1"), lies: []lie{{began + 200*time.Second, evict("harbour-1-1", "harbour-1-2")}},
+			want: Verdict{Wrong: 2, Evicted: 2},
+		},
+		"pods of a dead node, in time": {
+			faults: fault(power, "harbour-1"), lies: []lie{{began + 400*time.Second, evict("harbour-1-1", "harbour-1-2")}},
+			want: Verdict{Evicted: 2},
+		},
+		"one pod of a dead node, and not the other": {
+			faults: fault(power, "harbour-1"), lies: []lie{{began + 400*time.Second, evict("harbour-1-1")}},
+			want: Verdict{Evicted: 1, Missed: 1},
+		},
+		"a pod of a node whose peers speak for it": {
+			faults: fault(cut, "harbour-1"), noManager: true, lies: []lie{{began + 400*time.Second, evict("harbour-1-1")}},
+			want: Verdict{Wrong: 1, Evicted: 1},
+		},
+		"a pod of a silent pool": {
+			faults: fault(poolCut, "harbour"), noManager: true, lies: []lie{{began + 400*time.Second, evict("harbour-1-1")}},
+			want: Verdict{Wrong: 1, Evicted: 1},
+		},
+		"a pod of a node that is well, marked": {
+			lies: []lie{{150 * time.Second, mark("harbour-1-1")}}, want: Verdict{WrongMarks: 1},
+		},
+		"a pod of a node in no pool, marked": {
+			lies: []lie{{150 * time.Second, mark("town-1-1")}}, want: Verdict{WrongMarks: 1},
+		},
+		"a pod of a silent pool, marked": {
+			faults: fault(poolCut, "harbour"), noManager: true, lies: []lie{{began + 200*time.Second, mark("harbour-1-1")}},
+			want: Verdict{WrongMarks: 1},
+		},
+		"a node that is heard, held for lost": {
+			lies: []lie{{200 * time.Second, hold("harbour-1")}}, want: Verdict{Unjust: 1},
+		},
+		"a node that is cut off alone held for lost": {
+			faults: fault(cut, "harbour-1"), lies: []lie{{began + 200*time.Second, hold("harbour-1")}}, want: Verdict{Unjust: 1},
+		},
+		"a taint that stays": {
+			lies: []lie{{150 * time.Second, taint("town-1")}}, want: Verdict{Left: 1},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,7 +159,9 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			got := Verdict{Wrong: v.Wrong, Missed: v.Missed, Unjust: v.Unjust, WrongMarks: v.WrongMarks, Left: v.Left, Evicted: v.Evicted}
+			got := Verdict{
+				Wrong: v.Wrong, Missed: v.Missed, Unjust: v.Unjust, WrongMarks: v.WrongMarks, Left: v.Left, Evicted: v.Evicted,
+			}
 			if got.String() != c.want.String() {
 				t.Errorf("%v\nwant %v\n%s", got, c.want, strings.Join(v.Details, "\n"))
 			}

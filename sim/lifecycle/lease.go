@@ -32,12 +32,14 @@ func object(name string, l heartbeat.Lease) *coordinationv1.Lease {
 
 func known(o *coordinationv1.Lease) heartbeat.Lease {
 	return heartbeat.Lease{
-		Version: o.ResourceVersion, Renew: o.Spec.RenewTime.Time, Delegated: o.Annotations[contract.DelegateHeartbeat] == contract.Delegated,
+		Version: o.ResourceVersion, Renew: o.Spec.RenewTime.Time,
+		Delegated: o.Annotations[contract.DelegateHeartbeat] == contract.Delegated,
 	}
 }
 
 func (l leases) create(ctx context.Context, name string, renew time.Time) (heartbeat.Lease, error) {
-	o, err := l.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Create(ctx, object(name, heartbeat.Lease{Renew: renew}), metav1.CreateOptions{})
+	o, err := l.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Create(ctx,
+		object(name, heartbeat.Lease{Renew: renew}), metav1.CreateOptions{})
 	if err != nil {
 		return heartbeat.Lease{}, err
 	}
@@ -54,7 +56,8 @@ func (l leases) read(ctx context.Context, name string) (heartbeat.Lease, heartbe
 
 // write writes a Lease if it is at its version.
 func (l leases) write(ctx context.Context, name string, x heartbeat.Lease) (heartbeat.Lease, heartbeat.Outcome) {
-	o, err := l.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Update(ctx, object(name, x), metav1.UpdateOptions{})
+	o, err := l.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Update(ctx, object(name, x),
+		metav1.UpdateOptions{})
 	if err != nil {
 		return heartbeat.Lease{}, outcome(err)
 	}

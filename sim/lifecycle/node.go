@@ -116,7 +116,8 @@ func (n *node) report(ctx context.Context, anyway bool) bool {
 	if is.Status != corev1.ConditionTrue || anyway {
 		at := metav1.Now()
 		c := corev1.NodeCondition{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: at, LastTransitionTime: is.LastTransitionTime,
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: at,
+			LastTransitionTime: is.LastTransitionTime,
 		}
 		if is.Status != corev1.ConditionTrue {
 			c.LastTransitionTime = at
@@ -125,7 +126,8 @@ func (n *node) report(ctx context.Context, anyway bool) bool {
 		if err != nil {
 			panic(err)
 		}
-		_, err = n.w.admin.CoreV1().Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err = n.w.admin.CoreV1().Nodes().Patch(ctx, n.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{},
+			"status")
 		return err == nil
 	}
 	if n.reportPods(ctx, len(o.Spec.Taints) == 0) {
@@ -134,10 +136,11 @@ func (n *node) report(ctx context.Context, anyway bool) bool {
 	return false
 }
 
-// reportPods makes pods ready again that somebody marked, and has new ones in place of those that were evicted. It tells whether there was
-// nothing to do.
+// reportPods makes pods ready again that somebody marked, and has new ones in place of those that were evicted. It
+// tells whether there was nothing to do.
 func (n *node) reportPods(ctx context.Context, open bool) bool {
-	pods, err := n.w.admin.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name})
+	pods, err := n.w.admin.CoreV1().Pods(metav1.NamespaceDefault).List(ctx,
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name})
 	if err != nil {
 		return false
 	}
@@ -154,7 +157,8 @@ func (n *node) reportPods(ctx context.Context, open bool) bool {
 		if err != nil {
 			panic(err)
 		}
-		if _, err := n.w.admin.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		if _, err := n.w.admin.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}, "status"); err != nil {
 			return false
 		}
 	}

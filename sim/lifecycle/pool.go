@@ -68,15 +68,15 @@ func (p *pool) restart(empty bool) {
 	p.tell()
 }
 
-// warm is the age at which a hub has seen the heartbeats of others; a younger one does not stand, since stated budgets do not cover that beside a
-// Lease that had to run out.
+// warm is the age at which a hub has seen the heartbeats of others; a younger one does not stand, since stated budgets
+// do not cover that beside a Lease that had to run out.
 const warm = 20 * time.Second
 
 // fit tells whether a hub could lead.
 func (n *node) fit() bool { return n.hub != nil && n.works() && n.toCloud() && n.toPool() }
 
-// elect finds leaders until the context ends: some seconds after one is gone another one leads, which is soon if the pulse of the old one ended
-// and late if its Lease has to run out. The old one may believe for a while that it leads.
+// elect finds leaders until the context ends: some seconds after one is gone another one leads, which is soon if the
+// pulse of the old one ended and late if its Lease has to run out. The old one may believe for a while that it leads.
 func (p *pool) elect(ctx context.Context) {
 	for sleep(ctx, 500*time.Millisecond) {
 		var wait time.Duration

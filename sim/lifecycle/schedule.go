@@ -48,8 +48,10 @@ func (f Fault) String() string {
 
 // String is a schedule in lines.
 func (s Schedule) String() string {
-	lines := []string{fmt.Sprintf("seed %d: pools of %v nodes, %d beside, %d managers, zoneless %t, one user %t, policies lag %s",
-		s.Seed, s.Pools, s.Beside, s.Managers, s.Zoneless, s.OneUser, s.PolicyLag)}
+	lines := []string{
+		fmt.Sprintf("seed %d: pools of %v nodes, %d beside, %d managers, zoneless %t, one user %t, policies lag %s",
+			s.Seed, s.Pools, s.Beside, s.Managers, s.Zoneless, s.OneUser, s.PolicyLag),
+	}
 	for _, f := range s.Faults {
 		lines = append(lines, f.String())
 	}
@@ -60,7 +62,10 @@ func (s Schedule) String() string {
 func Draw(seed uint64) Schedule {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d) + 1)) }
-	s := Schedule{Seed: seed, Beside: 3 + rng.IntN(2), OneUser: rng.IntN(2) == 0, Zoneless: rng.IntN(8) == 0, PolicyLag: upTo(2 * time.Second)}
+	s := Schedule{
+		Seed: seed, Beside: 3 + rng.IntN(2), OneUser: rng.IntN(2) == 0, Zoneless: rng.IntN(8) == 0,
+		PolicyLag: upTo(2 * time.Second),
+	}
 	s.Managers = 1 + rng.IntN(2)
 	for range 1 + rng.IntN(2) {
 		s.Pools = append(s.Pools, 3+rng.IntN(2))
@@ -85,7 +90,10 @@ func Draw(seed uint64) Schedule {
 	one := func(of ...string) string { return of[rng.IntN(len(of))] }
 	for range 4 + rng.IntN(7) {
 		pool := rng.IntN(len(s.Pools))
-		f := Fault{At: warmUp + upTo(stormy), What: one(usual...), Target: fmt.Sprintf("%s-%d", PoolName(pool), 1+rng.IntN(s.Pools[pool])), For: long()}
+		f := Fault{
+			At: warmUp + upTo(stormy), What: one(usual...),
+			Target: fmt.Sprintf("%s-%d", PoolName(pool), 1+rng.IntN(s.Pools[pool])), For: long(),
+		}
 		switch f.What {
 		case power:
 			f.For *= time.Duration(rng.IntN(2))

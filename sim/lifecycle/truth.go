@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// truth is what is known of a node by looking at all of the world. A way is open while a heartbeat of the node could reach the cloud, straight or through its pool.
+// truth is what is known of a node by looking at all of the world. A way is open while a heartbeat of the node could
+// reach the cloud, straight or through its pool.
 type truth struct {
 	open  bool
 	since time.Duration // as it is

@@ -56,7 +56,9 @@ func Run(ctx context.Context, c Config) (Verdict, error) {
 		w.config.Log = slog.New(slog.DiscardHandler)
 	}
 	w.judge = newJudge(w)
-	w.cloud = api.New(api.Config{PolicyLag: c.Schedule.PolicyLag, Deleted: w.judge.deleted, Updated: w.judge.updated, Denied: w.judge.denied})
+	w.cloud = api.New(api.Config{
+		PolicyLag: c.Schedule.PolicyLag, Deleted: w.judge.deleted, Updated: w.judge.updated, Denied: w.judge.denied,
+	})
 	var err error
 	if w.admin, err = kubernetes.NewForConfig(w.cloud.As("admin")); err != nil {
 		return Verdict{}, err
@@ -98,9 +100,12 @@ func Run(ctx context.Context, c Config) (Verdict, error) {
 func (w *World) manage(ctx context.Context) {
 	for {
 		m, err := manager.New(manager.Config{
-			REST: w.cloud.As("system:serviceaccount:kube-system:weir-manager"), MetricsBindAddress: "0", HealthProbeBindAddress: "0",
-			LeaderElect: w.config.Schedule.Managers > 1, LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second,
-			LeaderElectRetryPeriod: 2 * time.Second, NodeMonitorGracePeriod: heartbeat.Grace, WhenSilent: "keep", Logger: w.config.Log,
+			REST: w.cloud.As("system:serviceaccount:kube-system:weir-manager"), MetricsBindAddress: "0",
+			HealthProbeBindAddress: "0",
+			LeaderElect:            w.config.Schedule.Managers > 1, LeaderElectLeaseDuration: 15 * time.Second,
+			LeaderElectRenewDeadline: 10 * time.Second,
+			LeaderElectRetryPeriod:   2 * time.Second, NodeMonitorGracePeriod: heartbeat.Grace, WhenSilent: "keep",
+			Logger: w.config.Log,
 		})
 		if err == nil {
 			err = m.Run(ctx)

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestWithoutControllers: nobody marks and nobody evicts, but weir-manager and hubs are there: heartbeats are forwarded, what it shows comes and goes,
-// and pods of a dead node are missed.
+// TestWithoutControllers: nobody marks and nobody evicts, but weir-manager and hubs are there: heartbeats are
+// forwarded, what it shows comes and goes, and pods of a dead node are missed.
 func TestWithoutControllers(t *testing.T) {
 	s := Schedule{Seed: 1, Pools: []int{3}, Beside: 2, Faults: []Fault{
 		{At: 100 * time.Second, For: 300 * time.Second, What: cut, Target: "harbour-1"},
@@ -61,7 +61,10 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
-	for _, what := range []string{cut, lan, isolate, power, kubelet, hubDown, leader, coordinator, poolCut, away, clock, controllers, weirManager, policy} {
+	for _, what := range []string{
+		cut, lan, isolate, power, kubelet, hubDown, leader, coordinator, poolCut, away, clock, controllers, weirManager,
+		policy,
+	} {
 		if !seen[what] {
 			t.Errorf("no schedule has the fault %s", what)
 		}

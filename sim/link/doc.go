@@ -15,11 +15,11 @@
 //     bulk transfer does not starve the others.
 //   - Latency: Config.RTT is the round trip; each direction delays by half of it. Bytes are delayed in a
 //     pipeline, in order: latency never limits throughput. Opening a connection costs one round trip.
-//   - Cuts: of the whole pool or one node, both ways or one. Nothing crosses, nothing is told to either side:
-//     no reset, no end of stream, as on a dead radio link. After healing, what the two TCP stacks still hold
-//     crosses at once, where real ones would first wait for their retransmission timers. What is sent to a socket that was
-//     closed meanwhile does not: one segment crosses and is answered by a reset. A connection opened
-//     during a cut stays half open until the link heals, and is dropped unseen when its client has given up.
+//   - Cuts: of the whole pool or one node, both ways or one. Nothing crosses, nothing is told to either side: no reset,
+//     no end of stream, as on a dead radio link. After healing, what the two TCP stacks still hold crosses at once,
+//     where real ones would first wait for their retransmission timers. What is sent to a socket that was closed
+//     meanwhile does not: one segment crosses and is answered by a reset. A connection opened during a cut stays half
+//     open until the link heals, and is dropped unseen when its client has given up.
 //   - Half-closed connections, and resets, which cross the link like data.
 //
 // Packet loss, and queues that overflow, are not modelled: the link pushes back instead.

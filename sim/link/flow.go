@@ -112,8 +112,8 @@ func (f *flow) send(c conditions, p *progress) {
 	}
 }
 
-// depart lets a packet travel. It left at the given time, but not while the link was cut, and not before it came: what an idle
-// wire has saved up is room, not time.
+// depart lets a packet travel. It left at the given time, but not while the link was cut, and not before it came: what
+// an idle wire has saved up is room, not time.
 func (f *flow) depart(k packet, at time.Time, c conditions) {
 	for _, earliest := range []time.Time{c.since, f.came} {
 		if at.Before(earliest) {

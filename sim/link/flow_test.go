@@ -30,7 +30,8 @@ func newWire(bits, burst int64, delay time.Duration, flows int) *wire {
 	return w
 }
 
-// run steps everything until the given time. feed gives a hungry flow its next bytes; nil is the end, empty is nothing now.
+// run steps everything until the given time. feed gives a hungry flow its next bytes; nil is the end, empty is nothing
+// now.
 func (w *wire) run(until time.Time, feed func(i int) []byte) {
 	for {
 		next := until
@@ -205,7 +206,8 @@ func TestCutHoldsEverythingAndHealLosesNothing(t *testing.T) {
 	w.cond.open, w.cond.since = true, w.now
 	w.run(at(5040), feed)
 	if inFlight := sent - got; w.got[0].Len() != sent {
-		t.Errorf("40 ms after healing %d bytes have arrived, want the %d that were on their way", w.got[0].Len()-got, inFlight)
+		t.Errorf("40 ms after healing %d bytes have arrived, want the %d that were on their way", w.got[0].Len()-got,
+			inFlight)
 	}
 	w.run(at(6000), feed)
 	for i, b := range w.got[0].Bytes() {

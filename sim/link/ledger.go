@@ -150,7 +150,8 @@ func (l *ledger) samples(bucket time.Duration) []Sample {
 		}
 	}
 	slices.SortFunc(out, func(a, b Sample) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Dir, b.Dir))
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Class, b.Class),
+			cmp.Compare(a.Dir, b.Dir))
 	})
 	return out
 }

@@ -82,7 +82,9 @@ func TestMeterChangesRateForWhatIsReserved(t *testing.T) {
 }
 
 func TestMeterPacket(t *testing.T) {
-	for bits, want := range map[int64]int{0: 32 << 10, 256_000: 1448, 8_000_000: 2000, 100_000_000: 25_000, 1e9: 32 << 10} {
+	for bits, want := range map[int64]int{
+		0: 32 << 10, 256_000: 1448, 8_000_000: 2000, 100_000_000: 25_000, 1e9: 32 << 10,
+	} {
 		if got := newMeter(epoch, bits, 0).packet(); got != want {
 			t.Errorf("%d bit/s: %d bytes, want %d", bits, got, want)
 		}

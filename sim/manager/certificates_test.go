@@ -24,7 +24,8 @@ import (
 )
 
 // ask makes a request of a kind, for a key.
-func ask(t *testing.T, name string, k weirpki.Kind, s weirpki.Subject, key *ecdsa.PrivateKey) *certificatesv1.CertificateSigningRequest {
+func ask(t *testing.T, name string, k weirpki.Kind, s weirpki.Subject,
+	key *ecdsa.PrivateKey) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	i := weirpki.Must(k)
 	text, err := i.Request(s, key)
@@ -33,7 +34,8 @@ func ask(t *testing.T, name string, k weirpki.Kind, s weirpki.Subject, key *ecds
 	}
 	r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	r.Spec = certificatesv1.CertificateSigningRequestSpec{
-		Request: text, SignerName: i.Signer, ExpirationSeconds: ptr.To[int32](3600), Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
+		Request: text, SignerName: i.Signer, ExpirationSeconds: ptr.To[int32](3600),
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
 	}
 	if i.Client {
 		r.Spec.Usages = append(r.Spec.Usages, certificatesv1.UsageClientAuth)
@@ -48,7 +50,9 @@ func ask(t *testing.T, name string, k weirpki.Kind, s weirpki.Subject, key *ecds
 func named(t *testing.T, commonName string, organizations ...string) []byte {
 	t.Helper()
 	text := &x509.CertificateRequest{Subject: pkix.Name{CommonName: commonName, Organization: organizations}}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: must(x509.CreateCertificateRequest(rand.Reader, text, newKey(t)))})
+	return pem.EncodeToMemory(&pem.Block{
+		Type: "CERTIFICATE REQUEST", Bytes: must(x509.CreateCertificateRequest(rand.Reader, text, newKey(t))),
+	})
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {
@@ -60,7 +64,8 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-func send(t *testing.T, c kubernetes.Interface, r *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
+func send(t *testing.T, c kubernetes.Interface,
+	r *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	made, err := c.CertificatesV1().CertificateSigningRequests().Create(t.Context(), r, metav1.CreateOptions{})
 	if err != nil {
@@ -70,11 +75,13 @@ func send(t *testing.T, c kubernetes.Interface, r *certificatesv1.CertificateSig
 }
 
 // outcome waits until a request has a condition of a type, and returns it. One with another outcome fails the test.
-func (w *world) outcome(t *testing.T, name string, want certificatesv1.RequestConditionType) (r *certificatesv1.CertificateSigningRequest, message string) {
+func (w *world) outcome(t *testing.T, name string, want certificatesv1.RequestConditionType) (
+	r *certificatesv1.CertificateSigningRequest, message string) {
 	t.Helper()
 	w.eventually(t, name+" is "+string(want), func() bool {
 		var err error
-		if r, err = w.client.CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+		if r, err = w.client.CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{}); err !=
+			nil {
 			t.Fatal(err)
 		}
 		for _, c := range r.Status.Conditions {
@@ -96,21 +103,25 @@ func approveTheWrong(t *testing.T, w *world) string {
 	w.nodes(t, "certified", "c-0")
 	r := ask(t, "approved-wrong", weirpki.Hub, weirpki.Subject{Pool: "lighthouse", Node: "c-0"}, newKey(t))
 	r = send(t, w.as("system:node:c-0", "system:nodes", "system:authenticated"), r)
-	r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByAdmin"}}
-	if _, err := w.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(t.Context(), r.Name, r, metav1.UpdateOptions{}); err != nil {
+	r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "ByAdmin"},
+	}
+	if _, err := w.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(t.Context(), r.Name, r,
+		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return r.Name
 }
 
-// testCertificates: nodes get the certificates that are theirs, by the API of a real cluster and with the grants of the manifests. What is not theirs
-// is denied.
+// testCertificates: nodes get the certificates that are theirs, by the API of a real cluster and with the grants of the
+// manifests. What is not theirs is denied.
 func testCertificates(t *testing.T, w *world, approved string) {
 	w.nodes(t, "certified", "c-1", "c-2")
 	subject := weirpki.Subject{Pool: "certified", Node: "c-1", Name: "one", Hosts: []string{"127.10.0.1"}}
 	node := w.as("system:node:c-1", "system:nodes", "system:authenticated")
 	token := func(id, node string) kubernetes.Interface {
-		return w.as("system:bootstrap:"+id, "system:bootstrappers", contract.BootstrapGroup("certified", node), "system:authenticated")
+		return w.as("system:bootstrap:"+id, "system:bootstrappers", contract.BootstrapGroup("certified", node),
+			"system:authenticated")
 	}
 	// signed waits for a certificate and judges it as its holder does.
 	signed := func(name string, k weirpki.Kind, key *ecdsa.PrivateKey) {
@@ -119,7 +130,8 @@ func testCertificates(t *testing.T, w *world, approved string) {
 			return err == nil && len(r.Status.Certificate) > 0
 		})
 		r, _ := w.outcome(t, name, certificatesv1.CertificateApproved)
-		trust, err := w.client.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-certified", metav1.GetOptions{})
+		trust, err := w.client.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-certified",
+			metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +143,9 @@ func testCertificates(t *testing.T, w *world, approved string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pair := &weirpki.Pair{CertPEM: r.Status.Certificate, KeyPEM: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}
+		pair := &weirpki.Pair{
+			CertPEM: r.Status.Certificate, KeyPEM: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
+		}
 		if err := weirpki.Must(k).CheckPair(pair, subject, authorities, time.Now()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -143,16 +157,19 @@ func testCertificates(t *testing.T, w *world, approved string) {
 	send(t, token("abc123", "c-1"), ask(t, "joins", weirpki.Hub, subject, key))
 	signed("joins", weirpki.Hub, key)
 	send(t, node, ask(t, "cloud", weirpki.HubAtCloud, subject, key))
-	if r, message := w.outcome(t, "cloud", certificatesv1.CertificateApproved); len(r.Status.Certificate) > 0 || !strings.Contains(message, string(w.node(t, "c-1").UID)) {
+	if r, message := w.outcome(t, "cloud", certificatesv1.CertificateApproved); len(r.Status.Certificate) > 0 ||
+		!strings.Contains(message, string(w.node(t, "c-1").UID)) {
 		t.Errorf("approved %q, and signed: %v", message, len(r.Status.Certificate) > 0)
 	}
 	label := []byte(`{"metadata":{"labels":{"` + contract.CoordinatorLabel + `":"one"}}}`)
-	if _, err := node.CoreV1().Nodes().Patch(t.Context(), "c-1", types.MergePatchType, label, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := node.CoreV1().Nodes().Patch(t.Context(), "c-1", types.MergePatchType, label,
+		metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a node makes itself a coordinator: %v", err)
 	}
 	send(t, node, ask(t, "no-replica", weirpki.Replica, subject, key))
 	w.outcome(t, "no-replica", certificatesv1.CertificateDenied)
-	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "c-1", types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "c-1", types.MergePatchType, label,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	send(t, node, ask(t, "replica", weirpki.Replica, subject, key))
@@ -168,10 +185,12 @@ func testCertificates(t *testing.T, w *world, approved string) {
 	stolen := hub(subject)
 	theirs, mine := must(weirpki.ParseRequest(hub(subject).Spec.Request)), must(weirpki.ParseRequest(stolen.Spec.Request))
 	stolen.Spec.Request = pem.EncodeToMemory(&pem.Block{
-		Type: "CERTIFICATE REQUEST", Bytes: bytes.Replace(mine.Raw, mine.RawSubjectPublicKeyInfo, theirs.RawSubjectPublicKeyInfo, 1),
+		Type:  "CERTIFICATE REQUEST",
+		Bytes: bytes.Replace(mine.Raw, mine.RawSubjectPublicKeyInfo, theirs.RawSubjectPublicKeyInfo, 1),
 	})
 	stolen.Name = "another-key" // kube-apiserver refuses it before weir-manager would
-	if _, err := node.CertificatesV1().CertificateSigningRequests().Create(t.Context(), stolen, metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
+	if _, err := node.CertificatesV1().CertificateSigningRequests().Create(t.Context(), stolen,
+		metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("another's public key: %v", err)
 	}
 	late := hub(subject)
@@ -187,12 +206,19 @@ func testCertificates(t *testing.T, w *world, approved string) {
 		{"ten-years", node, decade, "life"},
 		{"token-of-another-node", token("abc124", "c-2"), hub(subject), "requester"},
 		{"token-again", token("abc123", "c-1"), late, "token"},
-		{"no-node", w.as("system:node:c-9", "system:nodes", "system:authenticated"), hub(weirpki.Subject{Pool: "certified", Node: "c-9"}), "node"},
-		{"forwards-for-another", node, ask(t, "", weirpki.Forwarder, weirpki.Subject{Pool: "certified", Node: "c-2"}, newKey(t)), "requester"},
+		{
+			"no-node", w.as("system:node:c-9", "system:nodes", "system:authenticated"),
+			hub(weirpki.Subject{Pool: "certified", Node: "c-9"}), "node",
+		},
+		{
+			"forwards-for-another", node, ask(t, "", weirpki.Forwarder, weirpki.Subject{Pool: "certified", Node: "c-2"},
+				newKey(t)), "requester",
+		},
 	} {
 		c.request.Name = c.name
 		send(t, c.as, c.request)
-		if r, message := w.outcome(t, c.name, certificatesv1.CertificateDenied); !strings.HasPrefix(message, c.field+": ") || len(r.Status.Certificate) > 0 {
+		if r, message := w.outcome(t, c.name, certificatesv1.CertificateDenied); !strings.HasPrefix(message, c.field+": ") ||
+			len(r.Status.Certificate) > 0 {
 			t.Errorf("%s: %s", c.name, message)
 		}
 	}
@@ -211,16 +237,19 @@ func testCertificates(t *testing.T, w *world, approved string) {
 	})
 
 	manager := w.as(managerUser, accounts...)
-	if _, err := manager.CoreV1().Secrets(contract.KeyNamespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := manager.CoreV1().Secrets(contract.KeyNamespace).List(
+		t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("weir-manager lists keys: %v", err)
 	}
-	if _, err := node.CoreV1().Secrets(contract.KeyNamespace).Get(t.Context(), "pool-certified", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := node.CoreV1().Secrets(contract.KeyNamespace).Get(t.Context(), "pool-certified",
+		metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a node reads the key of its pool: %v", err)
 	}
 	cloud, _ := w.outcome(t, "cloud", certificatesv1.CertificateApproved)
 	signedHub, _ := w.outcome(t, "hub", certificatesv1.CertificateApproved)
 	cloud.Status.Certificate = signedHub.Status.Certificate
-	if _, err := manager.CertificatesV1().CertificateSigningRequests().UpdateStatus(t.Context(), cloud, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := manager.CertificatesV1().CertificateSigningRequests().UpdateStatus(t.Context(), cloud,
+		metav1.UpdateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("weir-manager signs what kube-apiserver trusts: %v", err)
 	}
 }

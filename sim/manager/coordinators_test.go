@@ -21,7 +21,8 @@ import (
 // coordinatorsOf are the Pods of a pool's coordinator that are not about to go, by node.
 func (w poolWorld) coordinatorsOf(name string) map[string]*corev1.Pod {
 	w.t.Helper()
-	all, err := w.client.CoreV1().Pods(contract.ManagerNamespace).List(w.t.Context(), metav1.ListOptions{LabelSelector: contract.NodePoolLabel + "=" + name})
+	all, err := w.client.CoreV1().Pods(contract.ManagerNamespace).List(w.t.Context(),
+		metav1.ListOptions{LabelSelector: contract.NodePoolLabel + "=" + name})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -38,7 +39,9 @@ func (w poolWorld) coordinatorsOf(name string) map[string]*corev1.Pod {
 func (w poolWorld) serves(p *corev1.Pod) {
 	w.t.Helper()
 	p.Status.Phase = corev1.PodRunning
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	p.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+	}
 	if _, err := w.client.CoreV1().Pods(p.Namespace).UpdateStatus(w.t.Context(), p, metav1.UpdateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
@@ -47,7 +50,9 @@ func (w poolWorld) serves(p *corev1.Pod) {
 // annotation is one of the Endpoints leader-hub-<pool>.
 func (w poolWorld) annotation(pool, name string) string {
 	e := &corev1.Endpoints{}
-	if err := w.typed.Get(w.t.Context(), types.NamespacedName{Namespace: contract.ManagerNamespace, Name: contract.LeaderHubPrefix + pool}, e); err != nil {
+	if err := w.typed.Get(w.t.Context(), types.NamespacedName{
+		Namespace: contract.ManagerNamespace, Name: contract.LeaderHubPrefix + pool,
+	}, e); err != nil {
 		w.t.Fatal(err)
 	}
 	return e.Annotations[name]
@@ -70,7 +75,8 @@ func (w poolWorld) lost(name string) {
 // gone says of a Pod what its kubelet would when it has ended.
 func (w poolWorld) gone(p *corev1.Pod) {
 	w.t.Helper()
-	if err := w.client.CoreV1().Pods(p.Namespace).Delete(w.t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil && !apierrors.IsNotFound(err) {
+	if err := w.client.CoreV1().Pods(p.Namespace).Delete(w.t.Context(), p.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil && !apierrors.IsNotFound(err) {
 		w.t.Fatal(err)
 	}
 }
@@ -87,8 +93,9 @@ func (w poolWorld) images(pool string) (all []string) {
 	return all
 }
 
-// threeCoordinators: the one coordinator becomes three, while hubs use it until a majority of the three serves; another image comes to one after the other; and the replica of a
-// node that is lost is placed anew, beside the two others, to which it comes.
+// threeCoordinators: the one coordinator becomes three, while hubs use it until a majority of the three serves; another
+// image comes to one after the other; and the replica of a node that is lost is placed anew, beside the two others, to
+// which it comes.
 func (w poolWorld) threeCoordinators(change func(spec string)) {
 	t := w.t
 	tells := func(addresses ...string) func() bool {
@@ -102,7 +109,8 @@ func (w poolWorld) threeCoordinators(change func(spec string)) {
 	}
 	w.serves(w.coordinatorsOf("buoy")["buoy-1"])
 	w.serves(w.coordinatorsOf("buoy")["buoy-2"])
-	w.eventually(t, "the one of before makes room for the third", func() bool { p := w.coordinatorsOf("buoy")["buoy-3"]; return p == nil || p.UID != single.UID })
+	w.eventually(t, "the one of before makes room for the third",
+		func() bool { p := w.coordinatorsOf("buoy")["buoy-3"]; return p == nil || p.UID != single.UID })
 	w.gone(single)
 	w.eventually(t, "the third begins", func() bool { return w.coordinatorsOf("buoy")["buoy-3"] != nil })
 	w.serves(w.coordinatorsOf("buoy")["buoy-3"])
@@ -118,7 +126,10 @@ func (w poolWorld) threeCoordinators(change func(spec string)) {
 	}
 	w.eventually(t, "the Pool says where they are, and that they serve", three)
 	args := strings.Join(w.coordinatorsOf("buoy")["buoy-1"].Spec.Containers[0].Args, " ")
-	for _, want := range []string{"--name=" + contract.ReplicaName("buoy-1"), "=https://10.3.0.2:10271", "=https://10.3.0.3:10270", "--initial-cluster-state=new"} {
+	for _, want := range []string{
+		"--name=" + contract.ReplicaName("buoy-1"), "=https://10.3.0.2:10271", "=https://10.3.0.3:10270",
+		"--initial-cluster-state=new",
+	} {
 		if !strings.Contains(args, want) {
 			t.Errorf("%s lacks %s", args, want)
 		}
@@ -169,25 +180,32 @@ func (w poolWorld) threeCoordinators(change func(spec string)) {
 		t.Error("a replica is placed anew while another one does not serve")
 	}
 	running(w.coordinatorsOf("buoy")["buoy-1"], "sim://2", corev1.ConditionTrue)
-	w.eventually(t, "the replica of a node that is lost comes to another one", func() bool { return w.coordinatorsOf("buoy")["buoy-4"] != nil })
+	w.eventually(t, "the replica of a node that is lost comes to another one",
+		func() bool { return w.coordinatorsOf("buoy")["buoy-4"] != nil })
 	fourth := w.coordinatorsOf("buoy")["buoy-4"]
-	if args := strings.Join(fourth.Spec.Containers[0].Args, " "); !strings.Contains(args, "--initial-cluster-state=existing") || strings.Contains(args, "10.3.0.2") {
+	if args := strings.Join(fourth.Spec.Containers[0].Args, " "); !strings.Contains(args,
+		"--initial-cluster-state=existing") || strings.Contains(args, "10.3.0.2") {
 		t.Errorf("it does not come to the two others: %s", args)
 	}
 	w.serves(fourth)
 	w.eventually(t, "hubs are told of it", func() bool {
 		_, where := w.told("buoy")
-		return strings.Contains(where, "10.3.0.4") && !strings.Contains(where, "10.3.0.2") && strings.Count(where, "https://") == 3
+		return strings.Contains(where, "10.3.0.4") && !strings.Contains(where, "10.3.0.2") &&
+			strings.Count(where, "https://") == 3
 	})
-	w.eventually(t, "and replicas", func() bool { return !strings.Contains(w.annotation("buoy", contract.LeaderHubReplicas), "/10.3.0.2") })
+	w.eventually(t, "and replicas", func() bool {
+		return !strings.Contains(w.annotation("buoy", contract.LeaderHubReplicas), "/10.3.0.2")
+	})
 }
 
-// testCoordinators: weir-manager runs the coordinator of a pool on one of its nodes, tells hubs of it when it is ready, upgrades it, and moves it so that the new one
-// is there before the old one goes. Its token can run nothing else.
+// testCoordinators: weir-manager runs the coordinator of a pool on one of its nodes, tells hubs of it when it is ready,
+// upgrades it, and moves it so that the new one is there before the old one goes. Its token can run nothing else.
 func testCoordinators(t *testing.T, w0 *world) {
 	w := poolWorld{w0, t, w0.typed(t)}
 	ctx := t.Context()
-	if _, err := w.client.CoreV1().ServiceAccounts(contract.ManagerNamespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := w.client.CoreV1().ServiceAccounts(contract.ManagerNamespace).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	for name, address := range map[string]string{"buoy-1": "10.3.0.1", "buoy-2": "10.3.0.2", "buoy-3": "10.3.0.3"} {
@@ -197,7 +215,11 @@ func testCoordinators(t *testing.T, w0 *world) {
 	if err := w.typed.Create(ctx, &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "buoy"}}); err != nil {
 		t.Fatal(err)
 	}
-	own := &pool.Pool{ObjectMeta: metav1.ObjectMeta{Name: "buoy"}, Spec: pool.Spec{Coordinator: &pool.Coordinator{Image: "weir-coordinator:1", Nodes: []string{"buoy-2", "buoy-1"}}}}
+	own := &pool.Pool{
+		ObjectMeta: metav1.ObjectMeta{Name: "buoy"}, Spec: pool.Spec{
+			Coordinator: &pool.Coordinator{Image: "weir-coordinator:1", Nodes: []string{"buoy-2", "buoy-1"}},
+		},
+	}
 	if err := w.typed.Create(ctx, own); err != nil {
 		t.Fatal(err)
 	}
@@ -212,9 +234,11 @@ func testCoordinators(t *testing.T, w0 *world) {
 		return c != nil && c.Reason == "WriteFailed" && strings.Contains(c.Message, contract.CoordinatorImages)
 	})
 	w.list(t, contract.CoordinatorImages, `{"`+contract.CoordinatorImagesKey+`":"weir-coordinator:1\n`+digested+`\n"}`)
-	w.eventually(t, "it runs on the first node that may run it", func() bool { return w.coordinatorsOf("buoy")["buoy-2"] != nil && is("NotReady")() })
+	w.eventually(t, "it runs on the first node that may run it",
+		func() bool { return w.coordinatorsOf("buoy")["buoy-2"] != nil && is("NotReady")() })
 	first := w.coordinatorsOf("buoy")["buoy-2"]
-	if len(w.coordinatorsOf("buoy")) != 1 || !first.Spec.HostNetwork || first.OwnerReferences[0].Kind != "Pool" || w.node(t, "buoy-2").Labels[contract.CoordinatorLabel] != contract.ReplicaName("buoy-2") {
+	if len(w.coordinatorsOf("buoy")) != 1 || !first.Spec.HostNetwork || first.OwnerReferences[0].Kind != "Pool" ||
+		w.node(t, "buoy-2").Labels[contract.CoordinatorLabel] != contract.ReplicaName("buoy-2") {
 		t.Errorf("%d Pods, %+v", len(w.coordinatorsOf("buoy")), first)
 	}
 	if _, where := w.told("buoy"); where != "" {
@@ -257,13 +281,15 @@ func testCoordinators(t *testing.T, w0 *world) {
 	if w.coordinatorsOf("buoy")["buoy-2"] == nil {
 		t.Error("the old one goes before hubs can have left it")
 	}
-	w.eventually(t, "the old one hears that it is left out", func() bool { return !strings.Contains(w.annotation("buoy", contract.LeaderHubReplicas), "buoy-2") })
+	w.eventually(t, "the old one hears that it is left out",
+		func() bool { return !strings.Contains(w.annotation("buoy", contract.LeaderHubReplicas), "buoy-2") })
 	w.eventually(t, "the old one goes", func() bool { return w.coordinatorsOf("buoy")["buoy-2"] == nil })
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)} // as its kubelet does when it has ended
 	if err := w.client.CoreV1().Pods(contract.ManagerNamespace).Delete(ctx, first.Name, now); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(t, "and so does the label of its Node", func() bool { return w.node(t, "buoy-2").Labels[contract.CoordinatorLabel] == "" })
+	w.eventually(t, "and so does the label of its Node",
+		func() bool { return w.node(t, "buoy-2").Labels[contract.CoordinatorLabel] == "" })
 
 	m, dry := w.as(managerUser, accounts...), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	good := w.coordinatorsOf("buoy")["buoy-3"]
@@ -282,16 +308,20 @@ func testCoordinators(t *testing.T, w0 *world) {
 		"processes of the host": func(p *corev1.Pod) { p.Spec.HostPID = true },
 		"a token":               func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = nil },
 	} {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "weir-coordinator-x", Labels: good.Labels}, Spec: *good.Spec.DeepCopy()}
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "weir-coordinator-x", Labels: good.Labels}, Spec: *good.Spec.DeepCopy(),
+		}
 		do(p)
 		_, err := m.CoreV1().Pods(contract.ManagerNamespace).Create(ctx, p, dry)
-		if what == "" && err != nil || what != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-coordinator")) {
+		if what == "" && err != nil ||
+			what != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-coordinator")) {
 			t.Errorf("a Pod with %q: %v", what, err)
 		}
 	}
 	w.threeCoordinators(change)
 	change(`{"coordinator":null}`)
-	w.eventually(t, "coordinators that are not wanted go", func() bool { return len(w.coordinatorsOf("buoy")) == 0 && tells("")() })
+	w.eventually(t, "coordinators that are not wanted go",
+		func() bool { return len(w.coordinatorsOf("buoy")) == 0 && tells("")() })
 	for _, o := range []client.Object{own, w.pool("buoy")} {
 		if err := w.typed.Delete(ctx, o); err != nil {
 			t.Error(err)

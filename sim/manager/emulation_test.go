@@ -23,8 +23,8 @@ type asked struct {
 	conditions  []corev1.PodCondition
 }
 
-// testEmulation sends the same requests about pods to kube-apiserver with the real policies and to the apiserver in memory that simulated schedules run
-// against, and wants the same verdicts.
+// testEmulation sends the same requests about pods to kube-apiserver with the real policies and to the apiserver in
+// memory that simulated schedules run against, and wants the same verdicts.
 func testEmulation(t *testing.T, w *world) {
 	w.nodes(t, "emulation", "e-kept", "e-bound", "e-free")
 	memory := api.New(api.Config{})
@@ -46,15 +46,22 @@ func testEmulation(t *testing.T, w *world) {
 			{is(corev1.PodReady, corev1.ConditionTrue, "")},
 			{is(corev1.PodReady, corev1.ConditionFalse, "Why")},
 			{is(corev1.PodReady, corev1.ConditionTrue, "Why"), is(corev1.ContainersReady, corev1.ConditionTrue, "")},
-			{is(corev1.PodReady, corev1.ConditionTrue, ""), is(corev1.DisruptionTarget, corev1.ConditionTrue, "DeletionByTaintManager")},
+			{
+				is(corev1.PodReady, corev1.ConditionTrue, ""),
+				is(corev1.DisruptionTarget, corev1.ConditionTrue, "DeletionByTaintManager"),
+			},
 			{is(corev1.DisruptionTarget, corev1.ConditionFalse, "DeletionByTaintManager")},
 			{is(corev1.DisruptionTarget, corev1.ConditionTrue, "PreemptionByScheduler")},
 		} {
-			for k, annotations := range []map[string]string{nil, {contract.BindingAnnotation: "true"}, {contract.BindingAnnotation: "false"}} {
+			for k, annotations := range []map[string]string{
+				nil, {contract.BindingAnnotation: "true"}, {contract.BindingAnnotation: "false"},
+			} {
 				if k > 0 && i > 1 {
 					continue
 				}
-				pods = append(pods, asked{strings.TrimSuffix(fmt.Sprintf("e-%d-%d-%s", i, k, node), "-"), node, annotations, conditions})
+				pods = append(pods, asked{
+					strings.TrimSuffix(fmt.Sprintf("e-%d-%d-%s", i, k, node), "-"), node, annotations, conditions,
+				})
 			}
 		}
 	}
@@ -64,21 +71,26 @@ func testEmulation(t *testing.T, w *world) {
 		}
 	}
 	for _, name := range []string{contract.KeptNodes, contract.BoundNodes} {
-		listed := map[string]string{map[string]string{contract.KeptNodes: "e-kept", contract.BoundNodes: "e-bound"}[name]: "emulation"}
+		listed := map[string]string{
+			map[string]string{contract.KeptNodes: "e-kept", contract.BoundNodes: "e-bound"}[name]: "emulation",
+		}
 		w.list(t, name, fmt.Sprintf("{%q:%q}", keyOf(listed), "emulation"))
 		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: name}, Data: listed}
-		if _, err := inMemory("somebody").CoreV1().ConfigMaps(c.Namespace).Create(t.Context(), c, metav1.CreateOptions{}); err != nil {
+		if _, err := inMemory("somebody").CoreV1().ConfigMaps(c.Namespace).Create(t.Context(), c,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.eventually(t, "the policies are in force", func() bool {
 		c := w.as(nodeController, accounts...)
-		return apierrors.IsForbidden(remove(t, c, "e-1-0-e-kept", true)) && apierrors.IsForbidden(remove(t, c, "e-1-0-e-bound", true))
+		return apierrors.IsForbidden(remove(t, c, "e-1-0-e-kept", true)) &&
+			apierrors.IsForbidden(remove(t, c, "e-1-0-e-bound", true))
 	})
 
 	denied, kept := 0, 0
 	for user, groups := range map[string][]string{
-		nodeController: accounts, sharedUser: {"system:masters"}, replicaSets: {"system:masters"}, "somebody": {"system:masters"},
+		nodeController: accounts, sharedUser: {"system:masters"}, replicaSets: {"system:masters"},
+		"somebody": {"system:masters"},
 	} {
 		actual, emulated := w.as(user, groups...), inMemory(user)
 		for _, p := range pods {
@@ -142,7 +154,8 @@ func createPod(t *testing.T, c kubernetes.Interface, a asked) {
 // patched is what would come of a change of a pod's status: its conditions, or the error.
 func patched(t *testing.T, c kubernetes.Interface, name, status string) string {
 	t.Helper()
-	p, err := c.CoreV1().Pods("default").Patch(t.Context(), name, types.StrategicMergePatchType, []byte(`{"status":`+status+`}`),
+	p, err := c.CoreV1().Pods("default").Patch(t.Context(), name, types.StrategicMergePatchType,
+		[]byte(`{"status":`+status+`}`),
 		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
 	if err != nil {
 		return string(apierrors.ReasonForError(err))

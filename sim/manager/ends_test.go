@@ -18,7 +18,9 @@ import (
 // tell writes on a Node what its hub holds, as the node.
 func tell(t *testing.T, as kubernetes.Interface, node string, h holding.Holding) error {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: h.Text()}}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: h.Text()}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,16 +28,19 @@ func tell(t *testing.T, as kubernetes.Interface, node string, h holding.Holding)
 	return err
 }
 
-// testEnds: a Node has a condition and an Event while a certificate of it ends that was not renewed, by what its hub tells with the rights of a node, and which no
-// other node can write.
+// testEnds: a Node has a condition and an Event while a certificate of it ends that was not renewed, by what its hub
+// tells with the rights of a node, and which no other node can write.
 func testEnds(t *testing.T, w *world) {
 	w.nodes(t, "ending", "ends-1", "ends-2")
 	node := w.as("system:node:ends-1", "system:nodes", "system:authenticated")
 	now := time.Now().UTC().Truncate(time.Second)
 	life := func(until time.Time) holding.Holding {
-		return holding.Holding{Certificates: map[string]holding.Life{"hub": {Begin: now.Add(-80 * 24 * time.Hour), End: until, Renews: true}}}
+		return holding.Holding{
+			Certificates: map[string]holding.Life{"hub": {Begin: now.Add(-80 * 24 * time.Hour), End: until, Renews: true}},
+		}
 	}
-	if err := tell(t, w.as("system:node:ends-2", "system:nodes", "system:authenticated"), "ends-1", life(now)); !apierrors.IsForbidden(err) {
+	if err := tell(t, w.as("system:node:ends-2", "system:nodes", "system:authenticated"), "ends-1",
+		life(now)); !apierrors.IsForbidden(err) {
 		t.Errorf("another node tells what this one holds: %v", err)
 	}
 	is := func(status corev1.ConditionStatus, reason string) func() bool {

@@ -45,7 +45,8 @@ func (w *world) keep(t *testing.T, dir string, k weirpki.Kind, node, user string
 		t.Fatal(err)
 	}
 	config := enrol.Config{
-		Identity: weirpki.Must(k), Subject: weirpki.Subject{Pool: "enrolled", Node: node}, Dir: dir, Cloud: at{tr, server.Host},
+		Identity: weirpki.Must(k), Subject: weirpki.Subject{Pool: "enrolled", Node: node}, Dir: dir,
+		Cloud: at{tr, server.Host},
 		Clock: clock.RealClock{}, Metrics: enrol.NewMetrics(), Logger: slog.New(slog.DiscardHandler),
 	}
 	if config.Identity.Issuer == weirpki.PoolIssuer {
@@ -87,13 +88,17 @@ func (w *world) authorities(t *testing.T, pool string) []*x509.Certificate {
 func askEarly(t *testing.T, w *world, dir string) *enrol.Keeper {
 	w.nodes(t, "enrolled", "e-1", "e-2")
 	early := w.keep(t, dir, weirpki.Hub, "e-1", "system:node:e-1", "system:nodes", "system:authenticated")
-	w.eventually(t, "a request waits for a manager", func() bool { return strings.Contains(early.Status().LastError, "nobody has answered") })
+	w.eventually(t, "a request waits for a manager", func() bool {
+		return strings.Contains(early.Status().LastError, "nobody has answered")
+	})
 	return early
 }
 
-// testEnrol: nodes get certificates by themselves, from a real cluster: as nodes and by bootstrap tokens. What is not theirs they do not get, and say why.
+// testEnrol: nodes get certificates by themselves, from a real cluster: as nodes and by bootstrap tokens. What is not
+// theirs they do not get, and say why.
 func testEnrol(t *testing.T, w *world, early *enrol.Keeper, dir string) {
-	w.eventually(t, "the node that asked before there was a manager has its certificate", func() bool { return early.Get() != nil })
+	w.eventually(t, "the node that asked before there was a manager has its certificate",
+		func() bool { return early.Get() != nil })
 	first := early.Get().Leaf
 	again := w.keep(t, dir, weirpki.Hub, "e-1", "nobody")
 	if c := again.Get(); c == nil || !c.Leaf.Equal(first) {
@@ -101,7 +106,9 @@ func testEnrol(t *testing.T, w *world, early *enrol.Keeper, dir string) {
 	}
 
 	token := func(id, of string) (user string, groups []string) {
-		return "system:bootstrap:" + id, []string{"system:bootstrappers", contract.BootstrapGroup("enrolled", of), "system:authenticated"}
+		return "system:bootstrap:" + id, []string{
+			"system:bootstrappers", contract.BootstrapGroup("enrolled", of), "system:authenticated",
+		}
 	}
 	user, groups := token("aaa111", "e-2")
 	joins := w.keep(t, t.TempDir(), weirpki.Hub, "e-2", user, groups...)
@@ -112,13 +119,17 @@ func testEnrol(t *testing.T, w *world, early *enrol.Keeper, dir string) {
 	} {
 		user, groups := token(c.id, c.of)
 		k := w.keep(t, t.TempDir(), weirpki.Hub, "e-2", user, groups...)
-		w.eventually(t, c.what+" is denied", func() bool { return strings.Contains(k.Status().LastError, "(WeirDenied): "+c.field+":") })
+		w.eventually(t, c.what+" is denied", func() bool {
+			return strings.Contains(k.Status().LastError, "(WeirDenied): "+c.field+":")
+		})
 		if k.Get() != nil {
 			t.Errorf("%s: a certificate", c.what)
 		}
 	}
 	stranger := w.keep(t, t.TempDir(), weirpki.Hub, "e-2", "somebody", "system:authenticated")
-	w.eventually(t, "who may not ask is told so", func() bool { return strings.Contains(stranger.Status().LastError, "forbidden") })
+	w.eventually(t, "who may not ask is told so", func() bool {
+		return strings.Contains(stranger.Status().LastError, "forbidden")
+	})
 
 	forwarder := w.keep(t, "", weirpki.Forwarder, "e-1", "system:node:e-1", "system:nodes", "system:authenticated")
 	requests := w.client.CertificatesV1().CertificateSigningRequests()
@@ -136,7 +147,8 @@ func testEnrol(t *testing.T, w *world, early *enrol.Keeper, dir string) {
 				t.Fatalf("%s is %s: %s", r.Name, c.Type, c.Message)
 			}
 			i := weirpki.Must(weirpki.Forwarder)
-			r.Status.Certificate = must(w.cloud.CA().Answer(i, weirpki.Subject{Pool: "enrolled", Node: "e-1"}, must(weirpki.ParseRequest(r.Spec.Request)), i.Life.Usual))
+			r.Status.Certificate = must(w.cloud.CA().Answer(i, weirpki.Subject{Pool: "enrolled", Node: "e-1"},
+				must(weirpki.ParseRequest(r.Spec.Request)), i.Life.Usual))
 			if _, err := requests.UpdateStatus(t.Context(), r, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}

@@ -13,8 +13,10 @@ var unasked = map[string]string{
 	"ClusterRole weir:manager: approve signers.certificates.k8s.io": decided,
 	"ClusterRole weir:manager: sign signers.certificates.k8s.io":    decided,
 
-	"ClusterRole weir:manager: bind clusterroles.rbac.authorization.k8s.io":     "kube-apiserver looks for it when a role is bound",
-	"ClusterRole weir:manager: escalate clusterroles.rbac.authorization.k8s.io": "kube-apiserver looks for it when a role is written",
+	"ClusterRole weir:manager: bind clusterroles.rbac.authorization.k8s.io": "kube-apiserver looks for it when a " +
+		"role is bound",
+	"ClusterRole weir:manager: escalate clusterroles.rbac.authorization.k8s.io": "kube-apiserver looks for it when a " +
+		"role is written",
 
 	"Role kube-node-lease/weir:manager: list leases.coordination.k8s.io":             older,
 	"Role kube-node-lease/weir:manager: list roles.rbac.authorization.k8s.io":        older,
@@ -27,8 +29,10 @@ var unasked = map[string]string{
 	"ClusterRole weir:joins: create certificatesigningrequests.certificates.k8s.io": joins,
 	"ClusterRole weir:joins: get certificatesigningrequests.certificates.k8s.io":    joins,
 
-	"Role kube-system/weir:manager: patch events":                        "an Event that comes again within minutes is counted, not written anew",
-	"Role weir-pki/weir:manager: update roles.rbac.authorization.k8s.io": "what somebody changed is put right when a node joins or leaves",
+	"Role kube-system/weir:manager: patch events": "an Event that comes again within minutes is " +
+		"counted, not written anew",
+	"Role weir-pki/weir:manager: update roles.rbac.authorization.k8s.io": "what somebody changed is put right when a " +
+		"node joins or leaves",
 }
 
 const (

@@ -39,7 +39,9 @@ func (w poolWorld) ends(node string, well bool) {
 	w.t.Helper()
 	j, now := w.installOf(node), metav1.Now()
 	condition := func(kind batchv1.JobConditionType) batchv1.JobCondition {
-		return batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "Test", Message: "exit code 1"}
+		return batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: "Test", Message: "exit code 1",
+		}
 	}
 	j.Status.StartTime = &now
 	j.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
@@ -55,8 +57,8 @@ func (w poolWorld) ends(node string, well bool) {
 	}
 }
 
-// testInstalls: a Job on one node of a pool after the other leads it to its hub, and one back when its label goes. A failure is told, and what is documented lets it begin anew. The
-// token of weir-manager can run nothing else in a Job.
+// testInstalls: a Job on one node of a pool after the other leads it to its hub, and one back when its label goes. A
+// failure is told, and what is documented lets it begin anew. The token of weir-manager can run nothing else in a Job.
 func testInstalls(t *testing.T, w0 *world) {
 	w := poolWorld{w0, t, w0.typed(t)}
 	ctx := t.Context()
@@ -64,7 +66,9 @@ func testInstalls(t *testing.T, w0 *world) {
 		w.nodeAt(t, "pier", name, address)
 		w.speak(false, name)
 	}
-	own, of := &pool.Pool{ObjectMeta: metav1.ObjectMeta{Name: "pier"}}, &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pier"}}
+	own, of := &pool.Pool{
+		ObjectMeta: metav1.ObjectMeta{Name: "pier"},
+	}, &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pier"}}
 	for _, o := range []client.Object{own, of} {
 		if err := w.typed.Create(ctx, o); err != nil {
 			t.Fatal(err)
@@ -86,25 +90,33 @@ func testInstalls(t *testing.T, w0 *world) {
 	w.ends("pier-1", true)
 	w.eventually(t, "then one on the second", func() bool { return w.installOf("pier-2") != nil })
 	w.ends("pier-2", false)
-	w.eventually(t, "the Pool says that it failed", says("InstallFailed", "node pier-2: exit code 1; mend the cause, then kubectl -n kube-system delete jobs"))
+	w.eventually(t, "the Pool says that it failed",
+		says("InstallFailed", "node pier-2: exit code 1; mend the cause, then kubectl -n kube-system delete jobs"))
 	failed := w.installOf("pier-2")
-	selector := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=weir-installer,apps.openyurt.io/nodepool=pier", FieldSelector: "status.successful=0"}
-	if err := w.client.BatchV1().Jobs(contract.ManagerNamespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}, selector); err != nil {
+	selector := metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/name=weir-installer,apps.openyurt.io/nodepool=pier",
+		FieldSelector: "status.successful=0",
+	}
+	if err := w.client.BatchV1().Jobs(contract.ManagerNamespace).DeleteCollection(ctx,
+		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}, selector); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(t, "it begins anew when the Job was deleted", func() bool { j := w.installOf("pier-2"); return j != nil && j.UID != failed.UID })
+	w.eventually(t, "it begins anew when the Job was deleted",
+		func() bool { j := w.installOf("pier-2"); return j != nil && j.UID != failed.UID })
 	if w.installOf("pier-1") == nil {
 		t.Error("the one that ended well is deleted, too")
 	}
 	w.ends("pier-2", true)
 	w.eventually(t, "all have joined", says("Joined", "2 of 2 have joined"))
 	patch := []byte(`{"metadata":{"labels":{"` + contract.NodePoolLabel + `":null}}}`)
-	if _, err := w.client.CoreV1().Nodes().Patch(ctx, "pier-1", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := w.client.CoreV1().Nodes().Patch(ctx, "pier-1", types.MergePatchType, patch, metav1.PatchOptions{}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	w.eventually(t, "a node whose label goes leaves", func() bool {
 		j := w.installOf("pier-1")
-		return j != nil && j.Annotations[contract.InstallPool] == "" && j.Spec.Template.Spec.Containers[0].Args[2] == "--pool="
+		return j != nil && j.Annotations[contract.InstallPool] == "" &&
+			j.Spec.Template.Spec.Containers[0].Args[2] == "--pool="
 	})
 	w.ends("pier-1", true)
 	w.eventually(t, "and nothing is left of it", func() bool { return w.installOf("pier-1") == nil })
@@ -131,7 +143,9 @@ func (w poolWorld) refusesBadJobs(good *batchv1.Job) {
 		"a label of its Pods": func(j *batchv1.Job, _ *corev1.PodSpec) { j.Spec.Template.Labels["k8s-app"] = "kube-dns" },
 		"another node":        func(j *batchv1.Job, _ *corev1.PodSpec) { j.Annotations[contract.InstallNode] = "x" },
 		"the disk": func(_ *batchv1.Job, p *corev1.PodSpec) {
-			p.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+			p.Volumes = []corev1.Volume{
+				{Name: "a", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}},
+			}
 		},
 		"another command": func(_ *batchv1.Job, p *corev1.PodSpec) { p.Containers[0].Command = []string{"sh"} },
 		"other arguments": func(_ *batchv1.Job, p *corev1.PodSpec) { p.Containers[0].Args[1] = "leave" },
@@ -142,7 +156,9 @@ func (w poolWorld) refusesBadJobs(good *batchv1.Job) {
 			p.Containers[0].Env = []corev1.EnvVar{{Name: "PATH", Value: "/x"}}
 		},
 		"a second one": func(_ *batchv1.Job, p *corev1.PodSpec) {
-			p.Containers = append(p.Containers, corev1.Container{Name: "b", Image: "evil", TerminationMessagePolicy: "File", ImagePullPolicy: "Always"})
+			p.Containers = append(p.Containers, corev1.Container{
+				Name: "b", Image: "evil", TerminationMessagePolicy: "File", ImagePullPolicy: "Always",
+			})
 		},
 		"one before": func(_ *batchv1.Job, p *corev1.PodSpec) {
 			p.InitContainers = []corev1.Container{{Name: "b", Image: "evil"}}
@@ -150,15 +166,22 @@ func (w poolWorld) refusesBadJobs(good *batchv1.Job) {
 		"no node": func(_ *batchv1.Job, p *corev1.PodSpec) { p.NodeName = "" },
 		"a token": func(_ *batchv1.Job, p *corev1.PodSpec) { p.AutomountServiceAccountToken = nil },
 		"a hook at its end": func(_ *batchv1.Job, p *corev1.PodSpec) {
-			p.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh"}}}}
+			p.Containers[0].Lifecycle = &corev1.Lifecycle{
+				PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh"}}},
+			}
 		},
 	} {
-		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "weir-installer-x", Labels: map[string]string{}, Annotations: maps.Clone(good.Annotations)}, Spec: *good.Spec.DeepCopy()}
+		j := &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "weir-installer-x", Labels: map[string]string{}, Annotations: maps.Clone(good.Annotations),
+			}, Spec: *good.Spec.DeepCopy(),
+		}
 		maps.Copy(j.Labels, good.Labels)
 		j.Spec.Selector, j.Spec.Template.Labels = nil, maps.Clone(good.Labels)
 		do(j, &j.Spec.Template.Spec)
 		_, err := m.BatchV1().Jobs(contract.ManagerNamespace).Create(t.Context(), j, dry)
-		if what == "" && err != nil || what != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-installer")) {
+		if what == "" && err != nil ||
+			what != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-installer")) {
 			t.Errorf("a Job with %q: %v", what, err)
 		}
 	}

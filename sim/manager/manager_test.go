@@ -31,7 +31,10 @@ func TestManager(t *testing.T) {
 	approved, dir := approveTheWrong(t, w), t.TempDir()
 	early := askEarly(t, w, dir)
 	first := w.manage(t, nil)
-	w.eventually(t, "nobody is kept who is heard", func() bool { _, kept := w.listed(t, contract.KeptNodes)["cloud-1"]; return !kept })
+	w.eventually(t, "nobody is kept who is heard", func() bool {
+		_, kept := w.listed(t, contract.KeptNodes)["cloud-1"]
+		return !kept
+	})
 	t.Run("delegated", func(t *testing.T) { testDelegated(t, w) })
 	t.Run("forwarders", func(t *testing.T) { testForwarders(t, w) })
 	t.Run("far ahead", func(t *testing.T) { testAhead(t, w) })
@@ -62,17 +65,20 @@ func testDelegated(t *testing.T, w *world) {
 	w.nodes(t, "delegated", "d-1", "d-2")
 	w.speak(false, "d-1", "d-2")
 	others := `{"spec":{"taints":[{"key":"example.com/theirs","effect":"NoExecute"}]}}`
-	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "d-1", types.StrategicMergePatchType, []byte(others), metav1.PatchOptions{}); err != nil {
+	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "d-1", types.StrategicMergePatchType, []byte(others),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.speak(true, "d-1")
 	w.eventually(t, "a delegated node is tainted, and its condition true", func() bool {
 		n := w.node(t, "d-1")
 		c := condition(n, contract.CutOffCondition)
-		return taint(n, contract.CutOffTaint) != nil && c.Status == corev1.ConditionTrue && c.Reason == "HeartbeatDelegated" && !c.LastTransitionTime.IsZero()
+		return taint(n, contract.CutOffTaint) != nil && c.Status == corev1.ConditionTrue &&
+			c.Reason == "HeartbeatDelegated" && !c.LastTransitionTime.IsZero()
 	})
 	n := w.node(t, "d-1")
-	if k := taint(n, contract.CutOffTaint); k.Effect != corev1.TaintEffectNoSchedule || k.Value != "true" || k.TimeAdded == nil {
+	if k := taint(n, contract.CutOffTaint); k.Effect != corev1.TaintEffectNoSchedule || k.Value != "true" ||
+		k.TimeAdded == nil {
 		t.Errorf("taint %+v", k)
 	}
 	if condition(n, corev1.NodeReady).Status != corev1.ConditionTrue || taint(n, "example.com/theirs") == nil {
@@ -93,11 +99,14 @@ func testDelegated(t *testing.T, w *world) {
 		}
 		return false
 	})
-	more := `{"spec":{"taints":[{"key":"example.com/more","effect":"NoSchedule"},{"key":"example.com/theirs","effect":"NoExecute"}]}}`
-	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "d-1", types.MergePatchType, []byte(more), metav1.PatchOptions{}); err != nil {
+	more := `{"spec":{"taints":[{"key":"example.com/more","effect":"NoSchedule"},{"key":"example.com/theirs",` +
+		`"effect":"NoExecute"}]}}`
+	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "d-1", types.MergePatchType, []byte(more),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(t, "a taint that somebody else took away comes back", func() bool { return taint(w.node(t, "d-1"), contract.CutOffTaint) != nil })
+	w.eventually(t, "a taint that somebody else took away comes back",
+		func() bool { return taint(w.node(t, "d-1"), contract.CutOffTaint) != nil })
 
 	w.speak(false, "d-1")
 	w.eventually(t, "all is undone when the node returns", func() bool {
@@ -114,7 +123,8 @@ func testForwarders(t *testing.T, w *world) {
 	w.nodes(t, "fleet", "f-1", "f-2")
 	w.nodes(t, "other", "o-1")
 	w.speak(false, "o-1")
-	f := w.as(contract.ForwarderUserPrefix+"fleet:f-1", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet", "system:authenticated").
+	f := w.as(contract.ForwarderUserPrefix+"fleet:f-1", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet",
+		"system:authenticated").
 		CoordinationV1().Leases(contract.NodeLeaseNamespace)
 	w.eventually(t, "the forwarder may read its nodes' Leases", func() bool {
 		_, err := f.Get(t.Context(), "f-2", metav1.GetOptions{})
@@ -126,7 +136,8 @@ func testForwarders(t *testing.T, w *world) {
 	}
 	bindings := w.client.RbacV1().RoleBindings(contract.NodeLeaseNamespace)
 	name := contract.ForwarderRolePrefix + "fleet"
-	if _, err := bindings.Patch(t.Context(), name, types.MergePatchType, []byte(`{"subjects":[]}`), metav1.PatchOptions{}); err != nil {
+	if _, err := bindings.Patch(t.Context(), name, types.MergePatchType, []byte(`{"subjects":[]}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually(t, "a binding that somebody emptied is put right", func() bool {
@@ -139,16 +150,23 @@ func testForwarders(t *testing.T, w *world) {
 		return patch("f-1", `{`+mark+`,"spec":{"renewTime":"`+at(0)+`"}}`) == nil
 	})
 	for what, text := range map[string]string{
-		"a renewTime that shrinks":                  `{` + mark + `,"spec":{"renewTime":"` + at(-time.Hour) + `"}}`,
-		"a renewTime that stays":                    `{` + mark + `}`,
-		"no renewTime":                              `{` + mark + `,"spec":{"renewTime":null}}`,
-		"another holder":                            `{` + mark + `,"spec":{"renewTime":"` + at(time.Second) + `","holderIdentity":"f-2"}}`,
-		"another duration":                          `{` + mark + `,"spec":{"renewTime":"` + at(time.Second) + `","leaseDurationSeconds":4000}}`,
-		"the annotation taken away":                 `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":null}},"spec":{"renewTime":"` + at(time.Second) + `"}}`,
-		"another value of the annotation":           `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"yes"}},"spec":{"renewTime":"` + at(time.Second) + `"}}`,
-		"another annotation":                        `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true","a":"b"}},"spec":{"renewTime":"` + at(time.Second) + `"}}`,
-		"a label":                                   `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true"},"labels":{"a":"b"}},"spec":{"renewTime":"` + at(time.Second) + `"}}`,
-		"a finalizer, so that nobody can delete it": `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true"},"finalizers":["a.b/c"]},"spec":{"renewTime":"` + at(time.Second) + `"}}`,
+		"a renewTime that shrinks": `{` + mark + `,"spec":{"renewTime":"` + at(-time.Hour) + `"}}`,
+		"a renewTime that stays":   `{` + mark + `}`,
+		"no renewTime":             `{` + mark + `,"spec":{"renewTime":null}}`,
+		"another holder": `{` + mark + `,"spec":{"renewTime":"` + at(time.Second) +
+			`","holderIdentity":"f-2"}}`,
+		"another duration": `{` + mark + `,"spec":{"renewTime":"` + at(time.Second) +
+			`","leaseDurationSeconds":4000}}`,
+		"the annotation taken away": `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":null}},` +
+			`"spec":{"renewTime":"` + at(time.Second) + `"}}`,
+		"another value of the annotation": `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"yes"}},` +
+			`"spec":{"renewTime":"` + at(time.Second) + `"}}`,
+		"another annotation": `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true",` +
+			`"a":"b"}},"spec":{"renewTime":"` + at(time.Second) + `"}}`,
+		"a label": `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true"},` +
+			`"labels":{"a":"b"}},"spec":{"renewTime":"` + at(time.Second) + `"}}`,
+		"a finalizer, so that nobody can delete it": `{"metadata":{"annotations":{"openyurt.io/delegate-heartbeat":"true"},` +
+			`"finalizers":["a.b/c"]},"spec":{"renewTime":"` + at(time.Second) + `"}}`,
 	} {
 		if err := patch("f-1", text); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-forwarders") {
 			t.Errorf("%s: %v", what, err)
@@ -175,9 +193,11 @@ func testForwarders(t *testing.T, w *world) {
 
 	w.nodes(t, "fleet", "f-3")
 	w.eventually(t, "a node that joins is forwarded", func() bool { return patch("f-3", grown) == nil })
-	third := w.as(contract.ForwarderUserPrefix+"fleet:f-3", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet", "system:authenticated").
+	third := w.as(contract.ForwarderUserPrefix+"fleet:f-3", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet",
+		"system:authenticated").
 		CoordinationV1().Leases(contract.NodeLeaseNamespace)
-	group := w.as(contract.ForwarderUserPrefix+"fleet", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet", "system:authenticated").
+	group := w.as(contract.ForwarderUserPrefix+"fleet", contract.ForwarderGroup, contract.ForwarderGroupPrefix+"fleet",
+		"system:authenticated").
 		CoordinationV1().Leases(contract.NodeLeaseNamespace)
 	if _, err := group.Get(t.Context(), "f-3", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("whoever has the pool's groups, and is no node's user: %v", err)
@@ -196,8 +216,10 @@ func testForwarders(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	w.eventually(t, "a pool without nodes has no Role", func() bool {
-		_, role := w.client.RbacV1().Roles(contract.NodeLeaseNamespace).Get(t.Context(), contract.ForwarderRolePrefix+"fleet", metav1.GetOptions{})
-		_, binding := w.client.RbacV1().RoleBindings(contract.NodeLeaseNamespace).Get(t.Context(), contract.ForwarderRolePrefix+"fleet", metav1.GetOptions{})
+		_, role := w.client.RbacV1().Roles(contract.NodeLeaseNamespace).Get(t.Context(), contract.ForwarderRolePrefix+"fleet",
+			metav1.GetOptions{})
+		_, binding := w.client.RbacV1().RoleBindings(contract.NodeLeaseNamespace).Get(t.Context(),
+			contract.ForwarderRolePrefix+"fleet", metav1.GetOptions{})
 		return apierrors.IsNotFound(role) && apierrors.IsNotFound(binding)
 	})
 }
@@ -207,13 +229,16 @@ func (w *world) lose(t *testing.T, names ...string) {
 	t.Helper()
 	stock := w.as(nodeController, accounts...).CoreV1().Nodes()
 	for _, name := range names {
-		status := `{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","lastTransitionTime":"` +
+		status := `{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown",` +
+			`"lastTransitionTime":"` +
 			time.Now().UTC().Format(time.RFC3339) + `"}]}}`
-		if _, err := stock.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+		if _, err := stock.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{},
+			"status"); err != nil {
 			t.Fatal(err)
 		}
 		w.setTaints(t, name, append(w.node(t, name).Spec.Taints, corev1.Taint{
-			Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: new(metav1.NewTime(time.Now().Add(-time.Hour))),
+			Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute,
+			TimeAdded: new(metav1.NewTime(time.Now().Add(-time.Hour))),
 		}))
 	}
 }
@@ -223,10 +248,12 @@ func (w *world) find(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		status := `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady"}]}}`
-		if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+		if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(status),
+			metav1.PatchOptions{}, "status"); err != nil {
 			t.Fatal(err)
 		}
-		w.setTaints(t, name, slices.DeleteFunc(w.node(t, name).Spec.Taints, func(k corev1.Taint) bool { return k.Key == corev1.TaintNodeUnreachable }))
+		w.setTaints(t, name, slices.DeleteFunc(w.node(t, name).Spec.Taints,
+			func(k corev1.Taint) bool { return k.Key == corev1.TaintNodeUnreachable }))
 	}
 }
 
@@ -236,7 +263,8 @@ func (w *world) setTaints(t *testing.T, name string, taints []corev1.Taint) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, text, metav1.PatchOptions{}); err != nil {
+	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, text,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -271,7 +299,8 @@ func testDead(t *testing.T, w *world) {
 // memory is what the manager notes for its successor.
 func (w *world) memory(t *testing.T) string {
 	t.Helper()
-	c, err := w.client.CoreV1().ConfigMaps(contract.ManagerNamespace).Get(t.Context(), contract.KeptNodes, metav1.GetOptions{})
+	c, err := w.client.CoreV1().ConfigMaps(contract.ManagerNamespace).Get(t.Context(), contract.KeptNodes,
+		metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +310,8 @@ func (w *world) memory(t *testing.T) string {
 // policy says what happens to a pool that is silent, as whoever operates the cluster does.
 func (w *world) policy(t *testing.T, name, whenSilent string) {
 	t.Helper()
-	text := `{"apiVersion":"weir.dev/v1alpha1","kind":"Pool","metadata":{"name":"` + name + `"},"spec":{"whenSilent":` + whenSilent + `}}`
+	text := `{"apiVersion":"weir.dev/v1alpha1","kind":"Pool","metadata":{"name":"` + name + `"},"spec":{"whenSilent":` +
+		whenSilent + `}}`
 	if err := w.cloud.Apply(t.Context(), []byte(text)); err != nil {
 		t.Fatal(err)
 	}
@@ -320,13 +350,16 @@ func testSilent(t *testing.T, w *world) {
 	if err := remove(t, stock, "on-q-1", true); err != nil {
 		t.Errorf("evict a pod that is given up: %v", err)
 	}
-	w.eventually(t, "the Node says so", func() bool { return condition(w.node(t, "q-1"), contract.CutOffCondition).Reason == "PoolGivenUp" })
+	w.eventually(t, "the Node says so", func() bool {
+		return condition(w.node(t, "q-1"), contract.CutOffCondition).Reason == "PoolGivenUp"
+	})
 
 	w.speak(false, "q-1", "q-2")
 	w.eventually(t, "what is heard is kept until the cloud sees it", func() bool { return w.kept(t, "q-1", "q-2") })
 	w.find(t, "q-1", "q-2")
 	w.eventually(t, "all is as it was", func() bool {
-		return !w.kept(t, "q-1") && !w.kept(t, "q-2") && condition(w.node(t, "q-1"), contract.CutOffCondition).Status == corev1.ConditionFalse
+		return !w.kept(t, "q-1") && !w.kept(t, "q-2") &&
+			condition(w.node(t, "q-1"), contract.CutOffCondition).Status == corev1.ConditionFalse
 	})
 }
 
@@ -337,7 +370,8 @@ func testBound(t *testing.T, w *world) {
 	annotate := func(text string) {
 		t.Helper()
 		patch := []byte(`{"metadata":{"annotations":{"` + contract.AutonomyAnnotation + `":` + text + `}}}`)
-		if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "b-1", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "b-1", types.MergePatchType, patch,
+			metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -348,7 +382,8 @@ func testBound(t *testing.T, w *world) {
 	w.eventually(t, "it is not any more", func() bool { return !bound() })
 }
 
-// testClocks: what time stands in a Lease does not matter. A node whose clock is set back, which stock Kubernetes holds for lost, is kept.
+// testClocks: what time stands in a Lease does not matter. A node whose clock is set back, which stock Kubernetes holds
+// for lost, is kept.
 func testClocks(t *testing.T, w *world) {
 	w.nodes(t, "clocks", "c-ahead", "c-behind")
 	set := func(node string, d time.Duration) {
@@ -364,7 +399,8 @@ func testClocks(t *testing.T, w *world) {
 		return w.kept(t, "c-behind") && !w.kept(t, "c-ahead")
 	})
 	w.speak(true, "c-behind")
-	w.eventually(t, "it is seen to be delegated all the same", func() bool { return taint(w.node(t, "c-behind"), contract.CutOffTaint) != nil })
+	w.eventually(t, "it is seen to be delegated all the same",
+		func() bool { return taint(w.node(t, "c-behind"), contract.CutOffTaint) != nil })
 	set("c-behind", 0)
 	w.speak(false, "c-behind")
 	w.eventually(t, "all is well with the right time", func() bool {
@@ -372,7 +408,8 @@ func testClocks(t *testing.T, w *world) {
 	})
 }
 
-// testLeaders: of two managers one acts; what it left goes on to hold while nobody does, and its successor goes on from there.
+// testLeaders: of two managers one acts; what it left goes on to hold while nobody does, and its successor goes on from
+// there.
 func testLeaders(t *testing.T, w *world, first *run) {
 	w.nodes(t, "led", "l-1", "l-2")
 	w.pod(t, "on-l-1", "l-1", nil)
@@ -405,8 +442,10 @@ func testLeaders(t *testing.T, w *world, first *run) {
 
 	// Somebody else takes the Lease: whoever led ends its process, and the other one takes over when the Lease is free.
 	leases := w.client.CoordinationV1().Leases(contract.ManagerNamespace)
-	steal := []byte(`{"spec":{"holderIdentity":"thief","leaseDurationSeconds":600,"renewTime":"` + time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}`)
-	if _, err := leases.Patch(t.Context(), "weir-manager", types.MergePatchType, steal, metav1.PatchOptions{}); err != nil {
+	steal := []byte(`{"spec":{"holderIdentity":"thief","leaseDurationSeconds":600,"renewTime":"` +
+		time.Now().UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}`)
+	if _, err := leases.Patch(t.Context(), "weir-manager", types.MergePatchType, steal, metav1.PatchOptions{}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	select {
@@ -418,10 +457,12 @@ func testLeaders(t *testing.T, w *world, first *run) {
 	case <-time.After(patience):
 		t.Fatal("a manager that lost its Lease goes on")
 	}
-	if _, err := leases.Patch(t.Context(), "weir-manager", types.MergePatchType, []byte(`{"spec":{"holderIdentity":""}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := leases.Patch(t.Context(), "weir-manager", types.MergePatchType, []byte(`{"spec":{"holderIdentity":""}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(t, "the third, with another policy, leads and gives the pool up", func() bool { return !w.kept(t, "l-1") && !w.kept(t, "l-2") })
+	w.eventually(t, "the third, with another policy, leads and gives the pool up",
+		func() bool { return !w.kept(t, "l-1") && !w.kept(t, "l-2") })
 	w.eventually(t, "and releases it", func() bool { return !ready(w.getPod(t, "on-l-1")) })
 	if err := third.end(); err != nil {
 		t.Error(err)
@@ -430,7 +471,8 @@ func testLeaders(t *testing.T, w *world, first *run) {
 
 func (w *world) leader(t *testing.T) string {
 	t.Helper()
-	l, err := w.client.CoordinationV1().Leases(contract.ManagerNamespace).Get(context.WithoutCancel(t.Context()), "weir-manager", metav1.GetOptions{})
+	l, err := w.client.CoordinationV1().Leases(contract.ManagerNamespace).Get(context.WithoutCancel(t.Context()),
+		"weir-manager", metav1.GetOptions{})
 	if err != nil || l.Spec.HolderIdentity == nil {
 		return ""
 	}

@@ -16,7 +16,8 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// testPoison: what one node says of itself, and kube-apiserver would take in no other object, keeps nothing from being published of its pool.
+// testPoison: what one node says of itself, and kube-apiserver would take in no other object, keeps nothing from being
+// published of its pool.
 func testPoison(t *testing.T, w0 *world) {
 	w := poolWorld{w0, t, w0.typed(t)}
 	names := []string{"brine-1", "brine-2", "brine-3"}
@@ -25,18 +26,21 @@ func testPoison(t *testing.T, w0 *world) {
 		w.speak(false, names[i])
 	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
-		Type: contract.CertificatesCondition, Status: corev1.ConditionTrue, Reason: contract.AuthorityEnded, Message: strings.Repeat("x", 40_000),
+		Type: contract.CertificatesCondition, Status: corev1.ConditionTrue, Reason: contract.AuthorityEnded,
+		Message: strings.Repeat("x", 40_000),
 	}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	kubelet := w.as("system:node:brine-1", "system:nodes", "system:authenticated")
-	if _, err := kubelet.CoreV1().Nodes().Patch(t.Context(), "brine-1", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := kubelet.CoreV1().Nodes().Patch(t.Context(), "brine-1", types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range []client.Object{
 		&nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "brine"}, Spec: nodepool.Spec{
-			Type: nodepool.Edge, InterConnectivity: true, EnableLeaderElection: true, LeaderElectionStrategy: nodepool.Random, LeaderReplicas: 3,
+			Type: nodepool.Edge, InterConnectivity: true, EnableLeaderElection: true, LeaderElectionStrategy: nodepool.Random,
+			LeaderReplicas: 3,
 		}},
 		&poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: "brine"}},
 	} {

@@ -43,7 +43,8 @@ func markEvicted(t *testing.T, c kubernetes.Interface, name string) {
 		t.Fatal(err)
 	}
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager", LastTransitionTime: metav1.Now(),
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager",
+		LastTransitionTime: metav1.Now(),
 	})
 	if _, err := c.CoreV1().Pods("default").UpdateStatus(t.Context(), p, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -67,7 +68,8 @@ func testPolicies(t *testing.T, w *world) {
 	w.pod(t, "on-bound", "p-bound", nil)
 	w.pod(t, "on-free", "p-free", nil)
 	w.pod(t, "bound-itself", "p-free", map[string]string{contract.BindingAnnotation: "true"})
-	stock, shared := w.as(nodeController, accounts...), w.as(sharedUser, "system:masters") // which needs more grants than it has by default, to act for all
+	// which needs more grants than it has by default, to act for all.
+	stock, shared := w.as(nodeController, accounts...), w.as(sharedUser, "system:masters")
 	markEvicted(t, stock, "marked-on-kept")
 	w.list(t, contract.KeptNodes, `{"p-kept":"policies"}`)
 	w.list(t, contract.BoundNodes, `{"p-bound":"policies"}`)
@@ -118,5 +120,6 @@ func testPolicies(t *testing.T, w *world) {
 
 	w.list(t, contract.KeptNodes, `{"p-kept":null}`)
 	w.list(t, contract.BoundNodes, `{"p-bound":null}`)
-	w.eventually(t, "evicting is allowed once the node is listed no more", func() bool { return remove(t, stock, "on-kept", true) == nil })
+	w.eventually(t, "evicting is allowed once the node is listed no more",
+		func() bool { return remove(t, stock, "on-kept", true) == nil })
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/weir-edge/weir/impl/trust"
 )
 
-// testRecall: a cluster loses what it wrote after a backup: a deletion, and the roster that would tell of it. A hub of the pool, by its own rights, gives back what
-// it holds. The denylist goes on above it, and the Node that came back gets no certificate. The same of a bundle of authorities. A backup
-// is restored at once: so no manager runs meanwhile.
+// testRecall: a cluster loses what it wrote after a backup: a deletion, and the roster that would tell of it. A hub of
+// the pool, by its own rights, gives back what it holds. The denylist goes on above it, and the Node that came back
+// gets no certificate. The same of a bundle of authorities. A backup is restored at once: so no manager runs meanwhile.
 func testRecall(t *testing.T, w *world, before *run) (after *run) {
 	const pool = "recalled"
 	w.nodes(t, pool, "back-1", "back-2")
@@ -37,7 +37,9 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 	}
 	maps := w.client.CoreV1().ConfigMaps(contract.KeyNamespace)
 	as := w.cloud.RESTConfig()
-	as.Impersonate = rest.ImpersonationConfig{UserName: contract.HubUserPrefix + pool + ":back-2", Groups: []string{"system:authenticated"}}
+	as.Impersonate = rest.ImpersonationConfig{
+		UserName: contract.HubUserPrefix + pool + ":back-2", Groups: []string{"system:authenticated"},
+	}
 	cloud := toCloud{must(rest.TransportFor(as)), must(url.Parse(as.Host))}
 	log := slog.New(slog.DiscardHandler)
 	trusted := trust.New(trust.Config{Pool: pool, Logger: log})
@@ -48,7 +50,10 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 		func() { trusted.Follow(ctx, cloud, clock.RealClock{}) },
 		func() { held.Follow(ctx, cloud, clock.RealClock{}) },
 		func() {
-			bulletin.Returner{Pool: pool, Cloud: cloud, Clock: clock.RealClock{}, Logger: log, Board: bulletin.Board{trusted.Document, held.Document}}.Run(ctx)
+			bulletin.Returner{
+				Pool: pool, Cloud: cloud, Clock: clock.RealClock{}, Logger: log,
+				Board: bulletin.Board{trusted.Document, held.Document},
+			}.Run(ctx)
 		},
 	} {
 		go func() { run(); done <- struct{}{} }()
@@ -82,10 +87,13 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 			return false
 		}
 		l, _, err := denylist.Open([]byte(m.Data[contract.DenylistKey]), pool, trusted.List())
-		return err == nil && l.Number > number && len(l.Entries) == 1 && l.Entries[0].UID == string(former.UID) && l.Entries[0].Deleted
+		return err == nil && l.Number > number && len(l.Entries) == 1 && l.Entries[0].UID == string(former.UID) &&
+			l.Entries[0].Deleted
 	})
 	t.Logf("recalled after %v", time.Since(began).Round(time.Millisecond))
-	w.eventually(t, "the hub lacks nothing", func() bool { return held.Number() > number && len(held.Lacking(time.Now())) == 0 })
+	w.eventually(t, "the hub lacks nothing", func() bool {
+		return held.Number() > number && len(held.Lacking(time.Now())) == 0
+	})
 
 	// Bundles: the cluster is taken back to before a rotation was prepared.
 	key := contract.AuthorityPrefix + pool
@@ -143,7 +151,8 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 	for range 3 {
 		<-done
 	}
-	if _, err := maps.Patch(t.Context(), contract.ReturnedPrefix+pool, types.MergePatchType, []byte(`{"data":{"list":"forged"}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := maps.Patch(t.Context(), contract.ReturnedPrefix+pool, types.MergePatchType,
+		[]byte(`{"data":{"list":"forged"}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	stranger := w.as(contract.HubUserPrefix+"elsewhere:back-2", "system:authenticated")
@@ -152,7 +161,8 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 	}, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a hub of another pool gives something back: %v", err)
 	}
-	if resp, err := (&http.Client{Transport: cloud}).Get("https://cloud/api/v1/namespaces/" + contract.KeyNamespace + "/configmaps/" + contract.RosterPrefix + pool); err != nil || resp.StatusCode != http.StatusForbidden {
+	if resp, err := (&http.Client{Transport: cloud}).Get("https://cloud/api/v1/namespaces/" + contract.KeyNamespace +
+		"/configmaps/" + contract.RosterPrefix + pool); err != nil || resp.StatusCode != http.StatusForbidden {
 		t.Errorf("a hub reads the roster: %v", err)
 	} else {
 		_ = resp.Body.Close()

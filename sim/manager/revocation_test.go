@@ -20,8 +20,9 @@ import (
 	"github.com/weir-edge/weir/sim/cloud"
 )
 
-// testRevocation: a Node that is deleted at a real kube-apiserver is denied in its pool, reads its pool's list no more, and does not register itself again. The
-// node beside it goes on, and a node of the same name that an administrator makes gets certificates that count.
+// testRevocation: a Node that is deleted at a real kube-apiserver is denied in its pool, reads its pool's list no more,
+// and does not register itself again. The node beside it goes on, and a node of the same name that an administrator
+// makes gets certificates that count.
 func testRevocation(t *testing.T, w *world) {
 	const pool = "revoked"
 	w.nodes(t, pool, "v-1", "v-2")
@@ -48,7 +49,9 @@ func testRevocation(t *testing.T, w *world) {
 		if err := maps(c, contract.DenylistPrefix+pool); !apierrors.IsNotFound(err) {
 			t.Errorf("nothing was taken back, and a node reads: %v", err)
 		}
-		for _, other := range []string{contract.RosterPrefix + pool, contract.DenylistPrefix + "certified", "pool-certified"} {
+		for _, other := range []string{
+			contract.RosterPrefix + pool, contract.DenylistPrefix + "certified", "pool-certified",
+		} {
 			if err := maps(c, other); !apierrors.IsForbidden(err) {
 				t.Errorf("a node of the pool reads %s: %v", other, err)
 			}
@@ -59,7 +62,8 @@ func testRevocation(t *testing.T, w *world) {
 	}
 
 	began := time.Now()
-	seen, err := hub("v-2").CoreV1().ConfigMaps(contract.KeyNamespace).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + contract.DenylistPrefix + pool})
+	seen, err := hub("v-2").CoreV1().ConfigMaps(contract.KeyNamespace).Watch(t.Context(),
+		metav1.ListOptions{FieldSelector: "metadata.name=" + contract.DenylistPrefix + pool})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +78,9 @@ func testRevocation(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	authorities := must(weirpki.ParseCertificates([]byte(trust.Data["ca.crt"])))
-	held := denylist.New(denylist.Config{Pool: pool, Trusted: func() []*x509.Certificate { return authorities }, Logger: slog.New(slog.DiscardHandler)})
+	held := denylist.New(denylist.Config{
+		Pool: pool, Trusted: func() []*x509.Certificate { return authorities }, Logger: slog.New(slog.DiscardHandler),
+	})
 	refused := func(r *certificatesv1.CertificateSigningRequest) bool {
 		return held.Refuse(must(weirpki.ParseCertificates(r.Status.Certificate))[0]) != nil
 	}
@@ -125,7 +131,8 @@ func testRevocation(t *testing.T, w *world) {
 		t.Errorf("deleted again: refused %t, number %d after %d, %v", refused(again), held.Number(), first, err)
 	}
 	w.eventually(t, "it is barred again", func() bool { return apierrors.IsForbidden(register("v-1")) })
-	if _, err := w.client.CoreV1().ConfigMaps(contract.ManagerNamespace).Patch(t.Context(), contract.RevokedNodes, types.JSONPatchType,
+	if _, err := w.client.CoreV1().ConfigMaps(contract.ManagerNamespace).Patch(t.Context(), contract.RevokedNodes,
+		types.JSONPatchType,
 		[]byte(`[{"op":"remove","path":"/data/v-1"}]`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}

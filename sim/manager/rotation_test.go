@@ -15,8 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/trust"
 )
 
-// testRotation: the authority of a pool is replaced at a real cluster, with the grants of the manifests. A node of the pool follows each step by what it may read.
-// A second order within a minute breaks nothing; a lost key is replaced.
+// testRotation: the authority of a pool is replaced at a real cluster, with the grants of the manifests. A node of the
+// pool follows each step by what it may read. A second order within a minute breaks nothing; a lost key is replaced.
 func testRotation(t *testing.T, w *world) {
 	w.nodes(t, "rotated", "rotated-1")
 	node := w.as("system:node:rotated-1", "system:nodes", "system:authenticated")
@@ -39,10 +39,13 @@ func testRotation(t *testing.T, w *world) {
 				return false
 			}
 			chain, err := weirpki.ParseCertificates(r.Status.Certificate)
-			return err == nil && weirpki.IssuedBy(chain[0], held.Signer()) && weirpki.Must(weirpki.Hub).Verify(chain, held.List(), time.Now()) == nil
+			return err == nil && weirpki.IssuedBy(chain[0], held.Signer()) &&
+				weirpki.Must(weirpki.Hub).Verify(chain, held.List(), time.Now()) == nil
 		})
 	}
-	if err := certificates.AskRotation(t.Context(), w.client, "nowhere", trust.Order{ID: "x", Settle: "10s", Overlap: "30s"}); err == nil || !strings.Contains(err.Error(), "has no authority") {
+	if err := certificates.AskRotation(t.Context(), w.client, "nowhere",
+		trust.Order{ID: "x", Settle: "10s", Overlap: "30s"}); err == nil ||
+		!strings.Contains(err.Error(), "has no authority") {
 		t.Errorf("an unknown pool: %v", err)
 	}
 	signed("before-rotation")
@@ -53,7 +56,8 @@ func testRotation(t *testing.T, w *world) {
 		order(t, w, "rotated", o)
 	}
 	rotate()
-	if err := certificates.AskRotation(t.Context(), w.client, "rotated", o); err == nil || !strings.Contains(err.Error(), "under way") {
+	if err := certificates.AskRotation(t.Context(), w.client, "rotated", o); err == nil ||
+		!strings.Contains(err.Error(), "under way") {
 		t.Errorf("rotated twice: %v", err)
 	}
 	if read(); len(held.List()) != 2 || !held.Signer().Equal(first) {
@@ -62,17 +66,20 @@ func testRotation(t *testing.T, w *world) {
 	if err := tell(t, node, "rotated-1", holding.Holding{Trust: held.Number()}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually(t, "another one signs, since all have heard of it", func() bool { return read() && !held.Signer().Equal(first) && len(held.List()) == 2 })
+	w.eventually(t, "another one signs, since all have heard of it",
+		func() bool { return read() && !held.Signer().Equal(first) && len(held.List()) == 2 })
 	signed("after-switch")
 	w.eventually(t, "the one before is retired", func() bool { return read() && len(held.List()) == 1 })
 	second := held.Signer()
 
-	if err := w.client.CoreV1().Secrets(contract.KeyNamespace).Delete(t.Context(), "pool-rotated", metav1.DeleteOptions{}); err != nil {
+	if err := w.client.CoreV1().Secrets(contract.KeyNamespace).Delete(t.Context(), "pool-rotated",
+		metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	o.ID, o.LostKey, o.Settle = "lost", true, "10s"
 	rotate()
-	w.eventually(t, "another one is trusted, beside the lost one", func() bool { return read() && !held.Signer().Equal(second) && len(held.List()) == 2 })
+	w.eventually(t, "another one is trusted, beside the lost one",
+		func() bool { return read() && !held.Signer().Equal(second) && len(held.List()) == 2 })
 	signed("after-loss")
 	w.eventually(t, "Events tell of it", func() bool {
 		events, err := w.client.EventsV1().Events(contract.KeyNamespace).List(t.Context(), metav1.ListOptions{})
@@ -81,13 +88,15 @@ func testRotation(t *testing.T, w *world) {
 		}
 		seen := map[string]bool{}
 		for _, e := range events.Items {
-			if e.Regarding.Kind == "ConfigMap" && e.Regarding.Name == "pool-rotated" && strings.Contains(e.Note, "pool rotated") {
+			if e.Regarding.Kind == "ConfigMap" && e.Regarding.Name == "pool-rotated" &&
+				strings.Contains(e.Note, "pool rotated") {
 				seen[e.Reason] = true
 			}
 		}
 		return seen["AuthorityPrepared"] && seen["AuthoritySwitched"] && seen["AuthorityRetired"] && seen["AuthorityReplaced"]
 	})
-	if _, err := node.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-certified", metav1.GetOptions{}); err == nil {
+	if _, err := node.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-certified",
+		metav1.GetOptions{}); err == nil {
 		t.Error("a node reads whom another pool trusts")
 	}
 }

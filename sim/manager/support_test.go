@@ -70,11 +70,15 @@ func newWorldOf(t *testing.T, nodePools string) *world {
 			t.Fatal(err)
 		}
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}} // which a controller makes that does not run here
-	if _, err := c.Client().CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+	// which a controller makes that does not run here.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := c.Client().CoreV1().ServiceAccounts("default").Create(t.Context(), account,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, cloud: c, client: c.Client(), dir: t.TempDir(), beats: map[string]bool{}, skew: map[string]time.Duration{}}
+	return &world{
+		t: t, cloud: c, client: c.Client(), dir: t.TempDir(), beats: map[string]bool{}, skew: map[string]time.Duration{},
+	}
 }
 
 // as is a client of another user.
@@ -286,8 +290,10 @@ func (w *world) manage(t *testing.T, change func(*manager.Config)) *run {
 	}
 	c := manager.Config{
 		Kubeconfig: path, LeaderElect: true,
-		LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second, LeaderElectRetryPeriod: 500 * time.Millisecond,
-		MetricsBindAddress: "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: grace, WhenSilent: "keep", Certificates: "sign",
+		LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second,
+		LeaderElectRetryPeriod: 500 * time.Millisecond,
+		MetricsBindAddress:     "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: grace, WhenSilent: "keep",
+		Certificates: "sign",
 	}
 	if change != nil {
 		change(&c)
@@ -326,7 +332,8 @@ func (w *world) listed(t *testing.T, name string) map[string]string {
 func (w *world) list(t *testing.T, name string, data string) {
 	t.Helper()
 	patch := []byte(`{"data":` + data + `}`)
-	if _, err := w.client.CoreV1().ConfigMaps(contract.ManagerNamespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := w.client.CoreV1().ConfigMaps(contract.ManagerNamespace).Patch(t.Context(), name, types.MergePatchType,
+		patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -57,24 +57,28 @@ func (w *world) certified(t *testing.T, dir string, k weirpki.Kind, s weirpki.Su
 		must(weirpki.WriteFile(dir, name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 }
 
-// testTakenBack: from the deletion of a Node at a real kube-apiserver, or its move into another pool, over weir-manager, the watch of a hub and a real coordinator, until
-// what the node has open there ends and its requests are refused. The hub beside it keeps its stream. Who was moved gets nothing more in its former pool.
+// testTakenBack: from the deletion of a Node at a real kube-apiserver, or its move into another pool, over
+// weir-manager, the watch of a hub and a real coordinator, until what the node has open there ends and its requests are
+// refused. The hub beside it keeps its stream. Who was moved gets nothing more in its former pool.
 func testTakenBack(t *testing.T, w *world) {
 	const pool = "taken"
 	w.nodes(t, pool, "t-1", "t-2", "t-3", "t-4")
 	label := []byte(`{"metadata":{"labels":{"` + contract.CoordinatorLabel + `":"one"}}}`)
-	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "t-3", types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
+	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "t-3", types.MergePatchType, label,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cert, key := w.certified(t, dir, weirpki.Coordinator, weirpki.Subject{Pool: pool, Node: "t-3", Name: "one", Hosts: []string{"127.10.0.1"}})
+	cert, key := w.certified(t, dir, weirpki.Coordinator,
+		weirpki.Subject{Pool: pool, Node: "t-3", Name: "one", Hosts: []string{"127.10.0.1"}})
 	trust, err := w.client.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-"+pool, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ca := must(weirpki.WriteFile(dir, "ca.crt", []byte(trust.Data["ca.crt"])))
 	c, err := coordinator.New(coordinator.Config{
-		NodePoolName: pool, BindAddress: "127.10.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second, RingBytes: 1 << 20, RingAge: time.Minute,
+		NodePoolName: pool, BindAddress: "127.10.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,
+		RingBytes: 1 << 20, RingAge: time.Minute,
 		TLSCertFile: cert, TLSPrivateKeyFile: key, ClientCAFile: ca, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -88,7 +92,11 @@ func testTakenBack(t *testing.T, w *world) {
 	roots.AppendCertsFromPEM(must(os.ReadFile(ca)))
 	caller := func(certFile, keyFile string) *http.Client {
 		pair := must(tls.LoadX509KeyPair(certFile, keyFile))
-		tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}}
+		tr := &http.Transport{
+			ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{
+				RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13,
+			},
+		}
 		t.Cleanup(tr.CloseIdleConnections)
 		return &http.Client{Transport: tr}
 	}
@@ -130,11 +138,14 @@ func testTakenBack(t *testing.T, w *world) {
 	bundle := must(reload.Bundle("", ca))
 	held := denylist.New(denylist.Config{Pool: pool, Trusted: bundle.List, Logger: slog.New(slog.DiscardHandler)})
 	hub := hubcoordinator.New(hubcoordinator.Config{
-		Net: &net.Dialer{}, Servers: hubcoordinator.At(at), Node: "t-2", Roots: bundle, Cert: must(reload.Pair("", besideCert, "", besideKey)), Denied: held,
+		Net: &net.Dialer{}, Servers: hubcoordinator.At(at), Node: "t-2", Roots: bundle,
+		Cert: must(reload.Pair("", besideCert, "", besideKey)), Denied: held,
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	as := w.cloud.RESTConfig()
-	as.Impersonate = rest.ImpersonationConfig{UserName: "weir:hub:" + pool + ":t-2", Groups: []string{"system:authenticated"}}
+	as.Impersonate = rest.ImpersonationConfig{
+		UserName: "weir:hub:" + pool + ":t-2", Groups: []string{"system:authenticated"},
+	}
 	cloud := toCloud{must(rest.TransportFor(as)), must(url.Parse(as.Host))}
 	go func() {
 		held.Share(ctx, clock.RealClock{}, hub.Meet)
@@ -156,10 +167,13 @@ func testTakenBack(t *testing.T, w *world) {
 		case <-time.After(patience):
 			t.Fatalf("what the node that is %s has open goes on", what)
 		}
-		w.eventually(t, "requests of the node that is "+what+" are refused", func() bool { return code(by) == http.StatusUnauthorized })
+		w.eventually(t, "requests of the node that is "+what+" are refused",
+			func() bool { return code(by) == http.StatusUnauthorized })
 		t.Logf("%s, revoked after %v", what, time.Since(began).Round(time.Millisecond))
 	}
-	ends("deleted", stolen, hers, func() error { return w.client.CoreV1().Nodes().Delete(t.Context(), "t-1", metav1.DeleteOptions{}) })
+	ends("deleted", stolen, hers, func() error {
+		return w.client.CoreV1().Nodes().Delete(t.Context(), "t-1", metav1.DeleteOptions{})
+	})
 	if got := code(moved); got != http.StatusOK {
 		t.Errorf("the hub that is still there: %d", got)
 	}
@@ -171,12 +185,16 @@ func testTakenBack(t *testing.T, w *world) {
 	if err := held.Refuse(must(weirpki.ParseCertificates(must(os.ReadFile(movedCert))))[0]); err == nil {
 		t.Error("a hub of its former pool lets the node in that was moved")
 	}
-	send(t, w.as("system:node:t-4", "system:nodes", "system:authenticated"), ask(t, "moved-asks-again", weirpki.Hub, weirpki.Subject{Pool: pool, Node: "t-4"}, newKey(t)))
-	if r, why := w.outcome(t, "moved-asks-again", certificatesv1.CertificateDenied); len(r.Status.Certificate) > 0 || !strings.Contains(why, "weir:pool:taken-not") {
+	send(t, w.as("system:node:t-4", "system:nodes", "system:authenticated"),
+		ask(t, "moved-asks-again", weirpki.Hub, weirpki.Subject{Pool: pool, Node: "t-4"}, newKey(t)))
+	if r, why := w.outcome(t, "moved-asks-again", certificatesv1.CertificateDenied); len(r.Status.Certificate) > 0 ||
+		!strings.Contains(why, "weir:pool:taken-not") {
 		t.Errorf("in its former pool it is told %s", why)
 	}
-	there := must(tls.LoadX509KeyPair(w.certified(t, dir, weirpki.Hub, weirpki.Subject{Pool: "taken-not", Node: "t-4"}))).Leaf
-	if _, err := there.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+	there := must(tls.LoadX509KeyPair(w.certified(t, dir, weirpki.Hub, weirpki.Subject{Pool: "taken-not", Node: "t-4"}))).
+		Leaf
+	if _, err := there.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err ==
+		nil {
 		t.Error("what it has in its new pool counts in the former one")
 	}
 	select {

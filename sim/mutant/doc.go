@@ -1,13 +1,14 @@
 // Package mutant plants bugs, and sees whether the tests catch them.
 //
-// A Mutant is one small, dangerous change of one place, and the narrowest check that must catch it. The check is named before
-// it is run. The list stands in list/<area>.yaml. A place is named by function and snippet, so a mutant
-// that no longer fits its code is told of, and has to be ported.
+// A Mutant is one small, dangerous change of one place, and the narrowest check that must catch it. The check is named
+// before it is run. The list stands in list/<area>.yaml. A place is named by function and snippet, so a mutant that no
+// longer fits its code is told of, and has to be ported.
 //
-// Nothing is edited in place. A changed copy of one file stands in a temporary folder, and `go test -overlay` builds with it.
+// Nothing is edited in place. A changed copy of one file stands in a temporary folder, and `go test -overlay` builds
+// with it.
 //
-// Run runs each check once without any bug, then each mutant with its check, some at once. A check that passes although the
-// bug is there tells of a missing test. A check that hangs has caught nothing, unless a test had failed before. Everything that Run
-// starts ends with it. The report is written after each mutant, so an interrupted run of a revision can be resumed. The target
-// simulate runs in the nested module that the check's package is part of.
+// Run runs each check once without any bug, then each mutant with its check, some at once. A check that passes although
+// the bug is there tells of a missing test. A check that hangs has caught nothing, unless a test had failed before.
+// Everything that Run starts ends with it. The report is written after each mutant, so an interrupted run of a revision
+// can be resumed. The target simulate runs in the nested module that the check's package is part of.
 package mutant

@@ -15,7 +15,8 @@ var (
 	finding = regexp.MustCompile(`^\| (\w+(?:-\w+)?) \|`)
 )
 
-// TestFindings: each test and each attack that docs/findings.md or reports/TRACK-RECORD.md names is there, and a finding without one says that it is answered.
+// TestFindings: each test and each attack that docs/findings.md or reports/TRACK-RECORD.md names is there, and a
+// finding without one says that it is answered.
 func TestFindings(t *testing.T) {
 	dir := root(t)
 	var text []byte

@@ -57,7 +57,8 @@ func testsOf(t *testing.T, dir string) (names []string) {
 			t.Fatal(err)
 		}
 		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") &&
+				f.Name.Name != "TestMain" {
 				names = append(names, f.Name.Name)
 			}
 		}
@@ -91,7 +92,10 @@ func TestFastestAreCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ms, err := Select(all, []string{"fence-late-sighting-wins", "heartbeat-forwarded-past-its-life", "role-lease-for-ever", "verdict-silent-pool-is-not-kept"}, nil)
+	ms, err := Select(all, []string{
+		"fence-late-sighting-wins", "heartbeat-forwarded-past-its-life", "role-lease-for-ever",
+		"verdict-silent-pool-is-not-kept",
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +171,10 @@ func TestVerdicts(t *testing.T) {
 		verdict                 Verdict
 		by, said                string
 	}{
-		{"caught", "Sum", "return  a + b", "return a - b", "TestSum", Caught, "TestSum/small", "subject_test.go:8: 1 + 2 is -1"},
+		{
+			"caught", "Sum", "return  a + b", "return a - b", "TestSum", Caught, "TestSum/small",
+			"subject_test.go:8: 1 + 2 is -1",
+		},
 		{"panics", "Sum", "return\na + b", `panic("no")`, "TestSum", Caught, "TestSum/small", "panic: no"},
 		{"survives", "Sum", "a + b", "a - b", "TestNothing", Survived, "", "1 tests"},
 		{"method", "box.add", "+= n", "-= n", "TestNothing", Survived, "", "1 tests"},
@@ -215,14 +222,16 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// What was attempted before an interruption is not tried again, but if its entry has changed; a report of another revision is none to go on with.
+// What was attempted before an interruption is not tried again, but if its entry has changed; a report of another
+// revision is none to go on with.
 func TestResume(t *testing.T) {
 	one, other, changed := Mutant{Name: "one"}, Mutant{Name: "other"}, Mutant{Name: "changed", New: "a"}
 	rows, left := resumed([]Mutant{one, other, changed, {Name: "new"}}, []Row{
 		{Mutant: one, Verdict: Caught, By: "TestOne"}, {Mutant: other, Verdict: NotAttempted},
 		{Mutant: Mutant{Name: "changed", New: "b"}, Verdict: Caught}, {Mutant: Mutant{Name: "gone"}, Verdict: Caught},
 	})
-	if len(rows) != 4 || rows[0].By != "TestOne" || rows[2].Verdict != NotAttempted || !slices.Equal(left, []int{1, 2, 3}) {
+	if len(rows) != 4 || rows[0].By != "TestOne" || rows[2].Verdict != NotAttempted ||
+		!slices.Equal(left, []int{1, 2, 3}) {
 		t.Errorf("%+v, left are %v", rows, left)
 	}
 	dir := t.TempDir()

@@ -34,7 +34,8 @@ func (m Mutant) plant(root string) (planted, error) {
 	}
 	found := loosely(m.Old).FindAllIndex(text[from:to], -1)
 	if len(found) != 1 {
-		return planted{}, fmt.Errorf("%w: %s: %s has the snippet %d times, want once: %s", errNoPlace, m.File, m.In, len(found), m.Old)
+		return planted{}, fmt.Errorf("%w: %s: %s has the snippet %d times, want once: %s", errNoPlace, m.File, m.In,
+			len(found), m.Old)
 	}
 	at, end := from+found[0][0], from+found[0][1]
 	changed := bytes.Join([][]byte{text[:at], []byte(strings.TrimSpace(m.New)), text[end:]}, nil)

@@ -60,7 +60,9 @@ func NewResult(rows []Row, revision string, started time.Time) Result {
 
 // Write writes the report of a result.
 func (r Result) Write(dir, repeat string) error {
-	g := report.Grid{Columns: []string{"verdict", "mutant", "what would go wrong", "place", "check", "target", "caught by", "s"}}
+	g := report.Grid{
+		Columns: []string{"verdict", "mutant", "what would go wrong", "place", "check", "target", "caught by", "s"},
+	}
 	caught, within := 0, map[Target]int{}
 	for _, row := range r.Rows {
 		if row.Verdict == Caught {
@@ -83,7 +85,8 @@ func (r Result) Write(dir, repeat string) error {
 	}
 	return report.WriteSheet(dir, report.Sheet{
 		Title: "Planted bugs", Passed: r.Passed, Repeat: repeat, Grids: []report.Grid{g},
-		Lead: fmt.Sprintf("%d of %d planted bugs are caught, each by the check that its entry names: %s.", caught, len(r.Rows), strings.Join(targets, ", ")),
+		Lead: fmt.Sprintf("%d of %d planted bugs are caught, each by the check that its entry names: %s.", caught,
+			len(r.Rows), strings.Join(targets, ", ")),
 		Note: fmt.Sprintf("Revision %s, %s, %s in all, on %d CPUs with a load of %.0f to %.0f.",
 			r.Revision, r.Started.Format(time.RFC3339), r.Took, runtime.NumCPU(), r.Load.Least, r.Load.Most),
 	}, r)
@@ -102,7 +105,8 @@ func Resume(dir, revision string) (r Result, err error) {
 		return Result{}, fmt.Errorf("resume: %w", err)
 	}
 	if r.Revision != revision {
-		return Result{}, fmt.Errorf("resume: %s is of revision %q, these sources are %q: begin anew, in another folder", dir, r.Revision, revision)
+		return Result{}, fmt.Errorf("resume: %s is of revision %q, these sources are %q: begin anew, in another folder", dir,
+			r.Revision, revision)
 	}
 	return r, nil
 }

@@ -53,8 +53,8 @@ type Options struct {
 	Row      func([]Row) // is called with all rows after each that is new, by one goroutine at a time; nil: nobody is
 }
 
-// Run plants mutants, each in a build of its own, and returns a row for each in their order. The error says that nothing could be run,
-// or that it was interrupted: then some are not attempted.
+// Run plants mutants, each in a build of its own, and returns a row for each in their order. The error says that
+// nothing could be run, or that it was interrupted: then some are not attempted.
 func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -87,7 +87,8 @@ func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 		defer c.mu.Unlock()
 		rows[i] = r
 		done++
-		o.Progress(fmt.Sprintf("%3d of %d  %-14s %-44s %5.1fs  %s", done, len(ms), r.Verdict, r.Name, r.Took.Seconds(), r.tells()))
+		o.Progress(fmt.Sprintf("%3d of %d  %-14s %-44s %5.1fs  %s", done, len(ms), r.Verdict, r.Name, r.Took.Seconds(),
+			r.tells()))
 		if o.Row != nil {
 			o.Row(rows)
 		}
@@ -161,7 +162,8 @@ func (c *campaign) checks(ctx context.Context, ms []Mutant) map[string]string {
 				said = "FAIL: " + one.Run + ": " + why
 			}
 		}
-		c.Progress(fmt.Sprintf("%d checks of %s without a mutant, %d of %d packages  %.1fs  %s", len(g.checks), g.all.Package, done, len(groups), time.Since(began).Seconds(), said))
+		c.Progress(fmt.Sprintf("%d checks of %s without a mutant, %d of %d packages  %.1fs  %s", len(g.checks), g.all.Package,
+			done, len(groups), time.Since(began).Seconds(), said))
 	})
 	return failed
 }

@@ -67,7 +67,8 @@ func listen(r io.Reader) said {
 				s.by = m[1]
 			case strings.HasPrefix(line, "panic: test timed out"):
 				s.late = true
-			case broke == "" && (strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "WARNING: DATA RACE")):
+			case broke == "" && (strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") ||
+				strings.HasPrefix(line, "WARNING: DATA RACE")):
 				broke = line
 				at[e.Test] = line
 				if s.by == "" {

@@ -22,14 +22,15 @@ const (
 // Binaries maps Weir's commands to their paths.
 type Binaries map[string]string
 
-// BuiltEnv names a folder of commands that whoever sets it has just built from the sources. Linking them takes some ten seconds of a
-// processor, and tests start many sites.
+// BuiltEnv names a folder of commands that whoever sets it has just built from the sources. Linking them takes some ten
+// seconds of a processor, and tests start many sites.
 const BuiltEnv = "WEIR_BUILT"
 
-// Find returns the asked commands: the given paths where there are any, or those in the folder of BuiltEnv, after a look whether they can
-// be run. The others are built from the repository that the working directory is in, into the scratch directory of s: a run always tests
-// the sources as they are, and Go's build cache makes that quick.
-func Find(ctx context.Context, s *proc.Spawner, given Binaries, progress func(string), commands ...string) (Binaries, error) {
+// Find returns the asked commands: the given paths where there are any, or those in the folder of BuiltEnv, after a
+// look whether they can be run. The others are built from the repository that the working directory is in, into the
+// scratch directory of s: a run always tests the sources as they are, and Go's build cache makes that quick.
+func Find(ctx context.Context, s *proc.Spawner, given Binaries, progress func(string), commands ...string) (
+	Binaries, error) {
 	found := Binaries{}
 	var packages []string
 	built := os.Getenv(BuiltEnv)
@@ -65,7 +66,8 @@ func Find(ctx context.Context, s *proc.Spawner, given Binaries, progress func(st
 }
 
 // compile builds commands from the repository that the working directory is in, into a scratch directory.
-func compile(ctx context.Context, s *proc.Spawner, spec gobuild.Spec, folder string, progress func(string), packages ...string) (Binaries, error) {
+func compile(ctx context.Context, s *proc.Spawner, spec gobuild.Spec, folder string, progress func(string),
+	packages ...string) (Binaries, error) {
 	var err error
 	if spec.Dir, err = gobuild.Root(""); err != nil {
 		return nil, err

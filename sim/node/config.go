@@ -38,13 +38,15 @@ type HubConfig struct {
 	HealthPort        int    `json:"health-port,omitempty"`
 	ProxyPort         int    `json:"proxy-port"`
 	DataDir           string `json:"data-dir,omitempty"`
-	StoreKeyFile      string `json:"store-generated-key-file,omitempty"` // with a DataDir: beside the config, unless another is named
+	// with a DataDir: beside the config, unless another is named.
+	StoreKeyFile string `json:"store-generated-key-file,omitempty"`
 
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
 
-	EnableCoordinator     bool     `json:"enable-coordinator"`
-	PoolBindAddress       string   `json:"pool-bind-address,omitempty"`
-	PoolAddress           string   `json:"pool-address,omitempty"` // where the coordinator reaches it, if there is a link in between
+	EnableCoordinator bool   `json:"enable-coordinator"`
+	PoolBindAddress   string `json:"pool-bind-address,omitempty"`
+	// where the coordinator reaches it, if there is a link in between.
+	PoolAddress           string   `json:"pool-address,omitempty"`
 	CoordinatorServers    []string `json:"coordinator-server,omitempty"`
 	LeaderHubs            []string `json:"leader-hub,omitempty"` // node=IP:port
 	CoordinatorCAFile     string   `json:"coordinator-ca-file,omitempty"`

@@ -118,7 +118,8 @@ func TestLifeOfAPart(t *testing.T) {
 			t.Errorf("status %+v, %v", status, err)
 		}
 		m, err := p.Metrics(t.Context())
-		if err != nil || m.Sum("weir_bytes") != 15.5 || m.Sum("weir_bytes", `class="pool"`, `dir="down"`) != 12 || m.Sum("up") != 1 {
+		if err != nil || m.Sum("weir_bytes") != 15.5 || m.Sum("weir_bytes", `class="pool"`, `dir="down"`) != 12 ||
+			m.Sum("up") != 1 {
 			t.Errorf("metrics %v, %v", m, err)
 		}
 		if u, err := p.Usage(); err != nil || u.RSSAnon == 0 {
@@ -143,13 +144,16 @@ func TestAPartThatCannotStartSaysWhy(t *testing.T) {
 	}
 	defer l.Close()
 	err = newHub(t, s, address).Start(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "hub of edge-1 ended before it was healthy") || !strings.Contains(err.Error(), "address already in use") {
+	if err == nil || !strings.Contains(err.Error(), "hub of edge-1 ended before it was healthy") ||
+		!strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestConfigFile(t *testing.T) {
-	data, err := encode(CoordinatorConfig{NodePool: "a", BindAddress: "127.0.0.1", SecurePort: 10270, PoolScopeResources: []string{"endpoints.v1."}},
+	data, err := encode(CoordinatorConfig{
+		NodePool: "a", BindAddress: "127.0.0.1", SecurePort: 10270, PoolScopeResources: []string{"endpoints.v1."},
+	},
 		Flags{"ring-bytes": 64 << 20, "fresh-within": 30 * time.Second, "bind-address": "127.0.0.2"})
 	if err != nil {
 		t.Fatal(err)
@@ -179,10 +183,12 @@ func TestGivenBinariesAreLookedAt(t *testing.T) {
 	if err != nil || got[HubCommand] != self {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := Find(t.Context(), s, Binaries{HubCommand: "/nonexistent"}, nil, HubCommand); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Find(t.Context(), s, Binaries{HubCommand: "/nonexistent"}, nil, HubCommand); !errors.Is(
+		err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Find(t.Context(), s, Binaries{HubCommand: self, CoordinatorCommand: t.TempDir()}, nil, HubCommand, CoordinatorCommand); err == nil {
+	if _, err := Find(t.Context(), s, Binaries{HubCommand: self, CoordinatorCommand: t.TempDir()}, nil, HubCommand,
+		CoordinatorCommand); err == nil {
 		t.Error("a folder was taken for a program")
 	}
 	t.Setenv(BuiltEnv, filepath.Dir(self))

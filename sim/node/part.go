@@ -29,11 +29,12 @@ type Launch struct {
 	Dir     string // for its config file
 	LogFile string
 	Data    string // folder of what it keeps; empty: it keeps nothing
-	NoClock bool   // its machine has no battery clock: whenever it starts again it is 1970. The command is one of FindTimeless
+	// its machine has no battery clock: whenever it starts again it is 1970. The command is one of FindTimeless.
+	NoClock bool
 }
 
-// Part is a process that answers at an address: a hub, a coordinator, a controller. It can be started again after it ended, with the
-// same configuration.
+// Part is a process that answers at an address: a hub, a coordinator, a controller. It can be started again after it
+// ended, with the same configuration.
 type Part struct {
 	*Probe
 	launch Launch
@@ -64,7 +65,8 @@ func NewCoordinator(l Launch, c CoordinatorConfig, transport http.RoundTripper) 
 	return &Part{Probe: CoordinatorProbe(l.Name, c, transport), launch: l, args: []string{"--config=" + path}}, nil
 }
 
-// NewCommand is a part that has flags instead of a configuration file. It answers below base: /healthz, and what else it has.
+// NewCommand is a part that has flags instead of a configuration file. It answers below base: /healthz, and what else
+// it has.
 func NewCommand(l Launch, args []string, base string, transport http.RoundTripper) *Part {
 	return &Part{Probe: newProbe(l.Name, base, transport), launch: l, args: args}
 }

@@ -29,7 +29,8 @@ func clockAhead(by time.Duration) string {
 	return clockEnv + "=" + strconv.FormatInt(int64(by/time.Second), 10)
 }
 
-// nowOfGo is how Go's own package time begins to tell the time, and what comes in its place. Timers and durations go by the monotonic clock, and stay as they are.
+// nowOfGo is how Go's own package time begins to tell the time, and what comes in its place. Timers and durations go by
+// the monotonic clock, and stay as they are.
 const (
 	nowOfGo  = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	nowAhead = nowOfGo + "\tsec += clockAhead\n"
@@ -45,8 +46,9 @@ var clockAhead = func() int64 {
 `
 )
 
-// FindTimeless builds commands whose clock shows what the testbed wants: nothing but the whole process believes it, and a clock that is handed around inside would
-// leave out what asks the system. Linux can shift no process's wall clock. So Go's package time is compiled with another time.Now; no line of the product differs.
+// FindTimeless builds commands whose clock shows what the testbed wants: nothing but the whole process believes it, and
+// a clock that is handed around inside would leave out what asks the system. Linux can shift no process's wall clock.
+// So Go's package time is compiled with another time.Now; no line of the product differs.
 func FindTimeless(ctx context.Context, s *proc.Spawner, progress func(string), commands ...string) (Binaries, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -78,7 +80,8 @@ func FindTimeless(ctx context.Context, s *proc.Spawner, progress func(string), c
 	for _, c := range commands {
 		packages = append(packages, "./impl/cmd/"+c)
 	}
-	return compile(ctx, s, gobuild.Spec{Name: "weir without a clock", Overlay: overlay}, "bin-timeless", progress, packages...)
+	return compile(ctx, s, gobuild.Spec{Name: "weir without a clock", Overlay: overlay}, "bin-timeless", progress,
+		packages...)
 }
 
 // shift alters the source of Go's package time.

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestShift: the package time that this testbed is built with can be shifted. One that tells the time in another way is refused, and not left as it is.
+// TestShift: the package time that this testbed is built with can be shifted. One that tells the time in another way is
+// refused, and not left as it is.
 func TestShift(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join(runtime.GOROOT(), "src", "time", "time.go"))
 	if err != nil {
@@ -21,7 +22,10 @@ func TestShift(t *testing.T) {
 	if n := strings.Count(string(shifted), "clockAhead"); n != 2 {
 		t.Errorf("clockAhead is there %d times, want where it is set and in Now", n)
 	}
-	for _, bad := range []string{"", string(source) + nowOfGo, strings.Replace(string(source), "sec, nsec, mono := runtimeNow()", "sec, nsec, mono := now()", 1)} {
+	for _, bad := range []string{
+		"", string(source) + nowOfGo,
+		strings.Replace(string(source), "sec, nsec, mono := runtimeNow()", "sec, nsec, mono := now()", 1),
+	} {
 		if _, err := shift([]byte(bad)); err == nil {
 			t.Error("a package that tells the time in another way is taken")
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-edge/weir/sim/node"
 )
 
-// TestReadsAfterARestart: a hub that starts with a full disk knows soon that it is as far as the cloud. Lists with unset version wait for that, and
-// none of them crosses the uplink.
+// TestReadsAfterARestart: a hub that starts with a full disk knows soon that it is as far as the cloud. Lists with
+// unset version wait for that, and none of them crosses the uplink.
 func TestReadsAfterARestart(t *testing.T) {
 	b := newBed(t, node.Flags{})
 	b.fillSlices(50, 20)
@@ -16,7 +16,8 @@ func TestReadsAfterARestart(t *testing.T) {
 	defer client.CloseIdleConnections()
 	b.here()
 	list := func() {
-		code, why := ask(t.Context(), client, b.url+"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?limit=500", "Bearer "+token)
+		code, why := ask(t.Context(), client, b.url+"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?limit=500",
+			"Bearer "+token)
 		if code != http.StatusOK {
 			t.Errorf("a list: got %d %s", code, why)
 		}

@@ -62,7 +62,9 @@ func (b *bed) proxy(component string) *seen {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	for resource, as := range map[string]runtime.Object{"services": &corev1.Service{}, "endpointslices": &discoveryv1.EndpointSlice{}} {
+	for resource, as := range map[string]runtime.Object{
+		"services": &corev1.Service{}, "endpointslices": &discoveryv1.EndpointSlice{},
+	} {
 		rest := client.CoreV1().RESTClient()
 		if resource == "endpointslices" {
 			rest = client.DiscoveryV1().RESTClient()
@@ -70,7 +72,8 @@ func (b *bed) proxy(component string) *seen {
 		lw := cache.NewListWatchFromClient(rest, resource, "", fields.Everything())
 		i := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, client), as, 0, cache.Indexers{})
 		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(o any) { tell(o, false) }, UpdateFunc: func(_, o any) { tell(o, false) }, DeleteFunc: func(o any) { tell(o, true) },
+			AddFunc: func(o any) { tell(o, false) }, UpdateFunc: func(_, o any) { tell(o, false) },
+			DeleteFunc: func(o any) { tell(o, true) },
 		})
 		check(b.t, err)
 		s.informers = append(s.informers, i)
@@ -103,8 +106,8 @@ func (b *bed) sees(when string, s *seen, want map[string]string) {
 	eventually(b.t, when, func() (ok bool) { ok, why = s.is(want); return ok })
 }
 
-// TestFilters: handlers of client-go's informers are told what the filters make of the cloud's state: at first, when a Service's topology or a node's pool
-// changes, which changes no slice, and after the hub was killed without the cloud.
+// TestFilters: handlers of client-go's informers are told what the filters make of the cloud's state: at first, when a
+// Service's topology or a node's pool changes, which changes no slice, and after the hub was killed without the cloud.
 func TestFilters(t *testing.T) {
 	for name, watchList := range map[string]bool{"streaming lists": true, "list and watch": false} {
 		t.Run(name, func(t *testing.T) {
@@ -116,20 +119,33 @@ func TestFilters(t *testing.T) {
 
 func testFilters(t *testing.T) {
 	b := newBed(t, node.Flags{
-		"filters": []string{"masterservice=kubelet,kube-proxy", "discardcloudservice", "servicetopology"}, "master-service-address": "169.254.2.1:10268",
+		"filters":                []string{"masterservice=kubelet,kube-proxy", "discardcloudservice", "servicetopology"},
+		"master-service-address": "169.254.2.1:10268",
 	})
 	ctx, core := t.Context(), b.admin.CoreV1()
-	check(t, b.cloud.CreateNodes(ctx, cloud.Node{Name: "edge-2", Pool: "pool-a", Address: "10.0.0.2"}, cloud.Node{Name: "cloud-1", Pool: "pool-b", Address: "10.0.0.3"}))
-	for name, annotation := range map[string]string{"far": "", "pool": contract.TopologyKeys + "=" + contract.PoolTopology, "lb": contract.DiscardService + "=true"} {
-		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Type: "LoadBalancer", Ports: []corev1.ServicePort{{Port: 80}}}}
+	check(t, b.cloud.CreateNodes(ctx, cloud.Node{Name: "edge-2", Pool: "pool-a", Address: "10.0.0.2"},
+		cloud.Node{Name: "cloud-1", Pool: "pool-b", Address: "10.0.0.3"}))
+	for name, annotation := range map[string]string{
+		"far": "", "pool": contract.TopologyKeys + "=" + contract.PoolTopology, "lb": contract.DiscardService + "=true",
+	} {
+		s := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
+				Type: "LoadBalancer", Ports: []corev1.ServicePort{{Port: 80}},
+			},
+		}
 		if key, value, ok := strings.Cut(annotation, "="); ok {
 			s.Annotations = map[string]string{key: value}
 		}
 		_, err := core.Services("default").Create(ctx, s, metav1.CreateOptions{})
 		check(t, err)
-		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: "IPv4"}
+		slice := &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+			AddressType: "IPv4",
+		}
 		for i, n := range []string{edge, "edge-2", "cloud-1"} {
-			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.1.0.%d", i+1)}, NodeName: &n})
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{fmt.Sprintf("10.1.0.%d", i+1)}, NodeName: &n,
+			})
 		}
 		_, err = b.admin.DiscoveryV1().EndpointSlices("default").Create(ctx, slice, metav1.CreateOptions{})
 		check(t, err)

@@ -46,17 +46,19 @@ type flood struct {
 	conns bool // by connections, not by requests
 }
 
-// TestFlood: while a pod floods its hub the uplink carries little more, the hub takes little more memory, nobody else gets an error, the
-// cloud is not taken to be away, and the kubelet's heartbeats pass. Bytes, memory and connections are judged as they are beside those of quiet
-// times of the same run. How long others wait is told, not judged: the hub needs a third of a processor for such a flood, but the control plane, the
-// callers and whatever else this machine does wait for the same ones.
+// TestFlood: while a pod floods its hub the uplink carries little more, the hub takes little more memory, nobody else
+// gets an error, the cloud is not taken to be away, and the kubelet's heartbeats pass. Bytes, memory and connections
+// are judged as they are beside those of quiet times of the same run. How long others wait is told, not judged: the hub
+// needs a third of a processor for such a flood, but the control plane, the callers and whatever else this machine does
+// wait for the same ones.
 func TestFlood(t *testing.T) {
 	stretch := *stretch
 	b := newBed(t, node.Flags{"log-level": "info"})
 	b.fill(2, 10)
 	b.fillSlices(50, 20)
 	victim, pod := b.account("victim"), b.account("flooder")
-	const reads, watches = "/api/v1/namespaces/default/configmaps", "/apis/discovery.k8s.io/v1/endpointslices?watch=1&timeoutSeconds=5"
+	const reads, watches = "/api/v1/namespaces/default/configmaps",
+		"/apis/discovery.k8s.io/v1/endpointslices?watch=1&timeoutSeconds=5"
 	for _, f := range []flood{
 		{name: "no credential", paths: []string{"/version", reads, watches}},
 		{name: "random tokens", token: "random", paths: []string{"/version", reads, watches}},
@@ -73,11 +75,15 @@ func TestFlood(t *testing.T) {
 			opened := b.metric("weir_hub_cloud_connections_total", "class", "node") - connections
 			excess := max(0, loud.uplink-quiet.uplink) / loud.took.Seconds()
 			t.Logf("quiet: %s", quiet)
-			t.Logf("heap %.1f MB in use, %.1f MB idle, stacks %.1f MB, %.0f goroutines", b.metric("go_memstats_heap_inuse_bytes")/1e6,
-				(b.metric("go_memstats_heap_idle_bytes")-b.metric("go_memstats_heap_released_bytes"))/1e6, b.metric("go_memstats_stack_inuse_bytes")/1e6, b.metric("go_goroutines"))
+			t.Logf("heap %.1f MB in use, %.1f MB idle, stacks %.1f MB, %.0f goroutines",
+				b.metric("go_memstats_heap_inuse_bytes")/1e6,
+				(b.metric("go_memstats_heap_idle_bytes")-b.metric("go_memstats_heap_released_bytes"))/1e6,
+				b.metric("go_memstats_stack_inuse_bytes")/1e6, b.metric("go_goroutines"))
 			t.Logf("%s; %.1f kB/s more than quiet, RssAnon %.2f x, p99 %.2f x, %.0f new connections; answers %v",
-				loud, excess/1e3, float64(loud.anon)/float64(quiet.anon), loud.p99.Seconds()/quiet.p99.Seconds(), opened, loud.answers)
-			if excess > floodUplink && (stretch >= 10*time.Second || f.name != "own token") { // in a short time its burst weighs more
+				loud, excess/1e3, float64(loud.anon)/float64(quiet.anon), loud.p99.Seconds()/quiet.p99.Seconds(), opened,
+				loud.answers)
+			// in a short time its burst weighs more.
+			if excess > floodUplink && (stretch >= 10*time.Second || f.name != "own token") {
 				t.Errorf("the uplink carried %.0f B/s more than in quiet times, want %d", excess, floodUplink)
 			}
 			if loud.anon > floodAnon*quiet.anon {
@@ -86,7 +92,9 @@ func TestFlood(t *testing.T) {
 			if opened > maxOpened {
 				t.Errorf("%.0f new connections to the cloud", opened)
 			}
-			for what, n := range map[string]int64{"requests of another caller": loud.failed, "heartbeats of the kubelet": loud.late} {
+			for what, n := range map[string]int64{
+				"requests of another caller": loud.failed, "heartbeats of the kubelet": loud.late,
+			} {
 				if n > 0 {
 					t.Errorf("%d %s failed", n, what)
 				}
@@ -104,12 +112,16 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// nodeReads lets clients that show the node's certificate read what a hub may: they stand for accounts with these rights.
+// nodeReads lets clients that show the node's certificate read what a hub may: they stand for accounts with these
+// rights.
 func (b *bed) nodeReads() {
 	for _, role := range []string{revocation.HubRole, revocation.TopologyRole} {
 		_, err := b.admin.RbacV1().ClusterRoleBindings().Create(b.t.Context(), &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "node:" + role}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.NodeUserPrefix + edge}},
+			ObjectMeta: metav1.ObjectMeta{Name: "node:" + role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{
+				{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.NodeUserPrefix + edge},
+			},
 		}, metav1.CreateOptions{})
 		check(b.t, err)
 	}
@@ -118,21 +130,28 @@ func (b *bed) nodeReads() {
 // account makes a service account that may read a little, and returns a token of it.
 func (b *bed) account(name string) string {
 	t, ctx := b.t, b.t.Context()
-	_, err := b.admin.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := b.admin.CoreV1().ServiceAccounts("default").Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	check(t, err)
 	_, err = b.admin.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
-			{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"get", "list", "watch"}},
+			{
+				APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"},
+				Verbs: []string{"get", "list", "watch"},
+			},
 		},
 	}, metav1.CreateOptions{})
 	check(t, err)
 	_, err = b.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name,
+		},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: name}},
 	}, metav1.CreateOptions{})
 	check(t, err)
-	token, err := b.admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := b.admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, name, &authenticationv1.TokenRequest{},
+		metav1.CreateOptions{})
 	check(t, err)
 	return token.Status.Token
 }
@@ -149,7 +168,8 @@ type stretched struct {
 }
 
 func (s stretched) String() string {
-	return fmt.Sprintf("p50 %v, p99 %v, uplink %.1f kB/s, RssAnon %.1f MB, flood %.0f/s", s.p50.Round(100*time.Microsecond), s.p99.Round(100*time.Microsecond),
+	return fmt.Sprintf("p50 %v, p99 %v, uplink %.1f kB/s, RssAnon %.1f MB, flood %.0f/s",
+		s.p50.Round(100*time.Microsecond), s.p99.Round(100*time.Microsecond),
 		s.uplink/1e3/s.took.Seconds(), float64(s.anon)/1e6, float64(s.sent)/s.took.Seconds())
 }
 
@@ -174,7 +194,10 @@ func (b *bed) stretch(d time.Duration, token string, f *flood) (s stretched) {
 	var waits []time.Duration
 	var wg sync.WaitGroup
 	client := b.bare()
-	for _, path := range []string{"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?limit=500", "/api/v1/namespaces/default/configmaps/file-001"} {
+	for _, path := range []string{
+		"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?limit=500",
+		"/api/v1/namespaces/default/configmaps/file-001",
+	} {
 		wg.Go(func() {
 			each(ctx, 150*time.Millisecond, func() {
 				began := time.Now()
@@ -235,7 +258,8 @@ func (b *bed) stretch(d time.Duration, token string, f *flood) (s stretched) {
 // here waits until the hub has all, and knows that the cloud is there.
 func (b *bed) here() {
 	eventually(b.t, "the hub to be there", func() bool {
-		return b.metric("weir_hub_cloud_server_healthy") == 1 && b.metric("weir_relay_objects", "resource", "endpointslices.v1.discovery.k8s.io") >= 50
+		return b.metric("weir_hub_cloud_server_healthy") == 1 &&
+			b.metric("weir_relay_objects", "resource", "endpointslices.v1.discovery.k8s.io") >= 50
 	})
 }
 

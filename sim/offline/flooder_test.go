@@ -28,9 +28,9 @@ import (
 // floodEnv makes the test binary be the pod that floods: JSON of a flooder.
 const floodEnv = "WEIR_OFFLINE_TEST_FLOOD"
 
-// flooder is a pod that floods. It is a process of its own, with one processor and the last to get one: on a machine of two
-// processors it would else take from the hub, and from the callers whose waits are measured, what the hub never spent. It
-// writes frames and hardly looks at the answers, so a request costs it a few microseconds.
+// flooder is a pod that floods. It is a process of its own, with one processor and the last to get one: on a machine of
+// two processors it would else take from the hub, and from the callers whose waits are measured, what the hub never
+// spent. It writes frames and hardly looks at the answers, so a request costs it a few microseconds.
 type flooder struct {
 	Address, Host string
 	CA            []byte
@@ -138,7 +138,8 @@ func (f *flooder) config(protocol string) *tls.Config {
 // maxOpen is how many streams the hub allows on a connection.
 const maxOpen = 100
 
-// requests sends a quarter of the rate over one connection. What the hub does not answer soon enough is reset for the next one.
+// requests sends a quarter of the rate over one connection. What the hub does not answer soon enough is reset for the
+// next one.
 func (f *flooder) requests(ctx context.Context, sent *atomic.Int64, counts *counted) error {
 	conn, err := (&tls.Dialer{Config: f.config("h2")}).DialContext(ctx, "tcp", f.Address)
 	if err != nil {
@@ -173,7 +174,9 @@ func (f *flooder) requests(ctx context.Context, sent *atomic.Int64, counts *coun
 			block.Reset()
 			f.head(encoder, f.Paths[n%len(f.Paths)])
 			id := uint32(2*n + 1)
-			_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+			_ = framer.WriteHeaders(http2.HeadersFrameParam{
+				StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true,
+			})
 			open[id] = true
 			n++
 		}
@@ -195,14 +198,17 @@ func (f *flooder) requests(ctx context.Context, sent *atomic.Int64, counts *coun
 
 func (f *flooder) head(encoder *hpack.Encoder, path string) {
 	fields := []hpack.HeaderField{
-		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "hub"}, {Name: ":path", Value: path},
+		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "hub"},
+		{Name: ":path", Value: path},
 	}
 	switch f.Token {
 	case "":
 	case "random":
 		var raw [32]byte
 		_, _ = rand.Read(raw[:])
-		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + hex.EncodeToString(raw[:]), Sensitive: true})
+		fields = append(fields, hpack.HeaderField{
+			Name: "authorization", Value: "Bearer " + hex.EncodeToString(raw[:]), Sensitive: true,
+		})
 	default:
 		fields = append(fields, hpack.HeaderField{Name: "authorization", Value: "Bearer " + f.Token})
 	}
@@ -233,7 +239,8 @@ func (f *flooder) answers(framer *http2.Framer, mu *sync.Mutex, open map[uint32]
 		case *http2.GoAwayFrame:
 			return fmt.Errorf("GOAWAY: %v", frame.ErrCode)
 		}
-		if h := frame.Header(); h.Type == http2.FrameRSTStream || h.Type <= http2.FrameHeaders && h.Flags.Has(http2.FlagDataEndStream) {
+		if h := frame.Header(); h.Type == http2.FrameRSTStream ||
+			h.Type <= http2.FrameHeaders && h.Flags.Has(http2.FlagDataEndStream) {
 			mu.Lock()
 			delete(open, h.StreamID)
 			mu.Unlock()
@@ -252,7 +259,8 @@ func (f *flooder) connect(ctx context.Context, sent *atomic.Int64) {
 	config := f.config("http/1.1")
 	begin := []string{
 		"", "GET /version HTTP/1.1\r\nHost: hub\r\nX-Slow: ",
-		"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer nobody\r\nContent-Length: 100000\r\n\r\n",
+		"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer nobody\r\n" +
+			"Content-Length: 100000\r\n\r\n",
 	}
 	var wg sync.WaitGroup
 	for i := range 2000 {

@@ -16,8 +16,8 @@ import (
 // maxAnon bounds the anonymous memory of a hub with all that a node has.
 const maxAnon = 48 << 20
 
-// TestFullSet: a hub with 30 pods, 200 Secrets and ConfigMaps, each watched by itself, and 1,000 slices of 100 endpoints in its relays takes little
-// memory, with the cloud and, after kill -9, without.
+// TestFullSet: a hub with 30 pods, 200 Secrets and ConfigMaps, each watched by itself, and 1,000 slices of 100
+// endpoints in its relays takes little memory, with the cloud and, after kill -9, without.
 func TestFullSet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes minutes")
@@ -53,7 +53,8 @@ func TestFullSet(t *testing.T) {
 	if diff := before.same(after); diff != "" {
 		t.Error(diff)
 	}
-	t.Logf("from kill -9 to the first answer %v, to all informers %v; store %.1f MB", answered, all, b.metric("weir_store_bytes")/1e6)
+	t.Logf("from kill -9 to the first answer %v, to all informers %v; store %.1f MB", answered, all,
+		b.metric("weir_store_bytes")/1e6)
 	b.measure("without the cloud")
 }
 
@@ -77,13 +78,18 @@ func (b *bed) fillSlices(slices, endpoints int) {
 		wg.Go(func() {
 			for i := range names {
 				s := &discoveryv1.EndpointSlice{
-					ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("slice-%04d", i), Labels: map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("service-%04d", i)}},
+					ObjectMeta: metav1.ObjectMeta{
+						Name: fmt.Sprintf("slice-%04d", i), Labels: map[string]string{
+							discoveryv1.LabelServiceName: fmt.Sprintf("service-%04d", i),
+						},
+					},
 					AddressType: discoveryv1.AddressTypeIPv4,
 				}
 				for j := range endpoints {
 					node, ready := fmt.Sprintf("node-%03d", j), true
 					s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-						Addresses: []string{fmt.Sprintf("10.%d.%d.%d", i/256, i%256, j)}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
+						Addresses: []string{fmt.Sprintf("10.%d.%d.%d", i/256, i%256, j)}, NodeName: &node,
+						Conditions: discoveryv1.EndpointConditions{Ready: &ready},
 					})
 				}
 				if _, err := api.Create(b.t.Context(), s, metav1.CreateOptions{}); err != nil {

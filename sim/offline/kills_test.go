@@ -40,8 +40,9 @@ const (
 	callPatience = 300 * time.Millisecond
 )
 
-// TestKills: while a kubelet writes statuses and Events, its link is cut and healed, and its hub is killed (kill -9), at times that the seed decides or just
-// when the cloud has got something: then the hub has not noted it yet. In the end the cloud has the last write of all, and never had one twice or late.
+// TestKills: while a kubelet writes statuses and Events, its link is cut and healed, and its hub is killed (kill -9),
+// at times that the seed decides or just when the cloud has got something: then the hub has not noted it yet. In the
+// end the cloud has the last write of all, and never had one twice or late.
 func TestKills(t *testing.T) {
 	seed := uint64(36)
 	if v := os.Getenv("WEIR_SEED"); v != "" {
@@ -50,7 +51,10 @@ func TestKills(t *testing.T) {
 		seed = n
 	}
 	t.Logf("seed %d, another by WEIR_SEED; %d kills, more by -kills", seed, *howOften)
-	b := newBed(t, node.Flags{"heartbeat-interval": "200ms", "heartbeat-timeout": "200ms", "heartbeat-failed-retry": 1, "return-spread": "100ms", "log-level": "info"})
+	b := newBed(t, node.Flags{
+		"heartbeat-interval": "200ms", "heartbeat-timeout": "200ms", "heartbeat-failed-retry": 1, "return-spread": "100ms",
+		"log-level": "info",
+	})
 	b.fill(writtenPods, writtenPods)
 	k := newKubelet(b, seed)
 	ctx, stop := context.WithCancel(t.Context())
@@ -96,11 +100,14 @@ type testKubelet struct {
 	alive  chan struct{} // closed while the hub runs
 	seen   chan struct{} // has one when the cloud shows something new
 
-	cut, tries, caught, waiting int // kills: while cut off, meant for and just when something had arrived, after which something waited
+	// kills: while cut off, meant for and just when something had arrived, after which something waited.
+	cut, tries, caught, waiting int
 }
 
 func newKubelet(b *bed, seed uint64) *testKubelet {
-	k := &testKubelet{bed: b, client: b.httpClient(), byName: map[string]*one{}, alive: make(chan struct{}), seen: make(chan struct{}, 1)}
+	k := &testKubelet{
+		bed: b, client: b.httpClient(), byName: map[string]*one{}, alive: make(chan struct{}), seen: make(chan struct{}, 1),
+	}
 	k.client.Timeout = callPatience
 	close(k.alive)
 	kubelet, err := kubernetes.NewForConfig(b.kubelet("kubelet/v1", runtime.ContentTypeJSON))
@@ -111,7 +118,9 @@ func newKubelet(b *bed, seed uint64) *testKubelet {
 	pods, err := kubelet.CoreV1().Pods("").List(b.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + edge})
 	check(b.t, err)
 	for _, p := range pods.Items {
-		k.objects = append(k.objects, &one{path: "/api/v1/namespaces/default/pods/" + p.Name, name: p.Name, uid: string(p.UID)})
+		k.objects = append(k.objects, &one{
+			path: "/api/v1/namespaces/default/pods/" + p.Name, name: p.Name, uid: string(p.UID),
+		})
 	}
 	if len(k.objects) != 1+writtenPods {
 		b.t.Fatalf("%d objects", len(k.objects))
@@ -203,13 +212,15 @@ func (k *testKubelet) call(ctx context.Context, method, path, media, body string
 	switch {
 	case err != nil:
 		return 0
-	case resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusConflict && resp.StatusCode != http.StatusNotFound:
+	case resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests &&
+		resp.StatusCode != http.StatusConflict && resp.StatusCode != http.StatusNotFound:
 		k.t.Errorf("%s %s: %s %s", method, path, resp.Status, answer)
 	}
 	return resp.StatusCode
 }
 
-// write writes until ctx ends, one thing after another, as a kubelet does: what was not answered is followed by what is true then.
+// write writes until ctx ends, one thing after another, as a kubelet does: what was not answered is followed by what is
+// true then.
 func (k *testKubelet) write(ctx context.Context, rnd *rand.Rand) {
 	number := 0
 	var event *one
@@ -245,19 +256,23 @@ func (k *testKubelet) write(ctx context.Context, rnd *rand.Rand) {
 func (k *testKubelet) report(ctx context.Context, o *one, number int) int {
 	o.tried = number
 	now := metav1.Now().UTC().Format(time.RFC3339)
-	ready := fmt.Sprintf(`"conditions":[{"type":"Ready","status":"True","reason":"R%d","message":"%d","lastTransitionTime":%q}]`, number, number, now)
+	ready := fmt.Sprintf(`"conditions":[{"type":"Ready","status":"True","reason":"R%d","message":"%d",`+
+		`"lastTransitionTime":%q}]`, number, number, now)
 	status := fmt.Sprintf(`{"message":"%d","reason":"R%d",%s}`, number, number, ready)
 	if o.name == edge {
-		status = fmt.Sprintf(`{"nodeInfo":{"bootID":"%d","kernelVersion":"%d","osImage":"%d","machineID":"%d"},%s}`, number, number, number, number, ready)
+		status = fmt.Sprintf(`{"nodeInfo":{"bootID":"%d","kernelVersion":"%d","osImage":"%d","machineID":"%d"},%s}`, number,
+			number, number, number, ready)
 	}
-	code := k.call(ctx, http.MethodPatch, o.path+"/status", strategicPatch, fmt.Sprintf(`{"metadata":{"uid":%q},"status":%s}`, o.uid, status))
+	code := k.call(ctx, http.MethodPatch, o.path+"/status", strategicPatch,
+		fmt.Sprintf(`{"metadata":{"uid":%q},"status":%s}`, o.uid, status))
 	if code == http.StatusOK {
 		o.answered = number
 	}
 	return code
 }
 
-// record does what client-go's recorder does, once: an Event of which nobody knows whether it is there is created again, under its name.
+// record does what client-go's recorder does, once: an Event of which nobody knows whether it is there is created
+// again, under its name.
 func (k *testKubelet) record(ctx context.Context, e *one) int {
 	count := e.answered + 1
 	e.tried = max(e.tried, count)
@@ -272,7 +287,8 @@ func (k *testKubelet) record(ctx context.Context, e *one) int {
 		}
 	}
 	code := k.call(ctx, http.MethodPost, eventsPath, "application/json", fmt.Sprintf(
-		`{"metadata":{"name":%q,"namespace":"default"},"involvedObject":{"kind":"Pod","namespace":"default","name":"pod-00"},"reason":"Killed","message":"m","type":"Normal","count":%d}`, e.name, count))
+		`{"metadata":{"name":%q,"namespace":"default"},"involvedObject":{"kind":"Pod","namespace":"default",`+
+			`"name":"pod-00"},"reason":"Killed","message":"m","type":"Normal","count":%d}`, e.name, count))
 	switch code {
 	case http.StatusCreated:
 		e.answered = count
@@ -318,7 +334,8 @@ func (k *testKubelet) lives(ctx context.Context, rnd *rand.Rand) {
 func (k *testKubelet) interfere(ctx context.Context, o *one, number int) {
 	o.theirs = number
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Theirs","status":"True","message":"%d"}]}}`, number)
-	_, err := k.admin.CoreV1().Pods("default").Patch(ctx, o.name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	_, err := k.admin.CoreV1().Pods("default").Patch(ctx, o.name, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{}, "status")
 	check(k.t, err)
 }
 
@@ -383,9 +400,10 @@ func (k *testKubelet) judge() {
 		}
 		check(t, err)
 		_, value, _ := valueOf(object)
-		if pod, ok := object.(*corev1.Pod); ok && o.theirs > 0 && !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == "Theirs" && c.Message == strconv.Itoa(o.theirs)
-		}) {
+		if pod, ok := object.(*corev1.Pod); ok && o.theirs > 0 &&
+			!slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == "Theirs" && c.Message == strconv.Itoa(o.theirs)
+			}) {
 			lost++
 			t.Errorf("%s: what somebody else wrote, %d, is gone: %v", o.name, o.theirs, pod.Status.Conditions)
 		}
@@ -413,7 +431,8 @@ func (k *testKubelet) judge() {
 			if value < o.answered {
 				lost++
 			}
-			t.Errorf("%s: the cloud has %d, %d was answered, %d was tried; %d twice or late; it had %v", o.name, value, o.answered, o.tried, again, history[max(0, len(history)-30):])
+			t.Errorf("%s: the cloud has %d, %d was answered, %d was tried; %d twice or late; it had %v", o.name, value,
+				o.answered, o.tried, again, history[max(0, len(history)-30):])
 		}
 	}
 	log, err := os.ReadFile(k.hub.LogFile())
@@ -423,7 +442,8 @@ func (k *testKubelet) judge() {
 			t.Errorf("nothing is to be dropped: %s", line)
 		}
 	}
-	t.Logf("%d kills: %d while cut off, %d just when something had arrived (of %d tries), %d after which something waited; the cloud took %d statuses and %d events; lost_writes = %d, doubled_writes = %d",
+	t.Logf("%d kills: %d while cut off, %d just when something had arrived (of %d tries), %d after which something "+
+		"waited; the cloud took %d statuses and %d events; lost_writes = %d, doubled_writes = %d",
 		*howOften, k.cut, k.caught, k.tries, k.waiting, answered, events, lost, doubled)
 	if *howOften >= 10 && (answered < *howOften || events == 0 || k.cut == 0 || k.caught == 0 || k.waiting == 0) {
 		t.Error("the test does not test much")

@@ -18,24 +18,31 @@ const thingCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResource
 "group":"example.com","scope":"Namespaced","names":{"plural":"%[1]ss","singular":"%[1]s","kind":"%[2]s","listKind":"%[2]sCollection"},"versions":[{"name":"v1","served":true,
 "storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
 
-// TestListKinds: lists of custom resources are what their definitions call them, whether a relay answers or the cloud, and what was kept does without the cloud.
+// TestListKinds: lists of custom resources are what their definitions call them, whether a relay answers or the cloud,
+// and what was kept does without the cloud.
 func TestListKinds(t *testing.T) {
 	b := newBed(t, node.Flags{"pool-scope-resources": []string{"endpoints.v1.", "widgets.v1.example.com=Widget"}})
 	api := b.admin.Discovery().RESTClient()
 	for plural, kind := range map[string]string{"widget": "Widget", "gadget": "Gadget"} {
-		check(t, api.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").Body(fmt.Appendf(nil, thingCRD, plural, kind)).
+		check(t, api.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").Body(
+			fmt.Appendf(nil, thingCRD, plural, kind)).
 			SetHeader("Content-Type", "application/json").Do(t.Context()).Error())
 		object := fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":%q,"metadata":{"name":"one"},"spec":{}}`, kind)
 		eventually(t, "the cloud to serve "+plural, func() bool {
-			return api.Post().AbsPath("/apis/example.com/v1/namespaces/default/"+plural+"s").Body(object).SetHeader("Content-Type", "application/json").Do(t.Context()).Error() == nil
+			return api.Post().AbsPath("/apis/example.com/v1/namespaces/default/"+plural+"s").Body(object).SetHeader(
+				"Content-Type", "application/json").Do(t.Context()).Error() == nil
 		})
 	}
-	reads := []rbacv1.PolicyRule{{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{"example.com"}, Resources: []string{"*"}}}
-	_, err := b.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "things"}, Rules: reads}, metav1.CreateOptions{})
+	reads := []rbacv1.PolicyRule{
+		{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{"example.com"}, Resources: []string{"*"}},
+	}
+	_, err := b.admin.RbacV1().ClusterRoles().Create(t.Context(),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "things"}, Rules: reads}, metav1.CreateOptions{})
 	check(t, err)
 	everybody := []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"}}
 	_, err = b.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "things"}, Subjects: everybody, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "things"},
+		ObjectMeta: metav1.ObjectMeta{Name: "things"}, Subjects: everybody,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "things"},
 	}, metav1.CreateOptions{})
 	check(t, err)
 	client := b.httpClient()
@@ -70,7 +77,8 @@ func TestListKinds(t *testing.T) {
 	}
 	eventually(t, "a relay of widgets", func() bool {
 		_, names, code := says("widgets")
-		return code == http.StatusOK && len(names) == 1 && b.metric("weir_relay_objects", `resource="widgets.v1.example.com"`) == 1
+		return code == http.StatusOK && len(names) == 1 &&
+			b.metric("weir_relay_objects", `resource="widgets.v1.example.com"`) == 1
 	})
 	wants("with the cloud")
 	b.written()

@@ -19,7 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// agent is as much of a kubelet as reads: informers of its pods, of its Node, of Services, and of each Secret and ConfigMap by name.
+// agent is as much of a kubelet as reads: informers of its pods, of its Node, of Services, and of each Secret and
+// ConfigMap by name.
 type agent struct {
 	t         testing.TB
 	informers map[string]cache.SharedIndexInformer
@@ -34,7 +35,8 @@ func (b *bed) startAgent(name, contentType string, files int) *agent {
 	core := client.CoreV1().RESTClient()
 	add := func(resource, namespace string, sel fields.Selector, o runtime.Object) {
 		lw := cache.NewListWatchFromClient(core, resource, namespace, sel)
-		a.informers[resource+" "+sel.String()] = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, client), o, 0, cache.Indexers{})
+		a.informers[resource+" "+sel.String()] = cache.NewSharedIndexInformer(
+			cache.ToListWatcherWithWatchListSemantics(lw, client), o, 0, cache.Indexers{})
 	}
 	add("pods", "", fields.OneTermEqualSelector("spec.nodeName", edge), &corev1.Pod{})
 	add("nodes", "", fields.OneTermEqualSelector("metadata.name", edge), &corev1.Node{})
@@ -90,8 +92,8 @@ func untyped(o any) runtime.Object {
 	return c
 }
 
-// TestAgents: a kubelet's informers that start anew at a hub that was killed while the cloud is away see what those of before saw; and both go on
-// by version when it is back, without a list.
+// TestAgents: a kubelet's informers that start anew at a hub that was killed while the cloud is away see what those of
+// before saw; and both go on by version when it is back, without a list.
 func TestAgents(t *testing.T) {
 	for name, watchList := range map[string]bool{"streaming lists": true, "list and watch": false} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +144,8 @@ func testAgents(t *testing.T) {
 		for name, a := range group {
 			eventually(t, name+" to see what changed", func() bool {
 				o, ok, _ := a.informers["pods spec.nodeName="+edge].GetStore().GetByKey("default/pod-00")
-				return ok && o.(*corev1.Pod).Labels["changed"] == "while-away" && len(a.informers["configmaps metadata.name=file-001"].GetStore().ListKeys()) == 0
+				return ok && o.(*corev1.Pod).Labels["changed"] == "while-away" &&
+					len(a.informers["configmaps metadata.name=file-001"].GetStore().ListKeys()) == 0
 			})
 		}
 	}
@@ -166,7 +169,8 @@ func (b *bed) lists() (n int) {
 	check(b.t, err)
 	for line := range strings.Lines(string(raw)) {
 		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `verb="LIST"`) &&
-			(strings.Contains(line, `resource="pods"`) || strings.Contains(line, `resource="secrets"`) || strings.Contains(line, `resource="configmaps"`)) {
+			(strings.Contains(line, `resource="pods"`) || strings.Contains(line, `resource="secrets"`) ||
+				strings.Contains(line, `resource="configmaps"`)) {
 			var v float64
 			_, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &v)
 			check(b.t, err)
@@ -200,11 +204,23 @@ func TestKubectl(t *testing.T) {
 		{args: []string{"version"}, want: []string{"Server Version: " + server.GitVersion}},
 		{args: []string{"api-resources"}, want: []string{"pods", "deployments"}},
 		{args: []string{"explain", "pods"}, want: []string{"DESCRIPTION"}},
-		{args: []string{"get", "pods", "-A", "--field-selector=spec.nodeName=" + edge}, want: []string{"pod-00", "pod-01", "pod-02"}},
-		{args: []string{"get", "pods", "-A", "-l", "parity=0", "--field-selector=spec.nodeName=" + edge}, fail: true, want: []string{"the cloud is away"}},
-		{args: []string{"get", "pod", "-n", "default", "pod-01", "-o", "yaml"}, want: []string{"nodeName: edge-1", "name: file-001"}},
+		{
+			args: []string{"get", "pods", "-A", "--field-selector=spec.nodeName=" + edge},
+			want: []string{"pod-00", "pod-01", "pod-02"},
+		},
+		{
+			args: []string{"get", "pods", "-A", "-l", "parity=0", "--field-selector=spec.nodeName=" + edge}, fail: true,
+			want: []string{"the cloud is away"},
+		},
+		{
+			args: []string{"get", "pod", "-n", "default", "pod-01", "-o", "yaml"},
+			want: []string{"nodeName: edge-1", "name: file-001"},
+		},
 		{args: []string{"get", "node", edge, "-o", "jsonpath={.metadata.labels}"}, want: []string{"pool-a"}},
-		{args: []string{"get", "secret", "-n", "default", "file-000", "-o", "jsonpath={.data.key}"}, want: []string{"MDEyMzQ1Njc4OWFiY2RlZ"}},
+		{
+			args: []string{"get", "secret", "-n", "default", "file-000", "-o", "jsonpath={.data.key}"},
+			want: []string{"MDEyMzQ1Njc4OWFiY2RlZ"},
+		},
 		{args: []string{"get", "services", "-A", "-l", "component=apiserver"}, want: []string{"kubernetes"}},
 		{args: []string{"get", "services", "-A", "-l", "component=none"}, want: []string{"No resources found"}},
 		{args: []string{"get", "service", "-n", "default", "none"}, fail: true, want: []string{`services "none" not found`}},

@@ -37,8 +37,10 @@ func (b *bed) reaches(roots, token string) error {
 	return resp.Body.Close()
 }
 
-// TestOwnRoots: a pod that trusts nothing but the kube-root-ca.crt that its node's kubelet read through the hub reaches the hub, without a certificate that anybody
-// made. With the bundle of the cloud it does not, and everybody but the node is shown that one. It is the same in JSON and protobuf, in watches, and after the hub was killed without the cloud.
+// TestOwnRoots: a pod that trusts nothing but the kube-root-ca.crt that its node's kubelet read through the hub reaches
+// the hub, without a certificate that anybody made. With the bundle of the cloud it does not, and everybody but the
+// node is shown that one. It is the same in JSON and protobuf, in watches, and after the hub was killed without the
+// cloud.
 func TestOwnRoots(t *testing.T) {
 	b := newBed(t, nil)
 	ctx, core := t.Context(), b.admin.CoreV1()
@@ -54,19 +56,25 @@ func TestOwnRoots(t *testing.T) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "pod"},
 			Spec: corev1.PodSpec{
-				NodeName: edge, AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "main", Image: "example.com/image:1"}},
+				NodeName: edge, AutomountServiceAccountToken: new(bool),
+				Containers: []corev1.Container{{Name: "main", Image: "example.com/image:1"}},
 			},
 		}
 		for _, name := range names {
 			_, err := core.ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"ca.crt": original, "kubeconfig.conf": kubeconfig},
+				ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{
+					"ca.crt": original, "kubeconfig.conf": kubeconfig,
+				},
 			}, metav1.CreateOptions{})
 			check(t, err)
-			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: strings.ReplaceAll(name, ".", "-"), VolumeSource: corev1.VolumeSource{
-				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
-			}})
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
+				Name: strings.ReplaceAll(name, ".", "-"), VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+				},
+			})
 		}
-		_, err := core.ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		_, err := core.ServiceAccounts(namespace).Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 		check(t, err)
 		_, err = core.Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		check(t, err)
@@ -115,7 +123,9 @@ func TestOwnRoots(t *testing.T) {
 	other, err := b.cloud.ClientToken(ctx, "json-client")
 	check(t, err)
 	b.allow("configmaps")
-	pod, err := kubernetes.NewForConfig(&rest.Config{Host: b.url, BearerToken: other, UserAgent: "kubelet/v1.37", TLSClientConfig: rest.TLSClientConfig{CAData: b.ca}})
+	pod, err := kubernetes.NewForConfig(&rest.Config{
+		Host: b.url, BearerToken: other, UserAgent: "kubelet/v1.37", TLSClientConfig: rest.TLSClientConfig{CAData: b.ca},
+	})
 	check(t, err)
 	eventually(t, "another identity to read", func() bool {
 		stored, err = pod.CoreV1().ConfigMaps("default").Get(ctx, rootsOfPods, metav1.GetOptions{})
@@ -125,18 +135,22 @@ func TestOwnRoots(t *testing.T) {
 		t.Errorf("another identity: %q", stored.Data["ca.crt"])
 	}
 
-	proxy, err := clients[runtime.ContentTypeProtobuf].CoreV1().ConfigMaps("kube-system").Get(ctx, proxyConfig, metav1.GetOptions{})
+	proxy, err := clients[runtime.ContentTypeProtobuf].CoreV1().ConfigMaps("kube-system").Get(ctx, proxyConfig,
+		metav1.GetOptions{})
 	check(t, err)
-	if text := proxy.Data["kubeconfig.conf"]; !strings.Contains(text, "server: "+b.url+"\n") || strings.Contains(text, "192.0.2.1") {
+	if text := proxy.Data["kubeconfig.conf"]; !strings.Contains(text, "server: "+b.url+"\n") ||
+		strings.Contains(text, "192.0.2.1") {
 		t.Errorf("kube-proxy's kubeconfig:\n%s", text)
 	}
 
-	watch, err := clients[runtime.ContentTypeProtobuf].CoreV1().ConfigMaps("default").Watch(ctx, metav1.ListOptions{FieldSelector: one.FieldSelector, ResourceVersion: stored.ResourceVersion})
+	watch, err := clients[runtime.ContentTypeProtobuf].CoreV1().ConfigMaps("default").Watch(ctx,
+		metav1.ListOptions{FieldSelector: one.FieldSelector, ResourceVersion: stored.ResourceVersion})
 	check(t, err)
 	stored.Labels = map[string]string{"changed": "yes"}
 	_, err = core.ConfigMaps("default").Update(ctx, stored, metav1.UpdateOptions{})
 	check(t, err)
-	if ev := <-watch.ResultChan(); ev.Type != "MODIFIED" || ev.Object.(*corev1.ConfigMap).Data["ca.crt"] != want || ev.Object.(*corev1.ConfigMap).Labels["changed"] != "yes" {
+	if ev := <-watch.ResultChan(); ev.Type != "MODIFIED" || ev.Object.(*corev1.ConfigMap).Data["ca.crt"] != want ||
+		ev.Object.(*corev1.ConfigMap).Labels["changed"] != "yes" {
 		t.Errorf("watch: %+v", ev)
 	}
 	watch.Stop()
@@ -158,7 +172,8 @@ func TestOwnRoots(t *testing.T) {
 	check(t, err)
 	eventually(t, "a bundle that is none to be passed as it is, and counted", func() bool {
 		got, err := clients[runtime.ContentTypeJSON].CoreV1().ConfigMaps("default").Get(ctx, rootsOfPods, metav1.GetOptions{})
-		return err == nil && got.Data["ca.crt"] == "garbage" && b.metric("weir_hub_untouched_configmaps_total", "name", rootsOfPods) > 0
+		return err == nil && got.Data["ca.crt"] == "garbage" &&
+			b.metric("weir_hub_untouched_configmaps_total", "name", rootsOfPods) > 0
 	})
 }
 

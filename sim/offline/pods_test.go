@@ -40,27 +40,37 @@ func (b *bed) bind(name string) (*corev1.Pod, string) {
 	pod, err := b.admin.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			NodeName: edge, Containers: []corev1.Container{{Name: "main", Image: "example.com/image:1"}}, AutomountServiceAccountToken: new(bool),
-			Volumes: []corev1.Volume{{Name: "roots", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: rootsOfPods}}}}},
+			NodeName: edge, Containers: []corev1.Container{{Name: "main", Image: "example.com/image:1"}},
+			AutomountServiceAccountToken: new(bool),
+			Volumes: []corev1.Volume{
+				{
+					Name: "roots", VolumeSource: corev1.VolumeSource{
+						ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: rootsOfPods}},
+					},
+				},
+			},
 		},
 	}, metav1.CreateOptions{})
 	check(b.t, err)
-	answer, err := b.admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, "default", &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
-	}}, metav1.CreateOptions{})
+	answer, err := b.admin.CoreV1().ServiceAccounts("default").CreateToken(ctx, "default",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+		}}, metav1.CreateOptions{})
 	check(b.t, err)
 	return pod, answer.Status.Token
 }
 
-// TestPods: a kubelet that has read through the hub for a while has the hub's address for the containers that it starts, and nobody else has. A stock client of a pod, with that address, the bundle that the
-// kubelet read and the pod's token, reads and writes what the cloud lets it, and reads on without the cloud. After a kill the kubelet has the address at once, also without the cloud. The hub knows which
-// pods call it.
+// TestPods: a kubelet that has read through the hub for a while has the hub's address for the containers that it
+// starts, and nobody else has. A stock client of a pod, with that address, the bundle that the kubelet read and the
+// pod's token, reads and writes what the cloud lets it, and reads on without the cloud. After a kill the kubelet has
+// the address at once, also without the cloud. The hub knows which pods call it.
 func TestPods(t *testing.T) {
 	at := podsAddress(t)
 	b := newBed(t, node.Flags{"pods-address": at, "pods-wait": "3s"})
 	ctx, core := t.Context(), b.admin.CoreV1()
 	eventually(t, "namespace and account", func() bool {
-		_, err := core.ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		_, err := core.ServiceAccounts("default").Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 		return err == nil || apierrors.IsAlreadyExists(err)
 	})
 	_, err := core.ConfigMaps("default").Create(ctx, &corev1.ConfigMap{
@@ -68,13 +78,19 @@ func TestPods(t *testing.T) {
 	}, metav1.CreateOptions{})
 	check(t, err)
 	_, err = b.admin.RbacV1().RoleBindings("default").Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "edit"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "edit"},
+		ObjectMeta: metav1.ObjectMeta{Name: "edit"}, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "Role", Name: "edit",
+		},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "default"}},
 	}, metav1.CreateOptions{})
 	check(t, err)
-	_, err = b.admin.RbacV1().Roles("default").Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "edit"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps", "endpoints", "services"}, Verbs: []string{"get", "list", "create"}},
-	}}, metav1.CreateOptions{})
+	_, err = b.admin.RbacV1().Roles("default").Create(ctx,
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "edit"}, Rules: []rbacv1.PolicyRule{
+			{
+				APIGroups: []string{""}, Resources: []string{"configmaps", "endpoints", "services"},
+				Verbs: []string{"get", "list", "create"},
+			},
+		}}, metav1.CreateOptions{})
 	check(t, err)
 	cloud := ""
 	eventually(t, "the Service kubernetes", func() bool {
@@ -108,7 +124,8 @@ func TestPods(t *testing.T) {
 		return s.Spec.ClusterIP
 	}
 	eventually(t, "the kubelet to tell containers the hub's address", func() bool { return tells() == at })
-	if s, err := core.Services("default").Get(ctx, "kubernetes", metav1.GetOptions{}); err != nil || s.Spec.ClusterIP != cloud {
+	if s, err := core.Services("default").Get(ctx, "kubernetes", metav1.GetOptions{}); err != nil ||
+		s.Spec.ClusterIP != cloud {
 		t.Errorf("the cloud's own copy: %v, %v", s, err)
 	}
 
@@ -120,7 +137,8 @@ func TestPods(t *testing.T) {
 	})
 	client := func(token string) kubernetes.Interface {
 		c, err := kubernetes.NewForConfig(&rest.Config{ // as rest.InClusterConfig makes it
-			Host: "https://" + net.JoinHostPort(at, "10268"), BearerToken: token, UserAgent: "kubelet/v1.37", TLSClientConfig: rest.TLSClientConfig{CAData: []byte(bundle.Data["ca.crt"])},
+			Host: "https://" + net.JoinHostPort(at, "10268"), BearerToken: token, UserAgent: "kubelet/v1.37",
+			TLSClientConfig: rest.TLSClientConfig{CAData: []byte(bundle.Data["ca.crt"])},
 		})
 		check(t, err)
 		return c
@@ -130,24 +148,30 @@ func TestPods(t *testing.T) {
 		_, err := own.CoreV1().Endpoints("default").List(ctx, metav1.ListOptions{})
 		return err == nil
 	})
-	_, err = own.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "by-the-pod"}}, metav1.CreateOptions{})
+	_, err = own.CoreV1().ConfigMaps("default").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "by-the-pod"}}, metav1.CreateOptions{})
 	check(t, err)
 	if _, err := core.ConfigMaps("default").Get(ctx, "by-the-pod", metav1.GetOptions{}); err != nil {
 		t.Errorf("what the pod wrote: %v", err)
 	}
-	if err := own.CoreV1().ConfigMaps("default").Delete(ctx, "by-the-pod", metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+	if err := own.CoreV1().ConfigMaps("default").Delete(ctx, "by-the-pod", metav1.DeleteOptions{}); !apierrors.IsForbidden(
+		err) {
 		t.Errorf("the cloud forbids this, the hub says %v", err)
 	}
-	if s, err := own.CoreV1().Services("default").Get(ctx, "kubernetes", metav1.GetOptions{}); err != nil || s.Spec.ClusterIP != cloud {
+	if s, err := own.CoreV1().Services("default").Get(ctx, "kubernetes", metav1.GetOptions{}); err != nil ||
+		s.Spec.ClusterIP != cloud {
 		t.Errorf("who calls itself a kubelet sees %v, %v", s, err)
 	}
 	_, _ = client("forged").CoreV1().Endpoints("default").List(ctx, metav1.ListOptions{})
 	eventually(t, "the hub to know who calls", func() bool {
 		list, err := callers.Read(filepath.Join(b.dir, "data", callers.File))
-		return err == nil && len(list) == 1 && list[0] == callers.Pod{Namespace: "default", Name: "caller", UID: string(pod.UID)}
+		return err == nil && len(list) == 1 && list[0] == callers.Pod{
+			Namespace: "default", Name: "caller", UID: string(pod.UID),
+		}
 	})
 
-	_, err = kubelet.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + edge}) // whose tokens count later
+	// whose tokens count later.
+	_, err = kubelet.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + edge})
 	check(t, err)
 	b.written()
 	b.cut()

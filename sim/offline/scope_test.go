@@ -15,8 +15,8 @@ import (
 	"github.com/weir-edge/weir/sim/node"
 )
 
-// scopeGrants is what a hub needs beside its manifests to relay pods and nodes, and what a pod needs to list nodes. No other test needs it: hubs have the
-// least that their scope asks for.
+// scopeGrants is what a hub needs beside its manifests to relay pods and nodes, and what a pod needs to list nodes. No
+// other test needs it: hubs have the least that their scope asks for.
 const scopeGrants = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -33,22 +33,28 @@ subjects:
 - {kind: ServiceAccount, namespace: default, name: default}
 `
 
-// TestPodsAndNodesInScope: with pods and nodes in pool scope, a hub that is killed while the cloud is away keeps the statuses of its node and pods, tells the
-// kubelet that its node is registered, and knows the pods by whose tokens others read the relays. When the cloud is back, it gets all.
+// TestPodsAndNodesInScope: with pods and nodes in pool scope, a hub that is killed while the cloud is away keeps the
+// statuses of its node and pods, tells the kubelet that its node is registered, and knows the pods by whose tokens
+// others read the relays. When the cloud is back, it gets all.
 func TestPodsAndNodesInScope(t *testing.T) {
-	b := newBed(t, node.Flags{"pool-scope-resources": []string{"endpointslices.v1.discovery.k8s.io", "pods.v1.", "nodes.v1."}})
+	b := newBed(t, node.Flags{
+		"pool-scope-resources": []string{"endpointslices.v1.discovery.k8s.io", "pods.v1.", "nodes.v1."},
+	})
 	check(t, b.cloud.Apply(t.Context(), []byte(scopeGrants)))
 	b.fill(2, 2)
 	for resource, n := range map[string]float64{"pods.v1.": 2, "nodes.v1.": 1} {
-		eventually(t, "the relay of "+resource, func() bool { return b.metric("weir_relay_objects", "resource", resource) >= n })
+		eventually(t, "the relay of "+resource, func() bool {
+			return b.metric("weir_relay_objects", "resource", resource) >= n
+		})
 	}
 	a := b.startAgent("kubelet", runtime.ContentTypeProtobuf, 2)
 	a.synced()
 	pod, err := b.admin.CoreV1().Pods("default").Get(t.Context(), "pod-00", metav1.GetOptions{})
 	check(t, err)
-	token, err := b.admin.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
-	}}, metav1.CreateOptions{})
+	token, err := b.admin.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+		}}, metav1.CreateOptions{})
 	check(t, err)
 	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: b.ca}})
 	check(t, err)
@@ -77,12 +83,14 @@ func TestPodsAndNodesInScope(t *testing.T) {
 	}
 	b.kept(3 + 2)
 	eventually(t, "the relays to be on the disk", func() bool {
-		return b.metric("weir_snapshot_resource_version", "resource", "nodes.v1.") > 0 && b.metric("weir_snapshot_resource_version", "resource", "pods.v1.") > 0
+		return b.metric("weir_snapshot_resource_version", "resource", "nodes.v1.") > 0 &&
+			b.metric("weir_snapshot_resource_version", "resource", "pods.v1.") > 0
 	})
 	a.stop()
 	b.cut()
 	b.restart()
-	eventually(t, "the hub to see that the cloud is away", func() bool { return b.metric("weir_hub_cloud_server_healthy") == 0 })
+	eventually(t, "the hub to see that the cloud is away",
+		func() bool { return b.metric("weir_hub_cloud_server_healthy") == 0 })
 
 	status := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"message":"while away"}}`, pod.UID)
 	for _, test := range []struct {
@@ -91,15 +99,27 @@ func TestPodsAndNodesInScope(t *testing.T) {
 		code                            int
 		says                            string
 	}{
-		{"a pod's status", http.MethodPatch, "/api/v1/namespaces/default/pods/pod-00/status", strategicPatch, status, kubelet, 200, "while away"},
-		{"the node's status", http.MethodPatch, "/api/v1/nodes/" + edge + "/status", strategicPatch, `{"status":{"nodeInfo":{"bootID":"while-away"}}}`, kubelet, 200, "while-away"},
-		{"registration", http.MethodPost, "/api/v1/nodes", "application/json", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + edge + `"}}`, kubelet, 409, "AlreadyExists"},
+		{
+			"a pod's status", http.MethodPatch, "/api/v1/namespaces/default/pods/pod-00/status", strategicPatch, status, kubelet,
+			200, "while away",
+		},
+		{
+			"the node's status", http.MethodPatch, "/api/v1/nodes/" + edge + "/status", strategicPatch,
+			`{"status":{"nodeInfo":{"bootID":"while-away"}}}`, kubelet, 200, "while-away",
+		},
+		{
+			"registration", http.MethodPost, "/api/v1/nodes", "application/json",
+			`{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + edge + `"}}`, kubelet, 409, "AlreadyExists",
+		},
 		{"its pod", http.MethodGet, "/api/v1/namespaces/default/pods/pod-00", "", "", kubelet, 200, "while away"},
-		{"its pods", http.MethodGet, "/api/v1/pods?fieldSelector=spec.nodeName%3D" + edge, "", "", kubelet, 200, "while away"},
+		{
+			"its pods", http.MethodGet, "/api/v1/pods?fieldSelector=spec.nodeName%3D" + edge, "", "", kubelet, 200, "while away",
+		},
 		{"its node", http.MethodGet, "/api/v1/nodes/" + edge, "", "", kubelet, 200, "while-away"},
 		{"the token of a pod", http.MethodGet, "/api/v1/nodes", "", "", ofPod, 200, edge},
 	} {
-		if code, answer := call(test.by, test.method, test.path, test.media, test.body); code != test.code || !strings.Contains(answer, test.says) {
+		if code, answer := call(test.by, test.method, test.path, test.media, test.body); code != test.code ||
+			!strings.Contains(answer, test.says) {
 			t.Errorf("%s: %d, want %d with %q: %s", test.what, code, test.code, test.says, answer)
 		}
 	}

@@ -112,10 +112,14 @@ func (b *bed) newHub(flags node.Flags) {
 	door, err := b.link.Proxy(edge, "node", net.JoinHostPort(host, "0"), b.cloud.Addr())
 	check(t, err)
 	c := node.HubConfig{
-		NodeName: edge, NodePool: "pool-a", CloudServers: []string{"https://" + door.Addr()}, DataDir: filepath.Join(b.dir, "data"),
-		BindAddress: address, SecurePort: contract.HubSecurePort, HealthBindAddress: address, HealthPort: contract.HubHealthPort,
-		LogLevel: "debug",
-		Flags:    node.Flags{"heartbeat-interval": "1s", "heartbeat-timeout": "1s", "heartbeat-failed-retry": 3, "heartbeat-healthy-threshold": 1},
+		NodeName: edge, NodePool: "pool-a", CloudServers: []string{"https://" + door.Addr()},
+		DataDir:     filepath.Join(b.dir, "data"),
+		BindAddress: address, SecurePort: contract.HubSecurePort, HealthBindAddress: address,
+		HealthPort: contract.HubHealthPort,
+		LogLevel:   "debug",
+		Flags: node.Flags{
+			"heartbeat-interval": "1s", "heartbeat-timeout": "1s", "heartbeat-failed-retry": 3, "heartbeat-healthy-threshold": 1,
+		},
 	}
 	for name, value := range flags {
 		if name == "log-level" {
@@ -136,7 +140,8 @@ func (b *bed) newHub(flags node.Flags) {
 	c.CloudHubCert, c.CloudHubKey, err = own.Write(b.dir, "cloud-hub")
 	check(t, err)
 	check(t, b.cloud.GrantHubs(t.Context(), "pool-a", edge))
-	_, err = b.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), revocation.Binding(revocation.TopologyRole, "pool-a", []string{edge}), metav1.CreateOptions{})
+	_, err = b.admin.RbacV1().ClusterRoleBindings().Create(t.Context(),
+		revocation.Binding(revocation.TopologyRole, "pool-a", []string{edge}), metav1.CreateOptions{})
 	check(t, err)
 	log := filepath.Join(b.dir, "hub.log")
 	b.hub, err = node.NewHub(node.Launch{
@@ -161,8 +166,9 @@ func (b *bed) kubelet(agent, contentType string) *rest.Config {
 	b.t.Helper()
 	return &rest.Config{
 		Host: b.url, UserAgent: agent, QPS: -1,
-		ContentConfig:   rest.ContentConfig{ContentType: contentType, AcceptContentTypes: contentType + ",application/json"},
-		TLSClientConfig: rest.TLSClientConfig{CAData: b.ca, CertData: b.cert.CertPEM, KeyData: b.cert.KeyPEM}, // files, client-go would follow for ever
+		ContentConfig: rest.ContentConfig{ContentType: contentType, AcceptContentTypes: contentType + ",application/json"},
+		// files, client-go would follow for ever.
+		TLSClientConfig: rest.TLSClientConfig{CAData: b.ca, CertData: b.cert.CertPEM, KeyData: b.cert.KeyPEM},
 	}
 }
 
@@ -188,7 +194,8 @@ func (b *bed) run(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.kubectl, append([]string{
-		"--kubeconfig=/dev/null", "--cache-dir=" + filepath.Join(b.dir, "kube-cache"), "--server=" + b.url, "--certificate-authority=" + ca,
+		"--kubeconfig=/dev/null", "--cache-dir=" + filepath.Join(b.dir, "kube-cache"), "--server=" + b.url,
+		"--certificate-authority=" + ca,
 		"--client-certificate=" + cert, "--client-key=" + key,
 	}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -207,7 +214,9 @@ func (b *bed) metric(name string, labels ...string) float64 {
 
 // kept waits until as many collections of clients are on the disk; the hub has one of its own, of tokens.
 func (b *bed) kept(n int) {
-	eventually(b.t, "the store to have all", func() bool { return b.metric("weir_store_complete_collections") >= float64(n+1) })
+	eventually(b.t, "the store to have all", func() bool {
+		return b.metric("weir_store_complete_collections") >= float64(n+1)
+	})
 	b.written()
 }
 
@@ -221,12 +230,14 @@ func (b *bed) written() {
 // cut cuts the link, and waits until the hub knows.
 func (b *bed) cut() {
 	b.link.Cut(link.Both, "")
-	eventually(b.t, "the hub to see that the cloud is away", func() bool { return b.metric("weir_hub_cloud_server_healthy") == 0 })
+	eventually(b.t, "the hub to see that the cloud is away",
+		func() bool { return b.metric("weir_hub_cloud_server_healthy") == 0 })
 }
 
 func (b *bed) heal() {
 	b.link.Heal(link.Both, "")
-	eventually(b.t, "the hub to see that the cloud is back", func() bool { return b.metric("weir_hub_cloud_server_healthy") == 1 })
+	eventually(b.t, "the hub to see that the cloud is back",
+		func() bool { return b.metric("weir_hub_cloud_server_healthy") == 1 })
 }
 
 // restart kills the hub (kill -9) and starts it again.
@@ -240,7 +251,8 @@ func (b *bed) fill(pods, files int) {
 	t, ctx := b.t, b.t.Context()
 	core := b.admin.CoreV1()
 	eventually(t, "the service account", func() bool {
-		_, err := core.ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		_, err := core.ServiceAccounts("default").Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 		if err == nil {
 			return true
 		}
@@ -252,16 +264,21 @@ func (b *bed) fill(pods, files int) {
 		name := fmt.Sprintf("file-%03d", i)
 		meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{"parity": fmt.Sprint(i % 2)}}
 		if i%2 == 0 {
-			_, err := core.Secrets("default").Create(ctx, &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"key": text}}, metav1.CreateOptions{})
+			_, err := core.Secrets("default").Create(ctx, &corev1.Secret{
+				ObjectMeta: meta, StringData: map[string]string{"key": text},
+			}, metav1.CreateOptions{})
 			check(t, err)
 		} else {
-			_, err := core.ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": text}}, metav1.CreateOptions{})
+			_, err := core.ConfigMaps("default").Create(ctx,
+				&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": text}}, metav1.CreateOptions{})
 			check(t, err)
 		}
 	}
 	for i := range pods {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%02d", i), Labels: map[string]string{"parity": fmt.Sprint(i % 2)}},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("pod-%02d", i), Labels: map[string]string{"parity": fmt.Sprint(i % 2)},
+			},
 			Spec: corev1.PodSpec{
 				NodeName: edge, AutomountServiceAccountToken: new(bool),
 				Containers: []corev1.Container{{Name: "main", Image: "example.com/image:1"}},
@@ -269,7 +286,11 @@ func (b *bed) fill(pods, files int) {
 		}
 		for j := i; j < files; j += pods {
 			name := fmt.Sprintf("file-%03d", j)
-			v := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+			v := corev1.Volume{
+				Name: name, VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+				},
+			}
 			if j%2 == 0 {
 				v.VolumeSource = corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}
 			}

@@ -66,7 +66,8 @@ type desk struct {
 func (d *desk) types(command string) (out string, code int) {
 	d.t.Helper()
 	var stdout, stderr bytes.Buffer
-	err := operator.Commands("weir").Run(d.t.Context(), append(strings.Fields(command), "--kubeconfig="+d.kubeconfig), &stdout, &stderr)
+	err := operator.Commands("weir").Run(d.t.Context(), append(strings.Fields(command), "--kubeconfig="+d.kubeconfig),
+		&stdout, &stderr)
 	if code = cli.ExitCode(err); code != 0 {
 		fmt.Fprintf(&stdout, "weir: %v\n", err)
 	}
@@ -125,8 +126,10 @@ func (d *desk) manage() {
 	path := filepath.Join(d.t.TempDir(), "kubeconfig")
 	must(d.t, os.WriteFile(path, text, 0o600))
 	m, err := manager.New(manager.Config{
-		Kubeconfig: path, LeaderElect: true, LeaderElectLeaseDuration: 15 * time.Second, LeaderElectRenewDeadline: 10 * time.Second, LeaderElectRetryPeriod: 500 * time.Millisecond,
-		MetricsBindAddress: "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: time.Hour, WhenSilent: "keep", Certificates: "sign",
+		Kubeconfig: path, LeaderElect: true, LeaderElectLeaseDuration: 15 * time.Second,
+		LeaderElectRenewDeadline: 10 * time.Second, LeaderElectRetryPeriod: 500 * time.Millisecond,
+		MetricsBindAddress: "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: time.Hour, WhenSilent: "keep",
+		Certificates: "sign",
 	})
 	must(d.t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -142,11 +145,16 @@ func deploy(d *desk, status []byte) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "weir-manager"},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: map[string]string{"a": "b"},
+				}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			},
 		},
 	}, metav1.CreateOptions{})
 	if err == nil {
-		_, err = d.cloud.Client().AppsV1().Deployments(contract.ManagerNamespace).Patch(d.t.Context(), "weir-manager", types.MergePatchType, status, metav1.PatchOptions{}, "status")
+		_, err = d.cloud.Client().AppsV1().Deployments(contract.ManagerNamespace).Patch(d.t.Context(), "weir-manager",
+			types.MergePatchType, status, metav1.PatchOptions{}, "status")
 	}
 	return err
 }
@@ -158,8 +166,12 @@ func (d *desk) node(name, address string, age time.Duration) {
 	must(d.t, d.cloud.CreateNodes(ctx, cloud.Node{Name: name, Pool: "harbour", Address: address}))
 	d.beat(name, age)
 	ends := time.Date(2036, time.May, 1, 0, 0, 0, 0, time.UTC)
-	holds := holding.Holding{Certificates: map[string]holding.Life{"hub": {Begin: ends.Add(-24 * time.Hour), End: ends, Renews: true}}}.Text()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: holds}}})
+	holds := holding.Holding{
+		Certificates: map[string]holding.Life{"hub": {Begin: ends.Add(-24 * time.Hour), End: ends, Renews: true}},
+	}.Text()
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: holds}},
+	})
 	must(d.t, err)
 	_, err = d.cloud.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	must(d.t, err)
@@ -167,9 +179,16 @@ func (d *desk) node(name, address string, age time.Duration) {
 }
 
 func (d *desk) condition(node string, status corev1.ConditionStatus, reason, message string) error {
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{Type: contract.JoinedCondition, Status: status, Reason: reason, Message: message}}}})
+	patch, err := json.Marshal(map[string]any{
+		"status": map[string]any{
+			"conditions": []corev1.NodeCondition{
+				{Type: contract.JoinedCondition, Status: status, Reason: reason, Message: message},
+			},
+		},
+	})
 	if err == nil {
-		_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), node, types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}, "status")
 	}
 	return err
 }
@@ -182,12 +201,14 @@ func (d *desk) beat(name string, age time.Duration) {
 	meta := metav1.ObjectMeta{Name: name}
 	if name == "edge-1" { // the hub of edge-2 is of before digests
 		meta.Annotations = map[string]string{contract.DigestAnnotation: digest.Digest{
-			Version: "v0.3.0", Role: digest.Leader, Age: 12 * time.Second, Started: time.Date(2026, time.November, 23, 14, 0, 0, 0, time.UTC),
-			Down: 1_234_567, Up: 98_765, Feed: 1_300_000, Served: 4_800_000,
+			Version: "v0.3.0", Role: digest.Leader, Age: 12 * time.Second,
+			Started: time.Date(2026, time.November, 23, 14, 0, 0, 0, time.UTC),
+			Down:    1_234_567, Up: 98_765, Feed: 1_300_000, Served: 4_800_000,
 		}.Text()}
 	}
 	_, err := leases.Create(d.t.Context(), &coordinationv1.Lease{ObjectMeta: meta, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-age))),
+		HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](3600),
+		RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-age))),
 	}}, metav1.CreateOptions{})
 	must(d.t, err)
 }
@@ -212,7 +233,8 @@ func TestOperator(t *testing.T) {
 	}
 	await.Until(t, time.Minute, "the manager to count both nodes and name a leader", func() bool {
 		out, _ := d.types("status")
-		return strings.Contains(out, "harbour   LeaderHubs   2       2       0         2        edge-") && strings.Contains(out, "3.5 MB")
+		return strings.Contains(out, "harbour   LeaderHubs   2       2       0         2        edge-") &&
+			strings.Contains(out, "3.5 MB")
 	})
 	d.prints("check", "well.golden", 0)
 	d.prints("status -o wide", "status.golden", 0)
@@ -232,14 +254,16 @@ func TestOperator(t *testing.T) {
 	d.beat("edge-2", 2*time.Hour)
 	must(t, d.condition("edge-1", corev1.ConditionFalse, "WeirJoinUndone", "the hub serves: not within 2m0s"))
 	policy := "weir-membership"
-	must(t, c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), policy, metav1.DeleteOptions{}))
+	must(t, c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), policy,
+		metav1.DeleteOptions{}))
 	d.prints("check -o short", "ill.golden", 1)
 	d.prints("check -o short --node edge-2", "ill-node.golden", 1)
 	d.people()
 	d.coordinates()
 }
 
-// coordinates holds that a pool's coordinator is of the release that is installed, by its digest, and that weir-manager may run that beside those of before.
+// coordinates holds that a pool's coordinator is of the release that is installed, by its digest, and that weir-manager
+// may run that beside those of before.
 func (d *desk) coordinates() {
 	d.t.Helper()
 	if out, code := d.types("pool create pier --coordinator"); code != 2 || !strings.Contains(out, "--coordinator-image") {
@@ -247,11 +271,16 @@ func (d *desk) coordinates() {
 	}
 	image := "registry.example/weir-coordinator@sha256:" + strings.Repeat("c", 64)
 	maps := d.cloud.Client().CoreV1().ConfigMaps(contract.ManagerNamespace)
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{contract.CoordinatorImagesRelease: image, contract.CoordinatorImagesKey: "weir-coordinator:1"}})
+	patch, err := json.Marshal(map[string]any{
+		"data": map[string]string{
+			contract.CoordinatorImagesRelease: image, contract.CoordinatorImagesKey: "weir-coordinator:1",
+		},
+	})
 	must(d.t, err)
 	_, err = maps.Patch(d.t.Context(), contract.CoordinatorImages, types.MergePatchType, patch, metav1.PatchOptions{})
 	must(d.t, err)
-	if out, code := d.types("pool create pier --coordinator"); code != 0 || !strings.Contains(out, "weir-manager may run "+image+"\n") {
+	if out, code := d.types("pool create pier --coordinator"); code != 0 ||
+		!strings.Contains(out, "weir-manager may run "+image+"\n") {
 		d.t.Errorf("exit code %d:\n%s", code, out)
 	}
 	may, err := maps.Get(d.t.Context(), contract.CoordinatorImages, metav1.GetOptions{})
@@ -259,7 +288,8 @@ func (d *desk) coordinates() {
 	if got := may.Data[contract.CoordinatorImagesKey]; got != "weir-coordinator:1\n"+image {
 		d.t.Errorf("weir-manager may run %q", got)
 	}
-	own, err := d.cloud.Client().CoreV1().RESTClient().Get().AbsPath("/apis/weir.dev/v1alpha1/pools/pier").DoRaw(d.t.Context())
+	own, err := d.cloud.Client().CoreV1().RESTClient().Get().AbsPath("/apis/weir.dev/v1alpha1/pools/pier").DoRaw(
+		d.t.Context())
 	must(d.t, err)
 	if !strings.Contains(string(own), `"image":"`+image+`"`) {
 		d.t.Errorf("the Pool is %s", own)
@@ -270,7 +300,8 @@ func (d *desk) coordinates() {
 func (d *desk) listed(node string, want bool) {
 	d.t.Helper()
 	await.Until(d.t, time.Minute, fmt.Sprintf("the roster to have node %s: %t", node, want), func() bool {
-		c, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(), contract.RosterPrefix+"harbour", metav1.GetOptions{})
+		c, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(),
+			contract.RosterPrefix+"harbour", metav1.GetOptions{})
 		return err == nil && (c.Data[node] != "") == want
 	})
 }
@@ -280,16 +311,20 @@ func (d *desk) says(node string, want bool) {
 	d.t.Helper()
 	await.Until(d.t, 2*time.Minute, fmt.Sprintf("check to tell of the deletion of %s: %t", node, want), func() bool {
 		out, _ := d.types("check -o short")
-		return strings.Contains(out, "DeletedUnconfirmed") == want && strings.Contains(out, "kubectl weir node restore "+node+"; if they are lost or stolen: kubectl weir node revoke "+node) == want
+		return strings.Contains(out, "DeletedUnconfirmed") == want &&
+			strings.Contains(out, "kubectl weir node restore "+node+"; if they are lost or stolen: kubectl weir node revoke "+
+				node) == want
 	})
 }
 
-// deletes holds that a Node that a controller deletes is told of, with the commands that take it back or confirm it, and that one that an administrator revokes is not.
+// deletes holds that a Node that a controller deletes is told of, with the commands that take it back or confirm it,
+// and that one that an administrator revokes is not.
 func (d *desk) deletes() {
 	d.t.Helper()
 	ctx, nodes := d.t.Context(), d.cloud.Client().CoreV1().Nodes()
 	told := func(node string) bool {
-		all, err := d.cloud.Client().CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,reason=DeletedUnconfirmed,involvedObject.name=" + node})
+		all, err := d.cloud.Client().CoreV1().Events("default").List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,reason=DeletedUnconfirmed,involvedObject.name=" + node})
 		must(d.t, err)
 		return len(all.Items) > 0
 	}
@@ -298,7 +333,8 @@ func (d *desk) deletes() {
 	must(d.t, nodes.Delete(ctx, "edge-3", metav1.DeleteOptions{}))
 	d.says("edge-3", true)
 	await.Until(d.t, time.Minute, "an Event", func() bool { return told("edge-3") })
-	if out, code := d.types("node restore edge-3"); code != 0 || !strings.Contains(out, "node edge-3: its Node is there again, in pool harbour") {
+	if out, code := d.types("node restore edge-3"); code != 0 ||
+		!strings.Contains(out, "node edge-3: its Node is there again, in pool harbour") {
 		d.t.Errorf("restore: exit code %d:\n%s", code, out)
 	}
 	n, err := nodes.Get(ctx, "edge-3", metav1.GetOptions{})
@@ -313,18 +349,22 @@ func (d *desk) deletes() {
 
 	must(d.t, nodes.Delete(ctx, "edge-3", metav1.DeleteOptions{}))
 	d.says("edge-3", true)
-	if out, code := d.types("node revoke edge-3"); code != 0 || !strings.Contains(out, "node edge-3: its deletion is confirmed") {
+	if out, code := d.types("node revoke edge-3"); code != 0 ||
+		!strings.Contains(out, "node edge-3: its deletion is confirmed") {
 		d.t.Errorf("revoke later: exit code %d:\n%s", code, out)
 	}
 	d.says("edge-3", false)
 
 	d.node("edge-4", "10.0.0.4", 0)
 	d.listed("edge-4", true)
-	if out, code := d.types("node revoke edge-4 nobody"); code != 1 || !strings.Contains(out, "node edge-4: its Node is deleted") || !strings.Contains(out, "node nobody: there is no Node of this name") {
+	if out, code := d.types("node revoke edge-4 nobody"); code != 1 ||
+		!strings.Contains(out, "node edge-4: its Node is deleted") ||
+		!strings.Contains(out, "node nobody: there is no Node of this name") {
 		d.t.Errorf("revoke: exit code %d:\n%s", code, out)
 	}
 	d.listed("edge-4", false)
-	barred, err := d.cloud.Client().CoreV1().ConfigMaps(contract.ManagerNamespace).Get(ctx, contract.RevokedNodes, metav1.GetOptions{})
+	barred, err := d.cloud.Client().CoreV1().ConfigMaps(contract.ManagerNamespace).Get(ctx, contract.RevokedNodes,
+		metav1.GetOptions{})
 	must(d.t, err)
 	if barred.Data["edge-4"] == "" || strings.Contains(barred.Data["edge-4"], "unconfirmed") || told("edge-4") {
 		d.t.Errorf("edge-4 was revoked: barred %q, told %t", barred.Data["edge-4"], told("edge-4"))
@@ -336,12 +376,16 @@ func (d *desk) deletes() {
 func (d *desk) dump() {
 	d.t.Helper()
 	const planted = "eyJhbGciOiJSUzI1NiJ9.eyJwbGFudGVkIjoxfQ.cGxhbnRlZC1zaWduYXR1cmU"
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/note": "token " + planted}}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{"example.com/note": "token " + planted}},
+	})
 	must(d.t, err)
-	_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), "edge-1", types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), "edge-1", types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	must(d.t, err)
 	await.Until(d.t, time.Minute, "the manager to write down who is in the pool", func() bool {
-		_, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(), contract.RosterPrefix+"harbour", metav1.GetOptions{})
+		_, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(),
+			contract.RosterPrefix+"harbour", metav1.GetOptions{})
 		return err == nil
 	})
 	path := filepath.Join(d.t.TempDir(), "dump.tar.gz")
@@ -368,8 +412,10 @@ func (d *desk) dump() {
 		}
 	}
 	for file, want := range map[string]string{
-		"check.txt": "√ pool harbour: it has nodes", "status.yaml": "name: harbour", "cluster/nodes.yaml": "name: edge-2", "cluster/pools.yaml": "mode: LeaderHubs",
-		"cluster/services.yaml": "leader-hub-harbour", "cluster/configmaps-of-authorities.yaml": "nodes-harbour", "version.txt": "weir ",
+		"check.txt": "√ pool harbour: it has nodes", "status.yaml": "name: harbour", "cluster/nodes.yaml": "name: edge-2",
+		"cluster/pools.yaml":    "mode: LeaderHubs",
+		"cluster/services.yaml": "leader-hub-harbour", "cluster/configmaps-of-authorities.yaml": "nodes-harbour",
+		"version.txt": "weir ",
 	} {
 		if !strings.Contains(seen[file], want) {
 			d.t.Errorf("%s of the archive does not have %q: %.300s", file, want, seen[file])
@@ -406,7 +452,8 @@ func TestUsage(t *testing.T) {
 	} {
 		t.Run(command, func(t *testing.T) {
 			err := operator.Commands("weir").Run(t.Context(), strings.Fields(command), &bytes.Buffer{}, &bytes.Buffer{})
-			if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secretsecret") {
+			if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
+				strings.Contains(err.Error(), "secretsecret") {
 				t.Errorf("exit code %d: %v: does not say %q", cli.ExitCode(err), err, want)
 			}
 		})

@@ -50,8 +50,11 @@ func (d *desk) as(user string, groups ...string) kubernetes.Interface {
 func (d *desk) certified(node string, args ...string) []byte {
 	d.t.Helper()
 	var r certificatesv1.CertificateSigningRequest
-	must(d.t, yaml.UnmarshalStrict(said(d.t, append([]string{"pki", "request", "--manifest=" + node, "--node=" + node}, args...)...), &r))
-	asked := d.as(contract.NodeUserPrefix+node, contract.NodesGroup, "system:authenticated").CertificatesV1().CertificateSigningRequests()
+	must(d.t,
+		yaml.UnmarshalStrict(
+			said(d.t, append([]string{"pki", "request", "--manifest=" + node, "--node=" + node}, args...)...), &r))
+	asked := d.as(contract.NodeUserPrefix+node, contract.NodesGroup, "system:authenticated").CertificatesV1().
+		CertificateSigningRequests()
 	_, err := asked.Create(d.t.Context(), &r, metav1.CreateOptions{})
 	must(d.t, err)
 	var signed []byte
@@ -73,14 +76,17 @@ func (d *desk) coordinate(pool string) string {
 	_, err := d.cloud.Client().CoreV1().Nodes().Patch(ctx, "edge-3", types.MergePatchType, label, metav1.PatchOptions{})
 	must(d.t, err)
 	key := filepath.Join(dir, "serving.key")
-	cert, err := weirpki.WriteFile(dir, "serving.crt", d.certified("edge-3", "--kind=coordinator", "--pool="+pool, "--name=one", "--host=127.10.0.1", "--key="+key))
+	cert, err := weirpki.WriteFile(dir, "serving.crt",
+		d.certified("edge-3", "--kind=coordinator", "--pool="+pool, "--name=one", "--host=127.10.0.1", "--key="+key))
 	must(d.t, err)
-	told, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(ctx, contract.AuthorityPrefix+pool, metav1.GetOptions{})
+	told, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(ctx, contract.AuthorityPrefix+pool,
+		metav1.GetOptions{})
 	must(d.t, err)
 	ca, err := weirpki.WriteFile(dir, "ca.crt", []byte(told.Data[contract.AuthorityKey]))
 	must(d.t, err)
 	c, err := coordinator.New(coordinator.Config{
-		NodePoolName: pool, BindAddress: "127.10.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second, RingBytes: 1 << 20, RingAge: time.Minute,
+		NodePoolName: pool, BindAddress: "127.10.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,
+		RingBytes: 1 << 20, RingAge: time.Minute,
 		TLSCertFile: cert, TLSPrivateKeyFile: key, ClientCAFile: ca, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(d.t, err)
@@ -129,8 +135,11 @@ func (d *desk) people() {
 	}
 	may(out, false)
 	request := filepath.Join(dir, "eve.csr")
-	must(d.t, os.WriteFile(request, said(d.t, "pki", "request", "--kind=operator", "--pool=quay", "--name=eve", "--key="+eve), 0o600))
-	if out, code = d.types("pool kubeconfig quay --kind=operator --name=eve --key=" + eve + " --request=" + request); code != 0 {
+	must(d.t,
+		os.WriteFile(request, said(d.t, "pki", "request", "--kind=operator", "--pool=quay", "--name=eve", "--key="+eve),
+			0o600))
+	if out, code = d.types("pool kubeconfig quay --kind=operator --name=eve --key=" + eve + " --request=" +
+		request); code != 0 {
 		d.t.Fatalf("pool kubeconfig: exit code %d:\n%s", code, out)
 	}
 	may(out, true)
@@ -151,7 +160,8 @@ func (d *desk) people() {
 	if _, err := os.Stat(ann + "2"); err == nil {
 		d.t.Error("a key was made for nothing")
 	}
-	if out, code := d.types("pool rotate quay --settle=10s"); code != 0 || !strings.Contains(out, "asked for a rotation") || !strings.Contains(out, "is trusted, and signs in place of") {
+	if out, code := d.types("pool rotate quay --settle=10s"); code != 0 ||
+		!strings.Contains(out, "asked for a rotation") || !strings.Contains(out, "is trusted, and signs in place of") {
 		d.t.Errorf("pool rotate prints %q, %d", out, code)
 	}
 	if out, code := d.types("pki rotate --pool=quay"); code != 1 || !strings.Contains(out, "a rotation is under way") {

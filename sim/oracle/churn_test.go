@@ -33,14 +33,18 @@ type subject struct {
 // namespaces are chosen so that the order of keys is not that of names alone ('-' sorts before '/').
 var namespaces = []string{"shop", "shop-a", "shop-b"}
 
-var selectors = []string{"tier=front", "tier!=front", "tier in (front,back)", "!tier", "app", "canary=yes,tier=back", "nobody=has-it"}
+var selectors = []string{
+	"tier=front", "tier!=front", "tier in (front,back)", "!tier", "app", "canary=yes,tier=back", "nobody=has-it",
+}
 
 const objects = 30
 
 var subjects = []subject{
 	{
-		Resource: Resource{Root: "/apis/discovery.k8s.io/v1", Plural: "endpointslices", Namespaces: namespaces, Labels: selectors},
-		relay:    "endpointslices.v1.discovery.k8s.io", gvr: discoveryv1.SchemeGroupVersion.WithResource("endpointslices"),
+		Resource: Resource{
+			Root: "/apis/discovery.k8s.io/v1", Plural: "endpointslices", Namespaces: namespaces, Labels: selectors,
+		},
+		relay: "endpointslices.v1.discovery.k8s.io", gvr: discoveryv1.SchemeGroupVersion.WithResource("endpointslices"),
 		kind: "EndpointSlice", requests: 400, body: sliceBody,
 	},
 	{
@@ -51,18 +55,28 @@ var subjects = []subject{
 		relay: "pods.v1.", gvr: corev1.SchemeGroupVersion.WithResource("pods"), kind: "Pod", requests: 120, body: podBody,
 	},
 	{
-		Resource: Resource{Root: "/api/v1", Plural: "nodes", Labels: selectors, Fields: []string{"spec.unschedulable=true", "spec.unschedulable!=true"}},
-		relay:    "nodes.v1.", gvr: corev1.SchemeGroupVersion.WithResource("nodes"), kind: "Node", requests: 120, body: nodeBody,
+		Resource: Resource{
+			Root: "/api/v1", Plural: "nodes", Labels: selectors,
+			Fields: []string{"spec.unschedulable=true", "spec.unschedulable!=true"},
+		},
+		relay: "nodes.v1.", gvr: corev1.SchemeGroupVersion.WithResource("nodes"), kind: "Node", requests: 120,
+		body: nodeBody,
 	},
 	{
 		Resource: Resource{
-			Root: "/api/v1", Plural: "services", Namespaces: namespaces, Labels: selectors, Fields: []string{"spec.type=ClusterIP", "spec.clusterIP=None"},
+			Root: "/api/v1", Plural: "services", Namespaces: namespaces, Labels: selectors,
+			Fields: []string{"spec.type=ClusterIP", "spec.clusterIP=None"},
 		},
-		relay: "services.v1.", gvr: corev1.SchemeGroupVersion.WithResource("services"), kind: "Service", requests: 120, body: serviceBody,
+		relay: "services.v1.", gvr: corev1.SchemeGroupVersion.WithResource("services"), kind: "Service", requests: 120,
+		body: serviceBody,
 	},
 	{
-		Resource: Resource{Root: "/apis/example.com/v1", Plural: "widgets", Namespaces: namespaces, Labels: selectors, Custom: true},
-		relay:    "widgets.v1.example.com=Widget", gvr: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"},
+		Resource: Resource{
+			Root: "/apis/example.com/v1", Plural: "widgets", Namespaces: namespaces, Labels: selectors, Custom: true,
+		},
+		relay: "widgets.v1.example.com=Widget", gvr: schema.GroupVersionResource{
+			Group: "example.com", Version: "v1", Resource: "widgets",
+		},
 		kind: "Widget", requests: 120, body: widgetBody,
 	},
 }
@@ -80,20 +94,25 @@ func prepare(t *testing.T, config *rest.Config) {
 		t.Fatal(err)
 	}
 	create := func(r dynamic.ResourceInterface, kind, name string) {
-		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}}
+		o := &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}},
+		}
 		if _, err := r.Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, ns := range namespaces {
 		create(client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")), "Namespace", ns)
-		create(client.Resource(corev1.SchemeGroupVersion.WithResource("serviceaccounts")).Namespace(ns), "ServiceAccount", "default")
+		create(client.Resource(corev1.SchemeGroupVersion.WithResource("serviceaccounts")).Namespace(ns), "ServiceAccount",
+			"default")
 	}
 	crd := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(widgetCRD), crd); err != nil {
 		t.Fatal(err)
 	}
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	crds := schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
 	if _, err := client.Resource(crds).Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +267,9 @@ func serviceBody(rnd *rand.Rand, i int, _, _ string) map[string]any {
 }
 
 func widgetBody(rnd *rand.Rand, _ int, _, _ string) map[string]any {
-	return map[string]any{"spec": map[string]any{"size": int64(rnd.IntN(9)), "ratio": 0.25, "text": "ü\u2028<", "nothing": map[string]any{}}}
+	return map[string]any{
+		"spec": map[string]any{"size": int64(rnd.IntN(9)), "ratio": 0.25, "text": "ü\u2028<", "nothing": map[string]any{}},
+	}
 }
 
 func createObject(t *testing.T, api dynamic.ResourceInterface, o map[string]any) {

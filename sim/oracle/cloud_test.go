@@ -54,7 +54,8 @@ func testInformer(t *testing.T, w *churn, pair Pair, version func() uint64) {
 	defer wg.Wait()
 	defer cancel()
 	config := &rest.Config{Host: pair.Relay.URL, Transport: pair.Relay.Client.Transport, ContentConfig: rest.ContentConfig{
-		ContentType: "application/vnd.kubernetes.protobuf", AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
+		ContentType:        "application/vnd.kubernetes.protobuf",
+		AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 	}}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -65,7 +66,11 @@ func testInformer(t *testing.T, w *churn, pair Pair, version func() uint64) {
 	var mu sync.Mutex
 	events := 0
 	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { mu.Lock(); events++; mu.Unlock() }, UpdateFunc: func(any, any) { mu.Lock(); events++; mu.Unlock() },
+		AddFunc: func(any) {
+			mu.Lock()
+			events++
+			mu.Unlock()
+		}, UpdateFunc: func(any, any) { mu.Lock(); events++; mu.Unlock() },
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +117,8 @@ func testInformer(t *testing.T, w *churn, pair Pair, version func() uint64) {
 func testKubectl(t *testing.T, pair Pair) {
 	// discovery is not a relay's business: --raw for the path, and the table as kubectl asks for it.
 	run := func(args ...string) string {
-		cmd := exec.CommandContext(t.Context(), kubectl, append([]string{"--server", pair.Relay.URL, "--insecure-skip-tls-verify", "--token", "x"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), kubectl,
+			append([]string{"--server", pair.Relay.URL, "--insecure-skip-tls-verify", "--token", "x"}, args...)...)
 		cmd.Env = []string{"HOME=" + t.TempDir()}
 		out, err := cmd.CombinedOutput()
 		if err != nil {

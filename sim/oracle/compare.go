@@ -66,7 +66,9 @@ func (s Side) open(ctx context.Context, r Request) (*http.Response, error) {
 }
 
 func readAnswer(s Side, resp *http.Response) (*Answer, error) {
-	a := &Answer{Code: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Encoding: resp.Header.Get("Content-Encoding")}
+	a := &Answer{
+		Code: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Encoding: resp.Header.Get("Content-Encoding"),
+	}
 	body := io.Reader(resp.Body)
 	var err error
 	if a.Encoding == "gzip" {
@@ -83,7 +85,8 @@ func readAnswer(s Side, resp *http.Response) (*Answer, error) {
 	return a, nil
 }
 
-// plain is the body, that of a refusal without white space: kube-apiserver indents a Status when it cannot write it in the form asked for.
+// plain is the body, that of a refusal without white space: kube-apiserver indents a Status when it cannot write it in
+// the form asked for.
 func (a *Answer) plain() []byte {
 	var b bytes.Buffer
 	if a.Code == http.StatusOK || a.Type != "application/json" || json.Compact(&b, a.Body) != nil {
@@ -162,7 +165,8 @@ func (p Pair) compareRefusal(ctx context.Context, r Request) error {
 		return fmt.Errorf("%v: kube-apiserver accepts it: the generator is wrong", r)
 	}
 	if got.Code != want.Code || got.Reason != want.Reason {
-		return mismatch(r, "%d %s (%.200s), kube-apiserver says %d %s (%.200s)", got.Code, got.Reason, got.Body, want.Code, want.Reason, want.Body)
+		return mismatch(r, "%d %s (%.200s), kube-apiserver says %d %s (%.200s)", got.Code, got.Reason, got.Body, want.Code,
+			want.Reason, want.Body)
 	}
 	return nil
 }
@@ -200,7 +204,8 @@ func (p Pair) compareList(ctx context.Context, r Request) error {
 			return mismatch(r, "Content-Type %q, kube-apiserver says %q", got.Type, want.Type)
 		}
 		if got.Encoding != want.Encoding {
-			return mismatch(r, "Content-Encoding %q of %d bytes, kube-apiserver says %q", got.Encoding, len(got.Body), want.Encoding)
+			return mismatch(r, "Content-Encoding %q of %d bytes, kube-apiserver says %q", got.Encoding, len(got.Body),
+				want.Encoding)
 		}
 		if !same(r, got.Body, want.Body) {
 			return mismatch(r, "bodies differ at version %s: %s", version, difference(got.Body, want.Body))
@@ -218,8 +223,8 @@ func (p Pair) compareList(ctx context.Context, r Request) error {
 // age is a cell of a table's row: it depends on when it is asked for.
 var age = regexp.MustCompile(`"(?:[0-9]+[smhdy])+"`)
 
-// same compares bodies, but for the ages in tables, and the order of fields in the metadata of custom resources: these are written
-// in the order of their names or, when kube-apiserver made a Go type of them, in that of the type.
+// same compares bodies, but for the ages in tables, and the order of fields in the metadata of custom resources: these
+// are written in the order of their names or, when kube-apiserver made a Go type of them, in that of the type.
 func same(r Request, a, b []byte) bool {
 	table := []byte(`{"kind":"Table",`)
 	switch {
@@ -266,8 +271,8 @@ func listMeta(a *Answer) (version, next string, err error) {
 	return wire.FormatVersion(m.Version), m.Continue, err
 }
 
-// compareGet compares an object at equal version: while it changes, the two sides may be asked in between. Other bytes at the
-// version that kube-apiserver shows are wrong at once.
+// compareGet compares an object at equal version: while it changes, the two sides may be asked in between. Other bytes
+// at the version that kube-apiserver shows are wrong at once.
 func (p Pair) compareGet(ctx context.Context, r Request) error {
 	var last error
 	for range 20 {
@@ -284,7 +289,8 @@ func (p Pair) compareGet(ctx context.Context, r Request) error {
 			return err
 		}
 		for _, want := range []*Answer{before, after} {
-			last = mismatch(r, "%d %s %s, kube-apiserver says %d %s %s: %s", got.Code, got.Reason, got.Type, want.Code, want.Reason, want.Type,
+			last = mismatch(r, "%d %s %s, kube-apiserver says %d %s %s: %s", got.Code, got.Reason, got.Type, want.Code,
+				want.Reason, want.Type,
 				difference(got.Body, want.Body))
 			if got.Code != want.Code || got.Reason != want.Reason {
 				continue
@@ -340,7 +346,8 @@ func difference(got, want []byte) string {
 		i++
 	}
 	cut := func(b []byte) string { return strconv.Quote(string(b[max(0, min(i-60, len(b))):min(len(b), i+120)])) }
-	return fmt.Sprintf("at byte %d (of %d and %d):\n  relay          %s\n  kube-apiserver %s", i, len(got), len(want), cut(got), cut(want))
+	return fmt.Sprintf("at byte %d (of %d and %d):\n  relay          %s\n  kube-apiserver %s", i, len(got), len(want),
+		cut(got), cut(want))
 }
 
 // IsMismatch tells a wrong answer from a failure to ask.

@@ -146,7 +146,11 @@ func startRelay(ctx context.Context, t *testing.T, config *rest.Config, s subjec
 	srv.StartTLS()
 	t.Cleanup(func() { stop(); srv.Close(); wg.Wait() })
 	waitFor(t, "the relay's first list", func() bool { return r.Status().Synced })
-	tr := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}}
+	tr := &http.Transport{
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{
+			RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs,
+		},
+	}
 	t.Cleanup(tr.CloseIdleConnections)
 	return Pair{
 		Cloud: Side{"kube-apiserver", config.Host, cloud},

@@ -25,7 +25,8 @@ const flaw, mistaken = "ünïcödé", "ünïcödè"
 // planted is a bug between a relay and the oracle.
 type planted struct {
 	name string
-	// requests that must find it, from a version on: all of them, half of them when they are sent in turn, or one at least in five rounds.
+	// requests that must find it, from a version on: all of them, half of them when they are sent in turn, or one at least
+	// in five rounds.
 	requests func(version uint64) []Request
 	find     find
 	// frames is what a watch makes of a frame; the last call of a stream ends it with io.EOF or goes on in silence.
@@ -98,16 +99,19 @@ var bugs = []planted{
 			return e.Frame, nil
 		}
 	}},
-	{name: "a watch is silent after its bookmark", requests: watches, find: bySome, frames: func() func(*wire.Event) ([]byte, error) {
-		silent := false
-		return func(e *wire.Event) ([]byte, error) {
-			if silent {
-				return nil, errSilence
+	{
+		name: "a watch is silent after its bookmark", requests: watches, find: bySome,
+		frames: func() func(*wire.Event) ([]byte, error) {
+			silent := false
+			return func(e *wire.Event) ([]byte, error) {
+				if silent {
+					return nil, errSilence
+				}
+				silent = e.Type == wire.Bookmark && !e.InitialEnd
+				return e.Frame, nil
 			}
-			silent = e.Type == wire.Bookmark && !e.InitialEnd
-			return e.Frame, nil
-		}
-	}},
+		},
+	},
 	{name: "a watch ends after one event", requests: watches, frames: func() func(*wire.Event) ([]byte, error) {
 		events := 0
 		return func(e *wire.Event) ([]byte, error) {
@@ -145,17 +149,26 @@ var bugs = []planted{
 			return e.Frame, nil
 		}
 	}},
-	{name: "an encoder of watches is wrong half the time", requests: watches, frames: func() func(*wire.Event) ([]byte, error) {
-		events := 0
-		return func(e *wire.Event) ([]byte, error) {
-			if events++; events%2 == 0 {
-				return bytes.ReplaceAll(e.Frame, []byte(flaw), []byte(mistaken)), nil
+	{
+		name: "an encoder of watches is wrong half the time", requests: watches,
+		frames: func() func(*wire.Event) ([]byte, error) {
+			events := 0
+			return func(e *wire.Event) ([]byte, error) {
+				if events++; events%2 == 0 {
+					return bytes.ReplaceAll(e.Frame, []byte(flaw), []byte(mistaken)), nil
+				}
+				return e.Frame, nil
 			}
-			return e.Frame, nil
-		}
-	}},
-	{name: "an encoder of objects is wrong half the time", requests: reads(object, 4), find: byHalf, body: wrongHalfTheTime},
-	{name: "an encoder of lists is wrong half the time", requests: reads("/apis/discovery.k8s.io/v1/endpointslices", 4), find: byHalf, body: wrongHalfTheTime},
+		},
+	},
+	{
+		name: "an encoder of objects is wrong half the time", requests: reads(object, 4), find: byHalf,
+		body: wrongHalfTheTime,
+	},
+	{
+		name: "an encoder of lists is wrong half the time", requests: reads("/apis/discovery.k8s.io/v1/endpointslices", 4),
+		find: byHalf, body: wrongHalfTheTime,
+	},
 }
 
 func wrongHalfTheTime(n int, body []byte) []byte {

@@ -57,8 +57,14 @@ var accepts = []string{
 }
 
 var (
-	metaList   = []string{"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
-	metaSingle = []string{"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+	metaList = []string{
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+		"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+	}
+	metaSingle = []string{
+		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+	}
 	tableKinds = []string{
 		"application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
 		"application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json",
@@ -113,8 +119,9 @@ func (s Resource) List(rnd *rand.Rand, version uint64) Request {
 	q := url.Values{}
 	r := Request{Path: s.collection(rnd), Query: q, Accept: s.accept(rnd), Custom: s.Custom, Gzip: chance(rnd, 0.3)}
 	s.selectors(rnd, q)
-	// kube-apiserver 1.37 loses the rest of a chunked list of all namespaces that selects one by metadata.namespace: it makes the
-	// token relative to that namespace and reads it relative to all of them. A relay lists it in full; so this is not asked for.
+	// kube-apiserver 1.37 loses the rest of a chunked list of all namespaces that selects one by metadata.namespace: it
+	// makes the token relative to that namespace and reads it relative to all of them. A relay lists it in full; so this
+	// is not asked for.
 	if !strings.Contains(q.Get("fieldSelector"), "metadata.namespace=") && chance(rnd, 0.4) {
 		q.Set("limit", strconv.Itoa(1+rnd.IntN(7)))
 	}
@@ -176,7 +183,10 @@ func (s Resource) Get(rnd *rand.Rand, version uint64) Request {
 
 // WatchRequest generates a watch that both sides end by themselves within a few seconds.
 func (s Resource) WatchRequest(rnd *rand.Rand, version uint64) Request {
-	q := url.Values{"watch": {pick(rnd, []string{"1", "true"})}, "timeoutSeconds": {strconv.Itoa(watchSeconds)}, "allowWatchBookmarks": {"true"}}
+	q := url.Values{
+		"watch": {pick(rnd, []string{"1", "true"})}, "timeoutSeconds": {strconv.Itoa(watchSeconds)},
+		"allowWatchBookmarks": {"true"},
+	}
 	r := Request{Path: s.collection(rnd), Query: q, Accept: s.accept(rnd), Custom: s.Custom}
 	s.selectors(rnd, q)
 	switch rnd.IntN(7) {

@@ -21,9 +21,11 @@ import (
 const (
 	// watchSeconds is how long a generated watch lasts.
 	watchSeconds = 5
-	// bookmarkBefore is how long before its end a watch shows by a bookmark how far it is (nextBookmarkTime in storage/cacher).
+	// bookmarkBefore is how long before its end a watch shows by a bookmark how far it is (nextBookmarkTime in
+	// storage/cacher).
 	bookmarkBefore = 2 * time.Second
-	// slack is what a relay may take to show in a watch what it has shown in a list: it gathers changes for some milliseconds.
+	// slack is what a relay may take to show in a watch what it has shown in a list: it gathers changes for some
+	// milliseconds.
 	slack = 500 * time.Millisecond
 	// cloudWatches is how often kube-apiserver is asked for what it did not vouch for: it drops a bookmark that finds the
 	// watcher's buffer full (dispatchEvent in storage/cacher), which happens under load.
@@ -37,13 +39,15 @@ type history struct {
 	events   []*wire.Event
 	start    uint64 // version of that bookmark
 	bookmark uint64 // version of the last other bookmark
-	complete uint64 // version of the last event or bookmark: watches are in the order of versions, nothing up to it is missing
+	// version of the last event or bookmark: watches are in the order of versions, nothing up to it is missing.
+	complete uint64
 }
 
-// compareWatch records a watch of the relay to its end, and compares all that came with what kube-apiserver sends of the same versions.
+// compareWatch records a watch of the relay to its end, and compares all that came with what kube-apiserver sends of
+// the same versions.
 //
-// A relay that says less than it knows is found out by its own lists: what one of them showed before the watch owed its bookmark must
-// be in that bookmark, and what one of them showed before the end must have come.
+// A relay that says less than it knows is found out by its own lists: what one of them showed before the watch owed its
+// bookmark must be in that bookmark, and what one of them showed before the end must have come.
 func (p Pair) compareWatch(ctx context.Context, r Request) error {
 	atStart, err := p.reached(ctx, r)
 	if err != nil {
@@ -97,7 +101,8 @@ func (p Pair) compareWatch(ctx context.Context, r Request) error {
 	return compareEvents(r, got.events, want.events)
 }
 
-// checkBookmark insists on the bookmark that a relay owes before the end of a watch, and that it covers what the relay has shown by then.
+// checkBookmark insists on the bookmark that a relay owes before the end of a watch, and that it covers what the relay
+// has shown by then.
 func checkBookmark(r Request, got *history, shown uint64) error {
 	asked := r.Query.Get("allowWatchBookmarks") == "true"
 	switch {
@@ -142,7 +147,8 @@ func (p Pair) reached(ctx context.Context, r Request) (uint64, error) {
 	return wire.ParseVersion(version)
 }
 
-// reachedBy asks before a moment, and returns what is known if the answer comes after it: a busy machine proves nothing.
+// reachedBy asks before a moment, and returns what is known if the answer comes after it: a busy machine proves
+// nothing.
 func (p Pair) reachedBy(ctx context.Context, r Request, moment time.Time, known uint64) uint64 {
 	const before = 1300 * time.Millisecond
 	timer := time.NewTimer(time.Until(moment.Add(-before)))
@@ -181,7 +187,8 @@ func (p Pair) cloudEvents(ctx context.Context, r Request, from, upTo uint64) (*h
 		q.Set("allowWatchBookmarks", "true")
 		q.Set("timeoutSeconds", strconv.Itoa(3+tries))
 		q.Set("resourceVersion", strconv.FormatUint(all.complete, 10))
-		h, err := p.record(ctx, p.Cloud, Request{Path: r.Path, Query: q, Accept: r.Accept}, func(h *history) bool { return h.complete >= upTo })
+		h, err := p.record(ctx, p.Cloud, Request{Path: r.Path, Query: q, Accept: r.Accept},
+			func(h *history) bool { return h.complete >= upTo })
 		if err != nil {
 			return nil, err
 		}
@@ -198,8 +205,8 @@ func (p Pair) cloudEvents(ctx context.Context, r Request, from, upTo uint64) (*h
 	return nil, fmt.Errorf("%d watches end at %d, want all up to %d", cloudWatches, all.complete, upTo)
 }
 
-// compareInitial compares the initial events with kube-apiserver's exact list at the version they are of, and their bytes with
-// those that kube-apiserver sends of the same objects at the same versions.
+// compareInitial compares the initial events with kube-apiserver's exact list at the version they are of, and their
+// bytes with those that kube-apiserver sends of the same objects at the same versions.
 func (p Pair) compareInitial(ctx context.Context, r Request, got, cloud *history) error {
 	type at struct {
 		key     string
@@ -239,7 +246,8 @@ func (p Pair) compareInitial(ctx context.Context, r Request, got, cloud *history
 		}
 		g := got.initial[i].Object
 		if got.initial[i].Type != wire.Added || g.Key != o.Key || g.UID != o.UID || g.Version != o.Version {
-			return mismatch(r, "initial event %d is %s, kube-apiserver lists %s at %d", i, describe(got.initial[i]), o.Key, o.Version)
+			return mismatch(r, "initial event %d is %s, kube-apiserver lists %s at %d", i, describe(got.initial[i]), o.Key,
+				o.Version)
 		}
 		i++
 		return nil
@@ -295,7 +303,8 @@ func (p Pair) record(ctx context.Context, s Side, r Request, enough func(*histor
 	return h, nil
 }
 
-// add takes the next event. One that comes behind a bookmark, or a bookmark behind an event, of a later version breaks a promise.
+// add takes the next event. One that comes behind a bookmark, or a bookmark behind an event, of a later version breaks
+// a promise.
 func (h *history) add(e *wire.Event) error {
 	switch {
 	case e.Type == wire.Error:

@@ -48,7 +48,8 @@ func (a *Authority) Kept() (map[string][]byte, error) {
 // Pool is a pool that holds this authority only.
 func (a *Authority) Pool() *x509.CertPool { return a.inner.Pool() }
 
-// IssueTo signs the certificate of one of Weir's identities, with a fresh key. A life of 0 is the usual one, one below zero has ended.
+// IssueTo signs the certificate of one of Weir's identities, with a fresh key. A life of 0 is the usual one, one below
+// zero has ended.
 func (a *Authority) IssueTo(k pki.Kind, s pki.Subject, life time.Duration) (*Pair, error) {
 	i, err := pki.Of(k)
 	if err != nil {
@@ -66,7 +67,8 @@ func (a *Authority) IssueTo(k pki.Kind, s pki.Subject, life time.Duration) (*Pai
 }
 
 // Answer signs a request that somebody else has judged, for any life.
-func (a *Authority) Answer(i pki.Identity, s pki.Subject, r *x509.CertificateRequest, life time.Duration) ([]byte, error) {
+func (a *Authority) Answer(i pki.Identity, s pki.Subject, r *x509.CertificateRequest, life time.Duration) (
+	[]byte, error) {
 	t, err := i.Template(s, time.Now(), life)
 	if err != nil {
 		return nil, err
@@ -74,8 +76,8 @@ func (a *Authority) Answer(i pki.Identity, s pki.Subject, r *x509.CertificateReq
 	return a.inner.Sign(t, r.PublicKey)
 }
 
-// Request says what a certificate that is not Weir's is for: one of kube-apiserver, of a component of Kubernetes, of an attacker. Server
-// certificates name hosts, client certificates a user; one may be both.
+// Request says what a certificate that is not Weir's is for: one of kube-apiserver, of a component of Kubernetes, of an
+// attacker. Server certificates name hosts, client certificates a user; one may be both.
 type Request struct {
 	CommonName    string
 	Organizations []string

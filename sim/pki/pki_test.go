@@ -43,7 +43,9 @@ func serve(t *testing.T, pair *Pair, clients *Authority) string {
 		_, _ = io.WriteString(w, r.TLS.PeerCertificates[0].Subject.String())
 	}))
 	s.Config.ErrorLog = nil
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: clients.Pool(), ClientAuth: tls.RequireAndVerifyClientCert}
+	s.TLS = &tls.Config{
+		Certificates: []tls.Certificate{cert}, ClientCAs: clients.Pool(), ClientAuth: tls.RequireAndVerifyClientCert,
+	}
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s.URL
@@ -76,7 +78,9 @@ func get(t *testing.T, url string, servers *Authority, client *Pair) (string, er
 func TestMutualTLSByKubeconfig(t *testing.T) {
 	servers, clients := authority(t, "servers"), authority(t, "clients")
 	url := serve(t, issue(t, servers, Request{CommonName: "cloud", Hosts: []string{"127.0.0.1", "localhost"}}), clients)
-	hub := Request{CommonName: "system:node:edge-1", Organizations: []string{"system:nodes", "openyurt:yurthub"}, Client: true}
+	hub := Request{
+		CommonName: "system:node:edge-1", Organizations: []string{"system:nodes", "openyurt:yurthub"}, Client: true,
+	}
 
 	got, err := get(t, url, servers, issue(t, clients, hub))
 	if err != nil {
@@ -91,7 +95,8 @@ func TestMutualTLSByKubeconfig(t *testing.T) {
 	if _, err := get(t, url, clients, issue(t, clients, hub)); err == nil {
 		t.Error("a server certificate of another authority was accepted")
 	}
-	if _, err := get(t, url, servers, issue(t, clients, Request{CommonName: "system:node:edge-1", Hosts: []string{"edge-1"}})); err == nil {
+	if _, err := get(t, url, servers,
+		issue(t, clients, Request{CommonName: "system:node:edge-1", Hosts: []string{"edge-1"}})); err == nil {
 		t.Error("a server certificate was accepted as a client's")
 	}
 }

@@ -53,7 +53,9 @@ func helperRunner() {
 		panic(err)
 	}
 	log := filepath.Join(dir, "log")
-	p, err := s.Start(Spec{Name: "tree", Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & echo $!; wait"}, LogFile: log})
+	p, err := s.Start(Spec{
+		Name: "tree", Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & echo $!; wait"}, LogFile: log,
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -143,7 +145,8 @@ func TestKillOfTheRunnerLeavesNoProcessAndNoFile(t *testing.T) {
 	}
 	_ = runner.Wait()
 
-	eventually(t, "child, grandchild and janitor end", func() bool { return gone(child) && gone(grandchild) && gone(janitor) })
+	eventually(t, "child, grandchild and janitor end",
+		func() bool { return gone(child) && gone(grandchild) && gone(janitor) })
 	if _, err := os.Stat(scratch); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("scratch directory %s is left behind: %v", scratch, err)
 	}
@@ -296,7 +299,8 @@ func TestUsageOfARealProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return u.CPU >= 30*time.Millisecond && u.RSS > u.RSSAnon && u.RSSAnon > 0 && u.PeakRSS >= u.RSSAnon && u.Threads == 1 && u.Files >= 3
+		return u.CPU >= 30*time.Millisecond && u.RSS > u.RSSAnon && u.RSSAnon > 0 && u.PeakRSS >= u.RSSAnon &&
+			u.Threads == 1 && u.Files >= 3
 	})
 	p.Kill()
 	if _, err := p.Usage(); err == nil {

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pidfdPoll is how often a Stranger looks whether it is to be forgotten, in milliseconds; the kernel wakes it when the process ends.
+// pidfdPoll is how often a Stranger looks whether it is to be forgotten, in milliseconds; the kernel wakes it when the
+// process ends.
 const pidfdPoll = 500
 
 // Stranger is a process of this machine that somebody else started, for one inside a container.
@@ -26,8 +27,8 @@ type Stranger struct {
 	quit   chan struct{}
 }
 
-// InContainer finds the process of a command in a container, by the container's id, which the names of its control groups
-// have in them. It works for every container engine of this machine and needs no privilege.
+// InContainer finds the process of a command in a container, by the container's id, which the names of its control
+// groups have in them. It works for every container engine of this machine and needs no privilege.
 func InContainer(id, command string) (*Stranger, error) {
 	command = command[:min(len(command), 15)] // the kernel keeps no more
 	dirs, err := filepath.Glob("/proc/[0-9]*")

@@ -88,8 +88,9 @@ func parseStatus(status string) (Usage, error) {
 	return u, lines.Err()
 }
 
-// cpu is the user and system time of a process so far, to the nanosecond: /proc counts it in hundredths of a second, which is as much as some hundred requests
-// take. The clock of another process is numbered by its pid (clock_getcpuclockid(3)).
+// cpu is the user and system time of a process so far, to the nanosecond: /proc counts it in hundredths of a second,
+// which is as much as some hundred requests take. The clock of another process is numbered by its pid
+// (clock_getcpuclockid(3)).
 func cpu(pid int) (time.Duration, error) {
 	const sched = 2 // CPUCLOCK_SCHED
 	var t unix.Timespec

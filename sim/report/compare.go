@@ -56,7 +56,8 @@ func poolAgreement(a, b Result) string {
 
 func compareExpectations(a, b Result) table {
 	t := table{Columns: []column{
-		{Title: "expectation"}, {Title: "want", Right: true}, {Title: "A"}, {Title: "got", Right: true}, {Title: "B"}, {Title: "got", Right: true},
+		{Title: "expectation"}, {Title: "want", Right: true}, {Title: "A"}, {Title: "got", Right: true}, {Title: "B"},
+		{Title: "got", Right: true},
 	}}
 	var names []string
 	runs := [2]map[string]Expectation{{}, {}}
@@ -92,7 +93,11 @@ func has(m map[string]Expectation, name string) bool {
 }
 
 func compareMetrics(a, b Result) table {
-	t := table{Columns: []column{{Title: "metric"}, {Title: "A", Right: true}, {Title: "B", Right: true}, {Title: "B ÷ A", Right: true}}}
+	t := table{
+		Columns: []column{
+			{Title: "metric"}, {Title: "A", Right: true}, {Title: "B", Right: true}, {Title: "B ÷ A", Right: true},
+		},
+	}
 	for _, m := range reported(a.Outcome, b.Outcome) {
 		cells := []cell{code(m.Name)}
 		for _, r := range []Result{a, b} {
@@ -132,13 +137,17 @@ func marked(v float64, written string) string {
 }
 
 func compareBytes(a, b Result) table {
-	t := table{Columns: []column{{Title: "kB"}, {Title: "A", Right: true}, {Title: "B", Right: true}, {Title: "B ÷ A", Right: true}}}
+	t := table{
+		Columns: []column{{Title: "kB"}, {Title: "A", Right: true}, {Title: "B", Right: true}, {Title: "B ÷ A", Right: true}},
+	}
 	add := func(title string, total bool, match ByteRow) {
 		x, y := a.Bytes.Sum(match), b.Bytes.Sum(match)
 		if x == 0 && y == 0 {
 			return
 		}
-		t.Rows = append(t.Rows, row{Total: total, Cells: texts(title, kilobytes(x), kilobytes(y), marked(float64(y)/float64(max(x, 1)), times(y, x)))})
+		t.Rows = append(t.Rows, row{
+			Total: total, Cells: texts(title, kilobytes(x), kilobytes(y), marked(float64(y)/float64(max(x, 1)), times(y, x))),
+		})
 	}
 	both := append(append(ByteTable{}, a.Bytes...), b.Bytes...)
 	for _, way := range (Result{Bytes: both}).ways() {

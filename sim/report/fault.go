@@ -19,15 +19,17 @@ type Fault struct {
 	Elect     float64 `json:"elect,omitempty"`  // from then until another one led
 	Resume    float64 `json:"resume,omitempty"` // from then until the marker was everywhere
 	Recovered float64 `json:"recovered"`        // from its end until a marker written then was everywhere
-	Grace     float64 `json:"grace,omitempty"`  // from its beginning until a new connection of class pool brought the cloud its first byte
-	Fresh     float64 `json:"fresh,omitempty"`  // from its end until every cache of the pool held what was written then
+	// from its beginning until a new connection of class pool brought the cloud its first byte.
+	Grace float64 `json:"grace,omitempty"`
+	Fresh float64 `json:"fresh,omitempty"` // from its end until every cache of the pool held what was written then
 
 	CloudBytes  int64 `json:"cloudBytes"` // of class pool, beyond the changes
 	Connections int   `json:"connections"`
 	Streams     int   `json:"streams"` // that were waited for; clients of nodes that cannot be served are not
 }
 
-// Percentile is the nearest-rank percentile of values: the least one that p per cent of them do not exceed. NaN without values.
+// Percentile is the nearest-rank percentile of values: the least one that p per cent of them do not exceed. NaN without
+// values.
 func Percentile(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -42,11 +44,16 @@ const faultLimit = 30
 
 func (r Result) faultTable() table {
 	t := table{Columns: []column{
-		{Title: "at", Right: true}, {Title: "fault"}, {Title: "what was hit"}, {Title: "lasted, s", Right: true}, {Title: "marker everywhere, s", Right: true}, {Title: "streams", Right: true},
-		{Title: "healed → marker everywhere, s", Right: true}, {Title: "pool bytes beyond the changes", Right: true}, {Title: "connections", Right: true},
+		{Title: "at", Right: true}, {Title: "fault"}, {Title: "what was hit"}, {Title: "lasted, s", Right: true},
+		{Title: "marker everywhere, s", Right: true}, {Title: "streams", Right: true},
+		{Title: "healed → marker everywhere, s", Right: true}, {Title: "pool bytes beyond the changes", Right: true},
+		{Title: "connections", Right: true},
 	}}
 	for _, f := range r.Faults[:min(len(r.Faults), faultLimit)] {
-		t.Rows = append(t.Rows, row{Cells: texts(fmt.Sprintf("%.2f s", f.At), f.Name, f.Target, fmt.Sprintf("%.2f", f.Lasted), orNone(f.Reached), fmt.Sprint(f.Streams), orNone(f.Recovered), UnitBytes.Format(float64(f.CloudBytes)), fmt.Sprint(f.Connections))})
+		t.Rows = append(t.Rows, row{
+			Cells: texts(fmt.Sprintf("%.2f s", f.At), f.Name, f.Target, fmt.Sprintf("%.2f", f.Lasted), orNone(f.Reached),
+				fmt.Sprint(f.Streams), orNone(f.Recovered), UnitBytes.Format(float64(f.CloudBytes)), fmt.Sprint(f.Connections)),
+		})
 	}
 	if more := len(r.Faults) - len(t.Rows); more > 0 {
 		t.Note = fmt.Sprintf("The first %s; %s more are in %s.", count(int64(len(t.Rows))), count(int64(more)), resultFile)

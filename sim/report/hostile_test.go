@@ -17,7 +17,8 @@ import (
 )
 
 // attack is a string that would run, load or break out of something if it were not escaped.
-const attack = "x\"'><script>alert(1)</script><img src=http://evil.example/a onerror=alert(1)>`|[a](javascript:b)\n\n# h\x00\xff\u2028</svg></style>${1}"
+const attack = "x\"'><script>alert(1)</script><img src=http://evil.example/a onerror=alert(1)>`|[a](javascript:b)\n\n" +
+	"# h\x00\xff\u2028</svg></style>${1}"
 
 // hostile is a result whose every string is an attack and whose every number is none or the largest.
 func hostile() report.Result {
@@ -25,21 +26,48 @@ func hostile() report.Result {
 		Outcome: report.Outcome{
 			Scenario: attack, Seed: math.MinInt64, Passed: true,
 			Expectations: []report.Expectation{{Name: attack, Got: attack, Want: attack}},
-			Metrics:      report.Values{attack: math.NaN(), "pool_bytes_ratio": math.Inf(1), "watch_violations": math.Inf(-1), "failovers": 1e300},
+			Metrics: report.Values{
+				attack: math.NaN(), "pool_bytes_ratio": math.Inf(1), "watch_violations": math.Inf(-1), "failovers": 1e300,
+			},
 		},
 		Description: attack, Error: attack, Repeat: attack, Runtime: attack, Revision: attack,
 		Seconds: math.NaN(), UplinkBitsPerSecond: math.Inf(1),
-		Versions:   map[string]string{attack: attack},
-		Machine:    report.Machine{OS: attack, Kernel: attack, CPU: attack, CPUs: -1, MemoryBytes: math.MinInt64},
-		Topology:   []report.Fact{{Name: attack, Value: math.NaN()}, {Name: attack, Value: -1e300, Unit: report.Unit(attack)}},
-		Bytes:      report.ByteTable{{Way: attack, Class: attack, Direction: attack, Phase: attack, Node: attack, Bytes: math.MaxInt64}, {Way: "weir", Bytes: math.MinInt64}},
-		Series:     []report.Series{{Way: attack, Direction: attack, Class: attack, Bytes: []int64{math.MaxInt64, math.MinInt64, 0}}, {Way: "weir", Direction: "down"}},
-		Readiness:  []report.Readiness{{Way: attack, Node: attack, Resource: attack, Synced: true, Seconds: math.Inf(1)}, {Way: attack, Node: attack, Resource: attack, Synced: true, Seconds: -5}},
-		Clients:    []report.Client{{Way: attack, Node: attack, Name: attack, Resource: attack, Adds: math.MaxInt64, Updates: math.MaxInt64, Deletes: -1, Relists: 1, Violations: math.MaxInt64}},
-		Memory:     []report.Memory{{Process: attack, Node: attack, When: attack, RSSAnonBytes: -1, RSSBytes: math.MaxInt64}},
-		Violations: []report.Violation{{Way: attack, Node: attack, Client: attack, Rule: attack, Detail: attack, Seconds: math.NaN()}},
-		Faults:     []report.Fault{{Name: attack, Target: attack, At: math.NaN(), Lasted: math.Inf(1), Leader: true, Reached: math.Inf(1), Detect: -1, CloudBytes: math.MinInt64, Connections: -1}},
-		Marks:      []report.Mark{{Way: attack, Seconds: math.NaN(), Label: attack}, {Way: attack, Seconds: -1, Label: attack, Fault: true}},
+		Versions: map[string]string{attack: attack},
+		Machine:  report.Machine{OS: attack, Kernel: attack, CPU: attack, CPUs: -1, MemoryBytes: math.MinInt64},
+		Topology: []report.Fact{
+			{Name: attack, Value: math.NaN()}, {Name: attack, Value: -1e300, Unit: report.Unit(attack)},
+		},
+		Bytes: report.ByteTable{
+			{Way: attack, Class: attack, Direction: attack, Phase: attack, Node: attack, Bytes: math.MaxInt64},
+			{Way: "weir", Bytes: math.MinInt64},
+		},
+		Series: []report.Series{
+			{Way: attack, Direction: attack, Class: attack, Bytes: []int64{math.MaxInt64, math.MinInt64, 0}},
+			{Way: "weir", Direction: "down"},
+		},
+		Readiness: []report.Readiness{
+			{Way: attack, Node: attack, Resource: attack, Synced: true, Seconds: math.Inf(1)},
+			{Way: attack, Node: attack, Resource: attack, Synced: true, Seconds: -5},
+		},
+		Clients: []report.Client{
+			{
+				Way: attack, Node: attack, Name: attack, Resource: attack, Adds: math.MaxInt64, Updates: math.MaxInt64, Deletes: -1,
+				Relists: 1, Violations: math.MaxInt64,
+			},
+		},
+		Memory: []report.Memory{{Process: attack, Node: attack, When: attack, RSSAnonBytes: -1, RSSBytes: math.MaxInt64}},
+		Violations: []report.Violation{
+			{Way: attack, Node: attack, Client: attack, Rule: attack, Detail: attack, Seconds: math.NaN()},
+		},
+		Faults: []report.Fault{
+			{
+				Name: attack, Target: attack, At: math.NaN(), Lasted: math.Inf(1), Leader: true, Reached: math.Inf(1), Detect: -1,
+				CloudBytes: math.MinInt64, Connections: -1,
+			},
+		},
+		Marks: []report.Mark{
+			{Way: attack, Seconds: math.NaN(), Label: attack}, {Way: attack, Seconds: -1, Label: attack, Fault: true},
+		},
 	}
 }
 
@@ -50,7 +78,9 @@ func huge() report.Result {
 		r.Series[i].Bytes = append(r.Series[i].Bytes, make([]int64, 40_000)...)
 	}
 	for i := range 5000 {
-		r.Violations = append(r.Violations, report.Violation{Way: "weir", Client: "c", Rule: "ordered", Detail: fmt.Sprint(i)})
+		r.Violations = append(r.Violations, report.Violation{
+			Way: "weir", Client: "c", Rule: "ordered", Detail: fmt.Sprint(i),
+		})
 		r.Marks = append(r.Marks, report.Mark{Way: "weir", Seconds: float64(i), Label: fmt.Sprint("mark ", i)})
 	}
 	for i := range r.Clients {
@@ -62,10 +92,21 @@ func huge() report.Result {
 // results are what every format has to take.
 func results() map[string]report.Result {
 	return map[string]report.Result{
-		"passed": sample(5), "failed": failedSample(), "20 nodes": sample(20), "huge": huge(), "empty": {}, "hostile": hostile(),
-		"no points": {Outcome: report.Outcome{Scenario: "x"}, Series: []report.Series{{Way: "weir", Direction: "down"}, {Way: "stock", Direction: "up", Bytes: []int64{}}}},
-		"one point": {Outcome: report.Outcome{Scenario: "x"}, Series: []report.Series{{Way: "weir", Direction: "down", Bytes: []int64{1}}}},
-		"zeros":     {Outcome: report.Outcome{Scenario: "x"}, Series: []report.Series{{Way: "weir", Direction: "down", Bytes: []int64{0, 0, 0}}}, UplinkBitsPerSecond: 1},
+		"passed": sample(5), "failed": failedSample(), "20 nodes": sample(20), "huge": huge(), "empty": {},
+		"hostile": hostile(),
+		"no points": {
+			Outcome: report.Outcome{Scenario: "x"}, Series: []report.Series{
+				{Way: "weir", Direction: "down"}, {Way: "stock", Direction: "up", Bytes: []int64{}},
+			},
+		},
+		"one point": {
+			Outcome: report.Outcome{Scenario: "x"}, Series: []report.Series{{Way: "weir", Direction: "down", Bytes: []int64{1}}},
+		},
+		"zeros": {
+			Outcome: report.Outcome{Scenario: "x"}, Series: []report.Series{
+				{Way: "weir", Direction: "down", Bytes: []int64{0, 0, 0}},
+			}, UplinkBitsPerSecond: 1,
+		},
 	}
 }
 
@@ -121,9 +162,12 @@ func checkHTML(t *testing.T, page []byte) {
 	}
 	void := map[string]bool{"meta": true, "br": true, "hr": true, "img": true, "link": true, "input": true}
 	allowed := map[string]bool{
-		"html": true, "head": true, "meta": true, "title": true, "style": true, "body": true, "header": true, "main": true, "section": true,
-		"footer": true, "h1": true, "h2": true, "p": true, "span": true, "strong": true, "a": true, "dl": true, "dt": true, "dd": true, "div": true,
-		"figure": true, "figcaption": true, "details": true, "summary": true, "table": true, "caption": true, "thead": true, "tbody": true, "tr": true,
+		"html": true, "head": true, "meta": true, "title": true, "style": true, "body": true, "header": true, "main": true,
+		"section": true,
+		"footer":  true, "h1": true, "h2": true, "p": true, "span": true, "strong": true, "a": true, "dl": true, "dt": true,
+		"dd": true, "div": true,
+		"figure": true, "figcaption": true, "details": true, "summary": true, "table": true, "caption": true, "thead": true,
+		"tbody": true, "tr": true,
 		"th": true, "td": true, "code": true, "pre": true, "ul": true, "li": true,
 		"svg": true, "desc": true, "line": true, "path": true, "rect": true, "circle": true, "text": true,
 	}
@@ -167,7 +211,8 @@ func checkHTML(t *testing.T, page []byte) {
 			}
 			open = open[:len(open)-1]
 		case html.TextToken:
-			if n := len(open); n > 0 && open[n-1] == "style" && (strings.Contains(token.Data, "url(") || strings.Contains(token.Data, "@import")) {
+			if n := len(open); n > 0 && open[n-1] == "style" &&
+				(strings.Contains(token.Data, "url(") || strings.Contains(token.Data, "@import")) {
 				t.Error("the style sheet loads something")
 			}
 			if strings.Contains(token.Data, "ZgotmplZ") {
@@ -188,7 +233,8 @@ func checkXML(t *testing.T, data []byte) {
 		if err != nil {
 			t.Fatalf("not XML: %v", err)
 		}
-		if e, ok := token.(xml.StartElement); ok && (e.Name.Local == "script" || e.Name.Local == "image" || e.Name.Local == "foreignObject") {
+		if e, ok := token.(xml.StartElement); ok &&
+			(e.Name.Local == "script" || e.Name.Local == "image" || e.Name.Local == "foreignObject") {
 			t.Fatalf("element <%s> in a plot", e.Name.Local)
 		}
 	}
@@ -227,7 +273,8 @@ func checkMarkdown(t *testing.T, md string) {
 				outside += part
 			}
 		}
-		if strings.Contains(outside, "<s") || strings.Contains(outside, "<i") || (strings.Contains(outside, "[") && !strings.HasPrefix(line, "![")) {
+		if strings.Contains(outside, "<s") || strings.Contains(outside, "<i") ||
+			(strings.Contains(outside, "[") && !strings.HasPrefix(line, "![")) {
 			t.Errorf("line %d is not escaped: %s", n+1, line)
 		}
 	}

@@ -130,7 +130,8 @@ func indexTable(entries []Entry) table {
 	for _, m := range metrics {
 		t.Columns = append(t.Columns, column{Title: titles[m.Name], Right: true})
 	}
-	t.Columns = append(t.Columns, column{Title: "took", Right: true}, column{Title: "runtime"}, column{Title: "seed", Right: true})
+	t.Columns = append(t.Columns, column{Title: "took", Right: true}, column{Title: "runtime"},
+		column{Title: "seed", Right: true})
 	for _, e := range entries {
 		r := e.Result
 		held := len(r.Expectations)

@@ -22,7 +22,10 @@ func Metrics() []Metric {
 		{"stock_bytes_ratio", UnitRatio, "all bytes over the uplink without Weir, both ways, ÷ those of the reference"},
 		{"cloud_bytes_down", UnitBytes, "bytes from the cloud to the pool with Weir"},
 		{"cloud_bytes_up", UnitBytes, "bytes from the pool to the cloud with Weir"},
-		{"cache_ready_seconds", UnitSeconds, "from the start of the pool until its cache was synced and fresh for all resources"},
+		{
+			"cache_ready_seconds", UnitSeconds,
+			"from the start of the pool until its cache was synced and fresh for all resources",
+		},
 		{"stock_catch_up_seconds", UnitSeconds, "how much longer than Weir the stock way took to deliver everything"},
 		{"client_relists", UnitCount, "lists that clients had to repeat, with Weir"},
 		{"client_relists_min", UnitCount, "the fewest lists that a stream of a client had to repeat, with Weir"},
@@ -35,99 +38,262 @@ func Metrics() []Metric {
 		{"failovers", UnitCount, "leader changes that were caused and measured"},
 		{"failover_seconds_p50", UnitSeconds, "leader lost → a marker written afterwards reached every client, median"},
 		{"failover_seconds_p99", UnitSeconds, "the same, 99th percentile"},
-		{"failover_detect_seconds_p99", UnitSeconds, "part of it: until the coordinator had taken the lead from the lost leader, 99th percentile"},
+		{
+			"failover_detect_seconds_p99", UnitSeconds,
+			"part of it: until the coordinator had taken the lead from the lost leader, 99th percentile",
+		},
 		{"failover_elect_seconds_p99", UnitSeconds, "part of it: from then until another hub led, 99th percentile"},
-		{"failover_resume_seconds_p99", UnitSeconds, "part of it: from then until the marker was everywhere, 99th percentile"},
-		{"recovery_seconds_max", UnitSeconds, "a fault, or its end → a marker written afterwards reached every client that can be served, longest"},
-		{"fresh_seconds_max", UnitSeconds, "a fault's end → every cache of the pool, on all nodes, held what was written then, longest"},
-		{"catch_up_bytes_share", UnitRatio, "bytes of class pool from a fault until all was as before ÷ (the changes of that time, uncompressed, and one list, gzipped), worst"},
-		{"link_load_share", UnitShare, "the changes from a fault until all was as before, uncompressed ÷ what the link carries in that time, most"},
-		{"failover_cloud_bytes", UnitBytes, "bytes of class pool that a fault caused until it was healed, beyond the changes themselves, worst"},
-		{"new_cloud_connections", UnitCount, "connections to the cloud that were opened from a fault until it was healed, all faults"},
+		{
+			"failover_resume_seconds_p99", UnitSeconds, "part of it: from then until the marker was everywhere, 99th percentile",
+		},
+		{
+			"recovery_seconds_max", UnitSeconds,
+			"a fault, or its end → a marker written afterwards reached every client that can be served, longest",
+		},
+		{
+			"fresh_seconds_max", UnitSeconds,
+			"a fault's end → every cache of the pool, on all nodes, held what was written then, longest",
+		},
+		{
+			"catch_up_bytes_share", UnitRatio,
+			"bytes of class pool from a fault until all was as before ÷ (the changes of that time, uncompressed, and one " +
+				"list, gzipped), worst",
+		},
+		{
+			"link_load_share", UnitShare,
+			"the changes from a fault until all was as before, uncompressed ÷ what the link carries in that time, most",
+		},
+		{
+			"failover_cloud_bytes", UnitBytes,
+			"bytes of class pool that a fault caused until it was healed, beyond the changes themselves, worst",
+		},
+		{
+			"new_cloud_connections", UnitCount,
+			"connections to the cloud that were opened from a fault until it was healed, all faults",
+		},
 		{"new_pool_connections", UnitCount, "those of class pool among them"},
-		{"grace_seconds_min", UnitSeconds, "from a fault until a new connection of class pool brought the cloud its first byte, shortest of all faults that had one"},
-		{"late_markers", UnitCount, "markers, written at a fault or its end, that did not reach every client that can be served within two minutes"},
+		{
+			"grace_seconds_min", UnitSeconds,
+			"from a fault until a new connection of class pool brought the cloud its first byte, shortest of all faults " +
+				"that had one",
+		},
+		{
+			"late_markers", UnitCount,
+			"markers, written at a fault or its end, that did not reach every client that can be served within two minutes",
+		},
 		{"stale_seconds_max", UnitSeconds, "longest time for which a served cache was not known to be fresh, once all were"},
-		{"jitter_nodes", UnitCount, "nodes that left a cache that was gone for the cloud. Their window ends when the cache is back"},
+		{
+			"jitter_nodes", UnitCount,
+			"nodes that left a cache that was gone for the cloud. Their window ends when the cache is back",
+		},
 		{"jitter_first_seconds", UnitSeconds, "from the loss of the cache to the first of them"},
 		{"jitter_seconds", UnitSeconds, "from the first of them to the last"},
-		{"jitter_changes_ratio", UnitRatio, "bytes of class pool of these nodes in the window ÷ (bytes of the changes in it, as plain protobuf × the nodes)"},
+		{
+			"jitter_changes_ratio", UnitRatio,
+			"bytes of class pool of these nodes in the window ÷ (bytes of the changes in it, as plain protobuf × the nodes)",
+		},
 		{"jitter_peak_ratio", UnitRatio, "the second of the window with most bytes ÷ its mean"},
-		{"jitter_stock_ratio", UnitRatio, "the same bytes if every node listed anew and then watched, as stock does, ÷ (bytes of the changes × the nodes)"},
-		{"lie_found_seconds", UnitSeconds, "from what a leader forged until the first hub said that the cloud contradicts it"},
+		{
+			"jitter_stock_ratio", UnitRatio,
+			"the same bytes if every node listed anew and then watched, as stock does, ÷ (bytes of the changes × the nodes)",
+		},
+		{
+			"lie_found_seconds", UnitSeconds, "from what a leader forged until the first hub said that the cloud contradicts it",
+		},
 		{"lie_deposed_seconds", UnitSeconds, "from what a leader forged until another node led"},
 		{"misled_clients", UnitCount, "clients that saw what a leader forged"},
 		{"misled_clients_left", UnitCount, "those that show it in the end"},
-		{"revoked_seconds_max", UnitSeconds, "from the deletion of a Node, or the pool's first contact after it, until coordinator, hubs and kube-apiserver refused all that was granted, open streams included, longest"},
-		{"revoked_probes", UnitCount, "requests and streams of the node that were granted before and refused afterwards, least of all deletions"},
-		{"revoked_again", UnitCount, "what coordinator and hubs granted to a node that was deleted, after the cloud was restored from a backup in which it is not"},
+		{
+			"revoked_seconds_max", UnitSeconds,
+			"from the deletion of a Node, or the pool's first contact after it, until coordinator, hubs and kube-apiserver " +
+				"refused all that was granted, open streams included, longest",
+		},
+		{
+			"revoked_probes", UnitCount,
+			"requests and streams of the node that were granted before and refused afterwards, least of all deletions",
+		},
+		{
+			"revoked_again", UnitCount,
+			"what coordinator and hubs granted to a node that was deleted, after the cloud was restored from a backup in " +
+				"which it is not",
+		},
 		{"revoked_beside_relists", UnitCount, "lists that clients had to repeat on nodes that were not deleted"},
 		{"returned_seconds_max", UnitSeconds, "from a Node that was made again until its hub led or followed, longest"},
 		{"forged_requests", UnitCount, "requests for certificates that are not the node's own"},
 		{"forged_controls", UnitCount, "requests beside them that are, and were signed"},
-		{"forged_wrong", UnitCount, "those of the first that were signed, or refused for another reason than their own, and those of the second that were not"},
-		{"offline_lists", UnitCount, "clients that were started while the cloud was away and all machines of the pool had lost power, and got a full state"},
+		{
+			"forged_wrong", UnitCount,
+			"those of the first that were signed, or refused for another reason than their own, and those of the second " +
+				"that were not",
+		},
+		{
+			"offline_lists", UnitCount,
+			"clients that were started while the cloud was away and all machines of the pool had lost power, and got " +
+				"a full state",
+		},
 		{"offline_lists_missing", UnitCount, "those that got none, of hubs that kept their disks"},
 		{"offline_refills", UnitCount, "parts that had lost their disks and held all caches again while the cloud was away"},
 		{"offline_refills_missing", UnitCount, "those that did not"},
-		{"offline_refill_seconds_max", UnitSeconds, "from when the machines had power again until the last of those that did had all caches"},
-		{"offline_age_understated_seconds_max", UnitSeconds, "by how much the age that was told was less than the time since the cut, most"},
+		{
+			"offline_refill_seconds_max", UnitSeconds,
+			"from when the machines had power again until the last of those that did had all caches",
+		},
+		{
+			"offline_age_understated_seconds_max", UnitSeconds,
+			"by how much the age that was told was less than the time since the cut, most",
+		},
 		{"offline_age_overstated_seconds_max", UnitSeconds, "by how much it was more, most"},
-		{"wrong_evictions", UnitCount, "pods that were evicted with Weir though their node was alive, or earlier than the policy of a silent pool says"},
-		{"missed_evictions", UnitCount, "pods that were not evicted with Weir though their node was dead, or the policy of a silent pool says so"},
+		{
+			"wrong_evictions", UnitCount,
+			"pods that were evicted with Weir though their node was alive, or earlier than the policy of a silent pool says",
+		},
+		{
+			"missed_evictions", UnitCount,
+			"pods that were not evicted with Weir though their node was dead, or the policy of a silent pool says so",
+		},
 		{"stock_evictions", UnitCount, "pods that stock Kubernetes evicted from the pool in the same course of events"},
-		{"not_ready_while_delegated", UnitCount, "times that a node was not Ready in the cloud though it was alive and a hub of its pool was connected long enough"},
+		{
+			"not_ready_while_delegated", UnitCount,
+			"times that a node was not Ready in the cloud though it was alive and a hub of its pool was connected long enough",
+		},
 		{"stock_not_ready", UnitCount, "times that a node of the pool was not Ready with stock Kubernetes"},
-		{"late_heartbeats", UnitCount, "gaps between heartbeats at the cloud longer than a Lease lasts, of nodes that were alive; time in which no hub of the pool could reach the cloud is taken off"},
-		{"store_reads", UnitCount, "reads that hubs answered from their stores since the first fault, of hubs that run in the end, since their start"},
+		{
+			"late_heartbeats", UnitCount,
+			"gaps between heartbeats at the cloud longer than a Lease lasts, of nodes that were alive; time in which no hub " +
+				"of the pool could reach the cloud is taken off",
+		},
+		{
+			"store_reads", UnitCount,
+			"reads that hubs answered from their stores since the first fault, of hubs that run in the end, since their start",
+		},
 		{"kept_heartbeats", UnitCount, "heartbeats that hubs did not pass to the cloud since the first fault, likewise"},
 		{"failed_calls", UnitCount, "calls of a Service from within the pool that failed, with Weir"},
 		{"stock_failed_calls", UnitCount, "calls of a Service from within the pool that failed, with stock Kubernetes"},
 		{"calls", UnitCount, "calls of a Service from within the pool, with Weir"},
-		{"heartbeat_bytes_per_second", UnitCount, "bytes of class heartbeat over the uplink before anything is cut, both ways: every node renews its own Lease"},
-		{"quiet_received_bytes_per_second", UnitCount, "bytes a second from the cloud for each node of the pool, with Weir, before the first fault"},
+		{
+			"heartbeat_bytes_per_second", UnitCount,
+			"bytes of class heartbeat over the uplink before anything is cut, both ways: every node renews its own Lease",
+		},
+		{
+			"quiet_received_bytes_per_second", UnitCount,
+			"bytes a second from the cloud for each node of the pool, with Weir, before the first fault",
+		},
 		{"stock_quiet_received_bytes_per_second", UnitCount, "the same with stock Kubernetes"},
-		{"delegation_bytes_per_second", UnitCount, "bytes of class heartbeat over the uplink while heartbeats are delegated, both ways"},
-		{"detect_seconds_max", UnitSeconds, "from the cut of a node until its first delegated heartbeat reached the cloud, longest"},
-		{"eviction_later_seconds_max", UnitSeconds, "by how much longer than stock Kubernetes it took until the pods of dead nodes were evicted"},
-		{"marks_missing", UnitCount, "nodes that were cut off for long and that the cloud did not show as such, by taint and condition"},
-		{"offline_reads_served", UnitCount, "lists of a node's pods, one a second, that its hub answered in full while the cloud was away"},
+		{
+			"delegation_bytes_per_second", UnitCount,
+			"bytes of class heartbeat over the uplink while heartbeats are delegated, both ways",
+		},
+		{
+			"detect_seconds_max", UnitSeconds,
+			"from the cut of a node until its first delegated heartbeat reached the cloud, longest",
+		},
+		{
+			"eviction_later_seconds_max", UnitSeconds,
+			"by how much longer than stock Kubernetes it took until the pods of dead nodes were evicted",
+		},
+		{
+			"marks_missing", UnitCount,
+			"nodes that were cut off for long and that the cloud did not show as such, by taint and condition",
+		},
+		{
+			"offline_reads_served", UnitCount,
+			"lists of a node's pods, one a second, that its hub answered in full while the cloud was away",
+		},
 		{"offline_reads_refused", UnitCount, "the same that it refused, with a reason"},
 		{"wrong_answers", UnitCount, "the same with a pod missing, or with neither a list nor a reason"},
-		{"damage_found", UnitCount, "rows and files of hubs' stores, and waiting writes, that were found damaged and dropped"},
-		{"collections_refetched_share", UnitShare, "collections that hubs could serve without the cloud in the end ÷ those before the faults, least of all hubs"},
+		{
+			"damage_found", UnitCount, "rows and files of hubs' stores, and waiting writes, that were found damaged and dropped",
+		},
+		{
+			"collections_refetched_share", UnitShare,
+			"collections that hubs could serve without the cloud in the end ÷ those before the faults, least of all hubs",
+		},
 		{"pods_apart", UnitCount, "pods of which the cloud did not say in the end what their machine said of them"},
-		{"taken_writes", UnitCount, "writes of statuses of nodes and pods, and of Events, that hubs took from a client that writes none of them twice"},
-		{"lost_writes", UnitCount, "those of them that the cloud did not have in the end; statuses count once for each object"},
+		{
+			"taken_writes", UnitCount,
+			"writes of statuses of nodes and pods, and of Events, that hubs took from a client that writes none of them twice",
+		},
+		{
+			"lost_writes", UnitCount,
+			"those of them that the cloud did not have in the end; statuses count once for each object",
+		},
 		{"doubled_writes", UnitCount, "statuses that went back to what they were before, or came twice"},
-		{"pods_back_seconds", UnitSeconds, "from the start of a kubelet, hub or machine without the cloud until all containers ran again, longest"},
+		{
+			"pods_back_seconds", UnitSeconds,
+			"from the start of a kubelet, hub or machine without the cloud until all containers ran again, longest",
+		},
 		{"pods_back_stock_seconds", UnitSeconds, "the same of a connected stock kubelet"},
 		{"pods_back_later_seconds", UnitSeconds, "how much longer it took with Weir and without the cloud"},
-		{"first_offline_answer_seconds", UnitSeconds, "from the start of a hub without the cloud until it listed the pods of its node, longest"},
-		{"agreed_seconds", UnitSeconds, "from the return of the link until the cloud said of all pods what their machines said, longest"},
+		{
+			"first_offline_answer_seconds", UnitSeconds,
+			"from the start of a hub without the cloud until it listed the pods of its node, longest",
+		},
+		{
+			"agreed_seconds", UnitSeconds,
+			"from the return of the link until the cloud said of all pods what their machines said, longest",
+		},
 		{"deleted_left", UnitCount, "pods that the cloud deleted while it was away and that were there in the end"},
 		{"store_bytes", UnitBytes, "size of a hub's store in the end, largest"},
 		{"disk_bytes_written", UnitBytes, "what all hubs wrote to their disks"},
 		{"refused_attempts", UnitCount, "attempts to read that a hub refused without the cloud"},
 		{"allowed_attempts", UnitCount, "attempts to read that a hub allowed without the cloud"},
 		{"wrong_attempts", UnitCount, "of both, those that should have ended otherwise"},
-		{"return_peak_ratio", UnitRatio, "the busiest second of the uplink after the link returned ÷ what the link carries in a second"},
+		{
+			"return_peak_ratio", UnitRatio,
+			"the busiest second of the uplink after the link returned ÷ what the link carries in a second",
+		},
 		{"joined_nodes", UnitCount, "nodes that were Ready in the end"},
 		{"marks_left", UnitCount, "nodes that were back and still shown as cut off, or not Ready, in the end"},
 		{"rotated_certificates", UnitCount, "certificates that hubs renewed once all caches were there"},
 		{"rotated_members", UnitCount, "hubs and coordinators that trust the pool's next authority in the end, and no other"},
-		{"hub_restarts", UnitCount, "hubs whose process was another one in the end than when all caches were there, without those of machines that lost their power"},
-		{"moved_relists", UnitCount, "lists that clients had to repeat on nodes that never lost their power; those of the others would begin anew with their machine"},
-		{"moved_seconds_max", UnitSeconds, "from when the coordinator was to be elsewhere, or its machine had lost its power, until all hubs read it there, longest"},
-		{"dropped_streams", UnitCount, "streams of clients that ended from then on, and relays of hubs that listed, compared or changed their source: more than a resume repairs"},
-		{"failed_requests", UnitCount, "requests that a client of each node sent twice a second while the authority was replaced, and that failed"},
-		{"late_certificates", UnitCount, "times that a hub or a coordinator let a certificate count, to read, that had ended while the cloud was away"},
+		{
+			"hub_restarts", UnitCount,
+			"hubs whose process was another one in the end than when all caches were there, without those of machines that " +
+				"lost their power",
+		},
+		{
+			"moved_relists", UnitCount,
+			"lists that clients had to repeat on nodes that never lost their power; those of the others would begin anew with " +
+				"their machine",
+		},
+		{
+			"moved_seconds_max", UnitSeconds,
+			"from when the coordinator was to be elsewhere, or its machine had lost its power, until all hubs read it " +
+				"there, longest",
+		},
+		{
+			"dropped_streams", UnitCount,
+			"streams of clients that ended from then on, and relays of hubs that listed, compared or changed their source: " +
+				"more than a resume repairs",
+		},
+		{
+			"failed_requests", UnitCount,
+			"requests that a client of each node sent twice a second while the authority was replaced, and that failed",
+		},
+		{
+			"late_certificates", UnitCount,
+			"times that a hub or a coordinator let a certificate count, to read, that had ended while the cloud was away",
+		},
 		{"late_leaders", UnitCount, "times that a hub was seen to lead with a certificate that had ended"},
-		{"applied_seconds_max", UnitSeconds, "from a change of an object that says what a pool is until all its hubs went by it, longest"},
-		{"relay_lists", UnitCount, "times that a relay of a hub was filled anew since all caches were there, by a list or by comparing"},
-		{"cloud_watches", UnitCount, "watches that all pools with Weir have open at kube-apiserver, by its own metric; nodes that did not run are multiplied. Most at one time, if an object changes"},
+		{
+			"applied_seconds_max", UnitSeconds,
+			"from a change of an object that says what a pool is until all its hubs went by it, longest",
+		},
+		{
+			"relay_lists", UnitCount,
+			"times that a relay of a hub was filled anew since all caches were there, by a list or by comparing",
+		},
+		{
+			"cloud_watches", UnitCount,
+			"watches that all pools with Weir have open at kube-apiserver, by its own metric; nodes that did not run are " +
+				"multiplied. Most at one time, if an object changes",
+		},
 		{"stock_cloud_watches", UnitCount, "the same of the clients of as many nodes without Weir"},
-		{"cloud_connections", UnitCount, "connections that the nodes of all pools with Weir have open to kube-apiserver; nodes that did not run are multiplied"},
+		{
+			"cloud_connections", UnitCount,
+			"connections that the nodes of all pools with Weir have open to kube-apiserver; nodes that did not run " +
+				"are multiplied",
+		},
 		{"stock_cloud_connections", UnitCount, "the same of the clients of as many nodes without Weir"},
 		{"follower_watches", UnitCount, "watches at kube-apiserver that one more node of a pool with Weir opens"},
 		{"follower_connections", UnitCount, "connections to kube-apiserver that one more node of a pool with Weir opens"},

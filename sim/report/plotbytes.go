@@ -96,7 +96,8 @@ func drawCumulative(c *svg.Canvas, r Result, ways []string, f frame) {
 		c.Polyline("leader", []svg.Point{end, {X: f.right + 4, Y: end.Y}, {X: label.X - 4, Y: label.Y}})
 		c.Polyline("line "+wayClass(l.way), points)
 		c.Circle("dot "+wayClass(l.way), wayName(l.way)+": "+UnitBytes.Format(l.total), end, 3.5)
-		c.TextTip("label "+wayClass(l.way), svg.Start, svg.Point{X: label.X, Y: label.Y + 1}, wayName(l.way)+" "+UnitBytes.Format(l.total), 26)
+		c.TextTip("label "+wayClass(l.way), svg.Start, svg.Point{X: label.X, Y: label.Y + 1},
+			wayName(l.way)+" "+UnitBytes.Format(l.total), 26)
 		if reference > 0 && l.way != WayReference {
 			c.Text("note", svg.Start, svg.Point{X: label.X, Y: label.Y + 16}, ratio(l.total/reference)+" × the reference")
 		}

@@ -50,7 +50,8 @@ func clientsPlot(r Result) (plot *svg.Canvas, note string) {
 	}
 
 	const rowHeight, top, left, between = 30.0, 66.0, clientsLeft, 24.0
-	c := svg.New("clients", plotWidth, top+float64(len(rows))*rowHeight+8, r.Scenario+": changes that each client saw", describeClients(r, ways))
+	c := svg.New("clients", plotWidth, top+float64(len(rows))*rowHeight+8, r.Scenario+": changes that each client saw",
+		describeClients(r, ways))
 	drawEventLegend(c)
 	most, room := int64(0), 60.0
 	for _, row := range rows {
@@ -197,7 +198,8 @@ func describeClients(r Result, ways []string) string {
 				all, clients = all.plus(c), clients+1
 			}
 		}
-		s += " " + wayName(way) + ": " + plural(clients, "client stream", "client streams") + ", " + count(all.Events()) + " changes, " +
+		s += " " + wayName(way) + ": " + plural(clients, "client stream", "client streams") + ", " + count(all.Events()) +
+			" changes, " +
 			plural(int(all.Relists), "re-list", "re-lists") + ", " + plural(int(all.Violations), "violation", "violations") + "."
 	}
 	return s

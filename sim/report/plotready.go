@@ -25,7 +25,8 @@ func readinessPlot(r Result) (plot *svg.Canvas, note string) {
 	}
 	slices.SortFunc(nodes, compareNames)
 	if len(resources) > 3 {
-		note = strings.TrimSpace(note + " The first 3 of " + count(int64(len(resources))) + " resources; the others are in the table.")
+		note = strings.TrimSpace(note + " The first 3 of " + count(int64(len(resources))) +
+			" resources; the others are in the table.")
 		resources = resources[:3]
 	}
 
@@ -143,7 +144,8 @@ func slowestFirst(readiness []Readiness) []string {
 func describeReadiness(r Result) string {
 	s := "When the caches of each node were synced, in seconds since the way began."
 	for _, way := range r.readyWays() {
-		s += " " + wayName(way) + ": last node after " + r.lastReady(way, false).Text + " s, pool after " + r.lastReady(way, true).Text + " s."
+		s += " " + wayName(way) + ": last node after " + r.lastReady(way, false).Text + " s, pool after " +
+			r.lastReady(way, true).Text + " s."
 	}
 	return s
 }

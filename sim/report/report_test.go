@@ -126,7 +126,9 @@ func TestWriteSaysWhatStandsInItsWay(t *testing.T) {
 }
 
 func TestLoadRefuses(t *testing.T) {
-	for name, data := range map[string]string{"not JSON": "<html>", "cut off": `{"scenario":"x"`, "another object": `{"kind":"List"}`} {
+	for name, data := range map[string]string{
+		"not JSON": "<html>", "cut off": `{"scenario":"x"`, "another object": `{"kind":"List"}`,
+	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "result.json")
 			if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
@@ -153,7 +155,10 @@ func TestOutcome(t *testing.T) {
 		in   report.Result
 		want string
 	}{
-		"full":  {r, `{"scenario":"x","seed":3,"passed":false,"expectations":[{"name":"a","passed":false,"got":"<2>","want":"1"}],"metrics":{"a":1.5}}`},
+		"full": {
+			r, `{"scenario":"x","seed":3,"passed":false,"expectations":[{"name":"a","passed":false,"got":"<2>","want":"1"}],` +
+				`"metrics":{"a":1.5}}`,
+		},
 		"empty": {report.Result{}, `{"scenario":"unnamed","seed":0,"passed":false,"expectations":[],"metrics":{}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,12 +177,15 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestIndex(t *testing.T) {
-	page, err := report.Index([]report.Entry{{Dir: "pool-cache", Result: sample(5)}, {Dir: "leader kill?#", Result: failedSample()}})
+	page, err := report.Index([]report.Entry{
+		{Dir: "pool-cache", Result: sample(5)}, {Dir: "leader kill?#", Result: failedSample()},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkHTML(t, page)
-	failed, passed := bytes.Index(page, []byte(`href="leader%20kill%3F%23/report.html"`)), bytes.Index(page, []byte(`href="pool-cache/report.html"`))
+	failed, passed := bytes.Index(page, []byte(`href="leader%20kill%3F%23/report.html"`)),
+		bytes.Index(page, []byte(`href="pool-cache/report.html"`))
 	if failed < 0 || passed < failed {
 		t.Errorf("links at %d and %d: want the failed scenario first", failed, passed)
 	}
@@ -189,8 +197,13 @@ func TestIndex(t *testing.T) {
 func TestIndexSummary(t *testing.T) {
 	failover := sample(5)
 	failover.Scenario, failover.Metrics["failover_seconds_p99"] = "leader-kill", 1.25
-	got := report.IndexSummary([]report.Entry{{Dir: "pool-cache", Result: sample(5)}, {Dir: "leader-kill", Result: failover}, {Dir: "a (b)", Result: failedSample()}})
-	for _, want := range []string{"✘ Weir scenarios: 1 of 3 scenarios failed", "(a%20%28b%29/summary.md)", "| failover p99 |", "| 1.25 s |"} {
+	got := report.IndexSummary([]report.Entry{
+		{Dir: "pool-cache", Result: sample(5)}, {Dir: "leader-kill", Result: failover},
+		{Dir: "a (b)", Result: failedSample()},
+	})
+	for _, want := range []string{
+		"✘ Weir scenarios: 1 of 3 scenarios failed", "(a%20%28b%29/summary.md)", "| failover p99 |", "| 1.25 s |",
+	} {
 		if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

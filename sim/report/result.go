@@ -165,7 +165,8 @@ func (r Result) clean() Result {
 	if r.Metrics == nil {
 		r.Metrics = Values{}
 	}
-	r.Passed = r.Passed && r.Error == "" && !slices.ContainsFunc(r.Expectations, func(e Expectation) bool { return !e.Passed })
+	r.Passed = r.Passed && r.Error == "" &&
+		!slices.ContainsFunc(r.Expectations, func(e Expectation) bool { return !e.Passed })
 	if strings.TrimSpace(r.Scenario) == "" {
 		r.Scenario = "unnamed"
 	}

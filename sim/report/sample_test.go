@@ -25,17 +25,21 @@ func sample(nodes int) report.Result {
 				"hub_rss_anon_bytes_max": 13.1e6, "hub_rss_bytes_max": 38.9e6,
 			},
 		},
-		Description: "Five edge nodes share an uplink of 8 Mbit/s and 60 ms. kube-proxy, CoreDNS, a JSON client and kubectl on every node list and watch the pool-scope resources, once straight from the cloud and once through Weir.",
-		Repeat:      "make scenario NAME=pool-cache SEED=20261005",
-		Runtime:     "local",
-		Started:     time.Date(2026, 10, 5, 9, 12, 44, 0, time.UTC),
-		Seconds:     108.4,
-		Revision:    "3f9c2ab71d05",
-		Versions:    map[string]string{"kube-apiserver": "v1.37.1", "Go": "go1.26.8", "weir": "v0.1.0"},
-		Machine:     report.Machine{OS: "linux/amd64", Kernel: "6.1.0", CPU: "Intel Xeon @ 2.50GHz", CPUs: 2, MemoryBytes: 8.2e9},
+		Description: "Five edge nodes share an uplink of 8 Mbit/s and 60 ms. kube-proxy, CoreDNS, a JSON client and " +
+			"kubectl on every node list and watch the pool-scope resources, once straight from the cloud and once through Weir.",
+		Repeat:   "make scenario NAME=pool-cache SEED=20261005",
+		Runtime:  "local",
+		Started:  time.Date(2026, 10, 5, 9, 12, 44, 0, time.UTC),
+		Seconds:  108.4,
+		Revision: "3f9c2ab71d05",
+		Versions: map[string]string{"kube-apiserver": "v1.37.1", "Go": "go1.26.8", "weir": "v0.1.0"},
+		Machine: report.Machine{
+			OS: "linux/amd64", Kernel: "6.1.0", CPU: "Intel Xeon @ 2.50GHz", CPUs: 2, MemoryBytes: 8.2e9,
+		},
 		Topology: []report.Fact{
 			{Name: "nodes", Value: float64(nodes)}, {Name: "services", Value: 40}, {Name: "endpoints per service", Value: 100},
-			{Name: "endpoint changes", Value: 200}, {Name: "uplink", Value: 8e6, Unit: report.UnitBits}, {Name: "latency, one way", Value: 0.03, Unit: report.UnitSeconds},
+			{Name: "endpoint changes", Value: 200}, {Name: "uplink", Value: 8e6, Unit: report.UnitBits},
+			{Name: "latency, one way", Value: 0.03, Unit: report.UnitSeconds},
 		},
 		UplinkBitsPerSecond: 8e6,
 	}
@@ -88,8 +92,11 @@ func sample(nodes int) report.Result {
 			r.Bytes = append(r.Bytes, row)
 		}
 		r.Series = append(r.Series,
-			report.Series{Way: way, Direction: report.Down, Bytes: down}, report.Series{Way: way, Direction: report.Up, Bytes: up})
-		r.Marks = append(r.Marks, report.Mark{Way: way, Seconds: 0, Label: "start"}, report.Mark{Way: way, Seconds: churnAt, Label: "churn"})
+			report.Series{
+				Way: way, Direction: report.Down, Bytes: down,
+			}, report.Series{Way: way, Direction: report.Up, Bytes: up})
+		r.Marks = append(r.Marks, report.Mark{Way: way, Seconds: 0, Label: "start"},
+			report.Mark{Way: way, Seconds: churnAt, Label: "churn"})
 	}
 	traffic(report.WayReference, 1, 0)
 	traffic(report.WayStock, float64(nodes)*2.1, 0)
@@ -98,18 +105,23 @@ func sample(nodes int) report.Result {
 
 	resources := []string{"endpointslices.v1.discovery.k8s.io", "endpoints.v1."}
 	for i, res := range resources {
-		r.Readiness = append(r.Readiness, report.Readiness{Way: report.WayWeir, Resource: res, Synced: true, Seconds: 1.61 + 0.264*float64(i)})
+		r.Readiness = append(r.Readiness, report.Readiness{
+			Way: report.WayWeir, Resource: res, Synced: true, Seconds: 1.61 + 0.264*float64(i),
+		})
 		for n := range nodes {
 			node := fmt.Sprintf("edge-%d", n+1)
 			r.Readiness = append(r.Readiness,
-				report.Readiness{Way: report.WayWeir, Node: node, Resource: res, Synced: true, Seconds: 1.7 + 0.25*float64(i) + rnd.Float64()/2},
+				report.Readiness{
+					Way: report.WayWeir, Node: node, Resource: res, Synced: true, Seconds: 1.7 + 0.25*float64(i) + rnd.Float64()/2,
+				},
 				report.Readiness{Way: report.WayStock, Node: node, Resource: res, Synced: true, Seconds: 6.2 + 4*rnd.Float64()})
 		}
 	}
 	for _, way := range []string{report.WayStock, report.WayWeir} {
 		for n := range nodes {
 			for _, c := range []struct{ name, resource string }{
-				{"kube-proxy", resources[0]}, {"coredns", resources[0]}, {"endpoints informer", resources[1]}, {"json", resources[0]}, {"kubectl", resources[0]},
+				{"kube-proxy", resources[0]}, {"coredns", resources[0]}, {"endpoints informer", resources[1]},
+				{"json", resources[0]}, {"kubectl", resources[0]},
 			} {
 				updates := int64(200)
 				if c.name == "kubectl" {
@@ -125,7 +137,10 @@ func sample(nodes int) report.Result {
 	for _, when := range []string{"idle", "end"} {
 		r.Memory = append(r.Memory, report.Memory{Process: "coordinator", When: when, RSSAnonBytes: 24.6e6, RSSBytes: 61.2e6})
 		for n := range nodes {
-			r.Memory = append(r.Memory, report.Memory{Process: "hub", Node: fmt.Sprintf("edge-%d", n+1), When: when, RSSAnonBytes: 12.2e6 + int64(n)*2e5, RSSBytes: 38.9e6})
+			r.Memory = append(r.Memory, report.Memory{
+				Process: "hub", Node: fmt.Sprintf("edge-%d", n+1), When: when, RSSAnonBytes: 12.2e6 + int64(n)*2e5,
+				RSSBytes: 38.9e6,
+			})
 		}
 	}
 

@@ -32,7 +32,8 @@ type GridRow struct {
 	Good, Bad bool
 }
 
-// WriteSheet writes summary.md, index.html, which needs no other file, and result.json, which holds the given value, into dir.
+// WriteSheet writes summary.md, index.html, which needs no other file, and result.json, which holds the given value,
+// into dir.
 func WriteSheet(dir string, s Sheet, result any) error {
 	page, err := s.page()
 	if err != nil {

@@ -2,14 +2,16 @@ package report
 
 import "slices"
 
-// Small is the result without what only plots show: of bytes the sums of each way, class and direction, of faults, clients and readiness nothing but what
-// metrics say of them. It is what baselines keep.
+// Small is the result without what only plots show: of bytes the sums of each way, class and direction, of faults,
+// clients and readiness nothing but what metrics say of them. It is what baselines keep.
 func (r Result) Small() Result {
 	r = r.clean()
 	sums := ByteTable{}
 	for _, b := range r.Bytes {
 		b.Phase, b.Node = "", ""
-		if i := slices.IndexFunc(sums, func(s ByteRow) bool { return s.Way == b.Way && s.Class == b.Class && s.Direction == b.Direction }); i >= 0 {
+		if i := slices.IndexFunc(sums, func(s ByteRow) bool {
+			return s.Way == b.Way && s.Class == b.Class && s.Direction == b.Direction
+		}); i >= 0 {
 			sums[i].Bytes += b.Bytes
 			continue
 		}

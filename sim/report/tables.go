@@ -10,7 +10,9 @@ import (
 
 // expectationTable has the failed ones first. An expectation by the name of a metric is explained if asked for.
 func (r Result) expectationTable(explained bool) table {
-	t := table{Columns: []column{{Title: ""}, {Title: "expectation"}, {Title: "got", Right: true}, {Title: "want", Right: true}}}
+	t := table{
+		Columns: []column{{Title: ""}, {Title: "expectation"}, {Title: "got", Right: true}, {Title: "want", Right: true}},
+	}
 	docs := map[string]string{}
 	if explained {
 		t.Columns = append(t.Columns, column{Title: "", Doc: true})
@@ -59,7 +61,9 @@ func (r Result) comparisonTable() table {
 		for _, p := range r.Bytes.pools() {
 			add(false, "pool "+p+", kB", sum(ByteRow{Pool: p}))
 			if of := r.Bytes.Sum(ByteRow{Way: WayReference, Pool: p}); of > 0 {
-				add(false, "pool "+p+" ÷ its reference", func(w string) cell { return text(times(r.Bytes.Sum(ByteRow{Way: w, Pool: p}), of)) })
+				add(false, "pool "+p+" ÷ its reference", func(w string) cell {
+					return text(times(r.Bytes.Sum(ByteRow{Way: w, Pool: p}), of))
+				})
 			}
 		}
 		for _, c := range r.Bytes.classes() {
@@ -150,7 +154,8 @@ func (r Result) byteTables() []table {
 	}
 	var tables []table
 	if phases := r.Bytes.phases(); len(phases) > 0 {
-		tables = append(tables, build("Bytes by phase, kB", "phase", phases, func(p string) ByteRow { return ByteRow{Phase: p} }))
+		tables = append(tables,
+			build("Bytes by phase, kB", "phase", phases, func(p string) ByteRow { return ByteRow{Phase: p} }))
 	}
 	if pools := r.Bytes.pools(); len(pools) > 0 {
 		tables = append(tables, build("Bytes by pool, kB", "pool", pools, func(p string) ByteRow { return ByteRow{Pool: p} }))
@@ -168,26 +173,32 @@ func (r Result) readinessTable() table {
 	}
 	ordered := slices.Clone(r.Readiness)
 	slices.SortStableFunc(ordered, func(a, b Readiness) int {
-		return cmp.Or(strings.Compare(a.Way, b.Way), compareNames(a.Pool, b.Pool), compareNames(a.Node, b.Node), compareNames(a.Resource, b.Resource))
+		return cmp.Or(strings.Compare(a.Way, b.Way), compareNames(a.Pool, b.Pool), compareNames(a.Node, b.Node),
+			compareNames(a.Resource, b.Resource))
 	})
 	for _, x := range ordered {
 		at := cell{Text: "never", Mark: bad}
 		if x.Synced {
 			at = text(fmt.Sprintf("%.2f", x.Seconds))
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{text(wayName(x.Way)), text(cmp.Or(x.Node, strings.TrimSpace("pool "+x.Pool))), text(x.Resource), at}})
+		t.Rows = append(t.Rows, row{
+			Cells: []cell{text(wayName(x.Way)), text(cmp.Or(x.Node, strings.TrimSpace("pool "+x.Pool))), text(x.Resource), at},
+		})
 	}
 	return t
 }
 
 func (r Result) clientTable() table {
-	t := table{Caption: "Every client", Columns: []column{{Title: "way"}, {Title: "client"}, {Title: "node"}, {Title: "resource"}}}
+	t := table{
+		Caption: "Every client", Columns: []column{{Title: "way"}, {Title: "client"}, {Title: "node"}, {Title: "resource"}},
+	}
 	for _, title := range []string{"adds", "updates", "deletes", "bookmarks", "re-lists", "violations"} {
 		t.Columns = append(t.Columns, column{Title: title, Right: true})
 	}
 	ordered := slices.Clone(r.Clients)
 	slices.SortStableFunc(ordered, func(a, b Client) int {
-		return cmp.Or(strings.Compare(a.Way, b.Way), compareNames(a.Name, b.Name), compareNames(a.Resource, b.Resource), compareNames(a.Node, b.Node))
+		return cmp.Or(strings.Compare(a.Way, b.Way), compareNames(a.Name, b.Name), compareNames(a.Resource, b.Resource),
+			compareNames(a.Node, b.Node))
 	})
 	for _, c := range ordered {
 		cells := texts(wayName(c.Way), c.Name, c.Node, c.Resource,
@@ -200,8 +211,12 @@ func (r Result) clientTable() table {
 // memoryTable has one row per kind of process and moment: the largest of its readings.
 func (r Result) memoryTable() table {
 	t := table{
-		Columns: []column{{Title: "process"}, {Title: "when"}, {Title: "processes", Right: true}, {Title: "RssAnon, MB", Right: true}, {Title: "VmRSS, MB", Right: true}},
-		Note:    "The largest reading of each kind. RssAnon is what a process owns; VmRSS also counts file pages of its binary, which come and go.",
+		Columns: []column{
+			{Title: "process"}, {Title: "when"}, {Title: "processes", Right: true}, {Title: "RssAnon, MB", Right: true},
+			{Title: "VmRSS, MB", Right: true},
+		},
+		Note: "The largest reading of each kind. RssAnon is what a process owns; VmRSS also counts file pages of its " +
+			"binary, which come and go.",
 	}
 	type key struct{ process, when string }
 	var keys []key
@@ -219,7 +234,9 @@ func (r Result) memoryTable() table {
 	}
 	for _, k := range keys {
 		l := largest[k]
-		t.Rows = append(t.Rows, row{Cells: texts(k.process, k.when, count(readings[k]), megabytes(l.RSSAnonBytes), megabytes(l.RSSBytes))})
+		t.Rows = append(t.Rows, row{
+			Cells: texts(k.process, k.when, count(readings[k]), megabytes(l.RSSAnonBytes), megabytes(l.RSSBytes)),
+		})
 	}
 	return t
 }
@@ -230,9 +247,16 @@ func megabytes(n int64) string { return fmt.Sprintf("%.1f", float64(n)/1e6) }
 const violationLimit = 50
 
 func (r Result) violationTable() table {
-	t := table{Columns: []column{{Title: "at", Right: true}, {Title: "way"}, {Title: "node"}, {Title: "client"}, {Title: "rule"}, {Title: "what was seen"}}}
+	t := table{
+		Columns: []column{
+			{Title: "at", Right: true}, {Title: "way"}, {Title: "node"}, {Title: "client"}, {Title: "rule"},
+			{Title: "what was seen"},
+		},
+	}
 	for _, v := range r.Violations[:min(len(r.Violations), violationLimit)] {
-		t.Rows = append(t.Rows, row{Cells: texts(fmt.Sprintf("%.2f s", v.Seconds), wayName(v.Way), v.Node, v.Client, v.Rule, v.Detail)})
+		t.Rows = append(t.Rows, row{
+			Cells: texts(fmt.Sprintf("%.2f s", v.Seconds), wayName(v.Way), v.Node, v.Client, v.Rule, v.Detail),
+		})
 	}
 	total := max(len(r.Violations), int(min(finite(r.Metrics["watch_violations"]), 1e9)))
 	if total > len(t.Rows) && len(t.Rows) > 0 {

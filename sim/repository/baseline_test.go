@@ -22,7 +22,8 @@ var withoutBaseline = map[string]string{
 	"cloud-unready-20": "cloud-unready is the same, with three nodes and quicker timers",
 }
 
-// TestBaselines: each scenario has one, and the benchmarks do. Each can be read, is of a run that passed, is small, and says why it is as it is.
+// TestBaselines: each scenario has one, and the benchmarks do. Each can be read, is of a run that passed, is small, and
+// says why it is as it is.
 func TestBaselines(t *testing.T) {
 	dir := filepath.Join(root(t), "reports", "baseline")
 	log, err := os.ReadFile(filepath.Join(dir, "CHANGES.tsv"))
@@ -63,7 +64,8 @@ func TestBaselines(t *testing.T) {
 	}
 	for _, name := range append(scenarios(t), "bench") {
 		if !there[name] && withoutBaseline[name] == "" {
-			t.Errorf("%s has no baseline: make scenario NAME=%s, then make baseline NAME=%s REASON='a new scenario'", name, name, name)
+			t.Errorf("%s has no baseline: make scenario NAME=%s, then make baseline NAME=%s REASON='a new scenario'", name, name,
+				name)
 		}
 	}
 }

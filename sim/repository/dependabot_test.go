@@ -12,7 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// byHand are folders whose modules name Kubernetes, or parts of a node image, at one version on purpose: a person moves them together.
+// byHand are folders whose modules name Kubernetes, or parts of a node image, at one version on purpose: a person moves
+// them together.
 var byHand = []string{"sim/controlplane", "kind/node-image"}
 
 // TestDependabot: each module of Go is looked after, but for those that are moved by hand.
@@ -37,7 +38,8 @@ func TestDependabot(t *testing.T) {
 			has = append(has, u.Directories...)
 		}
 	}
-	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "go.mod", "*/go.mod")
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+		"go.mod", "*/go.mod")
 	list.Dir = dir
 	out, err := list.Output()
 	if err != nil {

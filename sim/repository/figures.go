@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// Dagger stands behind a figure that no committed report holds yet. A document with one says so in a line that begins with it.
+// Dagger stands behind a figure that no committed report holds yet. A document with one says so in a line that begins
+// with it.
 const Dagger = "†"
 
 // figure is a number with a unit of what is measured.
@@ -39,7 +40,8 @@ const (
 )
 
 var (
-	measured = regexp.MustCompile(`(?:^|[^\w.])((\d[\d,]*(?:\.\d+)?)(?:\s?(?:` + units + `|(?:[a-z-]+ )?(?:` + counted + `))(?:$|[^\w/])|(†?)(?:$|[^\w./-])))`)
+	measured = regexp.MustCompile(`(?:^|[^\w.])((\d[\d,]*(?:\.\d+)?)(?:\s?(?:` + units + `|(?:[a-z-]+ )?(?:` + counted +
+		`))(?:$|[^\w/])|(†?)(?:$|[^\w./-])))`)
 	inCode   = regexp.MustCompile("`[^`]*`")
 	linkTo   = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
 	linkText = regexp.MustCompile(`\]\([^)]*\)`)
@@ -96,7 +98,10 @@ func (b block) figures() (found []figure) {
 		digits := text[m[4]:m[5]]
 		whole := strings.TrimSpace(text[m[2]:m[3]])
 		unit := strings.Trim(whole[len(digits):], " ,.;:()|*†]")
-		f := figure{text: strings.TrimSpace(digits + " " + unit), dagger: strings.HasPrefix(strings.TrimLeft(text[m[5]:], " "+unit), Dagger)}
+		f := figure{
+			text:   strings.TrimSpace(digits + " " + unit),
+			dagger: strings.HasPrefix(strings.TrimLeft(text[m[5]:], " "+unit), Dagger),
+		}
 		f.number, f.digits = parse(digits)
 		if unit != "" || f.digits > 0 {
 			found = append(found, f)
@@ -120,7 +125,8 @@ func (f figure) holds(report string) bool {
 	return slices.ContainsFunc(number.FindAllString(report, -1), func(s string) bool {
 		v, digits := parse(s)
 		if strings.Contains(s, "e") { // three digits of bytes, which a document may write in kB or MB
-			return slices.ContainsFunc([]float64{1, 1e3, 1e6}, func(unit float64) bool { return math.Round(v/unit*scale) == math.Round(f.number*scale) })
+			return slices.ContainsFunc([]float64{1, 1e3, 1e6},
+				func(unit float64) bool { return math.Round(v/unit*scale) == math.Round(f.number*scale) })
 		}
 		return digits >= f.digits && math.Round(v*scale) == math.Round(f.number*scale)
 	})
@@ -141,15 +147,16 @@ func parseRegister(data string) (register, error) {
 		}
 		f := strings.Split(line, "\t")
 		if len(f) != 3 {
-			return nil, fmt.Errorf("line %d: %q: want a document, a figure and the file that sets it, with tabs between", i+1, line)
+			return nil, fmt.Errorf("line %d: %q: want a document, a figure and the file that sets it, with tabs between", i+1,
+				line)
 		}
 		r[[2]string{f[0], f[1]}] = f[2]
 	}
 	return r, nil
 }
 
-// unfounded are the figures of a document that stand in no report that their block links to, are not in the register, and have no dagger. It notes the
-// entries of the register that it used.
+// unfounded are the figures of a document that stand in no report that their block links to, are not in the register,
+// and have no dagger. It notes the entries of the register that it used.
 func unfounded(root, doc, text string, set register, used map[[2]string]bool) (problems []string) {
 	daggers := false
 	for _, b := range blocks(doc, text) {
@@ -172,7 +179,8 @@ func unfounded(root, doc, text string, set register, used map[[2]string]bool) (p
 			case set[[2]string{doc, all}] != "":
 				used[[2]string{doc, all}] = true
 			default:
-				problems = append(problems, fmt.Sprintf("%s:%d: %s stands in no report that is linked beside it (%s)", doc, b.line, f.text, strings.Join(b.links, ", ")))
+				problems = append(problems, fmt.Sprintf("%s:%d: %s stands in no report that is linked beside it (%s)", doc, b.line,
+					f.text, strings.Join(b.links, ", ")))
 			}
 		}
 	}

@@ -22,7 +22,9 @@ func documents(dir string) (all []string, err error) {
 		all = append(all, found...)
 	}
 	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(file string) bool { return strings.HasPrefix(file, filepath.Join(dir, "reports")) }), nil
+	return slices.DeleteFunc(slices.Compact(all), func(file string) bool {
+		return strings.HasPrefix(file, filepath.Join(dir, "reports"))
+	}), nil
 }
 
 // TestFigures: each figure of README and docs stands in a committed report, or is set by a file.
@@ -81,7 +83,10 @@ func TestFindsFigures(t *testing.T) {
 		{"4.0 to 4.4 s, 3.3 % and 1,024 kB.", []string{"4.0", "4.4 s", "3.3 %", "1,024 kB"}},
 		{"[a link](../reports/x-1.5/a.md) and port 10268, 2026-11-23", nil},
 		{"7 s† and 8 s", []string{"7 s†", "8 s"}},
-		{"200 kills, 40 leader kills, 3 nodes, 0 re-lists in 1,000 schedules", []string{"200 kills", "40 leader kills", "0 re-lists", "1,000 schedules"}},
+		{
+			"200 kills, 40 leader kills, 3 nodes, 0 re-lists in 1,000 schedules",
+			[]string{"200 kills", "40 leader kills", "0 re-lists", "1,000 schedules"},
+		},
 	} {
 		var got []string
 		for _, f := range (block{text: test.text}).figures() {
@@ -100,7 +105,9 @@ func TestFindsFigures(t *testing.T) {
 // TestFindsUnfounded: what TestFigures is there for is found.
 func TestFindsUnfounded(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"reports/a/summary.md": "it took 2.218 s, 1.028 of 10.6, 18.3 MB", "reports/b/x.txt": "1"} {
+	for name, text := range map[string]string{
+		"reports/a/summary.md": "it took 2.218 s, 1.028 of 10.6, 18.3 MB", "reports/b/x.txt": "1",
+	} {
 		p := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,8 @@ import (
 // walkFile is the document that names functions.
 const walkFile = "docs/design.md"
 
-// namedFunction is a function in a document: `package.Function` or `package.Type.Method`, and behind a bracket the file that it links to.
+// namedFunction is a function in a document: `package.Function` or `package.Type.Method`, and behind a bracket the file
+// that it links to.
 var namedFunction = regexp.MustCompile("`([a-z][a-z0-9]*)\\.([A-Za-z]\\w*(?:\\.[A-Za-z]\\w*)?)`(?:\\]\\(([^)#]+)\\))?")
 
 // functions are those of a tree: by package and name, the files that declare one.
@@ -49,7 +50,8 @@ func TestWalks(t *testing.T) {
 // read adds the functions below a folder, those of tests left out.
 func (all functions) read(dir, tree string) error {
 	return filepath.WalkDir(filepath.Join(dir, tree), func(file string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || strings.Contains(file, "testdata") {
+		if err != nil || e.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") ||
+			strings.Contains(file, "testdata") {
 			return err
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -92,7 +94,8 @@ func receiver(e ast.Expr) string {
 	return ""
 }
 
-// unknown counts the functions that a document names, and returns those that do not exist. A name that begins with no package of the tree is none of a function.
+// unknown counts the functions that a document names, and returns those that do not exist. A name that begins with no
+// package of the tree is none of a function.
 func (all functions) unknown(doc, text string) (named int, wrong []string) {
 	for i, line := range prose(text) {
 		for _, m := range namedFunction.FindAllStringSubmatch(line, -1) {
@@ -106,7 +109,8 @@ func (all functions) unknown(doc, text string) (named int, wrong []string) {
 			case len(declared) == 0:
 				wrong = append(wrong, fmt.Sprintf("%s:%d: there is no %s.%s", doc, i+1, m[1], m[2]))
 			case m[3] != "" && !slices.Contains(declared, file):
-				wrong = append(wrong, fmt.Sprintf("%s:%d: %s.%s is not in %s, but in %s", doc, i+1, m[1], m[2], file, strings.Join(declared, ", ")))
+				wrong = append(wrong, fmt.Sprintf("%s:%d: %s.%s is not in %s, but in %s", doc, i+1, m[1], m[2], file,
+					strings.Join(declared, ", ")))
 			}
 		}
 	}

@@ -18,7 +18,8 @@ var (
 	noSlug  = regexp.MustCompile(`[^\p{L}\p{N}\-_ ]`)
 )
 
-// TestLinks: each link in Markdown to a file of this repository leads to one that is there, and to a heading that is there.
+// TestLinks: each link in Markdown to a file of this repository leads to one that is there, and to a heading that is
+// there.
 func TestLinks(t *testing.T) {
 	dir := root(t)
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md")
@@ -44,7 +45,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// deadLinks returns the links of a document that lead nowhere. Code has no links, and links to other sites are not followed.
+// deadLinks returns the links of a document that lead nowhere. Code has no links, and links to other sites are not
+// followed.
 func deadLinks(dir, doc, text string) (dead []string) {
 	for i, line := range prose(text) {
 		for _, m := range anyLink.FindAllStringSubmatch(inCode.ReplaceAllString(line, ""), -1) {
@@ -97,7 +99,8 @@ func anchors(text string) (all []string) {
 		if m == nil {
 			continue
 		}
-		slug := strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(linkText.ReplaceAllString(m[1], "]")), ""), " ", "-")
+		slug := strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(linkText.ReplaceAllString(m[1], "]")), ""), " ",
+			"-")
 		times[slug]++
 		if n := times[slug]; n > 1 {
 			slug = fmt.Sprintf("%s-%d", slug, n-1)
@@ -109,7 +112,8 @@ func anchors(text string) (all []string) {
 
 func TestDeadLinks(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "other.md"), []byte("# A pool's `x`, told\n\n## Twice\n\n## Twice\n\n```\n# no heading\n```\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "other.md"),
+		[]byte("# A pool's `x`, told\n\n## Twice\n\n## Twice\n\n```\n# no heading\n```\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]int{

@@ -29,10 +29,12 @@ const referenceFile = "reference.md"
 // many commands have the flags by which a cluster is found: those are told of once.
 const many = 5
 
-// TestReference: docs/reference.md has each flag of each program and each value of the chart, as the programs themselves and values.yaml say it.
+// TestReference: docs/reference.md has each flag of each program and each value of the chart, as the programs
+// themselves and values.yaml say it.
 func TestReference(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Every flag and every value\n\nMade of what programs say by `--help`, and of `charts/weir/values.yaml`: `go test ./sim/repository -run Reference -update`.\n" +
+	b.WriteString("# Every flag and every value\n\nMade of what programs say by `--help`, and of " +
+		"`charts/weir/values.yaml`: `go test ./sim/repository -run Reference -update`.\n" +
 		"What is given in a file by `--config` has the names of the flags.\n")
 	for _, p := range []struct {
 		name string
@@ -56,7 +58,8 @@ func TestReference(t *testing.T) {
 	}
 	have, err := os.ReadFile(path)
 	if err != nil || string(have) != b.String() {
-		t.Errorf("docs/reference.md is not what programs and values.yaml say (%v): go test ./sim/repository -run Reference -update", err)
+		t.Errorf("docs/reference.md is not what programs and values.yaml say (%v): go test ./sim/repository -run "+
+			"Reference -update", err)
 	}
 }
 
@@ -71,7 +74,8 @@ func operators(t *testing.T, b *strings.Builder) {
 	}
 	var all []one
 	shared := map[row]int{}
-	for _, c := range regexp.MustCompile(`(?m)^  `+program+` ((?:[a-z]+ ?)+)`).FindAllStringSubmatch(help(t, commands.Run), -1) {
+	for _, c := range regexp.MustCompile(`(?m)^  `+program+` ((?:[a-z]+ ?)+)`).FindAllStringSubmatch(
+		help(t, commands.Run), -1) {
 		words := strings.Fields(c[1])
 		text := help(t, commands.Run, words...)
 		usage := regexp.MustCompile(`(?m)^  (` + program + `.*)$`).FindStringSubmatch(text)

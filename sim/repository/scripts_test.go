@@ -8,20 +8,24 @@ import (
 	"testing"
 )
 
-// script runs a script of .ci, with commands of the network that only note how they were called, and answer what is told.
+// script runs a script of .ci, with commands of the network that only note how they were called, and answer what is
+// told.
 func script(t *testing.T, dir, name string, answers map[string]string, env ...string) (said, called string, err error) {
 	t.Helper()
 	fakes := t.TempDir()
 	log := filepath.Join(fakes, "log")
 	for command, answer := range answers {
-		text := "#!/bin/bash\necho " + command + " \"$@\" >>'" + log + "'\nfor a; do case $a in body=@*) cat \"${a#body=@}\" >>'" + log + "' ;; esac; done\n" + answer
+		text := "#!/bin/bash\necho " + command + " \"$@\" >>'" + log +
+			"'\nfor a; do case $a in body=@*) cat \"${a#body=@}\" >>'" + log + "' ;; esac; done\n" + answer
 		if err := os.WriteFile(filepath.Join(fakes, command), []byte(text), 0o755); err != nil { //nolint:gosec // it is run
 			t.Fatal(err)
 		}
 	}
 	parts := strings.Fields(name)
 	c := exec.CommandContext(t.Context(), filepath.Join(dir, ".ci", parts[0]), parts[1:]...)
-	c.Dir, c.Env = dir, append(append(os.Environ(), "PATH="+fakes+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=o/n", "GH_TOKEN=secret", "GITHUB_ACTOR=me"), env...)
+	c.Dir, c.Env = dir,
+		append(append(os.Environ(), "PATH="+fakes+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=o/n", "GH_TOKEN=secret",
+			"GITHUB_ACTOR=me"), env...)
 	out, err := c.CombinedOutput()
 	calls, _ := os.ReadFile(log)
 	return string(out), string(calls), err
@@ -60,8 +64,14 @@ func TestComment(t *testing.T) {
 		calls, says    string
 		never          string
 	}{
-		{"the comment that is there", text, known, []string{head, run}, true, "gh api --method PATCH repos/o/n/issues/comments/41", "", "(change.svg)"},
-		{"the first", text, `case "$*" in *"pulls?"*) echo 7 ;; esac`, []string{head, run}, true, "gh api --method POST repos/o/n/issues/7/comments", "", ""},
+		{
+			"the comment that is there", text, known, []string{head, run}, true,
+			"gh api --method PATCH repos/o/n/issues/comments/41", "", "(change.svg)",
+		},
+		{
+			"the first", text, `case "$*" in *"pulls?"*) echo 7 ;; esac`, []string{head, run}, true,
+			"gh api --method POST repos/o/n/issues/7/comments", "", "",
+		},
 		{"its picture", text, known, []string{head, run}, true, "all figures](https://x/run#artifacts)", "", ""},
 		{"of its own only", text, known, []string{head, run}, true, `.user.login == "github-actions[bot]"`, "", "POST"},
 		{"no report", "", known, []string{head, run}, true, "### Weir report: ? none", "", ""},
@@ -75,7 +85,8 @@ func TestComment(t *testing.T) {
 			files[report] = test.text
 		}
 		said, called, err := script(t, copied(t, files), "comment", map[string]string{"gh": test.gh}, test.env...)
-		if (err == nil) != test.ok || !strings.Contains(called, test.calls) || !strings.Contains(said, test.says) || test.never != "" && strings.Contains(called, test.never) {
+		if (err == nil) != test.ok || !strings.Contains(called, test.calls) || !strings.Contains(said, test.says) ||
+			test.never != "" && strings.Contains(called, test.never) {
 			t.Errorf("%s: %v: %s\ncalled: %s", test.name, err, said, called)
 		}
 	}
@@ -90,10 +101,16 @@ func TestPublish(t *testing.T) {
 	if err := sum.Run(); err != nil {
 		t.Fatal(err)
 	}
-	fakes := map[string]string{"gh": "", "skopeo": `[ "$1" != login ] || [ "$(cat)" = secret ] || exit 1 # it reads its input, as skopeo does: printf in front of it gets a signal otherwise
-while [ $# -gt 0 ]; do [ "$1" != --digestfile ] || printf 'sha256:abc' >"$2"; shift; done`}
+	fakes := map[string]string{
+		"gh": "",
+		"skopeo": `[ "$1" != login ] || [ "$(cat)" = secret ] || exit 1 # it reads its input, as skopeo does: printf in front of it gets a signal otherwise
+while [ $# -gt 0 ]; do [ "$1" != --digestfile ] || printf 'sha256:abc' >"$2"; shift; done`,
+	}
 	said, called, err := script(t, dir, "publish v0.1.0-rc.1", fakes)
-	for _, want := range []string{"oci-archive:bin/release/weir-hub.tar docker://ghcr.io/weir-edge/weir-hub:v0.1.0-rc.1", "gh release create v0.1.0-rc.1 --repo o/n --verify-tag", "--prerelease", "bin/release/weir.yaml"} {
+	for _, want := range []string{
+		"oci-archive:bin/release/weir-hub.tar docker://ghcr.io/weir-edge/weir-hub:v0.1.0-rc.1",
+		"gh release create v0.1.0-rc.1 --repo o/n --verify-tag", "--prerelease", "bin/release/weir.yaml",
+	} {
 		if err != nil || !strings.Contains(called, want) {
 			t.Errorf("%v: %s\ncalled: %s\nwant %s", err, said, called, want)
 		}
@@ -101,7 +118,8 @@ while [ $# -gt 0 ]; do [ "$1" != --digestfile ] || printf 'sha256:abc' >"$2"; sh
 	if strings.Contains(called, "secret") {
 		t.Errorf("the token is on a command line: %s", called)
 	}
-	if got, err := os.ReadFile(filepath.Join(dir, "bin/published/SHA256SUMS")); err != nil || string(got) != "abc  ghcr.io/weir-edge/weir-hub\n" {
+	if got, err := os.ReadFile(filepath.Join(dir, "bin/published/SHA256SUMS")); err != nil ||
+		string(got) != "abc  ghcr.io/weir-edge/weir-hub\n" {
 		t.Errorf("digests: %q, %v", got, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "bin/release/weir.yaml"), []byte("another"), 0o644); err != nil {
@@ -117,7 +135,8 @@ func TestLanded(t *testing.T) {
 	origin := t.TempDir()
 	git := func(dir string, args ...string) string {
 		t.Helper()
-		c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"}, args...)...)
+		c := exec.CommandContext(t.Context(), "git",
+			append([]string{"-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"}, args...)...)
 		c.Dir = dir
 		out, err := c.CombinedOutput()
 		if err != nil {
@@ -130,7 +149,9 @@ func TestLanded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := copied(t, map[string]string{"reports/history.tsv": "date\trevision\taccepted\n", "reports/.gitattributes": string(attributes)})
+	first := copied(t, map[string]string{
+		"reports/history.tsv": "date\trevision\taccepted\n", "reports/.gitattributes": string(attributes),
+	})
 	git(first, "init", "-q", "-b", "main")
 	git(first, "add", "-A")
 	git(first, "commit", "-qm", "first")
@@ -157,7 +178,8 @@ func TestLanded(t *testing.T) {
 			t.Errorf("%v: %s", err, said)
 		}
 	}
-	if got, want := git(origin, "show", "main:reports/history.tsv"), "date\trevision\taccepted\n2026-11-24\tone\t\n2026-11-24\ttwo\t\n"; got != want {
+	if got, want := git(origin, "show", "main:reports/history.tsv"),
+		"date\trevision\taccepted\n2026-11-24\tone\t\n2026-11-24\ttwo\t\n"; got != want {
 		t.Errorf("main has %q, want %q", got, want)
 	}
 }

@@ -57,13 +57,15 @@ type job struct {
 var (
 	target  = regexp.MustCompile(`(?m)^([a-z-]+):.*## `)
 	command = regexp.MustCompile(`^make (\S+|\$\{\{ matrix\.target \}\})( [A-Z_]+=\S+| [A-Z_]+=\$\{\{ [a-z_.]+ \}\})*$`)
-	// pinned is an action at a commit: a tag can be moved, a commit cannot. The comment is what people and dependabot read.
+	// pinned is an action at a commit: a tag can be moved, a commit cannot. The comment is what people and dependabot
+	// read.
 	pinned = regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 	uses   = regexp.MustCompile(`(?m)\buses: *(.*?) *$`)
 	// mayWrite are the targets that a job with a right to write may run. None of them tests, measures or builds.
 	mayWrite = []string{"publish", "landed", "comment"}
 	// outside are values that the author of a pull request chooses: none of them goes into a command.
-	outside = regexp.MustCompile(`github\.(head_ref|event\.pull_request\.(title|body|head\.ref|head\.label)|event\.(comment|issue|commits))`)
+	outside = regexp.MustCompile(
+		`github\.(head_ref|event\.pull_request\.(title|body|head\.ref|head\.label)|event\.(comment|issue|commits))`)
 )
 
 // problems of a workflow, by the targets that there are.
@@ -171,11 +173,14 @@ func TestMakeReport(t *testing.T) {
 		"bench":                         "bin/weir bench",
 		"bench ARGS=--resume":           "bin/weir bench --resume",
 	} {
-		c := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "--dry-run"}, strings.Fields(line)...)...)
+		c := exec.CommandContext(t.Context(), "make",
+			append([]string{"--no-print-directory", "--dry-run"}, strings.Fields(line)...)...)
 		c.Dir = root(t)
 		c.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { // of the make that runs this test
 			name, _, _ := strings.Cut(v, "=")
-			return slices.Contains([]string{"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "NAME", "BASE", "QUICK", "ONLY", "ARGS", "A", "B"}, name)
+			return slices.Contains([]string{
+				"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "NAME", "BASE", "QUICK", "ONLY", "ARGS", "A", "B",
+			}, name)
 		})
 		out, err := c.Output()
 		if err != nil {
@@ -191,8 +196,10 @@ func TestMakeReport(t *testing.T) {
 
 // TestWorkflowProblems: what the test above is there for is found.
 func TestWorkflowProblems(t *testing.T) {
-	const good = "name: x\non: push\npermissions: {contents: read}\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    timeout-minutes: 5\n    steps:\n    - run: make test\n" +
-		"    - uses: actions/checkout@0123456789012345678901234567890123456789 # v1.2.3\n  b:\n    needs: [a]\n    runs-on: ubuntu-24.04\n" +
+	const good = "name: x\non: push\npermissions: {contents: read}\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    " +
+		"timeout-minutes: 5\n    steps:\n    - run: make test\n" +
+		"    - uses: actions/checkout@0123456789012345678901234567890123456789 # v1.2.3\n  b:\n    needs: [a]\n    " +
+		"runs-on: ubuntu-24.04\n" +
 		"    timeout-minutes: 5\n    permissions: {contents: write}\n    steps:\n    - run: make publish\n"
 	if got := problems([]byte(good), []string{"test", "publish"}); len(got) > 0 {
 		t.Errorf("a good one: %v", got)

@@ -35,8 +35,9 @@ func (r *run) bytesOf(w *way) int64 {
 
 // settleAccount counts what an episode cost, in all pools: one that is disturbed by a fault of another shows.
 //
-// The changes of the time cost what they cost the reference, as long as the copy comes in the stream that it began with, which the
-// cloud compresses to its end. They cost what they are in protobuf once a stream was resumed, which the cloud does not compress.
+// The changes of the time cost what they cost the reference, as long as the copy comes in the stream that it began
+// with, which the cloud compresses to its end. They cost what they are in protobuf once a stream was resumed, which the
+// cloud does not compress.
 func (r *run) settleAccount(e *episode, before account) {
 	now := r.account()
 	e.changes = r.truth().bytes(e.began, e.ended)
@@ -82,7 +83,8 @@ func (r *run) linksOf(w *way) (all []*link.Pool) {
 	return all
 }
 
-// graceOf is the time from an episode's beginning until the first connection of class pool that was opened in it; 0: none was.
+// graceOf is the time from an episode's beginning until the first connection of class pool that was opened in it; 0:
+// none was.
 func graceOf(e *episode, connections []link.Connection) (first time.Duration) {
 	for _, c := range connections {
 		after := c.Opened.Sub(e.began)

@@ -8,14 +8,17 @@ import (
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
-// TestGrace counts from the loss until somebody begins to read for the pool, whatever else is opened, and not what was before or after.
+// TestGrace counts from the loss until somebody begins to read for the pool, whatever else is opened, and not what was
+// before or after.
 func TestGrace(t *testing.T) {
 	began := time.Now()
 	e := &episode{began: began, ended: began.Add(time.Minute)}
 	open := func(class string, seconds int) link.Connection {
 		return link.Connection{Class: class, Opened: began.Add(time.Duration(seconds) * time.Second)}
 	}
-	connections := []link.Connection{open(runtime.ClassPool, -5), open(runtime.ClassNode, 1), open(runtime.ClassControl, 2), open(runtime.ClassPool, 61)}
+	connections := []link.Connection{
+		open(runtime.ClassPool, -5), open(runtime.ClassNode, 1), open(runtime.ClassControl, 2), open(runtime.ClassPool, 61),
+	}
 	if g := graceOf(e, connections); g != 0 {
 		t.Errorf("nobody reads for the pool: %v", g)
 	}

@@ -47,12 +47,13 @@ func (o *offline) report(m report.Values) {
 		m["offline_refill_seconds_max"] = o.refill.Seconds()
 	}
 	if o.asked > 0 {
-		m["offline_age_understated_seconds_max"], m["offline_age_overstated_seconds_max"] = o.younger.Seconds(), o.older.Seconds()
+		m["offline_age_understated_seconds_max"], m["offline_age_overstated_seconds_max"] = o.younger.Seconds(),
+			o.older.Seconds()
 	}
 }
 
-// blackout takes the power of all machines of the pool, whose uplink is cut already, and gives it back while that is still so. What clients
-// then see is noted until the cut is over.
+// blackout takes the power of all machines of the pool, whose uplink is cut already, and gives it back while that is
+// still so. What clients then see is noted until the cut is over.
 func (r *run) blackout(ctx context.Context, d *deed, began time.Time) error {
 	if err := sleep(ctx, lightsOut); err != nil {
 		return err
@@ -119,7 +120,8 @@ func (r *run) powerCycle(ctx context.Context, d *deed, ids, lost []runtime.PartI
 	return runtime.Start(ctx, r.site, ids...)
 }
 
-// clientsOffline starts clients anew on nodes, as they would be when their machine has power again, and counts those that got a state in time.
+// clientsOffline starts clients anew on nodes, as they would be when their machine has power again, and counts those
+// that got a state in time.
 func (r *run) clientsOffline(ctx, until context.Context, nodes []string) error {
 	var streams []*stream
 	for _, node := range nodes {
@@ -154,7 +156,10 @@ func (r *run) clientsOffline(ctx, until context.Context, nodes []string) error {
 		_ = sleep(until, tick)
 	}
 	n := synced()
-	r.time.Emit(timeline.Event{Lane: timeline.Client, Way: report.WayWeir, Name: "offline", Numbers: map[string]float64{"started": float64(len(streams)), "synced": float64(n)}})
+	r.time.Emit(timeline.Event{
+		Lane: timeline.Client, Way: report.WayWeir, Name: "offline",
+		Numbers: map[string]float64{"started": float64(len(streams)), "synced": float64(n)},
+	})
 	r.Progress(fmt.Sprintf("the cloud is away: %d of %d clients that were started have a full state", n, len(streams)))
 	r.offline.mu.Lock()
 	defer r.offline.mu.Unlock()

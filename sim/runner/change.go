@@ -91,7 +91,8 @@ func (c *changed) patch(ctx context.Context, patch map[string]any) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.in.Patch(ctx, c.name, types.MergePatchType, data, metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
+	_, err = c.in.Patch(ctx, c.name, types.MergePatchType, data,
+		metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict})
 	return err
 }
 
@@ -114,7 +115,8 @@ func undo(patch, was map[string]any) map[string]any {
 	return back
 }
 
-// restoreObject puts back what was, and waits until the pool goes by it. What weir-manager keeps it has to have put right by now.
+// restoreObject puts back what was, and waits until the pool goes by it. What weir-manager keeps it has to have put
+// right by now.
 func (r *run) restoreObject(ctx context.Context, d *deed) error {
 	c := d.object
 	if d.fault.Object.Kept() {
@@ -123,12 +125,15 @@ func (r *run) restoreObject(ctx context.Context, d *deed) error {
 			return fmt.Errorf("%s %s was not put right: %w", d.fault.Object, c.name, err)
 		}
 		if what := differs(d.fault.Object, c.was.Object, is.Object); what != "" {
-			return fmt.Errorf("%s %s was not put right: %s is %v, and was %v", d.fault.Object, c.name, what, is.Object[what], c.was.Object[what])
+			return fmt.Errorf("%s %s was not put right: %s is %v, and was %v", d.fault.Object, c.name, what, is.Object[what],
+				c.was.Object[what])
 		}
 		return nil
 	}
 	if d.fault.Action == scenario.Remove {
-		anew := &unstructured.Unstructured{Object: map[string]any{"apiVersion": c.was.GetAPIVersion(), "kind": c.was.GetKind(), "spec": c.was.Object["spec"]}}
+		anew := &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": c.was.GetAPIVersion(), "kind": c.was.GetKind(), "spec": c.was.Object["spec"]},
+		}
 		anew.SetName(c.name)
 		anew.SetLabels(c.was.GetLabels())
 		anew.SetAnnotations(c.was.GetAnnotations())
@@ -143,7 +148,8 @@ func (r *run) restoreObject(ctx context.Context, d *deed) error {
 	return err
 }
 
-// differs names the part of an object that weir-manager keeps and that is not as it was; "": it is. What others add beside stays.
+// differs names the part of an object that weir-manager keeps and that is not as it was; "": it is. What others add
+// beside stays.
 func differs(kind scenario.ObjectKind, was, is map[string]any) string {
 	for _, part := range []string{"subsets", "endpoints", "ports"} {
 		if !reflect.DeepEqual(was[part], is[part]) {
@@ -154,7 +160,9 @@ func differs(kind scenario.ObjectKind, was, is map[string]any) string {
 		return "spec"
 	}
 	old, now := &unstructured.Unstructured{Object: was}, &unstructured.Unstructured{Object: is}
-	for _, pair := range [][2]map[string]string{{old.GetLabels(), now.GetLabels()}, {old.GetAnnotations(), now.GetAnnotations()}} {
+	for _, pair := range [][2]map[string]string{
+		{old.GetLabels(), now.GetLabels()}, {old.GetAnnotations(), now.GetAnnotations()},
+	} {
 		for k, v := range pair[0] {
 			if pair[1][k] != v {
 				return "metadata"
@@ -186,7 +194,8 @@ func (r *run) changedFor(ctx context.Context, e *episode) error {
 		return err
 	}
 	told, _, err := r.told(ctx, d.pool)
-	if err == nil && told != nil && told.Annotations[contract.LeaderHubMode] == contract.ModeLeaderHubs { // each of them reads every change
+	// each of them reads every change.
+	if err == nil && told != nil && told.Annotations[contract.LeaderHubMode] == contract.ModeLeaderHubs {
 		leaders := 0
 		for _, s := range told.Subsets {
 			leaders += len(s.Addresses)
@@ -201,8 +210,8 @@ func (r *run) changedFor(ctx context.Context, e *episode) error {
 	return err
 }
 
-// relayLists is how often each hub has filled a relay anew, by "<node>, <why>": by a list, or by comparing. If the scope changes, only relays count that are there all
-// the time.
+// relayLists is how often each hub has filled a relay anew, by "<node>, <why>": by a list, or by comparing. If the
+// scope changes, only relays count that are there all the time.
 func (r *run) relayLists(ctx context.Context) (map[string]float64, error) {
 	stays, err := r.stays()
 	if err != nil {
@@ -221,7 +230,8 @@ func (r *run) relayLists(ctx context.Context) (map[string]float64, error) {
 		for _, labels := range stays {
 			all[node+", by comparing"] += m.Sum("weir_hub_relay_source_resyncs_total", labels...)
 			for cause := range (source.Lists{}).All() {
-				all[node+", by a list, "+string(cause)] += m.Sum("weir_hub_relay_source_lists_total", append(slices.Clone(labels), fmt.Sprintf("cause=%q", cause))...)
+				all[node+", by a list, "+string(cause)] += m.Sum("weir_hub_relay_source_lists_total",
+					append(slices.Clone(labels), fmt.Sprintf("cause=%q", cause))...)
 			}
 		}
 	}
@@ -245,8 +255,8 @@ func (r *run) addRelayLists(ctx context.Context) error {
 	return nil
 }
 
-// goesBy tells whether a pool does what its objects say: weir-manager has seen them, nodes have what the NodePool puts on them, and all hubs that hear the cloud
-// know of it and lead or follow.
+// goesBy tells whether a pool does what its objects say: weir-manager has seen them, nodes have what the NodePool puts
+// on them, and all hubs that hear the cloud know of it and lead or follow.
 func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {
 	told, why, err := r.told(ctx, p)
 	if err != nil || why != "" {
@@ -271,7 +281,8 @@ func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {
 		switch mode := told.Annotations[contract.LeaderHubMode]; {
 		case !s.Directory.Live: // cut off: it goes on with what it heard last
 		case s.Directory.Version < version:
-			return false, fmt.Sprintf("waiting for the hub of %s to be told: it is at %d of %d", node, s.Directory.Version, version)
+			return false, fmt.Sprintf("waiting for the hub of %s to be told: it is at %d of %d", node, s.Directory.Version,
+				version)
 		case mode != "" && s.Directory.Mode != mode:
 			return false, fmt.Sprintf("the hub of %s is told the mode %s, and is at %q", node, mode, s.Directory.Mode)
 		case !relays(&s):
@@ -279,7 +290,8 @@ func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {
 		case !s.holds():
 			return false, fmt.Sprintf("waiting for the hub of %s to lead or follow: it is %s of %s", node, s.Role, s.Source)
 		case mode == contract.ModeLeaderHubs && (s.Role == roleLeader) != names(told, node):
-			return false, fmt.Sprintf("waiting for the hub of %s, which is %s and is named a leader hub: %v", node, s.Role, names(told, node))
+			return false, fmt.Sprintf("waiting for the hub of %s, which is %s and is named a leader hub: %v", node, s.Role,
+				names(told, node))
 		}
 	}
 	return true, ""
@@ -288,11 +300,14 @@ func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {
 // names tells whether a node is one of the leader hubs.
 func names(told *corev1.Endpoints, node string) bool {
 	return slices.ContainsFunc(told.Subsets, func(s corev1.EndpointSubset) bool {
-		return slices.ContainsFunc(s.Addresses, func(a corev1.EndpointAddress) bool { return a.NodeName != nil && *a.NodeName == node })
+		return slices.ContainsFunc(s.Addresses, func(a corev1.EndpointAddress) bool {
+			return a.NodeName != nil && *a.NodeName == node
+		})
 	})
 }
 
-// told is what weir-manager tells the hubs of a pool, and what it has still to do; nil: nothing, since there is no NodePool.
+// told is what weir-manager tells the hubs of a pool, and what it has still to do; nil: nothing, since there is no
+// NodePool.
 func (r *run) told(ctx context.Context, p scenario.Pool) (told *corev1.Endpoints, why string, err error) {
 	var n nodepool.NodePool
 	var own poolv1.Pool
@@ -304,13 +319,15 @@ func (r *run) told(ctx context.Context, p scenario.Pool) (told *corev1.Endpoints
 	if err != nil {
 		return nil, "", err
 	}
-	told, err = r.admin.CoreV1().Endpoints(contract.ManagerNamespace).Get(ctx, contract.LeaderHubPrefix+p.Name, metav1.GetOptions{})
+	told, err = r.admin.CoreV1().Endpoints(contract.ManagerNamespace).Get(ctx, contract.LeaderHubPrefix+p.Name,
+		metav1.GetOptions{})
 	gone := apierrors.IsNotFound(err)
 	switch {
 	case err != nil && !gone:
 		return nil, "", err
 	case has && own.Status.ObservedGeneration < own.Generation:
-		return nil, fmt.Sprintf("it has seen generation %d of %d of the Pool", own.Status.ObservedGeneration, own.Generation), nil
+		return nil, fmt.Sprintf("it has seen generation %d of %d of the Pool", own.Status.ObservedGeneration, own.Generation),
+			nil
 	case !described && !gone:
 		return nil, "it tells of a NodePool that is gone", nil
 	case !described:
@@ -363,7 +380,9 @@ func (r *run) read(ctx context.Context, kind scenario.ObjectKind, name string, i
 
 // attributes says which node of a pool lacks what the NodePool puts on it.
 func (r *run) attributes(ctx context.Context, p *nodepool.NodePool) (string, error) {
-	nodes, err := r.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: contract.NodePoolLabel + "=" + p.Name})
+	nodes, err := r.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{
+		LabelSelector: contract.NodePoolLabel + "=" + p.Name,
+	})
 	if err != nil {
 		return "", err
 	}
@@ -380,7 +399,9 @@ func (r *run) attributes(ctx context.Context, p *nodepool.NodePool) (string, err
 			}
 		}
 		for _, t := range p.Spec.Taints {
-			if !slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool { return o.Key == t.Key && o.Value == t.Value && o.Effect == t.Effect }) {
+			if !slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool {
+				return o.Key == t.Key && o.Value == t.Value && o.Effect == t.Effect
+			}) {
 				return fmt.Sprintf("%s has not got the taint %s", n.Name, t.Key), nil
 			}
 		}

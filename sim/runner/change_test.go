@@ -59,7 +59,11 @@ func TestUndo(t *testing.T) {
 // TestDiffers: what weir-manager keeps has to be as it was. What others add beside may stay.
 func TestDiffers(t *testing.T) {
 	was := func() map[string]any {
-		return map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}, "annotations": map[string]any{"weir.dev/mode": "coordinator"}}, "subsets": []any{"x"}}
+		return map[string]any{
+			"metadata": map[string]any{
+				"labels": map[string]any{"a": "b"}, "annotations": map[string]any{"weir.dev/mode": "coordinator"},
+			}, "subsets": []any{"x"},
+		}
 	}
 	for want, edit := range map[string]func(o map[string]any){
 		"": func(o map[string]any) { o["metadata"].(map[string]any)["labels"].(map[string]any)["more"] = "c" },

@@ -36,12 +36,17 @@ func (r *run) churn(ctx context.Context) error {
 func (r *run) change(ctx context.Context) error {
 	w, began, tell := r.s.Workload, time.Now(), r.counting("changes")
 	for i := range w.Changes {
-		if err := sleep(ctx, time.Until(began.Add(time.Duration(float64(i)/w.ChangesPerSecond*float64(time.Second))))); err != nil {
+		if err := sleep(ctx, time.Until(began.Add(time.Duration(float64(i)/w.ChangesPerSecond*float64(time.Second))))); err !=
+			nil {
 			return err
 		}
 		r.writing.Lock()
 		err := r.work.Churn(ctx, r.admin, 1, w.ChangesPerSecond, nil, func(c workload.Change) {
-			r.time.Emit(timeline.Event{Lane: timeline.Workload, Name: string(c.Kind), Strings: map[string]string{"namespace": c.Namespace, "service": c.Service}})
+			r.time.Emit(timeline.Event{
+				Lane: timeline.Workload, Name: string(c.Kind), Strings: map[string]string{
+					"namespace": c.Namespace, "service": c.Service,
+				},
+			})
 		})
 		r.writing.Unlock()
 		if err != nil {

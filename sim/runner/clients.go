@@ -24,7 +24,8 @@ type stream struct {
 	verdict invariant.Verdict
 }
 
-// class is what a client's bytes count as in a pool without Weir: the copies of pool-scope resources, or the node's own.
+// class is what a client's bytes count as in a pool without Weir: the copies of pool-scope resources, or the node's
+// own.
 func class(kind string) string {
 	if kind == string(scenario.Kubectl) {
 		return "node"
@@ -58,14 +59,18 @@ func (r *run) startClients(ctx context.Context, w *way) error {
 			for _, s := range opened {
 				w.streams = append(w.streams, &stream{Stream: s, node: node})
 				r.background.Go(s.Wait)
-				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: node, Name: "start", Strings: map[string]string{"client": kind, "resource": s.Spec.Resource}})
+				r.time.Emit(timeline.Event{
+					Lane: timeline.Client, Way: w.name, Node: node, Name: "start",
+					Strings: map[string]string{"client": kind, "resource": s.Spec.Resource},
+				})
 			}
 		}
 	}
 	return nil
 }
 
-// config is how a kind of client reaches the API from a node. One that is started again there has the token that it had.
+// config is how a kind of client reaches the API from a node. One that is started again there has the token that it
+// had.
 func (r *run) config(ctx context.Context, node, kind string) (*rest.Config, error) {
 	r.configs.mu.Lock()
 	defer r.configs.mu.Unlock()
@@ -156,7 +161,10 @@ func (r *run) kubectlOn(ctx context.Context, w *way, node string) error {
 	if err := client.CompareTables(got, want); err != nil {
 		return fmt.Errorf("kubectl on %s does not show what it shows at the cloud: %w", node, err)
 	}
-	r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: node, Name: "kubectl", Numbers: map[string]float64{"rows": float64(rows), "seconds": seconds}})
+	r.time.Emit(timeline.Event{
+		Lane: timeline.Client, Way: w.name, Node: node, Name: "kubectl",
+		Numbers: map[string]float64{"rows": float64(rows), "seconds": seconds},
+	})
 	return nil
 }
 
@@ -179,11 +187,17 @@ func (r *run) judge(ctx context.Context) error {
 			}
 			s.verdict = invariant.Rules{Batches: r.s.Batches}.JudgeAcross(eras, s.Recording.Ops())
 			for cause, n := range s.verdict.Causes {
-				r.time.Emit(timeline.Event{Lane: timeline.Client, Way: w.name, Node: s.node, Name: "re-listed", Numbers: map[string]float64{"times": float64(n)},
-					Strings: map[string]string{"client": s.Spec.Client, "resource": s.Spec.Resource, "cause": cause, "before": before(s.Recording.Ops())}})
+				r.time.Emit(timeline.Event{
+					Lane: timeline.Client, Way: w.name, Node: s.node, Name: "re-listed",
+					Numbers: map[string]float64{"times": float64(n)},
+					Strings: map[string]string{
+						"client": s.Spec.Client, "resource": s.Spec.Resource, "cause": cause, "before": before(s.Recording.Ops()),
+					},
+				})
 			}
 			for _, d := range eras[len(eras)-1].View.Stored(s.Stored()) {
-				s.verdict.Violations = append(s.verdict.Violations, invariant.Violation{Rule: invariant.Complete, Detail: "the informer's store: " + d, At: time.Now()})
+				s.verdict.Violations = append(s.verdict.Violations,
+					invariant.Violation{Rule: invariant.Complete, Detail: "the informer's store: " + d, At: time.Now()})
 			}
 		}
 	}

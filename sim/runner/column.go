@@ -18,9 +18,11 @@ import (
 	"github.com/weir-edge/weir/sim/timeline"
 )
 
-// InColumns runs a scenario as columns, one after the other on sites of their own. What it has of itself it puts into the result before
-// run; run adds the columns. The result is worth reporting even with an error: it then tells how far the run came.
-func InColumns(s *scenario.Scenario, o Options, topology []report.Fact, run func(*report.Result, *timeline.Writer) error) (res report.Result, err error) {
+// InColumns runs a scenario as columns, one after the other on sites of their own. What it has of itself it puts into
+// the result before run; run adds the columns. The result is worth reporting even with an error: it then tells how far
+// the run came.
+func InColumns(s *scenario.Scenario, o Options, topology []report.Fact,
+	run func(*report.Result, *timeline.Writer) error) (res report.Result, err error) {
 	started := time.Now()
 	res = report.Result{
 		Description: s.Description, Repeat: o.Repeat, Runtime: o.Runtime.Name(), Started: started, Revision: o.Revision,
@@ -136,7 +138,8 @@ func (c *Column) Into(res *report.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.Copy(res.Versions, versions(c.cloud))
-	res.Bytes, res.Series, res.Marks = append(res.Bytes, c.Bytes...), append(res.Series, c.Series...), append(res.Marks, c.marks...)
+	res.Bytes, res.Series, res.Marks = append(res.Bytes, c.Bytes...), append(res.Series, c.Series...),
+		append(res.Marks, c.marks...)
 }
 
 // Until waits for a condition, with progress.

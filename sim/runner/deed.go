@@ -133,7 +133,9 @@ func (d *deed) name() string {
 
 // ends tells whether the deed ends a process.
 func (d *deed) ends() bool {
-	return d.part != "" && !slices.Contains([]scenario.Action{scenario.Freeze, scenario.Lie, scenario.Forge, scenario.DeleteNode, scenario.Place, scenario.PowerOff}, d.fault.Action)
+	return d.part != "" && !slices.Contains([]scenario.Action{
+		scenario.Freeze, scenario.Lie, scenario.Forge, scenario.DeleteNode, scenario.Place, scenario.PowerOff,
+	}, d.fault.Action)
 }
 
 // begin does it.
@@ -435,7 +437,8 @@ func (r *run) ask(ctx context.Context, id runtime.PartID, s *status) error {
 	return p.Status(ctx, s)
 }
 
-// steady tells whether the pool is as it should be: all parts run and answer, one leads, all caches are there and fresh.
+// steady tells whether the pool is as it should be: all parts run and answer, one leads, all caches are there and
+// fresh.
 func (r *run) steady(ctx context.Context) (bool, string) {
 	var bad []string
 	for _, id := range r.site.Parts() {
@@ -444,7 +447,9 @@ func (r *run) steady(ctx context.Context) (bool, string) {
 			bad = append(bad, string(id)+" does not run")
 			continue
 		}
-		if slices.Contains([]runtime.PartID{runtime.APIServer, runtime.Manager, runtime.ControllerManager, runtime.Scheduler}, id) { // which say nothing of themselves
+		// which say nothing of themselves.
+		if slices.Contains([]runtime.PartID{runtime.APIServer, runtime.Manager, runtime.ControllerManager, runtime.Scheduler},
+			id) {
 			continue
 		}
 		var s status
@@ -477,7 +482,8 @@ func (r *run) proveHealed(ctx context.Context) error {
 		}
 		u, l := p.Uplink, r.site.Link(p.Name)
 		if l.Rate(link.Up) != int64(u.Up) || l.Rate(link.Down) != int64(u.Down) || l.RTT() != u.RTT {
-			return fmt.Errorf("faults are over, and link %s is still slow: %d bit/s up, %d down, round trip %v", l.Name(), l.Rate(link.Up), l.Rate(link.Down), l.RTT())
+			return fmt.Errorf("faults are over, and link %s is still slow: %d bit/s up, %d down, round trip %v", l.Name(),
+				l.Rate(link.Up), l.Rate(link.Down), l.RTT())
 		}
 	}
 	if err := r.until(ctx, settlePatience, func() (bool, string) { return r.steady(ctx) }); err != nil {

@@ -23,7 +23,8 @@ func (r *run) addFaults(res *report.Result) {
 	catchUp := 0.0
 	for _, e := range r.faults {
 		f := report.Fault{
-			At: e.began.Sub(r.began).Seconds(), Name: e.deed.fault.String(), Target: e.deed.name(), Lasted: e.healed.Sub(e.began).Seconds(),
+			At: e.began.Sub(r.began).Seconds(), Name: e.deed.fault.String(), Target: e.deed.name(),
+			Lasted: e.healed.Sub(e.began).Seconds(),
 			Leader: e.deed.leader != "", Reached: e.reached.Seconds(), Recovered: e.recovered.Seconds(),
 			Grace: e.grace.Seconds(), Fresh: e.fresh.Seconds(), CloudBytes: e.bytes, Connections: e.opened, Streams: e.waited,
 		}
@@ -35,10 +36,12 @@ func (r *run) addFaults(res *report.Result) {
 			totals = append(totals, f.Reached)
 		}
 		res.Faults = append(res.Faults, f)
-		worst, resync, recovered, fresh = max(worst, e.bytes), max(resync, e.resync), max(recovered, e.recovered), max(fresh, e.fresh)
+		worst, resync, recovered, fresh = max(worst, e.bytes), max(resync, e.resync), max(recovered, e.recovered),
+			max(fresh, e.fresh)
 		for _, p := range r.s.Topology.Pools() {
 			if down := float64(p.Uplink.Down) / 8; down > 0 {
-				r.metrics["link_load_share"] = max(r.metrics["link_load_share"], float64(e.changes)/e.ended.Sub(e.began).Seconds()/down)
+				r.metrics["link_load_share"] = max(r.metrics["link_load_share"],
+					float64(e.changes)/e.ended.Sub(e.began).Seconds()/down)
 			}
 		}
 		if price := (e.changes + r.fullList) * r.copies(); price > 0 {
@@ -51,7 +54,8 @@ func (r *run) addFaults(res *report.Result) {
 	r.metrics["failover_cloud_bytes"], r.metrics["recovery_seconds_max"] = float64(worst), recovered.Seconds()
 	r.metrics["fresh_seconds_max"], r.metrics["catch_up_bytes_share"] = fresh.Seconds(), catchUp
 	all, pool := r.openedInFaults()
-	r.metrics["new_cloud_connections"], r.metrics["new_pool_connections"], r.metrics["stale_seconds_max"] = float64(all), float64(pool), r.stale.max()
+	r.metrics["new_cloud_connections"], r.metrics["new_pool_connections"], r.metrics["stale_seconds_max"] = float64(all),
+		float64(pool), r.stale.max()
 	r.metrics["late_markers"] = float64(r.late)
 	if r.s.Changes() {
 		r.metrics["applied_seconds_max"] = r.applied.Seconds()
@@ -67,7 +71,8 @@ func (r *run) addFaults(res *report.Result) {
 	}
 	if len(totals) > 0 {
 		r.metrics["failovers"] = float64(len(totals))
-		r.metrics["failover_seconds_p50"], r.metrics["failover_seconds_p99"] = report.Percentile(totals, 50), report.Percentile(totals, 99)
+		r.metrics["failover_seconds_p50"], r.metrics["failover_seconds_p99"] = report.Percentile(totals, 50),
+			report.Percentile(totals, 99)
 	}
 	for name, values := range map[string][]float64{"detect": detect, "elect": elect, "resume": resume} {
 		if len(values) > 0 {
@@ -112,7 +117,8 @@ func measureList(ctx context.Context, admin *rest.Config, paths ...string) (int6
 	var n int64
 	for _, path := range paths {
 		body, err := client.CoreV1().RESTClient().Get().AbsPath(path).
-			SetHeader("Accept", "application/vnd.kubernetes.protobuf,application/json").SetHeader("Accept-Encoding", "gzip").DoRaw(ctx)
+			SetHeader("Accept", "application/vnd.kubernetes.protobuf,application/json").SetHeader("Accept-Encoding", "gzip").
+			DoRaw(ctx)
 		if err != nil {
 			return 0, fmt.Errorf("measure a list of %s: %w", path, err)
 		}

@@ -38,7 +38,10 @@ expectations:
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	res, err := Run(t.Context(), s, Options{Runtime: &runtime.Local{LogDir: filepath.Join(dir, "logs")}, Dir: dir, Repeat: "go test ./sim/runner", Progress: func(m string) { t.Log(m) }})
+	res, err := Run(t.Context(), s, Options{
+		Runtime: &runtime.Local{LogDir: filepath.Join(dir, "logs")}, Dir: dir, Repeat: "go test ./sim/runner",
+		Progress: func(m string) { t.Log(m) },
+	})
 	if err != nil || !res.Passed {
 		t.Fatalf("%v\n%+v\n%+v", err, res.Expectations, res.Violations)
 	}
@@ -51,10 +54,13 @@ expectations:
 	}
 	kill := res.Faults[i]
 	// Two of three nodes are served, each with the three streams of two clients.
-	if kill.Lasted < 1 || kill.Reached <= 0 || kill.Recovered <= 0 || kill.Streams < 6 || kill.Streams > 9 || !strings.HasPrefix(kill.Target, "hub/quay-") {
+	if kill.Lasted < 1 || kill.Reached <= 0 || kill.Recovered <= 0 || kill.Streams < 6 || kill.Streams > 9 ||
+		!strings.HasPrefix(kill.Target, "hub/quay-") {
 		t.Errorf("kill of the leader: %+v", kill)
 	}
-	for _, name := range []string{"failover_cloud_bytes", "new_cloud_connections", "stale_seconds_max", "recovery_seconds_max", "resync_bytes_share"} {
+	for _, name := range []string{
+		"failover_cloud_bytes", "new_cloud_connections", "stale_seconds_max", "recovery_seconds_max", "resync_bytes_share",
+	} {
 		if _, ok := res.Metrics[name]; !ok {
 			t.Errorf("%s was not measured", name)
 		}
@@ -63,7 +69,8 @@ expectations:
 		t.Fatal(err)
 	}
 	summary, err := os.ReadFile(filepath.Join(dir, "summary.md"))
-	if err != nil || !strings.Contains(string(summary), "kill leader") || !strings.Contains(string(summary), "Leader changes") {
+	if err != nil || !strings.Contains(string(summary), "kill leader") ||
+		!strings.Contains(string(summary), "Leader changes") {
 		t.Errorf("the summary does not tell of the fault: %v\n%s", err, summary)
 	}
 	happened := map[string]int{}
@@ -87,7 +94,9 @@ expectations:
 
 // TestServed: a node is served when no fault silences it any more.
 func TestServed(t *testing.T) {
-	r := &run{ways: []*way{{name: report.WayWeir}}, outages: outages{dead: map[string]time.Time{}, quiet: map[string]int{}}}
+	r := &run{
+		ways: []*way{{name: report.WayWeir}}, outages: outages{dead: map[string]time.Time{}, quiet: map[string]int{}},
+	}
 	if got := r.served(); len(got) != 0 {
 		t.Fatalf("%d streams of none are served", len(got))
 	}
@@ -129,7 +138,11 @@ func TestEach(t *testing.T) {
 		3: {"coordinator/1", "coordinator/2", "coordinator/3", "hub/1", "hub/2"},
 	} {
 		pool := scenario.Pool{Name: "quay", Nodes: 2, Coordinators: n}
-		r := &run{s: &scenario.Scenario{Topology: scenario.Topology{Pool: pool}}, ways: []*way{{name: report.WayWeir, nodes: []string{"quay-1", "quay-2"}}}}
+		r := &run{
+			s: &scenario.Scenario{
+				Topology: scenario.Topology{Pool: pool},
+			}, ways: []*way{{name: report.WayWeir, nodes: []string{"quay-1", "quay-2"}}},
+		}
 		if got := r.each(pool); !slices.Equal(got, want) {
 			t.Errorf("of %d coordinators: %v, want %v", n, got, want)
 		}
@@ -156,8 +169,8 @@ func TestFaultsOfAPartFollowEachOther(t *testing.T) {
 	<-second
 }
 
-// TestFaultWhileTheCloudIsAway: a fault whose target cannot be found while the apiserver is away waits for it, for longer than it would wait for the pool. So did the
-// whole run end with a write of the testbed that was refused.
+// TestFaultWhileTheCloudIsAway: a fault whose target cannot be found while the apiserver is away waits for it, for
+// longer than it would wait for the pool. So did the whole run end with a write of the testbed that was refused.
 func TestFaultWhileTheCloudIsAway(t *testing.T) {
 	s, err := scenario.Parse("away.yaml", []byte(`
 name: away
@@ -177,7 +190,9 @@ expectations:
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	res, err := Run(t.Context(), s, Options{Runtime: &runtime.Local{LogDir: filepath.Join(dir, "logs")}, Dir: dir, Progress: func(m string) { t.Log(m) }})
+	res, err := Run(t.Context(), s, Options{
+		Runtime: &runtime.Local{LogDir: filepath.Join(dir, "logs")}, Dir: dir, Progress: func(m string) { t.Log(m) },
+	})
 	if err != nil || !res.Passed || len(res.Faults) != 2 {
 		t.Fatalf("%v\n%+v\n%+v\n%+v", err, res.Expectations, res.Violations, res.Faults)
 	}

@@ -35,18 +35,21 @@ type episode struct {
 	recovered time.Duration // from its end until a marker that was written then was everywhere
 	fresh     time.Duration // from its end until every cache of the pool held what was written then
 	ended     time.Time
-	bytes     int64         // of class pool, beyond the changes
-	caughtUp  int64         // of class pool, changes and all
-	copied    int64         // the changes of a time in which more than one hub of the pool read the cloud, for each more of them
-	changes   int64         // what the changes of the time are, uncompressed
-	resync    int64         // of class pool from its end until recovered, changes and all
-	grace     time.Duration // from its beginning until the first connection of class pool that was opened since; 0: none was
-	opened    int           // connections to the cloud
-	openedBy  []string
-	waited    int // streams that were waited for, in the end
+	bytes     int64 // of class pool, beyond the changes
+	caughtUp  int64 // of class pool, changes and all
+	// the changes of a time in which more than one hub of the pool read the cloud, for each more of them.
+	copied  int64
+	changes int64 // what the changes of the time are, uncompressed
+	resync  int64 // of class pool from its end until recovered, changes and all
+	// from its beginning until the first connection of class pool that was opened since; 0: none was.
+	grace    time.Duration
+	opened   int // connections to the cloud
+	openedBy []string
+	waited   int // streams that were waited for, in the end
 }
 
-// injectAll lets all faults happen, each in a goroutine of a group whose context this is. So the first thing that fails ends the run at once, with its own error.
+// injectAll lets all faults happen, each in a goroutine of a group whose context this is. So the first thing that fails
+// ends the run at once, with its own error.
 func (r *run) injectAll(ctx context.Context, g *errgroup.Group) {
 	began := time.Now()
 	for _, f := range r.s.Faults {
@@ -138,7 +141,8 @@ func (r *run) once(ctx context.Context, d *deed) error {
 	return r.episode(ctx, d, func() {})
 }
 
-// alone waits until nothing else is done to a part: on a busy machine it may take longer than it should until the fault before is healed.
+// alone waits until nothing else is done to a part: on a busy machine it may take longer than it should until the fault
+// before is healed.
 func (r *run) alone(id runtime.PartID) (over func()) {
 	if id == "" {
 		return func() {}
@@ -202,7 +206,8 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 	}
 	e.healed = time.Now()
 	if lasted := e.healed.Sub(e.began); d.fault.For > 0 && lasted > d.fault.For+healSlack {
-		r.Progress(fmt.Sprintf("%s lasted %.0f s instead of %v: so long it took to heal", d.fault, lasted.Seconds(), d.fault.For))
+		r.Progress(fmt.Sprintf("%s lasted %.0f s instead of %v: so long it took to heal", d.fault, lasted.Seconds(),
+			d.fault.For))
 	}
 	r.silence(d.hubs, -1)
 	r.note(e, "healed")
@@ -250,8 +255,8 @@ func (r *run) hubsBack(ctx context.Context, d *deed) (bool, string) {
 	return true, ""
 }
 
-// fresh waits until all caches of the pool hold what is written now; it returns how long after a time that was. Caches that are late are told and
-// count as long as they were waited for: settle does not end before they are there.
+// fresh waits until all caches of the pool hold what is written now; it returns how long after a time that was. Caches
+// that are late are told and count as long as they were waited for: settle does not end before they are there.
 func (r *run) fresh(ctx context.Context, from time.Time) (time.Duration, error) {
 	r.writing.Lock()
 	versions, err := r.marker.Write(ctx)
@@ -295,16 +300,21 @@ func (r *run) lacks(ctx context.Context, versions map[string]uint64) string {
 func (r *run) note(e episode, what string) {
 	numbers := map[string]float64{}
 	if what == "recovered" {
-		for name, v := range map[string]time.Duration{"reached": e.reached, "detect": e.detect, "elect": e.elect, "recovered": e.recovered} {
+		for name, v := range map[string]time.Duration{
+			"reached": e.reached, "detect": e.detect, "elect": e.elect, "recovered": e.recovered,
+		} {
 			numbers[name] = v.Seconds()
 		}
-		numbers["cloud_bytes"], numbers["connections"], numbers["streams"] = float64(e.bytes), float64(e.opened), float64(e.waited)
+		numbers["cloud_bytes"], numbers["connections"], numbers["streams"] = float64(e.bytes), float64(e.opened),
+			float64(e.waited)
 	}
 	words := map[string]string{"fault": e.deed.fault.String()}
 	if e.opened > 0 {
 		words["opened"] = strings.Join(e.openedBy, ", ")
 	}
-	r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Node: e.deed.name(), Name: what, Numbers: numbers, Strings: words})
+	r.time.Emit(timeline.Event{
+		Lane: timeline.Fault, Way: report.WayWeir, Node: e.deed.name(), Name: what, Numbers: numbers, Strings: words,
+	})
 	if what == "recovered" {
 		return
 	}
@@ -315,6 +325,8 @@ func (r *run) note(e episode, what string) {
 		if what == "begin" {
 			label = string(e.deed.fault.Action) + " " + e.deed.name()
 		}
-		r.marks = append(r.marks, report.Mark{Way: report.WayWeir, Seconds: time.Since(r.began).Seconds(), Label: label, Fault: true})
+		r.marks = append(r.marks, report.Mark{
+			Way: report.WayWeir, Seconds: time.Since(r.began).Seconds(), Label: label, Fault: true,
+		})
 	}
 }

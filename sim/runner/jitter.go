@@ -10,8 +10,9 @@ import (
 // bucket is the grain in which peaks are looked for.
 const bucket = time.Second
 
-// jitter is what crossed the link while hubs left a pool's cache that was gone for the cloud, one by one, and read there: from the first
-// one's connection until the cache was back. Without the time behind the last one the mean would be that of a ramp.
+// jitter is what crossed the link while hubs left a pool's cache that was gone for the cloud, one by one, and read
+// there: from the first one's connection until the cache was back. Without the time behind the last one the mean would
+// be that of a ramp.
 type jitter struct {
 	began       time.Time // of the fault
 	first, last time.Time // connections
@@ -41,7 +42,8 @@ func findJitter(e *episode, connections []link.Connection, samples []link.Sample
 	}
 	buckets := map[time.Time]int64{}
 	for _, s := range samples {
-		if s.Class == runtime.ClassPool && j.switched[s.Node] && s.At.After(j.first.Add(-bucket)) && s.At.Before(j.end.Add(-bucket)) {
+		if s.Class == runtime.ClassPool && j.switched[s.Node] && s.At.After(j.first.Add(-bucket)) &&
+			s.At.Before(j.end.Add(-bucket)) {
 			buckets[s.At] += s.Bytes
 			j.bytes += s.Bytes
 		}
@@ -62,7 +64,8 @@ func (r *run) addJitter() {
 			continue
 		}
 		l := r.site.Link(e.deed.pool.Name)
-		if j := findJitter(e, l.Connections(), l.Series(bucket)); j != nil && (widest == nil || len(j.switched) > len(widest.switched)) {
+		if j := findJitter(e, l.Connections(), l.Series(bucket)); j != nil &&
+			(widest == nil || len(j.switched) > len(widest.switched)) {
 			widest = j
 		}
 	}

@@ -19,7 +19,9 @@ func TestJitter(t *testing.T) {
 		connections = append(connections, link.Connection{Node: fmt.Sprint(node), Class: class, Opened: at(seconds)})
 	}
 	cross := func(node int, class string, second, bytes int) {
-		samples = append(samples, link.Sample{At: at(float64(second)), Node: fmt.Sprint(node), Class: class, Bytes: int64(bytes)})
+		samples = append(samples, link.Sample{
+			At: at(float64(second)), Node: fmt.Sprint(node), Class: class, Bytes: int64(bytes),
+		})
 	}
 	open(0, runtime.ClassPool, -100) // it led
 	for second := range 80 {
@@ -43,7 +45,8 @@ func TestJitter(t *testing.T) {
 	}
 	cross(2, runtime.ClassPool, 45, 300) // it catches up
 	j := findJitter(e, connections, samples)
-	if j == nil || len(j.switched) != 2 || !j.first.Equal(at(30.5)) || !j.last.Equal(at(40)) || j.bytes != 29*100+19*100+300 || j.peak != 500 || j.buckets != 29 {
+	if j == nil || len(j.switched) != 2 || !j.first.Equal(at(30.5)) || !j.last.Equal(at(40)) ||
+		j.bytes != 29*100+19*100+300 || j.peak != 500 || j.buckets != 29 {
 		t.Errorf("%+v", j)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // lateEvery is how often hubs are asked whether they lead, and until when their certificates count.
 const lateEvery = 500 * time.Millisecond
 
-// watchLate counts how often a hub is seen to lead whose certificate in the pool has ended, until the function returned is called.
+// watchLate counts how often a hub is seen to lead whose certificate in the pool has ended, until the function returned
+// is called.
 func (r *run) watchLate(ctx context.Context) (end func()) {
 	if !r.s.Topology.Has(scenario.Pool.Asks) {
 		return func() {}

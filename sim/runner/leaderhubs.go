@@ -12,8 +12,8 @@ import (
 // leaderHubs are the nodes that are named to lead a pool without a coordinator.
 func leaderHubs(p scenario.Pool) []string { return nodesOf(p)[:p.LeaderHubs] }
 
-// ofLeaderHubs is what a coordinator would say of the pool, by the word of its hubs: who leads is the leader hub that most of the others read. While others still read
-// one that leads no more, or nobody, nobody leads.
+// ofLeaderHubs is what a coordinator would say of the pool, by the word of its hubs: who leads is the leader hub that
+// most of the others read. While others still read one that leads no more, or nobody, nobody leads.
 func (r *run) ofLeaderHubs(ctx context.Context, p scenario.Pool) (s status) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -24,7 +24,8 @@ func (r *run) ofLeaderHubs(ctx context.Context, p scenario.Pool) (s status) {
 		}
 		all.Go(func() {
 			var of status
-			if part, err := r.site.Part(runtime.HubOf(n)); err != nil || !part.Running() || r.ask(ctx, runtime.HubOf(n), &of) != nil {
+			if part, err := r.site.Part(runtime.HubOf(n)); err != nil || !part.Running() ||
+				r.ask(ctx, runtime.HubOf(n), &of) != nil {
 				return
 			}
 			mu.Lock()

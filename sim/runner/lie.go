@@ -122,7 +122,8 @@ func (r *run) contradicted(ctx context.Context, p scenario.Pool) bool {
 	return false
 }
 
-// addLies adds what the lies of leaders cost. Of clients, those count that saw what was forged, and those that show it in the end.
+// addLies adds what the lies of leaders cost. Of clients, those count that saw what was forged, and those that show it
+// in the end.
 func (r *run) addLies() {
 	r.lies.mu.Lock()
 	defer r.lies.mu.Unlock()

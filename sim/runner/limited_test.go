@@ -20,7 +20,8 @@ func TestARuntimeRefusesWhatItCannotDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = Suits(all[0], &runtime.Kind{})
-		if err == nil || !strings.Contains(err.Error(), "scenario "+all[0].Name) || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), "scenario "+all[0].Name) || !strings.Contains(err.Error(), why) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v", file, err)
 		}
 		if err := Suits(all[0], &runtime.Local{}); err != nil {

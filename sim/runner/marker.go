@@ -20,8 +20,9 @@ const (
 
 // outages are the nodes whose clients cannot be served now, or could not be until lately.
 type outages struct {
-	mu    sync.Mutex
-	dead  map[string]time.Time           // node → when its hub last began or ended to be away: connections of before are gone
+	mu sync.Mutex
+	// node → when its hub last began or ended to be away: connections of before are gone.
+	dead  map[string]time.Time
 	quiet map[string]int                 // node → number of faults that keep it from being served
 	parts map[runtime.PartID]*sync.Mutex // held while something is done to the part
 }
@@ -43,8 +44,8 @@ func (r *run) silence(nodes []string, by int) {
 	}
 }
 
-// served are the streams that a change can reach: not those of nodes that are cut off or whose hub is away, and not those that
-// wait, as client-go does, some seconds before they come back to a hub that was away.
+// served are the streams that a change can reach: not those of nodes that are cut off or whose hub is away, and not
+// those that wait, as client-go does, some seconds before they come back to a hub that was away.
 func (r *run) served() []*stream {
 	r.outages.mu.Lock()
 	defer r.outages.mu.Unlock()
@@ -59,8 +60,9 @@ func (r *run) served() []*stream {
 	return list
 }
 
-// mark writes the marker and waits until all clients that can be served have it; it returns how long after a time that was, and how
-// many streams that were. One that does not come is told, counts as long as it was waited for, and fails the run.
+// mark writes the marker and waits until all clients that can be served have it; it returns how long after a time that
+// was, and how many streams that were. One that does not come is told, counts as long as it was waited for, and fails
+// the run.
 func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, waited int, err error) {
 	r.writing.Lock()
 	written, gone := time.Now(), r.reach.gone()
@@ -94,7 +96,9 @@ func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, wai
 		case missing == "":
 			return last.Sub(from), len(streams), nil
 		case time.Since(written)-(r.reach.gone()-gone) > reachPatience:
-			r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Name: "late", Strings: map[string]string{"missing": missing}})
+			r.time.Emit(timeline.Event{
+				Lane: timeline.Fault, Way: report.WayWeir, Name: "late", Strings: map[string]string{"missing": missing},
+			})
 			r.outages.mu.Lock()
 			r.late++
 			r.outages.mu.Unlock()
@@ -116,12 +120,16 @@ func (r *run) watchElection(ctx context.Context, d *deed, began time.Time) (dete
 	poll := time.NewTicker(electionTick)
 	defer poll.Stop()
 	for {
-		if s, err := r.poolStatus(ctx, d.pool); err == nil && s.Leader != d.leader && (d.pool.Coordinators > 0 || detect > 0 || s.Leader != "") {
+		if s, err := r.poolStatus(ctx, d.pool); err == nil && s.Leader != d.leader &&
+			(d.pool.Coordinators > 0 || detect > 0 || s.Leader != "") {
 			if detect == 0 {
 				detect = time.Since(began)
 			}
 			if s.Leader != "" {
-				r.time.Emit(timeline.Event{Lane: timeline.Leader, Way: report.WayWeir, Node: s.Leader, Name: "elected", Strings: map[string]string{"after": d.leader, "term": s.Term}})
+				r.time.Emit(timeline.Event{
+					Lane: timeline.Leader, Way: report.WayWeir, Node: s.Leader, Name: "elected",
+					Strings: map[string]string{"after": d.leader, "term": s.Term},
+				})
 				return detect, time.Since(began)
 			}
 		}

@@ -63,7 +63,8 @@ func (r *run) unfed(pool string) bool {
 	return r.lives.unfed[pool]
 }
 
-// move takes a node to another pool, as whoever operates the cluster does: by the label of its Node, and by the flags of its hub.
+// move takes a node to another pool, as whoever operates the cluster does: by the label of its Node, and by the flags
+// of its hub.
 func (r *run) move(ctx context.Context, d *deed, to string) error {
 	movable, ok := r.site.(runtime.Movable)
 	if !ok {
@@ -74,7 +75,9 @@ func (r *run) move(ctx context.Context, d *deed, to string) error {
 	if c.in, err = r.objects(scenario.NodeObject); err != nil {
 		return err
 	}
-	if err := c.patch(ctx, map[string]any{"metadata": map[string]any{"labels": map[string]any{contract.NodePoolLabel: to}}}); err != nil {
+	if err := c.patch(ctx, map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{contract.NodePoolLabel: to}},
+	}); err != nil {
 		return err
 	}
 	if err := movable.Move(d.node, to); err != nil {
@@ -101,7 +104,9 @@ func (r *run) move(ctx context.Context, d *deed, to string) error {
 // movedFor lasts as long as the node is in the other pool, and notes when all was as it should be there.
 func (r *run) movedFor(ctx context.Context, e *episode) error {
 	d := e.deed
-	if err := r.until(ctx, d.fault.For, func() (bool, string) { return r.hasMoved(ctx, d.node, d.pool.Name, d.fault.To) }); err != nil {
+	if err := r.until(ctx, d.fault.For, func() (bool, string) {
+		return r.hasMoved(ctx, d.node, d.pool.Name, d.fault.To)
+	}); err != nil {
 		return fmt.Errorf("%s has not moved to %s: %w", d.node, d.fault.To, err)
 	}
 	r.outages.mu.Lock()
@@ -110,7 +115,8 @@ func (r *run) movedFor(ctx context.Context, e *episode) error {
 	return sleep(ctx, time.Until(e.began.Add(d.fault.For)))
 }
 
-// hasMoved tells whether a node that was in one pool is in another: its grants are of that pool alone, and its hub leads or follows there.
+// hasMoved tells whether a node that was in one pool is in another: its grants are of that pool alone, and its hub
+// leads or follows there.
 func (r *run) hasMoved(ctx context.Context, node, from, to string) (bool, string) {
 	for _, pool := range []string{from, to} {
 		for _, role := range []string{revocation.HubRole, revocation.ScopeRole} {
@@ -144,5 +150,7 @@ func (r *run) granted(ctx context.Context, role, pool, node string) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Name == contract.HubUserPrefix+pool+":"+node }), nil
+	return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+		return s.Name == contract.HubUserPrefix+pool+":"+node
+	}), nil
 }

@@ -71,7 +71,8 @@ func (r *run) displace(ctx context.Context, d *deed) error {
 	}
 	all := nodesOf(d.pool)
 	i := slices.Index(all, d.moved.out) // those behind it come first
-	others := slices.Concat(slices.DeleteFunc(slices.Clone(d.moved.from), func(n string) bool { return n == d.moved.out }), all[i+1:], all[:i])
+	others := slices.Concat(slices.DeleteFunc(slices.Clone(d.moved.from), func(n string) bool { return n == d.moved.out }),
+		all[i+1:], all[:i])
 	return site.Place(ctx, d.pool.Name, unique(others))
 }
 
@@ -99,7 +100,8 @@ func (r *run) displaced(ctx context.Context, d *deed) error {
 	err = r.until(ctx, movePatience, func() (ready bool, why string) {
 		to, ready, err = site.Placed(ctx, d.pool.Name)
 		if err != nil || !ready || slices.Contains(to, d.moved.out) {
-			return false, fmt.Sprintf("waiting for the coordinator of %s to be elsewhere than on %s: it is on %v, ready: %v, %v", d.pool.Name, d.moved.out, to, ready, err)
+			return false, fmt.Sprintf("waiting for the coordinator of %s to be elsewhere than on %s: it is on %v, ready: %v, %v",
+				d.pool.Name, d.moved.out, to, ready, err)
 		}
 		return r.readThere(ctx, d)
 	})
@@ -107,7 +109,8 @@ func (r *run) displaced(ctx context.Context, d *deed) error {
 		return err
 	}
 	took := time.Since(d.moved.began)
-	r.Progress(fmt.Sprintf("the coordinator of %s is on %v, and all hubs are there, %.1f s after it was to leave %s", d.pool.Name, to, took.Seconds(), d.moved.out))
+	r.Progress(fmt.Sprintf("the coordinator of %s is on %v, and all hubs are there, %.1f s after it was to leave %s",
+		d.pool.Name, to, took.Seconds(), d.moved.out))
 	r.outages.mu.Lock()
 	r.moves.longest = max(r.moves.longest, took)
 	r.outages.mu.Unlock()
@@ -149,7 +152,8 @@ func (r *run) readThere(ctx context.Context, d *deed) (bool, string) {
 		}
 		var s status
 		if err := r.ask(ctx, runtime.HubOf(n), &s); err != nil || !slices.Contains(servers, "https://"+s.Coordinator.Server) {
-			return false, fmt.Sprintf("waiting for the hub of %s to be at %v: it is at %s, %v", n, servers, s.Coordinator.Server, err)
+			return false, fmt.Sprintf("waiting for the hub of %s to be at %v: it is at %s, %v", n, servers, s.Coordinator.Server,
+				err)
 		}
 	}
 	return true, ""

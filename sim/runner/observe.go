@@ -40,7 +40,10 @@ func (r *run) watchParts(ctx context.Context) {
 				select {
 				case <-done:
 					ended[id] = done
-					r.time.Emit(timeline.Event{Lane: timeline.Proc, Node: id.Of(), Name: "ended", Strings: map[string]string{"part": string(id), "err": fmt.Sprint(p.Err())}})
+					r.time.Emit(timeline.Event{
+						Lane: timeline.Proc, Node: id.Of(), Name: "ended",
+						Strings: map[string]string{"part": string(id), "err": fmt.Sprint(p.Err())},
+					})
 				default:
 				}
 			}
@@ -86,7 +89,9 @@ func (e *eye) look(ctx context.Context, r *run) {
 		if node == "" {
 			strings = map[string]string{"leader": s.Leader, "term": s.Term}
 		}
-		r.time.Emit(timeline.Event{Lane: timeline.Leader, Way: report.WayWeir, Node: node, Name: e.id.Kind(), Strings: strings})
+		r.time.Emit(timeline.Event{
+			Lane: timeline.Leader, Way: report.WayWeir, Node: node, Name: e.id.Kind(), Strings: strings,
+		})
 	}
 	if e.id.Kind() == "hub" {
 		for _, res := range s.Resources {

@@ -26,8 +26,12 @@ func (r *run) facts() []report.Fact {
 		nodes = append([]report.Fact{{Name: "pools", Value: float64(len(pools))}}, nodes...)
 	}
 	nodes = append(nodes, report.Fact{Name: "clients per node", Value: float64(len(r.s.Clients))},
-		report.Fact{Name: "Services", Value: float64(w.Services)}, report.Fact{Name: "endpoints per Service", Value: float64(w.Endpoints)},
-		report.Fact{Name: "changes", Value: float64(w.Changes)}, report.Fact{Name: "changes per second", Value: w.ChangesPerSecond},
+		report.Fact{
+			Name: "Services", Value: float64(w.Services),
+		}, report.Fact{Name: "endpoints per Service", Value: float64(w.Endpoints)},
+		report.Fact{
+			Name: "changes", Value: float64(w.Changes),
+		}, report.Fact{Name: "changes per second", Value: w.ChangesPerSecond},
 	)
 	return append(nodes, links...)
 }

@@ -15,8 +15,9 @@ import (
 // everybody is more than all requests of the testbed that are ever under way at once.
 const everybody = 1 << 20
 
-// reach is whether the testbed's own requests reach the cloud. While a fault has its apiserver they wait, and the fault waits for those that are under way: none of them
-// fails or is cut in two. Recorders of the truth, clients and liars do not pass it. They are what is tested, or live with a cloud that goes away.
+// reach is whether the testbed's own requests reach the cloud. While a fault has its apiserver they wait, and the fault
+// waits for those that are under way: none of them fails or is cut in two. Recorders of the truth, clients and liars do
+// not pass it. They are what is tested, or live with a cloud that goes away.
 type reach struct {
 	requests *semaphore.Weighted
 
@@ -27,7 +28,8 @@ type reach struct {
 
 func newReach() *reach { return &reach{requests: semaphore.NewWeighted(everybody)} }
 
-// gone is how long the apiserver has been away so far. Nobody's patience ends in that time: without the cloud nobody leads, and nothing is fresh.
+// gone is how long the apiserver has been away so far. Nobody's patience ends in that time: without the cloud nobody
+// leads, and nothing is fresh.
 func (a *reach) gone() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -37,8 +39,8 @@ func (a *reach) gone() time.Duration {
 	return a.lost + time.Since(a.since)
 }
 
-// away waits until no request is under way, and lets none begin until back is called. A run that fails meanwhile never calls it: what waits ends with its context,
-// and does not hide why the run failed.
+// away waits until no request is under way, and lets none begin until back is called. A run that fails meanwhile never
+// calls it: what waits ends with its context, and does not hide why the run failed.
 func (a *reach) away(ctx context.Context) (back func(), err error) {
 	if err := a.requests.Acquire(ctx, everybody); err != nil {
 		return nil, fmt.Errorf("wait for requests of the testbed: %w", err)

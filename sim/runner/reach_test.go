@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestReach: while the apiserver is away requests of the testbed wait, and it goes when those that are under way have been read to their end.
+// TestReach: while the apiserver is away requests of the testbed wait, and it goes when those that are under way have
+// been read to their end.
 func TestReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReach()
@@ -39,7 +40,8 @@ func TestReach(t *testing.T) {
 			}
 			again <- err
 		}()
-		if text, err := io.ReadAll(first.Body); err != nil || string(text) != "the whole answer" || first.Body.Close() != nil {
+		if text, err := io.ReadAll(first.Body); err != nil || string(text) != "the whole answer" ||
+			first.Body.Close() != nil {
 			t.Errorf("%q, %v", text, err)
 		}
 		synctest.Wait()
@@ -53,7 +55,8 @@ func TestReach(t *testing.T) {
 	})
 }
 
-// TestFirstErrorIsTold: when the apiserver does not come back, the run ends with that, and not with what could not be written meanwhile.
+// TestFirstErrorIsTold: when the apiserver does not come back, the run ends with that, and not with what could not be
+// written meanwhile.
 func TestFirstErrorIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := errors.New("kube-apiserver does not start")
@@ -64,7 +67,8 @@ func TestFirstErrorIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.Go(func() error {
-			_, err := waiting{r, refusing{}}.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPut, "https://cloud/", http.NoBody))
+			_, err := waiting{r, refusing{}}.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPut, "https://cloud/",
+				http.NoBody))
 			return err
 		})
 		synctest.Wait()

@@ -36,9 +36,9 @@ func (r *run) backUp(ctx context.Context, at time.Time) error {
 	return c.Backup(ctx)
 }
 
-// restore gives the cloud, whose apiserver has ended, another history: that of the backup. Nothing is written meanwhile. The
-// recorders of the truth begin anew: in the other history they would, as any client of kube-apiserver, wait in silence for versions
-// that they had seen in this one.
+// restore gives the cloud, whose apiserver has ended, another history: that of the backup. Nothing is written
+// meanwhile. The recorders of the truth begin anew: in the other history they would, as any client of kube-apiserver,
+// wait in silence for versions that they had seen in this one.
 func (r *run) restore(ctx context.Context, d *deed, p runtime.Part) error {
 	c, ok := p.(runtime.Restorable)
 	if !ok {
@@ -67,7 +67,9 @@ func (r *run) restore(ctx context.Context, d *deed, p runtime.Part) error {
 	for _, s := range now.streams {
 		r.background.Go(s.Wait)
 	}
-	if err := r.until(ctx, syncPatience, func() (bool, string) { return now.synced(), "waiting for the recorders of the truth" }); err != nil {
+	if err := r.until(ctx, syncPatience, func() (bool, string) {
+		return now.synced(), "waiting for the recorders of the truth"
+	}); err != nil {
 		return err
 	}
 	r.history.Store(now)

@@ -113,7 +113,8 @@ func (r *run) addClients(res *report.Result) {
 			for _, x := range v.Violations {
 				if len(res.Violations) < maxViolations {
 					res.Violations = append(res.Violations, report.Violation{
-						Way: w.name, Node: s.node, Client: s.Spec.Client, Rule: x.Rule, Detail: x.Detail, Seconds: x.At.Sub(r.began).Seconds(),
+						Way: w.name, Node: s.node, Client: s.Spec.Client, Rule: x.Rule, Detail: x.Detail,
+						Seconds: x.At.Sub(r.began).Seconds(),
 					})
 				}
 			}

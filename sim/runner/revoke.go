@@ -23,11 +23,12 @@ import (
 type revocations struct {
 	nodes map[string]bool // that were deleted
 
-	mu                        sync.Mutex
-	granted                   int           // what a thief was granted before, least of all deletions; 0: there was none
-	last                      time.Duration // from a deletion, or from the first contact after it, until all was refused; longest
-	missed                    []string      // what was not refused while the Node was gone
-	requests, controls, wrong int           // for certificates; see thief.Request
+	mu      sync.Mutex
+	granted int // what a thief was granted before, least of all deletions; 0: there was none
+	// from a deletion, or from the first contact after it, until all was refused; longest.
+	last                      time.Duration
+	missed                    []string // what was not refused while the Node was gone
+	requests, controls, wrong int      // for certificates; see thief.Request
 
 	gone  []*stolen // whose Node was deleted, and is not there again
 	again int       // what coordinator and hubs granted to them after the cloud had forgotten it
@@ -75,8 +76,8 @@ func (r *run) deleteNode(ctx context.Context, d *deed) error {
 	return nil
 }
 
-// forgotten looks again at what deleted nodes are granted: the cloud is restored from a backup in which they are not. In the pool nothing is ever, and
-// kube-apiserver refuses all again.
+// forgotten looks again at what deleted nodes are granted: the cloud is restored from a backup in which they are not.
+// In the pool nothing is ever, and kube-apiserver refuses all again.
 func (r *run) forgotten(ctx context.Context) error {
 	r.revocations.mu.Lock()
 	gone := slices.Clone(r.revocations.gone)
@@ -145,7 +146,8 @@ func (r *run) watchThief(ctx context.Context, s *stolen) {
 		}
 		if ctx.Err() == nil && len(left) != said {
 			said = len(left)
-			r.Progress(fmt.Sprintf("node %s was deleted: after %s not refused: %s", s.node.Name, time.Since(began).Round(time.Second), strings.Join(left, "; ")))
+			r.Progress(fmt.Sprintf("node %s was deleted: after %s not refused: %s", s.node.Name,
+				time.Since(began).Round(time.Second), strings.Join(left, "; ")))
 		}
 		select {
 		case <-poll.C:
@@ -226,10 +228,14 @@ func (r *run) asked(req thief.Request) {
 		v.wrong++
 		r.Progress(fmt.Sprintf("a certificate, %s: %s", req.Name, req.Wrong))
 	}
-	r.time.Emit(timeline.Event{Lane: timeline.Fault, Way: report.WayWeir, Name: "certificate: " + req.Name, Strings: map[string]string{"said": req.Said, "wrong": req.Wrong}})
+	r.time.Emit(timeline.Event{
+		Lane: timeline.Fault, Way: report.WayWeir, Name: "certificate: " + req.Name,
+		Strings: map[string]string{"said": req.Said, "wrong": req.Wrong},
+	})
 }
 
-// restoreNode makes the Node again, as whoever operates the cluster does, and starts its hub again. It waits until the pool has it.
+// restoreNode makes the Node again, as whoever operates the cluster does, and starts its hub again. It waits until the
+// pool has it.
 func (r *run) restoreNode(ctx context.Context, d *deed, hub runtime.Part) error {
 	s := d.stolen
 	r.revocations.mu.Lock()
@@ -243,11 +249,13 @@ func (r *run) restoreNode(ctx context.Context, d *deed, hub runtime.Part) error 
 	s.Close()
 	began := time.Now()
 	if r.s.RestoresCloud() { // the backup has brought it back
-		if err := r.admin.CoreV1().Nodes().Delete(ctx, s.node.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := r.admin.CoreV1().Nodes().Delete(ctx, s.node.Name, metav1.DeleteOptions{}); err != nil &&
+			!apierrors.IsNotFound(err) {
 			return err
 		}
 	}
-	fresh, err := r.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node.Name, Labels: s.node.Labels}}, metav1.CreateOptions{})
+	fresh, err := r.admin.CoreV1().Nodes().Create(ctx,
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node.Name, Labels: s.node.Labels}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
@@ -265,7 +273,8 @@ func (r *run) restoreNode(ctx context.Context, d *deed, hub runtime.Part) error 
 	err = r.until(ctx, settlePatience, func() (bool, string) {
 		var now status
 		err := r.ask(ctx, d.part, &now)
-		return err == nil && now.holds(), fmt.Sprintf("waiting for %s to lead or follow again: it is %s of %s (%v)", d.part, now.Role, now.Source, err)
+		return err == nil && now.holds(), fmt.Sprintf("waiting for %s to lead or follow again: it is %s of %s (%v)", d.part,
+			now.Role, now.Source, err)
 	})
 	r.revocations.mu.Lock()
 	r.revocations.back = max(r.revocations.back, time.Since(began))
@@ -279,7 +288,8 @@ func (r *run) addRevocations() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.controls > 0 {
-		r.metrics["forged_requests"], r.metrics["forged_controls"], r.metrics["forged_wrong"] = float64(v.requests), float64(v.controls), float64(v.wrong)
+		r.metrics["forged_requests"], r.metrics["forged_controls"], r.metrics["forged_wrong"] = float64(v.requests),
+			float64(v.controls), float64(v.wrong)
 	}
 	if v.granted == 0 {
 		return

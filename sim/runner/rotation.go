@@ -64,7 +64,8 @@ func (r *run) enrolled(ctx context.Context) error {
 		// A hub that has gone to its source a moment ago may still compare what it holds.
 		quiet := now.upset == r.before.upset
 		r.before = now
-		return err == nil && now.holds == hubs && quiet, fmt.Sprintf("waiting for certificates: %d of %d hubs have one, and lead or follow (%v)", now.holds, hubs, err)
+		return err == nil && now.holds == hubs && quiet,
+			fmt.Sprintf("waiting for certificates: %d of %d hubs have one, and lead or follow (%v)", now.holds, hubs, err)
 	})
 }
 

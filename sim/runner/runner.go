@@ -76,9 +76,10 @@ type run struct {
 	before  rotation // what hubs counted when all caches were there
 	lies    lies
 	watches watches
-	lives   lives                      // where nodes and pools are now
-	lists   map[string]float64         // of relays, when all caches were there
-	applied time.Duration              // from a change of an object until the pool went by it, longest; outages.mu guards it
+	lives   lives              // where nodes and pools are now
+	lists   map[string]float64 // of relays, when all caches were there
+	// from a change of an object until the pool went by it, longest; outages.mu guards it.
+	applied time.Duration
 	hubs    map[string]<-chan struct{} // the process of each hub when all caches were there
 	moves   moves
 
@@ -107,7 +108,9 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 			o.Progress(fmt.Sprintf("fault at %v for %v: %s", f.At, f.For, f))
 		}
 	}
-	r := &run{Options: o, s: s, metrics: report.Values{}, reach: newReach(), peaks: peaks{peak: map[runtime.PartID]report.Memory{}}}
+	r := &run{
+		Options: o, s: s, metrics: report.Values{}, reach: newReach(), peaks: peaks{peak: map[runtime.PartID]report.Memory{}},
+	}
 	r.configs.all = map[[2]string]*rest.Config{}
 	r.outages = outages{dead: map[string]time.Time{}, quiet: map[string]int{}, parts: map[runtime.PartID]*sync.Mutex{}}
 	started := time.Now()
@@ -171,14 +174,18 @@ func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 		}
 	}
 	if why := limited.Lacks(runtime.HollowNodes); s.Autonomy != nil && why != "" {
-		return fmt.Errorf("scenario %s, about autonomy, does not run on %s: %s; nodes that restart without the cloud are in make test-kind LABELS=offline", s.Name, r.Name(), why)
+		return fmt.Errorf("scenario %s, about autonomy, does not run on %s: %s; nodes that restart without the cloud are "+
+			"in make test-kind LABELS=offline", s.Name, r.Name(), why)
 	}
 	return nil
 }
 
-// topology puts the pools beside each other. Those to compare with are links and our clients, nothing else, on every runtime.
+// topology puts the pools beside each other. Those to compare with are links and our clients, nothing else, on every
+// runtime.
 func (r *run) topology() runtime.Topology {
-	t := runtime.Topology{Tools: r.s.Tools(), Controllers: r.s.Topology.Controllers, Manager: r.s.Topology.Has(scenario.Pool.Asks)}
+	t := runtime.Topology{
+		Tools: r.s.Tools(), Controllers: r.s.Topology.Controllers, Manager: r.s.Topology.Has(scenario.Pool.Asks),
+	}
 	t.Described, t.Lifecycle = t.Manager, r.s.Topology.Has(func(p scenario.Pool) bool { return p.Placed })
 	for _, name := range []string{report.WayReference, report.WayStock, report.WayWeir} {
 		if name != report.WayWeir && !slices.Contains(r.s.Compare, name) {
@@ -238,9 +245,11 @@ func (r *run) steps(ctx context.Context) error {
 		phase string
 		do    func(context.Context) error
 	}{
-		{"fill", r.fill}, {"sync", r.sync}, {"quiet", r.quiet}, {"churn", r.churn}, {"settle", r.settle}, {"catch-up", r.catchUp},
+		{"fill", r.fill}, {"sync", r.sync}, {"quiet", r.quiet}, {"churn", r.churn}, {"settle", r.settle},
+		{"catch-up", r.catchUp},
 	} {
-		if step.phase == "quiet" && r.s.Workload.Quiet == 0 || step.phase == "catch-up" && !slices.Contains(r.s.Compare, report.WayStock) {
+		if step.phase == "quiet" && r.s.Workload.Quiet == 0 ||
+			step.phase == "catch-up" && !slices.Contains(r.s.Compare, report.WayStock) {
 			continue
 		}
 		r.phase(step.phase)
@@ -287,10 +296,14 @@ func (r *run) fill(ctx context.Context) (err error) {
 	for _, s := range r.truth().streams {
 		r.background.Go(s.Wait)
 	}
-	if err := r.until(ctx, syncPatience, func() (bool, string) { return r.truth().synced(), "waiting for the recorders of the truth" }); err != nil {
+	if err := r.until(ctx, syncPatience, func() (bool, string) {
+		return r.truth().synced(), "waiting for the recorders of the truth"
+	}); err != nil {
 		return err
 	}
-	r.work = workload.New(workload.Config{Seed: r.s.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: r.weir().nodes})
+	r.work = workload.New(workload.Config{
+		Seed: r.s.Seed, Services: w.Services, Endpoints: w.Endpoints, Nodes: r.weir().nodes,
+	})
 	if len(r.s.Faults) > 0 {
 		if r.marker, err = workload.NewMarker(ctx, r.admin); err != nil {
 			return err
@@ -335,7 +348,8 @@ func (r *run) sync(ctx context.Context) error {
 	if err := r.startWeir(ctx); err != nil {
 		return err
 	}
-	if r.s.Topology.Has(func(p scenario.Pool) bool { return p.Enrols }) { // what a hub watches for its clients before it is granted to its own user goes on through the cloud, and ends with it
+	// what a hub watches for its clients before it is granted to its own user goes on through the cloud, and ends with it.
+	if r.s.Topology.Has(func(p scenario.Pool) bool { return p.Enrols }) {
 		if err := r.enrolled(ctx); err != nil {
 			return err
 		}
@@ -346,7 +360,9 @@ func (r *run) sync(ctx context.Context) error {
 	err := r.until(ctx, syncPatience, func() (bool, string) {
 		ready := r.pollReady(ctx)
 		a, b := r.way(report.WayReference).synced(), r.weir().synced()
-		return ready && a == 0 && b == 0, fmt.Sprintf("waiting for caches and clients: pool ready: %v, clients not synced: reference %d, weir %d, stock %d", ready, a, b, r.way(report.WayStock).synced())
+		return ready && a == 0 && b == 0,
+			fmt.Sprintf("waiting for caches and clients: pool ready: %v, clients not synced: reference %d, weir %d, stock %d",
+				ready, a, b, r.way(report.WayStock).synced())
 	})
 	if err != nil {
 		return err
@@ -441,8 +457,8 @@ func (r *run) readySeconds() float64 {
 	return last
 }
 
-// settle waits until all faults are healed, and all that changed is delivered in the reference and with Weir, and closes their
-// window.
+// settle waits until all faults are healed, and all that changed is delivered in the reference and with Weir, and
+// closes their window.
 func (r *run) settle(ctx context.Context) error {
 	defer func() {
 		for _, w := range r.ways {
@@ -470,7 +486,8 @@ func (r *run) settle(ctx context.Context) error {
 	}
 	return r.until(ctx, settlePatience, func() (bool, string) {
 		a, b := r.behind(r.way(report.WayReference)), r.behind(r.weir())
-		return a == 0 && b == 0, fmt.Sprintf("waiting for delivery: clients behind: reference %d, weir %d, stock %d", a, b, r.behind(r.way(report.WayStock)))
+		return a == 0 && b == 0, fmt.Sprintf("waiting for delivery: clients behind: reference %d, weir %d, stock %d", a, b,
+			r.behind(r.way(report.WayStock)))
 	})
 }
 

@@ -33,7 +33,10 @@ expectations:
 	}
 	dir := t.TempDir()
 	logs := filepath.Join(dir, "logs")
-	res, err := Run(t.Context(), s, Options{Runtime: &runtime.Local{LogDir: logs}, Dir: dir, Repeat: "go test ./sim/runner", Progress: func(m string) { t.Log(m) }})
+	res, err := Run(t.Context(), s, Options{
+		Runtime: &runtime.Local{LogDir: logs}, Dir: dir, Repeat: "go test ./sim/runner",
+		Progress: func(m string) { t.Log(m) },
+	})
 	if err != nil || !res.Passed {
 		for _, name := range []string{"hub-quay-1.log", "coordinator-quay.log"} {
 			b, _ := os.ReadFile(filepath.Join(logs, name))
@@ -65,13 +68,14 @@ expectations:
 	if got := res.Versions["kube-apiserver"]; err != nil || !strings.HasPrefix(got, "v1."+minor+".") {
 		t.Errorf("the report says kube-apiserver %q, want %s: %v", got, wanted, err)
 	}
-	if m := res.Metrics; m["hub_rss_anon_bytes_max"] == 0 || m["coordinator_rss_anon_bytes"] == 0 || m["cache_ready_seconds"] == 0 {
+	if m := res.Metrics; m["hub_rss_anon_bytes_max"] == 0 || m["coordinator_rss_anon_bytes"] == 0 ||
+		m["cache_ready_seconds"] == 0 {
 		t.Errorf("metrics are missing: %v", strings.Join(strings.Fields(strings.TrimSpace(res.Scenario)), " "))
 	}
 }
 
-// TestTwoPools: two pools of different size over links of their own, each with a reference and a stock way beside it. A fault happens to one, and the other
-// does not notice; sums are over both.
+// TestTwoPools: two pools of different size over links of their own, each with a reference and a stock way beside it. A
+// fault happens to one, and the other does not notice; sums are over both.
 func TestTwoPools(t *testing.T) {
 	s, err := scenario.Parse("two.yaml", []byte(`
 name: two
@@ -92,7 +96,9 @@ expectations:
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	res, err := Run(t.Context(), s, Options{Runtime: &runtime.Local{LogDir: filepath.Join(dir, "logs")}, Dir: dir, Progress: func(m string) { t.Log(m) }})
+	res, err := Run(t.Context(), s, Options{
+		Runtime: &runtime.Local{LogDir: filepath.Join(dir, "logs")}, Dir: dir, Progress: func(m string) { t.Log(m) },
+	})
 	if err != nil || !res.Passed {
 		t.Fatalf("%v\n%+v\n%+v", err, res.Expectations, res.Violations)
 	}
@@ -113,7 +119,10 @@ expectations:
 	for _, c := range res.Clients {
 		nodes[c.Way+" "+c.Node]++
 	}
-	for _, node := range []string{"reference reference-quay-1", "reference reference-town-1", "stock stock-quay-2", "stock stock-town-1", "weir quay-2", "weir town-1"} {
+	for _, node := range []string{
+		"reference reference-quay-1", "reference reference-town-1", "stock stock-quay-2", "stock stock-town-1", "weir quay-2",
+		"weir town-1",
+	} {
 		if nodes[node] == 0 {
 			t.Errorf("no client at %s; there are %v", node, nodes)
 		}

@@ -28,7 +28,8 @@ func sharedBy(object map[string]any) (all []nodepool.Resource, err error) {
 	return p.Spec.PoolScopeMetadata, err
 }
 
-// stays are the labels of each resource that all changes of the scope leave in it; one without labels if none is about the scope.
+// stays are the labels of each resource that all changes of the scope leave in it; one without labels if none is about
+// the scope.
 func (r *run) stays() (labels [][]string, err error) {
 	var all []nodepool.Resource
 	some := false
@@ -55,7 +56,8 @@ func (r *run) stays() (labels [][]string, err error) {
 	return labels, nil
 }
 
-// newcomers are the bytes of one list of each resource that a change of a NodePool lets the pool share, or its end does.
+// newcomers are the bytes of one list of each resource that a change of a NodePool lets the pool share, or its end
+// does.
 func (r *run) newcomers(ctx context.Context, d *deed) (n int64, err error) {
 	spec, _ := d.fault.Patch["spec"].(map[string]any)
 	if _, changes := spec["poolScopeMetadata"]; d.fault.Object != scenario.NodePoolObject || !changes {

@@ -37,7 +37,9 @@ func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
 	if err := r.askOn(ctx, p); err != nil {
 		return err
 	}
-	return certificates.AskRotation(ctx, c, p.Name, trust.Order{ID: "scenario", Settle: rotationSettle.String(), Overlap: rotationOverlap.String()})
+	return certificates.AskRotation(ctx, c, p.Name, trust.Order{
+		ID: "scenario", Settle: rotationSettle.String(), Overlap: rotationOverlap.String(),
+	})
 }
 
 // rotated waits until the authority before counts no more.
@@ -50,7 +52,8 @@ func (r *run) rotated(ctx context.Context, of scenario.Pool) error {
 	return r.until(ctx, settlePatience, func() (bool, string) {
 		p, err := certificates.Rotation(ctx, c, of.Name)
 		done := err == nil && p.Order == "scenario" && p.Step == trust.Steady && p.Signer != r.turn.signed
-		return done, fmt.Sprintf("waiting for the rotation of the authority: %s, %d are trusted, %s (%v)", p.Step, p.Trusted, p.Refused, err)
+		return done, fmt.Sprintf("waiting for the rotation of the authority: %s, %d are trusted, %s (%v)", p.Step, p.Trusted,
+			p.Refused, err)
 	})
 }
 

@@ -61,8 +61,8 @@ func (t *truth) synced() bool {
 	return true
 }
 
-// catchUp waits until the recorders hold what the cloud holds: that is what clients have to show. Controllers of a real cluster
-// may go on changing things; what comes later is judged as far as a client has seen it.
+// catchUp waits until the recorders hold what the cloud holds: that is what clients have to show. Controllers of a real
+// cluster may go on changing things; what comes later is judged as far as a client has seen it.
 func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
 	if err := t.hold(ctx, api); err != nil {
 		return err
@@ -71,7 +71,8 @@ func (t *truth) catchUp(ctx context.Context, api kubernetes.Interface) error {
 	return nil
 }
 
-// hold waits until the recorders hold what the cloud holds now. Recorders that lost an event never do: then the error tells which.
+// hold waits until the recorders hold what the cloud holds now. Recorders that lost an event never do: then the error
+// tells which.
 func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
@@ -96,7 +97,8 @@ func (t *truth) hold(ctx context.Context, api kubernetes.Interface) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the recorders of the truth do not show what the cloud has: %w; run again on a machine that is not out of memory or stopped", errors.Join(behind, ctx.Err()))
+			return fmt.Errorf("the recorders of the truth do not show what the cloud has: %w; run again on a machine that is "+
+				"not out of memory or stopped", errors.Join(behind, ctx.Err()))
 		case <-poll.C:
 		}
 		if time.Since(asked) > askAgain { // a controller may have changed something meanwhile
@@ -120,7 +122,8 @@ func (t *truth) present(ctx context.Context, api kubernetes.Interface) (map[stri
 	}
 	want := map[string]map[string]string{client.EndpointSlices: {}, client.Endpoints: {}}
 	for i := range endpointSlices.Items {
-		want[client.EndpointSlices][endpointSlices.Items[i].Namespace+"/"+endpointSlices.Items[i].Name] = endpointSlices.Items[i].ResourceVersion
+		want[client.EndpointSlices][endpointSlices.Items[i].Namespace+"/"+
+			endpointSlices.Items[i].Name] = endpointSlices.Items[i].ResourceVersion
 	}
 	for i := range endpoints.Items {
 		want[client.Endpoints][endpoints.Items[i].Namespace+"/"+endpoints.Items[i].Name] = endpoints.Items[i].ResourceVersion
@@ -128,7 +131,8 @@ func (t *truth) present(ctx context.Context, api kubernetes.Interface) (map[stri
 	if !slices.ContainsFunc(t.streams, func(s *client.Stream) bool { return s.Spec.Resource == client.Widgets }) {
 		return want, nil
 	}
-	raw, err := api.Discovery().RESTClient().Get().AbsPath("/apis", client.WidgetVersion.Group, client.WidgetVersion.Version, client.Widgets).DoRaw(ctx)
+	raw, err := api.Discovery().RESTClient().Get().AbsPath("/apis", client.WidgetVersion.Group,
+		client.WidgetVersion.Version, client.Widgets).DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -204,8 +208,8 @@ func (t *truth) back(ctx context.Context, since time.Time) error {
 	}
 }
 
-// eras are all histories as a stream's filter shows them, the last one up to what the stream has reached by now, at the least to
-// what it has to show.
+// eras are all histories as a stream's filter shows them, the last one up to what the stream has reached by now, at the
+// least to what it has to show.
 func (t *truth) eras(s *client.Stream) ([]invariant.Era, error) {
 	var eras []invariant.Era
 	for past := t.before; past != nil; past = past.before {

@@ -28,7 +28,8 @@ type turn struct {
 	end context.CancelFunc // of who asks; nil: nobody does
 }
 
-// askOn lets a client of each node of a pool ask for what its relays hold and for what only the cloud has, on and on, until the turn is over.
+// askOn lets a client of each node of a pool ask for what its relays hold and for what only the cloud has, on and on,
+// until the turn is over.
 func (r *run) askOn(ctx context.Context, p scenario.Pool) error {
 	ctx, end := context.WithCancel(ctx)
 	r.turn.mu.Lock()
@@ -47,7 +48,9 @@ func (r *run) askOn(ctx context.Context, p scenario.Pool) error {
 		}
 		r.background.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				r.askOnce(ctx, c, node, []string{"/apis/discovery.k8s.io/v1/endpointslices?limit=1", "/api/v1/services?limit=1"}[i%2])
+				r.askOnce(ctx, c, node, []string{
+					"/apis/discovery.k8s.io/v1/endpointslices?limit=1", "/api/v1/services?limit=1",
+				}[i%2])
 				_ = sleep(ctx, askEvery)
 			}
 		})
@@ -68,7 +71,10 @@ func (r *run) askOnce(ctx context.Context, c kubernetes.Interface, node, path st
 	}
 	r.turn.failed.Add(1)
 	r.Progress(fmt.Sprintf("a client on %s asks for %s: %v", node, path, err))
-	r.time.Emit(timeline.Event{Lane: timeline.Client, Way: report.WayWeir, Node: node, Name: "a request failed", Strings: map[string]string{"path": path, "err": err.Error()}})
+	r.time.Emit(timeline.Event{
+		Lane: timeline.Client, Way: report.WayWeir, Node: node, Name: "a request failed",
+		Strings: map[string]string{"path": path, "err": err.Error()},
+	})
 }
 
 // askNoMore ends who asks.

@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-// Until waits for a condition, looks every so often, and tells every 5 s what it still waits for. The error says that, too.
-func Until(ctx context.Context, every, patience time.Duration, progress func(string), ok func() (done bool, what string)) error {
+// Until waits for a condition, looks every so often, and tells every 5 s what it still waits for. The error says that,
+// too.
+func Until(ctx context.Context, every, patience time.Duration, progress func(string),
+	ok func() (done bool, what string)) error {
 	deadline, told := time.Now().Add(patience), time.Now()
 	t := time.NewTicker(every)
 	defer t.Stop()

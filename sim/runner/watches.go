@@ -41,7 +41,9 @@ type watches struct {
 
 // countsWatches tells whether the scenario asks for it.
 func (r *run) countsWatches() bool {
-	return slices.ContainsFunc(r.s.Expectations, func(e scenario.Expectation) bool { return strings.HasSuffix(e.Metric, "cloud_watches") })
+	return slices.ContainsFunc(r.s.Expectations, func(e scenario.Expectation) bool {
+		return strings.HasSuffix(e.Metric, "cloud_watches")
+	})
 }
 
 // settledWatches waits until what is open does not change any more.
@@ -53,7 +55,8 @@ func (r *run) settledWatches(ctx context.Context) (now float64, err error) {
 		}
 		seen = append(seen, now)
 		last := seen[max(len(seen)-watchesAgree, 0):]
-		return len(last) == watchesAgree && slices.Min(last) == slices.Max(last), fmt.Sprintf("waiting for watches to settle: %v", last)
+		return len(last) == watchesAgree && slices.Min(last) == slices.Max(last),
+			fmt.Sprintf("waiting for watches to settle: %v", last)
 	})
 	return now, err
 }

@@ -37,8 +37,11 @@ func kubeletOf(t *testing.T, s Site, node string) (kill func()) {
 	trust.CertData, trust.KeyData = pair.CertPEM, pair.KeyPEM
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: endpoint.URL, TLSClientConfig: trust,
-		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON},
-		Timeout:       10 * time.Second, QPS: -1,
+		ContentConfig: rest.ContentConfig{
+			ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + "," +
+				runtime.ContentTypeJSON,
+		},
+		Timeout: 10 * time.Second, QPS: -1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +50,8 @@ func kubeletOf(t *testing.T, s Site, node string) (kill func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		leasecontroller.NewController(clock.RealClock{}, client, node, 40, nil, renewal, node, contract.NodeLeaseNamespace, nil).Run(ctx)
+		leasecontroller.NewController(clock.RealClock{}, client, node, 40, nil, renewal, node, contract.NodeLeaseNamespace,
+			nil).Run(ctx)
 	}()
 	kill = func() {
 		cancel()
@@ -63,18 +67,22 @@ func grantForwarder(t *testing.T, admin kubernetes.Interface, p Pool) {
 	name := contract.ForwarderRolePrefix + p.Name
 	meta := metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: name}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: p.NodeNames(), Verbs: []string{"get", "update", "patch"},
+		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, ResourceNames: p.NodeNames(),
+		Verbs: []string{"get", "update", "patch"},
 	}}}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 	}
 	for _, n := range p.NodeNames() {
-		binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.ForwarderUserPrefix + p.Name + ":" + n})
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{
+			APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.ForwarderUserPrefix + p.Name + ":" + n,
+		})
 	}
 	if _, err := admin.RbacV1().Roles(meta.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.RbacV1().RoleBindings(meta.Namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.RbacV1().RoleBindings(meta.Namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err !=
+		nil {
 		t.Fatal(err)
 	}
 }
@@ -116,12 +124,13 @@ func grows(t *testing.T, admin kubernetes.Interface, node string, times int, del
 	}
 }
 
-// TestDelegation: a node that is cut off stays alive in the cloud, annotated, also when another hub leads; it speaks for itself after it has returned; and when its
-// kubelet dies, its Lease stands still.
+// TestDelegation: a node that is cut off stays alive in the cloud, annotated, also when another hub leads; it speaks
+// for itself after it has returned; and when its kubelet dies, its Lease stands still.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
 	pool := Pool{
-		Name: "edge", Nodes: 4, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond}, LAN: &Link{RTT: time.Millisecond},
+		Name: "edge", Nodes: 4, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
+		LAN:      &Link{RTT: time.Millisecond},
 		HubFlags: node.Flags{"heartbeat-interval": 2 * time.Second, "heartbeat-timeout": time.Second},
 	}
 	site := up(t, Topology{Pools: []Pool{pool}})
@@ -149,7 +158,8 @@ func TestDelegation(t *testing.T) {
 		}
 	}
 	both := func(node string) int64 {
-		return bytesOf(site.Link("edge"), node, ClassHeartbeat, link.Down) + bytesOf(site.Link("edge"), node, ClassHeartbeat, link.Up)
+		return bytesOf(site.Link("edge"), node, ClassHeartbeat, link.Down) + bytesOf(site.Link("edge"), node, ClassHeartbeat,
+			link.Up)
 	}
 
 	// Bytes: of a kubelet's heartbeat as it is, beside one that is forwarded.
@@ -161,7 +171,8 @@ func TestDelegation(t *testing.T) {
 	before, began = both(first), time.Now()
 	grows(t, admin, far[0], 11, true)
 	forwarding := float64(both(first)-before)/time.Since(began).Seconds() - perSecond
-	t.Logf("bytes of a heartbeat, both ways, TLS included: %.0f of the node itself, %.0f forwarded", perSecond*renewal.Seconds(), forwarding*renewal.Seconds())
+	t.Logf("bytes of a heartbeat, both ways, TLS included: %.0f of the node itself, %.0f forwarded",
+		perSecond*renewal.Seconds(), forwarding*renewal.Seconds())
 	if forwarding > perSecond*5/4 {
 		t.Errorf("forwarding costs more than what it replaces")
 	}

@@ -45,7 +45,8 @@ func wait(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestFailover: whatever takes the leader away, another leads and what changed in the cloud reaches a client's open watch.
+// TestFailover: whatever takes the leader away, another leads and what changed in the cloud reaches a client's open
+// watch.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	site := up(t, Topology{Pools: []Pool{{
@@ -61,9 +62,15 @@ func TestFailover(t *testing.T) {
 	}
 	wait(t, "a ready pool", func() bool { return stateOf(t, site).Ready })
 	for name, c := range map[string]struct{ take, giveBack func(Part, string) error }{
-		"killed":  {func(p Part, _ string) error { return p.Kill() }, func(p Part, _ string) error { return p.Start(t.Context()) }},
-		"stopped": {func(p Part, _ string) error { return p.Stop(t.Context()) }, func(p Part, _ string) error { return p.Start(t.Context()) }},
-		"frozen":  {func(p Part, _ string) error { return p.Freeze() }, func(p Part, _ string) error { return p.Thaw() }},
+		"killed": {
+			func(p Part, _ string) error { return p.Kill() }, func(p Part, _ string) error { return p.Start(t.Context()) },
+		},
+		"stopped": {
+			func(p Part, _ string) error {
+				return p.Stop(t.Context())
+			}, func(p Part, _ string) error { return p.Start(t.Context()) },
+		},
+		"frozen": {func(p Part, _ string) error { return p.Freeze() }, func(p Part, _ string) error { return p.Thaw() }},
 		"cut from the pool": {
 			func(_ Part, node string) error { site.LAN("edge").Cut(link.Both, node); return nil },
 			func(_ Part, node string) error { site.LAN("edge").Heal(link.Both, node); return nil },
@@ -144,7 +151,8 @@ func watchSlices(t *testing.T, s Site, node string) <-chan watch.Event {
 func createSlice(t *testing.T, admin kubernetes.Interface, name string) {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: name}, AddressType: discoveryv1.AddressTypeIPv4}
-	if _, err := admin.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).Create(t.Context(), s,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-edge/weir/sim/cloud"
 )
 
-// TestHollowNodes: real kubelets register their nodes and renew their Leases, one straight to the cloud and one through its hub; a pod
-// runs and answers; its container is started again when it ends, and it outlives its kubelet.
+// TestHollowNodes: real kubelets register their nodes and renew their Leases, one straight to the cloud and one through
+// its hub; a pod runs and answers; its container is started again when it ends, and it outlives its kubelet.
 func TestHollowNodes(t *testing.T) {
 	t.Parallel()
 	if !cloud.Built(t.Context(), cloud.KubeControllerManager, cloud.KubeScheduler, cloud.HollowNode) {
@@ -27,7 +27,9 @@ func TestHollowNodes(t *testing.T) {
 	}
 	site := up(t, Topology{
 		Pools: []Pool{
-			{Name: "plain", Nodes: 1, Mode: Stock, Kubelets: true}, {Name: "edge", Nodes: 1, Mode: HubOnly, Kubelets: true, Zoneless: true},
+			{
+				Name: "plain", Nodes: 1, Mode: Stock, Kubelets: true,
+			}, {Name: "edge", Nodes: 1, Mode: HubOnly, Kubelets: true, Zoneless: true},
 		},
 		Controllers: true, Timers: cloud.StockTimers().Faster(2.5),
 	})
@@ -42,7 +44,9 @@ func TestHollowNodes(t *testing.T) {
 		if n := readyNode(t, admin, node); n.Labels[corev1.LabelTopologyZone] != zone {
 			t.Errorf("labels of %s: %v", node, n.Labels)
 		}
-		wait(t, "the pool's label of "+node, func() bool { return readyNode(t, admin, node).Labels[contract.NodePoolLabel]+"-1" == node })
+		wait(t, "the pool's label of "+node, func() bool {
+			return readyNode(t, admin, node).Labels[contract.NodePoolLabel]+"-1" == node
+		})
 		first := renewedAt(t, admin, node)
 		wait(t, "a renewal of the Lease of "+node, func() bool { return renewedAt(t, admin, node).After(first) })
 		runPod(t, admin, node)

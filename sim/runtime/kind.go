@@ -20,20 +20,22 @@ import (
 
 // Kind is the runtime of real kubelets: a kind cluster, each node of a pool a worker of it.
 //
-// Every worker of a pool with Weir has joined by `weir node join`, as its users type it (kindhub.go). A coordinator has a container of
-// its own, a machine of the pool that is no node. The links are in this process, at the address that this machine has in the
-// network of the containers; each worker is led there when it calls the cloud, and refuses itself every other way to its API (kinddoor.go). What the cloud asks a
-// kubelet, for logs and exec, does not cross the link.
+// Every worker of a pool with Weir has joined by `weir node join`, as its users type it (kindhub.go). A coordinator has
+// a container of its own, a machine of the pool that is no node. The links are in this process, at the address that
+// this machine has in the network of the containers; each worker is led there when it calls the cloud, and refuses
+// itself every other way to its API (kinddoor.go). What the cloud asks a kubelet, for logs and exec, does not cross the
+// link.
 //
-// A hub that is killed or frozen is its whole machine (docker kill, docker pause), with kubelet and pods; one that is stopped
-// is the hub alone.
+// A hub that is killed or frozen is its whole machine (docker kill, docker pause), with kubelet and pods; one that is
+// stopped is the hub alone.
 type Kind struct {
-	// Binaries are the commands of Weir; those that are needed and not given are built from the repository. Coordinators are of an image, which is made of the sources.
+	// Binaries are the commands of Weir; those that are needed and not given are built from the repository. Coordinators
+	// are of an image, which is made of the sources.
 	Binaries node.Binaries
 	// NodeImage of all nodes; empty: what kind/node-image/build provides.
 	NodeImage string
-	// LogDir receives the logs of all parts, and of all nodes and pods when a run fails. Empty: they go with the other files of
-	// the run.
+	// LogDir receives the logs of all parts, and of all nodes and pods when a run fails. Empty: they go with the other
+	// files of the run.
 	LogDir string
 	// Logger of the links; default slog.Default().
 	Logger *slog.Logger
@@ -144,7 +146,8 @@ func (*Kind) suits(t Topology) error {
 			return fmt.Errorf("pool %s of mode %s has no link: only one of mode %s can be without", p.Name, p.Mode, Stock)
 		}
 		if len(p.NoClock) > 0 {
-			return fmt.Errorf("pool %s has machines without a clock: its nodes are containers, whose clock is that of this machine", p.Name)
+			return fmt.Errorf(
+				"pool %s has machines without a clock: its nodes are containers, whose clock is that of this machine", p.Name)
 		}
 	}
 	return nil

@@ -24,8 +24,10 @@ const (
 func (s *kindSite) create(ctx context.Context) error {
 	s.control = &machine{Container: s.run.Control(), node: string(s.run.Control()), network: s.run.Network}
 	config := &v1alpha4.Cluster{
-		TypeMeta:             v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
-		Networking:           v1alpha4.Networking{IPFamily: v1alpha4.IPv4Family, PodSubnet: podSubnet, DisableDefaultCNI: true},
+		TypeMeta: v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
+		Networking: v1alpha4.Networking{
+			IPFamily: v1alpha4.IPv4Family, PodSubnet: podSubnet, DisableDefaultCNI: true,
+		},
 		KubeadmConfigPatches: s.kubeadmPatches(),
 		// Lists of flags are added to: a merge would replace those that kind gives.
 		KubeadmConfigPatchesJSON6902: kubeadmFlags(s.topology.timers()),
@@ -53,7 +55,8 @@ func (s *kindSite) kubeadmPatches() []string {
 	}
 }
 
-// worker describes the next worker to kind. It has the programs of a release, and the folder of logs, under the paths that they have here.
+// worker describes the next worker to kind. It has the programs of a release, and the folder of logs, under the paths
+// that they have here.
 func (s *kindSite) worker(p Pool, name string) v1alpha4.Node {
 	s.byNode[name] = &machine{Container: s.run.Worker(len(s.byNode) + 1), node: name, pool: p, network: s.run.Network}
 	n := v1alpha4.Node{

@@ -30,13 +30,23 @@ func (s *kindSite) coordinator(l node.Launch, c node.CoordinatorConfig, viewer h
 	if err != nil {
 		return nil, err
 	}
-	name := s.run.ID + "-" + strings.ReplaceAll(strings.TrimPrefix(l.LogFile, s.logDir+string(filepath.Separator)), ".log", "")
-	m := &machine{Container: docker.Container(name), node: name, network: s.run.Network, address: c.BindAddress, fixed: true}
-	box := coordinatorLife{machine: m, image: s.coordinates, labels: s.run.Labels(), config: config, dir: l.Dir, log: l.LogFile, data: c.DataDir, spawner: s.spawner}
-	return &kindPart{prober: node.CoordinatorProbe(l.Name, c, viewer), life: box, machine: m, name: l.Name, command: node.CoordinatorCommand, log: l.LogFile}, nil
+	name := s.run.ID + "-" + strings.ReplaceAll(strings.TrimPrefix(l.LogFile, s.logDir+string(filepath.Separator)), ".log",
+		"")
+	m := &machine{
+		Container: docker.Container(name), node: name, network: s.run.Network, address: c.BindAddress, fixed: true,
+	}
+	box := coordinatorLife{
+		machine: m, image: s.coordinates, labels: s.run.Labels(), config: config, dir: l.Dir, log: l.LogFile, data: c.DataDir,
+		spawner: s.spawner,
+	}
+	return &kindPart{
+		prober: node.CoordinatorProbe(l.Name, c, viewer), life: box, machine: m, name: l.Name,
+		command: node.CoordinatorCommand, log: l.LogFile,
+	}, nil
 }
 
-// coordinatorLife is a container of a release's image, whose process runs as the user that runs the testbed: its files are of that.
+// coordinatorLife is a container of a release's image, whose process runs as the user that runs the testbed: its files
+// are of that.
 type coordinatorLife struct {
 	*machine
 	image   string
@@ -55,15 +65,19 @@ func (c coordinatorLife) begin(ctx context.Context) error {
 	}
 	path, err := exec.LookPath("docker")
 	if err == nil {
-		_, err = c.spawner.Start(proc.Spec{Name: "docker start " + c.node, Path: path, Args: []string{"start", "--attach", string(c.Container)}, LogFile: c.log})
+		_, err = c.spawner.Start(proc.Spec{
+			Name: "docker start " + c.node, Path: path, Args: []string{"start", "--attach", string(c.Container)}, LogFile: c.log,
+		})
 	}
 	return err
 }
 
 func (c coordinatorLife) create(ctx context.Context) error {
 	args := []string{
-		"create", "--name", string(c.Container), "--hostname", string(c.Container), "--network", c.network.Name, "--ip", c.address,
-		"--user", strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid()), "--stop-timeout", "15", "--volume", c.dir + ":" + c.dir,
+		"create", "--name", string(c.Container), "--hostname", string(c.Container), "--network", c.network.Name, "--ip",
+		c.address,
+		"--user", strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid()), "--stop-timeout", "15", "--volume",
+		c.dir + ":" + c.dir,
 	}
 	for k, v := range c.labels {
 		args = append(args, "--label", k+"="+v)

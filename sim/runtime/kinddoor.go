@@ -19,9 +19,10 @@ const (
 	wallPorts      = "1000-1023" // calls from these are not led to the link: CheckWalls meets the wall by them
 )
 
-// doorRules put the link where the cloud is, for all that runs on the node: at the address of the apiserver, and at that of Service kubernetes, before the rules
-// of kube-proxy, which would send pods to the apiserver itself. They refuse every way to an apiserver that is not this node's: by IPv4 and IPv6, whatever its address. A hub listens on its
-// machine only; the testbed's clients are led there from the machine's address.
+// doorRules put the link where the cloud is, for all that runs on the node: at the address of the apiserver, and at
+// that of Service kubernetes, before the rules of kube-proxy, which would send pods to the apiserver itself. They
+// refuse every way to an apiserver that is not this node's: by IPv4 and IPv6, whatever its address. A hub listens on
+// its machine only; the testbed's clients are led there from the machine's address.
 const doorRules = `#!/bin/sh
 # Where the cloud is for this node, and what no one on it may do. Written by the testbed.
 echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet
@@ -59,11 +60,13 @@ ExecStart=` + doorScript + `
 WantedBy=multi-user.target
 `
 
-// Scripts of installDoor. What joined the cluster straight hangs up first: it would keep the apiserver from hearing of the wall.
+// Scripts of installDoor. What joined the cluster straight hangs up first: it would keep the apiserver from hearing of
+// the wall.
 const (
 	stopStock = `systemctl stop kubelet; pkill -x kube-proxy; `
-	stopHub   = `systemctl stop ` + hubService + ` && rm -rf ` + hubData + `/relays && ` // a scenario begins with hubs that hold nothing of what their pool shares
-	openDoor  = `for i in $(seq 50); do [ -z "$(ss -Htn dport = :6443)" ] && break; sleep 0.1; done
+	// a scenario begins with hubs that hold nothing of what their pool shares.
+	stopHub  = `systemctl stop ` + hubService + ` && rm -rf ` + hubData + `/relays && `
+	openDoor = `for i in $(seq 50); do [ -z "$(ss -Htn dport = :6443)" ] && break; sleep 0.1; done
 chmod 755 ` + doorScript + ` && systemctl daemon-reload && systemctl enable --now --quiet ` + doorService
 	startStock = ` && systemctl start kubelet`
 )
@@ -79,7 +82,8 @@ func (s *kindSite) installDoor(ctx context.Context, m *machine) error {
 		m.link, script = link, stopStock+openDoor+startStock
 	}
 	err := m.put(ctx, map[string]string{
-		doorScript:                            fmt.Sprintf(doorRules, serviceAddress, s.control.address, m.link, apiPort, m.address, contract.HubSecurePort),
+		doorScript: fmt.Sprintf(doorRules, serviceAddress, s.control.address, m.link, apiPort,
+			m.address, contract.HubSecurePort),
 		unitFolder + doorService + ".service": doorUnit,
 	})
 	if err == nil {
@@ -111,12 +115,13 @@ func (s *kindSite) stockDoor(m *machine) (string, error) {
 	return u.Host, nil
 }
 
-// tryAll prints the addresses that could be connected to: curl ends with 6, 7 or 28 where there is no such name, the connection
-// is refused, or nobody answers.
-const tryAll = `for a in "$@"; do curl -ks -m 2 --local-port ` + wallPorts + ` -o /dev/null "https://$a/version"; case $? in 6 | 7 | 28) ;; *) echo "$a" ;; esac; done`
+// tryAll prints the addresses that could be connected to: curl ends with 6, 7 or 28 where there is no such name, the
+// connection is refused, or nobody answers.
+const tryAll = `for a in "$@"; do curl -ks -m 2 --local-port ` + wallPorts +
+	` -o /dev/null "https://$a/version"; case $? in 6 | 7 | 28) ;; *) echo "$a" ;; esac; done`
 
-// CheckWalls tries to reach the cloud's API from every worker, by every address that the control plane and this machine have,
-// and looks whether the apiserver has a connection from one. What is reached is an error.
+// CheckWalls tries to reach the cloud's API from every worker, by every address that the control plane and this machine
+// have, and looks whether the apiserver has a connection from one. What is reached is an error.
 func (s *kindSite) CheckWalls(ctx context.Context) error {
 	targets, err := s.apiAddresses(ctx)
 	if err != nil {
@@ -160,7 +165,8 @@ func (s *kindSite) apiAddresses(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(targets, net.JoinHostPort(s.run.Network.Gateway, published.Port()), net.JoinHostPort(s.run.Network.Gateway, strconv.Itoa(apiPort))), nil
+	return append(targets, net.JoinHostPort(s.run.Network.Gateway, published.Port()),
+		net.JoinHostPort(s.run.Network.Gateway, strconv.Itoa(apiPort))), nil
 }
 
 // checkConnections reads who is connected to the apiserver.

@@ -19,8 +19,8 @@ const (
 // whatToKeep of the cluster, when a run fails.
 const whatToKeep = "nodes,pods,services,endpointslices,deployments,daemonsets,configmaps,events,leases"
 
-// SaveEvidence implements Evidence: the logs of all nodes and pods, as `kind export logs` has them, all objects, and what was
-// installed in the nodes.
+// SaveEvidence implements Evidence: the logs of all nodes and pods, as `kind export logs` has them, all objects, and
+// what was installed in the nodes.
 func (s *kindSite) SaveEvidence(ctx context.Context) error {
 	if s.run == nil || s.control == nil {
 		return nil
@@ -40,9 +40,14 @@ func (s *kindSite) SaveEvidence(ctx context.Context) error {
 		}
 		return os.WriteFile(filepath.Join(dir, name), []byte(out+"\n"), 0o644)
 	}
-	errs := []error{keep("objects.yaml", s.control, "kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "get", whatToKeep, "--all-namespaces", "-o", "yaml")}
+	errs := []error{
+		keep("objects.yaml", s.control, "kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "get", whatToKeep,
+			"--all-namespaces", "-o", "yaml"),
+	}
 	for _, m := range s.workers() {
-		errs = append(errs, keep(m.node+".txt", m, "sh", "-c", "for f in "+doorScript+" "+unitFolder+"weir-*.service /etc/weir/hub.yaml "+hubFlags+"; do echo \"# $f\"; cat \"$f\"; done; nft list ruleset"))
+		errs = append(errs,
+			keep(m.node+".txt", m, "sh", "-c", "for f in "+doorScript+" "+unitFolder+"weir-*.service /etc/weir/hub.yaml "+
+				hubFlags+"; do echo \"# $f\"; cat \"$f\"; done; nft list ruleset"))
 	}
 	for id, part := range s.parts {
 		if p, ok := part.(*kindPart); ok && id.Kind() == "coordinator" {

@@ -27,7 +27,8 @@ const (
 	hubOutput       = unitFolder + "weir-hub.service.d/50-testbed.conf"
 )
 
-// joining are flags of a hub while its node joins: it is in no pool yet, whose coordinator does not run, and there are no pods yet that could not trust it.
+// joining are flags of a hub while its node joins: it is in no pool yet, whose coordinator does not run, and there are
+// no pods yet that could not trust it.
 const joining = "enable-coordinator: false\npods-wait: 1s\n"
 
 // outputText does not restart a hub that ends by itself: the testbed is there to see that.
@@ -72,8 +73,12 @@ func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.hub = &hub{program: l.Path, dir: l.Dir, flags: strings.ReplaceAll(string(text), l.Dir, hubCertificates), log: l.LogFile}
-	return &kindPart{prober: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: node.HubCommand, log: l.LogFile}, nil
+	m.hub = &hub{
+		program: l.Path, dir: l.Dir, flags: strings.ReplaceAll(string(text), l.Dir, hubCertificates), log: l.LogFile,
+	}
+	return &kindPart{
+		prober: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: node.HubCommand, log: l.LogFile,
+	}, nil
 }
 
 // joinPools leads the kubelets of all nodes with a hub to it, by what their owners type.
@@ -83,9 +88,12 @@ func (s *kindSite) joinPools(ctx context.Context) error {
 		if p.Mode == Stock {
 			continue
 		}
-		// What weir-manager would make of the pool, as long as its nodes join. Scenarios have weir-manager later, or not at all.
+		// What weir-manager would make of the pool, as long as its nodes join. Scenarios have weir-manager later, or not at
+		// all.
 		name := contract.LeaderHubPrefix + p.Name
-		told := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
+		told := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
+		}
 		if _, err := services.Create(ctx, told, metav1.CreateOptions{}); err != nil {
 			return err
 		}
@@ -104,7 +112,8 @@ func (s *kindSite) join(ctx context.Context, m *machine) error {
 		return err
 	}
 	weir := s.commands[node.OperatorCommand]
-	if _, err := m.Exec(ctx, weir, "node", "join", "--pool="+m.pool.Name, "--hub-binary="+m.hub.program, "--coordinator=false"); err != nil {
+	if _, err := m.Exec(ctx, weir, "node", "join", "--pool="+m.pool.Name, "--hub-binary="+m.hub.program,
+		"--coordinator=false"); err != nil {
 		return err
 	}
 	ca, err := m.Exec(ctx, "cat", hubAuthority)
@@ -115,7 +124,8 @@ func (s *kindSite) join(ctx context.Context, m *machine) error {
 		return err
 	}
 	err = s.wait(ctx, "pods of "+m.node+" are led to its hub", func() (bool, string, error) {
-		out, err := m.Exec(ctx, "curl", "-sf", fmt.Sprintf("http://127.0.0.1:%d%s", contract.HubHealthPort, contract.StatusPath))
+		out, err := m.Exec(ctx, "curl", "-sf",
+			fmt.Sprintf("http://127.0.0.1:%d%s", contract.HubHealthPort, contract.StatusPath))
 		return strings.Contains(strings.ReplaceAll(out, " ", ""), `"led":true`), out, err
 	})
 	if err != nil {
@@ -161,6 +171,7 @@ func (h hubLife) wipe(ctx context.Context) error {
 		_, err = h.Exec(ctx, "sh", "-c", emptyData)
 		return err
 	}
-	_, err = docker.Run(ctx, "run", "--rm", "--network=none", "--volumes-from", string(h.Container), "--entrypoint", "sh", h.image, "-c", emptyData)
+	_, err = docker.Run(ctx, "run", "--rm", "--network=none", "--volumes-from", string(h.Container), "--entrypoint", "sh",
+		h.image, "-c", emptyData)
 	return err
 }

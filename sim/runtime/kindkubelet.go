@@ -33,7 +33,9 @@ func kubeletTimers(t cloud.Timers) string {
 // kubeadmFlags give the control plane the timers of a scenario; none for stock timers.
 func kubeadmFlags(t cloud.Timers) []v1alpha4.PatchJSON6902 {
 	var patch strings.Builder
-	for part, flags := range map[string][]string{"apiServer": t.APIServerFlags(), "controllerManager": t.ControllerManagerFlags()} {
+	for part, flags := range map[string][]string{
+		"apiServer": t.APIServerFlags(), "controllerManager": t.ControllerManagerFlags(),
+	} {
 		for _, f := range flags {
 			name, value, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
 			fmt.Fprintf(&patch, "- {op: add, path: /%s/extraArgs/-, value: {name: %s, value: %q}}\n", part, name, value)
@@ -42,7 +44,9 @@ func kubeadmFlags(t cloud.Timers) []v1alpha4.PatchJSON6902 {
 	if patch.Len() == 0 {
 		return nil
 	}
-	return []v1alpha4.PatchJSON6902{{Group: "kubeadm.k8s.io", Version: "v1beta4", Kind: "ClusterConfiguration", Patch: patch.String()}}
+	return []v1alpha4.PatchJSON6902{
+		{Group: "kubeadm.k8s.io", Version: "v1beta4", Kind: "ClusterConfiguration", Patch: patch.String()},
+	}
 }
 
 // machine implements ground: the kubelet of a worker, and the worker itself, which has the containers.
@@ -52,10 +56,12 @@ func (s *kindSite) machine(_ context.Context, _ *localPool, _ int, name, _ strin
 		return fmt.Errorf("there is no machine for node %q", name)
 	}
 	s.addPart(ContainersOf(name), &kindPart{
-		prober: inside{m, "systemctl is-active --quiet containerd"}, life: machineLife{m}, machine: m, name: "machine of " + name, command: initCommand,
+		prober: inside{m, "systemctl is-active --quiet containerd"}, life: machineLife{m}, machine: m,
+		name: "machine of " + name, command: initCommand,
 	})
 	s.addPart(KubeletOf(name), &kindPart{
-		prober: inside{m, "curl -sf -m 1 http://127.0.0.1:10248/healthz"}, life: kubeletLife{m}, machine: m, name: "kubelet of " + name, command: kubeletCommand,
+		prober: inside{m, "curl -sf -m 1 http://127.0.0.1:10248/healthz"}, life: kubeletLife{m}, machine: m,
+		name: "kubelet of " + name, command: kubeletCommand,
 	})
 	return nil
 }
@@ -130,7 +136,8 @@ type inside struct {
 const insideTries = 50
 
 func (i inside) Healthy(ctx context.Context) error {
-	_, err := i.Exec(ctx, "sh", "-c", fmt.Sprintf("for i in $(seq %d); do %s && exit; sleep 0.1; done; %[2]s", insideTries, i.command))
+	_, err := i.Exec(ctx, "sh", "-c", fmt.Sprintf("for i in $(seq %d); do %s && exit; sleep 0.1; done; %[2]s", insideTries,
+		i.command))
 	return err
 }
 

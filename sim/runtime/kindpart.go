@@ -170,11 +170,15 @@ func (p *kindPart) Kill() error {
 }
 
 func (p *kindPart) Freeze() error {
-	return p.do(context.Background(), "freeze", func(ctx context.Context, _ *proc.Stranger) error { return p.machine.Pause(ctx) })
+	return p.do(context.Background(), "freeze", func(ctx context.Context, _ *proc.Stranger) error {
+		return p.machine.Pause(ctx)
+	})
 }
 
 func (p *kindPart) Thaw() error {
-	return p.do(context.Background(), "thaw", func(ctx context.Context, _ *proc.Stranger) error { return p.machine.Unpause(ctx) })
+	return p.do(context.Background(), "thaw", func(ctx context.Context, _ *proc.Stranger) error {
+		return p.machine.Unpause(ctx)
+	})
 }
 
 func (p *kindPart) LoseDisk() error {

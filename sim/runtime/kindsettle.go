@@ -19,8 +19,8 @@ const systemNamespace = metav1.NamespaceSystem
 const onPools = `{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
 {"nodeSelectorTerms":[{"matchExpressions":[{"key":"` + contract.NodePoolLabel + `",%s}]}]}}}}}}}`
 
-// corednsPlace is where CoreDNS runs: in pools, where it reads through hubs and links; but in those without a link if there are any,
-// since then the others get lost, and a scenario has pods of its own there.
+// corednsPlace is where CoreDNS runs: in pools, where it reads through hubs and links; but in those without a link if
+// there are any, since then the others get lost, and a scenario has pods of its own there.
 func (s *kindSite) corednsPlace() string {
 	for _, p := range s.topology.Pools {
 		if p.Unlinked {
@@ -30,7 +30,8 @@ func (s *kindSite) corednsPlace() string {
 	return fmt.Sprintf(onPools, `"operator":"Exists"`)
 }
 
-// settle leads the kubelets of nodes with a hub there, gives all nodes a pod network, and walls them in. Then hubs are off: their nodes are Ready when these have been started.
+// settle leads the kubelets of nodes with a hub there, gives all nodes a pod network, and walls them in. Then hubs are
+// off: their nodes are Ready when these have been started.
 func (s *kindSite) settle(ctx context.Context) error {
 	if err := s.joinPools(ctx); err != nil {
 		return fmt.Errorf("join the nodes: %w", err)
@@ -42,7 +43,8 @@ func (s *kindSite) settle(ctx context.Context) error {
 		return fmt.Errorf("install the pod network: %w", err)
 	}
 	apps := s.cloud.Client().AppsV1()
-	if _, err := apps.Deployments(systemNamespace).Patch(ctx, "coredns", types.StrategicMergePatchType, []byte(s.corednsPlace()), metav1.PatchOptions{}); err != nil {
+	if _, err := apps.Deployments(systemNamespace).Patch(ctx, "coredns", types.StrategicMergePatchType,
+		[]byte(s.corednsPlace()), metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("place CoreDNS: %w", err)
 	}
 	// It serves volumes, which no scenario has, and its election would cross the link of whichever node it is on.
@@ -87,14 +89,16 @@ func (s *kindSite) waitPods(ctx context.Context) error {
 				not = append(not, d.Name)
 			}
 		}
-		if st := dns.Status; st.ObservedGeneration != dns.Generation || st.UpdatedReplicas != *dns.Spec.Replicas || st.AvailableReplicas != st.UpdatedReplicas || st.Replicas != st.UpdatedReplicas {
+		if st := dns.Status; st.ObservedGeneration != dns.Generation || st.UpdatedReplicas != *dns.Spec.Replicas ||
+			st.AvailableReplicas != st.UpdatedReplicas || st.Replicas != st.UpdatedReplicas {
 			not = append(not, dns.Name)
 		}
 		return len(not) == 0 && len(daemons.Items) > 1, fmt.Sprintf("not %v", not), nil
 	})
 }
 
-// installCNI installs kind's own, but without the address of the apiserver that kind would put in: it calls the Service, as pods do.
+// installCNI installs kind's own, but without the address of the apiserver that kind would put in: it calls the
+// Service, as pods do.
 func (s *kindSite) installCNI(ctx context.Context) error {
 	manifest, err := s.control.Exec(ctx, "cat", "/kind/manifests/default-cni.yaml")
 	if err != nil {
@@ -118,7 +122,8 @@ func (s *kindSite) WaitReady(ctx context.Context) error {
 				}
 			}
 		}
-		return len(not) == 0 && len(list.Items) == len(s.byNode), fmt.Sprintf("%d of %d, not %v", len(list.Items)-len(not), len(s.byNode), not), nil
+		return len(not) == 0 && len(list.Items) == len(s.byNode),
+			fmt.Sprintf("%d of %d, not %v", len(list.Items)-len(not), len(s.byNode), not), nil
 	})
 }
 

@@ -10,7 +10,8 @@ import (
 
 const tcpEstablished = "01" // TCP_ESTABLISHED, linux/include/net/tcp_states.h
 
-// connectedTo reads tables in the form of /proc/net/tcp and returns the addresses that have a connection to a local port.
+// connectedTo reads tables in the form of /proc/net/tcp and returns the addresses that have a connection to a local
+// port.
 func connectedTo(tables string, port int) map[string]bool {
 	peers := map[string]bool{}
 	local := fmt.Sprintf(":%04X", port)
@@ -27,8 +28,8 @@ func connectedTo(tables string, port int) map[string]bool {
 	return peers
 }
 
-// procAddress reads an address as /proc/net/tcp writes it: hexadecimal, in words of four bytes in the order of this machine, which
-// is little endian wherever kind runs.
+// procAddress reads an address as /proc/net/tcp writes it: hexadecimal, in words of four bytes in the order of this
+// machine, which is little endian wherever kind runs.
 func procAddress(s string) (netip.Addr, bool) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b)%4 != 0 {

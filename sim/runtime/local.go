@@ -109,8 +109,8 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	return s, nil
 }
 
-// localSite is the Site of Local, and what every Site has in common: links and clients are in this process and on this machine
-// whatever the parts stand on.
+// localSite is the Site of Local, and what every Site has in common: links and clients are in this process and on this
+// machine whatever the parts stand on.
 type localSite struct {
 	topology Topology
 	ground   ground
@@ -188,7 +188,8 @@ func (s *localSite) startCloud(ctx context.Context, l *Local, progress Progress)
 	}
 	s.cloud, err = cloud.Start(ctx, cloud.Config{
 		Spawner: s.spawner, Binaries: s.tools, LogDir: s.logDir,
-		Address: address, Hosts: hosts, Args: append(s.topology.timers().APIServerFlags(), l.APIServerArgs...), Keys: s.topology.Unready, Progress: progress,
+		Address: address, Hosts: hosts, Args: append(s.topology.timers().APIServerFlags(), l.APIServerArgs...),
+		Keys: s.topology.Unready, Progress: progress,
 	})
 	if err != nil {
 		return err

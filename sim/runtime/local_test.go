@@ -81,7 +81,8 @@ func TestStockSite(t *testing.T) {
 	}})
 	list := func(node, identity string) {
 		t.Helper()
-		if _, err := clientOf(t, site, node, identity).DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{}); err != nil {
+		if _, err := clientOf(t, site, node, identity).DiscoveryV1().EndpointSlices("").List(
+			t.Context(), metav1.ListOptions{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -91,7 +92,8 @@ func TestStockSite(t *testing.T) {
 
 	stock := site.Link("stock")
 	for _, c := range []struct{ node, class string }{{"stock-1", "kube-proxy"}, {"stock-2", "coredns"}} {
-		if down, up := bytesOf(stock, c.node, c.class, link.Down), bytesOf(stock, c.node, c.class, link.Up); down < 1000 || up < 500 {
+		if down, up := bytesOf(stock, c.node, c.class, link.Down), bytesOf(stock, c.node, c.class, link.Up); down < 1000 ||
+			up < 500 {
 			t.Errorf("%v: %d bytes down, %d up", c, down, up)
 		}
 	}
@@ -117,7 +119,8 @@ func TestStockSite(t *testing.T) {
 		t.Errorf("parts %v", parts)
 	}
 	for _, err := range []error{
-		second(site.Part("hub/stock-1")), second(site.Endpoint("nobody", "x")), second(site.Tool("kubectl")), second(site.Token(t.Context(), "nobody")),
+		second(site.Part("hub/stock-1")), second(site.Endpoint("nobody", "x")), second(site.Tool("kubectl")),
+		second(site.Token(t.Context(), "nobody")),
 	} {
 		if err == nil {
 			t.Error("something that is not there was found")
@@ -133,7 +136,8 @@ func TestHubOnlySite(t *testing.T) {
 	if err := Start(t.Context(), site, HubOf("edge-1"), HubOf("edge-2")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := clientOf(t, site, "edge-1", "json-client").CoreV1().Services("").List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := clientOf(t, site, "edge-1", "json-client").CoreV1().Services("").List(
+		t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
 	uplink := site.Link("edge")
@@ -177,7 +181,8 @@ func TestWeirSite(t *testing.T) {
 	if err := Start(t.Context(), site, want[1:]...); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := clientOf(t, site, "edge-2", "kube-proxy").DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{}); err != nil {
+	if _, err := clientOf(t, site, "edge-2", "kube-proxy").DiscoveryV1().EndpointSlices("").List(
+		t.Context(), metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
 	coordinator, err := site.Part(CoordinatorOf("edge"))

@@ -37,7 +37,8 @@ func (s *localSite) addControllers() error {
 }
 
 // lifecycle are the controllers that look after nodes, and what Pods of them need.
-const lifecycle = "node-lifecycle-controller,serviceaccount-controller,pod-garbage-collector-controller,garbage-collector-controller"
+const lifecycle = "node-lifecycle-controller,serviceaccount-controller,pod-garbage-collector-controller," +
+	"garbage-collector-controller"
 
 // addLifecycle prepares those.
 func (s *localSite) addLifecycle() error {

@@ -18,8 +18,9 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestControllerManagerSparesLeaderHubs: a kube-controller-manager that starts deletes Endpoints without a Service. Those of pools it leaves as they are, and
-// their slices, too. That it has looked is told by Endpoints beside them, which it has to delete.
+// TestControllerManagerSparesLeaderHubs: a kube-controller-manager that starts deletes Endpoints without a Service.
+// Those of pools it leaves as they are, and their slices, too. That it has looked is told by Endpoints beside them,
+// which it has to delete.
 func TestControllerManagerSparesLeaderHubs(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may add the route of addresses that kube-apiserver takes")
@@ -47,7 +48,8 @@ func TestControllerManagerSparesLeaderHubs(t *testing.T) {
 			}
 		}
 	}
-	endpoints, slicesOf := api.CoreV1().Endpoints(contract.ManagerNamespace), api.DiscoveryV1().EndpointSlices(contract.ManagerNamespace)
+	endpoints, slicesOf := api.CoreV1().Endpoints(contract.ManagerNamespace),
+		api.DiscoveryV1().EndpointSlices(contract.ManagerNamespace)
 	objects := func() map[string]types.UID {
 		all := map[string]types.UID{}
 		for _, pool := range []string{"quay", "town"} {
@@ -72,7 +74,8 @@ func TestControllerManagerSparesLeaderHubs(t *testing.T) {
 		t.Fatal(err)
 	}
 	orphan := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "orphan"}, Subsets: []corev1.EndpointSubset{{
-		Addresses: []corev1.EndpointAddress{{IP: "10.6.6.6"}}, Ports: []corev1.EndpointPort{{Name: "pool", Port: contract.HubPoolPort}},
+		Addresses: []corev1.EndpointAddress{{IP: "10.6.6.6"}},
+		Ports:     []corev1.EndpointPort{{Name: "pool", Port: contract.HubPoolPort}},
 	}}}
 	if _, err := endpoints.Create(ctx, orphan, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,8 @@ var shared = []nodepool.Resource{
 	{Version: "v1", Resource: "endpoints"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 }
 
-// describe writes the NodePool of each pool with Weir, as whoever operates the cluster would, and lets its nodes be heard.
+// describe writes the NodePool of each pool with Weir, as whoever operates the cluster would, and lets its nodes be
+// heard.
 func (s *localSite) describe(ctx context.Context) error {
 	if err := s.cloud.Apply(ctx, []byte(manifests.NodePools()+"---\n"+manifests.Pools())); err != nil {
 		return fmt.Errorf("install NodePools: %w", err)
@@ -75,20 +76,27 @@ const replaceAfter = 20 * time.Second
 
 // allowImages lets weir-manager run coordinators, as whoever administers the cluster would.
 func (s *localSite) allowImages(ctx context.Context) error {
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{contract.CoordinatorImagesKey: coordinatorImage + "\n"}})
+	patch, err := json.Marshal(map[string]any{
+		"data": map[string]string{contract.CoordinatorImagesKey: coordinatorImage + "\n"},
+	})
 	if err != nil {
 		return err
 	}
 	maps := s.cloud.Client().CoreV1().ConfigMaps(contract.ManagerNamespace)
-	if _, err := maps.Patch(ctx, contract.CoordinatorImages, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := maps.Patch(ctx, contract.CoordinatorImages, types.MergePatchType, patch, metav1.PatchOptions{}); err !=
+		nil {
 		return fmt.Errorf("allow the image of coordinators: %w", err)
 	}
 	return nil
 }
 
-// ownPool is the object of Weir's own beside it: how the pool shares, and where its coordinator is. Where hubs reach that over a link they have it by flags.
+// ownPool is the object of Weir's own beside it: how the pool shares, and where its coordinator is. Where hubs reach
+// that over a link they have it by flags.
 func (x *localPool) ownPool() (*poolv1.Pool, error) {
-	p := &poolv1.Pool{TypeMeta: metav1.TypeMeta{APIVersion: poolv1.GroupVersion.String(), Kind: "Pool"}, ObjectMeta: metav1.ObjectMeta{Name: x.Name}}
+	p := &poolv1.Pool{
+		TypeMeta:   metav1.TypeMeta{APIVersion: poolv1.GroupVersion.String(), Kind: "Pool"},
+		ObjectMeta: metav1.ObjectMeta{Name: x.Name},
+	}
 	p.Spec.Mode = poolv1.ModeCoordinator
 	if x.Mode != Weir {
 		p.Spec.Mode = poolv1.ModeLeaderHubs
@@ -99,7 +107,8 @@ func (x *localPool) ownPool() (*poolv1.Pool, error) {
 	p.Spec.Coordinator = &poolv1.Coordinator{}
 	if x.Places {
 		p.Spec.Coordinator = &poolv1.Coordinator{
-			Image: coordinatorImage, Replicas: int32(max(x.Coordinators, 1)), ReplaceAfter: replaceAfter.String(), Nodes: x.NodeNames(),
+			Image: coordinatorImage, Replicas: int32(max(x.Coordinators, 1)), ReplaceAfter: replaceAfter.String(),
+			Nodes: x.NodeNames(),
 		}
 		return p, nil
 	}
@@ -108,7 +117,8 @@ func (x *localPool) ownPool() (*poolv1.Pool, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.Spec.Coordinator.Servers = append(p.Spec.Coordinator.Servers, "https://"+net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)))
+		p.Spec.Coordinator.Servers = append(p.Spec.Coordinator.Servers,
+			"https://"+net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)))
 	}
 	return p, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestDescribed: in a site whose pools are described, kube-apiserver takes the addresses of leader hubs, of each pool its own, and they are those of its nodes. It has a
-// coordinator and is told so. What its hubs did is told there, too.
+// TestDescribed: in a site whose pools are described, kube-apiserver takes the addresses of leader hubs, of each pool
+// its own, and they are those of its nodes. It has a coordinator and is told so. What its hubs did is told there, too.
 func TestDescribed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may add the route of addresses that kube-apiserver takes")
@@ -55,15 +55,18 @@ func TestDescribed(t *testing.T) {
 	for pool, want := range map[string]int{"quay": 2, "town": 1} {
 		var last string
 		for {
-			all, err := api.DiscoveryV1().EndpointSlices(contract.ManagerNamespace).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + contract.LeaderHubPrefix + pool})
+			all, err := api.DiscoveryV1().EndpointSlices(contract.ManagerNamespace).List(ctx,
+				metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + contract.LeaderHubPrefix + pool})
 			var leaders []string
 			if err == nil && len(all.Items) == 1 {
 				for _, e := range all.Items[0].Endpoints {
 					leaders = append(leaders, e.Addresses...)
 				}
 			}
-			said, _ := api.CoreV1().Endpoints(contract.ManagerNamespace).Get(ctx, contract.LeaderHubPrefix+pool, metav1.GetOptions{})
-			told := said.Annotations[contract.LeaderHubMode] == contract.ModeCoordinator && strings.HasPrefix(said.Annotations[contract.LeaderHubCoordinators], "https://")
+			said, _ := api.CoreV1().Endpoints(contract.ManagerNamespace).Get(ctx, contract.LeaderHubPrefix+pool,
+				metav1.GetOptions{})
+			told := said.Annotations[contract.LeaderHubMode] == contract.ModeCoordinator &&
+				strings.HasPrefix(said.Annotations[contract.LeaderHubCoordinators], "https://")
 			if told && len(leaders) == want && !slices.ContainsFunc(leaders, func(a string) bool { return of[a] != pool }) {
 				break
 			}

@@ -23,8 +23,8 @@ import (
 // maxDigest bounds what a digest adds to a heartbeat, both ways: docs/metrics.md says so.
 const maxDigest = 360
 
-// testDigest: what two clients of a node get from its relays stands in the status of its Pool and in the metrics of weir-manager, to the byte, after the next
-// heartbeat of its kubelet. The Lease does not keep it.
+// testDigest: what two clients of a node get from its relays stands in the status of its Pool and in the metrics of
+// weir-manager, to the byte, after the next heartbeat of its kubelet. The Lease does not keep it.
 func testDigest(t *testing.T, site Site, api kubernetes.Interface, name string) {
 	site.(*localSite).pulse.close() // heartbeats come when they are wanted
 	hub, err := site.Part(HubOf(name))
@@ -45,7 +45,8 @@ func testDigest(t *testing.T, site Site, api kubernetes.Interface, name string) 
 		return int64(m.Sum("weir_hub_served_bytes_total", `route="relay"`))
 	}
 	read := func(identity string) (n int64) {
-		raw, err := clientOf(t, site, name, identity).DiscoveryV1().RESTClient().Get().AbsPath("/apis/discovery.k8s.io/v1/endpointslices").DoRaw(t.Context())
+		raw, err := clientOf(t, site, name, identity).DiscoveryV1().RESTClient().Get().AbsPath(
+			"/apis/discovery.k8s.io/v1/endpointslices").DoRaw(t.Context())
 		if err != nil {
 			return 0
 		}
@@ -83,13 +84,15 @@ func testDigest(t *testing.T, site Site, api kubernetes.Interface, name string) 
 		}
 		return told.ServedBytes >= after && p.Status.SavedBytes != nil && p.Status.UplinkBytes != nil
 	})
-	if told.ServedBytes != after || told.FreshnessSeconds == nil || told.Role == "Leader" && told.FeedBytes == 0 || told.UplinkDownBytes == 0 || told.Version == "" {
+	if told.ServedBytes != after || told.FreshnessSeconds == nil || told.Role == "Leader" && told.FeedBytes == 0 ||
+		told.UplinkDownBytes == 0 || told.Version == "" {
 		t.Errorf("the Pool tells %+v; served are %d", told, after)
 	}
 	of := []string{`pool="quay"`, `node="` + name + `"`}
 	wait(t, "weir-manager to say the same", func() bool {
 		m := managerMetrics(t, site)
-		return int64(m.Sum("weir_manager_node_served_bytes_total", of...)) == told.ServedBytes && int64(m.Sum("weir_manager_node_feed_bytes_total", of...)) == told.FeedBytes &&
+		return int64(m.Sum("weir_manager_node_served_bytes_total", of...)) == told.ServedBytes &&
+			int64(m.Sum("weir_manager_node_feed_bytes_total", of...)) == told.FeedBytes &&
 			int64(m.Sum("weir_manager_node_uplink_bytes_total", of...)) == told.UplinkDownBytes+told.UplinkUpBytes
 	})
 	leases := api.CoordinationV1().Leases(contract.NodeLeaseNamespace)
@@ -100,16 +103,20 @@ func testDigest(t *testing.T, site Site, api kubernetes.Interface, name string) 
 	digestCosts(t, api, told)
 }
 
-// digestCosts: with the managed fields that kube-apiserver keeps of it a digest adds a bounded number of bytes to a heartbeat and its answer.
+// digestCosts: with the managed fields that kube-apiserver keeps of it a digest adds a bounded number of bytes to a
+// heartbeat and its answer.
 func digestCosts(t *testing.T, api kubernetes.Interface, h poolv1.Hub) {
 	leases := api.CoordinationV1().Leases(contract.NodeLeaseNamespace)
-	lease, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "costs"}, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: ptr.To("costs"), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NowMicro()),
-	}}, metav1.CreateOptions{})
+	lease, err := leases.Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "costs"}, Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("costs"), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NowMicro()),
+		},
+	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// bytes are those of a heartbeat and its answer. A kubelet sends the managed fields that it has read; a hub that writes a heartbeat anew does not.
+	// bytes are those of a heartbeat and its answer. A kubelet sends the managed fields that it has read; a hub that
+	// writes a heartbeat anew does not.
 	bytes := func(text string, managed bool) (n int) {
 		delete(lease.Annotations, contract.DigestAnnotation)
 		if text != "" {
@@ -126,11 +133,18 @@ func digestCosts(t *testing.T, api kubernetes.Interface, h poolv1.Hub) {
 	}
 	without, usual := bytes("", false), bytes("", true)
 	for _, d := range []digest.Digest{
-		{Version: h.Version, Role: digest.Role(h.Role), Started: h.Started.Time, Down: 123_456_789, Up: 12_345_678, Feed: 123_456_789, Served: 987_654_321},
-		{Version: strings.Repeat("v", 99), Age: math.MaxInt64, Started: h.Started.Time, Down: math.MaxInt64, Up: math.MaxInt64, Feed: math.MaxInt64, Served: math.MaxInt64},
+		{
+			Version: h.Version, Role: digest.Role(h.Role), Started: h.Started.Time, Down: 123_456_789, Up: 12_345_678,
+			Feed: 123_456_789, Served: 987_654_321,
+		},
+		{
+			Version: strings.Repeat("v", 99), Age: math.MaxInt64, Started: h.Started.Time, Down: math.MaxInt64,
+			Up: math.MaxInt64, Feed: math.MaxInt64, Served: math.MaxInt64,
+		},
 	} {
 		with, next := bytes(d.Text(), false), bytes("", false)
-		t.Logf("a digest of %d adds %d bytes to a heartbeat and its answer of %d; with the next one that is %d, and %d as a kubelet sends two: %s",
+		t.Logf("a digest of %d adds %d bytes to a heartbeat and its answer of %d; with the next one that is %d, and %d as "+
+			"a kubelet sends two: %s",
 			len(d.Text()), with-without, without, with+next, 2*usual, d.Text())
 		if with-without > maxDigest {
 			t.Errorf("a digest of %d adds %d bytes, want %d at most", len(d.Text()), with-without, maxDigest)
@@ -147,7 +161,8 @@ func managerMetrics(t *testing.T, site Site) node.Metrics {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+net.JoinHostPort(address, managerMetricsPort)+"/metrics", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		"http://"+net.JoinHostPort(address, managerMetricsPort)+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ const (
 	maxSocketPath = 107
 )
 
-// DialAddress is where the listener of a pod of a hollow node is: a pod's address may not be a loopback address, and a listener's
-// must be, since nobody may put addresses on a real interface.
+// DialAddress is where the listener of a pod of a hollow node is: a pod's address may not be a loopback address, and a
+// listener's must be, since nobody may put addresses on a real interface.
 func DialAddress(podIP string) string {
 	if rest, ok := strings.CutPrefix(podIP, "10."); ok {
 		return "127." + rest
@@ -40,7 +40,8 @@ func DialAddress(podIP string) string {
 	return podIP
 }
 
-// addMachine prepares the hollow node of a node: its container runtime, whose containers outlive a kubelet, and its kubelet.
+// addMachine prepares the hollow node of a node: its container runtime, whose containers outlive a kubelet, and its
+// kubelet.
 func (x *localPool) addMachine(ctx context.Context, i int, name, address string) (err error) {
 	if x.pods == nil {
 		if x.pods, err = loopback.Reserve(ctx); err != nil {
@@ -54,7 +55,8 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 	}
 	socket := filepath.Join(dir, "cri.sock")
 	if len(socket) > maxSocketPath {
-		return fmt.Errorf("the path of the socket %s is longer than %d bytes: set TMPDIR to a shorter folder", socket, maxSocketPath)
+		return fmt.Errorf("the path of the socket %s is longer than %d bytes: set TMPDIR to a shorter folder", socket,
+			maxSocketPath)
 	}
 	perNode := loopback.Size / x.Nodes
 	first, err := x.pods.Addr(i*perNode + 1)
@@ -90,14 +92,16 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 	k := launch
 	k.Name, k.LogFile = "kubelet of "+name, filepath.Join(x.site.logDir, "kubelet-"+name+".log")
 	x.site.addPart(KubeletOf(name), node.NewCommand(k, []string{
-		"kubelet", "--name=" + name, "--kubeconfig=" + kubeconfig, "--endpoint=unix://" + socket, "--root-dir=" + filepath.Join(dir, "kubelet"),
+		"kubelet", "--name=" + name, "--kubeconfig=" + kubeconfig, "--endpoint=unix://" + socket,
+		"--root-dir=" + filepath.Join(dir, "kubelet"),
 		"--labels=" + x.nodeLabels(), "--health-address=" + health, "--max-pods=" + strconv.Itoa(perNode),
 		"--lease-duration=" + timers.Lease.Truncate(time.Second).String(), "--status-period=" + timers.StatusPeriod.String(),
 	}, "http://"+health, http.DefaultTransport))
 	return nil
 }
 
-// kubeletConfig is all that a kubelet knows of the cluster, also as a kubeconfig: in a pool with Weir its hub, else the cloud behind the link.
+// kubeletConfig is all that a kubelet knows of the cluster, also as a kubeconfig: in a pool with Weir its hub, else the
+// cloud behind the link.
 func (x *localPool) kubeletConfig(dir, name string, life time.Duration) (*rest.Config, string, error) {
 	endpoint, err := x.site.Endpoint(name, ClassNode)
 	if err != nil {
@@ -109,7 +113,9 @@ func (x *localPool) kubeletConfig(dir, name string, life time.Duration) (*rest.C
 	}
 	config := &rest.Config{Host: endpoint.URL, TLSClientConfig: endpoint.Trust()} // the hub's file need not be there yet
 	config.CertData, config.KeyData = pair.CertPEM, pair.KeyPEM
-	data, err := pki.KubeconfigOf(&clientcmdapi.Cluster{Server: endpoint.URL, CertificateAuthorityData: endpoint.CAPEM, CertificateAuthority: endpoint.CAFile}, pair, "")
+	data, err := pki.KubeconfigOf(&clientcmdapi.Cluster{
+		Server: endpoint.URL, CertificateAuthorityData: endpoint.CAPEM, CertificateAuthority: endpoint.CAFile,
+	}, pair, "")
 	if err != nil {
 		return nil, "", err
 	}

@@ -30,7 +30,8 @@ func (s *localSite) Move(name, pool string) error {
 		return fmt.Errorf("node %s cannot move to pool %q: there is no such pool, or no hub", name, pool)
 	}
 	if x.lan != nil || to.lan != nil || slices.Contains([]Mode{Stock, HubOnly}, to.Mode) || !x.Enrols || !to.Enrols {
-		return fmt.Errorf("node %s cannot move to pool %s: want both to enrol, a coordinator, and no network to cut", name, pool)
+		return fmt.Errorf("node %s cannot move to pool %s: want both to enrol, a coordinator, and no network to cut", name,
+			pool)
 	}
 	c := h.config
 	c.NodePool, c.CoordinatorServers = pool, nil
@@ -39,7 +40,8 @@ func (s *localSite) Move(name, pool string) error {
 		if err != nil {
 			return err
 		}
-		c.CoordinatorServers = append(c.CoordinatorServers, "https://"+net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)))
+		c.CoordinatorServers = append(c.CoordinatorServers,
+			"https://"+net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)))
 	}
 	if c.CoordinatorCAFile, err = pki.WriteFile(h.dir, "pool-ca-"+pool+".crt", to.authority.CertPEM()); err != nil {
 		return err

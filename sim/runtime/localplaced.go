@@ -36,7 +36,8 @@ const (
 
 // Placing is a Site where weir-manager runs coordinators, as Pods, on machines that can lose power.
 type Placing interface {
-	// Placed are the nodes on which the coordinator of a pool is to be, in the order of its parts, and whether all replicas there are ready.
+	// Placed are the nodes on which the coordinator of a pool is to be, in the order of its parts, and whether all
+	// replicas there are ready.
 	Placed(ctx context.Context, pool string) (nodes []string, ready bool, err error)
 	// PlacedAt are the addresses that hubs are told.
 	PlacedAt(ctx context.Context, pool string) (servers []string, err error)
@@ -44,7 +45,8 @@ type Placing interface {
 	Place(ctx context.Context, pool string, nodes []string) error
 	// Runs tells whether a process of the coordinator runs on a node.
 	Runs(node string) bool
-	// LosePower lets all that runs on a node stand still: nobody is told. Power ends it, and starts what the node runs anew, with its disk.
+	// LosePower lets all that runs on a node stand still: nobody is told. Power ends it, and starts what the node runs
+	// anew, with its disk.
 	LosePower(node string) error
 	Power(ctx context.Context, node string) error
 }
@@ -173,7 +175,8 @@ func (s *localSite) Place(ctx context.Context, pool string, nodes []string) erro
 	if err != nil {
 		return err
 	}
-	_, err = client.Resource(poolv1.GroupVersion.WithResource("pools")).Patch(ctx, pool, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = client.Resource(poolv1.GroupVersion.WithResource("pools")).Patch(ctx, pool, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("say where the coordinator of %s may be: %w", pool, err)
 	}
@@ -236,7 +239,8 @@ func (p *placed) close(ctx context.Context) (err error) {
 	return err
 }
 
-// placedPart is one replica of such a coordinator, wherever it is: a Part of which the process is another one when it is placed anew.
+// placedPart is one replica of such a coordinator, wherever it is: a Part of which the process is another one when it
+// is placed anew.
 type placedPart struct {
 	*placed
 	index int

@@ -180,7 +180,10 @@ func (x *localPool) addCoordinators() error {
 	}
 	ids := x.CoordinatorIDs()
 	for i, id := range ids {
-		c := node.CoordinatorConfig{NodePool: x.Name, SecurePort: contract.CoordinatorPort, PoolScopeResources: x.PoolScopeResources, Flags: x.CoordinatorFlags}
+		c := node.CoordinatorConfig{
+			NodePool: x.Name, SecurePort: contract.CoordinatorPort, PoolScopeResources: x.PoolScopeResources,
+			Flags: x.CoordinatorFlags,
+		}
 		if len(ids) > 1 {
 			c.Name = strconv.Itoa(i + 1)
 			for n := range ids {
@@ -189,8 +192,10 @@ func (x *localPool) addCoordinators() error {
 					return err
 				}
 				name := strconv.Itoa(n + 1)
-				c.InitialCluster = append(c.InitialCluster, name+"=https://"+net.JoinHostPort(host, strconv.Itoa(contract.PeerPort)))
-				c.ReplicaServers = append(c.ReplicaServers, name+"=https://"+net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)))
+				c.InitialCluster = append(c.InitialCluster,
+					name+"=https://"+net.JoinHostPort(host, strconv.Itoa(contract.PeerPort)))
+				c.ReplicaServers = append(c.ReplicaServers,
+					name+"=https://"+net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)))
 			}
 		}
 		if err := x.addCoordinator(id, i, c); err != nil {
@@ -254,7 +259,9 @@ func (s *localSite) findTimeless(ctx context.Context, t Topology, progress func(
 	var commands []string
 	for _, p := range t.Pools {
 		for _, machine := range p.NoClock {
-			commands = append(commands, map[bool]string{false: node.HubCommand, true: node.CoordinatorCommand}[machine == CoordinatorMachine])
+			commands = append(commands, map[bool]string{
+				false: node.HubCommand, true: node.CoordinatorCommand,
+			}[machine == CoordinatorMachine])
 		}
 	}
 	if len(commands) == 0 {
@@ -291,7 +298,8 @@ func (x *localPool) issueCoordinator(c *node.CoordinatorConfig, dir string) (err
 			hosts = append(hosts, host)
 		}
 	}
-	c.TLSCertFile, c.TLSKeyFile, err = issue(x.authority, dir, "serving", weirpki.Coordinator, weirpki.Subject{Pool: x.Name, Hosts: hosts})
+	c.TLSCertFile, c.TLSKeyFile, err = issue(x.authority, dir, "serving", weirpki.Coordinator,
+		weirpki.Subject{Pool: x.Name, Hosts: hosts})
 	if err != nil {
 		return err
 	}
@@ -342,7 +350,8 @@ func (x *localPool) addHub(i int, name, address string) error {
 		if err != nil {
 			return err
 		}
-		c.EnrolCoordinatorDir, c.EnrolCoordinatorHosts, c.CoordinatorReplica = filepath.Join(root, onHost), []string{address}, contract.ManagedReplica
+		c.EnrolCoordinatorDir, c.EnrolCoordinatorHosts, c.CoordinatorReplica = filepath.Join(root, onHost), []string{address},
+			contract.ManagedReplica
 	}
 	if x.enrolsCoordinator(i) {
 		host, err := x.coordinatorHost(i)
@@ -361,9 +370,12 @@ func (x *localPool) addHub(i int, name, address string) error {
 	noClock := slices.Contains(x.NoClock, name)
 	if !noClock {
 		endpoint.CAFile = filepath.Join(dir, node.NodeAuthorityFile)
-	} else { // an authority of the node's own would sign by the clock of that machine, and the testbed's clients, which it is for, have another
+	} else {
+		// an authority of the node's own would sign by the clock of that machine, and the testbed's clients, which it is for,
+		// have another.
 		signer := x.site.cloud.CA()
-		c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", weirpki.Door, weirpki.Subject{Hosts: []string{address, name, "localhost"}})
+		c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", weirpki.Door,
+			weirpki.Subject{Hosts: []string{address, name, "localhost"}})
 		if err != nil {
 			return err
 		}
@@ -425,7 +437,8 @@ func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string)
 func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address string) error {
 	c.EnableCoordinator, c.PoolBindAddress = true, address
 	if x.lan != nil {
-		p, err := x.lan.Proxy(name, classLAN, x.site.ground.near(address), net.JoinHostPort(address, strconv.Itoa(contract.HubPoolPort)))
+		p, err := x.lan.Proxy(name, classLAN, x.site.ground.near(address),
+			net.JoinHostPort(address, strconv.Itoa(contract.HubPoolPort)))
 		if err != nil {
 			return err
 		}
@@ -473,7 +486,8 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 	if c.DelegateClientCert, c.DelegateClientKey, err = forwarder.Write(dir, "delegate"); err != nil {
 		return err
 	}
-	c.CoordinatorClientCert, c.CoordinatorClientKey, err = issue(x.authority, dir, "coordinator", weirpki.Hub, weirpki.Subject{Pool: x.Name, Node: name})
+	c.CoordinatorClientCert, c.CoordinatorClientKey, err = issue(x.authority, dir, "coordinator", weirpki.Hub,
+		weirpki.Subject{Pool: x.Name, Node: name})
 	return err
 }
 

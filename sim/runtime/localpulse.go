@@ -17,7 +17,8 @@ import (
 // pulseSoon is when a heartbeat that failed is tried again.
 const pulseSoon = time.Second
 
-// pulse says that Nodes are alive which have no kubelet: it renews their Leases as kubelets would, through their hubs and with their certificates.
+// pulse says that Nodes are alive which have no kubelet: it renews their Leases as kubelets would, through their hubs
+// and with their certificates.
 type pulse struct {
 	stop context.CancelFunc
 	all  sync.WaitGroup
@@ -76,7 +77,8 @@ func renew(ctx context.Context, config *rest.Config, api *kubernetes.Interface, 
 	_, err = leases.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: corev1.NamespaceNodeLease},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To(node), LeaseDurationSeconds: ptr.To(int32(life / time.Second)), RenewTime: ptr.To(metav1.NowMicro()),
+			HolderIdentity: ptr.To(node), LeaseDurationSeconds: ptr.To(int32(life / time.Second)),
+			RenewTime: ptr.To(metav1.NowMicro()),
 		},
 	}, metav1.CreateOptions{})
 	return err == nil

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-edge/weir/sim/pki"
 )
 
-// viewer is the testbed's own, read-only way to coordinators of a pool. It follows the pool's authority, which weir-manager may replace.
+// viewer is the testbed's own, read-only way to coordinators of a pool. It follows the pool's authority, which
+// weir-manager may replace.
 type viewer struct {
 	pool *localPool
 
@@ -37,7 +38,8 @@ func (x *localPool) newViewer() error {
 	if err := v.issue(x.authority); err != nil {
 		return err
 	}
-	x.viewer = &http.Transport{DialTLSContext: v.dial, DisableKeepAlives: x.EnrolsCoordinator || x.Places} // a connection is of the authority of its time
+	// a connection is of the authority of its time.
+	x.viewer = &http.Transport{DialTLSContext: v.dial, DisableKeepAlives: x.EnrolsCoordinator || x.Places}
 	return nil
 }
 
@@ -78,7 +80,8 @@ func (v *viewer) config(ctx context.Context) (*tls.Config, error) {
 func (v *viewer) follow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, viewerTime)
 	defer cancel()
-	secret, err := v.pool.site.cloud.Client().CoreV1().Secrets(contract.KeyNamespace).Get(ctx, contract.AuthorityPrefix+v.pool.Name, metav1.GetOptions{})
+	secret, err := v.pool.site.cloud.Client().CoreV1().Secrets(contract.KeyNamespace).Get(ctx,
+		contract.AuthorityPrefix+v.pool.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil // the cloud is away: what was is
 	}

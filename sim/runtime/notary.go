@@ -17,8 +17,9 @@ import (
 // notaryEvery is how often it is looked for requests.
 const notaryEvery = 100 * time.Millisecond
 
-// notary signs what weir-manager has approved, in the place of its own signer and of kube-controller-manager's: for lives that they do not
-// sign, and with the authorities of the testbed. In a pool that enrols it signs only for the cloud.
+// notary signs what weir-manager has approved, in the place of its own signer and of kube-controller-manager's: for
+// lives that they do not sign, and with the authorities of the testbed. In a pool that enrols it signs only for the
+// cloud.
 type notary struct {
 	site *localSite
 	stop context.CancelFunc
@@ -57,7 +58,8 @@ func (n *notary) run(ctx context.Context) {
 		}
 		for i := range list.Items {
 			r := &list.Items[i]
-			if len(r.Status.Certificate) > 0 || len(r.Status.Conditions) != 1 || r.Status.Conditions[0].Type != certificatesv1.CertificateApproved || n.others(r) {
+			if len(r.Status.Certificate) > 0 || len(r.Status.Conditions) != 1 ||
+				r.Status.Conditions[0].Type != certificatesv1.CertificateApproved || n.others(r) {
 				continue
 			}
 			if r.Status.Certificate, err = n.sign(r); err == nil {
@@ -72,7 +74,8 @@ func (n *notary) run(ctx context.Context) {
 
 // others tells whether weir-manager signs a request itself.
 func (n *notary) others(r *certificatesv1.CertificateSigningRequest) bool {
-	return r.Spec.SignerName != contract.CloudSigner && slices.ContainsFunc(n.site.pools, func(x *localPool) bool { return x.Enrols })
+	return r.Spec.SignerName != contract.CloudSigner &&
+		slices.ContainsFunc(n.site.pools, func(x *localPool) bool { return x.Enrols })
 }
 
 func (n *notary) logger() *slog.Logger {
@@ -120,5 +123,6 @@ func (n *notary) sign(r *certificatesv1.CertificateSigningRequest) ([]byte, erro
 		}
 		return by.Answer(i, subject, request, life)
 	}
-	return nil, fmt.Errorf("%s for %s: no pool of the testbed asks for that", r.Spec.SignerName, request.Subject.CommonName)
+	return nil, fmt.Errorf("%s for %s: no pool of the testbed asks for that", r.Spec.SignerName,
+		request.Subject.CommonName)
 }

@@ -20,10 +20,12 @@ import (
 	"github.com/weir-edge/weir/impl/manager/revocation"
 )
 
-var ownWrites = flag.Int("own-writes", 20, "writes of each kind that are read back at their hub, and lifecycles, for each hub and link")
+var ownWrites = flag.Int("own-writes", 20,
+	"writes of each kind that are read back at their hub, and lifecycles, for each hub and link")
 
-// TestOwnWrites: a client that writes through a hub reads there what it wrote, at a leader and at a follower, over a link without a delay and over one of 60 ms.
-// What follows are the things that kube-apiserver's answers tell no version of; and the tests of Kubernetes that failed through a hub because of that.
+// TestOwnWrites: a client that writes through a hub reads there what it wrote, at a leader and at a follower, over a
+// link without a delay and over one of 60 ms. What follows are the things that kube-apiserver's answers tell no version
+// of; and the tests of Kubernetes that failed through a hub because of that.
 func TestOwnWrites(t *testing.T) {
 	t.Parallel()
 	for name, rtt := range map[string]time.Duration{"no delay": 0, "60ms": 60 * time.Millisecond} {
@@ -34,7 +36,8 @@ func TestOwnWrites(t *testing.T) {
 			for role, node := range map[string]string{"leader": leader, "follower": follower} {
 				c := clientOfAdmin(t, site, admin, node)
 				for what, op := range map[string]func(context.Context, *testing.T, int) error{
-					"delete": c.deletes, "delete all": c.deletesAll, "status": c.status, "conflict": c.conflicts, "taken": c.taken, "finalizer": c.finalizer,
+					"delete": c.deletes, "delete all": c.deletesAll, "status": c.status, "conflict": c.conflicts, "taken": c.taken,
+					"finalizer":                    c.finalizer,
 					"EndpointSlice API operations": c.slices, "ConfigMap lifecycle": c.configMaps,
 				} {
 					t.Run(role+" "+what, func(t *testing.T) {
@@ -69,14 +72,19 @@ func ownWritesSite(t *testing.T, rtt time.Duration) (Site, *rest.Config) {
 	fine(t, err)
 	ctx := t.Context()
 	subjects := revocation.Binding(revocation.HubRole, pool.Name, pool.NodeNames()).Subjects
-	grant(t, admin, "test:hub", &rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "pods"}, Verbs: []string{"get", "list", "watch"}}, subjects)
+	grant(t, admin, "test:hub", &rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps", "pods"}, Verbs: []string{"get", "list", "watch"},
+	}, subjects)
 	for _, name := range []string{"default", "writer"} {
-		_, err := admin.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := admin.CoreV1().ServiceAccounts("default").Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	grant(t, admin, "test:writer", &rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	grant(t, admin, "test:writer", &rbacv1.PolicyRule{
+		APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"},
+	},
 		[]rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "writer"}})
 	fine(t, Start(ctx, site, site.Parts()[1:]...))
 	wait(t, "a ready pool", func() bool { return stateOf(t, site).Ready })
@@ -86,10 +94,12 @@ func ownWritesSite(t *testing.T, rtt time.Duration) (Site, *rest.Config) {
 func grant(t *testing.T, admin kubernetes.Interface, name string, rule *rbacv1.PolicyRule, subjects []rbacv1.Subject) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: name}
-	_, err := admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{*rule}}, metav1.CreateOptions{})
+	_, err := admin.RbacV1().ClusterRoles().Create(t.Context(),
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{*rule}}, metav1.CreateOptions{})
 	fine(t, err)
 	_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: subjects,
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: subjects,
 	}, metav1.CreateOptions{})
 	fine(t, err)
 }
@@ -108,7 +118,8 @@ func clientOfAdmin(t *testing.T, s Site, admin *rest.Config, node string) *write
 	fine(t, err)
 	endpoint, err := s.Endpoint(node, "writer")
 	fine(t, err)
-	token, err := cloud.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "writer", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := cloud.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "writer",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	fine(t, err)
 	config = endpoint.RESTConfig(token.Status.Token)
 	config.QPS = -1
@@ -131,7 +142,10 @@ func fine(t *testing.T, err error) {
 func (w *writer) name(i int) string { return fmt.Sprintf("%s-%d", w.node, i) }
 
 func (w *writer) configMap(i int, label string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: w.name(i), Labels: map[string]string{"test": label}}, Data: map[string]string{"a": "1"}}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: w.name(i), Labels: map[string]string{"test": label}},
+		Data:       map[string]string{"a": "1"},
+	}
 }
 
 func (w *writer) absent(ctx context.Context, name string) error {
@@ -173,12 +187,15 @@ func (w *writer) status(ctx context.Context, t *testing.T, i int) error {
 	all, name := w.hub.CoreV1().Pods("default"), "pod-"+w.node
 	if i == 0 {
 		_, err := all.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-			AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{{Name: "main", Image: "example.com/image:1"}},
+			AutomountServiceAccountToken: new(bool), Containers: []corev1.Container{
+				{Name: "main", Image: "example.com/image:1"},
+			},
 		}}, metav1.CreateOptions{})
 		fine(t, err)
 	}
 	message := fmt.Sprint("message ", i)
-	if _, err := all.Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"status":{"message":%q}}`, message), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := all.Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"status":{"message":%q}}`, message),
+		metav1.PatchOptions{}, "status"); err != nil {
 		return err
 	}
 	pod, err := all.Get(ctx, name, metav1.GetOptions{})
@@ -201,7 +218,8 @@ func (w *writer) conflicts(ctx context.Context, t *testing.T, i int) error {
 	if err != nil {
 		return err
 	}
-	other, err := w.cloud.CoreV1().ConfigMaps("default").Patch(ctx, name, types.MergePatchType, fmt.Appendf(nil, `{"data":{"other":"%d"}}`, i), metav1.PatchOptions{})
+	other, err := w.cloud.CoreV1().ConfigMaps("default").Patch(ctx, name, types.MergePatchType,
+		fmt.Appendf(nil, `{"data":{"other":"%d"}}`, i), metav1.PatchOptions{})
 	if err != nil {
 		return err
 	}
@@ -223,7 +241,8 @@ func (w *writer) taken(ctx context.Context, _ *testing.T, i int) error {
 	if _, err := w.cloud.CoreV1().ConfigMaps("default").Create(ctx, o, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	if _, err := w.hub.CoreV1().ConfigMaps("default").Create(ctx, o, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := w.hub.CoreV1().ConfigMaps("default").Create(ctx, o, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(
+		err) {
 		return fmt.Errorf("create what is there: %w", err)
 	}
 	_, err := w.hub.CoreV1().ConfigMaps("default").Get(ctx, o.Name, metav1.GetOptions{})
@@ -244,7 +263,8 @@ func (w *writer) finalizer(ctx context.Context, _ *testing.T, i int) error {
 	if err != nil || leaving.DeletionTimestamp == nil {
 		return fmt.Errorf("after its deletion it is %v, %w", leaving, err)
 	}
-	if _, err := all.Patch(ctx, o.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := all.Patch(ctx, o.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	return w.absent(ctx, o.Name)
@@ -255,7 +275,10 @@ func (w *writer) slices(ctx context.Context, _ *testing.T, i int) error {
 	all, label := w.hub.DiscoveryV1().EndpointSlices("default"), "slices-"+w.node
 	own := metav1.ListOptions{LabelSelector: "test=" + label}
 	for n := range 3 {
-		s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", w.name(i), n), Labels: map[string]string{"test": label}}, AddressType: discoveryv1.AddressTypeIPv4}
+		s := &discoveryv1.EndpointSlice{
+			ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", w.name(i), n), Labels: map[string]string{"test": label}},
+			AddressType: discoveryv1.AddressTypeIPv4,
+		}
 		if _, err := all.Create(ctx, s, metav1.CreateOptions{}); err != nil {
 			return err
 		}
@@ -267,7 +290,8 @@ func (w *writer) slices(ctx context.Context, _ *testing.T, i int) error {
 	if list, err := all.List(ctx, own); err != nil || len(list.Items) != 3 {
 		return fmt.Errorf("list: %d of 3, %w", len(list.Items), err)
 	}
-	s, err := all.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"patched":"true"}}}`), metav1.PatchOptions{})
+	s, err := all.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"patched":"true"}}}`),
+		metav1.PatchOptions{})
 	if err != nil {
 		return err
 	}
@@ -275,7 +299,8 @@ func (w *writer) slices(ctx context.Context, _ *testing.T, i int) error {
 	if _, err = all.Update(ctx, s, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
-	if s, err = all.Get(ctx, name, metav1.GetOptions{}); err != nil || s.Annotations["updated"] != "true" || s.Annotations["patched"] != "true" {
+	if s, err = all.Get(ctx, name, metav1.GetOptions{}); err != nil || s.Annotations["updated"] != "true" ||
+		s.Annotations["patched"] != "true" {
 		return fmt.Errorf("get after update: %v, %w", s, err)
 	}
 	if err := all.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
@@ -314,7 +339,8 @@ func (w *writer) configMaps(ctx context.Context, _ *testing.T, i int) error {
 	if ev := <-watch.ResultChan(); ev.Type != "ADDED" {
 		return fmt.Errorf("watched %v", ev)
 	}
-	if _, err := all.Patch(ctx, o.Name, types.StrategicMergePatchType, []byte(`{"data":{"a":"2"}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := all.Patch(ctx, o.Name, types.StrategicMergePatchType, []byte(`{"data":{"a":"2"}}`),
+		metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	if o, err = all.Get(ctx, o.Name, metav1.GetOptions{}); err != nil || o.Data["a"] != "2" {

@@ -30,7 +30,8 @@ func newWitness(t *testing.T, s Site, node string) *witness {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	x := &witness{node: node, seen: map[string]bool{}}
-	w, err := clientOf(t, s, node, "kube-proxy").DiscoveryV1().EndpointSlices("").Watch(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	w, err := clientOf(t, s, node, "kube-proxy").DiscoveryV1().EndpointSlices("").Watch(ctx,
+		metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		cancel()
 		t.Fatal(err)
@@ -167,12 +168,13 @@ func (x *trio) healed() {
 	})
 }
 
-// TestReplicas: any of three coordinators may die under churn, also the one that is fed, and then two; every client's watch stays open,
-// goes on, and all heals by itself.
+// TestReplicas: any of three coordinators may die under churn, also the one that is fed, and then two; every client's
+// watch stays open, goes on, and all heals by itself.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	pool := Pool{
-		Name: "edge", Nodes: 3, Mode: Weir, Coordinators: 3, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
+		Name: "edge", Nodes: 3, Mode: Weir, Coordinators: 3,
+		Uplink:   Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		LAN:      &Link{RTT: time.Millisecond},
 		HubFlags: node.Flags{"failover-grace-period": "4s", "failover-spread": "2s"},
 	}
@@ -199,7 +201,8 @@ func TestReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		took := x.mark()
-		t.Logf("%s killed (fed: %v): a change arrived everywhere after %v, now fed: %s", id, fed, took.Round(time.Millisecond), x.fed())
+		t.Logf("%s killed (fed: %v): a change arrived everywhere after %v, now fed: %s", id, fed,
+			took.Round(time.Millisecond), x.fed())
 		if took > 10*time.Second {
 			t.Errorf("%s killed: a change took %v", id, took)
 		}

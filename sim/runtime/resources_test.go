@@ -19,10 +19,14 @@ import (
 )
 
 var (
-	widgets      = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-	definitions  = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+	definitions = schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
 	clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-	roleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
+	roleBindings = schema.GroupVersionResource{
+		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings",
+	}
 )
 
 // object makes an object of what YAML would say.
@@ -46,11 +50,17 @@ func newCustom(t *testing.T, site Site) *custom {
 		t.Fatal(err)
 	}
 	c.create(clusterRoles, object("rbac.authorization.k8s.io/v1", "ClusterRole", "widgets", map[string]any{
-		"rules": []any{map[string]any{"apiGroups": []any{"example.com"}, "resources": []any{"widgets"}, "verbs": []any{"get", "list", "watch"}}},
+		"rules": []any{
+			map[string]any{
+				"apiGroups": []any{"example.com"}, "resources": []any{"widgets"}, "verbs": []any{"get", "list", "watch"},
+			},
+		},
 	}))
 	c.create(roleBindings, object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "widgets", map[string]any{
-		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "widgets"},
-		"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}},
+		"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "widgets"},
+		"subjects": []any{
+			map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"},
+		},
 	}))
 	return c
 }
@@ -65,20 +75,22 @@ func (c *custom) create(r schema.GroupVersionResource, o *unstructured.Unstructu
 // define installs the resource and waits until the cloud serves it.
 func (c *custom) define() {
 	c.t.Helper()
-	c.create(definitions, object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "widgets.example.com", map[string]any{"spec": map[string]any{
-		"group": "example.com", "scope": "Namespaced",
-		"names": map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-		"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
-			"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-		}}},
-	}}))
+	c.create(definitions, object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "widgets.example.com",
+		map[string]any{"spec": map[string]any{
+			"group": "example.com", "scope": "Namespaced",
+			"names": map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+				"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			}}},
+		}}))
 	wait(c.t, "the cloud to serve widgets", func() bool { _, err := c.names(); return err == nil })
 }
 
 // remove deletes the resource with all its objects.
 func (c *custom) remove() {
 	c.t.Helper()
-	if err := c.admin.Resource(definitions).Delete(c.t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+	if err := c.admin.Resource(definitions).Delete(c.t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err !=
+		nil {
 		c.t.Fatal(err)
 	}
 	wait(c.t, "the cloud to forget widgets", func() bool { _, err := c.names(); return apierrors.IsNotFound(err) })
@@ -112,7 +124,8 @@ func (c *custom) load() (stop func()) {
 		tick := time.NewTicker(30 * time.Millisecond)
 		defer tick.Stop()
 		for n := 0; ctx.Err() == nil; n++ {
-			o := object("example.com/v1", "Widget", fmt.Sprintf("w%d", n%20), map[string]any{"spec": map[string]any{"n": int64(n)}})
+			o := object("example.com/v1", "Widget", fmt.Sprintf("w%d", n%20),
+				map[string]any{"spec": map[string]any{"n": int64(n)}})
 			switch n % 3 {
 			case 0, 1:
 				_, _ = client.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "load", Force: true})
@@ -144,7 +157,8 @@ func TestCustomResourceComesAndGoes(t *testing.T) {
 	t.Parallel()
 	resources := []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io", "widgets.v1.example.com=Widget"}
 	site := up(t, Topology{Pools: []Pool{{
-		Name: "edge", Nodes: 3, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond}, LAN: &Link{RTT: time.Millisecond},
+		Name: "edge", Nodes: 3, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
+		LAN:                &Link{RTT: time.Millisecond},
 		PoolScopeResources: resources, HubFlags: node.Flags{"failover-grace-period": "5s", "failover-spread": "5s"},
 	}}})
 	cloud := newCustom(t, site)
@@ -170,7 +184,8 @@ func TestCustomResourceComesAndGoes(t *testing.T) {
 				}
 				for _, r := range st.Resources {
 					widget := r.Resource == "widgets.v1.example.com"
-					if widget && (r.Denied == "") != there || !r.Synced && r.Denied == "" || st.Role != "Leader" && r.Source != "coordinator" && (!widget || there) {
+					if widget && (r.Denied == "") != there || !r.Synced && r.Denied == "" ||
+						st.Role != "Leader" && r.Source != "coordinator" && (!widget || there) {
 						return false
 					}
 				}

@@ -32,7 +32,8 @@ type Runtime interface {
 
 // Limited is a Runtime that cannot do all that scenarios ask for.
 type Limited interface {
-	// Lacks tells why nothing can be done to parts of a kind, as PartID.Kind has it, or to HollowNodes; "": everything can.
+	// Lacks tells why nothing can be done to parts of a kind, as PartID.Kind has it, or to HollowNodes; "": everything
+	// can.
 	Lacks(kind string) string
 	// Unjudged are metrics of a run that say nothing of Weir there, and why. They are reported and not judged.
 	Unjudged() map[string]string
@@ -64,7 +65,8 @@ type Site interface {
 	// directly.
 	LAN(pool string) *link.Pool
 
-	// Parts lists what can be started, stopped and measured; which kinds there are depends on the runtime too, see Limited.
+	// Parts lists what can be started, stopped and measured; which kinds there are depends on the runtime too, see
+	// Limited.
 	Parts() []PartID
 	// Part returns one of them.
 	Part(id PartID) (Part, error)
@@ -112,7 +114,8 @@ type Restorable interface {
 	Part
 	// Backup copies its data while it runs.
 	Backup(ctx context.Context) error
-	// Restore puts the last backup in the place of the data. The part must not run. It returns the resourceVersion that the cloud is at.
+	// Restore puts the last backup in the place of the data. The part must not run. It returns the resourceVersion that
+	// the cloud is at.
 	Restore(ctx context.Context) (revision uint64, err error)
 }
 
@@ -136,7 +139,8 @@ type Machines interface {
 
 // Callers is a Site whose nodes reach Services as those of an installation do, through kube-proxy.
 type Callers interface {
-	// Call calls a URL from a node, again and again, until ctx ends, and tells how each call went. It returns when the last was told.
+	// Call calls a URL from a node, again and again, until ctx ends, and tells how each call went. It returns when the
+	// last was told.
 	Call(ctx context.Context, node, url string, every, patience time.Duration, told func(error)) error
 }
 
@@ -157,8 +161,8 @@ type Fillable interface {
 
 // Issuer is a Site that issues again what has an end. A life below zero has ended.
 type Issuer interface {
-	// Certify puts certificates of another life where the hub and the kubelet of a hollow node have theirs; a hub looks for it now and then, a kubelet when
-	// it starts. The configuration is the kubelet's.
+	// Certify puts certificates of another life where the hub and the kubelet of a hollow node have theirs; a hub looks
+	// for it now and then, a kubelet when it starts. The configuration is the kubelet's.
 	Certify(node string, life time.Duration) (*rest.Config, error)
 	// Stray is that configuration with a certificate that nobody else has.
 	Stray(node string, life time.Duration) (*rest.Config, error)
@@ -174,7 +178,8 @@ type Signer interface {
 // Endpoint is an API server to connect to.
 type Endpoint struct {
 	URL string
-	// CAPEM is who signed its certificate; of a hub whose node has an authority of its own, CAFile is where the hub shows that.
+	// CAPEM is who signed its certificate; of a hub whose node has an authority of its own, CAFile is where the hub shows
+	// that.
 	CAPEM  []byte
 	CAFile string
 }
@@ -195,8 +200,8 @@ func (e Endpoint) RESTConfig(token string) *rest.Config {
 	}
 }
 
-// PartID names a part as scenarios do: "apiserver", "controller-manager", "scheduler", "hub/<node>", "kubelet/<node>", "containers/<node>",
-// "coordinator/<pool>", and if a pool has three of those, "coordinator/<pool>/<number>".
+// PartID names a part as scenarios do: "apiserver", "controller-manager", "scheduler", "hub/<node>", "kubelet/<node>",
+// "containers/<node>", "coordinator/<pool>", and if a pool has three of those, "coordinator/<pool>/<number>".
 type PartID string
 
 // Parts of the cloud.

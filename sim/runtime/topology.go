@@ -34,7 +34,8 @@ type Topology struct {
 	Controllers bool
 	// Manager adds weir-manager, and what it needs in the cluster.
 	Manager bool
-	// Described: each pool with Weir is described by a NodePool, from which weir-manager makes leader-hub-<pool>. Needs it, and root: see loopback.ReserveNodes.
+	// Described: each pool with Weir is described by a NodePool, from which weir-manager makes leader-hub-<pool>. Needs
+	// it, and root: see loopback.ReserveNodes.
 	Described bool
 	// Lifecycle adds the stock controllers that look after nodes and what belongs to them, and no others.
 	Lifecycle bool
@@ -51,24 +52,28 @@ type Pool struct {
 	Mode  Mode
 	// Coordinators is the number of replicas of the coordinator in mode Weir: 1 or 3; 0 is 1.
 	Coordinators int
-	// LeaderHubs is how many leader hubs the pool's NodePool asks for, or in mode LeaderHubs how many of the first nodes lead; 0 is 1. Otherwise it says nothing.
+	// LeaderHubs is how many leader hubs the pool's NodePool asks for, or in mode LeaderHubs how many of the first nodes
+	// lead; 0 is 1. Otherwise it says nothing.
 	LeaderHubs int
 	Uplink     Link
 	LAN        *Link // between hubs and coordinator; nil: they talk directly
-	// Kubelets runs a hollow node on each node: the real kubelet, which registers the node and runs its pods. Without, the testbed
-	// creates Node objects.
+	// Kubelets runs a hollow node on each node: the real kubelet, which registers the node and runs its pods. Without, the
+	// testbed creates Node objects.
 	Kubelets bool
 	// Zoneless leaves out the zone, which is otherwise named as the pool.
 	Zoneless bool
-	// Bare nodes are no machines: there is only the near end of the link, for the testbed's own clients. Mode must be Stock.
+	// Bare nodes are no machines: there is only the near end of the link, for the testbed's own clients. Mode must be
+	// Stock.
 	Bare bool
 	// Unlinked nodes reach the cloud without a link in between, which takes time of its own.
 	Unlinked bool
 
-	// Lives, if any, are those of the certificates that hubs ask for themselves. Without, the testbed makes them beforehand.
+	// Lives, if any, are those of the certificates that hubs ask for themselves. Without, the testbed makes them
+	// beforehand.
 	Lives *Lives
 
-	// Enrols: hubs ask for the certificates of their pool, and weir-manager signs them by the pool's authority. They live as long as usual.
+	// Enrols: hubs ask for the certificates of their pool, and weir-manager signs them by the pool's authority. They live
+	// as long as usual.
 	Enrols bool
 
 	// EnrolsCoordinator: the first hubs ask for the certificates of the coordinators beside them, too.
@@ -81,22 +86,26 @@ type Pool struct {
 	HubFlags           node.Flags
 	CoordinatorFlags   node.Flags
 
-	// NoClock are nodes, by their names, whose machines have no battery clock, and CoordinatorMachine: what starts again there is in 1970.
+	// NoClock are nodes, by their names, whose machines have no battery clock, and CoordinatorMachine: what starts again
+	// there is in 1970.
 	NoClock []string
 
 	// Binaries are commands of another build for this pool; what it does not name is that of the site.
 	Binaries node.Binaries
-	// Programs are those of single parts, before Binaries. A link may lead to another program when its part starts again, as an upgrade does.
+	// Programs are those of single parts, before Binaries. A link may lead to another program when its part starts again,
+	// as an upgrade does.
 	Programs map[PartID]string
 }
 
 // CoordinatorMachine in Pool.NoClock is the machine of each coordinator.
 const CoordinatorMachine = "coordinator"
 
-// Lives are how long certificates live. weir-manager approves requests for them, and the testbed signs: no other signer makes them so short.
+// Lives are how long certificates live. weir-manager approves requests for them, and the testbed signs: no other signer
+// makes them so short.
 type Lives struct {
 	Hub, Forwarder time.Duration
-	Coordinator    time.Duration // of those that the first hubs ask for, one for each replica that is beside it; 0: the testbed makes them
+	// of those that the first hubs ask for, one for each replica that is beside it; 0: the testbed makes them.
+	Coordinator time.Duration
 }
 
 // Link describes a link; its fields are those of link.Config.
@@ -203,25 +212,34 @@ func (t Topology) Validate() error {
 			return fmt.Errorf("topology: pool %s has %d nodes: want 1 to %d", p.Name, p.Nodes, maxNodes)
 		}
 		if p.Coordinators != 0 && (p.Mode != Weir || p.Coordinators != 1 && p.Coordinators != 3) {
-			return fmt.Errorf("topology: pool %s of mode %s has %d coordinators: want 1 or 3 of mode %s, and none of others", p.Name, p.Mode, p.Coordinators, Weir)
+			return fmt.Errorf("topology: pool %s of mode %s has %d coordinators: want 1 or 3 of mode %s, and none of others",
+				p.Name, p.Mode, p.Coordinators, Weir)
 		}
 		if !slices.Contains(Modes, p.Mode) {
 			return fmt.Errorf("topology: pool %s has mode %q: want one of %v", p.Name, p.Mode, Modes)
 		}
 		if p.Lives != nil && (p.Mode != Weir || !t.Manager || p.Lives.Hub <= 0 || p.Lives.Forwarder <= 0) {
-			return fmt.Errorf("topology: pool %s of mode %s with lives %v: want mode %s, weir-manager, and more than 0", p.Name, p.Mode, *p.Lives, Weir)
+			return fmt.Errorf("topology: pool %s of mode %s with lives %v: want mode %s, weir-manager, and more than 0", p.Name,
+				p.Mode, *p.Lives, Weir)
 		}
-		if p.Lives != nil && p.Lives.Coordinator != 0 && (p.Lives.Coordinator < 0 || p.Nodes < p.Coordinators || p.LAN != nil || p.Kubelets) {
-			return fmt.Errorf("topology: pool %s with lives %v: a coordinator is beside a hub: want as many nodes as coordinators, no LAN, and no kubelets", p.Name, *p.Lives)
+		if p.Lives != nil && p.Lives.Coordinator != 0 &&
+			(p.Lives.Coordinator < 0 || p.Nodes < p.Coordinators || p.LAN != nil || p.Kubelets) {
+			return fmt.Errorf("topology: pool %s with lives %v: a coordinator is beside a hub: want as many nodes as "+
+				"coordinators, no LAN, and no kubelets", p.Name, *p.Lives)
 		}
-		if p.Enrols && (p.Mode != Weir || !t.Manager || slices.ContainsFunc(t.Pools, func(o Pool) bool { return o.Lives != nil })) {
-			return fmt.Errorf("topology: pool %s of mode %s enrols: want mode %s, weir-manager, and no pool with lives", p.Name, p.Mode, Weir)
+		if p.Enrols &&
+			(p.Mode != Weir || !t.Manager || slices.ContainsFunc(t.Pools, func(o Pool) bool { return o.Lives != nil })) {
+			return fmt.Errorf("topology: pool %s of mode %s enrols: want mode %s, weir-manager, and no pool with lives", p.Name,
+				p.Mode, Weir)
 		}
 		if p.EnrolsCoordinator && (!p.Enrols || p.Nodes < p.Coordinators || p.LAN != nil || p.Kubelets) {
-			return fmt.Errorf("topology: pool %s enrols its coordinator: want a pool that enrols, as many nodes as coordinators, no LAN, and no kubelets", p.Name)
+			return fmt.Errorf("topology: pool %s enrols its coordinator: want a pool that enrols, as many nodes as "+
+				"coordinators, no LAN, and no kubelets", p.Name)
 		}
-		if p.Places && (!p.Enrols || p.EnrolsCoordinator || !t.Described || !t.Lifecycle || p.Nodes < p.Coordinators || p.LAN != nil || p.Kubelets) {
-			return fmt.Errorf("topology: the coordinator of pool %s is placed: want a pool that enrols and is described, controllers of nodes, as many nodes as coordinators, no LAN, and no kubelets", p.Name)
+		if p.Places && (!p.Enrols || p.EnrolsCoordinator || !t.Described || !t.Lifecycle || p.Nodes < p.Coordinators ||
+			p.LAN != nil || p.Kubelets) {
+			return fmt.Errorf("topology: the coordinator of pool %s is placed: want a pool that enrols and is described, "+
+				"controllers of nodes, as many nodes as coordinators, no LAN, and no kubelets", p.Name)
 		}
 		if p.Bare && p.Mode != Stock {
 			return fmt.Errorf("topology: pool %s of mode %s is bare: want mode %s", p.Name, p.Mode, Stock)

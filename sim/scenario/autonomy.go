@@ -11,9 +11,9 @@ import (
 
 const maxSettle = 10 * time.Minute
 
-// Autonomy makes a scenario one about nodes that live on without the cloud: real kubelets with pods of their own, machines that
-// restart meanwhile, and what cloud and node must agree about in the end. It runs as two columns: stock Kubernetes that stays connected, whose kubelets
-// restart in the same way, then Weir.
+// Autonomy makes a scenario one about nodes that live on without the cloud: real kubelets with pods of their own,
+// machines that restart meanwhile, and what cloud and node must agree about in the end. It runs as two columns: stock
+// Kubernetes that stays connected, whose kubelets restart in the same way, then Weir.
 type Autonomy struct {
 	PodsPerNode int           `yaml:"podsPerNode"` // half of them run for ever, the others until they finish
 	Settle      time.Duration `yaml:"settle"`      // from the last heal until cloud and nodes must agree
@@ -47,7 +47,8 @@ func (o object) withAutonomy(s *Scenario) {
 		}
 	}
 	if s.Autonomy.FirstBoot && s.Topology.Pool.Coordinators == 0 {
-		o.fields["autonomy"].contradiction("firstBoot: the pool comes up without the cloud: want topology.pool.coordinators: 1")
+		o.fields["autonomy"].contradiction(
+			"firstBoot: the pool comes up without the cloud: want topology.pool.coordinators: 1")
 	}
 }
 
@@ -79,9 +80,12 @@ func autonomyRules() []actionRule {
 // autonomyMetrics are measured in scenarios with autonomy, and nothing else is.
 func autonomyMetrics() []string {
 	return []string{
-		"lost_writes", "taken_writes", "pods_apart", "offline_reads_served", "offline_reads_refused", "wrong_answers", "damage_found",
-		"collections_refetched_share", "doubled_writes", "pods_back_seconds", "pods_back_stock_seconds", "pods_back_later_seconds", "first_offline_answer_seconds",
-		"agreed_seconds", "deleted_left", "store_bytes", "disk_bytes_written", "refused_attempts", "allowed_attempts", "wrong_attempts",
+		"lost_writes", "taken_writes", "pods_apart", "offline_reads_served", "offline_reads_refused", "wrong_answers",
+		"damage_found",
+		"collections_refetched_share", "doubled_writes", "pods_back_seconds", "pods_back_stock_seconds",
+		"pods_back_later_seconds", "first_offline_answer_seconds",
+		"agreed_seconds", "deleted_left", "store_bytes", "disk_bytes_written", "refused_attempts", "allowed_attempts",
+		"wrong_attempts",
 		"return_peak_ratio", "joined_nodes",
 	}
 }
@@ -93,8 +97,10 @@ func (s *Scenario) cannotLiveOn(metric string) string {
 	case s.Autonomy == nil && measured:
 		return fmt.Sprintf("%s is measured when nodes live on without the cloud: want autonomy:", metric)
 	case s.Autonomy != nil && !measured:
-		return fmt.Sprintf("%s is not measured in a scenario with autonomy; want one of %s", metric, strings.Join(autonomyMetrics(), ", "))
-	case s.Autonomy != nil && strings.HasSuffix(metric, "_attempts") && !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Attempt }):
+		return fmt.Sprintf("%s is not measured in a scenario with autonomy; want one of %s", metric,
+			strings.Join(autonomyMetrics(), ", "))
+	case s.Autonomy != nil && strings.HasSuffix(metric, "_attempts") &&
+		!slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Attempt }):
 		return metric + " is measured by attempts: want a fault of that action"
 	}
 	return ""

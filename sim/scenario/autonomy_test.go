@@ -53,7 +53,8 @@ func TestParseAutonomy(t *testing.T) {
 		if strings.Contains(wrong, "expectations") {
 			text, _, _ = strings.Cut(text, "expectations")
 		}
-		_, err := scenario.Parse("alone.yaml", []byte(strings.Replace(text, "autonomy: {podsPerNode: 4, settle: 1m}", wrong, 1)))
+		_, err := scenario.Parse("alone.yaml",
+			[]byte(strings.Replace(text, "autonomy: {podsPerNode: 4, settle: 1m}", wrong, 1)))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", wrong, err, want)
 		}

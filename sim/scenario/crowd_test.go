@@ -10,7 +10,8 @@ import (
 
 // TestCrowd: a crowd is copies of one pool of which some nodes run, and nothing happens to them.
 func TestCrowd(t *testing.T) {
-	text := strings.NewReplacer("faults:\n", "crowd: {pools: 12, run: 2}\n", "nodes: 3", "nodes: 3, enrols: true", "changes: 20, changesPerSecond: 2.5", "changes: 0", "[json, kubectl]", "[json]",
+	text := strings.NewReplacer("faults:\n", "crowd: {pools: 12, run: 2}\n", "nodes: 3", "nodes: 3, enrols: true",
+		"changes: 20, changesPerSecond: 2.5", "changes: 0", "[json, kubectl]", "[json]",
 		"[pool_bytes_ratio <= 1.02, hub_rss_bytes_max < 40MB]", "[cloud_watches <= 100]").Replace(small)
 	s, err := scenario.Parse("", []byte(text))
 	if err != nil {
@@ -22,7 +23,8 @@ func TestCrowd(t *testing.T) {
 	}
 	for mode, manager := range map[runtime.Mode]bool{runtime.Stock: false, runtime.Weir: true} {
 		topology := s.CrowdTopology(mode)
-		if err := topology.Validate(); err != nil || len(topology.Pools) != 12 || topology.Pools[11].Name != "harbour-012" || topology.Pools[11].Nodes != 2 ||
+		if err := topology.Validate(); err != nil || len(topology.Pools) != 12 || topology.Pools[11].Name != "harbour-012" ||
+			topology.Pools[11].Nodes != 2 ||
 			topology.Manager != manager || topology.Described != manager {
 			t.Errorf("%s: %+v, %v", mode, topology, err)
 		}
@@ -47,7 +49,9 @@ func TestCrowd(t *testing.T) {
 			t.Errorf("%s: %v", change, err)
 		}
 	}
-	if _, err := scenario.Parse("", []byte(strings.Replace(small, "pool_bytes_ratio <= 1.02", "cloud_watches <= 100", 1))); err == nil || !strings.Contains(err.Error(), "want crowd") {
+	if _, err := scenario.Parse("",
+		[]byte(strings.Replace(small, "pool_bytes_ratio <= 1.02", "cloud_watches <= 100", 1))); err == nil ||
+		!strings.Contains(err.Error(), "want crowd") {
 		t.Errorf("without a crowd: %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package scenario reads scenario files: one pool or several, their workload and clients, the faults that happen to them and
-// what must hold in the end.
+// Package scenario reads scenario files: one pool or several, their workload and clients, the faults that happen to
+// them and what must hold in the end.
 //
 //	name: pool-cache                # the name of the file without .yaml; names the folder of the report
 //	description: What it shows.     # optional; opens the report
@@ -11,15 +11,23 @@
 //	    uplink: {rate: 8Mbit/s, rtt: 60ms}   # or up: and down: instead of rate:
 //	    coordinators: 1             # optional; 0: hubs without a coordinator; 3: replicas
 //	    leaderHubs: 2               # optional, with enrols; how many the pool's NodePool asks for, one by default
-//	    reverse: false              # optional; nodes accept no connection: hubs connect to the coordinator that reads them
-//	    lives: {hub: 20s, forwarder: 15s, coordinator: 20s}   # optional; hubs begin with the certificates of their nodes alone, ask for all others, and renew them; with coordinator, for those of the coordinators beside the first hubs too
-//	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and takes back. Where weir-manager
+//	    reverse: false              # optional; nodes accept no connection: hubs connect to the coordinator that reads
+//	                                # them
+//	    lives: {hub: 20s, forwarder: 15s, coordinator: 20s}   # optional; hubs begin with the certificates of their nodes
+//	                                                          # alone, ask for all others, and renew them; with
+//	                                                          # coordinator, for those of the coordinators beside the
+//	                                                          # first hubs too
+//	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and
+//	                                # takes back. Where weir-manager
 //	                                # runs, each pool is described by a NodePool
-//	    noClock: [harbour-2, coordinator]   # optional; machines without a battery clock: what starts again there is in 1970
-//	    placed: true                # optional, with enrols; weir-manager runs the coordinator, as Pods on nodes of the pool
+//	    noClock: [harbour-2, coordinator]   # optional; machines without a battery clock: what starts again there is in
+//	                                        # 1970
+//	    placed: true                # optional, with enrols; weir-manager runs the coordinator, as Pods on nodes of the
+//	                                # pool
 //	  pools: [{name: harbour, …}, {name: town, …}]        # instead of pool, which is short for a list of one
 //	  controllers: true             # optional; the stock kube-controller-manager and kube-scheduler run, too
-//	  joinEvery: 400ms              # optional; hubs start one after another, so far apart: a hundred that start together take longer on two processors than leases last
+//	  joinEvery: 400ms              # optional; hubs start one after another, so far apart: a hundred that start together
+//	                                # take longer on two processors than leases last
 //	workload:
 //	  services: 40
 //	  endpoints: 100                # of each Service
@@ -38,10 +46,11 @@
 //
 // # Several pools
 //
-// Each pool has an uplink of its own, and beside it a stock pool of as many nodes and a reference, over equal links. All read the same workload. A fault
-// says to which it happens (pool: town), but for one of the apiserver, which happens to all. Of several pools a metric is the sum if it counts or is
-// bytes, and the longest, largest or worst if it is a time, a size or a share; ratios are of sums. What a fault costs is counted in all pools, so that
-// one which is disturbed by the fault of another shows. The report has the bytes of each.
+// Each pool has an uplink of its own, and beside it a stock pool of as many nodes and a reference, over equal links.
+// All read the same workload. A fault says to which it happens (pool: town), but for one of the apiserver, which
+// happens to all. Of several pools a metric is the sum if it counts or is bytes, and the longest, largest or worst if
+// it is a time, a size or a share; ratios are of sums. What a fault costs is counted in all pools, so that one which is
+// disturbed by the fault of another shows. The report has the bytes of each.
 //
 // # Faults
 //
@@ -52,50 +61,66 @@
 //	stop     the same                                            SIGTERM, started again after for
 //	restart  the same, or each of hubs and coordinator in turn   SIGTERM, started again at once
 //	freeze   as kill                                             SIGSTOP: its connections stay and say nothing
-//	lie      leader                                              its key is used by another, who shows a slice that never was
-//	forge    leader, follower, hub/<n>                           its credentials ask for certificates that are not its own
-//	delete-node leader, follower, hub/<n>                        its Node is deleted, its hub runs on; made again after for
+//	lie      leader                                              its key is used by another, who shows a slice that never
+//	                                                             was
+//	forge    leader, follower, hub/<n>                           its credentials ask for certificates that are not its
+//	                                                             own
+//	delete-node leader, follower, hub/<n>                        its Node is deleted, its hub runs on; made again after
+//	                                                             for
 //	vanish   leader, follower, hub/<n>                           the machine loses power: nobody is told
-//	cut      leader, follower, hub/<n>, pool                     link: cloud, coordinator or both; direction: both, up or down
-//	flap     as cut                                              that many cuts: within for, at times that the seed decides
-//	restore  apiserver                                           the cloud's etcd is as it was lost: before; started after for
+//	cut      leader, follower, hub/<n>, pool                     link: cloud, coordinator or both; direction: both, up or
+//	                                                             down
+//	flap     as cut                                              that many cuts: within for, at times that the seed
+//	                                                             decides
+//	restore  apiserver                                           the cloud's etcd is as it was lost: before; started
+//	                                                             after for
 //	slow     pool                                                link:, with another rate: or rtt: for a while
-//	blackout pool                                                the uplink is cut for a while, and all machines lose power
-//	change   pool, leader, follower, hub/<n>                     object: a NodePool, Pool or Node gets the content of patch:
-//	move     hub/<n>                                             to: another pool: the label of its Node, then the flags of its hub, which starts anew
+//	blackout pool                                                the uplink is cut for a while, and all machines lose
+//	                                                             power
+//	change   pool, leader, follower, hub/<n>                     object: a NodePool, Pool or Node gets the content of
+//	                                                             patch:
+//	move     hub/<n>                                             to: another pool: the label of its Node, then the flags
+//	                                                             of its hub, which starts anew
 //	remove   pool                                                object: a NodePool or Pool is deleted
-//	place    coordinator                                         weir-manager is told to run it elsewhere; for placed: true
-//	power-off coordinator                                        its machine stands still, and starts anew after for; likewise
-//	storm    pool                                                all of it on top of each other: each begins within for, as the seed decides
+//	place    coordinator                                         weir-manager is told to run it elsewhere; for placed:
+//	                                                             true
+//	power-off coordinator                                        its machine stands still, and starts anew after for;
+//	                                                             likewise
+//	storm    pool                                                all of it on top of each other: each begins within for,
+//	                                                             as the seed decides
 //
-// In a blackout the machines have power again after off:, while the uplink is still cut. empty: names parts that find an empty disk then:
-// hub/<n>, or coordinator for all of them. On nodes whose hub kept its disk clients are started anew, with the credentials that they had.
+// In a blackout the machines have power again after off:, while the uplink is still cut. empty: names parts that find
+// an empty disk then: hub/<n>, or coordinator for all of them. On nodes whose hub kept its disk clients are started
+// anew, with the credentials that they had.
 //
-// A Node that is deleted leaves a thief with all that was on its disk. With off: the pool is without the cloud from before the deletion on, for so
-// long, and the time begins at the first contact. The pool has to enrol.
+// A Node that is deleted leaves a thief with all that was on its disk. With off: the pool is without the cloud from
+// before the deletion on, for so long, and the time begins at the first contact. The pool has to enrol.
 //
-// An object that says what a pool is (NodePool, Pool; Node, with the hub of a node as target) gets the content of a JSON merge patch, and the content of before
-// again after for:. Service, Endpoints and EndpointSlice are leader-hub-<pool>: weir-manager has to put them right within for:. A change has to be taken up within
-// for: by all hubs of the pool that hear the cloud, else the run fails. The pool has to enrol: weir-manager runs then.
+// An object that says what a pool is (NodePool, Pool; Node, with the hub of a node as target) gets the content of a
+// JSON merge patch, and the content of before again after for:. Service, Endpoints and EndpointSlice are
+// leader-hub-<pool>: weir-manager has to put them right within for:. A change has to be taken up within for: by all
+// hubs of the pool that hear the cloud, else the run fails. The pool has to enrol: weir-manager runs then.
 //
 //	{at: 5s, action: change, target: pool, object: Pool, patch: {spec: {mode: LeaderHubs}}, for: 30s}
 //
-// A pool with three coordinators has coordinator/1 to coordinator/3 as well; coordinator is then the one that the leader feeds.
+// A pool with three coordinators has coordinator/1 to coordinator/3 as well; coordinator is then the one that the
+// leader feeds.
 //
 // disk: keep or lose says what a process that ended finds when it starts again. With repeat: a fault happens several
 // times; each waits until the one before is healed and at least half of all clients can be served, and every: longer.
 //
-// A kube-apiserver that restarts answers 410 to a watch that goes on. A relay then sends its clients the differences as one
-// batch, which kube-apiserver would not; likewise after a break in which it missed more than it holds. The judge allows it if a fault
-// ends the apiserver, or keeps a pool from its source for 10 s or longer, or as batches: says.
+// A kube-apiserver that restarts answers 410 to a watch that goes on. A relay then sends its clients the differences as
+// one batch, which kube-apiserver would not; likewise after a break in which it missed more than it holds. The judge
+// allows it if a fault ends the apiserver, or keeps a pool from its source for 10 s or longer, or as batches: says.
 //
-// A cloud that is restored uses versions a second time. Each stream may go back once, by a list that follows a 410; until then it
-// is held against what was, afterwards against what is. Stock clients would wait in silence, so nothing is compared.
+// A cloud that is restored uses versions a second time. Each stream may go back once, by a list that follows a 410;
+// until then it is held against what was, afterwards against what is. Stock clients would wait in silence, so nothing
+// is compared.
 //
 // # Eviction
 //
-// A scenario with eviction: is about nodes that are lost. Its pods are those of one Deployment, so it has no clients; it runs twice, as stock
-// Kubernetes and with Weir, and states what stock Kubernetes evicts (sim/eviction):
+// A scenario with eviction: is about nodes that are lost. Its pods are those of one Deployment, so it has no clients;
+// it runs twice, as stock Kubernetes and with Weir, and states what stock Kubernetes evicts (sim/eviction):
 //
 //	topology:
 //	  pool: {name: harbour, …}      # its nodes have real kubelets, and are a zone of their own
@@ -107,20 +132,25 @@
 //	  watch: 8m                     # from the first fault until a column is over
 //	  policy: keep                  # optional; or: evict after 2m; what happens to pods when all of the pool is silent
 //	  calls: true                   # optional; a client on each node calls the Service ten times a second
-//	workload: …                     # optional; what Weir's caches hold besides; quiet: how long nothing happens before the first fault, beyond a Lease and a half
+//	workload: …                     # optional; what Weir's caches hold besides; quiet: how long nothing happens before
+//	                                # the first fault, beyond a Lease and a half
 //
-// Its faults are those that stock Kubernetes can be put through as well; what happens to a part of Weir happens in Weir's column only:
+// Its faults are those that stock Kubernetes can be put through as well; what happens to a part of Weir happens in
+// Weir's column only:
 //
-//	cut      hub/<n>, followers, pool                      of link: cloud; followers are all nodes but one, the leader's if there is one
+//	cut      hub/<n>, followers, pool                      of link: cloud; followers are all nodes but one, the leader's
+//	                                                       if there is one
 //	vanish   hub/<n>                                       with its kubelet and its containers
 //	kill     kubelet/<n>, hub/<n>, leader, coordinator, apiserver
 //	slow     pool
 //	policy   pool                                          policy: another one, from then on
-//	unready  apiserver                                     /readyz says 500, since its key service is down; it serves everything
+//	unready  apiserver                                     /readyz says 500, since its key service is down; it serves
+//	                                                       everything
 //
 // # Crowd
 //
-// A scenario with crowd: is about many pools at one control plane (sim/crowd). It counts what kube-apiserver has open, as stock Kubernetes and with Weir:
+// A scenario with crowd: is about many pools at one control plane (sim/crowd). It counts what kube-apiserver has open,
+// as stock Kubernetes and with Weir:
 //
 //	topology:
 //	  pool: {name: farm, nodes: 20, …}   # the pools are farm-001, farm-002, …

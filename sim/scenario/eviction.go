@@ -14,13 +14,13 @@ const (
 	maxWatch       = time.Hour
 	maxPodsPerNode = 12
 	maxAfter       = 24 * time.Hour
-	// fastBy is how much faster the fast timers are, all in proportion. What Weir itself takes at most until a heartbeat is delegated does
-	// not become shorter with them (package heartbeat), so they may not be much faster.
+	// fastBy is how much faster the fast timers are, all in proportion. What Weir itself takes at most until a heartbeat
+	// is delegated does not become shorter with them (package heartbeat), so they may not be much faster.
 	fastBy = 2.5
 )
 
-// Eviction makes a scenario one about nodes that are lost: kubelets, the stock controllers, and pods that they may evict. It runs as two
-// columns, one after the other: stock Kubernetes, then Weir.
+// Eviction makes a scenario one about nodes that are lost: kubelets, the stock controllers, and pods that they may
+// evict. It runs as two columns, one after the other: stock Kubernetes, then Weir.
 type Eviction struct {
 	Timers      TimersName    `yaml:"timers"`
 	PodsPerNode int           `yaml:"podsPerNode"` // of one Deployment, with a Service
@@ -132,7 +132,9 @@ func (o object) withEviction(s *Scenario) {
 		}
 	}
 	if s.Topology.Beside == nil {
-		o.fields["topology"].contradiction("without a healthy zone beside, stock Kubernetes evicts nothing when all of a pool is lost: want beside: {name: town, nodes: 3}")
+		o.fields["topology"].contradiction(
+			"without a healthy zone beside, stock Kubernetes evicts nothing when all of a pool is lost: want beside: {name: " +
+				"town, nodes: 3}")
 	}
 	if s.Topology.Pool.Coordinators == 0 {
 		o.fields["topology"].contradiction("topology.pool.coordinators is 0, so no heartbeat can be delegated: want 1 or 3")
@@ -148,11 +150,14 @@ func (s *Scenario) ColumnTopology(mode runtime.Mode) runtime.Topology {
 	if mode == runtime.Weir {
 		pool = s.WeirPool()
 	}
-	beside := runtime.Pool{Name: s.Topology.Beside.Name, Nodes: s.Topology.Beside.Nodes, Mode: runtime.Stock, Unlinked: true}
+	beside := runtime.Pool{
+		Name: s.Topology.Beside.Name, Nodes: s.Topology.Beside.Nodes, Mode: runtime.Stock, Unlinked: true,
+	}
 	pool.Kubelets, beside.Kubelets = true, true
 	pool.Zoneless, beside.Zoneless = s.Topology.Zoneless, s.Topology.Zoneless
 	return runtime.Topology{
-		Pools: []runtime.Pool{pool, beside}, Controllers: true, Manager: mode == runtime.Weir, Timers: s.Eviction.Timers.Timers(),
+		Pools: []runtime.Pool{pool, beside}, Controllers: true, Manager: mode == runtime.Weir,
+		Timers:  s.Eviction.Timers.Timers(),
 		Unready: slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Unready }),
 	}
 }
@@ -160,7 +165,10 @@ func (s *Scenario) ColumnTopology(mode runtime.Mode) runtime.Topology {
 // evictionRules are the actions that stock Kubernetes can be put through as well.
 func evictionRules() []actionRule {
 	return []actionRule{
-		{Kill, []Target{Leader, hubPrefix, kubeletPrefix, Coordinator, APIServer}, []string{"for"}, []string{"repeat", "every"}},
+		{
+			Kill, []Target{Leader, hubPrefix, kubeletPrefix, Coordinator, APIServer}, []string{"for"},
+			[]string{"repeat", "every"},
+		},
 		{Vanish, []Target{hubPrefix}, []string{"for"}, nil},
 		{Cut, []Target{hubPrefix, Followers, WholePool}, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
 		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
@@ -175,8 +183,10 @@ const stockEvictions = "stock_evictions"
 // evictionMetrics are measured in scenarios with eviction, and nothing else is.
 func evictionMetrics() []string {
 	return []string{
-		"wrong_evictions", "missed_evictions", stockEvictions, "not_ready_while_delegated", "stock_not_ready", "late_heartbeats",
-		"failed_calls", "stock_failed_calls", "calls", "heartbeat_bytes_per_second", "delegation_bytes_per_second", "detect_seconds_max",
+		"wrong_evictions", "missed_evictions", stockEvictions, "not_ready_while_delegated", "stock_not_ready",
+		"late_heartbeats",
+		"failed_calls", "stock_failed_calls", "calls", "heartbeat_bytes_per_second", "delegation_bytes_per_second",
+		"detect_seconds_max",
 		"quiet_received_bytes_per_second", "stock_quiet_received_bytes_per_second",
 		"eviction_later_seconds_max", "marks_missing", "marks_left", "store_reads", "kept_heartbeats",
 	}
@@ -188,7 +198,8 @@ func (s *Scenario) cannotEvict(metric string, measured bool) string {
 	case s.Eviction == nil && measured:
 		return fmt.Sprintf("%s is measured when nodes are lost: want eviction:", metric)
 	case s.Eviction != nil && !measured:
-		return fmt.Sprintf("%s is not measured in a scenario with eviction; want one of %s", metric, strings.Join(evictionMetrics(), ", "))
+		return fmt.Sprintf("%s is not measured in a scenario with eviction; want one of %s", metric,
+			strings.Join(evictionMetrics(), ", "))
 	case s.Eviction != nil && !s.Eviction.Calls && strings.HasSuffix(metric, "calls"):
 		return metric + " is measured by clients in the pool: want eviction.calls: true"
 	}

@@ -40,8 +40,14 @@ func TestParseEviction(t *testing.T) {
 	}
 	policy := scenario.Policy{Evict: true, After: 90 * time.Second}
 	faults := []scenario.Fault{
-		{At: time.Second, Action: scenario.Cut, Target: scenario.WholePool, Link: scenario.CloudLink, Direction: link.Both, For: 2 * time.Minute, Repeat: 1},
-		{At: time.Second, Action: scenario.Cut, Target: scenario.Followers, Link: scenario.CloudLink, Direction: link.Both, For: 2 * time.Minute, Repeat: 1},
+		{
+			At: time.Second, Action: scenario.Cut, Target: scenario.WholePool, Link: scenario.CloudLink, Direction: link.Both,
+			For: 2 * time.Minute, Repeat: 1,
+		},
+		{
+			At: time.Second, Action: scenario.Cut, Target: scenario.Followers, Link: scenario.CloudLink, Direction: link.Both,
+			For: 2 * time.Minute, Repeat: 1,
+		},
 		{At: 2 * time.Second, Action: scenario.Kill, Target: scenario.Kubelet(2), For: 10 * time.Second, Repeat: 2},
 		{At: time.Minute, Action: scenario.SetPolicy, Target: scenario.WholePool, Policy: &policy, Repeat: 1},
 	}
@@ -54,7 +60,8 @@ func TestParseEviction(t *testing.T) {
 		if err := x.Validate(); err != nil {
 			t.Error(err)
 		}
-		if p := x.Pools; len(p) != 2 || p[0].Mode != mode || p[1].Mode != runtime.Stock || !p[0].Kubelets || !p[1].Zoneless || !x.Controllers {
+		if p := x.Pools; len(p) != 2 || p[0].Mode != mode || p[1].Mode != runtime.Stock || !p[0].Kubelets || !p[1].Zoneless ||
+			!x.Controllers {
 			t.Errorf("column %s: %+v", mode, x)
 		}
 		if x.Timers != cloud.StockTimers().Faster(2.5) {

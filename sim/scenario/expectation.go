@@ -54,9 +54,13 @@ func (e Expectation) Check(metrics map[string]float64) (got string, passed bool)
 	return got, passed
 }
 
-// OfTime tells whether e limits a time that passed, or what follows from one: a hub that hears nothing for a second opens a connection.
+// OfTime tells whether e limits a time that passed, or what follows from one: a hub that hears nothing for a second
+// opens a connection.
 func (e Expectation) OfTime() bool {
-	return e.Metric == "new_cloud_connections" || slices.ContainsFunc(report.Metrics(), func(m report.Metric) bool { return m.Name == e.Metric && m.Unit == report.UnitSeconds })
+	return e.Metric == "new_cloud_connections" ||
+		slices.ContainsFunc(report.Metrics(), func(m report.Metric) bool {
+			return m.Name == e.Metric && m.Unit == report.UnitSeconds
+		})
 }
 
 // Want is the other half of what Check returns: "≤ 1.020".
@@ -124,7 +128,8 @@ func metricUnit(name string) (report.Unit, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return "", fmt.Errorf("there is no metric %s%s; want one of %s", name, didYouMean(name, names), strings.Join(names, ", "))
+	return "", fmt.Errorf("there is no metric %s%s; want one of %s", name, didYouMean(name, names),
+		strings.Join(names, ", "))
 }
 
 func checkOperator(op string) error {

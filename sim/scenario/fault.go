@@ -9,8 +9,8 @@ import (
 	"github.com/weir-edge/weir/sim/link"
 )
 
-// Fault is something that happens to the pool with Weir or to the cloud, and is healed again. What an action has no use for
-// is zero.
+// Fault is something that happens to the pool with Weir or to the cloud, and is healed again. What an action has no use
+// for is zero.
 type Fault struct {
 	At     time.Duration // since the changes began
 	Action Action
@@ -25,12 +25,13 @@ type Fault struct {
 	RTT       *time.Duration // likewise
 	Disk      Disk           // of actions that end a process
 	Lost      time.Duration  // of Restore: what was written in this time before it is lost
-	Off       time.Duration  // of Blackout: until the machines have power again; of DeleteNode: until the pool has the cloud again
-	Empty     []string       // of Blackout: who finds an empty disk then: hub/<number>, or coordinator for all of them
-	Policy    *Policy        // of SetPolicy
-	Object    ObjectKind     // of Change and Remove
-	Patch     map[string]any // of Change: a JSON merge patch
-	To        string         // of Move: the name of another pool
+	// of Blackout: until the machines have power again; of DeleteNode: until the pool has the cloud again.
+	Off    time.Duration
+	Empty  []string       // of Blackout: who finds an empty disk then: hub/<number>, or coordinator for all of them
+	Policy *Policy        // of SetPolicy
+	Object ObjectKind     // of Change and Remove
+	Patch  map[string]any // of Change: a JSON merge patch
+	To     string         // of Move: the name of another pool
 
 	Repeat int           // how often, one after the other; at least 1
 	Every  time.Duration // pause between two of them
@@ -41,33 +42,43 @@ type Action string
 
 // The actions.
 const (
-	Kill     Action = "kill"     // SIGKILL; healed by a start
-	Stop     Action = "stop"     // SIGTERM; healed by a start
-	Restart  Action = "restart"  // SIGTERM, and a start when it has ended
-	Freeze   Action = "freeze"   // SIGSTOP: connections stay and say nothing
-	Lie      Action = "lie"      // somebody with the key of the leader's node leads in its place, and shows an EndpointSlice that the cloud never had
-	Vanish   Action = "vanish"   // the machine loses power: nobody is told that its connections are gone
-	Cut      Action = "cut"      // nothing crosses a link, and nobody is told
-	Flap     Action = "flap"     // several cuts of a link, at random times
-	Slow     Action = "slow"     // another rate or round trip of a link
-	Restore  Action = "restore"  // the cloud's etcd is restored from a backup: versions are used a second time
-	Blackout Action = "blackout" // the uplink is cut, and all machines of the pool lose power; they come back while it is still cut
+	Kill    Action = "kill"    // SIGKILL; healed by a start
+	Stop    Action = "stop"    // SIGTERM; healed by a start
+	Restart Action = "restart" // SIGTERM, and a start when it has ended
+	Freeze  Action = "freeze"  // SIGSTOP: connections stay and say nothing
+	// somebody with the key of the leader's node leads in its place, and shows an EndpointSlice that the cloud never had.
+	Lie     Action = "lie"
+	Vanish  Action = "vanish"  // the machine loses power: nobody is told that its connections are gone
+	Cut     Action = "cut"     // nothing crosses a link, and nobody is told
+	Flap    Action = "flap"    // several cuts of a link, at random times
+	Slow    Action = "slow"    // another rate or round trip of a link
+	Restore Action = "restore" // the cloud's etcd is restored from a backup: versions are used a second time
+	// the uplink is cut, and all machines of the pool lose power; they come back while it is still cut.
+	Blackout Action = "blackout"
 
-	Forge      Action = "forge"       // somebody with the credentials of the node asks for certificates that are not its own
-	DeleteNode Action = "delete-node" // the Node is deleted, and its hub runs on; healed by a Node of the same name, and a start
+	// somebody with the credentials of the node asks for certificates that are not its own.
+	Forge Action = "forge"
+	// the Node is deleted, and its hub runs on; healed by a Node of the same name, and a start.
+	DeleteNode Action = "delete-node"
 
 	Change Action = "change" // an object that says what the pool is gets other content; healed by the content of before
-	Move   Action = "move"   // a node goes to another pool: its label says so, and its hub is started anew with the flags of that pool; healed by going back
+	// a node goes to another pool: its label says so, and its hub is started anew with the flags of that pool; healed by
+	// going back.
+	Move   Action = "move"
 	Remove Action = "remove" // such an object is deleted; healed by one of the same content
 
-	RotateAuthority Action = "rotate-authority" // the pool's authority is replaced, in all steps; healed when the one before counts no more
+	// the pool's authority is replaced, in all steps; healed when the one before counts no more.
+	RotateAuthority Action = "rotate-authority"
 
-	Place    Action = "place"     // weir-manager is told to run the coordinator on other nodes; over when it is there, and the one before is gone
-	PowerOff Action = "power-off" // a machine on which the coordinator runs stands still, and nobody is told; healed by a start with its disk
+	// weir-manager is told to run the coordinator on other nodes; over when it is there, and the one before is gone.
+	Place Action = "place"
+	// a machine on which the coordinator runs stands still, and nobody is told; healed by a start with its disk.
+	PowerOff Action = "power-off"
 
 	Storm Action = "storm" // faults of many kinds, on top of each other, as the seed decides
 
-	Unready Action = "unready" // with eviction: the apiserver says that it is not ready, since its key service is down, and serves everything
+	// with eviction: the apiserver says that it is not ready, since its key service is down, and serves everything.
+	Unready Action = "unready"
 
 	SetPolicy Action = "policy" // with eviction: another policy for a silent pool
 
@@ -151,7 +162,10 @@ const (
 )
 
 // fields of a fault, in the order in which they are told.
-var faultFields = []string{"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty", "policy", "object", "patch", "to", "repeat", "every"}
+var faultFields = []string{
+	"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty",
+	"policy", "object", "patch", "to", "repeat", "every",
+}
 
 // actionRule says which fields and targets an action takes.
 type actionRule struct {
@@ -162,7 +176,8 @@ type actionRule struct {
 }
 
 func (r actionRule) takes(field string) bool {
-	return slices.Contains([]string{"at", "action", "target", "pool"}, field) || slices.Contains(r.required, field) || slices.Contains(r.optional, field)
+	return slices.Contains([]string{"at", "action", "target", "pool"}, field) || slices.Contains(r.required, field) ||
+		slices.Contains(r.optional, field)
 }
 
 func actionRules() []actionRule {
@@ -201,9 +216,12 @@ func (s *Scenario) happens(p Pool, kind func(Fault) bool) bool {
 // cutsLAN tells whether a fault needs a link between the nodes and the coordinator.
 func cutsLAN(f Fault) bool { return f.Link.LAN() || f.Action == Vanish }
 
-// RestartsAPIServer tells whether a fault ends the cloud's apiserver: its watch cache is then empty, and it answers 410.
+// RestartsAPIServer tells whether a fault ends the cloud's apiserver: its watch cache is then empty, and it answers
+// 410.
 func (s *Scenario) RestartsAPIServer() bool {
-	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == APIServer && f.Action != Freeze || f.Action == Storm })
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
+		return f.Target == APIServer && f.Action != Freeze || f.Action == Storm
+	})
 }
 
 // RestoresCloud tells whether a fault restores the cloud from a backup. All clients then list once.
@@ -214,8 +232,8 @@ func (s *Scenario) RestoresCloud() bool {
 // longBreak is how long a relay is without a source before it may ask for a difference instead of all changes.
 const longBreak = 10 * time.Second
 
-// batches tells whether relays may send differences: the apiserver of a cloud that goes on starts with an empty watch cache, or all
-// relays of a pool are without a source for long.
+// batches tells whether relays may send differences: the apiserver of a cloud that goes on starts with an empty watch
+// cache, or all relays of a pool are without a source for long.
 func (s *Scenario) batches() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
 		switch _, replica := f.Target.Replica(); {
@@ -286,7 +304,11 @@ func (f Fault) MarshalYAML() (any, error) {
 		To        string         `yaml:"to,omitempty"`
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
-	}{At: f.At, Action: f.Action, Target: f.Target, Pool: f.Pool, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT, Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Object: f.Object, Patch: f.Patch, To: f.To, Every: f.Every}
+	}{
+		At: f.At, Action: f.Action, Target: f.Target, Pool: f.Pool, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT,
+		Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Object: f.Object, Patch: f.Patch, To: f.To,
+		Every: f.Every,
+	}
 	if !slices.Contains([]Action{Restart, SetPolicy, Exit, Finish, Delete, Attempt, Forge}, f.Action) {
 		out.For = f.For.String()
 	}

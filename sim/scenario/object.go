@@ -94,12 +94,14 @@ func (o object) withObject(f Fault, p Pool) {
 		o.fields["object"].contradiction("want action: " + string(DeleteNode))
 	}
 	if !p.Enrols {
-		o.fields["action"].contradiction("weir-manager does not run, and nothing describes the pool: want topology.pool.enrols: true")
+		o.fields["action"].contradiction(
+			"weir-manager does not run, and nothing describes the pool: want topology.pool.enrols: true")
 	}
 	parts := f.Object.parts()
 	for _, name := range slices.Sorted(maps.Keys(f.Patch)) {
 		if !slices.Contains(parts, name) {
-			o.fields["patch"].contradiction(fmt.Sprintf("%s is not to be changed in a %s: want %s", name, f.Object, strings.Join(parts, ", ")))
+			o.fields["patch"].contradiction(fmt.Sprintf("%s is not to be changed in a %s: want %s", name, f.Object,
+				strings.Join(parts, ", ")))
 		}
 	}
 }

@@ -88,7 +88,10 @@ func (r *reader) document(data []byte) *yaml.Node {
 // plain refuses YAML that reads otherwise than it looks. It does not follow aliases, so it ends.
 func (r *reader) plain(n *yaml.Node) {
 	if n.Anchor != "" || n.Kind == yaml.AliasNode {
-		r.mistakes = append(r.mistakes, Mistake{File: r.file, Line: n.Line, Field: "YAML", Allowed: "anchors and aliases are not allowed: write the value where it is needed"})
+		r.mistakes = append(r.mistakes, Mistake{
+			File: r.file, Line: n.Line, Field: "YAML",
+			Allowed: "anchors and aliases are not allowed: write the value where it is needed",
+		})
 	}
 	for _, c := range n.Content {
 		r.plain(c)
@@ -96,13 +99,15 @@ func (r *reader) plain(n *yaml.Node) {
 }
 
 func (r *reader) scenario(v value, s *Scenario) {
-	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "eviction", "autonomy", "crowd", "faults", "batches", "expectations")
+	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "eviction", "autonomy",
+		"crowd", "faults", "batches", "expectations")
 	if !ok {
 		return
 	}
 	s.Name = o.name("name", validation.DNS1123LabelMaxLength)
 	if base := strings.TrimSuffix(filepath.Base(r.file), Extension); r.file != "" && s.Name != "" && s.Name != base {
-		o.fields["name"].contradiction(fmt.Sprintf("the file is %s: want %q here, or another name of the file", filepath.Base(r.file), base))
+		o.fields["name"].contradiction(fmt.Sprintf("the file is %s: want %q here, or another name of the file",
+			filepath.Base(r.file), base))
 	}
 	if o.has("description") {
 		allowed := fmt.Sprintf("a text of at most %d bytes", maxDescription)
@@ -125,7 +130,8 @@ func (r *reader) scenario(v value, s *Scenario) {
 		}
 		for _, name := range []string{"controllers", "joinEvery"} {
 			if t.has(name) && (o.has("eviction") || o.has("autonomy") || o.has("crowd")) {
-				t.fields[name].contradiction("a scenario with eviction, autonomy or crowd says itself what runs, and when: leave it out")
+				t.fields[name].contradiction(
+					"a scenario with eviction, autonomy or crowd says itself what runs, and when: leave it out")
 			}
 		}
 		if len(s.Topology.More) > 0 && (o.has("eviction") || o.has("autonomy") || o.has("crowd")) {
@@ -300,7 +306,8 @@ func (v value) expectations(s *Scenario) []Expectation {
 			continue
 		}
 		if first, twice := lines[e.Metric+e.Op]; twice {
-			item.contradiction(fmt.Sprintf("line %d states what %s is: want one expectation with %s of a metric", first, e.Metric, e.Op))
+			item.contradiction(fmt.Sprintf("line %d states what %s is: want one expectation with %s of a metric", first,
+				e.Metric, e.Op))
 			continue
 		}
 		lines[e.Metric+e.Op] = item.line
@@ -333,7 +340,9 @@ func (s *Scenario) cannotMeasure(metric string) string {
 	switch {
 	case len(s.Faults) == 0 && (strings.HasPrefix(metric, "failover") || slices.Contains(faultMetrics(), metric)):
 		return metric + " is measured when a fault happens, and there is none"
-	case failover && !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Target == Leader || f.Target == Each || f.Action == Storm }):
+	case failover && !slices.ContainsFunc(s.Faults, func(f Fault) bool {
+		return f.Target == Leader || f.Target == Each || f.Action == Storm
+	}):
 		return metric + " is measured when something happens to the leader: want a fault of target leader"
 	case strings.HasPrefix(metric, "offline_") && !s.BlacksOut():
 		return metric + " is measured in a blackout: want a fault of that action"
@@ -349,7 +358,9 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured where certificates are renewed: want topology.pool.lives, or a fault rotate-authority"
 	case slices.Contains([]string{"rotated_members", "failed_requests"}, metric) && !s.Rotates():
 		return metric + " is measured when an authority is replaced: want a fault rotate-authority"
-	case slices.Contains([]string{"revoked_seconds_max", "revoked_probes", "revoked_beside_relists", "returned_seconds_max"}, metric) && !s.Deletes():
+	case slices.Contains([]string{
+		"revoked_seconds_max", "revoked_probes", "revoked_beside_relists", "returned_seconds_max",
+	}, metric) && !s.Deletes():
 		return metric + " is measured when a Node is deleted: want a fault of that action"
 	case metric == "revoked_again" && (!s.Deletes() || !s.RestoresCloud()):
 		return metric + " is measured when the cloud forgets a deletion: want faults of actions delete-node and restore"
@@ -361,7 +372,8 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " needs the stock way, and compare leaves it out"
 	case strings.HasSuffix(metric, "_bytes_ratio") && !slices.Contains(s.Compare, report.WayReference):
 		return metric + " needs the reference, and compare leaves it out"
-	case !s.Topology.Has(func(p Pool) bool { return p.Coordinators > 0 }) && (strings.HasPrefix(metric, "coordinator_") || metric == "cache_ready_seconds"):
+	case !s.Topology.Has(func(p Pool) bool { return p.Coordinators > 0 }) &&
+		(strings.HasPrefix(metric, "coordinator_") || metric == "cache_ready_seconds"):
 		return metric + " is measured at the coordinator, and topology.pool.coordinators is 0"
 	}
 	return ""
@@ -369,5 +381,8 @@ func (s *Scenario) cannotMeasure(metric string) string {
 
 // faultMetrics are measured only when faults happen.
 func faultMetrics() []string {
-	return []string{"new_cloud_connections", "new_pool_connections", "late_markers", "recovery_seconds_max", "resync_bytes_share", "fresh_seconds_max", "catch_up_bytes_share", "link_load_share", "grace_seconds_min"}
+	return []string{
+		"new_cloud_connections", "new_pool_connections", "late_markers", "recovery_seconds_max", "resync_bytes_share",
+		"fresh_seconds_max", "catch_up_bytes_share", "link_load_share", "grace_seconds_min",
+	}
 }

@@ -31,11 +31,13 @@ func (v value) faults(s *Scenario) {
 		case f.Target == ControllerManager && !s.Topology.Controllers:
 			item.contradiction("nothing runs there: want topology.controllers: true")
 		case s.Eviction != nil && f.Link.LAN():
-			item.contradiction("stock Kubernetes has no such link, so nothing could be compared: want link: " + string(CloudLink))
+			item.contradiction("stock Kubernetes has no such link, so nothing could be compared: want link: " +
+				string(CloudLink))
 		case f.Action == Restore && s.RestoresCloud():
 			item.contradiction("the cloud is restored twice: want one")
 		case f.Action == Restore && len(s.Compare) > 0:
-			item.contradiction("a stock client waits in silence for ever behind a restored cloud, so nothing can be compared: want compare: []")
+			item.contradiction(
+				"a stock client waits in silence for ever behind a restored cloud, so nothing can be compared: want compare: []")
 		default:
 			s.Faults = append(s.Faults, f)
 		}
@@ -75,7 +77,8 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 	for _, name := range faultFields {
 		switch {
 		case o.has(name) && !rule.takes(name):
-			o.fields[name].contradiction(fmt.Sprintf("%s has no use for it; it takes %s", f.Action, strings.Join(rule.fields(), ", ")))
+			o.fields[name].contradiction(fmt.Sprintf("%s has no use for it; it takes %s", f.Action,
+				strings.Join(rule.fields(), ", ")))
 		case name == "pool":
 		case o.has(name), slices.Contains(rule.required, name):
 			f.read(name, o.fields[name], p)
@@ -85,13 +88,16 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 		f.Direction = link.Both
 	}
 	if f.Action == Blackout && f.Off >= f.For {
-		o.fields["off"].contradiction(fmt.Sprintf("the uplink is back after %v: want less, so that clients are served without it", f.For))
+		o.fields["off"].contradiction(
+			fmt.Sprintf("the uplink is back after %v: want less, so that clients are served without it", f.For))
 	}
 	if f.Action == DeleteNode && f.Off >= f.For {
-		o.fields["off"].contradiction(fmt.Sprintf("the Node is there again after %v: want less, so that the pool hears of it", f.For))
+		o.fields["off"].contradiction(fmt.Sprintf("the Node is there again after %v: want less, so that the pool hears of it",
+			f.For))
 	}
 	if (f.Action == DeleteNode || f.Action == Forge) && !p.Enrols {
-		o.fields["action"].contradiction("nobody signs certificates there, nor takes them back: want topology.pool.enrols: true")
+		o.fields["action"].contradiction(
+			"nobody signs certificates there, nor takes them back: want topology.pool.enrols: true")
 	}
 	if f.Action == RotateAuthority && !p.Enrols {
 		o.fields["action"].contradiction("weir-manager has no authority of the pool: want topology.pool.enrols: true")
@@ -105,7 +111,8 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 		v.contradiction("slow changes nothing: want rate, rtt or both")
 	}
 	if f.Action == Restore && f.Lost > f.At {
-		o.fields["lost"].contradiction("the backup would be taken before the changes begin: want at most at:, " + f.At.String())
+		o.fields["lost"].contradiction("the backup would be taken before the changes begin: want at most at:, " +
+			f.At.String())
 	}
 	if f.Repeat == 1 && o.has("every") {
 		o.fields["every"].contradiction("it is the pause between two, and there is one: want repeat as well")
@@ -225,7 +232,8 @@ func (v value) target(rule actionRule, p Pool) (Target, bool) {
 	if n, kubelet := t.Kubelet(); kubelet && slices.Contains(rule.targets, kubeletPrefix) && n <= p.Nodes {
 		return t, true
 	}
-	if n, replica := t.Replica(); replica && slices.Contains(rule.targets, Coordinator) && p.Coordinators > 1 && n <= p.Coordinators {
+	if n, replica := t.Replica(); replica && slices.Contains(rule.targets, Coordinator) && p.Coordinators > 1 &&
+		n <= p.Coordinators {
 		return t, true
 	}
 	if t == hubPrefix || t == kubeletPrefix || !slices.Contains(rule.targets, t) {

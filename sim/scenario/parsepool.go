@@ -44,7 +44,9 @@ func (o object) pools(s *Scenario) {
 		p := item.pool(maxOfPools)
 		for _, name := range append([]string{p.Name}, p.RuntimePool(p.Mode()).NodeNames()...) {
 			if line := lines[name]; line > 0 && p.Name != "" {
-				item.contradiction(fmt.Sprintf("the pool of line %d takes the name %s, for itself or a node: want another name of this pool", line, name))
+				item.contradiction(
+					fmt.Sprintf("the pool of line %d takes the name %s, for itself or a node: want another name of this pool", line,
+						name))
 				break
 			}
 			lines[name] = item.line
@@ -56,14 +58,17 @@ func (o object) pools(s *Scenario) {
 		v.contradiction(fmt.Sprintf("they have %d nodes: want at most %d in all pools together", sum, maxNodesAll))
 	}
 	s.Topology.Pool, s.Topology.More = all[0], all[1:]
-	if s.Topology.Has(func(p Pool) bool { return p.Lives != nil }) && s.Topology.Has(func(p Pool) bool { return p.Enrols }) {
-		v.contradiction("one pool has lives and another enrols: weir-manager either approves for all, or signs for all; want one of them")
+	if s.Topology.Has(func(p Pool) bool { return p.Lives != nil }) &&
+		s.Topology.Has(func(p Pool) bool { return p.Enrols }) {
+		v.contradiction(
+			"one pool has lives and another enrols: weir-manager either approves for all, or signs for all; want one of them")
 	}
 }
 
 func (v value) pool(longest int) Pool {
 	p := Pool{Coordinators: 1}
-	o, ok := v.object("name", "nodes", "uplink", "coordinators", "leaderHubs", "reverse", "lives", "enrols", "noClock", "placed")
+	o, ok := v.object("name", "nodes", "uplink", "coordinators", "leaderHubs", "reverse", "lives", "enrols", "noClock",
+		"placed")
 	if !ok {
 		return p
 	}
@@ -93,14 +98,16 @@ func (v value) pool(longest int) Pool {
 			o.fields["lives"].contradiction("coordinators is 0: want a coordinator, which hubs show these certificates to")
 		}
 		if p.Lives != nil && p.Lives.Coordinator > 0 && p.Nodes < p.Coordinators {
-			o.fields["lives"].contradiction("there are fewer nodes than coordinators: want a hub beside each, which asks for its certificates")
+			o.fields["lives"].contradiction(
+				"there are fewer nodes than coordinators: want a hub beside each, which asks for its certificates")
 		}
 	}
 	if o.has("enrols") {
 		p.Enrols = o.fields["enrols"].boolean()
 		switch {
 		case p.Enrols && p.Lives != nil:
-			o.fields["enrols"].contradiction("lives is given too: weir-manager signs for no life that is so short; want one of them")
+			o.fields["enrols"].contradiction(
+				"lives is given too: weir-manager signs for no life that is so short; want one of them")
 		case p.Enrols && p.Coordinators == 0:
 			o.fields["enrols"].contradiction("coordinators is 0: want a coordinator, which hubs show these certificates to")
 		}
@@ -126,7 +133,8 @@ func (v value) pool(longest int) Pool {
 		p.LeaderHubs = int(n)
 		switch {
 		case !p.Enrols && p.Coordinators > 0:
-			o.fields["leaderHubs"].contradiction("nobody describes the pool to weir-manager, which names them: want enrols: true")
+			o.fields["leaderHubs"].contradiction(
+				"nobody describes the pool to weir-manager, which names them: want enrols: true")
 		case p.Nodes > 0 && p.LeaderHubs > p.Nodes:
 			o.fields["leaderHubs"].contradiction(fmt.Sprintf("nodes is %d: want at most as many leader hubs", p.Nodes))
 		}

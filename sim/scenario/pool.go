@@ -51,11 +51,13 @@ type Pool struct {
 	Nodes        int    `yaml:"nodes"`
 	Uplink       Uplink `yaml:"uplink"`
 	Coordinators int    `yaml:"coordinators"`
-	LeaderHubs   int    `yaml:"leaderHubs,omitempty"` // that its NodePool asks for; without a coordinator, the first nodes, which lead
-	Reverse      bool   `yaml:"reverse,omitempty"`    // nodes accept no connection from their pool
-	Lives        *Lives `yaml:"lives,omitempty"`      // nil: hubs have all certificates from the beginning, but for those that enrol
-	Enrols       bool   `yaml:"enrols,omitempty"`     // hubs ask weir-manager for the certificates of their pool
-	Placed       bool   `yaml:"placed,omitempty"`     // weir-manager runs the coordinator, as Pods on nodes of the pool
+	// that its NodePool asks for; without a coordinator, the first nodes, which lead.
+	LeaderHubs int  `yaml:"leaderHubs,omitempty"`
+	Reverse    bool `yaml:"reverse,omitempty"` // nodes accept no connection from their pool
+	// nil: hubs have all certificates from the beginning, but for those that enrol.
+	Lives  *Lives `yaml:"lives,omitempty"`
+	Enrols bool   `yaml:"enrols,omitempty"` // hubs ask weir-manager for the certificates of their pool
+	Placed bool   `yaml:"placed,omitempty"` // weir-manager runs the coordinator, as Pods on nodes of the pool
 
 	NoClock []string `yaml:"noClock,omitempty"` // nodes, and "coordinator", whose machines have no battery clock
 }
@@ -125,7 +127,8 @@ func (s *Scenario) PoolOf(f Fault) Pool {
 	return s.Topology.Pool
 }
 
-// WeirPools are the pools with Weir as the runtime takes them. One has a link between nodes and coordinator if a fault cuts that.
+// WeirPools are the pools with Weir as the runtime takes them. One has a link between nodes and coordinator if a fault
+// cuts that.
 func (s *Scenario) WeirPools() []runtime.Pool {
 	var pools []runtime.Pool
 	for _, p := range s.Topology.Pools() {

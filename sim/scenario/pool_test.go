@@ -9,10 +9,12 @@ import (
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
-// TestPools: pools in the plural are pools beside each other, and a fault happens to the one that it names. One alone is the short form.
+// TestPools: pools in the plural are pools beside each other, and a fault happens to the one that it names. One alone
+// is the short form.
 func TestPools(t *testing.T) {
-	text := strings.NewReplacer("{pool: {", "{pools: [{", "rtt: 1.5s}}}", "rtt: 1.5s}}, {name: town, nodes: 2, coordinators: 3, uplink: {rate: 1Mbit/s, rtt: 1ms}}, "+
-		"{name: farm, nodes: 1, coordinators: 0, uplink: {rate: 1Mbit/s, rtt: 1ms}}]}", "faults:\n", `faults:
+	text := strings.NewReplacer("{pool: {", "{pools: [{",
+		"rtt: 1.5s}}}", "rtt: 1.5s}}, {name: town, nodes: 2, coordinators: 3, uplink: {rate: 1Mbit/s, rtt: 1ms}}, "+
+			"{name: farm, nodes: 1, coordinators: 0, uplink: {rate: 1Mbit/s, rtt: 1ms}}]}", "faults:\n", `faults:
   - {at: 1s, action: kill, target: coordinator/3, pool: town, for: 1s}
   - {at: 1s, action: vanish, target: hub/2, pool: town, for: 1s}
   - {at: 1s, action: storm, target: pool, pool: town, for: 20s}
@@ -28,11 +30,13 @@ func TestPools(t *testing.T) {
 		t.Error(err)
 	}
 	for i, want := range []runtime.Pool{
-		{Name: "harbour", Nodes: 3, Mode: runtime.Weir, Coordinators: 1}, {Name: "town", Nodes: 2, Mode: runtime.Weir, Coordinators: 3, LAN: &runtime.Link{}},
+		{Name: "harbour", Nodes: 3, Mode: runtime.Weir, Coordinators: 1},
+		{Name: "town", Nodes: 2, Mode: runtime.Weir, Coordinators: 3, LAN: &runtime.Link{}},
 		{Name: "farm", Nodes: 1, Mode: runtime.HubOnly},
 	} {
 		got := with.Pools[i]
-		if got.Name != want.Name || got.Nodes != want.Nodes || got.Mode != want.Mode || got.Coordinators != want.Coordinators || (got.LAN == nil) != (want.LAN == nil) {
+		if got.Name != want.Name || got.Nodes != want.Nodes || got.Mode != want.Mode ||
+			got.Coordinators != want.Coordinators || (got.LAN == nil) != (want.LAN == nil) {
 			t.Errorf("pool %d: %+v, want %+v", i, got, want)
 		}
 	}
@@ -52,7 +56,8 @@ func TestPools(t *testing.T) {
 			t.Errorf("drawn: %s happens to a node that town does not have", f)
 		}
 	}
-	one, err := scenario.Parse("", []byte(strings.NewReplacer("{pool: {", "{pools: [{", "rtt: 1.5s}}}", "rtt: 1.5s}}]}").Replace(small)))
+	one, err := scenario.Parse("",
+		[]byte(strings.NewReplacer("{pool: {", "{pools: [{", "rtt: 1.5s}}}", "rtt: 1.5s}}]}").Replace(small)))
 	if err != nil || len(one.Topology.More) != 0 || one.Topology.Pool.Name != "harbour" {
 		t.Errorf("a list of one: %+v, %v", one, err)
 	}

@@ -34,7 +34,9 @@ func (v value) mistake(allowed string) {
 	if field == "" {
 		field = "file"
 	}
-	v.r.mistakes = append(v.r.mistakes, Mistake{File: v.r.file, Line: v.line, Field: field, Value: v.text(), Allowed: allowed})
+	v.r.mistakes = append(v.r.mistakes, Mistake{
+		File: v.r.file, Line: v.line, Field: field, Value: v.text(), Allowed: allowed,
+	})
 }
 
 // contradiction is a mistake of two fields, each of which would be right alone.

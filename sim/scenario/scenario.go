@@ -12,13 +12,14 @@ import (
 type Scenario struct {
 	File string `yaml:"-"` // it was read from
 
-	Name         string        `yaml:"name"`
-	Description  string        `yaml:"description,omitempty"`
-	Seed         int64         `yaml:"seed"`
-	Topology     Topology      `yaml:"topology"`
-	Workload     Workload      `yaml:"workload,omitempty"` // absent in some scenarios with eviction
-	Clients      []ClientKind  `yaml:"clients,flow"`
-	Compare      []string      `yaml:"compare,flow"`       // the other ways that carry the same changes: report.WayReference, …
+	Name        string       `yaml:"name"`
+	Description string       `yaml:"description,omitempty"`
+	Seed        int64        `yaml:"seed"`
+	Topology    Topology     `yaml:"topology"`
+	Workload    Workload     `yaml:"workload,omitempty"` // absent in some scenarios with eviction
+	Clients     []ClientKind `yaml:"clients,flow"`
+	// the other ways that carry the same changes: report.WayReference, ….
+	Compare      []string      `yaml:"compare,flow"`
 	Eviction     *Eviction     `yaml:"eviction,omitempty"` // nil: pods, kubelets and controllers play no part
 	Autonomy     *Autonomy     `yaml:"autonomy,omitempty"` // nil likewise
 	Crowd        *Crowd        `yaml:"crowd,omitempty"`    // nil: there are no more pools than the topology says

@@ -60,10 +60,12 @@ func TestParse(t *testing.T) {
 			Name: "harbour", Nodes: 3, Coordinators: 1,
 			Uplink: scenario.Uplink{Up: 512_000, Down: 1_500_000, RTT: 1500 * time.Millisecond},
 		}},
-		Workload:     scenario.Workload{Services: 4, Endpoints: 10, Changes: 20, ChangesPerSecond: 2.5},
-		Clients:      []scenario.ClientKind{scenario.JSON, scenario.Kubectl},
-		Compare:      []string{"reference", "stock"},
-		Expectations: []scenario.Expectation{{Metric: "pool_bytes_ratio", Op: "<=", Limit: 1.02}, {Metric: "hub_rss_bytes_max", Op: "<", Limit: 40e6}},
+		Workload: scenario.Workload{Services: 4, Endpoints: 10, Changes: 20, ChangesPerSecond: 2.5},
+		Clients:  []scenario.ClientKind{scenario.JSON, scenario.Kubectl},
+		Compare:  []string{"reference", "stock"},
+		Expectations: []scenario.Expectation{
+			{Metric: "pool_bytes_ratio", Op: "<=", Limit: 1.02}, {Metric: "hub_rss_bytes_max", Op: "<", Limit: 40e6},
+		},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(scenario.Expectation{})); diff != "" {
 		t.Errorf("parsed (-want +got):\n%s", diff)
@@ -86,17 +88,30 @@ faults:
 	}
 	rate, rtt := scenario.Rate(256_000), 300*time.Millisecond
 	want := []scenario.Fault{
-		{At: 5 * time.Second, Action: scenario.Kill, Target: scenario.Leader, For: 2 * time.Second, Repeat: 3, Every: time.Second},
-		{Action: scenario.Cut, Target: "hub/2", Link: scenario.CoordinatorLink, Direction: link.Both, For: 500 * time.Millisecond, Repeat: 1},
-		{At: time.Second, Action: scenario.Slow, Target: scenario.WholePool, Link: scenario.CloudLink, Rate: &rate, RTT: &rtt, For: 5 * time.Second, Repeat: 1},
-		{At: time.Second, Action: scenario.Flap, Target: scenario.WholePool, Link: scenario.BothLinks, Direction: link.Down, Cuts: 20, For: 2 * time.Minute, Repeat: 1},
+		{
+			At: 5 * time.Second, Action: scenario.Kill, Target: scenario.Leader, For: 2 * time.Second, Repeat: 3,
+			Every: time.Second,
+		},
+		{
+			Action: scenario.Cut, Target: "hub/2", Link: scenario.CoordinatorLink, Direction: link.Both,
+			For: 500 * time.Millisecond, Repeat: 1,
+		},
+		{
+			At: time.Second, Action: scenario.Slow, Target: scenario.WholePool, Link: scenario.CloudLink, Rate: &rate, RTT: &rtt,
+			For: 5 * time.Second, Repeat: 1,
+		},
+		{
+			At: time.Second, Action: scenario.Flap, Target: scenario.WholePool, Link: scenario.BothLinks, Direction: link.Down,
+			Cuts: 20, For: 2 * time.Minute, Repeat: 1,
+		},
 		{At: 9 * time.Second, Action: scenario.Restart, Target: scenario.APIServer, Repeat: 1},
 	}
 	if diff := cmp.Diff(want, s.Faults); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 	if !s.Batches || len(s.Compare) != 0 || s.WeirPool().LAN == nil {
-		t.Errorf("batches %v, compare %v, LAN %v: want batches for the restart of the apiserver, nothing to compare with, and a LAN to cut", s.Batches, s.Compare, s.WeirPool().LAN)
+		t.Errorf("batches %v, compare %v, LAN %v: want batches for the restart of the apiserver, nothing to compare with, "+
+			"and a LAN to cut", s.Batches, s.Compare, s.WeirPool().LAN)
 	}
 	roundTrip(t, s)
 }
@@ -205,7 +220,8 @@ func TestLives(t *testing.T) {
 	}
 	roundTrip(t, s)
 	topology := s.RuntimeTopology(runtime.Weir)
-	if l := topology.Pools[0].Lives; l == nil || l.Hub != 20*time.Second || l.Forwarder != 15*time.Second || l.Coordinator != 25*time.Second || !topology.Manager {
+	if l := topology.Pools[0].Lives; l == nil || l.Hub != 20*time.Second || l.Forwarder != 15*time.Second ||
+		l.Coordinator != 25*time.Second || !topology.Manager {
 		t.Errorf("topology %+v", topology)
 	}
 	if err := topology.Validate(); err != nil {
@@ -217,10 +233,12 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestEnrols: hubs that ask weir-manager to sign need it, and no lives beside it. A Node is deleted only where somebody takes certificates back.
+// TestEnrols: hubs that ask weir-manager to sign need it, and no lives beside it. A Node is deleted only where somebody
+// takes certificates back.
 func TestEnrols(t *testing.T) {
 	const fault = "faults: [{at: 1s, action: delete-node, target: leader, for: 50s, off: 20s}]\n"
-	text := strings.NewReplacer("nodes: 3", "nodes: 3, enrols: true", "faults:\n", fault, "[pool_bytes_ratio", "[revoked_seconds_max <= 60s, pool_bytes_ratio").Replace(small)
+	text := strings.NewReplacer("nodes: 3", "nodes: 3, enrols: true", "faults:\n", fault,
+		"[pool_bytes_ratio", "[revoked_seconds_max <= 60s, pool_bytes_ratio").Replace(small)
 	s, err := scenario.Parse("", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +260,8 @@ func TestEnrols(t *testing.T) {
 		"delete-node, target: leader, for: 50s, off: 20s->lie, target: leader, for: 50s": "want a fault of that action",
 	} {
 		from, to, _ := strings.Cut(change, "->")
-		if _, err := scenario.Parse("", []byte(strings.Replace(text, from, to, 1))); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := scenario.Parse("", []byte(strings.Replace(text, from, to, 1))); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", change, err)
 		}
 	}
@@ -298,8 +317,15 @@ func TestLoadFolder(t *testing.T) {
 		want  string // names, or part of the error
 		fails bool
 	}{
-		{name: "sorted", files: map[string]string{"b.yaml": named("b"), "a.yaml": named("a"), "README.md": "x", ".c.yaml": "x"}, want: "a b"},
-		{name: "mistakes of all files", files: map[string]string{"a.yaml": "{}", "b.yaml": named("b"), "c.yaml": named("d")}, want: "c.yaml:1: name", fails: true},
+		{
+			name: "sorted", files: map[string]string{
+				"b.yaml": named("b"), "a.yaml": named("a"), "README.md": "x", ".c.yaml": "x",
+			}, want: "a b",
+		},
+		{
+			name: "mistakes of all files", files: map[string]string{"a.yaml": "{}", "b.yaml": named("b"), "c.yaml": named("d")},
+			want: "c.yaml:1: name", fails: true,
+		},
 		{name: "empty", want: "no file in it", fails: true},
 		{name: "yml", files: map[string]string{"a.yaml": named("a"), "b.yml": named("b")}, want: "b.yml", fails: true},
 	}

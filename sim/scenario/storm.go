@@ -14,8 +14,8 @@ const (
 	longest  = 10 * time.Second
 )
 
-// Drawn is s with the faults that its storms are, drawn from its seed: all that may happen to a pool and its cloud at once, each
-// beginning somewhere within the storm, in an order of chance.
+// Drawn is s with the faults that its storms are, drawn from its seed: all that may happen to a pool and its cloud at
+// once, each beginning somewhere within the storm, in an order of chance.
 func (s *Scenario) Drawn() *Scenario {
 	drawn := *s
 	drawn.Faults = nil
@@ -40,7 +40,10 @@ func (s *Scenario) storm(f Fault) []Fault {
 	up := p.Uplink
 	rate, rtt := min(up.Up, up.Down)/Rate(2+rnd.IntN(4)), up.RTT*time.Duration(1+rnd.IntN(3))
 	cut := func(t Target) Fault {
-		return Fault{Action: Cut, Target: t, For: lasts(), Link: CloudLink, Direction: []link.Direction{link.Both, link.Up, link.Down}[rnd.IntN(3)]}
+		return Fault{
+			Action: Cut, Target: t, For: lasts(), Link: CloudLink,
+			Direction: []link.Direction{link.Both, link.Up, link.Down}[rnd.IntN(3)],
+		}
 	}
 	all := []Fault{
 		{Action: pick(Kill, Freeze), Target: APIServer, For: lasts()},

@@ -15,8 +15,9 @@ import (
 	"github.com/weir-edge/weir/sim/proc/gobuild"
 )
 
-// Former is the revision that this tree works beside: the last one without an installer, whose flags the testbed still has. After a release it becomes the
-// release's: put its commit here, run make skew, and mend what fails or say in docs/operations.md what does not work together any more.
+// Former is the revision that this tree works beside: the last one without an installer, whose flags the testbed still
+// has. After a release it becomes the release's: put its commit here, run make skew, and mend what fails or say in
+// docs/operations.md what does not work together any more.
 const Former = "96378da756f02f94944955d41479613fc1fd681d"
 
 // ErrNoHistory says that the clone does not have a revision.
@@ -49,10 +50,13 @@ func Build(ctx context.Context, s *proc.Spawner, revision string, progress func(
 	}
 	defer os.RemoveAll(temp)
 	source, output := filepath.Join(temp, "source"), filepath.Join(temp, "bin")
-	if err := errors.Join(os.Mkdir(source, 0o755), os.Mkdir(output, 0o755), unpack(ctx, root, revision, source)); err != nil {
+	if err := errors.Join(os.Mkdir(source, 0o755), os.Mkdir(output, 0o755), unpack(ctx, root, revision, source)); err !=
+		nil {
 		return nil, err
 	}
-	spec := gobuild.Spec{Name: "weir of " + revision[:min(12, len(revision))], Dir: source, Output: output, LDFlags: "-s -w"}
+	spec := gobuild.Spec{
+		Name: "weir of " + revision[:min(12, len(revision))], Dir: source, Output: output, LDFlags: "-s -w",
+	}
 	for _, c := range commands {
 		spec.Packages = append(spec.Packages, "./impl/cmd/"+c)
 	}
@@ -69,7 +73,8 @@ func Build(ctx context.Context, s *proc.Spawner, revision string, progress func(
 	return found, nil
 }
 
-// unpack writes the product's sources of a revision into a folder. The repository's work tree and its list of work trees stay as they are.
+// unpack writes the product's sources of a revision into a folder. The repository's work tree and its list of work
+// trees stay as they are.
 func unpack(ctx context.Context, root, revision, dir string) error {
 	archive := exec.CommandContext(ctx, "git", "-C", root, "archive", "--format=tar", revision, "go.mod", "go.sum", "impl")
 	extract := exec.CommandContext(ctx, "tar", "-x", "-C", dir)

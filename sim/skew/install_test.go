@@ -16,8 +16,8 @@ import (
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
-// install puts what weir-manager needs into the cluster, as its version prints it, and takes away what only the other one has: so do helm upgrade and rollback.
-// Definitions stay, as the chart leaves them.
+// install puts what weir-manager needs into the cluster, as its version prints it, and takes away what only the other
+// one has: so do helm upgrade and rollback. Definitions stay, as the chart leaves them.
 func (p *pool) install() {
 	p.t.Helper()
 	v := p.of[runtime.Manager]
@@ -72,15 +72,19 @@ func (p *pool) kubectl(stdin string, args ...string) {
 	check(p.t, err)
 	admin := p.site.Admin()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile}
+	config.Clusters["c"] = &clientcmdapi.Cluster{
+		Server: admin.Host, CertificateAuthorityData: admin.CAData, CertificateAuthority: admin.CAFile,
+	}
 	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: admin.CertData, ClientKeyData: admin.KeyData, ClientCertificate: admin.CertFile, ClientKey: admin.KeyFile, Token: admin.BearerToken,
+		ClientCertificateData: admin.CertData, ClientKeyData: admin.KeyData, ClientCertificate: admin.CertFile,
+		ClientKey: admin.KeyFile, Token: admin.BearerToken,
 	}
 	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "x"
 	file := filepath.Join(p.dir, "admin.kubeconfig")
 	check(p.t, clientcmd.WriteToFile(*config, file))
-	cmd := exec.CommandContext(p.ctx, path, append([]string{"--kubeconfig=" + file, "--cache-dir=" + filepath.Join(p.dir, "kube-cache")}, args...)...)
+	cmd := exec.CommandContext(p.ctx, path,
+		append([]string{"--kubeconfig=" + file, "--cache-dir=" + filepath.Join(p.dir, "kube-cache")}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Env = os.Environ()
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -40,7 +40,8 @@ type pool struct {
 	builds map[version]node.Binaries
 	of     map[runtime.PartID]version
 	dir    string
-	// described: weir-manager tells the pool about itself, by objects whose addresses kube-apiserver takes: only root may add the route of those.
+	// described: weir-manager tells the pool about itself, by objects whose addresses kube-apiserver takes: only root may
+	// add the route of those.
 	described bool
 	links     map[runtime.PartID]string // the program of each part is a link, as it is on a node
 	watches   map[string]<-chan watch.Event
@@ -51,10 +52,12 @@ type pool struct {
 func newPool(ctx context.Context, t *testing.T, m mixture, builds map[version]node.Binaries) *pool {
 	t.Helper()
 	p := &pool{
-		t: t, ctx: ctx, described: os.Geteuid() == 0, builds: builds, tokens: map[string]string{}, links: map[runtime.PartID]string{}, watches: map[string]<-chan watch.Event{},
+		t: t, ctx: ctx, described: os.Geteuid() == 0, builds: builds, tokens: map[string]string{},
+		links: map[runtime.PartID]string{}, watches: map[string]<-chan watch.Event{},
 	}
 	topology := runtime.Pool{
-		Name: poolName, Nodes: nodes, Mode: runtime.Weir, Uplink: runtime.Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
+		Name: poolName, Nodes: nodes, Mode: runtime.Weir,
+		Uplink: runtime.Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		Enrols: true, LeaderHubs: 2, HubFlags: node.Flags{"heartbeat-interval": "2s", "heartbeat-timeout": "1s"},
 		Programs: map[runtime.PartID]string{},
 	}
@@ -68,10 +71,13 @@ func newPool(ctx context.Context, t *testing.T, m mixture, builds map[version]no
 	}
 	p.dir = dir
 	local := &runtime.Local{LogDir: filepath.Join(dir, "logs"), Binaries: node.Binaries{
-		node.ManagerCommand: p.links[runtime.Manager], node.HubCommand: builds[today][node.HubCommand], node.CoordinatorCommand: builds[today][node.CoordinatorCommand],
+		node.ManagerCommand: p.links[runtime.Manager], node.HubCommand: builds[today][node.HubCommand],
+		node.CoordinatorCommand: builds[today][node.CoordinatorCommand],
 	}}
 	var err error
-	p.site, err = local.Up(ctx, runtime.Topology{Manager: true, Described: p.described, Tools: []string{cloud.Kubectl}, Pools: []runtime.Pool{topology}}, func(string) {})
+	p.site, err = local.Up(ctx, runtime.Topology{
+		Manager: true, Described: p.described, Tools: []string{cloud.Kubectl}, Pools: []runtime.Pool{topology},
+	}, func(string) {})
 	check(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -94,7 +100,9 @@ func newPool(ctx context.Context, t *testing.T, m mixture, builds map[version]no
 // point leads the link of a part to its version.
 func (p *pool) point(id runtime.PartID) {
 	p.t.Helper()
-	command := map[string]string{"hub": node.HubCommand, "coordinator": node.CoordinatorCommand, "manager": node.ManagerCommand}[id.Kind()]
+	command := map[string]string{
+		"hub": node.HubCommand, "coordinator": node.CoordinatorCommand, "manager": node.ManagerCommand,
+	}[id.Kind()]
 	if err := os.Remove(p.links[id]); err != nil && !errors.Is(err, os.ErrNotExist) {
 		p.t.Fatal(err)
 	}
@@ -111,7 +119,8 @@ func (p *pool) tellLogs(dir string) {
 		data, _ := os.ReadFile(f)
 		var said []string
 		for line := range strings.Lines(string(data)) {
-			if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") || strings.Contains(line, "\"WARN\"") || strings.Contains(line, "\"ERROR\"") {
+			if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") ||
+				strings.Contains(line, "\"WARN\"") || strings.Contains(line, "\"ERROR\"") {
 				said = append(said, line)
 			}
 		}
@@ -179,7 +188,8 @@ func (p *pool) ready() {
 			}
 			for _, r := range h.Resources {
 				if r.Source != want {
-					return fmt.Sprintf("%s leads, and %s (%s) reads %s from %q", s.Leader, name, p.of[runtime.HubOf(name)], r.Resource, r.Source)
+					return fmt.Sprintf("%s leads, and %s (%s) reads %s from %q", s.Leader, name, p.of[runtime.HubOf(name)], r.Resource,
+						r.Source)
 				}
 			}
 		}
@@ -240,7 +250,9 @@ func (p *pool) change() {
 	name := fmt.Sprintf("slice-%d", len(p.made)+1)
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: name}, AddressType: discoveryv1.AddressTypeIPv4}
 	for i := range endpoints {
-		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.%d", len(p.made)%250, i/250, i%250)}})
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{fmt.Sprintf("10.%d.%d.%d", len(p.made)%250, i/250, i%250)},
+		})
 	}
 	s, err := p.admin.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).Create(p.ctx, s, metav1.CreateOptions{})
 	check(p.t, err)

@@ -17,8 +17,9 @@ const (
 	wanted = "WEIR_SKEW"          // runs the tests: they take minutes
 	other  = "WEIR_SKEW_REVISION" // instead of Former
 	nodes  = 4
-	most   = 1.15             // of the bytes that a pool of one version reads from the cloud: what heartbeats and probes differ by
-	life   = 12 * time.Minute // of a test
+	// of the bytes that a pool of one version reads from the cloud: what heartbeats and probes differ by.
+	most = 1.15
+	life = 12 * time.Minute // of a test
 )
 
 // version is one of the two.
@@ -50,7 +51,8 @@ var (
 	}
 )
 
-// TestSkew: hubs, coordinator and weir-manager of two versions are one pool, in each mixture that an upgrade passes through.
+// TestSkew: hubs, coordinator and weir-manager of two versions are one pool, in each mixture that an upgrade passes
+// through.
 func TestSkew(t *testing.T) {
 	if os.Getenv(wanted) == "" {
 		t.Skipf("builds another revision and takes minutes: make skew, which sets %s", wanted)
@@ -82,7 +84,8 @@ func programs(t *testing.T) map[version]node.Binaries {
 	return map[version]node.Binaries{today: now, former: before}
 }
 
-// play is what an upgrade of a pool may meet, with one mixture. It returns the bytes that crossed for the pool's relays while changes came.
+// play is what an upgrade of a pool may meet, with one mixture. It returns the bytes that crossed for the pool's relays
+// while changes came.
 func play(t *testing.T, m mixture, builds map[version]node.Binaries, reference int64) int64 {
 	ctx, cancel := context.WithTimeout(t.Context(), life)
 	defer cancel()

@@ -78,8 +78,9 @@ func (p *pool) losesLeader() {
 	p.watch(leader)
 }
 
-// losesPower: all parts of the pool end at once while the cloud is away, come back in other versions, and are what they were: they serve what they held,
-// hold what waits to be written, and go on behind it when the cloud is back, without a list.
+// losesPower: all parts of the pool end at once while the cloud is away, come back in other versions, and are what they
+// were: they serve what they held, hold what waits to be written, and go on behind it when the cloud is back, without a
+// list.
 func (p *pool) losesPower(next func(version) version) {
 	p.t.Helper()
 	p.kept()
@@ -132,14 +133,16 @@ func (p *pool) losesPower(next func(version) version) {
 			for cause, n := range r.Lists {
 				if n > 0 && cause != "cheaper" { // that one is packed, and smaller than what a watch would bring
 					text, _ := json.Marshal(r)
-					p.t.Errorf("%s (%s) listed %s (%s) after the power came back: it did not go on behind what it held: %s", name, p.of[runtime.HubOf(name)], r.Resource, cause, text)
+					p.t.Errorf("%s (%s) listed %s (%s) after the power came back: it did not go on behind what it held: %s", name,
+						p.of[runtime.HubOf(name)], r.Resource, cause, text)
 				}
 			}
 		}
 	}
 }
 
-// kept waits until all hubs have on their disks what they hold: a power cut may cost the last seconds, of what the cloud has as well.
+// kept waits until all hubs have on their disks what they hold: a power cut may cost the last seconds, of what the
+// cloud has as well.
 func (p *pool) kept() {
 	p.t.Helper()
 	for _, name := range p.nodes {
@@ -156,7 +159,8 @@ func (p *pool) kept() {
 	}
 }
 
-// writeOffline writes an Event as a kubelet does while the cloud is away, and returns its name. It waits in the node's hub.
+// writeOffline writes an Event as a kubelet does while the cloud is away, and returns its name. It waits in the node's
+// hub.
 func (p *pool) writeOffline(name string) string {
 	p.t.Helper()
 	config, err := p.site.(runtime.Issuer).Stray(name, 0)
@@ -166,8 +170,11 @@ func (p *pool) writeOffline(name string) string {
 	event := fmt.Sprintf("while-away-%d", len(p.made))
 	p.wait("the hub of "+name+" to take an Event", func() string {
 		_, err := api.CoreV1().Events(corev1.NamespaceDefault).Create(p.ctx, &corev1.Event{
-			ObjectMeta: metav1.ObjectMeta{Name: event, Namespace: corev1.NamespaceDefault}, Reason: "Skew", Message: "it waits", Type: corev1.EventTypeNormal,
-			InvolvedObject: corev1.ObjectReference{Kind: "Node", Name: name}, Source: corev1.EventSource{Component: "kubelet", Host: name},
+			ObjectMeta: metav1.ObjectMeta{Name: event, Namespace: corev1.NamespaceDefault}, Reason: "Skew", Message: "it waits",
+			Type: corev1.EventTypeNormal,
+			InvolvedObject: corev1.ObjectReference{
+				Kind: "Node", Name: name,
+			}, Source: corev1.EventSource{Component: "kubelet", Host: name},
 		}, metav1.CreateOptions{})
 		if err != nil && !strings.Contains(err.Error(), "already exists") {
 			return err.Error()

@@ -102,7 +102,10 @@ func TestSpecs(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(all)) { // in one order in all processes of ginkgo
 			s := all[name]
 			It(name, labels(name, s, names), func(ctx SpecContext) {
-				args := []string{"scenario", "run", "--no-time-limits", "--runtime", on, filepath.Join("scenarios", filepath.FromSlash(name)+".yaml")}
+				args := []string{
+					"scenario", "run", "--no-time-limits", "--runtime", on,
+					filepath.Join("scenarios", filepath.FromSlash(name)+".yaml"),
+				}
 				if dir, _ := filepath.Split(name); dir != "" && !slices.Contains(names, name) {
 					args = append(args, "--out", filepath.Join("reports", "out", dir))
 				}
@@ -126,7 +129,8 @@ func selects(filter string, quick []string, all map[string]*scenario.Scenario) e
 			return nil
 		}
 	}
-	return fmt.Errorf("LABELS=%q: takes no scenario: want smoke, fault, slow, kind, and what &&, || and ! make of them", filter)
+	return fmt.Errorf("LABELS=%q: takes no scenario: want smoke, fault, slow, kind, and what &&, || and ! make of them",
+		filter)
 }
 
 // TestSelects: a filter that takes nothing, or cannot be read, is told.
@@ -136,8 +140,12 @@ func TestSelects(t *testing.T) {
 		t.Fatal(err)
 	}
 	names, all := quick(t, root), files(t, root)
-	for filter, want := range map[string]string{"": "", "smoke": "", "!slow && fault": "", "nonsense": "want smoke", "smoke && slow": "takes no scenario", "a && (": "LABELS"} {
-		if err := selects(filter, names, all); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+	for filter, want := range map[string]string{
+		"": "", "smoke": "", "!slow && fault": "", "nonsense": "want smoke", "smoke && slow": "takes no scenario",
+		"a && (": "LABELS",
+	} {
+		if err := selects(filter, names, all); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", filter, err)
 		}
 	}

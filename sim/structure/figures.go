@@ -19,7 +19,8 @@ const (
 	MaxFields    = 20   // of a struct that is no configuration
 )
 
-// Print writes the figures of the repository at root, and what is beyond what is wanted. The binaries are those in its bin/.
+// Print writes the figures of the repository at root, and what is beyond what is wanted. The binaries are those in its
+// bin/.
 func Print(ctx context.Context, w io.Writer, root string) error {
 	ps, err := Load(ctx, root, "./impl/...")
 	if err != nil {
@@ -29,14 +30,17 @@ func Print(ctx context.Context, w io.Writer, root string) error {
 	fmt.Fprintf(w, "%-32s %6s %6s %7s %5s %5s\n", "package", "files", "lines", "arrows", "back", "")
 	total, arrows, back := 0, 0, 0
 	for _, p := range ps {
-		fmt.Fprintf(w, "%-32s %6d %6d %7d %5d %4.0f%%%s\n", p.Path, p.Files, p.Lines, p.Arrows, len(p.Back), 100*p.BackShare(), p.beyond())
+		fmt.Fprintf(w, "%-32s %6d %6d %7d %5d %4.0f%%%s\n", p.Path, p.Files, p.Lines, p.Arrows, len(p.Back),
+			100*p.BackShare(), p.beyond())
 		total, arrows, back = total+p.Lines, arrows+p.Arrows, back+len(p.Back)
 	}
-	fmt.Fprintf(w, "%-32s %6s %6d %7d %5d %4.0f%%\n\nstructs of more than %d fields:\n", "impl", "", total, arrows, back, 100*float64(back)/float64(max(arrows, 1)), MaxFields)
+	fmt.Fprintf(w, "%-32s %6s %6d %7d %5d %4.0f%%\n\nstructs of more than %d fields:\n", "impl", "", total, arrows, back,
+		100*float64(back)/float64(max(arrows, 1)), MaxFields)
 	for _, p := range ps {
 		for _, s := range p.Structs {
 			if s.Fields > MaxFields {
-				fmt.Fprintf(w, "  %s.%s %d%s\n", p.Path, s.Name, s.Fields, map[bool]string{true: " (configuration)"}[s.Configuration()])
+				fmt.Fprintf(w, "  %s.%s %d%s\n", p.Path, s.Name, s.Fields,
+					map[bool]string{true: " (configuration)"}[s.Configuration()])
 			}
 		}
 	}
@@ -88,7 +92,8 @@ func flags(ctx context.Context, binary string) (n int, err error) {
 	}
 	for line := range strings.Lines(string(help)) {
 		line = strings.TrimSpace(line)
-		if _, long, ok := strings.Cut(line, ", --"); strings.HasPrefix(line, "--") || ok && strings.HasPrefix(line, "-") && long != "" {
+		if _, long, ok := strings.Cut(line, ", --"); strings.HasPrefix(line, "--") ||
+			ok && strings.HasPrefix(line, "-") && long != "" {
 			n++
 		}
 	}

@@ -28,8 +28,8 @@ type metric struct {
 	where      string
 }
 
-// TestMetrics: each metric of impl has a name by the conventions of Prometheus and a row in docs/metrics.md, and each row is of a metric.
-// It reads the sources, since a registry shows no metric that has not counted yet.
+// TestMetrics: each metric of impl has a name by the conventions of Prometheus and a row in docs/metrics.md, and each
+// row is of a metric. It reads the sources, since a registry shows no metric that has not counted yet.
 func TestMetrics(t *testing.T) {
 	root, err := gobuild.Root("")
 	if err != nil {
@@ -44,7 +44,8 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := map[string]string{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(weir_[a-z0-9_]+)` \\| (counter|gauge) \\|").FindAllStringSubmatch(string(doc), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(weir_[a-z0-9_]+)` \\| (counter|gauge) \\|").FindAllStringSubmatch(
+		string(doc), -1) {
 		if rows[m[1]] != "" {
 			t.Errorf("docs/metrics.md has two rows for %s", m[1])
 		}
@@ -78,7 +79,8 @@ func lint(t *testing.T, m metric) (out []string) {
 	if m.counter {
 		kind = dto.MetricType_COUNTER
 	}
-	problems, err := promlint.NewWithMetricFamilies([]*dto.MetricFamily{{Name: &m.name, Help: &m.help, Type: &kind}}).Lint()
+	problems, err := promlint.NewWithMetricFamilies([]*dto.MetricFamily{{Name: &m.name, Help: &m.help, Type: &kind}}).
+		Lint()
 	if err != nil {
 		t.Fatal(err)
 	}

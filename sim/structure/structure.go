@@ -47,7 +47,8 @@ func (p Package) BackShare() float64 { return float64(len(p.Back)) / float64(max
 func Load(ctx context.Context, root string, patterns ...string) ([]Package, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Context: ctx, Dir: root,
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedModule,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
+			packages.NeedImports | packages.NeedModule,
 	}, patterns...)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,8 @@ func measure(p *packages.Package) Package {
 			continue
 		}
 		from, to := filepath.Base(p.Fset.Position(id.Pos()).Filename), filepath.Base(p.Fset.Position(object.Pos()).Filename)
-		if key := [2]string{from, to}; from != to && own[from] && own[to] && (through[key] == "" || object.Name() < through[key]) {
+		if key := [2]string{from, to}; from != to && own[from] && own[to] &&
+			(through[key] == "" || object.Name() < through[key]) {
 			through[key] = object.Name()
 		}
 	}
@@ -110,8 +112,8 @@ func local(o types.Object) bool {
 	return o.Parent() != o.Pkg().Scope()
 }
 
-// back returns the arrows that run back in an order of the files that leaves few of them. The best order is hard to find: files are moved, one at a time, to
-// where fewest run back, until no move helps.
+// back returns the arrows that run back in an order of the files that leaves few of them. The best order is hard to
+// find: files are moved, one at a time, to where fewest run back, until no move helps.
 func back(through map[[2]string]string) []Arrow {
 	arrows := slices.SortedFunc(maps.Keys(through), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	uses := map[string]int{} // more than it is used: above
@@ -119,7 +121,9 @@ func back(through map[[2]string]string) []Arrow {
 		uses[a[0]]++
 		uses[a[1]]--
 	}
-	order := slices.SortedFunc(maps.Keys(uses), func(a, b string) int { return cmp.Or(uses[b]-uses[a], cmp.Compare(a, b)) })
+	order := slices.SortedFunc(maps.Keys(uses), func(a, b string) int {
+		return cmp.Or(uses[b]-uses[a], cmp.Compare(a, b))
+	})
 	for better := true; better; {
 		better = false
 		for _, file := range slices.Clone(order) {

@@ -23,18 +23,44 @@ func TestImports(t *testing.T) {
 		of, never []string
 		why       string
 	}{
-		{[]string{"impl/..."}, []string{module + "sim", module + "bench", module + "kind"}, "dependencies point one way: sim may import impl"},
-		{[]string{"impl/cmd/weir-hub"}, []string{"k8s.io/client-go", "k8s.io/apiserver", "go.etcd.io/etcd", "sigs.k8s.io/controller-runtime", "testing"}, "a hub has 16 MB"},
-		{[]string{"impl/cmd/weir-coordinator"}, []string{module + "impl/hub", module + "impl/offline", module + "impl/store", "testing"}, "a coordinator keeps Leases and relays, and no more"},
-		{[]string{"impl/cmd/weir-manager"}, []string{"go.etcd.io", module + "impl/hub", module + "impl/coordinator", "testing"}, "the manager needs the API only"},
-		{[]string{"impl/cmd/..."}, []string{module + "impl/coordinator/inmemory"}, "a coordinator in memory is for tests and simulations"},
-		{[]string{"impl/relay"}, []string{module + "impl/source", module + "impl/hub", module + "impl/coordinator", module + "impl/store"}, "a relay imports nothing of who uses it"},
-		{[]string{"impl/role", "impl/heartbeat", "impl/coordinator/fence"}, []string{"net/http"}, "what decides does no input or output"},
+		{
+			[]string{"impl/..."}, []string{module + "sim", module + "bench", module + "kind"},
+			"dependencies point one way: sim may import impl",
+		},
+		{
+			[]string{"impl/cmd/weir-hub"}, []string{
+				"k8s.io/client-go", "k8s.io/apiserver", "go.etcd.io/etcd", "sigs.k8s.io/controller-runtime", "testing",
+			}, "a hub has 16 MB",
+		},
+		{
+			[]string{"impl/cmd/weir-coordinator"}, []string{
+				module + "impl/hub", module + "impl/offline", module + "impl/store", "testing",
+			}, "a coordinator keeps Leases and relays, and no more",
+		},
+		{
+			[]string{"impl/cmd/weir-manager"}, []string{
+				"go.etcd.io", module + "impl/hub", module + "impl/coordinator", "testing",
+			}, "the manager needs the API only",
+		},
+		{
+			[]string{"impl/cmd/..."}, []string{module + "impl/coordinator/inmemory"},
+			"a coordinator in memory is for tests and simulations",
+		},
+		{
+			[]string{"impl/relay"}, []string{
+				module + "impl/source", module + "impl/hub", module + "impl/coordinator", module + "impl/store",
+			}, "a relay imports nothing of who uses it",
+		},
+		{
+			[]string{"impl/role", "impl/heartbeat", "impl/coordinator/fence"}, []string{"net/http"},
+			"what decides does no input or output",
+		},
 	} {
 		for _, of := range rule.of {
 			needs := closure(t, root, of)
 			for _, never := range rule.never {
-				if i := slices.IndexFunc(needs, func(p string) bool { return p == never || strings.HasPrefix(p, never+"/") }); i >= 0 {
+				if i := slices.IndexFunc(needs, func(p string) bool { return p == never || strings.HasPrefix(p, never+"/") }); i >=
+					0 {
 					t.Errorf("%s needs %s: %s", of, needs[i], rule.why)
 				}
 			}
@@ -94,7 +120,8 @@ func TestMeasure(t *testing.T) {
 	if p.Path != "sim/structure" || p.Files != 3 || p.Arrows != 1 || len(p.Back) != 0 || p.Lines < 100 {
 		t.Errorf("%+v", p)
 	}
-	if i := slices.IndexFunc(p.Structs, func(s Struct) bool { return s.Name == "Package" }); i < 0 || p.Structs[i].Fields != 6 {
+	if i := slices.IndexFunc(p.Structs, func(s Struct) bool { return s.Name == "Package" }); i < 0 ||
+		p.Structs[i].Fields != 6 {
 		t.Errorf("structs %v", p.Structs)
 	}
 }
@@ -111,7 +138,8 @@ func TestTracked(t *testing.T) {
 	if err != nil {
 		t.Skipf("no git here: %v", err)
 	}
-	places := strings.Fields("impl sim scenarios kind bench reports docs charts go.mod go.sum Makefile README.md SECURITY.md CONTRIBUTING.md LICENSE .ci .github .gitignore .golangci.yaml")
+	places := strings.Fields("impl sim scenarios kind bench reports docs charts go.mod go.sum Makefile README.md " +
+		"SECURITY.md CONTRIBUTING.md LICENSE .ci .github .gitignore .golangci.yaml")
 	for _, file := range strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }) {
 		if top, _, _ := strings.Cut(file, "/"); !slices.Contains(places, top) {
 			t.Errorf("%s: no place for it at the top level", file)

@@ -1,6 +1,8 @@
-// Package testlog runs Go tests as go test does, and keeps what a green run hides: what was skipped and why, and where the time went.
+// Package testlog runs Go tests as go test does, and keeps what a green run hides: what was skipped and why, and where
+// the time went.
 //
-// Run prints what go test prints, a package at a time. Its log is one file per run in a folder; Summary tells of all of them.
+// Run prints what go test prints, a package at a time. Its log is one file per run in a folder; Summary tells of all of
+// them.
 package testlog
 
 import (
@@ -58,7 +60,10 @@ type reader struct {
 }
 
 func newReader(name string, out io.Writer) *reader {
-	return &reader{log: Log{Name: name, Packages: []Package{}, Skips: []Skip{}}, out: out, output: map[[2]string][]string{}, failed: map[string]bool{}}
+	return &reader{
+		log: Log{Name: name, Packages: []Package{}, Skips: []Skip{}}, out: out, output: map[[2]string][]string{},
+		failed: map[string]bool{},
+	}
 }
 
 // take reads one line; one that is no event is printed as it stands.
@@ -176,7 +181,8 @@ func (l Log) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, l.Name+".json"), append(b, '\n'), 0o644)
 }
 
-// Summary tells of all logs in a folder: the slowest packages, and each test that was skipped, with its reason. It fails if one has none.
+// Summary tells of all logs in a folder: the slowest packages, and each test that was skipped, with its reason. It
+// fails if one has none.
 func Summary(dir string, out io.Writer) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {

@@ -14,13 +14,16 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// TestRun runs real tests: one that passes, one that is skipped with a reason, one without, one that fails, and a package that does not compile.
+// TestRun runs real tests: one that passes, one that is skipped with a reason, one without, one that fails, and a
+// package that does not compile.
 func TestRun(t *testing.T) {
 	module := t.TempDir()
 	write(t, module, "go.mod", "module example.com/tests\n\ngo 1.24\n")
 	for name, body := range map[string]string{
-		"good": "func TestGood(t *testing.T) {}\nfunc TestWhy(t *testing.T) { t.Skip(\"needs a moon\") }\nfunc TestSilent(t *testing.T) { t.SkipNow() }\n",
-		"bad":  "func TestBad(t *testing.T) { t.Error(\"two is not three\") }\nfunc TestFine(t *testing.T) { t.Log(\"nobody asks\") }\n",
+		"good": "func TestGood(t *testing.T) {}\nfunc TestWhy(t *testing.T) { t.Skip(\"needs a moon\") }\nfunc " +
+			"TestSilent(t *testing.T) { t.SkipNow() }\n",
+		"bad": "func TestBad(t *testing.T) { t.Error(\"two is not three\") }\nfunc TestFine(t *testing.T) { " +
+			"t.Log(\"nobody asks\") }\n",
 		"none": "func TestNone(t *testing.T) { undefined() }\n",
 	} {
 		if err := os.Mkdir(filepath.Join(module, name), 0o755); err != nil {
@@ -41,7 +44,10 @@ func TestRun(t *testing.T) {
 	if err := Run(t.Context(), "bad", logs, []string{"./..."}, &out); err == nil {
 		t.Error("a test failed, and the run did not")
 	}
-	for _, want := range []string{"two is not three", "--- FAIL: TestBad", "undefined: undefined", "FAIL\texample.com/tests/bad", "ok  \texample.com/tests/good"} {
+	for _, want := range []string{
+		"two is not three", "--- FAIL: TestBad", "undefined: undefined", "FAIL\texample.com/tests/bad",
+		"ok  \texample.com/tests/good",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, &out)
 		}
@@ -57,7 +63,9 @@ func TestRun(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "1 tests were skipped without a reason") {
 		t.Errorf("got %v", err)
 	}
-	for _, want := range []string{"Skipped: 2", "TestWhy: needs a moon", "TestSilent: it does not say why", "unit example.com/tests/good"} {
+	for _, want := range []string{
+		"Skipped: 2", "TestWhy: needs a moon", "TestSilent: it does not say why", "unit example.com/tests/good",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, &out)
 		}

@@ -36,7 +36,8 @@ type Request struct {
 	Signed  bool
 	PEM     []byte // what was signed
 	Said    string // why not
-	// Wrong tells what is not as it has to be; "": nothing. A request that is refused for another reason than its own proves nothing.
+	// Wrong tells what is not as it has to be; "": nothing. A request that is refused for another reason than its own
+	// proves nothing.
 	Wrong string
 }
 
@@ -52,8 +53,8 @@ type plan struct {
 	field   string                         // that the refusal names; "": it has to be signed
 }
 
-// Forge asks in the name of a node for certificates that are not its own, each beside one that is: with its credentials, and by bootstrap tokens. other is a node
-// of the same pool.
+// Forge asks in the name of a node for certificates that are not its own, each beside one that is: with its
+// credentials, and by bootstrap tokens. other is a node of the same pool.
 func Forge(ctx context.Context, site runtime.Site, pool, node, other string) ([]Request, error) {
 	vault, ok := site.(runtime.Vault)
 	if !ok {
@@ -89,8 +90,10 @@ func Forge(ctx context.Context, site runtime.Site, pool, node, other string) ([]
 	if err != nil || failed != nil {
 		return nil, errors.Join(err, failed)
 	}
-	// kube-apiserver learns of tokens in the order in which they are made. One that counts shows that it knows those before it.
-	late, first, second, third, of := token(node, -time.Hour), token(node, time.Hour), token(node, time.Hour), token(other, time.Hour), token(node, time.Hour)
+	// kube-apiserver learns of tokens in the order in which they are made. One that counts shows that it knows those
+	// before it.
+	late, first, second, third, of := token(node, -time.Hour), token(node, time.Hour), token(node, time.Hour),
+		token(other, time.Hour), token(node, time.Hour)
 	if err := errors.Join(failed, known(ctx, of)); err != nil {
 		return nil, err
 	}
@@ -111,25 +114,47 @@ func Forge(ctx context.Context, site runtime.Site, pool, node, other string) ([]
 		{name: "its own, by a token that has expired", by: late, kind: hub, subject: mine, field: "Unauthorized"},
 		{name: "its right to lead, by its own token", by: of, kind: weirpki.Forwarder, subject: mine, field: "requester"},
 		{name: "another's public key under its known name", by: asNode, kind: hub, text: stolen, field: "requester"},
-		{name: "an organization more", by: asNode, kind: hub, subject: mine, field: "organization", change: func(r *x509.CertificateRequest) {
-			r.Subject.Organization = append(r.Subject.Organization, "system:masters")
-		}},
-		{name: "the right to lead", by: asNode, kind: hub, subject: mine, field: "organization", change: func(r *x509.CertificateRequest) {
-			r.Subject.Organization = append(r.Subject.Organization, contract.LeaderGroup)
-		}},
-		{name: "two common names", by: asNode, kind: hub, subject: mine, field: "common name", change: func(r *x509.CertificateRequest) {
-			for _, name := range []string{contract.NodeUserPrefix + other, contract.NodeUserPrefix + node} {
-				r.Subject.ExtraNames = append(r.Subject.ExtraNames, pkix.AttributeTypeAndValue{Type: []int{2, 5, 4, 3}, Value: name})
-			}
-		}},
-		{name: "another pool's", by: asNode, kind: hub, subject: weirpki.Subject{Pool: "elsewhere", Node: node}, field: "organization"},
-		{name: "another pool's at the cloud", by: asNode, kind: cloud, subject: weirpki.Subject{Pool: "elsewhere", Node: node}, field: "common name"},
-		{name: "a name of a server", by: asNode, kind: hub, subject: mine, field: "addresses", change: func(r *x509.CertificateRequest) {
-			r.DNSNames = []string{"kubernetes.default.svc"}
-		}},
+		{
+			name: "an organization more", by: asNode, kind: hub, subject: mine, field: "organization",
+			change: func(r *x509.CertificateRequest) {
+				r.Subject.Organization = append(r.Subject.Organization, "system:masters")
+			},
+		},
+		{
+			name: "the right to lead", by: asNode, kind: hub, subject: mine, field: "organization",
+			change: func(r *x509.CertificateRequest) {
+				r.Subject.Organization = append(r.Subject.Organization, contract.LeaderGroup)
+			},
+		},
+		{
+			name: "two common names", by: asNode, kind: hub, subject: mine, field: "common name",
+			change: func(r *x509.CertificateRequest) {
+				for _, name := range []string{contract.NodeUserPrefix + other, contract.NodeUserPrefix + node} {
+					r.Subject.ExtraNames = append(r.Subject.ExtraNames,
+						pkix.AttributeTypeAndValue{Type: []int{2, 5, 4, 3}, Value: name})
+				}
+			},
+		},
+		{
+			name: "another pool's", by: asNode, kind: hub, subject: weirpki.Subject{Pool: "elsewhere", Node: node},
+			field: "organization",
+		},
+		{
+			name: "another pool's at the cloud", by: asNode, kind: cloud,
+			subject: weirpki.Subject{Pool: "elsewhere", Node: node}, field: "common name",
+		},
+		{
+			name: "a name of a server", by: asNode, kind: hub, subject: mine, field: "addresses",
+			change: func(r *x509.CertificateRequest) {
+				r.DNSNames = []string{"kubernetes.default.svc"}
+			},
+		},
 		{name: "ten years", by: asNode, kind: hub, subject: mine, seconds: tenth, field: "life"},
 		{name: "ten years at the cloud", by: asNode, kind: cloud, subject: mine, seconds: tenth, field: "life"},
-		{name: "the coordinator's, where none runs", by: asNode, kind: weirpki.Coordinator, subject: weirpki.Subject{Pool: pool, Node: node, Hosts: []string{"127.0.0.1"}}, field: "node"},
+		{
+			name: "the coordinator's, where none runs", by: asNode, kind: weirpki.Coordinator,
+			subject: weirpki.Subject{Pool: pool, Node: node, Hosts: []string{"127.0.0.1"}}, field: "node",
+		},
 	}
 	all := make([]Request, 0, len(plans))
 	for _, p := range plans {
@@ -156,7 +181,10 @@ func AskDeleted(ctx context.Context, site runtime.Site, pool, node string) (Requ
 	if err != nil {
 		return Request{}, err
 	}
-	p := plan{name: "its own, after its Node was deleted", by: client, kind: weirpki.Hub, subject: weirpki.Subject{Pool: pool, Node: node}, field: "node"}
+	p := plan{
+		name: "its own, after its Node was deleted", by: client, kind: weirpki.Hub,
+		subject: weirpki.Subject{Pool: pool, Node: node}, field: "node",
+	}
 	return p.send(ctx)
 }
 
@@ -215,7 +243,8 @@ func (p plan) send(ctx context.Context) (Request, error) {
 	}
 	r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{GenerateName: "thief-"}}
 	r.Spec = certificatesv1.CertificateSigningRequestSpec{
-		Request: p.text, SignerName: i.Signer, ExpirationSeconds: &p.seconds, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
+		Request: p.text, SignerName: i.Signer, ExpirationSeconds: &p.seconds,
+		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
 	}
 	if i.Client {
 		r.Spec.Usages = append(r.Spec.Usages, certificatesv1.UsageClientAuth)

@@ -139,14 +139,18 @@ func (t *Thief) plans(c Config) (all, open []want, err error) {
 			both("read at hub "+at, c.Hub, c.PoolRoots, http.MethodGet, "https://"+at+contract.StatusPath, ""),
 			stream("a feed of hub "+at, "https://"+at+slicesPath+"?watch=1"))
 	}
-	node := fmt.Sprintf(`{"kind":"Node","apiVersion":"v1","metadata":{"name":%q,"labels":{"kubernetes.io/hostname":%[1]q}}}`, c.Node)
+	node := fmt.Sprintf(
+		`{"kind":"Node","apiVersion":"v1","metadata":{"name":%q,"labels":{"kubernetes.io/hostname":%[1]q}}}`, c.Node)
 	for who, pair := range c.Cloud {
 		err = errors.Join(err,
-			both("whom to trust, as "+who, pair, c.CloudRoots, http.MethodGet, c.CloudURL+"/api/v1/namespaces/"+contract.KeyNamespace+"/configmaps/pool-"+c.Pool, ""),
+			both("whom to trust, as "+who, pair, c.CloudRoots, http.MethodGet,
+				c.CloudURL+"/api/v1/namespaces/"+contract.KeyNamespace+"/configmaps/pool-"+c.Pool, ""),
 			// A list is what the hub relays: its own user alone may read it.
-			both("a new Node, as "+who, pair, c.CloudRoots, http.MethodPost, c.CloudURL+"/api/v1/nodes?dryRun=All", node, http.StatusConflict, http.StatusCreated))
+			both("a new Node, as "+who, pair, c.CloudRoots, http.MethodPost, c.CloudURL+"/api/v1/nodes?dryRun=All", node,
+				http.StatusConflict, http.StatusCreated))
 		if strings.HasPrefix(who, "hub") {
-			err = errors.Join(err, both("slices, as "+who, pair, c.CloudRoots, http.MethodGet, c.CloudURL+slicesPath+"?limit=1", ""))
+			err = errors.Join(err, both("slices, as "+who, pair, c.CloudRoots, http.MethodGet, c.CloudURL+slicesPath+"?limit=1",
+				""))
 		}
 	}
 	return all, open, err
@@ -159,9 +163,13 @@ func (t *Thief) client(pair *pki.Pair, roots *x509.CertPool, once bool) (*http.C
 		return nil, err
 	}
 	c := &http.Client{Transport: &http.Transport{
-		DialContext: (&net.Dialer{Timeout: answer}).DialContext, TLSHandshakeTimeout: answer, ForceAttemptHTTP2: true, DisableKeepAlives: once,
+		DialContext: (&net.Dialer{Timeout: answer}).DialContext, TLSHandshakeTimeout: answer, ForceAttemptHTTP2: true,
+		DisableKeepAlives: once,
 		// A hub answers under the name of its node; who it is does not matter to a thief.
-		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}, //nolint:gosec // see above
+		//nolint:gosec // see above
+		TLSClientConfig: &tls.Config{
+			RootCAs: roots, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13, InsecureSkipVerify: true,
+		},
 	}}
 	t.clients = append(t.clients, c)
 	return c, nil

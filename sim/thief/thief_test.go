@@ -70,15 +70,16 @@ func newJudge(t *testing.T, a *pki.Authority) *judge {
 	return j
 }
 
-// TestThief: what is granted is tried again until all of it is refused: by a status, or by an alert. Who is away refuses nothing, and a stream that goes on is
-// told.
+// TestThief: what is granted is tried again until all of it is refused: by a status, or by an alert. Who is away
+// refuses nothing, and a stream that goes on is told.
 func TestThief(t *testing.T) {
 	pool := must(pki.NewPoolAuthority("harbour"))
 	coordinator, hub, cloud := newJudge(t, pool), newJudge(t, pool), newJudge(t, pool)
 	at := func(j *judge) string { return strings.TrimPrefix(j.URL, "https://") }
 	pair := must(pool.IssueTo(weirpki.Hub, weirpki.Subject{Pool: "harbour", Node: "edge-1"}, 0))
 	th, err := New(t.Context(), Config{
-		Pool: "harbour", Node: "edge-1", Hub: pair, Cloud: map[string]*pki.Pair{"node": pair}, PoolRoots: pool.Pool(), CloudRoots: pool.Pool(), CloudURL: cloud.URL,
+		Pool: "harbour", Node: "edge-1", Hub: pair, Cloud: map[string]*pki.Pair{"node": pair}, PoolRoots: pool.Pool(),
+		CloudRoots: pool.Pool(), CloudURL: cloud.URL,
 		Coordinators: []string{at(coordinator)}, Peers: []string{at(hub)},
 	})
 	if err != nil {
@@ -108,7 +109,8 @@ func TestThief(t *testing.T) {
 	hub.rejects.Store(true)
 	close(hub.over)
 	await.Until(t, time.Minute, "the stream of the hub to end", func() bool { return len(left()) == 1 })
-	await.Until(t, time.Minute, "the open connection to be left", func() bool { return about(left(), "over an open connection") })
+	await.Until(t, time.Minute, "the open connection to be left",
+		func() bool { return about(left(), "over an open connection") })
 	hub.denies.Store(true)
 	// An alert may be lost with its connection: then nobody has said anything, and it is tried again.
 	await.Until(t, time.Minute, "all to be refused", func() bool { return len(left()) == 0 })
@@ -131,13 +133,16 @@ func TestNothingGranted(t *testing.T) {
 	j.denies.Store(true)
 	pair := must(pool.IssueTo(weirpki.Hub, weirpki.Subject{Pool: "harbour", Node: "edge-1"}, 0))
 	_, port, _ := net.SplitHostPort(strings.TrimPrefix(j.URL, "https://"))
-	_, err := New(t.Context(), Config{Pool: "harbour", Node: "edge-1", Hub: pair, PoolRoots: pool.Pool(), Coordinators: []string{"127.0.0.1:" + port}})
+	_, err := New(t.Context(), Config{
+		Pool: "harbour", Node: "edge-1", Hub: pair, PoolRoots: pool.Pool(), Coordinators: []string{"127.0.0.1:" + port},
+	})
 	if err == nil || !strings.Contains(err.Error(), "a feed of the coordinator") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestJudged: a request that is the node's own has to be signed. Any other one has to be refused, for what is wrong about it.
+// TestJudged: a request that is the node's own has to be signed. Any other one has to be refused, for what is wrong
+// about it.
 func TestJudged(t *testing.T) {
 	for _, c := range []struct {
 		about string

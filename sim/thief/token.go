@@ -31,7 +31,8 @@ func (t *tokens) issue(ctx context.Context, node string, lasts time.Duration) (s
 		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + id}, Type: corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{
 			"token-id": id, "token-secret": secret, "usage-bootstrap-authentication": "true",
-			"auth-extra-groups": contract.BootstrapGroup(t.pool, node), "expiration": time.Now().Add(lasts).UTC().Format(time.RFC3339),
+			"auth-extra-groups": contract.BootstrapGroup(t.pool, node),
+			"expiration":        time.Now().Add(lasts).UTC().Format(time.RFC3339),
 		},
 	}
 	if _, err := t.admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, s, metav1.CreateOptions{}); err != nil {

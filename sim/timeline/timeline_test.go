@@ -68,7 +68,9 @@ func TestRoundTrip(t *testing.T) {
 	numbers := map[string]float64{"bytes": 1 << 40, "ratio": math.NaN()}
 
 	c.SetTime(start().Add(1500 * time.Millisecond))
-	w.Emit(timeline.Event{Lane: timeline.Link, Way: "weir", Node: "edge-1", Class: "pool", Name: "bytes", Numbers: numbers})
+	w.Emit(timeline.Event{
+		Lane: timeline.Link, Way: "weir", Node: "edge-1", Class: "pool", Name: "bytes", Numbers: numbers,
+	})
 	c.SetTime(start().Add(time.Second)) // a clock set back
 	w.Emit(timeline.Event{Lane: timeline.Fault, Name: "cut", Strings: map[string]string{"what": "</script>\n\"é\""}})
 	if err := w.Close(); err != nil {
@@ -76,12 +78,19 @@ func TestRoundTrip(t *testing.T) {
 	}
 
 	want := []timeline.Event{
-		{Lane: timeline.Phase, Name: "timeline", Strings: map[string]string{"schema": "weir.timeline/1", "start": "2026-10-05T09:12:44Z"}},
+		{
+			Lane: timeline.Phase, Name: "timeline", Strings: map[string]string{
+				"schema": "weir.timeline/1", "start": "2026-10-05T09:12:44Z",
+			},
+		},
 		{
 			At: 1500 * time.Millisecond, Lane: timeline.Link, Way: "weir", Node: "edge-1", Class: "pool", Name: "bytes",
 			Numbers: map[string]float64{"bytes": 1 << 40}, Strings: map[string]string{"ratio": "NaN"},
 		},
-		{At: 1500 * time.Millisecond, Lane: timeline.Fault, Name: "cut", Strings: map[string]string{"what": "</script>\n\"é\""}},
+		{
+			At: 1500 * time.Millisecond, Lane: timeline.Fault, Name: "cut",
+			Strings: map[string]string{"what": "</script>\n\"é\""},
+		},
 	}
 	if diff := cmp.Diff(want, readAll(t, timeline.NewReader(&out))); diff != "" {
 		t.Errorf("events differ (-want +got):\n%s", diff)
@@ -102,7 +111,9 @@ func TestConcurrentWriters(t *testing.T) {
 	for i := range writers {
 		wg.Go(func() {
 			for n := range events {
-				w.Emit(timeline.Event{Lane: timeline.Client, Node: fmt.Sprint(i), Name: "update", Numbers: map[string]float64{"n": float64(n)}})
+				w.Emit(timeline.Event{
+					Lane: timeline.Client, Node: fmt.Sprint(i), Name: "update", Numbers: map[string]float64{"n": float64(n)},
+				})
 			}
 		})
 	}
@@ -210,7 +221,8 @@ func TestFullDisk(t *testing.T) {
 		r := timeline.NewReader(bytes.NewReader(disk.Bytes()))
 		after := readAll(t, r)
 		if r.Truncated() || len(after) < len(before)+3 {
-			t.Fatalf("%d bytes of space: %d events, then %d of which 3 are new (cut off: %v)", space, len(before), len(after), r.Truncated())
+			t.Fatalf("%d bytes of space: %d events, then %d of which 3 are new (cut off: %v)", space, len(before), len(after),
+				r.Truncated())
 		}
 	}
 }
@@ -219,7 +231,9 @@ func TestEmitRefuses(t *testing.T) {
 	for name, e := range map[string]timeline.Event{
 		"unknown lane": {Lane: "sky", Name: "x"},
 		"no name":      {Lane: timeline.Proc},
-		"too long":     {Lane: timeline.Proc, Name: "x", Strings: map[string]string{"s": strings.Repeat("x", timeline.MaxLine)}},
+		"too long": {
+			Lane: timeline.Proc, Name: "x", Strings: map[string]string{"s": strings.Repeat("x", timeline.MaxLine)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -274,9 +288,13 @@ func TestReaderLines(t *testing.T) {
 		"no event name":            {in: `{"t":1,"lane":"link"}` + "\n", line: 1},
 		"back in time":             {in: b + "\n" + a + "\n", events: 1, line: 2},
 		"before the start":         {in: `{"t":-1,"lane":"link","event":"a"}` + "\n", line: 1},
-		"another schema":           {in: `{"t":0,"lane":"phase","event":"timeline","str":{"schema":"weir.timeline/9"}}` + "\n", line: 1},
-		"wrong type":               {in: `{"t":"now","lane":"link","event":"a"}` + "\n", line: 1},
-		"endless line":             {in: a + "\n" + `{"t":2,"lane":"` + strings.Repeat("x", 2*timeline.MaxLine), events: 1, line: 2},
+		"another schema": {
+			in: `{"t":0,"lane":"phase","event":"timeline","str":{"schema":"weir.timeline/9"}}` + "\n", line: 1,
+		},
+		"wrong type": {in: `{"t":"now","lane":"link","event":"a"}` + "\n", line: 1},
+		"endless line": {
+			in: a + "\n" + `{"t":2,"lane":"` + strings.Repeat("x", 2*timeline.MaxLine), events: 1, line: 2,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := timeline.NewReader(strings.NewReader(tc.in))
@@ -305,7 +323,8 @@ func TestReaderLines(t *testing.T) {
 
 // FuzzReader checks that the reader ends on any bytes, and that what it accepts is written again as it was read.
 func FuzzReader(f *testing.F) {
-	f.Add([]byte(`{"t":0,"lane":"phase","event":"timeline","str":{"schema":"weir.timeline/1"}}` + "\n" + `{"t":7,"lane":"link","node":"e","event":"x","num":{"b":1e3}}` + "\n"))
+	f.Add([]byte(`{"t":0,"lane":"phase","event":"timeline","str":{"schema":"weir.timeline/1"}}` + "\n" +
+		`{"t":7,"lane":"link","node":"e","event":"x","num":{"b":1e3}}` + "\n"))
 	f.Add([]byte(`{"t":1,"lane":"link","event":"a"`))
 	f.Add([]byte("{\"t\":1}\n\n\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -341,7 +360,10 @@ func BenchmarkEmit(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		w.Emit(timeline.Event{Lane: timeline.Link, Way: "weir", Node: "edge-1", Class: "pool", Name: "bytes", Numbers: map[string]float64{"down": 1, "up": 2}})
+		w.Emit(timeline.Event{
+			Lane: timeline.Link, Way: "weir", Node: "edge-1", Class: "pool", Name: "bytes",
+			Numbers: map[string]float64{"down": 1, "up": 2},
+		})
 	}
 	if err := w.Close(); err != nil {
 		b.Fatal(err)

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestLeavesBatch: a client whose connection is cut in the middle of what follows an answer of 410 goes to another hub, which knows nothing of that. What the first hub
-// had yet to show it sees at its next change, and the judge raises no alarm, whenever the client is there again.
+// TestLeavesBatch: a client whose connection is cut in the middle of what follows an answer of 410 goes to another hub,
+// which knows nothing of that. What the first hub had yet to show it sees at its next change, and the judge raises no
+// alarm, whenever the client is there again.
 func TestLeavesBatch(t *testing.T) {
 	for name, script := range map[string]string{
 		"and sees what it lacks deleted": `hubs 3 grace 5s spread 1s

@@ -11,9 +11,9 @@ import (
 
 const clientRetry = time.Second
 
-// Client is what every consumer of the Kubernetes API is: it lists once, watches, resumes at the version it has seen, and lists
-// again only after 410. It checks each event against the truth. Its connection may be cut behind any event, and it may go on
-// at another hub or at the cloud.
+// Client is what every consumer of the Kubernetes API is: it lists once, watches, resumes at the version it has seen,
+// and lists again only after 410. It checks each event against the truth. Its connection may be cut behind any event,
+// and it may go on at another hub or at the cloud.
 type Client struct {
 	loop    *Loop
 	pool    *Pool
@@ -26,10 +26,12 @@ type Client struct {
 	era     int // of what it holds
 	state   map[string]identity
 	listing map[string]identity // not nil: a streaming list is under way
-	lacks   map[string]lack     // by key, what a batch removed before its time, or had yet to show when it was left in the middle: its next change mends that
-	resumed uint64              // version of the last resume
-	seen    place               // where the last version was seen
-	fuse    int                 // events until the connection is cut; 0: it is not
+	// by key, what a batch removed before its time, or had yet to show when it was left in the middle: its next change
+	// mends that.
+	lacks   map[string]lack
+	resumed uint64 // version of the last resume
+	seen    place  // where the last version was seen
+	fuse    int    // events until the connection is cut; 0: it is not
 }
 
 // lack is an object that a client has not, though it was there at the version that the client had.
@@ -38,9 +40,9 @@ type lack struct {
 	at  uint64
 }
 
-// place is one life of a server. After 410 a client that has changed it may list a state that is older than what it has seen: a
-// hub that began from its disk, or one that is behind, or one that was new and learned only now in which history the pool is.
-// Weir tells the age of what it shows.
+// place is one life of a server. After 410 a client that has changed it may list a state that is older than what it has
+// seen: a hub that began from its disk, or one that is behind, or one that was new and learned only now in which
+// history the pool is. Weir tells the age of what it shows.
 type place struct {
 	hub     *Hub
 	life    int
@@ -134,7 +136,8 @@ func (c *Client) open() {
 	})()
 }
 
-// follow goes over to the era of the server that it resumes at, if what it holds is of before that one began: the same in both.
+// follow goes over to the era of the server that it resumes at, if what it holds is of before that one began: the same
+// in both.
 func (c *Client) follow() {
 	era := c.pool.cloud.era
 	if c.hub != nil {
@@ -145,9 +148,9 @@ func (c *Client) follow() {
 	}
 }
 
-// lost tells whether the client has to list because of what Weir does not promise: that a stock client is warned by a cloud that was
-// restored, or by a hub that began from a disk of before, or comes back from before with a version that means something in the
-// present history, too, or that is later than all that its hub knows to be lost.
+// lost tells whether the client has to list because of what Weir does not promise: that a stock client is warned by a
+// cloud that was restored, or by a hub that began from a disk of before, or comes back from before with a version that
+// means something in the present history, too, or that is later than all that its hub knows to be lost.
 func (c *Client) lost() bool {
 	if c.hub == nil {
 		return c.era != c.pool.cloud.era
@@ -200,7 +203,8 @@ func (c *Client) take(ev *wire.Event) {
 	}
 }
 
-// left notes what a batch that is left in the middle had yet to show: what came to be before the version reached, and was changed by that of the relay.
+// left notes what a batch that is left in the middle had yet to show: what came to be before the version reached, and
+// was changed by that of the relay.
 func (c *Client) left() {
 	if c.hub == nil || c.era != c.hub.server.era || c.hub.server.Resumable(c.version) {
 		return

@@ -18,7 +18,8 @@ const (
 	freshWithin  = 30 * time.Second
 )
 
-// Coordinator is weir-coordinator: Leases, the real fence, and a relay that is fed from the leader, by the steps of package pull.
+// Coordinator is weir-coordinator: Leases, the real fence, and a relay that is fed from the leader, by the steps of
+// package pull.
 type Coordinator struct {
 	process
 	pool     *Pool
@@ -45,7 +46,10 @@ func (c *Coordinator) boot(disk bool) {
 	c.run++
 	c.server = newServer(c.loop)
 	c.saved.restore(c.server)
-	c.feeder = &feeder{process: &c.process, pool: c.pool, server: c.server, backoff: firstBackoff, trace: func(format string, args ...any) { c.pool.trace("coordinator", format, args...) }}
+	c.feeder = &feeder{
+		process: &c.process, pool: c.pool, server: c.server, backoff: firstBackoff,
+		trace: func(format string, args ...any) { c.pool.trace("coordinator", format, args...) },
+	}
 	c.feeder.took = func() {
 		c.pool.judge.reached("coordinator", c.server)
 		c.server.changed()
@@ -74,7 +78,8 @@ func (c *Coordinator) ready() bool {
 func (c *Coordinator) status() *member.PoolStatus {
 	s := c.server.Status()
 	r := member.PoolResource{
-		Resource: c.server.Resource().String(), Synced: s.Synced, Ready: c.ready(), Version: s.Version, History: s.History.Number,
+		Resource: c.server.Resource().String(), Synced: s.Synced, Ready: c.ready(), Version: s.Version,
+		History: s.History.Number,
 	}
 	if c.feeder.up != nil {
 		r.Feeder = c.leader.Node

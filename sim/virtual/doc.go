@@ -1,24 +1,26 @@
 // Package virtual runs a whole pool in virtual time on one thread: a failing seed replays exactly.
 //
-//	go test ./sim/virtual -run TestSchedules -from 0 -schedules 10000   # new random schedules of faults; prints the seed that fails
+//	go test ./sim/virtual -run TestSchedules -from 0 -schedules 10000   # new random schedules of faults; prints the seed
+//	                                                                    # that fails
 //	go test ./sim/virtual -run TestSchedules -seed 42 -v                # that one again, with all that happens
 //
 // # What is real
 //
-// Each hub is a member.Member and a relay.Relay, the coordinator a fence.Fence and a relay.Relay; what a stream brings goes
-// through a relay.Intake, and what they show is what the relay's own HTTP handler writes. A handler that serves a watch runs
-// as a coroutine (tap): it waits in its timer, and the clock is the simulator's. Models are the cloud, the Leases, the links,
-// the clients, and what stands between these parts with goroutines and sockets: feeder for package source, follow and hear
-// of the coordinator for package pull, survey for the choice of a leader hub. A quarter of the pools has leader hubs and no
-// coordinator.
+// Each hub is a member.Member and a relay.Relay, the coordinator a fence.Fence and a relay.Relay; what a stream brings
+// goes through a relay.Intake, and what they show is what the relay's own HTTP handler writes. A handler that serves a
+// watch runs as a coroutine (tap): it waits in its timer, and the clock is the simulator's. Models are the cloud, the
+// Leases, the links, the clients, and what stands between these parts with goroutines and sockets: feeder for package
+// source, follow and hear of the coordinator for package pull, survey for the choice of a leader hub. A quarter of the
+// pools has leader hubs and no coordinator.
 //
 // # What happens
 //
-// A Loop holds what is to happen, in order of time. All chance comes from its one source: nothing reads a clock, ranges over a map
-// or starts a goroutine that runs beside it. Do executes a command, and Chance draws one:
+// A Loop holds what is to happen, in order of time. All chance comes from its one source: nothing reads a clock, ranges
+// over a map or starts a goroutine that runs beside it. Do executes a command, and Chance draws one:
 //
 //	write|delete|recreate OBJECT
-//	cloud restart|kill|start|forget              restart and forget empty the watch cache: 410 for who resumes from before
+//	cloud restart|kill|start|forget              restart and forget empty the watch cache: 410 for who resumes from
+//	                                             before
 //	cloud restore N                              another history begins where this one was N versions ago
 //	coordinator kill|start|start-empty|freeze|thaw   start-empty: its disk is lost
 //	hub HUB kill|start|start-empty|stop|freeze|thaw|clock TIME
@@ -32,21 +34,23 @@
 //
 // # What must hold
 //
-// After each step: one effective feed (who is read holds the Lease, terms never go back); no relay goes back; no hub leaves the pool's
-// cache for the cloud before its grace period is over, unless it leads, is a leader hub or doubts the leader; a client sees no event twice, out of order or with a
-// wrong type, no content that never was, no empty list after a full one, and no older list from the same process; at each list and
-// bookmark its state is the cloud's at that version: no ghost, nothing missing. Once all is healed, within heals (schedule_test.go):
-// exactly one hub leads, everybody is fresh and fed from where they should be, and all clients hold what the cloud does.
+// After each step: one effective feed (who is read holds the Lease, terms never go back); no relay goes back; no hub
+// leaves the pool's cache for the cloud before its grace period is over, unless it leads, is a leader hub or doubts the
+// leader; a client sees no event twice, out of order or with a wrong type, no content that never was, no empty list
+// after a full one, and no older list from the same process; at each list and bookmark its state is the cloud's at that
+// version: no ghost, nothing missing. Once all is healed, within heals (schedule_test.go): exactly one hub leads,
+// everybody is fresh and fed from where they should be, and all clients hold what the cloud does.
 //
-// A cloud that is restored begins an era. A relay never goes back to an earlier one, and a client is held against the era of what it
-// listed: it must be told by 410 before it is shown anything of another. That a hub finds out is taken for granted (package source
-// tests how); what is tested is what follows, in whatever order. What Weir does not promise is kept out: see agreed, uncounted and
-// Client.lost.
+// A cloud that is restored begins an era. A relay never goes back to an earlier one, and a client is held against the
+// era of what it listed: it must be told by 410 before it is shown anything of another. That a hub finds out is taken
+// for granted (package source tests how); what is tested is what follows, in whatever order. What Weir does not promise
+// is kept out: see agreed, uncounted and Client.lost.
 //
-// Not modelled yet: more resources than one, the metadata list after 410, and the compressed stream that a leader keeps beside its short watches.
+// Not modelled yet: more resources than one, the metadata list after 410, and the compressed stream that a leader keeps
+// beside its short watches.
 //
 // testdata holds schedules written by hand, with their traces; -update rewrites these.
 //
-// What guards the same thing twice is not told apart: a random schedule does not fail if the fence alone is broken, because a
-// coordinator whose leader changes leaves its connection as well. The tests of each part are for that.
+// What guards the same thing twice is not told apart: a random schedule does not fail if the fence alone is broken,
+// because a coordinator whose leader changes leaves its connection as well. The tests of each part are for that.
 package virtual

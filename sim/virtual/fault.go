@@ -16,7 +16,8 @@ func (p *Pool) Do(command string) error {
 	words := append(strings.Fields(command), "", "", "", "")
 	do := map[string]func([]string) error{
 		"write": p.doWrite, "delete": p.doWrite, "recreate": p.doWrite,
-		"cloud": p.doCloud, "coordinator": p.doCoordinator, "hub": p.doHub, "link": p.doLink, "client": p.doClient, "blackout": p.doBlackout, "heal": p.doHeal,
+		"cloud": p.doCloud, "coordinator": p.doCoordinator, "hub": p.doHub, "link": p.doLink, "client": p.doClient,
+		"blackout": p.doBlackout, "heal": p.doHeal,
 	}[words[0]]
 	if do == nil {
 		return fmt.Errorf("unknown command %q", command)
@@ -74,7 +75,8 @@ type believed struct {
 	era    int
 }
 
-// beliefs are those of all relays that run, and all disks, but for one hub's; all is false if one of them holds nothing.
+// beliefs are those of all relays that run, and all disks, but for one hub's; all is false if one of them holds
+// nothing.
 func (p *Pool) beliefs(but *Hub) (list []believed, all bool) {
 	all = true
 	look := func(up bool, s *server, d *saved) {
@@ -99,10 +101,10 @@ func (p *Pool) beliefs(but *Hub) (list []believed, all bool) {
 	return list, all
 }
 
-// agreed tells whether everybody, and every disk, is in the present history of the cloud, under one number, and no disk is empty: who is killed before it
-// has saved anything is as one that is wiped, see uncounted. Weir does not promise to
-// tell histories apart of which one came and went while a part was away: they are counted, and two parts may have counted to the
-// same number.
+// agreed tells whether everybody, and every disk, is in the present history of the cloud, under one number, and no disk
+// is empty: who is killed before it has saved anything is as one that is wiped, see uncounted. Weir does not promise to
+// tell histories apart of which one came and went while a part was away: they are counted, and two parts may have
+// counted to the same number.
 func (p *Pool) agreed() bool {
 	list, all := p.beliefs(nil)
 	for _, b := range list {
@@ -113,8 +115,9 @@ func (p *Pool) agreed() bool {
 	return all
 }
 
-// uncounted tells whether anybody but a hub is in an earlier history than the cloud, or has it on disk. The hub without a disk that listed from the cloud
-// would believe to be in that one as well, because it takes the number of others: nor does Weir promise to tell these apart.
+// uncounted tells whether anybody but a hub is in an earlier history than the cloud, or has it on disk. The hub without
+// a disk that listed from the cloud would believe to be in that one as well, because it takes the number of others: nor
+// does Weir promise to tell these apart.
 func (p *Pool) uncounted(but *Hub) bool {
 	list, _ := p.beliefs(but)
 	for _, b := range list {
@@ -276,7 +279,8 @@ func (p *Pool) doHeal([]string) error {
 	commands := []string{"cloud start", "coordinator thaw", "coordinator start"}
 	for _, h := range p.hubs {
 		commands = append(commands,
-			"link "+h.name+" cloud open", "link "+h.name+" coordinator open", "link "+h.name+" cloud fast", "link "+h.name+" coordinator fast",
+			"link "+h.name+" cloud open", "link "+h.name+" coordinator open", "link "+h.name+" cloud fast",
+			"link "+h.name+" coordinator fast",
 			"hub "+h.name+" thaw", "hub "+h.name+" start", "hub "+h.name+" trust")
 	}
 	for _, c := range commands {
@@ -287,7 +291,8 @@ func (p *Pool) doHeal([]string) error {
 	return nil
 }
 
-// Chance draws a random command. A run draws its own chance from elsewhere, so that the same commands make the same run.
+// Chance draws a random command. A run draws its own chance from elsewhere, so that the same commands make the same
+// run.
 func (p *Pool) Chance(rng *rand.Rand) string {
 	one := func(s ...string) string { return s[rng.IntN(len(s))] }
 	hub := p.hubs[rng.IntN(len(p.hubs))].name
@@ -310,7 +315,8 @@ func (p *Pool) Chance(rng *rand.Rand) string {
 	case 8, 9:
 		return "coordinator " + one("kill", "start", "start", "start-empty", "freeze", "thaw", "thaw")
 	case 10, 11, 12:
-		return "hub " + hub + " " + one("kill", "start", "start", "start-empty", "stop", "freeze", "thaw", "thaw", "doubt", "trust")
+		return "hub " + hub + " " + one("kill", "start", "start", "start-empty", "stop", "freeze", "thaw", "thaw", "doubt",
+			"trust")
 	case 13, 14, 15:
 		return "link " + hub + " " + one("cloud", "coordinator") + " " +
 			one("open", "open", "open", "stall", "stall up", "stall down", "lose", "lose up", "lose down", "reset", "drop")

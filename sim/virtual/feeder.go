@@ -30,8 +30,8 @@ type origin struct {
 	changes func()         // told before each change of the relay that is fed; nil: nobody
 }
 
-// feeder keeps a relay fed, by the steps of source.Feeder: a streaming list into an empty relay, then short watches from
-// the version reached, and a list after 410.
+// feeder keeps a relay fed, by the steps of source.Feeder: a streaming list into an empty relay, then short watches
+// from the version reached, and a list after 410.
 type feeder struct {
 	*process // that it runs in
 	pool     *Pool
@@ -323,7 +323,8 @@ func (f *feeder) replace(in relay.History, era int, end *wire.Event, items []*wi
 	return f.fed(err, "list at %d of history %d", end.Version, in.Number)
 }
 
-// patient notes that the upstream is behind, and reports whether it has been for so long, and fresh, that it has to be right.
+// patient notes that the upstream is behind, and reports whether it has been for so long, and fresh, that it has to be
+// right.
 func (f *feeder) patient() bool {
 	s := f.up.relay().Status()
 	now := f.up.relay().clock.Now()
@@ -335,8 +336,8 @@ func (f *feeder) patient() bool {
 	return yields
 }
 
-// cloudHistory is what a list from the cloud is of, as source.Feeder finds it out: the relay's own history, or the next one, or
-// the one that others are in. That it is found out is taken for granted here; how is tested there.
+// cloudHistory is what a list from the cloud is of, as source.Feeder finds it out: the relay's own history, or the next
+// one, or the one that others are in. That it is found out is taken for granted here; how is tested there.
 func (f *feeder) cloudHistory() relay.History {
 	s := f.server.Status()
 	switch {

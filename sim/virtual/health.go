@@ -8,7 +8,8 @@ import (
 
 // probing is how servers are judged by default; see weir-hub's flags.
 var probing = member.Probing{
-	Interval: 10 * time.Second, Timeout: 2 * time.Second, Failures: 3, Healthy: 2, Away: 5 * time.Second, Confirm: time.Second,
+	Interval: 10 * time.Second, Timeout: 2 * time.Second, Failures: 3, Healthy: 2, Away: 5 * time.Second,
+	Confirm: time.Second,
 }
 
 // health probes a server over a link, and lets member.Health judge the answers.

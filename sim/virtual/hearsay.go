@@ -14,7 +14,8 @@ const (
 	hearMost  = 30 * time.Second
 )
 
-// hear asks, while nobody leads, what the hubs hold, by the steps of package pull: the relay is moved forward to the latest.
+// hear asks, while nobody leads, what the hubs hold, by the steps of package pull: the relay is moved forward to the
+// latest.
 func (c *Coordinator) hear(wait time.Duration) {
 	c.after(wait/2+c.loop.jitter(wait/2), func() {
 		if c.leader == (fence.Leader{}) && !c.ready() {
@@ -31,7 +32,8 @@ func (c *Coordinator) hear(wait time.Duration) {
 // lacks tells whether the relay is not at a version of a history, and may be moved there at the word of a hub.
 func (c *Coordinator) lacks(in relay.History, version uint64) bool {
 	st := c.server.Status()
-	return c.leader == (fence.Leader{}) && !c.ready() && (!st.Synced || st.History.Number == in.Number && st.Version < version)
+	return c.leader == (fence.Leader{}) && !c.ready() &&
+		(!st.Synced || st.History.Number == in.Number && st.Version < version)
 }
 
 func (c *Coordinator) ask(h *Hub) {
@@ -50,7 +52,10 @@ func (c *Coordinator) ask(h *Hub) {
 			age, _ = st.Age(h.server.clock.Now())
 		}, func(err error) {
 			if err == nil && version != 0 {
-				end := &wire.Event{Type: wire.Bookmark, Version: version, InitialEnd: true, Testimony: fmt.Sprintf("%d/%d", version, age.Milliseconds())}
+				end := &wire.Event{
+					Type: wire.Bookmark, Version: version, InitialEnd: true,
+					Testimony: fmt.Sprintf("%d/%d", version, age.Milliseconds()),
+				}
 				c.take(h.name, st.History, era, end, items)
 			}
 		})

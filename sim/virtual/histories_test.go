@@ -100,10 +100,16 @@ func TestHistoriesAreJudged(t *testing.T) {
 		ops  []LeaseOp
 		want porcupine.CheckResult
 	}{
-		"one after the other":         {[]LeaseOp{write("", "1", "a_1"), read("1", "a_1"), write("1", "2", "b_1")}, porcupine.Ok},
-		"two create it":               {[]LeaseOp{write("", "1", "a_1"), write("", "2", "b_1")}, porcupine.Illegal},
-		"a stale read":                {[]LeaseOp{write("", "1", "a_1"), write("1", "2", "b_1"), read("1", "a_1")}, porcupine.Illegal},
-		"a lost update":               {[]LeaseOp{write("", "1", "a_1"), write("1", "2", "b_1"), write("1", "3", "c_1")}, porcupine.Illegal},
+		"one after the other": {
+			[]LeaseOp{write("", "1", "a_1"), read("1", "a_1"), write("1", "2", "b_1")}, porcupine.Ok,
+		},
+		"two create it": {[]LeaseOp{write("", "1", "a_1"), write("", "2", "b_1")}, porcupine.Illegal},
+		"a stale read": {
+			[]LeaseOp{write("", "1", "a_1"), write("1", "2", "b_1"), read("1", "a_1")}, porcupine.Illegal,
+		},
+		"a lost update": {
+			[]LeaseOp{write("", "1", "a_1"), write("1", "2", "b_1"), write("1", "3", "c_1")}, porcupine.Illegal,
+		},
 		"an answer that was lost":     {[]LeaseOp{write("", "1", "a_1"), lost, read("2", "b_1")}, porcupine.Ok},
 		"a request that was lost":     {[]LeaseOp{write("", "1", "a_1"), lost, read("1", "a_1")}, porcupine.Ok},
 		"a change of the holder":      {[]LeaseOp{write("", "1", "a_1"), effective("a")}, porcupine.Ok},

@@ -69,7 +69,9 @@ func (h *Hub) boot(state bool) {
 	h.server = newServer(h.loop)
 	h.saved.restore(h.server)
 	h.pool.judge.fresh(h.name)
-	h.feeder = &feeder{process: &h.process, pool: h.pool, server: h.server, backoff: firstBackoff, trace: h.trace, took: h.took}
+	h.feeder = &feeder{
+		process: &h.process, pool: h.pool, server: h.server, backoff: firstBackoff, trace: h.trace, took: h.took,
+	}
 	h.lead = &lead{h: h, since: h.loop.Now()}
 	look := func() { h.step(member.Observation{}) }
 	ask := func(l *link) func(time.Duration, func(error)) {
@@ -163,7 +165,8 @@ func (h *Hub) observe(o *member.Observation) {
 		o.Server, o.Node, o.Shown = h.use.name, h.use.name, h.shown
 	}
 	o.Relays = []member.Relay{{
-		Name: h.server.Resource().String(), Status: h.server.Status(), From: h.feeder.source(), Since: began.Add(h.feeder.since),
+		Name: h.server.Resource().String(), Status: h.server.Status(), From: h.feeder.source(),
+		Since:   began.Add(h.feeder.since),
 		Failing: h.feeder.fails(),
 	}}
 	o.Reader = member.Reader{Reads: h.lead.readers > 0, Since: began.Add(h.lead.since)}
@@ -251,7 +254,8 @@ func (h *Hub) status() *member.PoolStatus {
 	}}}
 }
 
-// survey asks the leader hubs how they stand, and reads one that is fresh, the one in use if it is; else one that serves.
+// survey asks the leader hubs how they stand, and reads one that is fresh, the one in use if it is; else one that
+// serves.
 func (h *Hub) survey(limit time.Duration, done func(error)) {
 	answers, waiting := map[*Hub]*member.PoolStatus{}, 0
 	var last error

@@ -63,7 +63,8 @@ func (j *judge) reached(name string, s *server) {
 	j.versions[name] = reached{s.era, st.History.Number, st.Version}
 }
 
-// effective checks that there is one effective feed: the holder's, of a term that is not older than any that was read before.
+// effective checks that there is one effective feed: the holder's, of a term that is not older than any that was read
+// before.
 func (j *judge) effective(x fence.Leader) {
 	j.pool.at(LeaseOp{Kind: "effective", Holder: x.Node})
 	l := &j.pool.coord.leases
@@ -92,7 +93,8 @@ func (j *judge) stepped(h *Hub) {
 	}
 	exempt := s.Role == role.Leader || h.designated == role.Mine || before.doubted
 	if before.source == role.Coordinator && s.Source == role.Cloud && !exempt && now < before.fine+j.pool.role.Grace {
-		j.fail(h.name, "goes to the cloud %v after the pool's cache was lost, grace is %v", now-before.fine, j.pool.role.Grace)
+		j.fail(h.name, "goes to the cloud %v after the pool's cache was lost, grace is %v", now-before.fine,
+			j.pool.role.Grace)
 	}
 	if s.Source != role.Coordinator || s.Ready || !h.cloud.OK {
 		before.fine = now
@@ -115,8 +117,8 @@ func (j *judge) stepped(h *Hub) {
 	j.newest[h.name] = s.Term
 }
 
-// Healed checks, after all is well again for long enough, that one hub leads, that everybody is fresh and that all clients have what
-// the cloud has.
+// Healed checks, after all is well again for long enough, that one hub leads, that everybody is fresh and that all
+// clients have what the cloud has.
 func (j *judge) healed() {
 	p := j.pool
 	defer j.healedState()

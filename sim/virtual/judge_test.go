@@ -30,7 +30,8 @@ func wellPool(t *testing.T) (p *Pool, leader, other *Hub) {
 	return p, leader, other
 }
 
-// TestEveryLieIsObjectedTo: the judge can fail. Each lie is told in a pool that is well, and has to be found by its name.
+// TestEveryLieIsObjectedTo: the judge can fail. Each lie is told in a pool that is well, and has to be found by its
+// name.
 func TestEveryLieIsObjectedTo(t *testing.T) {
 	healed := func(change func(p *Pool, leader, other *Hub)) func(p *Pool, leader, other *Hub) {
 		return func(p *Pool, leader, other *Hub) {
@@ -62,16 +63,28 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 		"a pool that is not fresh": {"its relay is not fresh", healed(func(p *Pool, _, _ *Hub) {
 			p.coord.server = newServer(p.Loop)
 		})},
-		"a hub that does not hold the pool for fresh": {"leads, but", healed(func(_ *Pool, _, other *Hub) { other.out.Snapshot.Ready = false })},
-		"a follower at the cloud":                     {"leads, but", healed(func(_ *Pool, _, other *Hub) { other.out.Snapshot.Source = role.Cloud })},
-		"a leader that feeds from the pool":           {"leads, but", healed(func(_ *Pool, leader, _ *Hub) { leader.out.Snapshot.Source = role.Coordinator })},
-		"a hub that knows another leader":             {"leads, but", healed(func(_ *Pool, _, other *Hub) { other.out.Snapshot.Leader = "somebody_1" })},
-		"a relay of another era":                      {"healed, but a relay is of era", healed(func(_ *Pool, _, other *Hub) { other.server.era-- })},
+		"a hub that does not hold the pool for fresh": {
+			"leads, but", healed(func(_ *Pool, _, other *Hub) { other.out.Snapshot.Ready = false }),
+		},
+		"a follower at the cloud": {
+			"leads, but", healed(func(_ *Pool, _, other *Hub) { other.out.Snapshot.Source = role.Cloud }),
+		},
+		"a leader that feeds from the pool": {
+			"leads, but", healed(func(_ *Pool, leader, _ *Hub) { leader.out.Snapshot.Source = role.Coordinator }),
+		},
+		"a hub that knows another leader": {
+			"leads, but", healed(func(_ *Pool, _, other *Hub) { other.out.Snapshot.Leader = "somebody_1" }),
+		},
+		"a relay of another era": {
+			"healed, but a relay is of era", healed(func(_ *Pool, _, other *Hub) { other.server.era-- }),
+		},
 		"a client that lacks an object": {"healed, at", healed(func(p *Pool, _, _ *Hub) {
 			state := p.clients[0].state
 			delete(state, slices.Sorted(maps.Keys(state))[0])
 		})},
-		"a client that has a ghost":   {"healed, at", healed(func(p *Pool, _, _ *Hub) { p.clients[0].state["ns/ghost"] = identity{} })},
+		"a client that has a ghost": {
+			"healed, at", healed(func(p *Pool, _, _ *Hub) { p.clients[0].state["ns/ghost"] = identity{} }),
+		},
 		"a client that never had all": {"healed, at", healed(func(p *Pool, _, _ *Hub) { p.clients[0].synced = false })},
 		"a feed of who does not lead": {"holds the lease", func(p *Pool, leader, other *Hub) {
 			p.judge.effective(fence.Leader{Node: other.name, Term: leader.lead.term})

@@ -42,7 +42,8 @@ func (l *leases) wipe() {
 func (l *leases) boot(s *server, moved func(), bars *pull.Bars) {
 	l.watches = nil
 	l.election = &election.Election{
-		Store: l.disk, Fence: &fence.Fence{Incarnation: strconv.Itoa(l.lives), Moved: moved}, Bars: bars, Clock: s.clock, Logger: slog.New(slog.DiscardHandler),
+		Store: l.disk, Fence: &fence.Fence{Incarnation: strconv.Itoa(l.lives), Moved: moved}, Bars: bars, Clock: s.clock,
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	l.disk.Obey(l.election)
 	l.disk.Wrote = func(_ string, lease *coordinationv1.Lease) {

@@ -90,8 +90,8 @@ var (
 	errQuiet   = errors.New("nothing came for too long")
 )
 
-// ask sends a request and hands the answer to done, once, or an error. serve runs at the server, perhaps after the client has
-// given up.
+// ask sends a request and hands the answer to done, once, or an error. serve runs at the server, perhaps after the
+// client has given up.
 func (l *link) ask(timeout time.Duration, serve func(), done func(error)) {
 	over := false
 	end := func(err error) func() {

@@ -78,7 +78,10 @@ func New(c Config) *Pool {
 			}
 		}
 		for j := range c.Clients {
-			cl := &Client{loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{}, lacks: map[string]lack{}}
+			cl := &Client{
+				loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{},
+				lacks: map[string]lack{},
+			}
 			h.clients, p.clients = append(h.clients, cl), append(p.clients, cl)
 		}
 		p.hubs = append(p.hubs, h)

@@ -2,8 +2,8 @@ package virtual
 
 import "time"
 
-// process is something that can be killed and frozen. A frozen one does nothing, but what reaches it meanwhile is done when
-// it thaws, as a socket's buffer and expired timers are.
+// process is something that can be killed and frozen. A frozen one does nothing, but what reaches it meanwhile is done
+// when it thaws, as a socket's buffer and expired timers are.
 type process struct {
 	loop   *Loop
 	name   string

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/role"
 )
 
-// TestInputsAreReached: random schedules give each input of the role machine more than one value. What they leave at one
-// value is not tested by them, whatever they run.
+// TestInputsAreReached: random schedules give each input of the role machine more than one value. What they leave at
+// one value is not tested by them, whatever they run.
 func TestInputsAreReached(t *testing.T) {
 	typ := reflect.TypeFor[role.Input]()
 	seen := make([]map[any]int, typ.NumField())

@@ -27,7 +27,8 @@ type Step struct {
 // String is a schedule as a script of testdata has it.
 func (s Schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "hubs %d grace %v spread %v seed %d leaders %d churn %v\n", s.Hubs, s.Grace, s.Spread, s.Seed, s.Leaders, s.Churn)
+	fmt.Fprintf(&b, "hubs %d grace %v spread %v seed %d leaders %d churn %v\n", s.Hubs, s.Grace, s.Spread, s.Seed,
+		s.Leaders, s.Churn)
 	for _, x := range s.Steps {
 		fmt.Fprintf(&b, "%v %s\n", x.At, x.Command)
 	}
@@ -35,7 +36,8 @@ func (s Schedule) String() string {
 	return b.String()
 }
 
-// Random is the schedule of a number, and the promise that it breaks, nil if none. Its commands are drawn while it runs.
+// Random is the schedule of a number, and the promise that it breaks, nil if none. Its commands are drawn while it
+// runs.
 func Random(number uint64, set func(*Config)) (Schedule, error) {
 	rng := rand.New(rand.NewPCG(number, 1))
 	s := Schedule{Config: Config{
@@ -120,8 +122,8 @@ func (p *Pool) healed() error {
 	return p.Err()
 }
 
-// Shrink leaves out steps of a schedule that breaks a promise, as long as what is left breaks one. breaks reports whether
-// a schedule does.
+// Shrink leaves out steps of a schedule that breaks a promise, as long as what is left breaks one. breaks reports
+// whether a schedule does.
 func Shrink(s Schedule, breaks func(Schedule) bool) Schedule {
 	for n := len(s.Steps) / 2; n > 0; {
 		smaller := false

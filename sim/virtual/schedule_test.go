@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSchedules runs random schedules of faults. The promises are checked at each step; at the end everything is healed, and the
-// pool has to recover.
+// TestSchedules runs random schedules of faults. The promises are checked at each step; at the end everything is
+// healed, and the pool has to recover.
 func TestSchedules(t *testing.T) {
 	if *seed != 0 {
 		schedule(t, *seed)
@@ -75,7 +75,8 @@ func scheduleOf(t *testing.T, number uint64, inputs func(role.Input)) {
 	}
 	t.Errorf("seed %d: %v", number, err)
 	small := Shrink(s, func(s Schedule) bool { return s.Run(nil) != nil })
-	t.Logf("%d of its %d steps are enough, as a script of testdata; it breaks: %v\n%s", len(small.Steps), len(s.Steps), small.Run(nil), small)
+	t.Logf("%d of its %d steps are enough, as a script of testdata; it breaks: %v\n%s", len(small.Steps), len(s.Steps),
+		small.Run(nil), small)
 }
 
 // TestSameAgain: a schedule that was drawn is the same run when its steps are given.

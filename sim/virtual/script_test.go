@@ -14,7 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
-// TestScripts runs testdata/*.txt: comments, "hubs N grace TIME spread TIME", lines "TIME COMMAND", then "----" and the trace.
+// TestScripts runs testdata/*.txt: comments, "hubs N grace TIME spread TIME", lines "TIME COMMAND", then "----" and the
+// trace.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

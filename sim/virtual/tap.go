@@ -20,8 +20,10 @@ type server struct {
 	*relay.Relay
 	clock *relayClock
 	taps  []*tap
-	lost  uint64 // the latest version of earlier eras that it held, or was told of by who fed it: who comes with one of these has to be told
-	era   int    // of the cloud's, that what it holds is of: what the parts believe is in its history
+	// the latest version of earlier eras that it held, or was told of by who fed it: who comes with one of these has to be
+	// told.
+	lost uint64
+	era  int // of the cloud's, that what it holds is of: what the parts believe is in its history
 }
 
 func newServer(l *Loop) *server {
@@ -39,8 +41,9 @@ func newServer(l *Loop) *server {
 	return s
 }
 
-// tap is a watch of a relay, as a coroutine: it runs when the relay may have changed, until it has shown all
-// there is, and then waits. Where the relay itself waits for a version it is in the one timer that it has. So there is one thread.
+// tap is a watch of a relay, as a coroutine: it runs when the relay may have changed, until it has shown all there is,
+// and then waits. Where the relay itself waits for a version it is in the one timer that it has. So there is one
+// thread.
 type tap struct {
 	s      *server
 	p      *process // serves

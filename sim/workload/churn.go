@@ -12,7 +12,8 @@ import (
 // Churn makes changes: so many endpoint changes, perSecond of them in a second (0: as fast as the cloud takes them),
 // and after each eighth a change of a small extra slice. It may be called again and goes on where it was.
 // progress and onChange may be nil; onChange is called when all writes of a change are done.
-func (w *Workload) Churn(ctx context.Context, client kubernetes.Interface, changes int, perSecond float64, progress Progress, onChange func(Change)) error {
+func (w *Workload) Churn(ctx context.Context, client kubernetes.Interface, changes int, perSecond float64,
+	progress Progress, onChange func(Change)) error {
 	if w.err != nil {
 		return w.err
 	}

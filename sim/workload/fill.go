@@ -22,7 +22,8 @@ func (w *Workload) Fill(ctx context.Context, client kubernetes.Interface, progre
 	}
 	for _, name := range namespaces[:min(len(namespaces), len(w.services))] {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create namespace %s: %w", name, err)
 		}
 	}

@@ -49,7 +49,9 @@ func (e endpoint) zone() string {
 // namespaces and applications are the parts of the names of services.
 var (
 	namespaces   = [...]string{"shop", "billing", "media", "search", "telemetry"}
-	applications = [...]string{"cart", "catalog", "checkout", "gateway", "ledger", "orders", "players", "ranking", "sessions", "stock"}
+	applications = [...]string{
+		"cart", "catalog", "checkout", "gateway", "ledger", "orders", "players", "ranking", "sessions", "stock",
+	}
 )
 
 // newService makes the i-th service.

@@ -75,15 +75,19 @@ func (s *service) endpointSlice(sl *slice) *discoveryv1.EndpointSlice {
 		Endpoints:   make([]discoveryv1.Endpoint, 0, len(sl.endpoints)),
 	}
 	for _, p := range ports {
-		o.Ports = append(o.Ports, discoveryv1.EndpointPort{Name: ptr.To(p.name), Port: ptr.To(p.pods), Protocol: ptr.To(corev1.ProtocolTCP)})
+		o.Ports = append(o.Ports, discoveryv1.EndpointPort{
+			Name: ptr.To(p.name), Port: ptr.To(p.pods), Protocol: ptr.To(corev1.ProtocolTCP),
+		})
 	}
 	for _, e := range sl.endpoints {
 		o.Endpoints = append(o.Endpoints, discoveryv1.Endpoint{
-			Addresses:  []string{e.ip},
-			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(e.ready), Serving: ptr.To(e.ready), Terminating: ptr.To(false)},
-			NodeName:   ptr.To(e.node),
-			Zone:       ptr.To(e.zone()),
-			TargetRef:  s.podReference(e),
+			Addresses: []string{e.ip},
+			Conditions: discoveryv1.EndpointConditions{
+				Ready: ptr.To(e.ready), Serving: ptr.To(e.ready), Terminating: ptr.To(false),
+			},
+			NodeName:  ptr.To(e.node),
+			Zone:      ptr.To(e.zone()),
+			TargetRef: s.podReference(e),
 		})
 	}
 	return o

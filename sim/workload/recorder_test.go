@@ -49,10 +49,14 @@ func (r *recorder) client(t *testing.T) kubernetes.Interface {
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	answer := &http.Response{StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request, Header: http.Header{"Content-Type": {"application/json"}}}
+	answer := &http.Response{
+		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
+		Header: http.Header{"Content-Type": {"application/json"}},
+	}
 	if r.broken {
 		answer.StatusCode = http.StatusInternalServerError
-		answer.Body = io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"broken","code":500}`))
+		answer.Body = io.NopCloser(
+			strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"broken","code":500}`))
 		return answer, nil
 	}
 	write := recorded{what: request.Method + " " + request.URL.Path}

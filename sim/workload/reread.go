@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Reread takes up what a cloud holds that was restored from a backup: objects are at other versions, or were not written yet. What
-// the cloud has no more is created by its next change, and an extra slice that comes back stays.
+// Reread takes up what a cloud holds that was restored from a backup: objects are at other versions, or were not
+// written yet. What the cloud has no more is created by its next change, and an extra slice that comes back stays.
 func (w *Workload) Reread(ctx context.Context, client kubernetes.Interface) error {
 	slices, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -38,7 +38,9 @@ func (c leaping) NewTimer(d time.Duration) clock.Timer {
 }
 
 func config(seed int64) workload.Config {
-	return workload.Config{Seed: seed, Services: 7, Endpoints: 130, Nodes: []string{"harbour-1", "harbour-2", "quay-east-1"}, Clock: newClock()}
+	return workload.Config{
+		Seed: seed, Services: 7, Endpoints: 130, Nodes: []string{"harbour-1", "harbour-2", "quay-east-1"}, Clock: newClock(),
+	}
 }
 
 // run fills and churns, and returns what was written in each and the changes that were told.
@@ -53,7 +55,8 @@ func run(t *testing.T, c workload.Config, changes int) (filled, churned []string
 	filled = r.lines(t)
 	slices.Sort(filled) // eight writers
 	n := len(r.writes)
-	if err := w.Churn(t.Context(), client, changes, 10, nil, func(c workload.Change) { told = append(told, c) }); err != nil {
+	if err := w.Churn(t.Context(), client, changes, 10, nil, func(c workload.Change) { told = append(told, c) }); err !=
+		nil {
 		t.Fatal(err)
 	}
 	return filled, r.lines(t)[n:], told, r
@@ -104,7 +107,9 @@ func TestChanges(t *testing.T) {
 	if got := kinds[workload.Flipped] + kinds[workload.Replaced]; got != changes {
 		t.Errorf("%d endpoint changes, want %d", got, changes)
 	}
-	for _, k := range []workload.Kind{workload.Flipped, workload.Replaced, workload.Created, workload.Hidden, workload.Shown, workload.Deleted} {
+	for _, k := range []workload.Kind{
+		workload.Flipped, workload.Replaced, workload.Created, workload.Hidden, workload.Shown, workload.Deleted,
+	} {
 		if kinds[k] < 3 {
 			t.Errorf("%d changes of kind %s, want some", kinds[k], k)
 		}
@@ -206,11 +211,13 @@ func TestPace(t *testing.T) {
 			t.Errorf("progress of fill was told %d times and ended with %v, want %d objects", n/2, filled[n-2:], w.Objects())
 		}
 		before := clk.Now()
-		if err := w.Churn(t.Context(), client, test.changes, test.perSecond, func(done, _ int) { churned = append(churned, done) }, nil); err != nil {
+		if err := w.Churn(t.Context(), client, test.changes, test.perSecond,
+			func(done, _ int) { churned = append(churned, done) }, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := clk.Since(before); got != test.want || len(churned) != test.changes {
-			t.Errorf("%d changes at %v per second took %v with %d calls, want %v", test.changes, test.perSecond, got, len(churned), test.want)
+			t.Errorf("%d changes at %v per second took %v with %d calls, want %v", test.changes, test.perSecond, got,
+				len(churned), test.want)
 		}
 	}
 }
@@ -219,7 +226,8 @@ func TestErrors(t *testing.T) {
 	r := &recorder{}
 	client := r.client(t)
 	for _, c := range []workload.Config{
-		{}, {Services: 1, Endpoints: 1}, {Services: 1, Endpoints: 1001, Nodes: []string{"a"}}, {Services: 10_001, Endpoints: 1, Nodes: []string{"a"}},
+		{}, {Services: 1, Endpoints: 1}, {Services: 1, Endpoints: 1001, Nodes: []string{"a"}},
+		{Services: 10_001, Endpoints: 1, Nodes: []string{"a"}},
 	} {
 		w := workload.New(c)
 		if w.Fill(t.Context(), client, nil) == nil || w.Churn(t.Context(), client, 1, 0, nil, nil) == nil {
@@ -243,10 +251,12 @@ func TestErrors(t *testing.T) {
 		t.Errorf("cancelled after change 3: %v", err)
 	}
 	r.broken = true
-	if err := w.Churn(t.Context(), client, 1, 0, nil, nil); err == nil || !strings.Contains(err.Error(), "update endpointslices") {
+	if err := w.Churn(t.Context(), client, 1, 0, nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "update endpointslices") {
 		t.Errorf("a server that is broken: %v", err)
 	}
-	if err := workload.New(config(1)).Fill(t.Context(), client, nil); err == nil || !strings.Contains(err.Error(), "create namespace") {
+	if err := workload.New(config(1)).Fill(t.Context(), client, nil); err == nil ||
+		!strings.Contains(err.Error(), "create namespace") {
 		t.Errorf("a server that is broken: %v", err)
 	}
 }

@@ -1,5 +1,6 @@
-// Command registry is the registry from which machines of a test pull images of releases: it serves what is in OCI archives, by plain HTTP and until it is killed.
-// It is no registry for people: who reaches it may read and write all of it.
+// Command registry is the registry from which machines of a test pull images of releases: it serves what is in OCI
+// archives, by plain HTTP and until it is killed. It is no registry for people: who reaches it may read and write all
+// of it.
 package main
 
 import (

@@ -27,14 +27,18 @@ const named = "io.containerd.image.name"
 // name is one of an image: host, repository, tag.
 var name = regexp.MustCompile(`^[^/]+/([a-z0-9][a-z0-9._/-]*):([A-Za-z0-9_][A-Za-z0-9_.-]*)$`)
 
-// server is a registry. The blobs of an OCI layout stand as it wants its own, so all archives are unpacked into one folder.
+// server is a registry. The blobs of an OCI layout stand as it wants its own, so all archives are unpacked into one
+// folder.
 type server struct {
 	handler http.Handler
 	dir     string
 }
 
 func newServer(dir string, to *log.Logger) *server {
-	return &server{registry.New(registry.Logger(to), registry.WithBlobHandler(registry.NewDiskBlobHandler(filepath.Join(dir, "blobs")))), dir}
+	return &server{
+		registry.New(registry.Logger(to), registry.WithBlobHandler(registry.NewDiskBlobHandler(filepath.Join(dir, "blobs")))),
+		dir,
+	}
 }
 
 // push takes the images of an archive, by the names that they have in it.
@@ -85,7 +89,8 @@ func (s *server) put(d v1.Descriptor, repository, reference string) error {
 	if err != nil {
 		return err
 	}
-	r := httptest.NewRequestWithContext(context.Background(), http.MethodPut, "/v2/"+repository+"/manifests/"+reference, bytes.NewReader(data))
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPut, "/v2/"+repository+"/manifests/"+reference,
+		bytes.NewReader(data))
 	r.Header.Set("Content-Type", string(d.MediaType))
 	said := httptest.NewRecorder()
 	s.handler.ServeHTTP(said, r)

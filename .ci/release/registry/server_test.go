@@ -33,7 +33,8 @@ func archive(t *testing.T, name string) (path string, of v1.ImageIndex) {
 	t.Helper()
 	of = must[v1.ImageIndex](t)(random.Index(100, 2, 2))
 	dir := t.TempDir()
-	l := must[layout.Path](t)(layout.Write(dir, mutate.IndexMediaType(empty.Index, "application/vnd.oci.image.index.v1+json")))
+	l := must[layout.Path](t)(
+		layout.Write(dir, mutate.IndexMediaType(empty.Index, "application/vnd.oci.image.index.v1+json")))
 	if err := l.AppendIndex(of, layout.WithAnnotations(map[string]string{named: name})); err != nil {
 		t.Fatal(err)
 	}

@@ -29,12 +29,14 @@ func draw(ctx context.Context, b *board, e *evaluator) ([]byte, error) {
 		high = max(high, p.GridPos.Y+p.GridPos.H)
 	}
 	var w bytes.Buffer
-	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="%d">`+"\n<title>%s</title>\n"+`<rect width="100%%" height="100%%" fill="#f4f5f5"/>`+"\n",
+	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="%d">`+
+		"\n<title>%s</title>\n"+`<rect width="100%%" height="100%%" fill="#f4f5f5"/>`+"\n",
 		24*column, high*unit, fontPx, html.EscapeString("The dashboard "+b.Title))
 	for _, p := range b.Panels {
 		x, y, wide, tall := p.GridPos.X*column+gap/2, p.GridPos.Y*unit+gap/2, p.GridPos.W*column-gap, p.GridPos.H*unit-gap
 		if p.Type == "row" {
-			fmt.Fprintf(&w, `<text x="%d" y="%d" font-size="15" font-weight="bold">%s</text>`+"\n", x+6, y+19, html.EscapeString(p.Title))
+			fmt.Fprintf(&w, `<text x="%d" y="%d" font-size="15" font-weight="bold">%s</text>`+"\n", x+6, y+19,
+				html.EscapeString(p.Title))
 			continue
 		}
 		var lines []line
@@ -45,7 +47,9 @@ func draw(ctx context.Context, b *board, e *evaluator) ([]byte, error) {
 			}
 			lines = append(lines, some...)
 		}
-		fmt.Fprintf(&w, `<g transform="translate(%d %d)"><rect width="%d" height="%d" rx="3" fill="#fff" stroke="#d8d9da"/><text x="10" y="19" font-weight="bold" font-size="12">%s</text>`+"\n", x, y, wide, tall, html.EscapeString(p.Title))
+		fmt.Fprintf(&w, `<g transform="translate(%d %d)"><rect width="%d" height="%d" rx="3" fill="#fff" `+
+			`stroke="#d8d9da"/><text x="10" y="19" font-weight="bold" font-size="12">%s</text>`+"\n", x, y, wide, tall,
+			html.EscapeString(p.Title))
 		switch {
 		case len(lines) == 0:
 			fmt.Fprintf(&w, `<text x="%d" y="%d" text-anchor="middle" fill="#666">no data</text>`, wide/2, tall/2)
@@ -72,8 +76,10 @@ func stat(w *bytes.Buffer, lines []line, in string, wide, tall int) {
 			}
 		}
 		y := 30 + i*high + high*2/3
-		fmt.Fprintf(w, `<text x="12" y="%d" fill="#555">%s</text><text x="%d" y="%d" text-anchor="end" font-size="%d" fill="%s">%s</text>`+"\n",
-			y, html.EscapeString(short(l.name, wide/2)), wide-12, y, min(26, high*2/3+4), colours[i%len(colours)], scaled(last, in))
+		fmt.Fprintf(w, `<text x="12" y="%d" fill="#555">%s</text><text x="%d" y="%d" text-anchor="end" font-size="%d" `+
+			`fill="%s">%s</text>`+"\n",
+			y, html.EscapeString(short(l.name, wide/2)), wide-12, y, min(26, high*2/3+4), colours[i%len(colours)],
+			scaled(last, in))
 	}
 }
 
@@ -96,11 +102,13 @@ func chart(w *bytes.Buffer, lines []line, in string, wide, tall int, seconds flo
 	at := func(v float64) float64 { return top + float64(height)*(most-v)/(most-lowest) }
 	for i := range 4 {
 		v := lowest + (most-lowest)*float64(i)/3
-		fmt.Fprintf(w, `<path d="M%d %.1fH%d" stroke="#e5e5e5"/><text x="%d" y="%.1f" text-anchor="end" fill="#555">%s</text>`+"\n", left, at(v), left+width, left-6, at(v)+4, scaled(v, in))
+		fmt.Fprintf(w, `<path d="M%d %.1fH%d" stroke="#e5e5e5"/><text x="%d" y="%.1f" text-anchor="end" `+
+			`fill="#555">%s</text>`+"\n", left, at(v), left+width, left-6, at(v)+4, scaled(v, in))
 	}
 	for i := range 4 {
 		x := left + width*i/3
-		fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="middle" fill="#555">%.0f s</text>`, x-8, top+height+15, seconds*float64(i)/3)
+		fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="middle" fill="#555">%.0f s</text>`, x-8, top+height+15,
+			seconds*float64(i)/3)
 	}
 	for i, l := range lines {
 		d, pen := "", "M"
@@ -122,7 +130,8 @@ func chart(w *bytes.Buffer, lines []line, in string, wide, tall int, seconds flo
 			name = fmt.Sprintf("and %d more", len(lines)-i)
 		}
 		x, y := left+i%2*width/2, tall-8-(rows-1-i/2)*14
-		fmt.Fprintf(w, `<path d="M%d %dh12" stroke="%s" stroke-width="3"/><text x="%d" y="%d">%s</text>`+"\n", x, y-4, colour, x+17, y, html.EscapeString(name))
+		fmt.Fprintf(w, `<path d="M%d %dh12" stroke="%s" stroke-width="3"/><text x="%d" y="%d">%s</text>`+"\n", x, y-4, colour,
+			x+17, y, html.EscapeString(name))
 	}
 }
 

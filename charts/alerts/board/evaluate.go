@@ -18,7 +18,9 @@ const (
 	interval = "10s"
 )
 
-var engine = promql.NewEngine(promql.EngineOpts{Logger: quiet, MaxSamples: 50_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Second})
+var engine = promql.NewEngine(promql.EngineOpts{
+	Logger: quiet, MaxSamples: 50_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Second,
+})
 
 // evaluator asks what a dashboard asks.
 type evaluator struct {

@@ -1,5 +1,6 @@
-// Command board draws the dashboard of the chart with what a scenario's processes told: it starts the scenario, asks their /metrics each second, as a Prometheus would, gives the answers
-// to Prometheus' own storage and engine, evaluates each panel, and draws all of them as Grafana lays them out.
+// Command board draws the dashboard of the chart with what a scenario's processes told: it starts the scenario, asks
+// their /metrics each second, as a Prometheus would, gives the answers to Prometheus' own storage and engine, evaluates
+// each panel, and draws all of them as Grafana lays them out.
 //
 //	make dashboard
 package main
@@ -25,7 +26,8 @@ func main() {
 	rules := flag.String("rules", "charts/weir/monitoring/rules.yaml", "rules, of which those that record are evaluated")
 	out := flag.String("out", "docs/dashboard.svg", "the picture")
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "board [flags] -- COMMAND…: draw the dashboard with what processes told while COMMAND ran\n")
+		fmt.Fprintf(flag.CommandLine.Output(),
+			"board [flags] -- COMMAND…: draw the dashboard with what processes told while COMMAND ran\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

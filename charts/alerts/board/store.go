@@ -29,7 +29,8 @@ const (
 	maxAnswer = 16 << 20 // bytes of one /metrics
 )
 
-// ports are those at which parts of the testbed's pools tell metrics: weir-manager and hubs. Others are those of links, whose bytes are counted.
+// ports are those at which parts of the testbed's pools tell metrics: weir-manager and hubs. Others are those of links,
+// whose bytes are counted.
 var ports = []uint64{8080, 10267}
 
 // machines are addresses that the testbed gives to machines that are not at loopback ones.
@@ -97,11 +98,13 @@ func (s *store) ask(ctx context.Context, address string) error {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
+	if err != nil || resp.StatusCode != http.StatusOK ||
+		!strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
 		return nil
 	}
 	now := time.Now()
-	p, err := textparse.New(text, resp.Header.Get("Content-Type"), labels.NewSymbolTable(), textparse.ParserOptions{FallbackContentType: "text/plain"})
+	p, err := textparse.New(text, resp.Header.Get("Content-Type"), labels.NewSymbolTable(),
+		textparse.ParserOptions{FallbackContentType: "text/plain"})
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,8 @@ func (s *store) ask(ctx context.Context, address string) error {
 		_, _, value := p.Series()
 		var l labels.Labels
 		p.Labels(&l)
-		if _, err := add.Append(0, labels.NewBuilder(l).Set("instance", address).Labels(), now.UnixMilli(), value); err != nil {
+		if _, err := add.Append(0, labels.NewBuilder(l).Set("instance", address).Labels(), now.UnixMilli(), value); err !=
+			nil {
 			return errors.Join(err, add.Rollback())
 		}
 	}

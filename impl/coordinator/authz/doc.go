@@ -1,5 +1,5 @@
-// Package authz says who may do what at a coordinator, by rules that stand in the program: there is no RBAC in a pool, and
-// nobody, system:masters included, is above the rules.
+// Package authz says who may do what at a coordinator, by rules that stand in the program: there is no RBAC in a pool,
+// and nobody, system:masters included, is above the rules.
 //
 // Who calls is known by client certificate. A certificate of this pool carries the group weir:pool:<pool> and one role:
 //
@@ -7,9 +7,11 @@
 //	hub     CN system:node:<node>, O openyurt:yurthub      read everything; feed relayed resources and put
 //	                                                       documents, which the fence of feeds allows the leader
 //	                                                       only; write the Leases kube-system/yurthub and
-//	                                                       kube-system/leader-informer-sync, of which the coordinator says
+//	                                                       kube-system/leader-informer-sync, of which the coordinator
+//	                                                       says
 //	                                                       who may hold them, and its own kube-node-lease/<node>;
-//	                                                       say whether the cloud contradicts the leader (contract.DoubtPath);
+//	                                                       say whether the cloud contradicts the leader
+//	                                                       (contract.DoubtPath);
 //	                                                       bring what the authority of the pool has signed
 //	                                                       (package bulletin)
 //	replica CN weir:coordinator:<pool>:<name>,             read everything; ask to be taken in again when it has lost its
@@ -18,8 +20,8 @@
 //	viewer  O weir:viewers                                 read everything
 //	nobody  none                                           read /healthz, /livez, /readyz and /version
 //
-// Relayed resources are read-only for everybody by what they are: a write gets 405 from the resource, not 403 from here, so
-// that its caller does not go looking for a grant that cannot exist.
+// Relayed resources are read-only for everybody by what they are: a write gets 405 from the resource, not 403 from
+// here, so that its caller does not go looking for a grant that cannot exist.
 //
 // The package is pure: no state that changes, no goroutine.
 package authz

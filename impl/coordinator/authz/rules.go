@@ -31,12 +31,13 @@ func New(pool string, relayed func(GroupResource) bool) *Rules {
 
 // Authorizer returns the rules in the form of k8s.io/apiserver.
 func (r *Rules) Authorizer() authorizer.Authorizer {
-	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-		if reason := r.refuse(a); reason != "" {
-			return authorizer.DecisionDeny, reason, nil
-		}
-		return authorizer.DecisionAllow, "", nil
-	})
+	return authorizer.AuthorizerFunc(
+		func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+			if reason := r.refuse(a); reason != "" {
+				return authorizer.DecisionDeny, reason, nil
+			}
+			return authorizer.DecisionAllow, "", nil
+		})
 }
 
 type role int
@@ -61,17 +62,20 @@ func (r *Rules) who(u user.Info) (role, string) {
 				return stranger, fmt.Sprintf("the certificate is of pool %q, this is the coordinator of pool %q", pool, r.pool)
 			}
 		}
-		return stranger, fmt.Sprintf("the certificate is not of pool %q: it lacks the organization %s", r.pool, contract.PoolGroupPrefix+r.pool)
+		return stranger, fmt.Sprintf("the certificate is not of pool %q: it lacks the organization %s", r.pool,
+			contract.PoolGroupPrefix+r.pool)
 	}
 	if slices.Contains(groups, contract.HubGroup) {
 		if node := NodeOf(u); node == "" {
-			return stranger, fmt.Sprintf("a certificate of %s must be of a user %s<node>", contract.HubGroup, contract.NodeUserPrefix)
+			return stranger, fmt.Sprintf("a certificate of %s must be of a user %s<node>", contract.HubGroup,
+				contract.NodeUserPrefix)
 		}
 		return hub, ""
 	}
 	if slices.Contains(groups, contract.ReplicaGroup) {
 		if ReplicaOf(r.pool, u) == "" {
-			return stranger, fmt.Sprintf("a certificate of %s must be of a user %s", contract.ReplicaGroup, contract.ReplicaUser(r.pool, "<name>"))
+			return stranger, fmt.Sprintf("a certificate of %s must be of a user %s", contract.ReplicaGroup,
+				contract.ReplicaUser(r.pool, "<name>"))
 		}
 		return replica, ""
 	}
@@ -91,7 +95,8 @@ func (r *Rules) HubOf(u user.Info) (node, why string) {
 	case why != "":
 		return "", why
 	case role != hub:
-		return "", fmt.Sprintf("%s is no hub of pool %q: it lacks the organization %s", u.GetName(), r.pool, contract.HubGroup)
+		return "", fmt.Sprintf("%s is no hub of pool %q: it lacks the organization %s", u.GetName(), r.pool,
+			contract.HubGroup)
 	}
 	return NodeOf(u), ""
 }
@@ -129,16 +134,19 @@ func Reader(u user.Info) user.Info {
 	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: extra}
 }
 
-// signed reports whether a path is of what the authority of the pool has signed: its signature counts, and not who brings it.
+// signed reports whether a path is of what the authority of the pool has signed: its signature counts, and not who
+// brings it.
 func signed(path string) bool {
 	return path == contract.DenylistPath || path == contract.TrustPath || path == contract.DirectoryPath
 }
 
-// refuseLate tells what a user may not whose certificate has ended: to write anything but the Lease of its own node, which says no more than that the node is
-// there, and a denylist or the authorities of the pool, which others have signed.
+// refuseLate tells what a user may not whose certificate has ended: to write anything but the Lease of its own node,
+// which says no more than that the node is there, and a denylist or the authorities of the pool, which others have
+// signed.
 func refuseLate(a authorizer.Attributes) string {
 	node := NodeOf(a.GetUser())
-	switch own := isLease(a) && a.GetNamespace() == contract.NodeLeaseNamespace && (a.GetName() == node || a.GetVerb() == "create" && a.GetName() == ""); {
+	switch own := isLease(a) && a.GetNamespace() == contract.NodeLeaseNamespace &&
+		(a.GetName() == node || a.GetVerb() == "create" && a.GetName() == ""); {
 	case a.GetVerb() == "get" || a.GetVerb() == "list" || a.GetVerb() == "watch", node != "" && own, signed(a.GetPath()):
 		return ""
 	}
@@ -191,7 +199,8 @@ func refuseOperatorWrite(a authorizer.Attributes) string {
 	if isLease(a) && slices.Contains([]string{"update", "patch", "delete"}, a.GetVerb()) && ofPool(a) {
 		return ""
 	}
-	return fmt.Sprintf("an operator reads, and clears or deletes the Leases %s/%s and %[1]s/%[3]s", contract.LeaseNamespace, contract.ElectionLease, contract.InformerSync)
+	return fmt.Sprintf("an operator reads, and clears or deletes the Leases %s/%s and %[1]s/%[3]s",
+		contract.LeaseNamespace, contract.ElectionLease, contract.InformerSync)
 }
 
 func isLease(a authorizer.Attributes) bool {
@@ -200,11 +209,12 @@ func isLease(a authorizer.Attributes) bool {
 
 // ofPool tells whether a Lease is one of the two that are the pool's.
 func ofPool(a authorizer.Attributes) bool {
-	return a.GetNamespace() == contract.LeaseNamespace && (a.GetName() == contract.ElectionLease || a.GetName() == contract.InformerSync)
+	return a.GetNamespace() == contract.LeaseNamespace &&
+		(a.GetName() == contract.ElectionLease || a.GetName() == contract.InformerSync)
 }
 
-// refuseHubWrite tells why a hub may not write what it asks for. The name is not known when a Lease is created by POST; then
-// the request is let pass if there is a name that would be, and leases.Create decides.
+// refuseHubWrite tells why a hub may not write what it asks for. The name is not known when a Lease is created by POST;
+// then the request is let pass if there is a name that would be, and leases.Create decides.
 func refuseHubWrite(node string, a authorizer.Attributes) string {
 	if !isLease(a) {
 		return "a hub writes Leases only"

@@ -34,13 +34,15 @@ func path(u user.Info, verb, p string) authorizer.Attributes {
 
 func lease(u user.Info, verb, ns, name string) authorizer.Attributes {
 	return authorizer.AttributesRecord{
-		User: u, Verb: verb, ResourceRequest: true, APIGroup: "coordination.k8s.io", APIVersion: "v1", Resource: "leases", Namespace: ns, Name: name,
+		User: u, Verb: verb, ResourceRequest: true, APIGroup: "coordination.k8s.io", APIVersion: "v1", Resource: "leases",
+		Namespace: ns, Name: name,
 	}
 }
 
 func resource(u user.Info, verb, group, res, sub string) authorizer.Attributes {
 	return authorizer.AttributesRecord{
-		User: u, Verb: verb, ResourceRequest: true, APIGroup: group, APIVersion: "v1", Resource: res, Subresource: sub, Namespace: "default",
+		User: u, Verb: verb, ResourceRequest: true, APIGroup: group, APIVersion: "v1", Resource: res, Subresource: sub,
+		Namespace: "default",
 	}
 }
 
@@ -58,7 +60,10 @@ func TestRules(t *testing.T) {
 		{"nobody writes health", path(hubA, "post", "/healthz"), "only read"},
 		{"metrics need a certificate", path(anonymous, "get", "/metrics"), "not of pool"},
 		{"no user at all", path(nil, "get", "/metrics"), "certificate"},
-		{"a stranger to the pool reads nothing", path(poolless, "get", "/weir/v1/status"), `lacks the organization weir:pool:p`},
+		{
+			"a stranger to the pool reads nothing", path(poolless, "get", "/weir/v1/status"),
+			`lacks the organization weir:pool:p`,
+		},
 		{"another pool reads nothing", path(hubOther, "get", "/weir/v1/status"), `of pool "q"`},
 		{"another pool lists nothing", lease(hubOther, "list", "", ""), `of pool "q"`},
 		{"no role", lease(roleless, "get", "kube-system", "yurthub"), "no role"},
@@ -72,7 +77,10 @@ func TestRules(t *testing.T) {
 		{"hub stands for leader", lease(hubA, "update", "kube-system", "yurthub"), ""},
 		{"hub posts a Lease, its name is checked later", lease(hubA, "create", "kube-system", ""), ""},
 		{"hub creates the election Lease by PUT", lease(hubA, "create", "kube-system", "yurthub"), ""},
-		{"hub creates no other Lease by PUT", lease(hubA, "create", "kube-system", "other"), "a hub writes the Leases kube-system/yurthub, kube-system/leader-informer-sync and its own kube-node-lease/a only"},
+		{
+			"hub creates no other Lease by PUT", lease(hubA, "create", "kube-system", "other"),
+			"a hub writes the Leases kube-system/yurthub, kube-system/leader-informer-sync and its own kube-node-lease/a only",
+		},
 		{"hub renews informer sync", lease(hubA, "patch", "kube-system", "leader-informer-sync"), ""},
 		{"hub deletes not even its own node's Lease", lease(hubA, "delete", "kube-node-lease", "a"), "a hub deletes nothing"},
 		{"hub does not delete the election", lease(hubA, "delete", "kube-system", "yurthub"), "a hub deletes nothing"},
@@ -81,7 +89,10 @@ func TestRules(t *testing.T) {
 		{"names belong to namespaces", lease(hubA, "update", "kube-node-lease", "yurthub"), "a hub writes the Leases"},
 		{"hub deletes no collection", lease(hubA, "deletecollection", "kube-system", ""), "one at a time"},
 		{"hub impersonates nobody", resource(hubA, "impersonate", "", "users", ""), "a hub writes Leases only"},
-		{"hub writes no subresource", resource(hubA, "update", "coordination.k8s.io", "leases", "status"), "a hub writes Leases only"},
+		{
+			"hub writes no subresource", resource(hubA, "update", "coordination.k8s.io", "leases", "status"),
+			"a hub writes Leases only",
+		},
 		{"hub reads relays", resource(hubA, "watch", discovery, slices, ""), ""},
 		{"a write to a relay is for the relay to refuse", resource(hubA, "create", discovery, slices, ""), ""},
 		{"only of that group", resource(hubA, "create", "example.com", slices, ""), "a hub writes Leases only"},
@@ -99,7 +110,10 @@ func TestRules(t *testing.T) {
 		{"replica writes no Lease", lease(second, "update", "kube-system", "yurthub"), "it only reads"},
 		{"replica of another pool", path(secondOf, "post", "/weir/v1/rejoin"), `of pool "q"`},
 		{"replica without a name", path(nameless, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:p:<name>"},
-		{"replica by its name of another pool", path(poolOnly, "post", "/weir/v1/rejoin"), "must be of a user weir:coordinator:p:<name>"},
+		{
+			"replica by its name of another pool", path(poolOnly, "post", "/weir/v1/rejoin"),
+			"must be of a user weir:coordinator:p:<name>",
+		},
 		{"hub brings a denylist", path(hubA, "post", "/weir/v1/denylist"), ""},
 		{"replica brings a denylist", path(second, "post", "/weir/v1/denylist"), ""},
 		{"hub of another pool brings a denylist", path(hubOther, "post", "/weir/v1/denylist"), `of pool "q"`},
@@ -112,7 +126,10 @@ func TestRules(t *testing.T) {
 		{"operator reads status", path(steward, "get", "/weir/v1/status"), ""},
 		{"operator clears the election", lease(steward, "patch", "kube-system", "yurthub"), ""},
 		{"operator deletes freshness", lease(steward, "delete", "kube-system", "leader-informer-sync"), ""},
-		{"operator creates nothing", lease(steward, "create", "kube-system", "yurthub"), "an operator reads, and clears or deletes"},
+		{
+			"operator creates nothing", lease(steward, "create", "kube-system", "yurthub"),
+			"an operator reads, and clears or deletes",
+		},
 		{"operator lets nodes alone", lease(steward, "delete", "kube-node-lease", "a"), "an operator reads"},
 		{"operator deletes no collection", lease(steward, "deletecollection", "kube-system", ""), "an operator reads"},
 
@@ -140,14 +157,17 @@ func TestHubOf(t *testing.T) {
 	if node, why := r.HubOf(hubA); node != "a" || why != "" {
 		t.Errorf("%q, %s", node, why)
 	}
-	for _, u := range []user.Info{hubOther, reader, steward, masters, poolless, roleless, hubNoNode, emptyNode, second, anonymous, nil} {
+	for _, u := range []user.Info{
+		hubOther, reader, steward, masters, poolless, roleless, hubNoNode, emptyNode, second, anonymous, nil,
+	} {
 		if node, why := r.HubOf(u); why == "" {
 			t.Errorf("%v is the hub of %q", u, node)
 		}
 	}
 }
 
-// TestLate: whose certificate has ended reads, renews the Lease of its own node, brings denylists, and does nothing else.
+// TestLate: whose certificate has ended reads, renews the Lease of its own node, brings denylists, and does nothing
+// else.
 func TestLate(t *testing.T) {
 	rules := New("p", relays(GroupResource{"discovery.k8s.io", "endpointslices"})).Authorizer()
 	a, b := Reader(hubA), Reader(second)

@@ -11,10 +11,12 @@ import (
 
 // TestTable: each certificate of Weir has the role here that it is made for, in its own pool only.
 func TestTable(t *testing.T) {
-	roles := map[pki.Kind]role{pki.Hub: hub, pki.Replica: replica, pki.Operator: operator, pki.Viewer: viewer} // all others are strangers
+	// all others are strangers.
+	roles := map[pki.Kind]role{pki.Hub: hub, pki.Replica: replica, pki.Operator: operator, pki.Viewer: viewer}
 	for _, i := range pki.Identities() {
 		for _, pool := range []string{"p", "q"} {
-			s, err := i.Template(pki.Subject{Pool: "p", Node: "a", Name: "2", Hosts: []string{"10.0.0.1"}}, time.Time{}, i.Life.Usual)
+			s, err := i.Template(pki.Subject{Pool: "p", Node: "a", Name: "2", Hosts: []string{"10.0.0.1"}}, time.Time{},
+				i.Life.Usual)
 			if err != nil {
 				t.Fatal(err)
 			}

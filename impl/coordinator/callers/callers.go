@@ -1,5 +1,5 @@
-// Package callers ends connections to the API of a coordinator: those of too many strangers, and those of a certificate that is taken back.
-// It starts no goroutine.
+// Package callers ends connections to the API of a coordinator: those of too many strangers, and those of a certificate
+// that is taken back. It starts no goroutine.
 package callers
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/denylist"
 )
 
-// Callers bounds what the connections of strangers cost: the oldest of them ends when there are too many. It is the net.Listener of the API.
+// Callers bounds what the connections of strangers cost: the oldest of them ends when there are too many. It is the
+// net.Listener of the API.
 type Callers struct {
 	net.Listener
 	denied *denylist.Held
@@ -84,7 +85,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// Proves notes that somebody of the pool asks something over a connection. It ends, with all that is open over it, when the certificate is taken back.
+// Proves notes that somebody of the pool asks something over a connection. It ends, with all that is open over it, when
+// the certificate is taken back.
 func (c *Callers) Proves(req *http.Request) {
 	if u, ok := genericrequest.UserFrom(req.Context()); !ok || u.GetName() == user.Anonymous {
 		return

@@ -19,7 +19,8 @@ import (
 
 var readVerbs = []string{"get", "list", "watch"}
 
-// Catalog lists the relayed resources in discovery, in its old and its aggregated form. It follows the relays that there are.
+// Catalog lists the relayed resources in discovery, in its old and its aggregated form. It follows the relays that
+// there are.
 type Catalog struct {
 	Relays func() []*relay.Relay
 
@@ -62,7 +63,9 @@ func (c *Catalog) Update() {
 	for gv := range c.listed {
 		if _, still := groups[gv.Group][gv.Version]; !still {
 			delete(c.listed, gv)
-			c.server.AggregatedDiscoveryGroupManager.RemoveGroupVersion(metav1.GroupVersion{Group: gv.Group, Version: gv.Version})
+			c.server.AggregatedDiscoveryGroupManager.RemoveGroupVersion(metav1.GroupVersion{
+				Group: gv.Group, Version: gv.Version,
+			})
 			if groups[gv.Group] == nil {
 				c.server.DiscoveryGroupManager.RemoveGroup(gv.Group)
 			}
@@ -127,7 +130,9 @@ func (c *Catalog) group(group string) http.Handler {
 func about(group string, versions map[string][]relay.Resource) metav1.APIGroup {
 	g := metav1.APIGroup{Name: group}
 	for v := range versions {
-		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{GroupVersion: schema.GroupVersion{Group: group, Version: v}.String(), Version: v})
+		g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{
+			GroupVersion: schema.GroupVersion{Group: group, Version: v}.String(), Version: v,
+		})
 	}
 	slices.SortFunc(g.Versions, func(a, b metav1.GroupVersionForDiscovery) int {
 		return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
@@ -146,7 +151,8 @@ func apiResources(rs []relay.Resource) []metav1.APIResource {
 	all := make([]metav1.APIResource, 0, len(rs))
 	for _, r := range rs {
 		all = append(all, metav1.APIResource{
-			Name: r.Resource, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: readVerbs, ShortNames: r.ShortNames,
+			Name: r.Resource, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: readVerbs,
+			ShortNames: r.ShortNames,
 		})
 	}
 	return all

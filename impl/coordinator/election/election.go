@@ -21,15 +21,17 @@ const retry = 200 * time.Millisecond
 type Store interface {
 	// List reads those of a namespace, with a name only that one.
 	List(ctx context.Context, namespace, name string) (*coordinationv1.LeaseList, error)
-	// Follow shows each change of a Lease after the version of a List, and leaves none out, until it cannot, take fails, or ctx ends.
-	Follow(ctx context.Context, namespace, name, version string, take func(lease *coordinationv1.Lease, deleted bool) error) error
+	// Follow shows each change of a Lease after the version of a List, and leaves none out, until it cannot, take fails,
+	// or ctx ends.
+	Follow(ctx context.Context, namespace, name, version string,
+		take func(lease *coordinationv1.Lease, deleted bool) error) error
 	// Change changes a Lease as it is at that moment, at nobody's request: nobody is asked whether that may be.
 	Change(ctx context.Context, namespace, name string, change func(*coordinationv1.Lease) error) error
 }
 
-// Election is the election of a pool's leader: who may hold the Leases of the pool, and who does. Each write is shown to it before its writer is
-// answered (Wrote), so that nothing of the old leader is applied after the new one knows that it leads; Run follows the Lease, for the write whose
-// request was cut off behind the store.
+// Election is the election of a pool's leader: who may hold the Leases of the pool, and who does. Each write is shown
+// to it before its writer is answered (Wrote), so that nothing of the old leader is applied after the new one knows
+// that it leads; Run follows the Lease, for the write whose request was cut off behind the store.
 type Election struct {
 	Store Store
 	Fence *fence.Fence
@@ -38,7 +40,8 @@ type Election struct {
 	Only  string // organization that who leads has; "": any hub may
 	// Refuses tells why a node may not hold the election Lease, "" if it may: see package jury. nil: there is no jury.
 	Refuses func(node string, renews bool, age time.Duration) string
-	// LeftOut tells whether the pool has another coordinator now: nobody is elected here any more. Who holds the Lease may renew it, until it goes there. nil: it never is.
+	// LeftOut tells whether the pool has another coordinator now: nobody is elected here any more. Who holds the Lease may
+	// renew it, until it goes there. nil: it never is.
 	LeftOut func() bool
 	Clock   clock.Clock
 	Logger  *slog.Logger

@@ -19,7 +19,8 @@ import (
 // maxUID bounds the UID of a Node, which has 36 bytes.
 const maxUID = 64
 
-// Caller is who wants to write a Lease, as its certificate says. What a hub says of itself, of the time and of others does not count.
+// Caller is who wants to write a Lease, as its certificate says. What a hub says of itself, of the time and of others
+// does not count.
 type Caller struct {
 	Node     string   // whose hub it is; "": of none
 	Groups   []string // organizations
@@ -27,8 +28,8 @@ type Caller struct {
 	Near     bool     // it asks over the loopback interface: an address there is of the same machine for both
 }
 
-// Check tells why a caller may not write a Lease so, from its certificate and this coordinator's clock. old is the stored one, which the write is on
-// condition of; nil: there is none.
+// Check tells why a caller may not write a Lease so, from its certificate and this coordinator's clock. old is the
+// stored one, which the write is on condition of; nil: there is none.
 func (e *Election) Check(ctx context.Context, who Caller, lease, old *coordinationv1.Lease) error {
 	node, holder := who.Node, HolderOf(lease)
 	mine, pools := contract.NodeOfIdentity(holder) == node, lease.Namespace == contract.LeaseNamespace
@@ -44,17 +45,22 @@ func (e *Election) Check(ctx context.Context, who Caller, lease, old *coordinati
 	case !pools:
 		return nil
 	case lease.Name == contract.InformerSync && !mine, holder != "" && !mine:
-		return refuse(lease, fmt.Sprintf("spec.holderIdentity %q is not of the node of the certificate: want %s_<any>", holder, node))
+		return refuse(lease, fmt.Sprintf("spec.holderIdentity %q is not of the node of the certificate: want %s_<any>",
+			holder, node))
 	case lease.Name == contract.InformerSync:
 		return e.checkSync(ctx, lease, node)
 	case holder != "" && e.Only != "" && !slices.Contains(who.Groups, e.Only):
-		return refuse(lease, fmt.Sprintf("only some nodes may lead (--leaders-only): the certificate of %s lacks the organization %s, which a Node with the label %s=true gets",
-			node, e.Only, contract.LeaderLabel))
+		return refuse(lease,
+			fmt.Sprintf("only some nodes may lead (--leaders-only): the certificate of %s lacks the organization %s, which a "+
+				"Node with the label %s=true gets",
+				node, e.Only, contract.LeaderLabel))
 	case holder != "" && e.Bars.Hold(node, e.Clock.Now()):
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
 			errors.New("the coordinator could not read from this hub when it led: another one may lead for a while"))
 	case holder != "" && e.LeftOut != nil && e.LeftOut() && (old == nil || contract.NodeOfIdentity(HolderOf(old)) != node):
-		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New("the pool has another coordinator now, see "+contract.LeaderHubReplicas+": nobody is elected at this one any more"))
+		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
+			errors.New("the pool has another coordinator now, see "+contract.LeaderHubReplicas+
+				": nobody is elected at this one any more"))
 	case old == nil:
 		return nil
 	}
@@ -72,7 +78,8 @@ func (e *Election) checkSync(ctx context.Context, lease *coordinationv1.Lease, n
 	return nil
 }
 
-// checkElection lets a hub take the election Lease if it is free, its own or expired; one that lied as leader, only if nobody else wants it.
+// checkElection lets a hub take the election Lease if it is free, its own or expired; one that lied as leader, only if
+// nobody else wants it.
 func (e *Election) checkElection(lease, old *coordinationv1.Lease, node string) error {
 	s, err := sight(old, false)
 	if err != nil {
@@ -94,12 +101,14 @@ func (e *Election) checkElection(lease, old *coordinationv1.Lease, node string) 
 	}
 	if age < lasts {
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name,
-			fmt.Errorf("%s holds it, and renewed it %v ago; it expires after %v by the coordinator's clock", holder, age.Round(time.Millisecond), lasts))
+			fmt.Errorf("%s holds it, and renewed it %v ago; it expires after %v by the coordinator's clock", holder,
+				age.Round(time.Millisecond), lasts))
 	}
 	return nil
 }
 
-// foreign names what a hub may not put on a Lease: what would outlive the hub, make others act on it, or lead this coordinator to where only its machine gets.
+// foreign names what a hub may not put on a Lease: what would outlive the hub, make others act on it, or lead this
+// coordinator to where only its machine gets.
 func foreign(l *coordinationv1.Lease, who Caller) string {
 	node, own := who.Node, l.Namespace == contract.NodeLeaseNamespace
 	holder := HolderOf(l)
@@ -111,13 +120,16 @@ func foreign(l *coordinationv1.Lease, who Caller) string {
 	case len(l.OwnerReferences) > 0 && (!own || !ownedByNode(l.OwnerReferences, node)):
 		return "a hub sets no metadata.ownerReferences, but that of its node to its node's Lease"
 	}
-	for what, pairs := range map[string]map[string]string{"metadata.annotations": l.Annotations, "metadata.labels": l.Labels} {
+	for what, pairs := range map[string]map[string]string{
+		"metadata.annotations": l.Annotations, "metadata.labels": l.Labels,
+	} {
 		for key, value := range pairs {
 			switch {
 			case own && key == contract.DelegateHeartbeat && value == contract.Delegated:
 			case (own || l.Name == contract.ElectionLease) && what == "metadata.annotations" && key == contract.PoolAddress:
 			default:
-				return "a hub sets no " + what + ", but " + contract.PoolAddress + " to what it holds, and " + contract.DelegateHeartbeat + "=" + contract.Delegated + " to its node's Lease: " + strconv.Quote(key)
+				return "a hub sets no " + what + ", but " + contract.PoolAddress + " to what it holds, and " +
+					contract.DelegateHeartbeat + "=" + contract.Delegated + " to its node's Lease: " + strconv.Quote(key)
 			}
 		}
 	}
@@ -126,14 +138,16 @@ func foreign(l *coordinationv1.Lease, who Caller) string {
 		case err != nil:
 			return "annotation " + contract.PoolAddress + ": " + err.Error()
 		case at.Addr().IsLoopback() && !who.Near:
-			return fmt.Sprintf("annotation %s: %s is an address of each machine: want one of the node, or %s", contract.PoolAddress, at, contract.PoolAddressReverse)
+			return fmt.Sprintf("annotation %s: %s is an address of each machine: want one of the node, or %s",
+				contract.PoolAddress, at, contract.PoolAddressReverse)
 		}
 	}
 	return ""
 }
 
 func ownedByNode(refs []metav1.OwnerReference, node string) bool {
-	return len(refs) == 1 && len(refs[0].UID) <= maxUID && refs[0].APIVersion == "v1" && refs[0].Kind == "Node" && refs[0].Name == node
+	return len(refs) == 1 && len(refs[0].UID) <= maxUID && refs[0].APIVersion == "v1" && refs[0].Kind == "Node" &&
+		refs[0].Name == node
 }
 
 func refuse(l *coordinationv1.Lease, why string) error {

@@ -28,7 +28,8 @@ func TestOwnLease(t *testing.T) {
 		{"10.0.0.7:10269", "edge-1_" + strings.Repeat("x", 320), false, "320 at most"},
 	} {
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: contract.NodeLeaseNamespace, Name: "edge-1", Annotations: map[string]string{contract.PoolAddress: c.address},
+			Namespace: contract.NodeLeaseNamespace, Name: "edge-1",
+			Annotations: map[string]string{contract.PoolAddress: c.address},
 		}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &c.holder}}
 		err := (&Election{}).Check(t.Context(), Caller{Node: "edge-1", Near: c.near}, l, nil)
 		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {

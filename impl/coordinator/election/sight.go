@@ -22,8 +22,8 @@ func sight(l *coordinationv1.Lease, deleted bool) (s fence.Sighting, err error) 
 	return s, nil
 }
 
-// sightList is what a fence sees of a list that has the Lease or nothing. The list's version is later than that of the Lease
-// in it, which is what terms compare with.
+// sightList is what a fence sees of a list that has the Lease or nothing. The list's version is later than that of the
+// Lease in it, which is what terms compare with.
 func sightList(l *coordinationv1.LeaseList) (s fence.Sighting, err error) {
 	if len(l.Items) > 0 {
 		return sight(&l.Items[0], false)

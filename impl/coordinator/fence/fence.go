@@ -35,8 +35,8 @@ type Fence struct {
 	follows  bool     // followed is set
 }
 
-// Observe takes a sighting. Older ones than the newest are passed over: they come late, from the watch, when the write itself
-// or a read was quicker.
+// Observe takes a sighting. Older ones than the newest are passed over: they come late, from the watch, when the write
+// itself or a read was quicker.
 func (f *Fence) Observe(s Sighting) {
 	f.mu.Lock()
 	moved := f.see(s)
@@ -44,8 +44,8 @@ func (f *Fence) Observe(s Sighting) {
 	f.tell(moved)
 }
 
-// Follow takes a sighting of the watch. first tells that writes may lie between it and the one before. If none does, a new
-// holder's term is known to begin here: also that of one who held the Lease at every other sighting.
+// Follow takes a sighting of the watch. first tells that writes may lie between it and the one before. If none does, a
+// new holder's term is known to begin here: also that of one who held the Lease at every other sighting.
 func (f *Fence) Follow(s Sighting, first bool) {
 	f.mu.Lock()
 	moved := f.see(s)
@@ -86,8 +86,8 @@ func (f *Fence) Leader() Leader {
 	return Leader{node, f.seen.Address, contract.Term{Incarnation: f.Incarnation, Version: f.term}}
 }
 
-// Admit tells by an error that a leader is no longer the present one, in the same term. It is asked before each change that what comes from a
-// leader makes.
+// Admit tells by an error that a leader is no longer the present one, in the same term. It is asked before each change
+// that what comes from a leader makes.
 func (f *Fence) Admit(l Leader) error {
 	switch now := f.Leader(); {
 	case now.Node == "":

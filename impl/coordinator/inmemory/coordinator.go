@@ -37,7 +37,8 @@ type Config struct {
 	Leases *Leases
 	Line   func(node, address string) *hop.Line // leads to a hub, see Lines
 	Clock  clock.WithTicker
-	// Trusted are the authorities of the pool, by which it knows what the pool is told about itself; nil: it takes and shows nothing of it.
+	// Trusted are the authorities of the pool, by which it knows what the pool is told about itself; nil: it takes and
+	// shows nothing of it.
 	Trusted func() []*x509.Certificate
 }
 
@@ -54,13 +55,16 @@ type Coordinator struct {
 func New(c Config) (*Coordinator, error) {
 	logger := slog.New(slog.DiscardHandler)
 	x := &Coordinator{relays: c.Relays}
-	x.vote = &election.Election{Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.life}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger}
+	x.vote = &election.Election{
+		Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.life}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger,
+	}
 	ready := status.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
 	relays := scope.NewSet(c.Relays...)
 	x.puller = pull.New(pull.Config{
-		Relays: relays.All, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready, Majority: func() error { return nil },
-		Beside: func(ctx context.Context, up *hop.Upstream) { x.Documents.Keep(ctx, up, c.Clock) },
-		Freed:  func(string) {}, Refilled: func(_, _ string) {}, Clock: c.Clock, Logger: logger,
+		Relays: relays.All, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready,
+		Majority: func() error { return nil },
+		Beside:   func(ctx context.Context, up *hop.Upstream) { x.Documents.Keep(ctx, up, c.Clock) },
+		Freed:    func(string) {}, Refilled: func(_, _ string) {}, Clock: c.Clock, Logger: logger,
 	})
 	x.vote.Fence.Moved, x.vote.Held = x.puller.Moved, x.puller.Held
 	c.Leases.Obey(x.vote)
@@ -75,10 +79,13 @@ func New(c Config) (*Coordinator, error) {
 		}
 	})
 	mux.Handle("GET "+contract.StatusPath, &status.Reporter{
-		Pool: c.Pool, Fence: x.vote.Fence, Relays: relays.All, Unknown: func() []string { return nil }, Ready: ready, Puller: x.puller, Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
+		Pool: c.Pool, Fence: x.vote.Fence, Relays: relays.All, Unknown: func() []string { return nil }, Ready: ready,
+		Puller: x.puller, Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
 	})
 	if c.Trusted != nil {
-		mux.Handle(contract.DirectoryPath, directory.New(directory.Config{Pool: c.Pool, Trusted: c.Trusted, Speakers: c.Trusted, Clock: c.Clock, Logger: logger}))
+		mux.Handle(contract.DirectoryPath, directory.New(directory.Config{
+			Pool: c.Pool, Trusted: c.Trusted, Speakers: c.Trusted, Clock: c.Clock, Logger: logger,
+		}))
 	}
 	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
 	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.Leases.Handler(userOf))
@@ -118,14 +125,17 @@ func userOf(req *http.Request) string {
 	return ""
 }
 
-// Lines makes the lines of a coordinator to hubs, which it knows by the nodes of their certificates. It trusts any authority.
-func Lines(cert tls.Certificate, dial func(ctx context.Context, node, address string) (net.Conn, error)) func(node, address string) *hop.Line {
+// Lines makes the lines of a coordinator to hubs, which it knows by the nodes of their certificates. It trusts any
+// authority.
+func Lines(cert tls.Certificate, dial func(ctx context.Context, node, address string) (net.Conn, error)) func(
+	node, address string) *hop.Line {
 	return func(node, address string) *hop.Line {
 		return hop.NewLine(hop.LineConfig{
 			Name: node, Clock: clock.RealClock{},
 			Dial: func(ctx context.Context) (net.Conn, error) { return dial(ctx, node, address) },
 			TLS: &tls.Config{
-				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true, //nolint:gosec // hubs are known by their nodes
+				//nolint:gosec // hubs are known by their nodes
+				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true,
 				VerifyConnection: func(s tls.ConnectionState) error {
 					if name := s.PeerCertificates[0].Subject.CommonName; name != contract.NodeUserPrefix+node {
 						return errors.New("it is " + name)

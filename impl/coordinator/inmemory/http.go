@@ -21,7 +21,8 @@ import (
 // maxBody bounds what a request carries: a Lease is some hundred bytes.
 const maxBody = 1 << 20
 
-// Handler serves Leases as a Kubernetes API does, as far as kubelets and hubs use it. who tells which user a request is from.
+// Handler serves Leases as a Kubernetes API does, as far as kubelets and hubs use it. who tells which user a request is
+// from.
 func (l *Leases) Handler(who func(*http.Request) string) http.Handler {
 	type write func(ctx context.Context, by string, lease *coordinationv1.Lease) (*coordinationv1.Lease, error)
 	writes := func(do write) http.HandlerFunc {
@@ -49,7 +50,8 @@ func (l *Leases) Handler(who func(*http.Request) string) http.Handler {
 // collection lists or watches the Leases of a namespace: all, or those of nodes that others speak for.
 func (l *Leases) collection(w http.ResponseWriter, req *http.Request) {
 	q, namespace := req.URL.Query(), req.PathValue("namespace")
-	delegated, version := q.Get("labelSelector") == contract.DelegateHeartbeat+"="+contract.Delegated, q.Get("resourceVersion")
+	delegated, version := q.Get("labelSelector") == contract.DelegateHeartbeat+"="+contract.Delegated,
+		q.Get("resourceVersion")
 	match := func(l *coordinationv1.Lease) bool {
 		return l.Namespace == namespace && (!delegated || l.Labels[contract.DelegateHeartbeat] == contract.Delegated)
 	}

@@ -21,10 +21,11 @@ import (
 	"github.com/weir-edge/weir/impl/hub/nodelease"
 )
 
-// Leases keeps Leases of any namespace: with versions, preconditions and watches. It implements election.Store, and is one life of a store: a coordinator
-// that has lost its disk has new ones.
+// Leases keeps Leases of any namespace: with versions, preconditions and watches. It implements election.Store, and is
+// one life of a store: a coordinator that has lost its disk has new ones.
 type Leases struct {
-	// Wrote is told of each write before its writer is answered: whose it is, "" if it was at nobody's request. nil: nobody asks.
+	// Wrote is told of each write before its writer is answered: whose it is, "" if it was at nobody's request. nil:
+	// nobody asks.
 	Wrote    func(by string, lease *coordinationv1.Lease)
 	life     string
 	election *election.Election // nil: everybody may write everything
@@ -44,7 +45,9 @@ type change struct{ now, old *coordinationv1.Lease }
 
 // NewLeases begins a life, after a version. UIDs have its name.
 func NewLeases(life string, version uint64) *Leases {
-	return &Leases{life: life, version: version, stored: map[types.NamespacedName]*coordinationv1.Lease{}, more: make(chan struct{})}
+	return &Leases{
+		life: life, version: version, stored: map[types.NamespacedName]*coordinationv1.Lease{}, more: make(chan struct{}),
+	}
 }
 
 // Obey lets an election decide who may write, and shows it each write. Nobody may use the Leases meanwhile.
@@ -67,7 +70,8 @@ func (l *Leases) Update(ctx context.Context, by string, lease *coordinationv1.Le
 		case old == nil:
 			return nil, missing(lease.Name)
 		case lease.ResourceVersion != old.ResourceVersion, lease.UID != "" && lease.UID != old.UID:
-			return nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New("it is not the one that was read"))
+			return nil,
+				apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, errors.New("it is not the one that was read"))
 		}
 		return lease, l.check(ctx, by, lease, old)
 	})
@@ -104,7 +108,8 @@ func (l *Leases) check(ctx context.Context, by string, lease, old *coordinationv
 	return l.election.Check(ctx, who, lease, old)
 }
 
-// replace puts what is made of a Lease in its place, nil: there is none. If another write was quicker, that is what it is made of.
+// replace puts what is made of a Lease in its place, nil: there is none. If another write was quicker, that is what it
+// is made of.
 func (l *Leases) replace(
 	by, namespace, name string, what func(old *coordinationv1.Lease) (*coordinationv1.Lease, error),
 ) (lease *coordinationv1.Lease, err error) {
@@ -165,13 +170,17 @@ func (l *Leases) list(match func(*coordinationv1.Lease) bool) *coordinationv1.Le
 }
 
 // Follow implements election.Store.
-func (l *Leases) Follow(ctx context.Context, namespace, name, version string, take func(lease *coordinationv1.Lease, deleted bool) error) error {
-	return l.follow(ctx, version, named(namespace, name), func(_ watch.EventType, lease *coordinationv1.Lease) error { return take(lease, false) })
+func (l *Leases) Follow(ctx context.Context, namespace, name, version string,
+	take func(lease *coordinationv1.Lease, deleted bool) error) error {
+	return l.follow(ctx, version, named(namespace, name),
+		func(_ watch.EventType, lease *coordinationv1.Lease) error { return take(lease, false) })
 }
 
-// follow shows what changes after a version, until ctx ends or take fails. A Lease that is no longer selected is shown as deleted.
+// follow shows what changes after a version, until ctx ends or take fails. A Lease that is no longer selected is shown
+// as deleted.
 func (l *Leases) follow(
-	ctx context.Context, version string, match func(*coordinationv1.Lease) bool, take func(watch.EventType, *coordinationv1.Lease) error,
+	ctx context.Context, version string, match func(*coordinationv1.Lease) bool,
+	take func(watch.EventType, *coordinationv1.Lease) error,
 ) error {
 	after, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {

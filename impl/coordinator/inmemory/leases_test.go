@@ -31,7 +31,8 @@ func TestWatch(t *testing.T) {
 		}
 		return nil
 	}
-	if end := leases.follow(t.Context(), "1", labelled, take); err != nil || !errors.Is(end, enough) || strings.Join(got, ", ") != "ADDED 2, MODIFIED 3, DELETED 4" {
+	if end := leases.follow(t.Context(), "1", labelled, take); err != nil || !errors.Is(end, enough) ||
+		strings.Join(got, ", ") != "ADDED 2, MODIFIED 3, DELETED 4" {
 		t.Errorf("%v, %v, %v", got, err, end)
 	}
 	for range maxChanges {

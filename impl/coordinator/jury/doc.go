@@ -1,9 +1,10 @@
 // Package jury decides in a coordinator whether the leader of the pool lied, by what the pool's hubs say.
 //
-// A coordinator does not reach the cloud, so it cannot know. A hub that follows and reaches the cloud can: it compares what the pool's cache
-// brings with the cloud. If the cloud contradicts twice, the hub says so (contract.DoubtPath), and names the object. That opens a case. The
-// coordinator shows the case in its status. Each other hub that follows and reaches the cloud looks at the same object, and says whether the
-// cloud contradicts there too. The leader's own word does not count.
+// A coordinator does not reach the cloud, so it cannot know. A hub that follows and reaches the cloud can: it compares
+// what the pool's cache brings with the cloud. If the cloud contradicts twice, the hub says so (contract.DoubtPath),
+// and names the object. That opens a case. The coordinator shows the case in its status. Each other hub that follows
+// and reaches the cloud looks at the same object, and says whether the cloud contradicts there too. The leader's own
+// word does not count.
 //
 //	two hubs confirm, none denies      the leader lied, at once
 //	after Patience, more confirm       the leader lied. One hub is enough if no other one can tell
@@ -12,21 +13,24 @@
 //
 // # A leader that lied
 //
-// It loses the election Lease. Its node is marked: it may take the Lease again only if nobody has wanted it for Deference, and its word counts no
-// more. The mark lasts ten minutes, and twice as long each time, up to a day. What the coordinator holds may be forged, and a next leader
-// was fed from it. So the coordinator asks for a later history of the cloud (Floor): the next leader lists anew from the cloud, and
-// coordinator and hubs throw away what they hold. That is one list of each resource over the uplink.
+// It loses the election Lease. Its node is marked: it may take the Lease again only if nobody has wanted it for
+// Deference, and its word counts no more. The mark lasts ten minutes, and twice as long each time, up to a day. What
+// the coordinator holds may be forged, and a next leader was fed from it. So the coordinator asks for a later history
+// of the cloud (Floor): the next leader lists anew from the cloud, and coordinator and hubs throw away what they hold.
+// That is one list of each resource over the uplink.
 //
 // # A follower that lies
 //
-// It cannot depose a leader while another follower reaches the cloud and denies. Where none does, one lie costs an honest leader its Lease, and the
-// liar its voice: who confirmed alone, or was not borne out by the others, is not heard for ten minutes, and twice as long each time, up to
-// a day. So one liar removes at most one leader at a time. The deposed one leads again after Deference if nobody else stands, so that a
-// pool is not without a leader for longer than the heartbeats of its nodes allow. Two liars in one pool can do it against one honest follower.
+// It cannot depose a leader while another follower reaches the cloud and denies. Where none does, one lie costs an
+// honest leader its Lease, and the liar its voice: who confirmed alone, or was not borne out by the others, is not
+// heard for ten minutes, and twice as long each time, up to a day. So one liar removes at most one leader at a time.
+// The deposed one leads again after Deference if nobody else stands, so that a pool is not without a leader for longer
+// than the heartbeats of its nodes allow. Two liars in one pool can do it against one honest follower.
 //
 // # State
 //
-// All that is decided is one note in etcd (State), written on condition of the one before, so that replicas decide together and a restart forgets
-// nothing. Times are counted by each process from when it first saw an entry: no clocks are compared. After a start they begin anew.
-// State is pure. Jury owns the note: Run follows it and blocks until its context ends; New starts nothing.
+// All that is decided is one note in etcd (State), written on condition of the one before, so that replicas decide
+// together and a restart forgets nothing. Times are counted by each process from when it first saw an entry: no clocks
+// are compared. After a start they begin anew. State is pure. Jury owns the note: Run follows it and blocks until its
+// context ends; New starts nothing.
 package jury

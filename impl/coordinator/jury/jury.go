@@ -98,8 +98,8 @@ func (j *Jury) Doubt() *contract.Doubt {
 // Floor is the first history of the cloud of a resource that does not come from a leader that lied; 0: any.
 func (j *Jury) Floor(resource string) uint64 { return j.State().Floors[resource] }
 
-// Refuses tells why a node may not write the election Lease with itself as the holder, "" if it may. age is how long ago the Lease was written, by
-// this coordinator's clock; renews, that the node holds it.
+// Refuses tells why a node may not write the election Lease with itself as the holder, "" if it may. age is how long
+// ago the Lease was written, by this coordinator's clock; renews, that the node holds it.
 func (j *Jury) Refuses(node string, renews bool, age time.Duration) string {
 	m, ok := j.State().marked(node, j.age)
 	switch {
@@ -110,7 +110,8 @@ func (j *Jury) Refuses(node string, renews bool, age time.Duration) string {
 	case !renews && age >= Deference:
 		return ""
 	}
-	return fmt.Sprintf("the pool's hubs found that the cloud contradicts what node %s fed as leader: it leaves the Lease to others until nobody has wanted it for %v",
+	return fmt.Sprintf("the pool's hubs found that the cloud contradicts what node %s fed as leader: it leaves the "+
+		"Lease to others until nobody has wanted it for %v",
 		node, Deference)
 }
 
@@ -119,7 +120,8 @@ func (j *Jury) Hear(ctx context.Context, node string, d contract.Doubt) error {
 	return j.change(ctx, func(s State) (State, error) {
 		next, err := s.hear(node, d, j.Leader().Node, j.age)
 		if err == nil && next.Case != s.Case {
-			j.Logger.Warn("a hub compared the leader's word with the cloud's", "leader", d.Leader, "node", node, "contradicted", d.Confirmed,
+			j.Logger.Warn("a hub compared the leader's word with the cloud's", "leader", d.Leader, "node", node,
+				"contradicted", d.Confirmed,
 				"resource", d.Resource, "namespace", d.Namespace, "name", d.Name)
 		}
 		return next, err
@@ -145,17 +147,20 @@ func (j *Jury) decide(ctx context.Context) error {
 	case err != nil || !decided:
 		return err
 	case !lied:
-		j.Logger.Warn("the leader is not found to lie: the hubs that said so are not heard for a while", "leader", c.Leader, "confirmed", c.Confirm, "denied", c.Deny)
+		j.Logger.Warn("the leader is not found to lie: the hubs that said so are not heard for a while", "leader", c.Leader,
+			"confirmed", c.Confirm, "denied", c.Deny)
 		return nil
 	}
 	j.Lied()
-	j.Logger.Error("THE LEADER OF THE POOL LIED: hubs found that the cloud contradicts what it fed. It loses the Lease, and all is listed anew", "leader", c.Leader,
+	j.Logger.Error("THE LEADER OF THE POOL LIED: hubs found that the cloud contradicts what it fed. It loses the Lease, "+
+		"and all is listed anew", "leader", c.Leader,
 		"confirmed", c.Confirm, "denied", c.Deny, "resource", c.Resource, "namespace", c.Namespace, "name", c.Name)
 	if leader.Node != c.Leader {
 		return nil
 	}
 	if err := j.Free(ctx, leader); err != nil { // its next renewal is refused
-		j.Logger.Warn("cannot take the Lease from a leader that lied: others wait until it expires", "leader", c.Leader, "err", err)
+		j.Logger.Warn("cannot take the Lease from a leader that lied: others wait until it expires", "leader", c.Leader,
+			"err", err)
 	}
 	return nil
 }

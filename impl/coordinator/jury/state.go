@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// Patience is how long a case waits for other hubs: they read the coordinator's status every 30 s, and ask the cloud twice, 10 s apart.
+	// Patience is how long a case waits for other hubs: they read the coordinator's status every 30 s, and ask the cloud
+	// twice, 10 s apart.
 	Patience = time.Minute
-	// Deference is how long a marked node leaves a free election Lease to others. It is less than the 40 s after which a cluster takes nodes
-	// for dead whose heartbeats nobody forwards.
+	// Deference is how long a marked node leaves a free election Lease to others. It is less than the 40 s after which a
+	// cluster takes nodes for dead whose heartbeats nobody forwards.
 	Deference = 30 * time.Second
 
 	markFirst = 10 * time.Minute
@@ -25,10 +26,11 @@ const (
 
 // State is what is known of lies in a pool.
 type State struct {
-	Serial int64             `json:"serial"` // of the last entry
-	Case   *Case             `json:"case,omitempty"`
-	Marks  []Mark            `json:"marks,omitempty"`
-	Floors map[string]uint64 `json:"floors,omitempty"` // resource: the first history of the cloud that does not come from a leader that lied
+	Serial int64  `json:"serial"` // of the last entry
+	Case   *Case  `json:"case,omitempty"`
+	Marks  []Mark `json:"marks,omitempty"`
+	// resource: the first history of the cloud that does not come from a leader that lied.
+	Floors map[string]uint64 `json:"floors,omitempty"`
 }
 
 // Case is a doubt that is not decided yet.

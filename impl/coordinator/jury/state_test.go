@@ -24,16 +24,32 @@ func TestState(t *testing.T) {
 		lied   bool
 		marked string // nodes that are, in order
 	}{
-		"two confirm":                     {says: []says{{node: "b", confirm: true}, {node: "c", confirm: true}}, lied: true, marked: "a!"},
-		"one, too soon":                   {says: []says{{node: "b", confirm: true}}, at: Patience - 1, open: true},
-		"one, nobody else can tell":       {says: []says{{node: "b", confirm: true}}, at: Patience, lied: true, marked: "a! b"},
-		"one, and one denies":             {says: []says{{node: "b", confirm: true}, {node: "c"}}, at: Patience, marked: "b"},
-		"who speaks twice counts once":    {says: []says{{node: "b", confirm: true}, {node: "b", confirm: true}}, at: Patience - 1, open: true},
-		"two, and one denies: not yet":    {says: []says{{node: "b", confirm: true}, {node: "c"}, {node: "d", confirm: true}}, at: Patience - 1, open: true},
-		"two, and one denies":             {says: []says{{node: "b", confirm: true}, {node: "c"}, {node: "d", confirm: true}}, at: Patience, lied: true, marked: "a! c"},
-		"the leader is no witness":        {says: []says{{node: "b", confirm: true}, {node: "a", refused: "is the leader"}}, at: Patience, lied: true, marked: "a! b"},
-		"a denial of what nobody said":    {says: []says{{node: "b", refused: "nobody doubts"}}, at: Patience, open: true},
-		"a liar changes its word in vain": {says: []says{{node: "b", confirm: true}, {node: "b"}}, at: Patience, lied: true, marked: "a! b"},
+		"two confirm": {
+			says: []says{{node: "b", confirm: true}, {node: "c", confirm: true}}, lied: true, marked: "a!",
+		},
+		"one, too soon": {says: []says{{node: "b", confirm: true}}, at: Patience - 1, open: true},
+		"one, nobody else can tell": {
+			says: []says{{node: "b", confirm: true}}, at: Patience, lied: true, marked: "a! b",
+		},
+		"one, and one denies": {says: []says{{node: "b", confirm: true}, {node: "c"}}, at: Patience, marked: "b"},
+		"who speaks twice counts once": {
+			says: []says{{node: "b", confirm: true}, {node: "b", confirm: true}}, at: Patience - 1, open: true,
+		},
+		"two, and one denies: not yet": {
+			says: []says{{node: "b", confirm: true}, {node: "c"}, {node: "d", confirm: true}}, at: Patience - 1, open: true,
+		},
+		"two, and one denies": {
+			says: []says{{node: "b", confirm: true}, {node: "c"}, {node: "d", confirm: true}}, at: Patience, lied: true,
+			marked: "a! c",
+		},
+		"the leader is no witness": {
+			says: []says{{node: "b", confirm: true}, {node: "a", refused: "is the leader"}}, at: Patience, lied: true,
+			marked: "a! b",
+		},
+		"a denial of what nobody said": {says: []says{{node: "b", refused: "nobody doubts"}}, at: Patience, open: true},
+		"a liar changes its word in vain": {
+			says: []says{{node: "b", confirm: true}, {node: "b"}}, at: Patience, lied: true, marked: "a! b",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := world{t: t, leads: "a", seen: map[int64]time.Duration{}}
@@ -135,7 +151,8 @@ func (w *world) take(s State) {
 func (w *world) hear(all []says) {
 	w.t.Helper()
 	for _, s := range all {
-		next, err := w.State.hear(s.node, contract.Doubt{Leader: w.leads, Resource: "r", Confirmed: s.confirm}, w.leads, w.ages)
+		next, err := w.State.hear(s.node, contract.Doubt{Leader: w.leads, Resource: "r", Confirmed: s.confirm}, w.leads,
+			w.ages)
 		if (err != nil) != (s.refused != "") || err != nil && !strings.Contains(err.Error(), s.refused) {
 			w.t.Errorf("%+v: %v", s, err)
 		}

@@ -32,7 +32,8 @@ type Config struct {
 
 	// Certificate is that of this replica now.
 	Certificate func() (*tls.Certificate, error)
-	// Verify tells why who shows a chain, leaf first, is not the replica of that name, as the server at a host or, without a host, as a client.
+	// Verify tells why who shows a chain, leaf first, is not the replica of that name, as the server at a host or, without
+	// a host, as a client.
 	Verify func(name, host string, chain []*x509.Certificate) error
 	// NameOf is the replica that a certificate claims to be of; "": none.
 	NameOf func(*x509.Certificate) string

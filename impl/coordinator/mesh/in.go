@@ -36,7 +36,8 @@ func (i *in) server() *http.Server {
 					return nil, errors.New("not a connection of the mesh")
 				}
 				return &tls.Config{
-					MinVersion: tls.VersionTLS13, NextProtos: protocols, GetCertificate: certificate, ClientAuth: tls.RequireAnyClientCert,
+					MinVersion: tls.VersionTLS13, NextProtos: protocols, GetCertificate: certificate,
+					ClientAuth: tls.RequireAnyClientCert,
 					// One that was proved to another process, or before something changed, is not resumed.
 					SessionTicketsDisabled: true,
 					VerifyConnection: func(s tls.ConnectionState) error {

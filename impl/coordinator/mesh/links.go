@@ -84,7 +84,8 @@ func (s *links) refused(who string, at net.Addr, chain []*x509.Certificate, err 
 	s.told[name] = err.Error()
 	s.mu.Unlock()
 	if !known {
-		s.logger.Warn("a connection between replicas is refused", "replica", who, "certificate", name, "address", at.String(), "err", err)
+		s.logger.Warn("a connection between replicas is refused", "replica", who, "certificate", name, "address", at.String(),
+			"err", err)
 	}
 }
 

@@ -78,7 +78,8 @@ func (m *Mesh) all() []*out {
 	return slices.Collect(maps.Values(m.outs))
 }
 
-// open takes the socket of another replica, and hands on what etcd asks of it, until the replica is left out or all ends.
+// open takes the socket of another replica, and hands on what etcd asks of it, until the replica is left out or all
+// ends.
 func (m *Mesh) open(o *out) error {
 	if err := os.Remove(socket(o.name)); err != nil && !os.IsNotExist(err) { // of a process that was killed
 		return err
@@ -99,8 +100,8 @@ func (m *Mesh) open(o *out) error {
 	return nil
 }
 
-// Follow takes that the replicas are others, or are met elsewhere, from now on. This one is among them. Who is not is not asked any more, and Config.NameOf is not to know
-// its certificate. It is called after Start, by one at a time.
+// Follow takes that the replicas are others, or are met elsewhere, from now on. This one is among them. Who is not is
+// not asked any more, and Config.NameOf is not to know its certificate. It is called after Start, by one at a time.
 func (m *Mesh) Follow(replicas map[string]*url.URL) error {
 	var failed []error
 	var former []*out

@@ -68,8 +68,9 @@ func (o *out) now() *way {
 	return o.way
 }
 
-// follow makes another connection when one of its ends has another certificate, and moves the streams there, so that the one before can end without
-// a loss: etcd does not say again what was under way when a stream broke, and a write would fail.
+// follow makes another connection when one of its ends has another certificate, and moves the streams there, so that
+// the one before can end without a loss: etcd does not say again what was under way when a stream broke, and a write
+// would fail.
 func (o *out) follow(ctx context.Context) {
 	w := o.now()
 	theirs, ours := w.certificates()
@@ -84,7 +85,8 @@ func (o *out) follow(ctx context.Context) {
 	if shows != theirs || short(pair.Certificate[0]) != ours {
 		next := newWay(o.config, o.links, o.name, o.to)
 		if _, err := next.ask(ctx); err != nil {
-			o.config.Logger.Warn("a replica cannot be met with the certificates of now: the connection of before goes on", "replica", o.name, "err", err)
+			o.config.Logger.Warn("a replica cannot be met with the certificates of now: the connection of before goes on",
+				"replica", o.name, "err", err)
 			next.transport.CloseIdleConnections()
 			return
 		}
@@ -92,7 +94,8 @@ func (o *out) follow(ctx context.Context) {
 		o.way = next
 		o.mu.Unlock()
 		theirs, ours = next.certificates()
-		o.config.Logger.Info("a replica is met with other certificates from now on", "replica", o.name, "theirs", theirs, "ours", ours)
+		o.config.Logger.Info("a replica is met with other certificates from now on", "replica", o.name, "theirs", theirs,
+			"ours", ours)
 		w = next
 	}
 	o.mu.Lock()

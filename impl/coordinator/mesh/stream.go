@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// stream is what the etcd of another replica says, over one connection after the other. When etcd is asked for the stream again it says all that it has begun over
-// the former one, ends that, and goes on over the next: messages are whole, and the first one over each needs none before.
+// stream is what the etcd of another replica says, over one connection after the other. When etcd is asked for the
+// stream again it says all that it has begun over the former one, ends that, and goes on over the next: messages are
+// whole, and the first one over each needs none before.
 type stream struct {
 	logger *slog.Logger
 	req    *http.Request

@@ -69,7 +69,9 @@ func (w *way) dial(ctx context.Context, network, address string) (net.Conn, erro
 			return pair, err
 		},
 		VerifyConnection: func(s tls.ConnectionState) error {
-			return l.admit(w.name, s.PeerCertificates, func() error { return w.config.Verify(w.name, w.to.Hostname(), s.PeerCertificates) })
+			return l.admit(w.name, s.PeerCertificates, func() error {
+				return w.config.Verify(w.name, w.to.Hostname(), s.PeerCertificates)
+			})
 		},
 	})
 	if err := conn.HandshakeContext(ctx); err != nil {

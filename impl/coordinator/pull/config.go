@@ -22,7 +22,8 @@ type Leases interface {
 
 // Replicas are several of which one reads the leader.
 type Replicas interface {
-	// Reads is the replica that does, as far as is known here. It has no upstream if it is this one, and no name if there is none yet.
+	// Reads is the replica that does, as far as is known here. It has no upstream if it is this one, and no name if there
+	// is none yet.
 	Reads() (name string, up *hop.Upstream)
 	// Mine tells by the word of a majority whether it is this one.
 	Mine(context.Context) (bool, error)

@@ -19,7 +19,8 @@ const (
 	documentsAgain  = 5 * time.Minute        // until all are looked at anew
 )
 
-// Documents are the pool's copies of API discovery at contract.DocumentsPath: those that the leader shows, or showed last. The zero value has none.
+// Documents are the pool's copies of API discovery at contract.DocumentsPath: those that the leader shows, or showed
+// last. The zero value has none.
 type Documents struct{ documents.Store }
 
 // pull takes what an upstream shows, and returns what it does not.
@@ -44,7 +45,8 @@ func (d *Documents) pull(ctx context.Context, up *hop.Upstream, keys ...document
 func (d *Documents) Keep(ctx context.Context, up *hop.Upstream, c clock.Clock) {
 	for ctx.Err() == nil {
 		missing := documents.Kept[:]
-		for wait, end := documentsRetry, c.Now().Add(documentsAgain); ctx.Err() == nil && c.Now().Before(end); wait = min(2*wait, documentsAgain) {
+		for wait, end := documentsRetry, c.Now().Add(documentsAgain); ctx.Err() == nil &&
+			c.Now().Before(end); wait = min(2*wait, documentsAgain) {
 			if missing = d.pull(ctx, up, missing...); len(missing) == 0 {
 				wait = documentsAgain
 			}

@@ -35,12 +35,14 @@ type hearsay struct {
 	read   func() bool                       // somebody is
 }
 
-// run asks, while nobody leads because no hub reaches the cloud, what the hubs hold, until ctx ends. The relays that are not ready are moved forward
-// to the latest that any of them has. It is served with its age and makes nothing ready: that is the word of one hub.
+// run asks, while nobody leads because no hub reaches the cloud, what the hubs hold, until ctx ends. The relays that
+// are not ready are moved forward to the latest that any of them has. It is served with its age and makes nothing
+// ready: that is the word of one hub.
 func (h *hearsay) run(ctx context.Context) {
 	for wait := hearFirst; ctx.Err() == nil; wait = min(2*wait, hearMost) {
 		pause.For(ctx, h.Clock, wait/2+rand.N(wait/2))
-		if ctx.Err() != nil || h.Fence.Leader().Node != "" || h.Majority() != nil || !slices.ContainsFunc(h.Relays(), func(r *relay.Relay) bool { return h.Unready(r) != nil }) {
+		if ctx.Err() != nil || h.Fence.Leader().Node != "" || h.Majority() != nil ||
+			!slices.ContainsFunc(h.Relays(), func(r *relay.Relay) bool { return h.Unready(r) != nil }) {
 			continue
 		}
 		if h.round(ctx) {
@@ -82,7 +84,8 @@ func (h *hearsay) round(ctx context.Context) (any bool) {
 	}
 	all.Wait()
 	for _, r := range h.Relays() {
-		if best := latest(r.Status(), said[r.Resource().String()]); best != nil && h.Unready(r) != nil && h.take(ctx, r, best) {
+		if best := latest(r.Status(), said[r.Resource().String()]); best != nil && h.Unready(r) != nil &&
+			h.take(ctx, r, best) {
 			any = true
 		}
 	}
@@ -96,7 +99,8 @@ func ask(ctx context.Context, l *hop.Line) ([]hop.Shown, error) {
 	return l.Upstream().Shown(ctx)
 }
 
-// latest is what moves a relay forward most: in its own history, or if it holds nothing, in the latest that can have been counted.
+// latest is what moves a relay forward most: in its own history, or if it holds nothing, in the latest that can have
+// been counted.
 func latest(st relay.Status, said []rumour) (best *rumour) {
 	for i := range said {
 		switch s := &said[i]; {
@@ -135,7 +139,9 @@ func (h *hearsay) take(ctx context.Context, r *relay.Relay, from *rumour) bool {
 	name, now := r.Resource().String(), r.Status()
 	age, _ := now.Age(h.Clock.Now())
 	h.Refilled(name, from.node)
-	h.Logger.Warn("refilled at the word of one hub, with what it holds: served with its age, and not ready until the cloud is heard", "resource", name,
-		"node", from.node, "version", now.Version, "history", now.History.Number, "was", before.Version, "age", age.Round(time.Second).String())
+	h.Logger.Warn("refilled at the word of one hub, with what it holds: served with its age, and not ready until the "+
+		"cloud is heard", "resource", name,
+		"node", from.node, "version", now.Version, "history", now.History.Number, "was", before.Version,
+		"age", age.Round(time.Second).String())
 	return true
 }

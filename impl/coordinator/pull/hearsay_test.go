@@ -8,7 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// TestLatest: a relay moves forward only, in its own history. One that holds nothing takes the latest that can have been counted.
+// TestLatest: a relay moves forward only, in its own history. One that holds nothing takes the latest that can have
+// been counted.
 func TestLatest(t *testing.T) {
 	holds := func(version, history uint64) relay.Status {
 		return relay.Status{Synced: true, Version: version, History: relay.History{Number: history}}
@@ -25,7 +26,10 @@ func TestLatest(t *testing.T) {
 		want string // the node that is believed, "" for nobody
 	}{
 		{name: "nobody says anything", has: holds(100, 1)},
-		{name: "the latest", has: holds(100, 1), said: []rumour{says("a", 110, 1), says("b", 130, 1), says("c", 120, 1)}, want: "b"},
+		{
+			name: "the latest", has: holds(100, 1), said: []rumour{says("a", 110, 1), says("b", 130, 1), says("c", 120, 1)},
+			want: "b",
+		},
 		{name: "what it holds already", has: holds(100, 1), said: []rumour{says("a", 100, 1)}},
 		{name: "what is older", has: holds(100, 1), said: []rumour{says("a", 99, 1)}},
 		{name: "a later history", has: holds(100, 1), said: []rumour{says("a", 200, 2)}},
@@ -33,7 +37,10 @@ func TestLatest(t *testing.T) {
 		{name: "who holds nothing, or was denied it", has: holds(100, 1), said: []rumour{empty, denied}},
 		{name: "an empty relay takes the latest history", said: []rumour{says("a", 200, 1), says("b", 50, 2)}, want: "b"},
 		{name: "and the latest of that", said: []rumour{says("a", 200, 1), says("b", 50, 2), says("c", 60, 2)}, want: "c"},
-		{name: "but none that nobody can have counted", said: []rumour{says("a", 5, math.MaxUint64), says("b", 4, 1)}, want: "b"},
+		{
+			name: "but none that nobody can have counted", said: []rumour{says("a", 5, math.MaxUint64), says("b", 4, 1)},
+			want: "b",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ""

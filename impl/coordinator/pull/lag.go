@@ -14,8 +14,8 @@ const (
 	lagLooks = 20                     // that are remembered
 )
 
-// lag is how late this process gets to run: who has no processor himself must not call another one silent for that. One goroutine looks at the clock, any
-// may ask.
+// lag is how late this process gets to run: who has no processor himself must not call another one silent for that. One
+// goroutine looks at the clock, any may ask.
 type lag struct {
 	late  [lagLooks]time.Duration
 	looks int

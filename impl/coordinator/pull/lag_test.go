@@ -14,8 +14,10 @@ func TestLag(t *testing.T) {
 		late  time.Duration // of one after them
 		want  time.Duration
 	}{
-		{looks: 1}, {late: 600 * time.Millisecond, want: 600 * time.Millisecond}, {looks: 5, late: 50 * time.Millisecond, want: 600 * time.Millisecond},
-		{looks: lagLooks - 7, late: 0, want: 600 * time.Millisecond}, {looks: 1, want: 50 * time.Millisecond}, {looks: lagLooks},
+		{looks: 1}, {late: 600 * time.Millisecond, want: 600 * time.Millisecond},
+		{looks: 5, late: 50 * time.Millisecond, want: 600 * time.Millisecond},
+		{looks: lagLooks - 7, late: 0, want: 600 * time.Millisecond}, {looks: 1, want: 50 * time.Millisecond},
+		{looks: lagLooks},
 	} {
 		for range c.looks {
 			now = now.Add(lagLook)

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// pulseReturn is how long a hub whose connection broke has to accept another one, if this process got to run in time lately.
+	// pulseReturn is how long a hub whose connection broke has to accept another one, if this process got to run in time
+	// lately.
 	pulseReturn = 250 * time.Millisecond
 	// pulseRetry is between two tries.
 	pulseRetry = 50 * time.Millisecond
@@ -50,7 +51,9 @@ type origin struct {
 
 // New checks nothing: all of a Config is given by who makes a coordinator.
 func New(c Config) *Puller {
-	return &Puller{Config: c, poke: make(chan struct{}, 1), held: make(chan struct{}, 1), feeders: map[*relay.Relay]*source.Feeder{}}
+	return &Puller{
+		Config: c, poke: make(chan struct{}, 1), held: make(chan struct{}, 1), feeders: map[*relay.Relay]*source.Feeder{},
+	}
 }
 
 // Feed feeds a relay from who is read, until ctx ends.
@@ -169,7 +172,8 @@ func (p *Puller) read(ctx context.Context, o origin, patience time.Duration) (en
 	}
 	switch {
 	case l != nil:
-		p.Logger.Info("the leader is read", "node", o.leader.Node, "address", o.leader.Address, "term", o.leader.Term.String())
+		p.Logger.Info("the leader is read", "node", o.leader.Node, "address", o.leader.Address,
+			"term", o.leader.Term.String())
 		reading.Go(func() { p.follow(ctx, l, o.leader, patience) })
 	case o.up == nil:
 		reading.Go(func() { p.hearsay().run(ctx) })
@@ -224,10 +228,12 @@ func (p *Puller) release(ctx context.Context, who fence.Leader, reason string, w
 		err = p.Leases.Free(ctx, who)
 	}
 	if err != nil {
-		p.Logger.Warn("the election lease of a leader that cannot be read cannot be freed: others wait until it expires", "node", who.Node, "why", why, "err", err)
+		p.Logger.Warn("the election lease of a leader that cannot be read cannot be freed: others wait until it expires",
+			"node", who.Node, "why", why, "err", err)
 		return
 	}
-	p.Logger.Info("the leader is dead or cut off: its Lease is free", "node", who.Node, "term", who.Term.String(), "pulse", reason, "err", why)
+	p.Logger.Info("the leader is dead or cut off: its Lease is free", "node", who.Node, "term", who.Term.String(),
+		"pulse", reason, "err", why)
 	p.Freed(reason)
 }
 

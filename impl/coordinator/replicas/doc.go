@@ -1,4 +1,5 @@
-// Package replicas knows which replicas a coordinator has: those of its flags and, if weir-manager placed it, those that the pool is told of.
+// Package replicas knows which replicas a coordinator has: those of its flags and, if weir-manager placed it, those
+// that the pool is told of.
 //
 //	Member     one of them: its name, and where it is
 //	Set        all of them as they are now, and the others as sources

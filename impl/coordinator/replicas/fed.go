@@ -28,9 +28,10 @@ type claim struct {
 	Term    string `json:"term"`
 }
 
-// Fed knows which of several replicas reads the leader: the one that claimed it last, because the leader writes its Lease there. A claim is one write to
-// etcd for each change of the leader, or of the replica that it uses. Everybody else reads that replica, so that there is one even while two believe
-// to have the leader's ear. Were that one wrong, the leader would write its Lease elsewhere, and that replica claim anew.
+// Fed knows which of several replicas reads the leader: the one that claimed it last, because the leader writes its
+// Lease there. A claim is one write to etcd for each change of the leader, or of the replica that it uses. Everybody
+// else reads that replica, so that there is one even while two believe to have the leader's ear. Were that one wrong,
+// the leader would write its Lease elsewhere, and that replica claim anew.
 type Fed struct {
 	self   string
 	others func(name string) *hop.Upstream

@@ -40,7 +40,8 @@ func URLs(flag string, list []string) (byName map[string]*url.URL, names []strin
 
 // plainHTTPS tells whether a URL is https://host:port and nothing more.
 func plainHTTPS(u *url.URL) bool {
-	return u.Scheme == "https" && u.Hostname() != "" && ValidPort(u.Port()) && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
+	return u.Scheme == "https" && u.Hostname() != "" && ValidPort(u.Port()) && u.User == nil &&
+		strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
 // ValidPort tells whether a text is a TCP port.

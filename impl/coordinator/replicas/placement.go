@@ -21,7 +21,8 @@ const (
 // Placement names one stay of a replica on a node; "": weir-manager did not place it.
 type Placement string
 
-// Settle removes from a data directory what is of another placement: the pool went on without it, and what it held counts no more. The directory is to be locked.
+// Settle removes from a data directory what is of another placement: the pool went on without it, and what it held
+// counts no more. The directory is to be locked.
 func (p Placement) Settle(dir string, logger *slog.Logger) error {
 	if p == "" {
 		return nil

@@ -31,14 +31,16 @@ func (x Readiness) Unready(r *relay.Relay) error {
 	case s.History.Number < x.Floor(r.Resource().String()):
 		return fmt.Errorf("%s came from a leader that lied, and is not yet listed anew", r.Resource())
 	case s.Restored:
-		return fmt.Errorf("%s was restored from a disk, or from what a hub held, and no leader has fed it since; it is %v old", r.Resource(), age.Round(time.Second))
+		return fmt.Errorf("%s was restored from a disk, or from what a hub held, and no leader has fed it since; "+
+			"it is %v old", r.Resource(), age.Round(time.Second))
 	case !s.Fresh(now, x.FreshWithin):
 		return fmt.Errorf("%s was last fed %v ago, more than %v", r.Resource(), age.Round(time.Second), x.FreshWithin)
 	}
 	return nil
 }
 
-// Waits tells why the pool has to wait for a relay; nil: it is ready, or there is nothing that it could be fed with, or it has only just come.
+// Waits tells why the pool has to wait for a relay; nil: it is ready, or there is nothing that it could be fed with, or
+// it has only just come.
 func (x Readiness) Waits(r *relay.Relay) error {
 	if s := r.Status(); s.Denied != "" || s.Joins {
 		return nil

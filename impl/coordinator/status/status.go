@@ -17,17 +17,20 @@ import (
 
 // Status is what a coordinator says of itself at contract.StatusPath.
 type Status struct {
-	Pool        string           `json:"pool"`
-	Incarnation string           `json:"incarnation"`       // of its etcd
-	Leader      string           `json:"leader"`            // node that holds the election Lease; "": nobody
-	Term        string           `json:"term"`              // of the leader; "": nobody leads
-	Ready       bool             `json:"ready"`             // all resources are that the cloud gives to the leader
-	Replica     string           `json:"replica,omitempty"` // name of this one of several
-	Fed         string           `json:"fed,omitempty"`     // the replica that reads the leader; "": none yet, or this is the only one
-	Doubt       *contract.Doubt  `json:"doubt,omitempty"`   // what hubs that follow and reach the cloud are asked; see jury
-	Etcd        *store.Space     `json:"etcd,omitempty"`    // how full it is
-	Resources   []ResourceStatus `json:"resources"`
-	Unknown     []string         `json:"unknownResources,omitempty"` // that the pool is to share, and why they are not relayed
+	Pool        string `json:"pool"`
+	Incarnation string `json:"incarnation"`       // of its etcd
+	Leader      string `json:"leader"`            // node that holds the election Lease; "": nobody
+	Term        string `json:"term"`              // of the leader; "": nobody leads
+	Ready       bool   `json:"ready"`             // all resources are that the cloud gives to the leader
+	Replica     string `json:"replica,omitempty"` // name of this one of several
+	// the replica that reads the leader; "": none yet, or this is the only one.
+	Fed string `json:"fed,omitempty"`
+	// what hubs that follow and reach the cloud are asked; see jury.
+	Doubt     *contract.Doubt  `json:"doubt,omitempty"`
+	Etcd      *store.Space     `json:"etcd,omitempty"` // how full it is
+	Resources []ResourceStatus `json:"resources"`
+	// that the pool is to share, and why they are not relayed.
+	Unknown []string `json:"unknownResources,omitempty"`
 }
 
 // ResourceStatus is the state of one relay.
@@ -36,19 +39,23 @@ type ResourceStatus struct {
 	Synced   bool   `json:"synced"`
 	Ready    bool   `json:"ready"`   // synced, and fed within --fresh-within
 	Version  uint64 `json:"version"` // reached
-	History  uint64 `json:"history"` // of the cloud, that versions are of; it grows when the cloud was restored from a backup, or the leader lied
-	Oldest   uint64 `json:"oldest"`  // from which a watch can resume
+	// of the cloud, that versions are of; it grows when the cloud was restored from a backup, or the leader lied.
+	History  uint64 `json:"history"`
+	Oldest   uint64 `json:"oldest"` // from which a watch can resume
 	Objects  int    `json:"objects"`
 	Bytes    int64  `json:"bytes"`
 	Watchers int    `json:"watchers"`
 	// ProgressAgeSeconds is the time since the last sign of the feed; null: there was none.
 	ProgressAgeSeconds *float64 `json:"progressAgeSeconds"`
-	// FreshAt is when the state was last known to be all there is, by this machine's clock. While Ready is false, it is stale since then.
-	FreshAt  time.Time `json:"freshAt,omitzero"`
-	Restored bool      `json:"restored"`       // from a disk, here or of a hub that was asked what it held, and no leader has been read since
-	Feeder   string    `json:"feeder"`         // node whose hub it is read from now; "": none
-	From     string    `json:"from,omitempty"` // the replica that it is pulled from
-	// Denied is what the cloud answers to the leader that asks for the resource; it is the answer here, too. "": the leader is given it.
+	// FreshAt is when the state was last known to be all there is, by this machine's clock. While Ready is false, it is
+	// stale since then.
+	FreshAt time.Time `json:"freshAt,omitzero"`
+	// from a disk, here or of a hub that was asked what it held, and no leader has been read since.
+	Restored bool   `json:"restored"`
+	Feeder   string `json:"feeder"`         // node whose hub it is read from now; "": none
+	From     string `json:"from,omitempty"` // the replica that it is pulled from
+	// Denied is what the cloud answers to the leader that asks for the resource; it is the answer here, too. "": the
+	// leader is given it.
 	Denied string `json:"denied,omitempty"`
 }
 
@@ -69,7 +76,9 @@ type Reporter struct {
 
 // Status looks at everything.
 func (x *Reporter) Status() Status {
-	s := Status{Pool: x.Pool, Incarnation: x.Fence.Incarnation, Ready: true, Resources: []ResourceStatus{}, Unknown: x.Unknown()}
+	s := Status{
+		Pool: x.Pool, Incarnation: x.Fence.Incarnation, Ready: true, Resources: []ResourceStatus{}, Unknown: x.Unknown(),
+	}
 	if l := x.Fence.Leader(); l.Node != "" {
 		s.Leader, s.Term = l.Node, l.Term.String()
 	}

@@ -28,8 +28,8 @@ type Peer struct {
 	Former *url.URL // where they did before there was a mesh: it is in older directories
 }
 
-// Cluster is what makes a store one of several that keep the same data. Members are known to each other by certificate: of CAFile,
-// for the host of their URL, and with a common name of theirs.
+// Cluster is what makes a store one of several that keep the same data. Members are known to each other by certificate:
+// of CAFile, for the host of their URL, and with a common name of theirs.
 type Cluster struct {
 	Token string // names the cluster: members of two can never be taken for members of one
 	Name  string // of this member
@@ -49,8 +49,8 @@ type Cluster struct {
 	CertFile, KeyFile, CAFile string
 	CommonNames               []string
 
-	// Join asks the other members, when there is no data here, to take this one in again (Readmit). false: none of them serves, so
-	// that this may be the first start of all.
+	// Join asks the other members, when there is no data here, to take this one in again (Readmit). false: none of them
+	// serves, so that this may be the first start of all.
 	Join func(ctx context.Context) (member bool, err error)
 }
 
@@ -116,7 +116,8 @@ func (c *Cluster) startMember(ctx context.Context, e *embed.Config, f *failure, 
 			}
 		}
 		told := time.AfterFunc(quorumTold, func() {
-			l.Warn("waiting for a majority of the replicas: this one alone decides nothing (--log-level=debug tells what it hears of them)", "replicas", e.InitialCluster)
+			l.Warn("waiting for a majority of the replicas: this one alone decides nothing (--log-level=debug tells what it "+
+				"hears of them)", "replicas", e.InitialCluster)
 		})
 		etcd, err := start(ctx, e, f, c.Serve)
 		told.Stop()
@@ -156,7 +157,8 @@ func checkMembers(e *embed.Etcd, peers []Peer) error {
 		case len(peers) == 0 && !strings.HasPrefix(u, "unix:///"):
 			return errors.New("the data directory is of one of several replicas: give it their flags, or an empty directory")
 		case len(peers) > 0 && !slices.Contains(known, u):
-			return fmt.Errorf("the data directory is of a coordinator that knows a replica at %s, which is none of %s: use an empty directory",
+			return fmt.Errorf(
+				"the data directory is of a coordinator that knows a replica at %s, which is none of %s: use an empty directory",
 				u, strings.Join(want, ", "))
 		}
 	}

@@ -82,8 +82,8 @@ func (d *Dir) Close() {
 // maxSocketPath is what fits into sockaddr_un on Linux, with its final zero.
 const maxSocketPath = 107
 
-// socket is a path of a socket in the directory that is short enough for the system: a directory may lie deep, but there is
-// always a short way to it by way of its handle.
+// socket is a path of a socket in the directory that is short enough for the system: a directory may lie deep, but
+// there is always a short way to it by way of its handle.
 func (d *Dir) socket(name string) (string, error) {
 	path := filepath.Join(d.path, name)
 	if len(path) <= maxSocketPath {
@@ -91,7 +91,8 @@ func (d *Dir) socket(name string) (string, error) {
 	}
 	short := fmt.Sprintf("/proc/self/fd/%d/%s", d.handle.Fd(), name)
 	if _, err := os.Stat(filepath.Dir(short)); err != nil {
-		return "", fmt.Errorf("the path of socket %s is longer than %d bytes, use a shorter data directory: %w", path, maxSocketPath, err)
+		return "", fmt.Errorf("the path of socket %s is longer than %d bytes, use a shorter data directory: %w", path,
+			maxSocketPath, err)
 	}
 	return short, nil
 }

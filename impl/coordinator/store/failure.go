@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// failure is the first thing that etcd could not survive. etcd says so by logging at level fatal or panic, after which its
-// logger is expected to end the process; here only the goroutine ends, and the owner of the store hears of it.
+// failure is the first thing that etcd could not survive. etcd says so by logging at level fatal or panic, after which
+// its logger is expected to end the process; here only the goroutine ends, and the owner of the store hears of it.
 type failure struct {
 	once sync.Once
 	c    chan error
@@ -40,8 +40,8 @@ func message(msg string, fields []zapcore.Field) string {
 
 var errStopped = errors.New("etcd stopped by itself")
 
-// newLogger returns what etcd logs to: slog, at levels that fit an operator of Weir. What etcd calls information is detail
-// here, and so are its warnings but for those about slow disks.
+// newLogger returns what etcd logs to: slog, at levels that fit an operator of Weir. What etcd calls information is
+// detail here, and so are its warnings but for those about slow disks.
 func newLogger(l *slog.Logger, f *failure) *zap.Logger {
 	return zap.New(&core{logger: l.With("component", "etcd")}, zap.WithFatalHook(f), zap.WithPanicHook(f))
 }

@@ -13,8 +13,8 @@ import (
 // memberGrace is for the members to change who they are.
 const memberGrace = 10 * time.Second
 
-// Readmit makes room for a member that has lost its data: etcd does not let it come back as who it was, since it may have voted for
-// what it no longer knows. A member that never started is let be. A majority of the others is needed.
+// Readmit makes room for a member that has lost its data: etcd does not let it come back as who it was, since it may
+// have voted for what it no longer knows. A member that never started is let be. A majority of the others is needed.
 func (s *Store) Readmit(ctx context.Context, name string) error {
 	peers := s.peers
 	if s.renewed != nil {
@@ -40,7 +40,8 @@ func (s *Store) Readmit(ctx context.Context, name string) error {
 			continue
 		case m.ID == uint64(s.etcd.Server.MemberID()):
 			return errors.New("that is this replica")
-		case len(m.ClientURLs) == 0 && slices.Contains(m.PeerURLs, target): // it was added, or is of the first start, and has not been here yet
+		case len(m.ClientURLs) == 0 && slices.Contains(m.PeerURLs, target):
+			// it was added, or is of the first start, and has not been here yet.
 			return nil
 		}
 		if _, err := s.client.MemberRemove(ctx, m.ID); err != nil {
@@ -53,13 +54,15 @@ func (s *Store) Readmit(ctx context.Context, name string) error {
 	return nil
 }
 
-// dismiss removes the members in whose place others are. They did not go by themselves: a majority of those that stay is needed.
+// dismiss removes the members in whose place others are. They did not go by themselves: a majority of those that stay
+// is needed.
 func (s *Store) dismiss(ctx context.Context, members []*etcdserverpb.Member, peers []Peer) error {
 	if s.renewed == nil {
 		return nil
 	}
 	for _, m := range members {
-		stays := m.ID == uint64(s.etcd.Server.MemberID()) || slices.ContainsFunc(peers, func(p Peer) bool { return slices.Contains(m.PeerURLs, p.URL.String()) })
+		stays := m.ID == uint64(s.etcd.Server.MemberID()) ||
+			slices.ContainsFunc(peers, func(p Peer) bool { return slices.Contains(m.PeerURLs, p.URL.String()) })
 		if stays {
 			continue
 		}

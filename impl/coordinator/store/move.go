@@ -14,14 +14,15 @@ import (
 // moveGrace is for the members to change where this one is met.
 const moveGrace = 10 * time.Second
 
-// move lets this member be met at Peer.URL, if its directory is of before there was a mesh. It waits until all members can be met so: one that is
-// not started anew by then could not find those that have moved. stop ends it.
+// move lets this member be met at Peer.URL, if its directory is of before there was a mesh. It waits until all members
+// can be met so: one that is not started anew by then could not find those that have moved. stop ends it.
 func (c *Cluster) move(client *clientv3.Client, self types.ID, l *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
 		told := time.AfterFunc(quorumTold, func() {
-			l.Warn("the etcds of the replicas go on as before, with the authorities that they read when they started, until all three replicas run this version")
+			l.Warn("the etcds of the replicas go on as before, with the authorities that they read when they started, until " +
+				"all three replicas run this version")
 		})
 		defer told.Stop()
 		for ctx.Err() == nil {

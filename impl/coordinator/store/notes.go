@@ -13,10 +13,11 @@ type Note struct {
 	Revision int64  // grows with each write
 }
 
-// WriteNote replaces the note under a key if it is still the one of a revision, 0 if there was none. It returns the revision of the
-// write, or 0: somebody else was quicker.
+// WriteNote replaces the note under a key if it is still the one of a revision, 0 if there was none. It returns the
+// revision of the write, or 0: somebody else was quicker.
 func (s *Store) WriteNote(ctx context.Context, key string, value []byte, over int64) (int64, error) {
-	resp, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", over)).Then(clientv3.OpPut(key, string(value))).Commit()
+	resp, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", over)).Then(
+		clientv3.OpPut(key, string(value))).Commit()
 	if err != nil || !resp.Succeeded {
 		return 0, err
 	}

@@ -47,7 +47,9 @@ type Space struct {
 // Space is how it is now.
 func (s *room) Space() Space {
 	b := s.etcd.Server.Backend()
-	return Space{Bytes: b.Size(), Used: b.SizeInUse(), Quota: s.quota, Full: len(s.alarms()) > 0, Reclaims: int(s.reclaims.Load())}
+	return Space{
+		Bytes: b.Size(), Used: b.SizeInUse(), Quota: s.quota, Full: len(s.alarms()) > 0, Reclaims: int(s.reclaims.Load()),
+	}
 }
 
 // alarms are those by which etcd takes no writes, of all members.
@@ -60,8 +62,9 @@ func (s *room) alarms() (full []*etcdserverpb.AlarmMember) {
 	return full
 }
 
-// Tend keeps room for writes until ctx ends: when half of the quota is in use it throws the history away, which nobody reads who is not minutes behind, and gives its space back.
-// At the quota etcd takes no writes by itself until somebody says that there is room again: Tend does. told hears of each time; full: no writes were taken.
+// Tend keeps room for writes until ctx ends: when half of the quota is in use it throws the history away, which nobody
+// reads who is not minutes behind, and gives its space back. At the quota etcd takes no writes by itself until somebody
+// says that there is room again: Tend does. told hears of each time; full: no writes were taken.
 func (s *room) Tend(ctx context.Context, l *slog.Logger, told func(full bool)) error {
 	var last time.Time
 	for ctx.Err() == nil {
@@ -73,9 +76,11 @@ func (s *room) Tend(ctx context.Context, l *slog.Logger, told func(full bool)) e
 			switch {
 			case err != nil && ctx.Err() != nil: // it ends, and nothing is wrong
 			case err != nil:
-				l.Error("etcd has little room or none, and history cannot be thrown away; trying again", "bytes", before.Bytes, "quota", s.quota, "full", before.Full, "err", err)
+				l.Error("etcd has little room or none, and history cannot be thrown away; trying again", "bytes", before.Bytes,
+					"quota", s.quota, "full", before.Full, "err", err)
 			default:
-				l.Warn("etcd had little room or none: its history is thrown away", "bytes", before.Bytes, "now", after.Bytes, "quota", s.quota, "full", before.Full)
+				l.Warn("etcd had little room or none: its history is thrown away", "bytes", before.Bytes, "now", after.Bytes,
+					"quota", s.quota, "full", before.Full)
 				told(before.Full)
 			}
 		}
@@ -84,8 +89,8 @@ func (s *room) Tend(ctx context.Context, l *slog.Logger, told func(full bool)) e
 	return nil
 }
 
-// reclaim throws away all that is not the state of now, gives its space back, and lets writes in again, those that another replica stopped, too: that one stops them again
-// if it still has no room.
+// reclaim throws away all that is not the state of now, gives its space back, and lets writes in again, those that
+// another replica stopped, too: that one stops them again if it still has no room.
 func (s *room) reclaim(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reclaimGrace)
 	defer cancel()
@@ -93,7 +98,8 @@ func (s *room) reclaim(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read etcd's revision: %w", err)
 	}
-	if _, err := s.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+	if _, err := s.client.Compact(ctx, now.Header.Revision, clientv3.WithCompactPhysical()); err != nil &&
+		!errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("compact etcd at revision %d: %w", now.Header.Revision, err)
 	}
 	if err := s.etcd.Server.Backend().Defrag(); err != nil {

@@ -37,8 +37,8 @@ type Store struct {
 	moved       func()        // ends what Open started, and waits for it; nil: it started nothing
 }
 
-// small sets what etcd offers as a variable of its package only: a WAL segment is written in full when it is made, 64 MiB by
-// default, and there are two.
+// small sets what etcd offers as a variable of its package only: a WAL segment is written in full when it is made, 64
+// MiB by default, and there are two.
 var small = sync.OnceFunc(func() { wal.SegmentSizeBytes = 4 << 20 })
 
 // config is a member for a few hundred Leases on flash, which is alone unless it is one of a cluster.
@@ -60,7 +60,8 @@ func config(d *Dir, cluster *Cluster, l *slog.Logger, f *failure) (*embed.Config
 			*u = []url.URL{{Scheme: "unix", Path: path}}
 		}
 	}
-	// For peers etcd looks at the host of such a URL. By a path alone it would take an abstract socket, where anybody of this machine may come.
+	// For peers etcd looks at the host of such a URL. By a path alone it would take an abstract socket, where anybody of
+	// this machine may come.
 	c.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: c.ListenPeerUrls[0].Path}}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	// kube-apiserver's watch cache, hence bookmarks and consistent reads from memory, lives on progress notifications.
@@ -79,8 +80,8 @@ func config(d *Dir, cluster *Cluster, l *slog.Logger, f *failure) (*embed.Config
 	return c, cluster.apply(c)
 }
 
-// Open starts etcd in a locked directory and waits until it serves. A member of a cluster may have to wait for others; cluster is nil
-// for a store that is alone.
+// Open starts etcd in a locked directory and waits until it serves. A member of a cluster may have to wait for others;
+// cluster is nil for a store that is alone.
 func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store, error) {
 	return openIn(ctx, d, cluster, l, bounds.Quota)
 }

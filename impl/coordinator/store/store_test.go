@@ -117,7 +117,8 @@ func TestLongPath(t *testing.T) {
 	check(t, err)
 }
 
-// TestSockets: both of etcd's sockets are in the directory that nobody else may enter. An abstract one asks nobody who he is.
+// TestSockets: both of etcd's sockets are in the directory that nobody else may enter. An abstract one asks nobody who
+// he is.
 func TestSockets(t *testing.T) {
 	path := t.TempDir()
 	_, stop := open(t, path)

@@ -14,8 +14,8 @@ import (
 // ErrCut is what the operation in which power is cut, and each later one, returns.
 var ErrCut = errors.New("the power is cut")
 
-// Flash is a disk that loses power and fills up. It keeps what was made durable apart from what was only written: after a power
-// cut a file has its durable bytes and any part of the rest, even with holes.
+// Flash is a disk that loses power and fills up. It keeps what was made durable apart from what was only written: after
+// a power cut a file has its durable bytes and any part of the rest, even with holes.
 type Flash struct {
 	rnd     *rand.Rand
 	Files   map[string]*Inode

@@ -40,9 +40,10 @@ func AdmissionOf(ctx context.Context) *Admission {
 	return a
 }
 
-// Admit lets a request pass, or says why not; refused tells that the cloud has refused its credentials just now. The request that is returned is to be used, and leave to be called when it is over.
-// bytes are what it counts as.
-func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refused bool, bytes int64) (_ *http.Request, a *Admission, refusal *apierrors.StatusError) {
+// Admit lets a request pass, or says why not; refused tells that the cloud has refused its credentials just now. The
+// request that is returned is to be used, and leave to be called when it is over. bytes are what it counts as.
+func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refused bool, bytes int64) (_ *http.Request,
+	a *Admission, refusal *apierrors.StatusError) {
 	a = &Admission{g: g, rc: http.NewResponseController(w), req: req, bytes: bytes}
 	if c, _ := req.Context().Value(connKey{}).(*conn); c != nil {
 		a.conn = c.below
@@ -104,7 +105,8 @@ func isPublic(req *http.Request) bool {
 // strange takes a slot of those who have shown nothing that counts.
 func (a *Admission) strange(address string) *apierrors.StatusError {
 	if a.g.Strangers.Enter(address) != "" {
-		return a.g.busy(refusedUnproven, "too many requests of callers that have not shown a good credential yet are under way", time.Second)
+		return a.g.busy(refusedUnproven,
+			"too many requests of callers that have not shown a good credential yet are under way", time.Second)
 	}
 	a.slots, a.key = &a.g.Strangers, address
 	if a.req.Body != nil && a.req.ContentLength != 0 {
@@ -120,7 +122,8 @@ func (a *Admission) share(key string) *apierrors.StatusError {
 		a.holds, a.key = true, key
 		return nil
 	case "each":
-		return a.g.busy(refusedCaller, "too many requests of this caller are under way, beside those of others; see --callers-max-bytes", time.Second)
+		return a.g.busy(refusedCaller,
+			"too many requests of this caller are under way, beside those of others; see --callers-max-bytes", time.Second)
 	}
 	return a.g.busy(refusedSum, "too many requests are under way; see --callers-max-bytes", time.Second)
 }

@@ -52,14 +52,17 @@ type Authorizer struct {
 
 // NewAuthorizer makes one that remembers nothing yet.
 func NewAuthorizer(c AuthorizerConfig) *Authorizer {
-	return &Authorizer{AuthorizerConfig: c, ctx: context.Background(), allowed: lru.New(bounds.MaxVerdicts), refusals: lru.New(maxRefusals)}
+	return &Authorizer{
+		AuthorizerConfig: c, ctx: context.Background(), allowed: lru.New(bounds.MaxVerdicts), refusals: lru.New(maxRefusals),
+	}
 }
 
 // Start binds reviews to the life of the hub.
 func (z *Authorizer) Start(ctx context.Context) { z.ctx = ctx }
 
 // Authorize returns nil if the caller may do it, else the answer to give.
-func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Header, a identity.Attributes) *apierrors.StatusError {
+func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Header,
+	a identity.Attributes) *apierrors.StatusError {
 	key := newKey(who, header, a)
 	if v, ok := z.lookup(key, header); ok {
 		z.Count("cached")
@@ -96,7 +99,8 @@ func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Head
 	}
 }
 
-func (z *Authorizer) ask(ctx context.Context, key verdictKey, who Caller, credentials http.Header, a identity.Attributes) (verdict, error) {
+func (z *Authorizer) ask(ctx context.Context, key verdictKey, who Caller, credentials http.Header,
+	a identity.Attributes) (verdict, error) {
 	asking, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	if z.Cloud.Unknown() {
@@ -144,13 +148,15 @@ func (z *Authorizer) ask(ctx context.Context, key verdictKey, who Caller, creden
 }
 
 // remembered is what the cloud would say, nil if it would allow it; ok is false if that is not known.
-func (z *Authorizer) remembered(who Caller, credentials http.Header, a identity.Attributes) (refusal *apierrors.StatusError, ok bool) {
+func (z *Authorizer) remembered(who Caller, credentials http.Header, a identity.Attributes) (
+	refusal *apierrors.StatusError, ok bool) {
 	_, refusal = z.Judge.Authorize(credentials, who.Kind == ThisNode, a)
 	return refusal, refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable
 }
 
 // recall says what the cloud would, if that is known. It is asked again after ttl.
-func (z *Authorizer) recall(key verdictKey, who Caller, credentials http.Header, a identity.Attributes, why error, ttl time.Duration) (verdict, error) {
+func (z *Authorizer) recall(key verdictKey, who Caller, credentials http.Header, a identity.Attributes, why error,
+	ttl time.Duration) (verdict, error) {
 	refusal, ok := z.remembered(who, credentials, a)
 	if !ok {
 		z.Count("unavailable")
@@ -210,7 +216,9 @@ func newKey(who Caller, header http.Header, a identity.Attributes) (key verdictK
 		}
 		put(h, "")
 	}
-	for _, s := range []string{"", a.Verb, a.Group, a.Version, a.Resource, a.Namespace, a.Name, a.FieldSelector, a.LabelSelector} {
+	for _, s := range []string{
+		"", a.Verb, a.Group, a.Version, a.Resource, a.Namespace, a.Name, a.FieldSelector, a.LabelSelector,
+	} {
 		put(h, s)
 	}
 	h.Sum(key[:0])
@@ -228,7 +236,8 @@ func userOf(who Caller, credentials http.Header) string {
 	return ServiceAccountOf(credentials)
 }
 
-// ServiceAccountOf is the account that a token says it is of, "" for other tokens. Only the cloud, or a proof, can say that it is.
+// ServiceAccountOf is the account that a token says it is of, "" for other tokens. Only the cloud, or a proof, can say
+// that it is.
 func ServiceAccountOf(credentials http.Header) string { return claimsOf(credentials).Subject }
 
 // podOf is the pod that a token says it is bound to; the zero value: it says none. Likewise.

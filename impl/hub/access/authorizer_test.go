@@ -45,7 +45,8 @@ func (a *asked) AwayBy(error) bool { return !a.here }
 
 func (a *asked) Unknown() bool { return a.doubt }
 
-func (a *asked) review(context.Context, Caller, http.Header, identity.Attributes) (bool, string, *apierrors.StatusError, error) {
+func (a *asked) review(context.Context, Caller, http.Header, identity.Attributes) (bool, string, *apierrors.StatusError,
+	error) {
 	if a.gate != nil {
 		<-a.gate
 	}
@@ -63,7 +64,9 @@ func (a *asked) count() int {
 
 // judged is an authorizer that remembers.
 func judged(t *testing.T, a *asked, c clock.WithTicker) *Authorizer {
-	judge, err := identity.New(identity.Config{Node: "edge-1", Cloud: http.DefaultTransport, Callers: http.DefaultTransport, Clock: c})
+	judge, err := identity.New(identity.Config{
+		Node: "edge-1", Cloud: http.DefaultTransport, Callers: http.DefaultTransport, Clock: c,
+	})
 	check(t, err)
 	return NewAuthorizer(AuthorizerConfig{Review: a.review, Cloud: a, Judge: judge, Clock: c, Count: func(string) {}})
 }
@@ -118,8 +121,8 @@ func TestAuthorizeRemembers(t *testing.T) {
 	}
 }
 
-// TestAuthorizeOffline: while the cloud is away a verdict counts as long as it is valid, an allowance for 7 days, and nothing
-// longer or without one.
+// TestAuthorizeOffline: while the cloud is away a verdict counts as long as it is valid, an allowance for 7 days, and
+// nothing longer or without one.
 func TestAuthorizeOffline(t *testing.T) {
 	a := asked{allowed: true}
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -154,8 +157,8 @@ func TestAuthorizeOffline(t *testing.T) {
 	}
 }
 
-// TestAuthorizeInDoubt: a hub that starts while the cloud is silent does not wait for it longer than for a connection, if it remembers what the cloud said. That
-// counts for a second: then the cloud is asked again.
+// TestAuthorizeInDoubt: a hub that starts while the cloud is silent does not wait for it longer than for a connection,
+// if it remembers what the cloud said. That counts for a second: then the cloud is asked again.
 func TestAuthorizeInDoubt(t *testing.T) {
 	a := asked{allowed: true}
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -166,7 +169,8 @@ func TestAuthorizeInDoubt(t *testing.T) {
 	}
 	clock.Step(allowTTL)
 	var reviews atomic.Int32
-	z.Review = func(ctx context.Context, _ Caller, _ http.Header, _ identity.Attributes) (bool, string, *apierrors.StatusError, error) {
+	z.Review = func(ctx context.Context, _ Caller, _ http.Header, _ identity.Attributes) (bool, string,
+		*apierrors.StatusError, error) {
 		reviews.Add(1)
 		<-ctx.Done()
 		return false, "", nil, &unavailableError{ctx.Err()}
@@ -257,9 +261,14 @@ func TestAuthorizeSeparates(t *testing.T) {
 	kinds := []Kind{Anonymous, Bearer, ThisNode}
 	headers := []http.Header{
 		{}, token("a"), token("b"), {"Authorization": {"Bearer a", "Bearer b"}},
-		{"Authorization": {"Bearer a"}, "Impersonate-User": {"x"}}, {"Authorization": {"Bearer a"}, "Impersonate-User": {"y"}},
-		{"Authorization": {"Bearer a"}, "Impersonate-Group": {"x"}}, {"Authorization": {"Bearer a"}, "Impersonate-Group": {"x", "y"}},
-		{"Authorization": {"Bearer a"}, "Impersonate-Extra-Scopes": {"x"}}, {"Authorization": {"Bearer a"}, "Impersonate-Uid": {"x"}},
+		{
+			"Authorization": {"Bearer a"}, "Impersonate-User": {"x"},
+		}, {"Authorization": {"Bearer a"}, "Impersonate-User": {"y"}},
+		{
+			"Authorization": {"Bearer a"}, "Impersonate-Group": {"x"},
+		}, {"Authorization": {"Bearer a"}, "Impersonate-Group": {"x", "y"}},
+		{"Authorization": {"Bearer a"}, "Impersonate-Extra-Scopes": {"x"}},
+		{"Authorization": {"Bearer a"}, "Impersonate-Uid": {"x"}},
 	}
 	for _, k := range kinds {
 		for _, h := range headers {
@@ -267,8 +276,10 @@ func TestAuthorizeSeparates(t *testing.T) {
 		}
 	}
 	for _, change := range []func(*identity.Attributes){
-		func(a *identity.Attributes) { a.Verb = "watch" }, func(a *identity.Attributes) { a.Group = "" }, func(a *identity.Attributes) { a.Version = "v1beta1" },
-		func(a *identity.Attributes) { a.Resource = "endpoints" }, func(a *identity.Attributes) { a.Namespace = "x" }, func(a *identity.Attributes) { a.Name = "x" },
+		func(a *identity.Attributes) { a.Verb = "watch" }, func(a *identity.Attributes) { a.Group = "" },
+		func(a *identity.Attributes) { a.Version = "v1beta1" },
+		func(a *identity.Attributes) { a.Resource = "endpoints" }, func(a *identity.Attributes) { a.Namespace = "x" },
+		func(a *identity.Attributes) { a.Name = "x" },
 		func(a *identity.Attributes) { a.FieldSelector = "x" }, func(a *identity.Attributes) { a.LabelSelector = "x" },
 	} {
 		a := listSlices

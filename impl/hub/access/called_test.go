@@ -16,11 +16,13 @@ func boundTo(subject, name string) http.Header {
 	if name != "" {
 		pod = fmt.Sprintf(`,"pod":{"name":%q,"uid":"uid-%s"}`, name, name)
 	}
-	payload := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"sub":%q,"kubernetes.io":{"namespace":"default"%s}}`, subject, pod))
+	payload := base64.RawURLEncoding.EncodeToString(
+		fmt.Appendf(nil, `{"sub":%q,"kubernetes.io":{"namespace":"default"%s}}`, subject, pod))
 	return http.Header{"Authorization": {"Bearer x." + payload + ".signed"}}
 }
 
-// TestCalled: a pod is told of when the cloud has taken its token, once for each; a token that the cloud refuses, or that is of no pod, tells of nobody.
+// TestCalled: a pod is told of when the cloud has taken its token, once for each; a token that the cloud refuses, or
+// that is of no pod, tells of nobody.
 func TestCalled(t *testing.T) {
 	const account = "system:serviceaccount:default:app"
 	g, _ := newTestGate()
@@ -35,7 +37,9 @@ func TestCalled(t *testing.T) {
 		g.learn(http.Header{"Authorization": {"Bearer x"}}, http.StatusOK)
 		g.learn(http.Header{}, http.StatusOK)
 	}
-	if want := []callers.Pod{{Namespace: "default", Name: "one", UID: "uid-one"}, {Namespace: "default", Name: "two", UID: "uid-two"}}; !slices.Equal(got, want) {
+	if want := []callers.Pod{
+		{Namespace: "default", Name: "one", UID: "uid-one"}, {Namespace: "default", Name: "two", UID: "uid-two"},
+	}; !slices.Equal(got, want) {
 		t.Errorf("told of %v, want %v", got, want)
 	}
 }

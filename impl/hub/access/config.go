@@ -19,10 +19,11 @@ type GateConfig struct {
 	Cloud       reachability
 	Unproven    http.RoundTripper // for questions about tokens of which nothing is known
 	Judge       *identity.Judge   // is told of tokens that the cloud refuses
-	Called      func(callers.Pod) // is told of a pod when the cloud has taken a token of its that was not known; nil: nobody wants to know
-	Clock       clock.PassiveClock
-	Count       func(reason string)
-	Logger      *slog.Logger
+	// is told of a pod when the cloud has taken a token of its that was not known; nil: nobody wants to know.
+	Called func(callers.Pod)
+	Clock  clock.PassiveClock
+	Count  func(reason string)
+	Logger *slog.Logger
 }
 
 // AuthorizerConfig is what an authorizer is made of.

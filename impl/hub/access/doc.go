@@ -1,4 +1,5 @@
-// Package access decides who may take what of a hub: who calls, whether there is room for the request, and whether the cloud lets its caller read.
+// Package access decides who may take what of a hub: who calls, whether there is room for the request, and whether the
+// cloud lets its caller read.
 //
 //	request ─► Identifier: who calls ─► Gate: bounds of callers, of tokens, of all ─► Authorizer ─► a read of a relay
 //	                                     │  └ prover: what an unknown token is worth     └ Reviewer: asks the cloud, as the caller
@@ -6,8 +7,8 @@
 //
 // This node passes no gate. Nothing fails open: what the cloud does not say, and nobody remembers, is refused.
 //
-// NewGate and NewAuthorizer start nothing. Reviews and questions about tokens run in goroutines of their own, since many callers may wait for one; each ends
-// within ten seconds.
+// NewGate and NewAuthorizer start nothing. Reviews and questions about tokens run in goroutines of their own, since
+// many callers may wait for one; each ends within ten seconds.
 //
 // # Who is calling
 //
@@ -18,22 +19,27 @@
 //	a certificate of system:node:<this node>         with the node's certificate, which the hub has too
 //	both                                             with the token alone: nothing is lent to who names another identity
 //	any other certificate, also an unknown one       not at all: 401
-//	nothing                                          not at all: 401; but for /healthz, /livez, /readyz and /version. With --anonymous
+//	nothing                                          not at all: 401; but for /healthz, /livez, /readyz and /version.
+//	                                                 With --anonymous
 //	                                                 without credentials, and the cloud decides about system:anonymous
 //
-// What the hub itself reads, for relays above all, it reads as a user of its own, weir:hub:<pool>:<node>, by another certificate, over other connections.
-// No request of anybody goes that way: whoever holds the node's certificate gets through the hub what kube-apiserver grants to the node, and no more.
+// What the hub itself reads, for relays above all, it reads as a user of its own, weir:hub:<pool>:<node>, by another
+// certificate, over other connections. No request of anybody goes that way: whoever holds the node's certificate gets
+// through the hub what kube-apiserver grants to the node, and no more.
 //
-// A certificate of this node that has expired counts on for --offline-token-allowance (24 h) while the cloud is away, since nobody can renew it then; it is
-// refused as soon as the cloud is back, and nothing of such a request is ever sent there (package shelter). So it reads, registers, gets tokens that were
-// issued before, and sends heartbeats, which a leader forwards as its own; statuses and Events are refused with 503. A kubelet with rotateCertificates does not show its certificate any
-// more when that has expired, except on connections that it has: so a hub or a kubelet that restarts then finds no credentials. Only a longer life helps. The certificate
-// for the hub may be by an authority of the node's own (--client-ca-file), as the cloud never sees it.
+// A certificate of this node that has expired counts on for --offline-token-allowance (24 h) while the cloud is away,
+// since nobody can renew it then; it is refused as soon as the cloud is back, and nothing of such a request is ever
+// sent there (package shelter). So it reads, registers, gets tokens that were issued before, and sends heartbeats,
+// which a leader forwards as its own; statuses and Events are refused with 503. A kubelet with rotateCertificates does
+// not show its certificate any more when that has expired, except on connections that it has: so a hub or a kubelet
+// that restarts then finds no credentials. Only a longer life helps. The certificate for the hub may be by an authority
+// of the node's own (--client-ca-file), as the cloud never sees it.
 //
-// Connections with different certificates, or none, are never mixed, nor are their TLS sessions (a session resumes
-// the identity it began with). Headers by which a front proxy tells who calls, and from where (X-Remote-*, X-Forwarded-*, X-Real-Ip), are dropped; impersonation
-// is the cloud's to judge. The plain HTTP port knows no certificates. A request whose Connection header names anything but close, keep-alive, upgrade, te and
-// http2-settings, or whose line names no path, is answered 400: the cloud could get another request than the one that came.
+// Connections with different certificates, or none, are never mixed, nor are their TLS sessions (a session resumes the
+// identity it began with). Headers by which a front proxy tells who calls, and from where (X-Remote-*, X-Forwarded-*,
+// X-Real-Ip), are dropped; impersonation is the cloud's to judge. The plain HTTP port knows no certificates. A request
+// whose Connection header names anything but close, keep-alive, upgrade, te and http2-settings, or whose line names no
+// path, is answered 400: the cloud could get another request than the one that came.
 //
 // A token that the cloud answers 401 is answered so here for 10 s, whatever it is used for: kube-apiserver ends the
 // connection with each 401. At once all that was remembered of it counts no more while the cloud is there, and its open
@@ -45,10 +51,11 @@
 //
 // # Who may have how much
 //
-// All but this node pass a gate. It bounds requests under way and new requests to the cloud, by caller and in sum, so that no pod can take the uplink, the
-// memory or the connections of others; docs/limits.md is the table. A caller is known once the cloud has taken its token. When the cloud has refused a token
-// lately, unknown ones are first asked about over connections of their own (see prover), as kube-apiserver ends the HTTP/2 connection that carries a bad one.
-// Heartbeats, probes and requests of this node are never behind others.
+// All but this node pass a gate. It bounds requests under way and new requests to the cloud, by caller and in sum, so
+// that no pod can take the uplink, the memory or the connections of others; docs/limits.md is the table. A caller is
+// known once the cloud has taken its token. When the cloud has refused a token lately, unknown ones are first asked
+// about over connections of their own (see prover), as kube-apiserver ends the HTTP/2 connection that carries a bad
+// one. Heartbeats, probes and requests of this node are never behind others.
 //
 // # Who may read
 //

@@ -15,11 +15,11 @@ import (
 	"github.com/weir-edge/weir/impl/limit"
 )
 
-// Gate bounds what callers may take of the uplink, the memory and the connections that all of them share. This node, its heartbeats and
-// the hub's own probes pass no gate: they never wait behind others. docs/limits.md lists the bounds.
+// Gate bounds what callers may take of the uplink, the memory and the connections that all of them share. This node,
+// its heartbeats and the hub's own probes pass no gate: they never wait behind others. docs/limits.md lists the bounds.
 //
-// A caller is a service account, or a token if it belongs to none. But that counts only of a token that the cloud has taken; until
-// then its sender is one of those at an address that have shown nothing.
+// A caller is a service account, or a token if it belongs to none. But that counts only of a token that the cloud has
+// taken; until then its sender is one of those at an address that have shown nothing.
 type Gate struct {
 	GateConfig
 	prove     *prover       // asks the cloud
@@ -48,7 +48,8 @@ type tally struct {
 func NewGate(c GateConfig) *Gate {
 	every := time.Second / time.Duration(c.Rate)
 	g := &Gate{
-		GateConfig: c, known: lru.New(bounds.MaxKnownTokens), told: map[string]tally{}, trusted: trusting{clock: c.Clock, tokens: map[digest]trust{}},
+		GateConfig: c, known: lru.New(bounds.MaxKnownTokens), told: map[string]tally{},
+		trusted:   trusting{clock: c.Clock, tokens: map[digest]trust{}},
 		calls:     limit.Rate{Every: every, Burst: c.Burst, Keys: bounds.MaxCallers},
 		public:    limit.Rate{Every: time.Second / bounds.PublicRate, Burst: bounds.PublicBurst},
 		underway:  limit.Shares{Budget: c.Bytes},
@@ -141,7 +142,8 @@ func (g *Gate) spent(wait time.Duration) *apierrors.StatusError {
 	return g.busy(refusedRate, "this caller has used up its share of requests to the cloud", wait)
 }
 
-// Passes says why a request should not begin its way to the cloud: its caller's share is used up. That is found out again on the way, but costs more there.
+// Passes says why a request should not begin its way to the cloud: its caller's share is used up. That is found out
+// again on the way, but costs more there.
 func (g *Gate) Passes(req *http.Request, who Caller) *apierrors.StatusError {
 	if who.Kind == ThisNode || g.Away() {
 		return nil

@@ -21,15 +21,19 @@ import (
 
 func newTestGate() (*Gate, *clocktesting.FakeClock) {
 	clk := clocktesting.NewFakeClock(time.Now())
-	return NewGate(GateConfig{Rate: 10, Burst: 10, Cloud: &asked{}, Clock: clk, Count: func(string) {}, Logger: slog.New(slog.DiscardHandler)}), clk
+	return NewGate(GateConfig{
+		Rate: 10, Burst: 10, Cloud: &asked{}, Clock: clk, Count: func(string) {}, Logger: slog.New(slog.DiscardHandler),
+	}), clk
 }
 
-// TestReviewsBounded: whoever begins reviews and leaves has no more than a bound of them under way or waiting, and the node waits for none.
+// TestReviewsBounded: whoever begins reviews and leaves has no more than a bound of them under way or waiting, and the
+// node waits for none.
 func TestReviewsBounded(t *testing.T) {
 	g, _ := newTestGate()
 	var underWay, most atomic.Int64
 	leave := make(chan struct{})
-	review := g.Limited(func(_ context.Context, who Caller, _ http.Header, _ identity.Attributes) (bool, string, *apierrors.StatusError, error) {
+	review := g.Limited(func(_ context.Context, who Caller, _ http.Header, _ identity.Attributes) (bool, string,
+		*apierrors.StatusError, error) {
 		if who.Kind == ThisNode {
 			return true, "", nil, nil
 		}
@@ -44,7 +48,8 @@ func TestReviewsBounded(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 1000 {
 		wg.Go(func() {
-			_, _, _, err := review(t.Context(), Caller{Kind: Bearer}, http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}, identity.Attributes{})
+			_, _, _, err := review(t.Context(), Caller{Kind: Bearer}, http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}},
+				identity.Attributes{})
 			switch {
 			case err == nil:
 				good.Add(1)
@@ -58,7 +63,8 @@ func TestReviewsBounded(t *testing.T) {
 	await.Until(t, time.Minute, "all that may to be under way", func() bool {
 		return underWay.Load() == bounds.ParallelReviews && busy.Load() == 1000-bounds.MaxCallerReviews
 	})
-	if ok, _, _, err := review(t.Context(), Caller{Kind: ThisNode}, http.Header{}, identity.Attributes{}); !ok || err != nil {
+	if ok, _, _, err := review(t.Context(), Caller{Kind: ThisNode}, http.Header{}, identity.Attributes{}); !ok ||
+		err != nil {
 		t.Errorf("the node: %t, %v", ok, err)
 	}
 	close(leave)
@@ -134,7 +140,8 @@ func TestRefusalsAreTold(t *testing.T) {
 func TestPublicPaths(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/version": true, "/version/": true, "/healthz": true, "/readyz/ping": true, "/livez/": true,
-		"/": false, "/versions": false, "/healthz/../api": false, "//version": false, "/version//x": false, "/api/version": false, "/metrics": false,
+		"/": false, "/versions": false, "/healthz/../api": false, "//version": false, "/version//x": false,
+		"/api/version": false, "/metrics": false,
 	} {
 		req, err := http.NewRequest(http.MethodGet, "https://hub"+path, nil)
 		check(t, err)

@@ -44,7 +44,8 @@ func (d gated) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// whole gets a small answer as a whole, also for a caller that leaves: an HTTP/1.1 connection ends with an answer that is left.
+// whole gets a small answer as a whole, also for a caller that leaves: an HTTP/1.1 connection ends with an answer that
+// is left.
 func (d gated) whole(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), reviewTimeout)
 	defer cancel()
@@ -66,7 +67,8 @@ func (d gated) whole(req *http.Request) (*http.Response, error) {
 
 // Limited bounds reviews of others than the node: they outlive the requests that began them.
 func (g *Gate) Limited(review ReviewFunc) ReviewFunc {
-	return func(ctx context.Context, who Caller, credentials http.Header, a identity.Attributes) (bool, string, *apierrors.StatusError, error) {
+	return func(ctx context.Context, who Caller, credentials http.Header, a identity.Attributes) (bool, string,
+		*apierrors.StatusError, error) {
 		if who.Kind == ThisNode {
 			return review(ctx, who, credentials, a)
 		}

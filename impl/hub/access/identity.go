@@ -38,8 +38,11 @@ type Caller struct {
 	Kind    Kind
 	User    string // if it is known here
 	Refusal *apierrors.StatusError
-	Lapsed  time.Time // a stranger who has shown this node's own certificate, in which nothing is wrong but its end: until when package shelter may take it
-	Local   bool      // a stranger who has shown a certificate of this node that its own authority signed; Lapsed is until when that counts
+	// a stranger who has shown this node's own certificate, in which nothing is wrong but its end: until when package
+	// shelter may take it.
+	Lapsed time.Time
+	// a stranger who has shown a certificate of this node that its own authority signed; Lapsed is until when that counts.
+	Local bool
 }
 
 func strange(why string) Caller {
@@ -48,14 +51,16 @@ func strange(why string) Caller {
 
 // Identifier tells who calls. Rules, in this order:
 //
-//  1. A request that carries a token (Authorization, or a WebSocket token protocol) is its token's; if kube-apiserver does not take that for
-//     a token, it is nobody's. A certificate beside it is not looked at: kube-apiserver would let the certificate win, but then whoever forwards tokens of others over a
-//     connection that has the node's certificate would lend them the node's identity.
-//  2. A certificate of this node's user, signed by --client-ca-file, is sent on with the node's own, --cloud-client-cert-file.
-//  3. Any other certificate is refused: its key is not here, so it cannot be passed on. One of this node that has expired may
-//     still count, while the cloud is away (package shelter).
-//  4. A certificate of this node's user that the node's own authority has signed is like one that has expired. While the cloud is there it counts as long as the
-//     one counts that the hub has of the node (package shelter).
+//  1. A request that carries a token (Authorization, or a WebSocket token protocol) is its token's; if kube-apiserver
+//     does not take that for a token, it is nobody's. A certificate beside it is not looked at: kube-apiserver would
+//     let the certificate win, but then whoever forwards tokens of others over a connection that has the node's
+//     certificate would lend them the node's identity.
+//  2. A certificate of this node's user, signed by --client-ca-file, is sent on with the node's own,
+//     --cloud-client-cert-file.
+//  3. Any other certificate is refused: its key is not here, so it cannot be passed on. One of this node that has
+//     expired may still count, while the cloud is away (package shelter).
+//  4. A certificate of this node's user that the node's own authority has signed is like one that has expired. While
+//     the cloud is there it counts as long as the one counts that the hub has of the node (package shelter).
 //  5. A request without credentials goes on without any.
 type Identifier struct {
 	User      string         // system:node:<this node>
@@ -96,7 +101,8 @@ func (i *Identifier) Identify(req *http.Request) Caller {
 	if uplink.HasToken(req.Header) {
 		return Caller{Kind: Bearer}
 	}
-	if uplink.MeansToken(req.Header) || req.TLS == nil || len(req.TLS.PeerCertificates) == 0 || i.Roots == nil && i.Own == nil {
+	if uplink.MeansToken(req.Header) || req.TLS == nil || len(req.TLS.PeerCertificates) == 0 ||
+		i.Roots == nil && i.Own == nil {
 		return anonymous()
 	}
 	c, _ := req.Context().Value(connKey{}).(*conn)
@@ -117,7 +123,8 @@ func (i *Identifier) verify(state *tls.ConnectionState) (who Caller, until time.
 	now, end, roots := i.Now(), state.PeerCertificates[0].NotAfter, i.roots()
 	until = now.Add(verifyAgain)
 	if i.Own != nil && i.judge(state, i.Own.Pool(), i.Own.Now()).Kind == ThisNode {
-		who = strange("a certificate of this node's own authority counts at its hub while the cloud is away; while it is there, only as long as the certificate counts that the hub has of the node")
+		who = strange("a certificate of this node's own authority counts at its hub while the cloud is away; while it is " +
+			"there, only as long as the certificate counts that the hub has of the node")
 		who.User, who.Local, who.Lapsed = i.User, true, now.Add(end.Sub(i.Own.Now()))
 		return who, until
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/weir-edge/weir/impl/limit"
 )
 
-// prover asks the cloud what a token is worth before a request with it goes over the connection that all callers share. kube-apiserver
-// ends an HTTP/2 connection that carries a token which it refuses, so each would cost all others a new connection; but over HTTP/1.1
-// it does not, and that is how a prover asks.
+// prover asks the cloud what a token is worth before a request with it goes over the connection that all callers share.
+// kube-apiserver ends an HTTP/2 connection that carries a token which it refuses, so each would cost all others a new
+// connection; but over HTTP/1.1 it does not, and that is how a prover asks.
 //
 // A question costs a round trip and some hundred bytes, so nobody is asked about before the cloud has refused a token.
 type prover struct {
@@ -33,11 +33,14 @@ type prover struct {
 	flights singleflight.Group
 }
 
-func newProver(c GateConfig, learn func(http.Header, int), busy func(string, string, time.Duration) *apierrors.StatusError) *prover {
+func newProver(c GateConfig, learn func(http.Header, int),
+	busy func(string, string, time.Duration) *apierrors.StatusError) *prover {
 	return &prover{
 		GateConfig: c, learn: learn, busy: busy,
-		each: limit.Rate{Every: time.Second / bounds.ProofRateAddress, Burst: bounds.ProofBurstAddress, Keys: bounds.MaxCallers},
-		all:  limit.Rate{Every: time.Second / bounds.ProofRate, Burst: bounds.ProofBurst},
+		each: limit.Rate{
+			Every: time.Second / bounds.ProofRateAddress, Burst: bounds.ProofBurstAddress, Keys: bounds.MaxCallers,
+		},
+		all: limit.Rate{Every: time.Second / bounds.ProofRate, Burst: bounds.ProofBurst},
 	}
 }
 
@@ -49,7 +52,8 @@ func (p *prover) suspect() {
 // suspicious tells whether tokens that nobody knows have to be proved.
 func (p *prover) suspicious() bool { return p.Clock.Now().UnixNano() < p.until.Load() }
 
-// prove tells whether the cloud takes the token of a request, and what to answer if it does not. Neither means that the cloud cannot be asked.
+// prove tells whether the cloud takes the token of a request, and what to answer if it does not. Neither means that the
+// cloud cannot be asked.
 func (p *prover) prove(ctx context.Context, h http.Header, address string) (good bool, refusal *apierrors.StatusError) {
 	d := digestOf(h)
 	flight := p.flights.DoChan(string(d[:]), func() (any, error) {

@@ -52,9 +52,11 @@ func isCredential(name string) bool {
 	return name == "Authorization" || strings.HasPrefix(name, "Impersonate-")
 }
 
-// Review returns the cloud's verdict. refused is the cloud's own answer, if it refused or did not take the question: the
-// caller is not who it says (401), may not do it, or may not ask in that name (403), or asks what makes no sense (400: a group to take on, and no user).
-func (r Reviewer) Review(ctx context.Context, who Caller, credentials http.Header, a identity.Attributes) (allowed bool, reason string, refused *apierrors.StatusError, err error) {
+// Review returns the cloud's verdict. refused is the cloud's own answer, if it refused or did not take the question:
+// the caller is not who it says (401), may not do it, or may not ask in that name (403), or asks what makes no sense
+// (400: a group to take on, and no user).
+func (r Reviewer) Review(ctx context.Context, who Caller, credentials http.Header, a identity.Attributes) (allowed bool,
+	reason string, refused *apierrors.StatusError, err error) {
 	if a.Verb == "watch" && who.Kind != Anonymous {
 		granted, refused, err := r.watch(ctx, who, credentials, a)
 		if granted || refused != nil || err != nil {
@@ -88,7 +90,8 @@ func (r Reviewer) Review(ctx context.Context, who Caller, credentials http.Heade
 			return false, "", nil, &unavailableError{fmt.Errorf("access review: %w", err)}
 		}
 		return review.Status.Allowed && !review.Status.Denied, review.Status.Reason, nil, nil
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusTooManyRequests: // says nothing of what was asked
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		// says nothing of what was asked.
 	default:
 		if resp.StatusCode >= 400 && resp.StatusCode < 500 {
 			return false, "", answer.Decode(resp, said), nil
@@ -97,9 +100,10 @@ func (r Reviewer) Review(ctx context.Context, who Caller, credentials http.Heade
 	return false, "", nil, &unavailableError{fmt.Errorf("access review: %s", resp.Status)}
 }
 
-// watch asks for a watch. Only a stream that begins grants it; neither granted nor refused means that it has to be asked
-// in another way, because the cloud found something else wrong with the question.
-func (r Reviewer) watch(ctx context.Context, who Caller, credentials http.Header, a identity.Attributes) (granted bool, refused *apierrors.StatusError, err error) {
+// watch asks for a watch. Only a stream that begins grants it; neither granted nor refused means that it has to be
+// asked in another way, because the cloud found something else wrong with the question.
+func (r Reviewer) watch(ctx context.Context, who Caller, credentials http.Header, a identity.Attributes) (granted bool,
+	refused *apierrors.StatusError, err error) {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	resp, err := r.send(ctx, who, credentials, http.MethodGet, watchURI(a), nil)
@@ -146,7 +150,8 @@ func watchURI(a identity.Attributes) string {
 }
 
 // send sends a request with the credentials of a caller.
-func (r Reviewer) send(ctx context.Context, who Caller, credentials http.Header, method, uri string, body []byte) (*http.Response, error) {
+func (r Reviewer) send(ctx context.Context, who Caller, credentials http.Header, method, uri string, body []byte) (
+	*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "https://cloud"+uri, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -224,4 +229,5 @@ func ofResource(a identity.Attributes) *authorizationv1.ResourceAttributes {
 var ErrUnavailable = errors.New("the cloud cannot be asked whether the caller may read this")
 
 // ReviewFunc asks the cloud whether a caller may do something.
-type ReviewFunc func(context.Context, Caller, http.Header, identity.Attributes) (bool, string, *apierrors.StatusError, error)
+type ReviewFunc func(context.Context, Caller, http.Header, identity.Attributes) (bool, string, *apierrors.StatusError,
+	error)

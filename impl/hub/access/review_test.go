@@ -19,7 +19,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// TestWatchReview: what the cloud answers to a watch, and what that says about who asks. Only a stream of a watch grants it.
+// TestWatchReview: what the cloud answers to a watch, and what that says about who asks. Only a stream of a watch
+// grants it.
 func TestWatchReview(t *testing.T) {
 	const stream = runtime.ContentTypeProtobuf + ";stream=watch"
 	tests := []struct {
@@ -46,17 +47,21 @@ func TestWatchReview(t *testing.T) {
 			left := make(chan struct{})
 			asked := false
 			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				if req.Header.Get("Authorization") != "Bearer alice" || req.Header.Get("Impersonate-User") != "bob" || req.Header.Get("Cookie") != "" {
+				if req.Header.Get("Authorization") != "Bearer alice" || req.Header.Get("Impersonate-User") != "bob" ||
+					req.Header.Get("Cookie") != "" {
 					t.Errorf("credentials: %v", req.Header)
 				}
 				if req.Method == http.MethodPost {
 					asked = true
-					raw, _ := (&authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}).Marshal()
+					raw, _ := (&authorizationv1.SelfSubjectAccessReview{
+						Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true},
+					}).Marshal()
 					_, _ = w.Write(append(append(wire.AppendEnvelope(nil, ReviewKind, len(raw)), raw...), wire.EnvelopeTail()...))
 					return
 				}
 				q := req.URL.Query()
-				if req.URL.Path != "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices" || q.Get("watch") != "1" || q.Get("labelSelector") != "x in (y,z)" ||
+				if req.URL.Path != "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices" || q.Get("watch") != "1" ||
+					q.Get("labelSelector") != "x in (y,z)" ||
 					q.Get("fieldSelector") != "metadata.name=b" || q.Get("resourceVersion") != never {
 					t.Errorf("asked for %s", req.URL)
 				}
@@ -87,7 +92,8 @@ func TestWatchReview(t *testing.T) {
 			}
 			allowed, _, refused, err := r.Review(t.Context(), Caller{Kind: Bearer}, header, a)
 			var unavailable *unavailableError
-			if allowed != (test.allowed || test.asked) || errors.As(err, &unavailable) != test.unavailable || err != nil && !test.unavailable || asked != test.asked {
+			if allowed != (test.allowed || test.asked) || errors.As(err, &unavailable) != test.unavailable ||
+				err != nil && !test.unavailable || asked != test.asked {
 				t.Errorf("allowed %v, asked %v, %v", allowed, asked, err)
 			}
 			if (refused != nil) != (test.refused != 0) || refused != nil && refused.ErrStatus.Code != test.refused {
@@ -99,7 +105,8 @@ func TestWatchReview(t *testing.T) {
 		})
 	}
 	r := Reviewer{AsCaller: roundTripper(func(*http.Request) (*http.Response, error) { return nil, uplink.ErrNoServer })}
-	if allowed, _, _, err := r.Review(t.Context(), Caller{Kind: Bearer}, token("a"), identity.Attributes{Verb: "watch"}); allowed || !errors.Is(err, uplink.ErrNoServer) {
+	if allowed, _, _, err := r.Review(t.Context(), Caller{Kind: Bearer}, token("a"),
+		identity.Attributes{Verb: "watch"}); allowed || !errors.Is(err, uplink.ErrNoServer) {
 		t.Errorf("without a cloud: %v %v", allowed, err)
 	}
 }

@@ -26,8 +26,9 @@ type trusting struct {
 	tokens map[digest]trust
 }
 
-// begin lets a request with an unknown token pass unasked, if there are few such tokens, and few requests with this one. end has to be
-// called when it is over. If others with the same token are under way, wait is closed when it is worth to look again.
+// begin lets a request with an unknown token pass unasked, if there are few such tokens, and few requests with this
+// one. end has to be called when it is over. If others with the same token are under way, wait is closed when it is
+// worth to look again.
 func (x *trusting) begin(d digest) (ok bool, wait <-chan struct{}) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -57,8 +58,8 @@ func (x *trusting) begin(d digest) (ok bool, wait <-chan struct{}) {
 	return true, nil
 }
 
-// end ends what begin began. A request that was left before its answer counts on for a while: the cloud may still get it, and end
-// the connection that it comes over.
+// end ends what begin began. A request that was left before its answer counts on for a while: the cloud may still get
+// it, and end the connection that it comes over.
 func (x *trusting) end(d digest, answered bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

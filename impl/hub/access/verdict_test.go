@@ -15,7 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/identity"
 )
 
-// TestNoOldVerdictBesideTheCloud: what was decided before counts while the cloud is away, and not because a review failed that a caller can make fail.
+// TestNoOldVerdictBesideTheCloud: what was decided before counts while the cloud is away, and not because a review
+// failed that a caller can make fail.
 func TestNoOldVerdictBesideTheCloud(t *testing.T) {
 	a := asked{allowed: true}
 	clock := clocktesting.NewFakeClock(time.Now())
@@ -67,7 +68,8 @@ func TestRevokedIsNotRemembered(t *testing.T) {
 	}
 }
 
-// TestRefusalsCostNoAllowance: whoever may do nothing, with however many tokens, costs nobody the allowance that is remembered.
+// TestRefusalsCostNoAllowance: whoever may do nothing, with however many tokens, costs nobody the allowance that is
+// remembered.
 func TestRefusalsCostNoAllowance(t *testing.T) {
 	a := asked{allowed: true}
 	z := judged(t, &a, clocktesting.NewFakeClock(time.Now()))
@@ -99,7 +101,8 @@ func TestReviewOfALostCloud(t *testing.T) {
 	lost, lose := context.WithCancel(t.Context())
 	a.lost = lost
 	review := z.Review
-	z.Review = func(ctx context.Context, c Caller, h http.Header, at identity.Attributes) (bool, string, *apierrors.StatusError, error) {
+	z.Review = func(ctx context.Context, c Caller, h http.Header, at identity.Attributes) (bool, string,
+		*apierrors.StatusError, error) {
 		lose()
 		if <-ctx.Done(); !errors.Is(ctx.Err(), context.Canceled) {
 			t.Error(ctx.Err())

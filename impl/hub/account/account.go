@@ -1,4 +1,5 @@
-// Package account gathers what a hub tells the cloud of itself (package digest). It starts no goroutine, and keeps nothing.
+// Package account gathers what a hub tells the cloud of itself (package digest). It starts no goroutine, and keeps
+// nothing.
 package account
 
 import (
@@ -23,11 +24,15 @@ type Account struct {
 	Role        func() role.Role
 }
 
-var roles = map[role.Role]digest.Role{role.Leader: digest.Leader, role.Follower: digest.Follower, role.Pending: digest.Pending}
+var roles = map[role.Role]digest.Role{
+	role.Leader: digest.Leader, role.Follower: digest.Follower, role.Pending: digest.Pending,
+}
 
 // Digest is what there is to tell now.
 func (a *Account) Digest() digest.Digest {
-	d := digest.Digest{Version: a.Version, Role: roles[a.Role()], Age: a.age(), Started: a.Started, Served: a.Served.Bytes(answer.ByRelay)}
+	d := digest.Digest{
+		Version: a.Version, Role: roles[a.Role()], Age: a.age(), Started: a.Started, Served: a.Served.Bytes(answer.ByRelay),
+	}
 	for _, c := range uplink.Classes {
 		b := a.Cloud.Bytes(c)
 		d.Down, d.Up = d.Down+b.Down, d.Up+b.Up

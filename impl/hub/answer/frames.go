@@ -17,16 +17,19 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// ShortWatch is the time for which a watch goes on behind what it has shown last, before it ends: client-go lists after one that has shown nothing for the whole of
-// its life, if that was less than a second (VeryShortWatchError of its reflector). With a streaming list that life begins behind the last of the initial objects,
-// when the client has taken them in.
+// ShortWatch is the time for which a watch goes on behind what it has shown last, before it ends: client-go lists after
+// one that has shown nothing for the whole of its life, if that was less than a second (VeryShortWatchError of its
+// reflector). With a streaming list that life begins behind the last of the initial objects, when the client has taken
+// them in.
 const ShortWatch = 2 * time.Second
 
-// Over tells whether a watch may end behind the frame that was just given: somebody else goes on from there. shown is what the frame says; nil: that cannot be told.
+// Over tells whether a watch may end behind the frame that was just given: somebody else goes on from there. shown is
+// what the frame says; nil: that cannot be told.
 type Over func(shown func() *wire.Event) bool
 
-// Frames is the body of a watch that somebody else gives. However that ends, its reader sees an end in order, behind a whole frame: after such a one
-// client-go goes on at the version that it has seen. After a stream that is reset, and after half a frame in other clients, it lists.
+// Frames is the body of a watch that somebody else gives. However that ends, its reader sees an end in order, behind a
+// whole frame: after such a one client-go goes on at the version that it has seen. After a stream that is reset, and
+// after half a frame in other clients, it lists.
 type Frames struct {
 	body     io.ReadCloser
 	encoding wire.Encoding
@@ -44,8 +47,8 @@ type Frames struct {
 	end    error // how this ends
 }
 
-// Whole makes an answer end in order if it is a watch; over may be nil. kube-apiserver compresses a watch for a client that asks for it, as client-go does:
-// it crosses the link so, and its client, on this node, gets it plain.
+// Whole makes an answer end in order if it is a watch; over may be nil. kube-apiserver compresses a watch for a client
+// that asks for it, as client-go does: it crosses the link so, and its client, on this node, gets it plain.
 func Whole(resp *http.Response, over Over, clk clock.Clock) {
 	packed := resp.Header.Get("Content-Encoding")
 	if resp.StatusCode != http.StatusOK || resp.ContentLength >= 0 || packed != "" && packed != "gzip" {
@@ -164,7 +167,8 @@ func (f *Frames) event(frame []byte) *wire.Event {
 	return ev
 }
 
-// next is the length of the first frame behind those that are known, 0 if it is not whole. ok is false of what is no frame.
+// next is the length of the first frame behind those that are known, 0 if it is not whole. ok is false of what is no
+// frame.
 func (f *Frames) next() (n int, ok bool) {
 	rest := f.held[f.whole:]
 	if f.encoding == wire.JSON {

@@ -27,7 +27,10 @@ var errReset = errors.New("stream error: stream ID 1; INTERNAL_ERROR")
 func frames(t *testing.T, enc wire.Encoding) (all [][]byte) {
 	t.Helper()
 	for i, name := range []string{"a", "{\"}]\\\n{}", "c"} {
-		o := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: wire.FormatVersion(uint64(101 + i))}, Data: map[string]string{"text": name}}
+		o := corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: wire.FormatVersion(uint64(101 + i))},
+			Data:       map[string]string{"text": name},
+		}
 		o.APIVersion, o.Kind = "v1", "ConfigMap"
 		if enc == wire.JSON {
 			body, err := json.Marshal(&o)
@@ -67,7 +70,8 @@ func (p *passing) NewTimer(d time.Duration) clock.Timer {
 	return t
 }
 
-// TestFramesBreak: wherever a stream breaks, and in whatever pieces it comes, whole frames are given, byte by byte, and an end in order.
+// TestFramesBreak: wherever a stream breaks, and in whatever pieces it comes, whole frames are given, byte by byte, and
+// an end in order.
 func TestFramesBreak(t *testing.T) {
 	for _, enc := range []wire.Encoding{wire.Protobuf, wire.JSON} {
 		all := frames(t, enc)
@@ -81,7 +85,10 @@ func TestFramesBreak(t *testing.T) {
 				}
 				want = min(want+len(f), cut)
 			}
-			for name, pieces := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "with the error": iotest.DataErrReader} {
+			for name, pieces := range map[string]func(io.Reader) io.Reader{
+				"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader,
+				"with the error": iotest.DataErrReader,
+			} {
 				resp := watch(t.Context(), enc, pieces(io.MultiReader(bytes.NewReader(stream[:cut]), iotest.ErrReader(errReset))))
 				Whole(resp, nil, &passing{clocktesting.NewFakeClock(time.Now())})
 				got, err := io.ReadAll(resp.Body)
@@ -98,7 +105,9 @@ func TestFramesOver(t *testing.T) {
 	for _, enc := range []wire.Encoding{wire.Protobuf, wire.JSON} {
 		all := frames(t, enc)
 		resp := watch(t.Context(), enc, io.MultiReader(bytes.NewReader(bytes.Join(all, nil)), iotest.ErrReader(errReset)))
-		Whole(resp, func(shown func() *wire.Event) bool { return shown().Version == 102 }, clocktesting.NewFakeClock(time.Now()))
+		Whole(resp, func(shown func() *wire.Event) bool {
+			return shown().Version == 102
+		}, clocktesting.NewFakeClock(time.Now()))
 		got, err := io.ReadAll(resp.Body)
 		if want := bytes.Join(all[:2], nil); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%v: %d bytes and %v, want %d", enc, len(got), err, len(want))
@@ -106,7 +115,8 @@ func TestFramesOver(t *testing.T) {
 	}
 }
 
-// TestFramesPacked: what comes compressed is given plain, each frame as soon as it has come, and ends in order where the stream breaks.
+// TestFramesPacked: what comes compressed is given plain, each frame as soon as it has come, and ends in order where
+// the stream breaks.
 func TestFramesPacked(t *testing.T) {
 	for _, enc := range []wire.Encoding{wire.Protobuf, wire.JSON} {
 		all := frames(t, enc)
@@ -140,7 +150,8 @@ func TestFramesPacked(t *testing.T) {
 	}
 }
 
-// TestFramesShort: a watch that breaks before it has shown anything does not end within the second in which client-go takes that for a server that cannot watch.
+// TestFramesShort: a watch that breaks before it has shown anything does not end within the second in which client-go
+// takes that for a server that cannot watch.
 func TestFramesShort(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	resp := watch(t.Context(), wire.Protobuf, iotest.ErrReader(errReset))
@@ -177,7 +188,9 @@ func TestFramesShort(t *testing.T) {
 
 // TestFramesRaw: what is no watch, or no frames, passes as it comes, and so does its error.
 func TestFramesRaw(t *testing.T) {
-	for body, enc := range map[string]wire.Encoding{"no json": wire.JSON, "\xff\xff\xff\xff no frame": wire.Protobuf, "{} no more": wire.JSON} {
+	for body, enc := range map[string]wire.Encoding{
+		"no json": wire.JSON, "\xff\xff\xff\xff no frame": wire.Protobuf, "{} no more": wire.JSON,
+	} {
 		resp := watch(t.Context(), enc, io.MultiReader(bytes.NewReader([]byte(body)), iotest.ErrReader(errReset)))
 		Whole(resp, nil, clocktesting.NewFakeClock(time.Now()))
 		if got, err := io.ReadAll(resp.Body); !errors.Is(err, errReset) || string(got) != body {
@@ -185,8 +198,12 @@ func TestFramesRaw(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*http.Response){
-		"an error": func(r *http.Response) { r.StatusCode = http.StatusGone }, "a list": func(r *http.Response) { r.ContentLength = 8 },
-		"packed": func(r *http.Response) { r.Header.Set("Content-Encoding", "br") }, "cbor": func(r *http.Response) { r.Header.Set("Content-Type", "application/cbor-seq") },
+		"an error": func(r *http.Response) {
+			r.StatusCode = http.StatusGone
+		}, "a list": func(r *http.Response) { r.ContentLength = 8 },
+		"packed": func(r *http.Response) {
+			r.Header.Set("Content-Encoding", "br")
+		}, "cbor": func(r *http.Response) { r.Header.Set("Content-Type", "application/cbor-seq") },
 	} {
 		resp := watch(t.Context(), wire.JSON, iotest.ErrReader(errReset))
 		change(resp)

@@ -60,7 +60,8 @@ func (r *Recorder) Flush() {
 	_ = http.NewResponseController(r.ResponseWriter).Flush()
 }
 
-// Finish sends the rest of an answer over HTTP/2. Else the server would do so when nobody looks any more whether the client takes it.
+// Finish sends the rest of an answer over HTTP/2. Else the server would do so when nobody looks any more whether the
+// client takes it.
 func (r *Recorder) Finish(req *http.Request) {
 	if r.rest && req.ProtoMajor == 2 {
 		r.Flush()

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-edge/weir/impl/hub/bounds"
 )
 
-// Stalls ends answers whose client takes nothing, whoever gives them: each holds a stream, buffers, and what waits for it at the cloud. A client has to take
-// what one write or flush holds, 32 KiB at most, within bounds.StallTimeout. Relays end their own sooner.
+// Stalls ends answers whose client takes nothing, whoever gives them: each holds a stream, buffers, and what waits for
+// it at the cloud. A client has to take what one write or flush holds, 32 KiB at most, within bounds.StallTimeout.
+// Relays end their own sooner.
 type Stalls struct {
 	clock  clock.WithTicker
 	count  func()
@@ -24,7 +25,8 @@ type Stalls struct {
 	open map[*Recorder]struct{}
 }
 
-// NewStalls makes what run then looks after; count is told of each answer that it ended, and served of what clients got.
+// NewStalls makes what run then looks after; count is told of each answer that it ended, and served of what clients
+// got.
 func NewStalls(clk clock.WithTicker, count func(), served *Served, logger *slog.Logger) *Stalls {
 	return &Stalls{clock: clk, count: count, served: served, logger: logger, open: map[*Recorder]struct{}{}}
 }
@@ -71,8 +73,8 @@ func (s *Stalls) Run(ctx context.Context) error {
 	}
 }
 
-// sweep ends answers that stand still. It holds the lock meanwhile, so that none of them is over: a deadline of one that is would hit the
-// next answer on its connection.
+// sweep ends answers that stand still. It holds the lock meanwhile, so that none of them is over: a deadline of one
+// that is would hit the next answer on its connection.
 func (s *Stalls) sweep() {
 	now := s.clock.Now()
 	s.mu.Lock()

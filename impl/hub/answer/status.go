@@ -27,8 +27,9 @@ func Unavailable(why string) *apierrors.StatusError {
 	return err
 }
 
-// ComeAgain is a refusal of a watch that goes on, in words after which client-go keeps what it has and tries again (isWatchErrorRetriable of its
-// reflector). Told that the cloud cannot be asked it would list, as soon as that is over, what the watch would have spared.
+// ComeAgain is a refusal of a watch that goes on, in words after which client-go keeps what it has and tries again
+// (isWatchErrorRetriable of its reflector). Told that the cloud cannot be asked it would list, as soon as that is over,
+// what the watch would have spared.
 func ComeAgain(refusal *apierrors.StatusError) *apierrors.StatusError {
 	if refusal.ErrStatus.Code != http.StatusServiceUnavailable {
 		return refusal
@@ -87,7 +88,9 @@ func Decode(resp *http.Response, answer []byte) *apierrors.StatusError {
 		err = json.Unmarshal(answer, &s)
 	}
 	if err != nil || int(s.Code) != resp.StatusCode {
-		s = metav1.Status{Status: metav1.StatusFailure, Code: int32(resp.StatusCode), Message: http.StatusText(resp.StatusCode)}
+		s = metav1.Status{
+			Status: metav1.StatusFailure, Code: int32(resp.StatusCode), Message: http.StatusText(resp.StatusCode),
+		}
 		switch resp.StatusCode {
 		case http.StatusUnauthorized:
 			s.Reason = metav1.StatusReasonUnauthorized

@@ -27,10 +27,12 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// madeUp is the version of a Lease that was created while the cloud is away. No Lease is at it, so the kubelet will read the true one.
+// madeUp is the version of a Lease that was created while the cloud is away. No Lease is at it, so the kubelet will
+// read the true one.
 const madeUp = "1"
 
-// Beats takes the heartbeats of this node's kubelet. It passes them to the cloud, or answers them itself, and has each mirrored in the coordinator.
+// Beats takes the heartbeats of this node's kubelet. It passes them to the cloud, or answers them itself, and has each
+// mirrored in the coordinator.
 type Beats struct {
 	BeatsConfig
 
@@ -158,7 +160,8 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, lease 
 	b.mu.Unlock()
 	if plan == heartbeat.Return {
 		if err := b.Pool.withdraw(req.Context()); err != nil {
-			b.Logger.Warn("this node cannot take back in the coordinator that it is cut off; its heartbeat passes all the same", "err", err)
+			b.Logger.Warn("this node cannot take back in the coordinator that it is cut off; its heartbeat passes all the same",
+				"err", err)
 		}
 	}
 	var a *uplink.Answer
@@ -195,7 +198,8 @@ func (b *Beats) due() (text string, told func()) {
 	return d.Text(), func() { b.rhythm.Told(now, d) }
 }
 
-// message is a heartbeat as it goes to the cloud: growing, with what the hub tells along with it, and without the annotations that the kubelet has read there. Most go as they came.
+// message is a heartbeat as it goes to the cloud: growing, with what the hub tells along with it, and without the
+// annotations that the kubelet has read there. Most go as they came.
 func (b *Beats) message(req *http.Request, body []byte, lease, held *coordinationv1.Lease, text string) uplink.Message {
 	m := uplink.Message{Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header), Body: body}
 	renew := nodelease.RenewTime(lease)
@@ -208,7 +212,8 @@ func (b *Beats) message(req *http.Request, body []byte, lease, held *coordinatio
 		}
 		return m
 	}
-	if !nodelease.IsDelegated(lease) && renew.Equal(nodelease.RenewTime(lease)) && lease.Annotations[contract.DigestAnnotation] == text {
+	if !nodelease.IsDelegated(lease) && renew.Equal(nodelease.RenewTime(lease)) &&
+		lease.Annotations[contract.DigestAnnotation] == text {
 		return m
 	}
 	l := lease.DeepCopy()
@@ -289,7 +294,8 @@ func (b *Beats) turned(taken bool) {
 	b.state.Passed(b.now(), taken)
 	switch now, _ := b.state.CutOff(); {
 	case now && !was:
-		b.Logger.Warn("this node is cut off from the cloud: its hub answers heartbeats, and the leader of its pool forwards them", "node", b.Node)
+		b.Logger.Warn("this node is cut off from the cloud: its hub answers heartbeats, and the leader of its pool "+
+			"forwards them", "node", b.Node)
 	case was && !now:
 		b.Logger.Info("heartbeats of this node reach the cloud again", "node", b.Node)
 	}
@@ -312,7 +318,9 @@ func (b *Beats) tell(lease *coordinationv1.Lease) {
 func (b *Beats) read(w *answer.Recorder, req *http.Request) {
 	w.Route = "heartbeat"
 	if b.Cloud.Reachable() {
-		a, err := b.Cloud.Send(req.Context(), uplink.Message{Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header)})
+		a, err := b.Cloud.Send(req.Context(), uplink.Message{
+			Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header),
+		})
 		if err == nil {
 			if l, err := nodelease.Decode(a.Header.Get("Content-Type"), a.Body); err == nil && a.Code < 300 {
 				b.mu.Lock()
@@ -336,7 +344,8 @@ func (b *Beats) read(w *answer.Recorder, req *http.Request) {
 		}
 	}
 	if l == nil { // so that the kubelet creates one
-		answer.Write(w, apierrors.NewNotFound(schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}, b.Node))
+		answer.Write(w, apierrors.NewNotFound(schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"},
+			b.Node))
 		return
 	}
 	writeLease(w, req, http.StatusOK, l)
@@ -366,7 +375,8 @@ func writeLease(w *answer.Recorder, req *http.Request, code int, l *coordination
 func endToEnd(h http.Header) http.Header {
 	out := h.Clone()
 	for _, name := range []string{
-		"Accept-Encoding", "Connection", "Content-Length", "Forwarded", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
+		"Accept-Encoding", "Connection", "Content-Length", "Forwarded", "Keep-Alive", "Proxy-Authenticate",
+		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
 		"Transfer-Encoding", "Upgrade", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
 	} {
 		out.Del(name)

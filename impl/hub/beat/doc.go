@@ -3,20 +3,23 @@
 //	kubelet ─► Beats ─► cloud
 //	            └ Mirror ─► coordinator ─► Forwarding of the hub that leads ─► cloud
 //
-// Beats passes a heartbeat to the cloud, or answers it itself; package heartbeat decides. Mirror writes how the node is to the pool's coordinator. Forwarding, on
-// the hub that leads, speaks there for nodes that are cut off.
+// Beats passes a heartbeat to the cloud, or answers it itself; package heartbeat decides. Mirror writes how the node is
+// to the pool's coordinator. Forwarding, on the hub that leads, speaks there for nodes that are cut off.
 //
-// The constructors start nothing. Mirror.Run, Mirror.Announce and Forwarding.Run block until their context ends, and wait for what they began.
+// The constructors start nothing. Mirror.Run, Mirror.Announce and Forwarding.Run block until their context ends, and
+// wait for what they began.
 //
 // # Heartbeats
 //
-// A request for the Lease of this node by its kubelet is a heartbeat. It is passed to the cloud, to one server after another (see uplink.Urgent), and mirrored in the coordinator
-// where that is worth a write (heartbeat.Statement).
-// If it does not get through, the hub answers it itself and annotates the mirrored Lease; package heartbeat decides, and says why. What
-// passes goes byte for byte, but when it carries an annotation of Weir's, is to carry one, or would not grow: then it is decoded and written anew, once, without
-// fields that this build does not know. Some heartbeats carry what the hub tells of itself (package digest), one in an hour mostly; the next one takes it away.
-// Requests about the Lease with a token, an impersonation or a compressed body are no heartbeats and go through the proxy.
+// A request for the Lease of this node by its kubelet is a heartbeat. It is passed to the cloud, to one server after
+// another (see uplink.Urgent), and mirrored in the coordinator where that is worth a write (heartbeat.Statement). If it
+// does not get through, the hub answers it itself and annotates the mirrored Lease; package heartbeat decides, and says
+// why. What passes goes byte for byte, but when it carries an annotation of Weir's, is to carry one, or would not grow:
+// then it is decoded and written anew, once, without fields that this build does not know. Some heartbeats carry what
+// the hub tells of itself (package digest), one in an hour mostly; the next one takes it away. Requests about the Lease
+// with a token, an impersonation or a compressed body are no heartbeats and go through the proxy.
 //
-// All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own, since NodeRestriction lets no node touch
-// the Lease of another. A forward is a PATCH of some 90 bytes whose answer, the Lease, tells the version for the next.
+// All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own,
+// since NodeRestriction lets no node touch the Lease of another. A forward is a PATCH of some 90 bytes whose answer,
+// the Lease, tells the version for the next.
 package beat

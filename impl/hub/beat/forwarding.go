@@ -34,8 +34,8 @@ const (
 	delegatedOnly   = "labelSelector=" + contract.DelegateHeartbeat + "%3D" + contract.Delegated
 )
 
-// Forwarding watches the Leases of nodes that are cut off, in the coordinator, and while this hub leads it forwards their heartbeats. One goroutine owns the
-// Forwarder; requests and the watch run beside it.
+// Forwarding watches the Leases of nodes that are cut off, in the coordinator, and while this hub leads it forwards
+// their heartbeats. One goroutine owns the Forwarder; requests and the watch run beside it.
 type Forwarding struct {
 	ForwardingConfig
 	began time.Time
@@ -86,7 +86,8 @@ type ForwardingConfig struct {
 // NewForwarding makes what has seen nobody yet.
 func NewForwarding(c ForwardingConfig) *Forwarding {
 	return &Forwarding{
-		ForwardingConfig: c, began: c.Clock.Now(), poke: make(chan struct{}, 1), seen: make(chan sighting), results: make(chan heartbeat.Result),
+		ForwardingConfig: c, began: c.Clock.Now(), poke: make(chan struct{}, 1), seen: make(chan sighting),
+		results: make(chan heartbeat.Result),
 	}
 }
 
@@ -131,7 +132,8 @@ func (f *Forwarding) Run(ctx context.Context) error {
 		f.publish(forwarder)
 		if f.Cloud == nil && f.leads.Load() && forwarder.Delegated() > 0 && !told {
 			told = true
-			f.Logger.Warn("this hub leads and forwards no heartbeats: it has no certificate for that; set --delegate-client-cert-file and --delegate-client-key-file, or neither them nor --coordinator-client-cert-file")
+			f.Logger.Warn("this hub leads and forwards no heartbeats: it has no certificate for that; set " +
+				"--delegate-client-cert-file and --delegate-client-key-file, or neither them nor --coordinator-client-cert-file")
 		}
 		timer := f.Clock.NewTimer(max(wake-now, 0))
 		select {
@@ -161,7 +163,10 @@ func (f *Forwarding) see(forwarder *heartbeat.Forwarder, s sighting) {
 }
 
 func (f *Forwarding) publish(forwarder *heartbeat.Forwarder) {
-	s := DelegationStatus{Unread: int(f.unread.Load()), Nodes: forwarder.Delegated(), Forwarded: forwarder.Forwarded, Expired: forwarder.Expired}
+	s := DelegationStatus{
+		Unread: int(f.unread.Load()), Nodes: forwarder.Delegated(), Forwarded: forwarder.Forwarded,
+		Expired: forwarder.Expired,
+	}
 	if forwarder.Last > 0 {
 		s.Last = f.began.Add(forwarder.Last).UTC()
 	}
@@ -193,7 +198,9 @@ func (f *Forwarding) perform(ctx context.Context, a heartbeat.Action) heartbeat.
 	case heartbeat.Write:
 		var body []byte
 		if body, err = forwardPatch(a); err == nil {
-			code, err = f.ask(ctx, uplink.Message{Method: http.MethodPatch, Body: body, Header: http.Header{"Content-Type": {string(types.MergePatchType)}}}, &r)
+			code, err = f.ask(ctx, uplink.Message{
+				Method: http.MethodPatch, Body: body, Header: http.Header{"Content-Type": {string(types.MergePatchType)}},
+			}, &r)
 		}
 	}
 	switch {
@@ -214,7 +221,8 @@ func (f *Forwarding) perform(ctx context.Context, a heartbeat.Action) heartbeat.
 		if r.Outcome == heartbeat.Refused {
 			level = slog.LevelWarn
 		}
-		f.Logger.Log(ctx, level, "a heartbeat could not be forwarded", "of", a.Node, "step", a.Kind.String(), "outcome", r.Outcome.String(), "code", code, "err", err)
+		f.Logger.Log(ctx, level, "a heartbeat could not be forwarded", "of", a.Node, "step", a.Kind.String(), "outcome",
+			r.Outcome.String(), "code", code, "err", err)
 	}
 	return r
 }
@@ -249,7 +257,8 @@ func (f *Forwarding) ask(ctx context.Context, m uplink.Message, r *heartbeat.Res
 		return 0, err
 	}
 	if a.Code > 299 {
-		return a.Code, fmt.Errorf("%s %s: %w", m.Method, m.URI, answer.Decode(&http.Response{StatusCode: a.Code, Header: a.Header}, a.Body))
+		return a.Code,
+			fmt.Errorf("%s %s: %w", m.Method, m.URI, answer.Decode(&http.Response{StatusCode: a.Code, Header: a.Header}, a.Body))
 	}
 	l, err := nodelease.Decode(a.Header.Get("Content-Type"), a.Body)
 	if err != nil {
@@ -278,7 +287,8 @@ func forwardPatch(a heartbeat.Action) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// watch tells of the Leases of nodes that are cut off until ctx ends: what there is, then what changes, again when the watch breaks.
+// watch tells of the Leases of nodes that are cut off until ctx ends: what there is, then what changes, again when the
+// watch breaks.
 func (f *Forwarding) watch(ctx context.Context) error {
 	for wait := coordinator.FirstLeasesRetry; ctx.Err() == nil; wait = min(2*wait, coordinator.MaxLeasesRetry) {
 		began := f.Clock.Now()
@@ -297,7 +307,9 @@ func (f *Forwarding) watch(ctx context.Context) error {
 // watchOwn does the same of those that nodes write here, while this is a leader hub.
 func (f *Forwarding) watchOwn(ctx context.Context) error {
 	for f.Own.Opened(ctx) {
-		f.Own.Follow(ctx, func(names []string) { f.saw(ctx, sighting{listed: names}) }, func(node string, l *coordinationv1.Lease) {
+		f.Own.Follow(ctx, func(names []string) {
+			f.saw(ctx, sighting{listed: names})
+		}, func(node string, l *coordinationv1.Lease) {
 			s := sighting{name: node, live: true}
 			if l != nil {
 				s.lease = beatOf(l)
@@ -321,7 +333,8 @@ func (f *Forwarding) look(ctx context.Context) error {
 		return err
 	}
 	if n := int64(list.Unread); f.unread.Swap(n) != n && n > 0 {
-		f.Logger.Warn("Leases of nodes that are cut off cannot be read: nobody speaks for these nodes", "leases", n, "read", len(list.Items), "coordinator", r.URL.Host)
+		f.Logger.Warn("Leases of nodes that are cut off cannot be read: nobody speaks for these nodes", "leases", n,
+			"read", len(list.Items), "coordinator", r.URL.Host)
 	}
 	names := make([]string, 0, len(list.Items))
 	for i := range list.Items {
@@ -329,13 +342,14 @@ func (f *Forwarding) look(ctx context.Context) error {
 		f.saw(ctx, sighting{name: list.Items[i].Name, lease: beatOf(&list.Items[i])})
 	}
 	f.saw(ctx, sighting{listed: names})
-	return r.WatchLeases(ctx, nodelease.Path, delegatedOnly+"&resourceVersion="+list.Version, func(kind string, l *coordinationv1.Lease) {
-		s := sighting{name: l.Name, lease: beatOf(l), live: true}
-		if kind == "DELETED" {
-			s.lease.Delegated = false
-		}
-		f.saw(ctx, s)
-	})
+	return r.WatchLeases(ctx, nodelease.Path, delegatedOnly+"&resourceVersion="+list.Version,
+		func(kind string, l *coordinationv1.Lease) {
+			s := sighting{name: l.Name, lease: beatOf(l), live: true}
+			if kind == "DELETED" {
+				s.lease.Delegated = false
+			}
+			f.saw(ctx, s)
+		})
 }
 
 func (f *Forwarding) saw(ctx context.Context, s sighting) {

@@ -10,7 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/heartbeat"
 )
 
-// TestLateHeartbeatIsNotMirrored: a heartbeat that could not be written in time is not written at all. Others would take it for one of then.
+// TestLateHeartbeatIsNotMirrored: a heartbeat that could not be written in time is not written at all. Others would
+// take it for one of then.
 func TestLateHeartbeatIsNotMirrored(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	m := NewMirror(MirrorConfig{Node: "edge-1", Clock: clk, Count: func(string) {}})

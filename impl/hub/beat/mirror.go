@@ -24,8 +24,8 @@ const (
 	announceLook = 2 * time.Second
 )
 
-// Mirror keeps the Lease of this node in the coordinator. One write is under way at a time, on condition of the version: what was
-// overtaken cannot undo what came later.
+// Mirror keeps the Lease of this node in the coordinator. One write is under way at a time, on condition of the
+// version: what was overtaken cannot undo what came later.
 type Mirror struct {
 	MirrorConfig
 
@@ -117,7 +117,9 @@ func (m *Mirror) flush(ctx context.Context) error {
 	}
 	err := m.write(ctx, func(l *coordinationv1.Lease) {
 		l.OwnerReferences = s.lease.OwnerReferences
-		l.Spec = coordinationv1.LeaseSpec{HolderIdentity: s.lease.Spec.HolderIdentity, LeaseDurationSeconds: s.lease.Spec.LeaseDurationSeconds}
+		l.Spec = coordinationv1.LeaseSpec{
+			HolderIdentity: s.lease.Spec.HolderIdentity, LeaseDurationSeconds: s.lease.Spec.LeaseDurationSeconds,
+		}
 		nodelease.SetRenewTime(l, s.Renew)
 		nodelease.SetDelegated(l, s.Delegated)
 	})
@@ -134,7 +136,8 @@ func (m *Mirror) flush(ctx context.Context) error {
 	return nil
 }
 
-// withdraw takes back that the node is cut off, and has the coordinator's word for it, or returns an error after heartbeat.Withdraw.
+// withdraw takes back that the node is cut off, and has the coordinator's word for it, or returns an error after
+// heartbeat.Withdraw.
 func (m *Mirror) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat.Withdraw)
 	defer cancel()
@@ -187,7 +190,8 @@ func (m *Mirror) write(ctx context.Context, change func(*coordinationv1.Lease)) 
 	return err
 }
 
-// tell has the address at which this hub shows its relays in the Lease of its node: a coordinator that reads from nobody asks there.
+// tell has the address at which this hub shows its relays in the Lease of its node: a coordinator that reads from
+// nobody asks there.
 func (m *Mirror) tell(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timeout)
 	defer cancel()
@@ -197,7 +201,8 @@ func (m *Mirror) tell(ctx context.Context) (err error) {
 	case <-m.turn:
 	}
 	defer func() { m.turn <- struct{}{} }()
-	if m.held, err = m.read(ctx); err != nil || m.held != nil && m.held.Annotations[contract.PoolAddress] == m.Coordinator.Address() {
+	if m.held, err = m.read(ctx); err != nil ||
+		m.held != nil && m.held.Annotations[contract.PoolAddress] == m.Coordinator.Address() {
 		return err
 	}
 	return m.write(ctx, func(*coordinationv1.Lease) {})

@@ -9,7 +9,9 @@ import (
 
 // TestForwardPatch: a forward is no more than what it has to be.
 func TestForwardPatch(t *testing.T) {
-	a := heartbeat.Action{Lease: heartbeat.Lease{Version: "123456789", Renew: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Delegated: true}}
+	a := heartbeat.Action{
+		Lease: heartbeat.Lease{Version: "123456789", Renew: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Delegated: true},
+	}
 	for annotate, want := range map[bool]string{
 		false: `{"metadata":{"resourceVersion":"123456789"},"spec":{"renewTime":"2026-01-02T03:04:05.000006Z"}}`,
 		true: `{"metadata":{"resourceVersion":"123456789","annotations":{"openyurt.io/delegate-heartbeat":"true"}},` +

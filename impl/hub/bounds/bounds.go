@@ -1,5 +1,5 @@
-// Package bounds is what others than this node may take of a hub: each bound stands here once, and docs/limits.md, the table that operators read, is made
-// from it. It holds constants, and nothing else.
+// Package bounds is what others than this node may take of a hub: each bound stands here once, and docs/limits.md, the
+// table that operators read, is made from it. It holds constants, and nothing else.
 package bounds
 
 import "time"
@@ -17,8 +17,9 @@ const (
 
 	DefaultCallersBytes = 64 << 20 // of requests under way; one caller alone may take three quarters
 	LeastCallersBytes   = 8 << 20
-	WatchBytes          = 64 << 10  // a watch counts as: a stream, its buffers and what it has under way. 400 of them take 52 KiB each
-	RequestBytes        = 128 << 10 // the same of any other request
+	// a watch counts as: a stream, its buffers and what it has under way. 400 of them take 52 KiB each.
+	WatchBytes   = 64 << 10
+	RequestBytes = 128 << 10 // the same of any other request
 
 	MaxUnproven        = 200
 	MaxUnprovenAddress = 100

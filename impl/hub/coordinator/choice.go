@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// homeAfter is how long the replica that a hub prefers has to be ready before the hub goes back to it. Were it for ever, all
-// hubs would be at one replica once each of the others has been restarted.
+// homeAfter is how long the replica that a hub prefers has to be ready before the hub goes back to it. Were it for
+// ever, all hubs would be at one replica once each of the others has been restarted.
 const homeAfter = time.Minute
 
-// shunFor is how long a leader hub is left alone from which nothing fresh came, though it said so, or which the cloud contradicted.
+// shunFor is how long a leader hub is left alone from which nothing fresh came, though it said so, or which the cloud
+// contradicted.
 const shunFor = 10 * time.Minute
 
-// staleLooks is how many probes in a row have to find that a replica serves and is not fresh before the hub goes to one that is.
+// staleLooks is how many probes in a row have to find that a replica serves and is not fresh before the hub goes to one
+// that is.
 const staleLooks = 2
 
 // Healthz tells whether any replica serves, and goes to another one if that stands better than the one in use. The
@@ -75,7 +77,8 @@ func (c *Client) survey(ctx context.Context, now *Replica, all []*Replica) findi
 		select {
 		case v := <-answers:
 			waiting--
-			c.Logger.Debug("probe of a replica", "server", v.URL.Host, "standing", v.standing, "err", v.err, "took", c.Clock.Since(began))
+			c.Logger.Debug("probe of a replica", "server", v.URL.Host, "standing", v.standing, "err", v.err,
+				"took", c.Clock.Since(began))
 			v = c.trusted(v)
 			if v.Replica == now {
 				own = v
@@ -129,7 +132,8 @@ func (c *Client) trusted(v finding) finding {
 	return v
 }
 
-// Shun leaves a leader hub alone for a while, as one that is not fresh: nothing fresh came from it though it said so, or the cloud contradicted it.
+// Shun leaves a leader hub alone for a while, as one that is not fresh: nothing fresh came from it though it said so,
+// or the cloud contradicted it.
 func (c *Client) Shun(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,8 +145,8 @@ func (c *Client) Shun(node string) {
 	c.shunned[node] = now.Add(shunFor)
 }
 
-// stays tells whether a replica is kept that serves and is not fresh. A leader makes it fresh. For others, fresh may be a moment away, as after a
-// start; that they looked is counted.
+// stays tells whether a replica is kept that serves and is not fresh. A leader makes it fresh. For others, fresh may be
+// a moment away, as after a start; that they looked is counted.
 func (c *Client) stays(now *Replica) bool {
 	switch {
 	case now.Node != "": // it said so by itself, at once
@@ -154,7 +158,8 @@ func (c *Client) stays(now *Replica) bool {
 	return c.stale < staleLooks
 }
 
-// home goes back to the replica that this hub prefers once that has been ready for some time. A leader stays where it is.
+// home goes back to the replica that this hub prefers once that has been ready for some time. A leader stays where it
+// is.
 func (c *Client) home(ctx context.Context, now finding, all []*Replica) finding {
 	if now.Replica == all[0] || now.Node == "" && c.Leads() {
 		c.homeSeen = time.Time{}
@@ -184,7 +189,8 @@ func (c *Client) move(to finding) {
 	c.using.standing.Store(int32(to.standing))
 	c.mu.Unlock()
 	c.homeSeen, c.stale = time.Time{}, 0
-	c.Logger.Info("another replica of the coordinator is used", "server", to.URL.Host, "was", before.URL.Host, "ready", to.standing == ready)
+	c.Logger.Info("another replica of the coordinator is used", "server", to.URL.Host, "was", before.URL.Host,
+		"ready", to.standing == ready)
 	before.end()
 	c.Moved()
 }

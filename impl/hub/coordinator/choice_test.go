@@ -82,7 +82,8 @@ func replicaBed(t *testing.T) ([]*fakeReplica, *Client) {
 	roots, p := credentials(t, &byHost[servers[0].Host].server.TLS.Certificates[0])
 	c := New(Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
-		Net: &net.Dialer{}, Servers: At(servers...), Node: "edge-1", Roots: roots, Cert: p, Policy: member.Probing{Timeout: 2 * time.Second},
+		Net: &net.Dialer{}, Servers: At(servers...), Node: "edge-1", Roots: roots, Cert: p,
+		Policy:  member.Probing{Timeout: 2 * time.Second},
 		OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(c.Close)
@@ -101,7 +102,8 @@ func credentials(t *testing.T, c *tls.Certificate) (*uplink.Bundle, *uplink.Pair
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
 	dir := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(dir, "crt"), cert, 0o600))
-	check(t, os.WriteFile(filepath.Join(dir, "key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+	check(t, os.WriteFile(filepath.Join(dir, "key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		0o600))
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "crt"))
 	check(t, err)
 	pair, err := new(uplink.Reloader).Pair("", filepath.Join(dir, "crt"), "", filepath.Join(dir, "key"))
@@ -131,17 +133,37 @@ func TestReplicaInUse(t *testing.T) {
 		want    int
 		healthy bool
 	}{
-		"all well":                     {stands: [3]stand{{ready, false}, {ready, false}, {ready, false}}, want: 0, healthy: true},
-		"the first is gone":            {stands: [3]stand{{ready, false}, {down, false}, {ready, false}}, gone: true, want: 2, healthy: true},
-		"the first fails":              {stands: [3]stand{{down, false}, {serving, false}, {ready, false}}, want: 2, healthy: true},
-		"the first hangs":              {stands: [3]stand{{ready, true}, {ready, false}, {down, false}}, want: 1, healthy: true},
-		"another hangs":                {stands: [3]stand{{down, false}, {ready, true}, {serving, false}}, want: 2, healthy: true},
-		"fresh may be a moment away":   {stands: [3]stand{{serving, false}, {ready, false}, {ready, false}}, want: 0, healthy: true},
-		"it is not":                    {stands: [3]stand{{serving, false}, {serving, false}, {ready, false}}, probes: 2, want: 2, healthy: true},
-		"nobody is fresh":              {stands: [3]stand{{serving, false}, {serving, false}, {serving, false}}, probes: 3, want: 0, healthy: true},
-		"a leader makes it fresh":      {stands: [3]stand{{serving, false}, {ready, false}, {ready, false}}, leads: true, probes: 3, want: 0, healthy: true},
-		"a leader leaves what is down": {stands: [3]stand{{down, false}, {ready, false}, {down, false}}, leads: true, want: 1, healthy: true},
-		"no majority":                  {stands: [3]stand{{down, false}, {down, false}, {down, true}}, want: 0},
+		"all well": {
+			stands: [3]stand{{ready, false}, {ready, false}, {ready, false}}, want: 0, healthy: true,
+		},
+		"the first is gone": {
+			stands: [3]stand{{ready, false}, {down, false}, {ready, false}}, gone: true, want: 2, healthy: true,
+		},
+		"the first fails": {
+			stands: [3]stand{{down, false}, {serving, false}, {ready, false}}, want: 2, healthy: true,
+		},
+		"the first hangs": {
+			stands: [3]stand{{ready, true}, {ready, false}, {down, false}}, want: 1, healthy: true,
+		},
+		"another hangs": {
+			stands: [3]stand{{down, false}, {ready, true}, {serving, false}}, want: 2, healthy: true,
+		},
+		"fresh may be a moment away": {
+			stands: [3]stand{{serving, false}, {ready, false}, {ready, false}}, want: 0, healthy: true,
+		},
+		"it is not": {
+			stands: [3]stand{{serving, false}, {serving, false}, {ready, false}}, probes: 2, want: 2, healthy: true,
+		},
+		"nobody is fresh": {
+			stands: [3]stand{{serving, false}, {serving, false}, {serving, false}}, probes: 3, want: 0, healthy: true,
+		},
+		"a leader makes it fresh": {
+			stands: [3]stand{{serving, false}, {ready, false}, {ready, false}}, leads: true, probes: 3, want: 0, healthy: true,
+		},
+		"a leader leaves what is down": {
+			stands: [3]stand{{down, false}, {ready, false}, {down, false}}, leads: true, want: 1, healthy: true,
+		},
+		"no majority": {stands: [3]stand{{down, false}, {down, false}, {down, true}}, want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fakes, x := replicaBed(t)
@@ -228,7 +250,8 @@ func TestReplicaSpread(t *testing.T) {
 	count := map[string]int{}
 	for i := range 300 {
 		c := New(Config{
-			Servers: At(servers...), Node: "edge-" + string(rune('0'+i%10)) + string(rune('a'+i/10)), Roots: &uplink.Bundle{}, Cert: &uplink.Pair{}, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.Default(),
+			Servers: At(servers...), Node: "edge-" + string(rune('0'+i%10)) + string(rune('a'+i/10)), Roots: &uplink.Bundle{},
+			Cert: &uplink.Pair{}, OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.Default(),
 		})
 		count[c.InUse().URL.Host]++
 		c.Close()

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-edge/weir/impl/role"
 )
 
-// Client is a client of the pool's coordinator: health, status and the two Leases of the pool. It uses one of its replicas at
-// a time.
+// Client is a client of the pool's coordinator: health, status and the two Leases of the pool. It uses one of its
+// replicas at a time.
 type Client struct {
 	Config
 	Meter uplink.Meter
@@ -38,8 +38,8 @@ type Client struct {
 	shunned  map[string]time.Time // leader hubs, by node, and until when
 }
 
-// Do sends a request to the replica in use and reads the answer into out, unless that is nil. The status code is returned with
-// errors about it.
+// Do sends a request to the replica in use and reads the answer into out, unless that is nil. The status code is
+// returned with errors about it.
 func (c *Client) Do(ctx context.Context, method, uri string, in, out any) (code int, err error) {
 	r, ctx, cancel := c.With(ctx)
 	defer cancel()
@@ -53,7 +53,8 @@ func (c *Client) Status(ctx context.Context) (*member.PoolStatus, error) {
 	return &s, err
 }
 
-// Doubt tells whether the cloud contradicts what the leader fed. refused: the coordinator does not want to hear it, also not later.
+// Doubt tells whether the cloud contradicts what the leader fed. refused: the coordinator does not want to hear it,
+// also not later.
 func (c *Client) Doubt(ctx context.Context, d contract.Doubt) (refused bool, err error) {
 	code, err := c.Do(ctx, http.MethodPost, contract.DoubtPath, d, nil)
 	return err != nil && code >= 400 && code < 500 && code != http.StatusTooManyRequests, err
@@ -70,7 +71,8 @@ func (c *Client) ReadLease(ctx context.Context, name string) (role.Record, error
 }
 
 // WriteLease writes a Lease if the stored one is still that which r was read from. conflict tells that it is not.
-func (c *Client) WriteLease(ctx context.Context, name string, r role.Record, acquire bool) (written role.Record, conflict bool, err error) {
+func (c *Client) WriteLease(ctx context.Context, name string, r role.Record, acquire bool) (written role.Record,
+	conflict bool, err error) {
 	now := metav1.NewMicroTime(c.Clock.Now())
 	if acquire {
 		r.AcquireTime = now.Time
@@ -131,8 +133,9 @@ func newUse(r *Replica) *Use {
 	return &Use{Replica: r, left: left, end: end}
 }
 
-// Set says where the pool is asked from now on: at replicas of its coordinator, or at its leader hubs. What stays is used on; if the one in use is not among them, the use of it
-// ends, and the one that this node prefers is used. It tells whether that changed.
+// Set says where the pool is asked from now on: at replicas of its coordinator, or at its leader hubs. What stays is
+// used on; if the one in use is not among them, the use of it ends, and the one that this node prefers is used. It
+// tells whether that changed.
 func (c *Client) Set(servers []Server) (moved bool) {
 	c.mu.Lock()
 	before, now := c.replicas, make([]*Replica, 0, len(servers))
@@ -196,7 +199,8 @@ func (c *Client) all() []*Replica {
 // Several tells whether there is another one to go to.
 func (c *Client) Several() bool { return len(c.all()) > 1 }
 
-// Shown is the node of the leader hub in use, if that says that what it shows is fresh and nothing here speaks against it; "": it does not, or is a coordinator.
+// Shown is the node of the leader hub in use, if that says that what it shows is fresh and nothing here speaks against
+// it; "": it does not, or is a coordinator.
 func (c *Client) Shown() string {
 	if u := c.InUse(); u.Node != "" && standing(u.standing.Load()) == ready {
 		return u.Node

@@ -44,13 +44,16 @@ func (never) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewT
 func TestToldAtOnce(t *testing.T) {
 	authority := must(pki.NewPoolAuthority("p", time.Now()))
 	h := denylist.New(denylist.Config{
-		Pool: "p", Trusted: func() []*x509.Certificate { return []*x509.Certificate{authority.Cert()} }, Logger: slog.New(slog.DiscardHandler),
+		Pool: "p", Trusted: func() []*x509.Certificate {
+			return []*x509.Certificate{authority.Cert()}
+		}, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	shared, done := make(chan uint64, 2), make(chan struct{})
 	go func() {
 		defer close(done)
-		h.Share(ctx, never{}, func(context.Context, func(context.Context, http.RoundTripper, *url.URL)) { shared <- h.Number() })
+		h.Share(ctx, never{},
+			func(context.Context, func(context.Context, http.RoundTripper, *url.URL)) { shared <- h.Number() })
 	}()
 	await.Value(t, time.Minute, "the first exchange", shared)
 	l, _ := denylist.List{Pool: "p"}.Next(time.Now())
@@ -62,8 +65,8 @@ func TestToldAtOnce(t *testing.T) {
 	<-done
 }
 
-// TestCoordinatorTakenBack: a hub and its coordinator come to hold the same denylist. When the coordinator itself is on it, what is open to it ends, and nothing is
-// asked of it any more. That of another address goes on.
+// TestCoordinatorTakenBack: a hub and its coordinator come to hold the same denylist. When the coordinator itself is on
+// it, what is open to it ends, and nothing is asked of it any more. That of another address goes on.
 func TestCoordinatorTakenBack(t *testing.T) {
 	now := time.Now()
 	authority := must(pki.NewPoolAuthority("p", now))
@@ -71,7 +74,8 @@ func TestCoordinatorTakenBack(t *testing.T) {
 	held := func() *denylist.Held {
 		return denylist.New(denylist.Config{Pool: "p", Trusted: trusted, Logger: slog.New(slog.DiscardHandler)})
 	}
-	cert := must(must(authority.Grant(pki.Must(pki.Coordinator), pki.Subject{Pool: "p", Hosts: []string{"127.0.0.1"}}, now, time.Hour)).TLS())
+	cert := must(must(authority.Grant(pki.Must(pki.Coordinator), pki.Subject{Pool: "p", Hosts: []string{"127.0.0.1"}}, now,
+		time.Hour)).TLS())
 	theirs, mine := held(), held()
 	var asked atomic.Int32
 	mux := http.NewServeMux()
@@ -95,8 +99,9 @@ func TestCoordinatorTakenBack(t *testing.T) {
 	must(pki.WriteFile(dir, "c.key", pair.KeyPEM))
 	reload := &uplink.Reloader{}
 	c := New(Config{
-		Net: &net.Dialer{}, Servers: At(must(url.Parse(server.URL))), Node: "a", Denied: mine, Clock: often{}, Logger: slog.New(slog.DiscardHandler),
-		Roots: must(reload.Bundle("", dir+"/ca.crt")), Cert: must(reload.Pair("", dir+"/c.crt", "", dir+"/c.key")),
+		Net: &net.Dialer{}, Servers: At(must(url.Parse(server.URL))), Node: "a", Denied: mine, Clock: often{},
+		Logger: slog.New(slog.DiscardHandler),
+		Roots:  must(reload.Bundle("", dir+"/ca.crt")), Cert: must(reload.Pair("", dir+"/c.crt", "", dir+"/c.key")),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -36,7 +36,8 @@ func FromLease(l *coordinationv1.Lease) role.Record {
 	return r
 }
 
-// ToLease is what a record is written as. It sets UID and version as preconditions: after the coordinator lost its disk, versions may come again.
+// ToLease is what a record is written as. It sets UID and version as preconditions: after the coordinator lost its
+// disk, versions may come again.
 func ToLease(name string, r role.Record) *coordinationv1.Lease {
 	seconds := int32(math.Ceil(r.Duration.Seconds()))
 	renew := metav1.NewMicroTime(r.RenewTime)

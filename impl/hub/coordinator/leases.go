@@ -159,7 +159,8 @@ func (r *Replica) get(ctx context.Context, uri string) (*http.Response, error) {
 }
 
 // WatchLeases tells of changes of Leases until the watch ends. An event that is none is left out.
-func (r *Replica) WatchLeases(ctx context.Context, path, query string, take func(kind string, l *coordinationv1.Lease)) error {
+func (r *Replica) WatchLeases(ctx context.Context, path, query string,
+	take func(kind string, l *coordinationv1.Lease)) error {
 	resp, err := r.get(ctx, path+"?watch=1&"+query)
 	if err != nil {
 		return err

@@ -23,7 +23,8 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// Replica is one replica of the pool's coordinator as this hub reaches it, or one leader hub in a pool without a coordinator.
+// Replica is one replica of the pool's coordinator as this hub reaches it, or one leader hub in a pool without a
+// coordinator.
 type Replica struct {
 	Server
 	Transport *uplink.Transport
@@ -48,10 +49,13 @@ func newReplica(cfg Config, at Server, from *atomic.Pointer[string], meter *upli
 		ping = leaderHubPing
 	}
 	by := func(protocol string) *uplink.Dialer {
-		return &uplink.Dialer{Net: &notingNet{cfg.Net, from}, Meter: meter, Denied: cfg.Denied, Verify: cfg.verify(at), TLS: &tls.Config{
-			RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol}, ClientSessionCache: r.resume,
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return uplink.Held(cfg.Cert) },
-		}}
+		return &uplink.Dialer{
+			Net: &notingNet{cfg.Net, from}, Meter: meter, Denied: cfg.Denied, Verify: cfg.verify(at), TLS: &tls.Config{
+				RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol},
+				ClientSessionCache:   r.resume,
+				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return uplink.Held(cfg.Cert) },
+			},
+		}
 	}
 	r.Transport = uplink.NewTransport(func() *http.Transport {
 		// Inside the pool bytes are cheap, and a dead coordinator should be noticed soon.
@@ -66,7 +70,8 @@ func newReplica(cfg Config, at Server, from *atomic.Pointer[string], meter *upli
 	return r
 }
 
-// verify judges who answers at an address. The coordinator is read on with a certificate that has ended while the cloud is away; nil: as TLS does.
+// verify judges who answers at an address. The coordinator is read on with a certificate that has ended while the cloud
+// is away; nil: as TLS does.
 func (cfg Config) verify(at Server) func(host string, chain []*x509.Certificate) error {
 	if at.Node != "" {
 		return func(_ string, chain []*x509.Certificate) error { return at.demand(cfg, chain) }
@@ -75,7 +80,9 @@ func (cfg Config) verify(at Server) func(host string, chain []*x509.Certificate)
 		return nil
 	}
 	return func(host string, chain []*x509.Certificate) error {
-		_, err := cfg.Late.Verify(chain, x509.VerifyOptions{Roots: cfg.Roots.Get(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+		_, err := cfg.Late.Verify(chain, x509.VerifyOptions{
+			Roots: cfg.Roots.Get(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		})
 		return err
 	}
 }

@@ -29,8 +29,8 @@ func At(urls ...*url.URL) (all []Server) {
 
 func (s Server) key() string { return s.Node + "@" + s.URL.Host }
 
-// Prefer puts servers in the order in which a node prefers them. Nodes divide among them, and if one comes or goes, only those nodes change that preferred it: each node
-// takes the server for which a hash of both names is largest.
+// Prefer puts servers in the order in which a node prefers them. Nodes divide among them, and if one comes or goes,
+// only those nodes change that preferred it: each node takes the server for which a hash of both names is largest.
 func Prefer(node string, servers []Server) []Server {
 	weight := func(s Server) uint64 {
 		sum := fnv.New64a()
@@ -65,7 +65,8 @@ func (s Server) demand(cfg Config, chain []*x509.Certificate) error {
 	switch name := chain[0].Subject; {
 	case name.CommonName != contract.NodeUserPrefix+s.Node:
 		return fmt.Errorf("%q answers at %s, want the hub of node %s", name.CommonName, s.URL.Host, s.Node)
-	case !slices.Contains(name.Organization, contract.PoolGroupPrefix+cfg.Pool), !slices.Contains(name.Organization, contract.HubGroup):
+	case !slices.Contains(name.Organization, contract.PoolGroupPrefix+cfg.Pool),
+		!slices.Contains(name.Organization, contract.HubGroup):
 		return fmt.Errorf("%q answers at %s, want a hub of pool %s", name.CommonName, s.URL.Host, cfg.Pool)
 	}
 	return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// TestLeaderHubIsKnown: who answers in the place of a leader hub has to show the certificate of the hub of that node, in that pool.
+// TestLeaderHubIsKnown: who answers in the place of a leader hub has to show the certificate of the hub of that node,
+// in that pool.
 func TestLeaderHubIsKnown(t *testing.T) {
 	now := time.Now()
 	pool, stranger := must(pki.NewPoolAuthority("harbour", now)), must(pki.NewPoolAuthority("harbour", now))
@@ -21,11 +22,13 @@ func TestLeaderHubIsKnown(t *testing.T) {
 		here string // the pool of who asks
 		in   bool
 	}{
-		"the hub of the node":       {pool, pki.Hub, pki.Subject{Pool: "harbour", Node: "edge-1"}, "harbour", true},
-		"the hub of another node":   {pool, pki.Hub, pki.Subject{Pool: "harbour", Node: "edge-2"}, "harbour", false},
-		"the hub of another pool":   {pool, pki.Hub, pki.Subject{Pool: "harbour", Node: "edge-1"}, "quay", false},
-		"by another authority":      {stranger, pki.Hub, pki.Subject{Pool: "harbour", Node: "edge-1"}, "harbour", false},
-		"a person of the same name": {pool, pki.Viewer, pki.Subject{Pool: "harbour", Name: "system-node-edge-1"}, "harbour", false},
+		"the hub of the node":     {pool, pki.Hub, pki.Subject{Pool: "harbour", Node: "edge-1"}, "harbour", true},
+		"the hub of another node": {pool, pki.Hub, pki.Subject{Pool: "harbour", Node: "edge-2"}, "harbour", false},
+		"the hub of another pool": {pool, pki.Hub, pki.Subject{Pool: "harbour", Node: "edge-1"}, "quay", false},
+		"by another authority":    {stranger, pki.Hub, pki.Subject{Pool: "harbour", Node: "edge-1"}, "harbour", false},
+		"a person of the same name": {
+			pool, pki.Viewer, pki.Subject{Pool: "harbour", Name: "system-node-edge-1"}, "harbour", false,
+		},
 	} {
 		pair, err := c.by.Grant(pki.Must(c.kind), c.of, now, time.Hour)
 		check(t, err)

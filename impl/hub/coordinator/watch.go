@@ -23,8 +23,8 @@ type LeaseEvent struct {
 	Record role.Record
 }
 
-// Leases watches the pool's Leases, so that a change of the leader is seen at once; of a leader hub, how it stands. The machine's own reads go on beside it, so
-// nothing depends on it but speed.
+// Leases watches the pool's Leases, so that a change of the leader is seen at once; of a leader hub, how it stands. The
+// machine's own reads go on beside it, so nothing depends on it but speed.
 type Leases struct {
 	*Client
 	Events chan<- LeaseEvent

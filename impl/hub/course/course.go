@@ -1,10 +1,13 @@
-// Package course takes a hub to where its pool is asked: when the directory of the pool names another coordinator, or other leader hubs, the hub goes there while it runs.
+// Package course takes a hub to where its pool is asked: when the directory of the pool names another coordinator, or
+// other leader hubs, the hub goes there while it runs.
 //
-// A move costs no client anything and nothing of the uplink: relays resume by version at the new place, which the hub that leads feeds from what it holds. So who leads goes
-// first, after a moment in which the coordinator of before can hear of the move from it. The others follow, spread, when somebody leads there. A coordinator of before that still runs
-// has then told those that do not reach the cloud.
+// A move costs no client anything and nothing of the uplink: relays resume by version at the new place, which the hub
+// that leads feeds from what it holds. So who leads goes first, after a moment in which the coordinator of before can
+// hear of the move from it. The others follow, spread, when somebody leads there. A coordinator of before that still
+// runs has then told those that do not reach the cloud.
 //
-// Whoever could be met at the place of before is still known for a while: what it reads of this hub ends in order, and not by a refusal.
+// Whoever could be met at the place of before is still known for a while: what it reads of this hub ends in order, and
+// not by a refusal.
 //
 // Run blocks until its context ends. Nothing else starts a goroutine.
 package course
@@ -54,7 +57,8 @@ type Course struct {
 // New begins where the directory says now.
 func New(c Config) *Course { return &Course{Config: c, now: c.Directory.Now()} }
 
-// Coordinators are those that may be met at this hub: where the hub is, and for a while those of before, and those that it is about to go to.
+// Coordinators are those that may be met at this hub: where the hub is, and for a while those of before, and those that
+// it is about to go to.
 func (c *Course) Coordinators() []*url.URL {
 	next := c.Directory.Now()
 	c.mu.Lock()
@@ -99,12 +103,14 @@ func (c *Course) turn(next directory.Entry) {
 	}
 	c.before, c.left, c.now = was.URLs(), c.Clock.Now(), next
 	c.mu.Unlock()
-	c.Logger.Info("the pool is somewhere else", "version", next.Version, "mode", next.Mode, "coordinators", next.Coordinators, "leaders", len(next.Leaders),
+	c.Logger.Info("the pool is somewhere else", "version", next.Version, "mode", next.Mode,
+		"coordinators", next.Coordinators, "leaders", len(next.Leaders),
 		"before", was.Coordinators)
 	c.Go(next)
 }
 
 // same tells whether two entries say the same of where the pool is asked.
 func same(a, b directory.Entry) bool {
-	return a.Mode == b.Mode && slices.Equal(a.Coordinators, b.Coordinators) && (a.Mode != contract.ModeLeaderHubs || reflect.DeepEqual(a.Leaders, b.Leaders))
+	return a.Mode == b.Mode && slices.Equal(a.Coordinators, b.Coordinators) &&
+		(a.Mode != contract.ModeLeaderHubs || reflect.DeepEqual(a.Leaders, b.Leaders))
 }

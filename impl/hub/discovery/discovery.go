@@ -1,7 +1,8 @@
-// Package discovery keeps one copy of the cloud's API discovery in a pool, and of the keys by which service accounts' tokens are proved.
+// Package discovery keeps one copy of the cloud's API discovery in a pool, and of the keys by which service accounts'
+// tokens are proved.
 //
-// A hub that leads asks the cloud (Keep) and shows the copies to its pool (Show); others ask the coordinator for them (Fetch, Through). New starts nothing.
-// Keep blocks until its context ends.
+// A hub that leads asks the cloud (Keep) and shows the copies to its pool (Show); others ask the coordinator for them
+// (Fetch, Through). New starts nothing. Keep blocks until its context ends.
 package discovery
 
 import (
@@ -50,8 +51,9 @@ type Config struct {
 // Discovery shares one copy of the cloud's API discovery in the pool, and of the keys of service accounts.
 type Discovery struct {
 	Config
-	store  documents.Store
-	asHub  http.RoundTripper        // to the cloud, through the store: for the pool, hence with what else the pool has one copy of
+	store documents.Store
+	// to the cloud, through the store: for the pool, hence with what else the pool has one copy of.
+	asHub  http.RoundTripper
 	shown  documents.Store          // what this hub shows to its pool
 	leads  atomic.Bool              // this hub keeps the copies
 	copies map[documents.Key]copied // of keep alone
@@ -64,11 +66,13 @@ func New(c Config) *Discovery {
 	return d
 }
 
-// Show shows the pool's copies: those that this hub kept while it led, and the keys that it has from the cloud, nil if none.
+// Show shows the pool's copies: those that this hub kept while it led, and the keys that it has from the cloud, nil if
+// none.
 func (d *Discovery) Show(keys func() []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if raw := keys(); raw != nil {
-			d.shown.Put(documents.Key{Path: documents.Keys}, &documents.Document{ContentType: runtime.ContentTypeJSON, Body: raw})
+			d.shown.Put(documents.Key{Path: documents.Keys},
+				&documents.Document{ContentType: runtime.ContentTypeJSON, Body: raw})
 		}
 		d.shown.ServeHTTP(w, req)
 	}
@@ -99,7 +103,8 @@ func (d *Discovery) Fetch(ctx context.Context, k documents.Key) (*documents.Docu
 	doc, err := documents.Fetch(ctx, r.Transport, r.URL.JoinPath(contract.DocumentsPath), k)
 	if errors.Is(err, documents.ErrForged) {
 		d.Forged()
-		d.Logger.Warn("the pool's copy is not used: whoever leads, or the coordinator, put in a forged one", "path", k.Path, "err", err)
+		d.Logger.Warn("the pool's copy is not used: whoever leads, or the coordinator, put in a forged one", "path", k.Path,
+			"err", err)
 	}
 	return doc, err
 }
@@ -128,7 +133,8 @@ func (d *Discovery) copyOf(ctx context.Context, k documents.Key) (*documents.Doc
 	if k.Path == documents.Version {
 		again = versionAgain
 	}
-	if c, ok := d.copies[k]; ok && d.Clock.Since(c.at) < again-discoveryRetry { // the wait before was as long as that, or a little less
+	// the wait before was as long as that, or a little less.
+	if c, ok := d.copies[k]; ok && d.Clock.Since(c.at) < again-discoveryRetry {
 		return c.doc, nil
 	}
 	doc, err := d.read(ctx, k)

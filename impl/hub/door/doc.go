@@ -1,8 +1,11 @@
-// Package door is where a request comes in: it is looked over, parsed once, told whose it is, and answered by a relay, by the store, by the cloud, or here.
+// Package door is where a request comes in: it is looked over, parsed once, told whose it is, and answered by a relay,
+// by the store, by the cloud, or here.
 //
-// A watch that is passed to the cloud ends in order, whatever becomes of the link (answer.Frames), and its client goes on at the version it has seen. It ends so as well
-// when a relay can go on where it stands: the relay had nothing to answer with when the watch began, or had not the resource.
+// A watch that is passed to the cloud ends in order, whatever becomes of the link (answer.Frames), and its client goes
+// on at the version it has seen. It ends so as well when a relay can go on where it stands: the relay had nothing to
+// answer with when the watch began, or had not the resource.
 //
-// A Door goes by the same parsed request until the answer: who judges it, answers it or keeps it does so, too. A Proxy sends to the cloud what is not
-// answered on this node. Neither starts a goroutine; Close makes a Door refuse what comes from then on.
+// A Door goes by the same parsed request until the answer: who judges it, answers it or keeps it does so, too. A Proxy
+// sends to the cloud what is not answered on this node. Neither starts a goroutine; Close makes a Door refuse what
+// comes from then on.
 package door

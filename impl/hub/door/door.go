@@ -52,8 +52,8 @@ type Door struct {
 // New makes a door that is open.
 func New(c Config) *Door { return &Door{Config: c, router: c.Sources.Relays} }
 
-// Close refuses new requests from now on. It is called before streams end: a client that opens its watch again at a hub that is about to end, on
-// the connection it has, would see it end at once with nothing in it, and list.
+// Close refuses new requests from now on. It is called before streams end: a client that opens its watch again at a hub
+// that is about to end, on the connection it has, would see it end at once with nothing in it, and list.
 func (d *Door) Close() { d.closing.Store(true) }
 
 // callerKey carries the caller to a relay's fallback.
@@ -66,7 +66,8 @@ type called struct {
 
 // ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if d.closing.Load() { // as kube-apiserver with --shutdown-send-retry-after: clients try again, elsewhere if they can, and do not list
+	// as kube-apiserver with --shutdown-send-retry-after: clients try again, elsewhere if they can, and do not list.
+	if d.closing.Load() {
 		w.Header().Set("Connection", "close")
 		answer.Write(w, apierrors.NewTooManyRequests("the hub is about to end", 1))
 		return
@@ -82,7 +83,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	d.Filters.Serve(w, req, asked, func(w http.ResponseWriter, req *http.Request) { d.answer(w, req, asked) })
 }
 
-// answer answers a request as it does for everybody. Whoever judges it, answers it or keeps it goes by what was parsed at the door.
+// answer answers a request as it does for everybody. Whoever judges it, answers it or keeps it goes by what was parsed
+// at the door.
 func (d *Door) answer(w http.ResponseWriter, req *http.Request, asked *request.Request) {
 	clean(req.Header)
 	req, who, done := d.Shelter.Admit(req, d.Identifier.Identify(req))
@@ -111,7 +113,8 @@ func (d *Door) admit(w http.ResponseWriter, req *http.Request, asked *request.Re
 	consistent := req.Header.Get(contract.ConsistentHeader)
 	switch {
 	case consistent != "" && consistent != "true" && consistent != "false":
-		answer.Write(rec, apierrors.NewBadRequest(fmt.Sprintf("header %s: %q: want true or false", contract.ConsistentHeader, consistent)))
+		answer.Write(rec,
+			apierrors.NewBadRequest(fmt.Sprintf("header %s: %q: want true or false", contract.ConsistentHeader, consistent)))
 	case t != nil && !t.Writes() && consistent != "true":
 		rec.Route = answer.ByRelay
 		d.read(rec, req, who, t)
@@ -142,8 +145,8 @@ func takes(asked *request.Request) int64 {
 	return bounds.RequestBytes
 }
 
-// refuse answers a request for which nothing was done. As long as its client does not take the answer the hub holds all that was sent; so beyond a bound there
-// is no answer: the stream ends, over HTTP/1.1 the connection.
+// refuse answers a request for which nothing was done. As long as its client does not take the answer the hub holds all
+// that was sent; so beyond a bound there is no answer: the stream ends, over HTTP/1.1 the connection.
 func (d *Door) refuse(rec *answer.Recorder, req *http.Request, refusal *apierrors.StatusError) {
 	rec.Route = "refused"
 	address := access.AddressOf(req)
@@ -156,8 +159,10 @@ func (d *Door) refuse(rec *answer.Recorder, req *http.Request, refusal *apierror
 	rec.Finish(req)
 }
 
-// route finds the relay that is to answer. If that is not given the resource, the request is the cloud's to answer; lost is what feeds the relay.
-func (d *Door) route(header http.Header, asked *request.Request, who access.Caller) (t *relayed.Target, lost *feeder.Feeder) {
+// route finds the relay that is to answer. If that is not given the resource, the request is the cloud's to answer;
+// lost is what feeds the relay.
+func (d *Door) route(header http.Header, asked *request.Request, who access.Caller) (t *relayed.Target,
+	lost *feeder.Feeder) {
 	t = d.router.Route(asked)
 	if t == nil || t.Writes() {
 		return t, nil
@@ -174,8 +179,9 @@ func (d *Door) route(header http.Header, asked *request.Request, who access.Call
 	return nil, f
 }
 
-// over ends a watch that the cloud gives when a relay can go on with it: the relay had nothing to answer with when the watch began, or the resource was in no
-// relay then. The client watches on, at the version that it has seen, and is answered by the relay. nil: no relay is to.
+// over ends a watch that the cloud gives when a relay can go on with it: the relay had nothing to answer with when the
+// watch began, or the resource was in no relay then. The client watches on, at the version that it has seen, and is
+// answered by the relay. nil: no relay is to.
 func (d *Door) over(header http.Header, asked *request.Request, who access.Caller) answer.Over {
 	if asked.Verb != "watch" || header.Get(contract.ConsistentHeader) != "" {
 		return nil
@@ -200,7 +206,8 @@ func (d *Door) over(header http.Header, asked *request.Request, who access.Calle
 func (d *Door) read(w *answer.Recorder, req *http.Request, who access.Caller, t *relayed.Target) {
 	if refusal := d.Authorizer.Authorize(req.Context(), who, req.Header, t.Rights); refusal != nil {
 		if refusal.ErrStatus.Code == http.StatusServiceUnavailable && access.AdmissionOf(req.Context()).Unproven() {
-			refusal = answer.Unavailable(access.ErrUnavailable.Error() + ", and nothing is remembered of it") // why names addresses
+			// why names addresses.
+			refusal = answer.Unavailable(access.ErrUnavailable.Error() + ", and nothing is remembered of it")
 		}
 		if t.GoesOn() {
 			refusal = answer.ComeAgain(refusal)
@@ -234,7 +241,8 @@ func (d *Door) read(w *answer.Recorder, req *http.Request, who access.Caller, t 
 	if age, ok := d.Consistency.Age(r); ok && r.Status().Synced {
 		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
-	(&rest.Handler{Source: r, Fallback: http.HandlerFunc(d.fallback), Alone: d.Gate.Away, Logger: d.Logger}).Serve(w, req, t.Request)
+	(&rest.Handler{Source: r, Fallback: http.HandlerFunc(d.fallback), Alone: d.Gate.Away, Logger: d.Logger}).Serve(
+		w, req, t.Request)
 }
 
 // behind answers a read that its relay cannot answer yet.

@@ -18,16 +18,24 @@ import (
 // FuzzPath: what the hub reads from a request line is what kube-apiserver authorizes it by, or the cloud answers.
 func FuzzPath(f *testing.F) {
 	for _, uri := range []string{
-		"/api/v1/endpoints", "//api/v1/endpoints", "/api/v1/endpoints/", "/api//v1/endpoints", "/api/v1/namespaces/a/../b/endpoints", "/api/v1/namespaces/a%2f..%2fb/endpoints",
-		"/API/v1/endpoints", "/api/v1/namespaces/a/endpoints/x", "/api/v1/namespaces/a/endpoints/x/status", "/api/v1/namespaces//endpoints", "/api/v1/namespaces/status/endpoints",
-		"/api/v1/namespaces/a/status", "/api/v1/namespaces/a/finalize/x", "/api/v1/watch/endpoints", "/api/v1/proxy/endpoints/x", "/api/v1/watch", "/apis/discovery.k8s.io/v1/endpointslices?watch",
-		"/apis/discovery.k8s.io/v1/endpointslices?watch=0&watch=1", "/apis/discovery.k8s.io/v1/endpointslices?watch=FALSE", "/apis/discovery.k8s.io/v1/endpointslices?watch=true;x",
-		"/api/v1/namespaces/a/endpoints?fieldSelector=metadata.name%3Dx", "/api/v1/endpoints?fieldSelector=metadata.name%3D..,metadata.namespace%3Da", "/api/v1/endpoints?watch=&limit=x",
-		"/api/v1/endpoints/x", "/api/v1/namespaces/endpoints", "/version", "/apis", "/", "/api/v1", "/apis/apps/v1/", "/api/v1/endpoints?fieldSelector=a&fieldSelector=metadata.name%3Dx",
+		"/api/v1/endpoints", "//api/v1/endpoints", "/api/v1/endpoints/", "/api//v1/endpoints",
+		"/api/v1/namespaces/a/../b/endpoints", "/api/v1/namespaces/a%2f..%2fb/endpoints",
+		"/API/v1/endpoints", "/api/v1/namespaces/a/endpoints/x", "/api/v1/namespaces/a/endpoints/x/status",
+		"/api/v1/namespaces//endpoints", "/api/v1/namespaces/status/endpoints",
+		"/api/v1/namespaces/a/status", "/api/v1/namespaces/a/finalize/x", "/api/v1/watch/endpoints",
+		"/api/v1/proxy/endpoints/x", "/api/v1/watch", "/apis/discovery.k8s.io/v1/endpointslices?watch",
+		"/apis/discovery.k8s.io/v1/endpointslices?watch=0&watch=1", "/apis/discovery.k8s.io/v1/endpointslices?watch=FALSE",
+		"/apis/discovery.k8s.io/v1/endpointslices?watch=true;x",
+		"/api/v1/namespaces/a/endpoints?fieldSelector=metadata.name%3Dx",
+		"/api/v1/endpoints?fieldSelector=metadata.name%3D..,metadata.namespace%3Da", "/api/v1/endpoints?watch=&limit=x",
+		"/api/v1/endpoints/x", "/api/v1/namespaces/endpoints", "/version", "/apis", "/", "/api/v1", "/apis/apps/v1/",
+		"/api/v1/endpoints?fieldSelector=a&fieldSelector=metadata.name%3Dx",
 	} {
 		f.Add(uri)
 	}
-	kube := genericrequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	kube := genericrequest.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}
 	relays := scope.NewSet()
 	rt := relayed.Router(relays.All)
 	for _, name := range []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"} {
@@ -56,7 +64,8 @@ func FuzzPath(f *testing.F) {
 				t.Fatalf("%s: %q is %+v, and nothing for kube-apiserver: %v", who, uri, a, err)
 			}
 			want := identity.Attributes{
-				Verb: info.Verb, Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource, Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
+				Verb: info.Verb, Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource,
+				Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
 			}
 			a.FieldSelector, a.LabelSelector = "", ""
 			if a != want {

@@ -18,7 +18,8 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// Proxy sends requests on to the cloud and streams the answers back. Bodies, encodings, trailers and upgrades pass through.
+// Proxy sends requests on to the cloud and streams the answers back. Bodies, encodings, trailers and upgrades pass
+// through.
 type Proxy struct {
 	ProxyConfig
 	asCaller, asNode *httputil.ReverseProxy
@@ -97,26 +98,29 @@ func writeOf(req *http.Request) *relayed.Target {
 	return nil
 }
 
-// rewrite leaves a request as it came, but for hop-by-hop headers, which ReverseProxy has removed, and what the door has (illFormed, clean).
+// rewrite leaves a request as it came, but for hop-by-hop headers, which ReverseProxy has removed, and what the door
+// has (illFormed, clean).
 func rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", "cloud", "" // doors choose the server
 	r.Out.URL.RawQuery = r.In.URL.RawQuery
 }
 
 // Serve sends a request on as its caller. t is set if it is about a relayed resource.
-func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller, t *relayed.Target) {
+func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller,
+	t *relayed.Target) {
 	p.ServeUntil(w, req, asked, who, t, nil)
 }
 
 // ServeUntil is Serve for a watch that ends, in order, when over says so.
-func (p *Proxy) ServeUntil(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller, t *relayed.Target, over answer.Over) {
+func (p *Proxy) ServeUntil(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller,
+	t *relayed.Target, over answer.Over) {
 	req = req.WithContext(context.WithValue(req.Context(), passageKey{}, passage{asked, t, over}))
 	next, via := p.asCaller, p.AsCaller
 	if who.Kind == access.ThisNode {
 		next, via = p.asNode, p.AsNode
 	}
-	// A watch that goes on where a relay ended which there was passes by the store, too: the hub would have to list what the store lacks, on each node. The store takes the
-	// resource up when a client lists it.
+	// A watch that goes on where a relay ended which there was passes by the store, too: the hub would have to list what
+	// the store lacks, on each node. The store takes the resource up when a client lists it.
 	continued := asked.GoesOn() && p.Left(asked.Resource.String())
 	if !continued && (t == nil || t.Writes()) { // what relays hold is kept by them
 		p.Shelter.Serve(w, req, asked, who, via, next)
@@ -152,7 +156,8 @@ func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 		}
 		answer.Write(w, refusal)
 	default:
-		p.failures.Say(slog.LevelInfo, "", "a request to the cloud failed", "method", req.Method, "path", req.URL.Path, "err", err.Error())
+		p.failures.Say(slog.LevelInfo, "", "a request to the cloud failed", "method", req.Method, "path", req.URL.Path, "err",
+			err.Error())
 		read := req.Method == http.MethodGet || req.Method == http.MethodHead
 		answer.Write(w, answer.BadGateway(read, "the hub lost the cloud's answer"+why))
 	}

@@ -26,7 +26,8 @@ type seen struct {
 
 func (s *seen) Observe(*http.Response) error { return nil }
 
-func (s *seen) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, _ access.Caller, _ http.RoundTripper, next http.Handler) {
+func (s *seen) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, _ access.Caller,
+	_ http.RoundTripper, next http.Handler) {
 	s.asked = asked
 	next.ServeHTTP(w, req)
 }
@@ -56,18 +57,23 @@ func TestOneReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	for method, uri := range map[string]string{
-		http.MethodGet: "/api/v1/namespaces/default/endpoints/web/status", http.MethodDelete: "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/x",
+		http.MethodGet:    "/api/v1/namespaces/default/endpoints/web/status",
+		http.MethodDelete: "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/x",
 	} {
 		req := httptest.NewRequest(method, uri, nil)
 		asked, kept, sent := request.Parse(req), &seen{}, 0
 		target := relayed.Router(scope.NewSet(r).All).Route(asked)
 		way := cloud(func(req *http.Request) {
 			sent++
-			if p := passageOf(req); p.asked != asked || p.target != target || target != nil && target.Request != asked || req.URL.Path != asked.Path || req.Method != asked.Method {
+			if p := passageOf(req); p.asked != asked || p.target != target || target != nil && target.Request != asked ||
+				req.URL.Path != asked.Path || req.Method != asked.Method {
 				t.Errorf("%s %s: parsed %+v, for the relay %+v", req.Method, req.URL.Path, p.asked, p.target)
 			}
 		})
-		p := NewProxy(ProxyConfig{AsNode: way, AsCaller: way, Shelter: kept, Written: nobody{}, Left: func(string) bool { return false }, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler)})
+		p := NewProxy(ProxyConfig{
+			AsNode: way, AsCaller: way, Shelter: kept, Written: nobody{}, Left: func(string) bool { return false },
+			Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
+		})
 		p.Serve(httptest.NewRecorder(), req, asked, access.Caller{Kind: access.ThisNode}, target)
 		if kept.asked != asked || sent != 1 {
 			t.Errorf("%s %s: for the store %+v, sent %d times", method, uri, kept.asked, sent)

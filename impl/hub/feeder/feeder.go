@@ -1,7 +1,9 @@
-// Package feeder feeds the relays of a hub, each from the cloud or from the pool's coordinator, as the hub's part in the pool has it.
+// Package feeder feeds the relays of a hub, each from the cloud or from the pool's coordinator, as the hub's part in
+// the pool has it.
 //
-// A Feeder is package source's, with what a hub has to know beside it: whether the relay has anything to answer with, and whether the coordinator has the
-// resource at all. Sources holds all of them, and points them. New starts nothing; source.Feeder.Run blocks until its context ends.
+// A Feeder is package source's, with what a hub has to know beside it: whether the relay has anything to answer with,
+// and whether the coordinator has the resource at all. Sources holds all of them, and points them. New starts nothing;
+// source.Feeder.Run blocks until its context ends.
 package feeder
 
 import (
@@ -57,7 +59,8 @@ func (f *Feeder) Lacked() bool {
 	return at != nil && !f.Relay.Status().ProgressAt.After(*at) && !f.Given(*at)
 }
 
-// Given tells whether the coordinator gives the resource, and has begun to after a time. What it gives may be from before that.
+// Given tells whether the coordinator gives the resource, and has begun to after a time. What it gives may be from
+// before that.
 func (f *Feeder) Given(after time.Time) bool {
 	s := f.Status()
 	return s.Upstream == role.Coordinator.String() && s.LastError == "" && s.Since.After(after)
@@ -74,7 +77,8 @@ func (f *Feeder) Unavailable() bool {
 // cannot convert. One that is only busy is not asked more.
 func (f *Feeder) broken() bool {
 	s := f.Status()
-	return s.Upstream == role.Cloud.String() && s.LastError != "" && s.Answer != 0 && s.Answer != http.StatusTooManyRequests
+	return s.Upstream == role.Cloud.String() && s.LastError != "" && s.Answer != 0 &&
+		s.Answer != http.StatusTooManyRequests
 }
 
 // Found takes that the cloud answered a client about the resource: if it had said that there is none, it has changed
@@ -88,8 +92,8 @@ func (f *Feeder) Found() {
 // AskAnew forgets that the coordinator said that it does not have the resource.
 func (f *Feeder) AskAnew() { f.refused.Store(nil) }
 
-// Sources are the feeders that there are, and points them to the upstreams that were chosen for them. It may be read and changed by many: who has taken All goes on with
-// what there was then.
+// Sources are the feeders that there are, and points them to the upstreams that were chosen for them. It may be read
+// and changed by many: who has taken All goes on with what there was then.
 type Sources struct {
 	Feeding     func(fromCloud bool) // told whether any is fed from the cloud
 	Cloud       *hop.Upstream

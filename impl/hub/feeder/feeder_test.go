@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestLackedUntilGiven: a coordinator that said that it does not have a resource, and then gives it, has it, though the cloud has said nothing of a quiet resource since.
+// TestLackedUntilGiven: a coordinator that said that it does not have a resource, and then gives it, has it, though the
+// cloud has said nothing of a quiet resource since.
 func TestLackedUntilGiven(t *testing.T) {
 	check := func(err error) {
 		t.Helper()

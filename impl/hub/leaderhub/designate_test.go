@@ -12,10 +12,16 @@ import (
 
 // TestDesignate: the mode alone says whom a hub asks. A leader hub asks the others, and not itself.
 func TestDesignate(t *testing.T) {
-	told := directory.Entry{Mode: contract.ModeCoordinator, Coordinators: []string{"https://10.0.0.7:10270"}, Leaders: []directory.Leader{
-		{Node: "edge-1", Addresses: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:10269"), netip.MustParseAddrPort("[fd00::1]:10269")}},
-		{Node: "edge-2", Addresses: []netip.AddrPort{netip.MustParseAddrPort("[fd00::2]:10269")}},
-	}}
+	told := directory.Entry{
+		Mode: contract.ModeCoordinator, Coordinators: []string{"https://10.0.0.7:10270"}, Leaders: []directory.Leader{
+			{
+				Node: "edge-1", Addresses: []netip.AddrPort{
+					netip.MustParseAddrPort("10.0.0.1:10269"), netip.MustParseAddrPort("[fd00::1]:10269"),
+				},
+			},
+			{Node: "edge-2", Addresses: []netip.AddrPort{netip.MustParseAddrPort("[fd00::2]:10269")}},
+		},
+	}
 	for _, c := range []struct {
 		mode, node string
 		by         role.Designation
@@ -24,7 +30,11 @@ func TestDesignate(t *testing.T) {
 		{contract.ModeCoordinator, "edge-1", role.Elected, []string{" https://10.0.0.7:10270"}},
 		{"", "edge-1", role.Elected, []string{" https://10.0.0.7:10270"}},
 		{contract.ModeLeaderHubs, "edge-1", role.Mine, []string{"edge-2 https://[fd00::2]:10269"}},
-		{contract.ModeLeaderHubs, "edge-3", role.Others, []string{"edge-1 https://10.0.0.1:10269", "edge-2 https://[fd00::2]:10269"}},
+		{
+			contract.ModeLeaderHubs, "edge-3", role.Others, []string{
+				"edge-1 https://10.0.0.1:10269", "edge-2 https://[fd00::2]:10269",
+			},
+		},
 	} {
 		told.Mode = c.mode
 		by, servers := Designate(c.node, told)

@@ -44,7 +44,8 @@ func caller(req *http.Request) string {
 	return node
 }
 
-// Enter lets one request of a peer begin, unless it has too many under way, or all have. leave is to be called when it ends.
+// Enter lets one request of a peer begin, unless it has too many under way, or all have. leave is to be called when it
+// ends.
 func (d *Desk) Enter(req *http.Request) (leave func(), ok bool) {
 	key := req.TLS.PeerCertificates[0].Subject.CommonName
 	if d.slots.Enter(key) != "" {

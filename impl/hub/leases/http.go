@@ -24,7 +24,9 @@ func (s *Store) Serve(node string, w http.ResponseWriter, req *http.Request) {
 	name := req.PathValue("name")
 	resource := schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
 	if name != "" && name != node {
-		fail(w, apierrors.NewForbidden(resource, name, fmt.Errorf("the hub of node %s may read and write the Lease of its own node", node)))
+		fail(w,
+			apierrors.NewForbidden(resource, name, fmt.Errorf("the hub of node %s may read and write the Lease of its own node",
+				node)))
 		return
 	}
 	if req.Method == http.MethodGet {
@@ -50,7 +52,8 @@ func (s *Store) Serve(node string, w http.ResponseWriter, req *http.Request) {
 		err = fmt.Errorf("its name is %.80q, want %s, the node of this hub", l.Name, node)
 	}
 	if err == nil && (req.Method == http.MethodPost) != (l.ResourceVersion == "") {
-		err = fmt.Errorf("%s with resourceVersion %.80q: want none to create it, and that of the Lease to change it", req.Method, l.ResourceVersion)
+		err = fmt.Errorf("%s with resourceVersion %.80q: want none to create it, and that of the Lease to change it",
+			req.Method, l.ResourceVersion)
 	}
 	if err != nil {
 		fail(w, apierrors.NewBadRequest(err.Error()))

@@ -36,11 +36,13 @@ func desk(s *Store, node string) func(method, name, body string) (int, *coordina
 }
 
 func text(name, version, uid string) string {
-	return `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"namespace":"kube-node-lease","name":"` + name + `","resourceVersion":"` + version + `","uid":"` + uid +
+	return `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"namespace":"kube-node-lease","name":"` +
+		name + `","resourceVersion":"` + version + `","uid":"` + uid +
 		`","annotations":{"openyurt.io/delegate-heartbeat":"true","huge":"x"}},"spec":{"holderIdentity":"` + name + `"}}`
 }
 
-// TestServe: a node's hub creates, reads and changes the Lease of its own node, under the rules of a Kubernetes API, and no other.
+// TestServe: a node's hub creates, reads and changes the Lease of its own node, under the rules of a Kubernetes API,
+// and no other.
 func TestServe(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	s := New(c)
@@ -68,7 +70,8 @@ func TestServe(t *testing.T) {
 	is("one that is too long", code, 400)
 	code, l := ask("POST", "", text("edge-2", "", ""))
 	is("to create it", code, 201)
-	if l.ResourceVersion == "" || l.UID == "" || l.Annotations[contract.DelegateHeartbeat] != contract.Delegated || l.Annotations["huge"] != "" {
+	if l.ResourceVersion == "" || l.UID == "" || l.Annotations[contract.DelegateHeartbeat] != contract.Delegated ||
+		l.Annotations["huge"] != "" {
 		t.Errorf("kept as %+v", l)
 	}
 	code, _ = ask("POST", "", text("edge-2", "", ""))

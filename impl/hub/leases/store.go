@@ -1,10 +1,12 @@
 // Package leases keeps the Leases of nodes in the memory of a leader hub, in a pool that has no coordinator.
 //
-// A hub writes there how its node is, as it would at a coordinator (package beat), and the leader hub forwards for those that are cut off. Nothing is on a disk: a leader hub
-// that starts anew knows nobody until the next heartbeat, some ten seconds later, and a hub that reads another leader hub writes there.
-// What nobody has written for a while is forgotten, so a hub that went elsewhere is not spoken for twice.
+// A hub writes there how its node is, as it would at a coordinator (package beat), and the leader hub forwards for
+// those that are cut off. Nothing is on a disk: a leader hub that starts anew knows nobody until the next heartbeat,
+// some ten seconds later, and a hub that reads another leader hub writes there. What nobody has written for a while is
+// forgotten, so a hub that went elsewhere is not spoken for twice.
 //
-// Each node writes its own Lease and no other: who writes is known by certificate, and is the caller's business. The number of Leases is bounded, and so is each of them.
+// Each node writes its own Lease and no other: who writes is known by certificate, and is the caller's business. The
+// number of Leases is bounded, and so is each of them.
 //
 // A Store starts no goroutine. Follow blocks until its context ends.
 package leases
@@ -28,7 +30,8 @@ import (
 	"github.com/weir-edge/weir/impl/hub/nodelease"
 )
 
-// forgetAfter is how long a Lease is kept that nobody writes: a hub writes each heartbeat, and one that is late once is not forgotten.
+// forgetAfter is how long a Lease is kept that nobody writes: a hub writes each heartbeat, and one that is late once is
+// not forgotten.
 const forgetAfter = time.Minute
 
 // maxOwners is how many owner references of a Lease are kept: a kubelet writes one.
@@ -54,7 +57,9 @@ type held struct {
 // New makes one that is closed and holds nothing.
 func New(c clock.WithTicker) *Store {
 	// Versions of before a restart do not come again: the clock went on.
-	return &Store{clock: c, version: uint64(max(c.Now().UnixMicro(), 1)), held: map[string]*held{}, changed: make(chan struct{})}
+	return &Store{
+		clock: c, version: uint64(max(c.Now().UnixMicro(), 1)), held: map[string]*held{}, changed: make(chan struct{}),
+	}
 }
 
 // Open takes Leases from now on, or no more. One that is closed forgets all.
@@ -116,7 +121,8 @@ const (
 	Full
 )
 
-// Put writes the Lease of a node, and returns what is held then. One without a version is created; any other has to be at the version that is held.
+// Put writes the Lease of a node, and returns what is held then. One without a version is created; any other has to be
+// at the version that is held.
 func (s *Store) Put(node string, l *coordinationv1.Lease) (*coordinationv1.Lease, Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,10 +153,14 @@ func (s *Store) Put(node string, l *coordinationv1.Lease) (*coordinationv1.Lease
 // kept is what matters of a Lease.
 func kept(node string, l *coordinationv1.Lease) *coordinationv1.Lease {
 	out := &coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: nodelease.Kind.APIVersion, Kind: nodelease.Kind.Kind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: node, OwnerReferences: slices.Clone(l.OwnerReferences[:min(len(l.OwnerReferences), maxOwners)])},
+		TypeMeta: metav1.TypeMeta{APIVersion: nodelease.Kind.APIVersion, Kind: nodelease.Kind.Kind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: contract.NodeLeaseNamespace, Name: node,
+			OwnerReferences: slices.Clone(l.OwnerReferences[:min(len(l.OwnerReferences), maxOwners)]),
+		},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: l.Spec.HolderIdentity, LeaseDurationSeconds: l.Spec.LeaseDurationSeconds, RenewTime: l.Spec.RenewTime,
+			HolderIdentity: l.Spec.HolderIdentity, LeaseDurationSeconds: l.Spec.LeaseDurationSeconds,
+			RenewTime: l.Spec.RenewTime,
 		},
 	}
 	nodelease.SetDelegated(out, nodelease.IsDelegated(l))
@@ -162,8 +172,8 @@ func kept(node string, l *coordinationv1.Lease) *coordinationv1.Lease {
 	return out
 }
 
-// Follow tells of the Leases of nodes that are cut off: first the names of all of them, then each whenever it changes, and nil when it is gone or its node is cut off no
-// more. It returns when ctx ends, or the store is closed.
+// Follow tells of the Leases of nodes that are cut off: first the names of all of them, then each whenever it changes,
+// and nil when it is gone or its node is cut off no more. It returns when ctx ends, or the store is closed.
 func (s *Store) Follow(ctx context.Context, all func(names []string), take func(node string, l *coordinationv1.Lease)) {
 	known := map[string]string{} // versions
 	tick := s.clock.NewTicker(forgetAfter / 4)

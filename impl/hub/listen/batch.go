@@ -28,9 +28,9 @@ const (
 var batches = sync.Pool{New: func() any { b := make([]byte, 0, sealedSize); return &b }}
 
 // batchHTTP2 makes a server write HTTP/2 frames in batches. The HTTP/2 server of Go writes frame by frame, each in a
-// goroutine of its own, and a frame of 16 KiB with its header is two TLS records and two system calls: for a large list that
-// is twice what all the rest costs. net/http does not let its own be given another connection, golang.org/x/net/http2 does.
-// A connection of this node, as node tells if it is set, may have more streams.
+// goroutine of its own, and a frame of 16 KiB with its header is two TLS records and two system calls: for a large list
+// that is twice what all the rest costs. net/http does not let its own be given another connection,
+// golang.org/x/net/http2 does. A connection of this node, as node tells if it is set, may have more streams.
 func batchHTTP2(server *http.Server, node func(*tls.ConnectionState) bool) error {
 	h2 := &http2.Server{MaxConcurrentStreams: bounds.MaxStreams}
 	if err := http2.ConfigureServer(server, h2); err != nil {
@@ -61,8 +61,8 @@ func batchHTTP2(server *http.Server, node func(*tls.ConnectionState) bool) error
 	return nil
 }
 
-// batchedConn is a connection to which full frames are written while the ones before are encrypted and sent. A write that
-// is no full frame, and finds nothing under way, goes straight through: it does not wait, and costs no goroutine.
+// batchedConn is a connection to which full frames are written while the ones before are encrypted and sent. A write
+// that is no full frame, and finds nothing under way, goes straight through: it does not wait, and costs no goroutine.
 type batchedConn struct {
 	*tls.Conn
 	below *sealedConn

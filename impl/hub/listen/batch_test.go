@@ -54,7 +54,9 @@ func serveBatched(t *testing.T, h http.Handler) (url string, roots *tls.Config, 
 	known := httptest.NewTLSServer(nil) // for its certificate
 	known.Close()
 	l = &countedListener{Listener: raw}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: known.TLS.Certificates}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: known.TLS.Certificates,
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -64,7 +66,9 @@ func serveBatched(t *testing.T, h http.Handler) (url string, roots *tls.Config, 
 		cancel()
 		check(t, <-done)
 	}
-	return "https://" + raw.Addr().String(), &tls.Config{RootCAs: known.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}, l, stop
+	return "https://" + raw.Addr().String(), &tls.Config{
+		RootCAs: known.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs,
+	}, l, stop
 }
 
 func TestBatchesArriveWhole(t *testing.T) {

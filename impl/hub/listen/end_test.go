@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestEndsInOrder: a server that is told to end waits for what it cuts off: the stream of a watch ends behind a whole answer, so that client-go goes on where it stands, and who ends the
-// hub finds recorded what the client has seen.
+// TestEndsInOrder: a server that is told to end waits for what it cuts off: the stream of a watch ends behind a whole
+// answer, so that client-go goes on where it stands, and who ends the hub finds recorded what the client has seen.
 func TestEndsInOrder(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,7 +1,8 @@
 // Package listen opens the ports of a hub and serves on them.
 //
-// HTTP/2 frames of large answers are encrypted and sent in batches of 64 KiB while the next are made (batchHTTP2). What goes alone, a small answer or one watch
-// event, is written as it comes. A connection has buffers only while a batch is under way. Serve ends what it started before it returns.
+// HTTP/2 frames of large answers are encrypted and sent in batches of 64 KiB while the next are made (batchHTTP2). What
+// goes alone, a small answer or one watch event, is written as it comes. A connection has buffers only while a batch is
+// under way. Serve ends what it started before it returns.
 package listen
 
 import (
@@ -40,7 +41,8 @@ func Listen(on Net, flag, address string, port int) (net.Listener, error) {
 	l, err := on.Listen(context.Background(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, takenError(fmt.Sprintf("%s %d is taken on %s: stop the other process or choose another port", flag, port, address))
+		return nil,
+			takenError(fmt.Sprintf("%s %d is taken on %s: stop the other process or choose another port", flag, port, address))
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, fmt.Errorf("%s is not an address of this machine", address)
 	case err != nil:
@@ -49,18 +51,21 @@ func Listen(on Net, flag, address string, port int) (net.Listener, error) {
 	return &limit.Listener{Listener: l, Sum: bounds.MaxConnections, Each: bounds.MaxConnectionsAddress}, nil
 }
 
-// Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, tells whether a connection is this node's. Then it lets requests end for a
-// moment before it cuts off what still runs, i.e. watches, and waits until these have ended in order.
-func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler, node func(*tls.ConnectionState) bool, logger *slog.Logger) error {
+// Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, tells whether a connection is
+// this node's. Then it lets requests end for a moment before it cuts off what still runs, i.e. watches, and waits until
+// these have ended in order.
+func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler,
+	node func(*tls.ConnectionState) bool, logger *slog.Logger) error {
 	if config != nil {
 		l = tls.NewListener(sealedListener{l}, config)
 	}
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
-		Handler: loud(handler, logger), ReadHeaderTimeout: bounds.HeaderTimeout, IdleTimeout: bounds.IdleTimeout, MaxHeaderBytes: bounds.MaxHeader,
-		BaseContext: func(net.Listener) context.Context { return base },
-		ConnContext: access.WithConn,
+		Handler: loud(handler, logger), ReadHeaderTimeout: bounds.HeaderTimeout, IdleTimeout: bounds.IdleTimeout,
+		MaxHeaderBytes: bounds.MaxHeader,
+		BaseContext:    func(net.Listener) context.Context { return base },
+		ConnContext:    access.WithConn,
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second,
 			MaxReceiveBufferPerConnection: bounds.ReceiveBuffer, MaxReceiveBufferPerStream: bounds.ReceiveBuffer,
@@ -98,7 +103,8 @@ func shut(server *http.Server) bool {
 	return server.Shutdown(limit) == nil
 }
 
-// loud tells of a panic, which the server says at the level of a client's mistakes. One request is lost by it, and no other.
+// loud tells of a panic, which the server says at the level of a client's mistakes. One request is lost by it, and no
+// other.
 func loud(handler http.Handler, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		defer func() {
@@ -107,7 +113,8 @@ func loud(handler http.Handler, logger *slog.Logger) http.Handler {
 			case http.ErrAbortHandler:
 				panic(p)
 			default:
-				logger.Error("an answer panicked", "method", req.Method, "path", req.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				logger.Error("an answer panicked", "method", req.Method, "path", req.URL.Path, "panic", fmt.Sprint(p),
+					"stack", string(debug.Stack()))
 				panic(http.ErrAbortHandler)
 			}
 		}()

@@ -9,14 +9,16 @@ import (
 	"testing"
 )
 
-// TestPanicIsTold: a panic ends its own request and is told as an error, with where it was. A stream that is broken on purpose is none.
+// TestPanicIsTold: a panic ends its own request and is told as an error, with where it was. A stream that is broken on
+// purpose is none.
 func TestPanicIsTold(t *testing.T) {
 	for name, test := range map[string]struct {
 		panics any
 		told   string
 	}{"a bug": {"index out of range", "listen_test.go"}, "a broken stream": {http.ErrAbortHandler, ""}} {
 		var log bytes.Buffer
-		h := loud(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(test.panics) }), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})))
+		h := loud(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(test.panics) }),
+			slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})))
 		func() {
 			defer func() {
 				if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it

@@ -1,4 +1,5 @@
-// Package membership drives a hub's part in its pool. It shows a member.Member what the hub sees, and does what that says.
+// Package membership drives a hub's part in its pool. It shows a member.Member what the hub sees, and does what that
+// says.
 //
 //	coordinator, its Leases ─┐                              ┌─► requests to the coordinator
 //	cloud ───────────────────┼─► observe ─► member.Step ─► do ─► feeders: where each relay is fed from
@@ -6,22 +7,25 @@
 //	doubt ───────────────────┘
 //
 // All decisions are in package member, which has no I/O; here are goroutines, connections and clocks. One goroutine of
-// Pool.Run owns the Member. New starts nothing. Pool.Run blocks until its context ends and the Lease was given back. Alone
-// takes its place in a hub without a pool.
+// Pool.Run owns the Member. New starts nothing. Pool.Run blocks until its context ends and the Lease was given back.
+// Alone takes its place in a hub without a pool.
 //
 // # A pool without a coordinator
 //
-// Pool.Follow says who feeds the pool, and where that is asked. With leader hubs, the client of the coordinator asks one of
-// them, and a leader shows what it holds. All else is as with a coordinator.
+// Pool.Follow says who feeds the pool, and where that is asked. With leader hubs, the client of the coordinator asks
+// one of them, and a leader shows what it holds. All else is as with a coordinator.
 //
 // # A leader that lies
 //
-// Whoever leads may lie to its pool. A hub that follows and reaches the cloud compares: about every 40 s the metadata of one object for each
-// resource of which something changed (see doubt). A contradiction that is still there 10 s later is told, with the leader's node, and counted in
-// weir_hub_pool_contradictions_total. Then the pool's cache is left within the spread, and all is listed anew from the cloud: versions that fit would else
-// let what was forged stay. The coordinator is told, asks the other hubs about the same object, and takes the Lease from a leader that
-// lied (package jury there). The pool's cache is used again when another node leads, or when the cloud contradicts no longer. An object whose
-// content alone was forged, under the version that the cloud gave it, is not found out so, nor one that is withheld.
+// Whoever leads may lie to its pool. A hub that follows and reaches the cloud compares: about every 40 s the metadata
+// of one object for each resource of which something changed (see doubt). A contradiction that is still there 10 s
+// later is told, with the leader's node, and counted in weir_hub_pool_contradictions_total. Then the pool's cache is
+// left within the spread, and all is listed anew from the cloud: versions that fit would else let what was forged stay.
+// The coordinator is told, asks the other hubs about the same object, and takes the Lease from a leader that lied
+// (package jury there). The pool's cache is used again when another node leads, or when the cloud contradicts no
+// longer. An object whose content alone was forged, under the version that the cloud gave it, is not found out so, nor
+// one that is withheld.
 //
-// A leader hub that lies is told to nobody else: each hub that found it out lists from the cloud and leaves it alone for a while, as one that is not fresh.
+// A leader hub that lies is told to nobody else: each hub that found it out lists from the cloud and leaves it alone
+// for a while, as one that is not fresh.
 package membership

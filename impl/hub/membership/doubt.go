@@ -17,24 +17,27 @@ import (
 )
 
 const (
-	sampleEvery   = 35 * time.Second // between two samples of what the pool's cache brought; up to sampleSpread more
-	sampleSpread  = 10 * time.Second
-	sampleConfirm = 10 * time.Second // after which a contradiction is asked about again: who feeds the pool may be about to learn it
+	sampleEvery  = 35 * time.Second // between two samples of what the pool's cache brought; up to sampleSpread more
+	sampleSpread = 10 * time.Second
+	// after which a contradiction is asked about again: who feeds the pool may be about to learn it.
+	sampleConfirm = 10 * time.Second
 	sampleTick    = 5 * time.Second  // between two looks whether there is something to do
 	sampleAnswer  = 10 * time.Second // for an answer
 )
 
-// doubt compares what the pool's cache brings with the cloud, while this hub reaches both: about every 40 s the metadata of one object
-// that changed and how many objects there are, and what the coordinator asks because another hub was contradicted. Whoever leads may lie to the pool; so it is noticed. What is
-// contradicted twice is told, to people and to the coordinator, with the leader's node, and the pool's cache is left as if it were not fresh, within
-// the spread. What the relays hold is then listed anew from the cloud. The pool's cache is used again when another node leads, or when the cloud no
-// longer contradicts, as after a restore of the cloud that the leader has learned.
+// doubt compares what the pool's cache brings with the cloud, while this hub reaches both: about every 40 s the
+// metadata of one object that changed and how many objects there are, and what the coordinator asks because another hub
+// was contradicted. Whoever leads may lie to the pool; so it is noticed. What is contradicted twice is told, to people
+// and to the coordinator, with the leader's node, and the pool's cache is left as if it were not fresh, within the
+// spread. What the relays hold is then listed anew from the cloud. The pool's cache is used again when another node
+// leads, or when the cloud no longer contradicts, as after a restore of the cloud that the leader has learned.
 type doubt struct {
 	*Config
-	leader  func() string                                                   // node
-	asked   func() *contract.Doubt                                          // by the coordinator; nil: nothing
-	tell    func(context.Context, contract.Doubt) (refused bool, err error) // the coordinator
-	shun    func(leader string) bool                                        // leaves a leader hub alone; false: it is a leader that the pool elected
+	leader func() string                                                   // node
+	asked  func() *contract.Doubt                                          // by the coordinator; nil: nothing
+	tell   func(context.Context, contract.Doubt) (refused bool, err error) // the coordinator
+	// leaves a leader hub alone; false: it is a leader that the pool elected.
+	shun    func(leader string) bool
 	changed func()
 
 	samplers map[string]*source.Sampler // by resource
@@ -100,7 +103,8 @@ func (d *doubt) look(ctx context.Context, f *feeder.Feeder) {
 	d.pursue(ctx, f, cloud, err)
 }
 
-// answer compares what the coordinator asks, once. If this hub does not hold it, or cannot compare it, it has nothing to say.
+// answer compares what the coordinator asks, once. If this hub does not hold it, or cannot compare it, it has nothing
+// to say.
 func (d *doubt) answer(ctx context.Context) {
 	asked := d.asked()
 	if asked == nil || *asked == d.answered || asked.Leader != d.leader() {
@@ -201,7 +205,8 @@ func (d *doubt) deliver(ctx context.Context) {
 	}
 	switch {
 	case refused:
-		d.Logger.Warn("the coordinator does not hear that the cloud was compared with the leader", "leader", what.Leader, "contradicted", what.Confirmed, "err", err)
+		d.Logger.Warn("the coordinator does not hear that the cloud was compared with the leader", "leader", what.Leader,
+			"contradicted", what.Confirmed, "err", err)
 	case err != nil:
 		return // the next time
 	}

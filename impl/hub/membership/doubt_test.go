@@ -42,7 +42,11 @@ type doubted struct {
 
 func sliceOf(t *testing.T, name string, version uint64) *wire.Object {
 	t.Helper()
-	s := discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: fmt.Sprint(version)}}
+	s := discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: fmt.Sprint(version),
+		},
+	}
 	raw, err := s.Marshal()
 	check(t, err)
 	o, err := wire.ParseObject(wire.Protobuf, raw)
@@ -63,7 +67,10 @@ func newDoubted(t *testing.T) *doubted {
 	}
 	d.cloud, d.pool = relayOf(), relayOf()
 	upstream := func(name string, r *relay.Relay, asked func()) *hop.Upstream {
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { asked(); (&rest.Handler{Source: r}).ServeHTTP(w, req) }))
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			asked()
+			(&rest.Handler{Source: r}).ServeHTTP(w, req)
+		}))
 		t.Cleanup(srv.Close)
 		u, err := url.Parse(srv.URL)
 		check(t, err)
@@ -84,7 +91,8 @@ func newDoubted(t *testing.T) *doubted {
 	sources.Add(f)
 	d.doubt = &doubt{
 		Config: &Config{
-			Sources: sources, Judge: func() *hop.Upstream { return cloud }, Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
+			Sources: sources, Judge: func() *hop.Upstream { return cloud },
+			Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
 		},
 		leader: func() string { return *d.leader.Load() }, changed: func() {}, asked: d.asks.Load,
 		tell: func(_ context.Context, what contract.Doubt) (bool, error) { d.told.Store(&what); return false, nil },
@@ -109,8 +117,8 @@ func (d *doubted) within(limit time.Duration, what string, holds func() bool) {
 	})
 }
 
-// TestForgedSlice: attack 58. A leader that feeds an object which the cloud does not have so is found out within a minute by who follows and reaches
-// the cloud. It is doubted while it leads.
+// TestForgedSlice: attack 58. A leader that feeds an object which the cloud does not have so is found out within a
+// minute by who follows and reaches the cloud. It is doubted while it leads.
 func TestForgedSlice(t *testing.T) {
 	for name, forge := range map[string]func(d *doubted){
 		"a version of its own": func(d *doubted) {
@@ -133,7 +141,8 @@ func TestForgedSlice(t *testing.T) {
 			await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version >= 1001 })
 			d.within(time.Minute, "it to be doubted", d.doubt.holds)
 			d.within(time.Minute, "the coordinator to be told", func() bool { return d.told.Load() != nil })
-			if got := *d.told.Load(); got.Leader != "liar" || !got.Confirmed || got.Resource != mine.Resource().String() || got.Held < 1001 {
+			if got := *d.told.Load(); got.Leader != "liar" || !got.Confirmed || got.Resource != mine.Resource().String() ||
+				got.Held < 1001 {
 				t.Errorf("the coordinator is told %+v", got)
 			}
 			if n := d.contradictions.Load(); n < 1 {
@@ -147,7 +156,8 @@ func TestForgedSlice(t *testing.T) {
 	}
 }
 
-// TestForgedSliceDoesNotStay: a hub that leaves the pool's cache for the cloud because of a lie serves what the cloud has, though the versions fit.
+// TestForgedSliceDoesNotStay: a hub that leaves the pool's cache for the cloud because of a lie serves what the cloud
+// has, though the versions fit.
 func TestForgedSliceDoesNotStay(t *testing.T) {
 	d := newDoubted(t)
 	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
@@ -156,7 +166,8 @@ func TestForgedSliceDoesNotStay(t *testing.T) {
 	mine := d.doubt.Sources.All()[0].Relay
 	await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version == 1001 })
 	d.within(time.Minute, "it to be doubted", d.doubt.holds)
-	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)})) // the truth, and newer
+	// the truth, and newer.
+	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
 	await.Until(t, time.Minute, "the truth beside it", func() bool { return mine.Status().Version == 1005 })
 	d.doubt.Sources.All()[0].Use(d.upstream)
 	await.Until(t, 10*time.Second, "the cloud's state alone", func() bool {
@@ -171,8 +182,8 @@ func TestForgedSliceDoesNotStay(t *testing.T) {
 	})
 }
 
-// TestForgedSliceInABusyPool: what is forged is found beside all that changes honestly at the same time, whatever is picked to be compared; and what is
-// withheld is, too.
+// TestForgedSliceInABusyPool: what is forged is found beside all that changes honestly at the same time, whatever is
+// picked to be compared; and what is withheld is, too.
 func TestForgedSliceInABusyPool(t *testing.T) {
 	for name, lie := range map[string]func(d *doubted, version uint64){
 		"forged": func(d *doubted, version uint64) {
@@ -210,14 +221,17 @@ func TestForgedSliceInABusyPool(t *testing.T) {
 	}
 }
 
-// TestWitness: what another hub says of the leader is compared by this one, once, if it holds the same; and whatever it finds is said.
+// TestWitness: what another hub says of the leader is compared by this one, once, if it holds the same; and whatever it
+// finds is said.
 func TestWitness(t *testing.T) {
 	d := newDoubted(t)
 	mine := d.doubt.Sources.All()[0].Relay
 	d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
 	ask := func(leader, name string, held uint64) {
 		d.told.Store(nil)
-		d.asks.Store(&contract.Doubt{Leader: leader, Resource: mine.Resource().String(), Namespace: "default", Name: name, Held: held})
+		d.asks.Store(&contract.Doubt{
+			Leader: leader, Resource: mine.Resource().String(), Namespace: "default", Name: name, Held: held,
+		})
 	}
 	silent := func(what string) {
 		t.Helper()
@@ -253,7 +267,8 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// TestHonestPoolIsNotDoubted: lag is no lie, a restore that the leader learns of a moment later is none, and a quiet pool asks nothing of the cloud.
+// TestHonestPoolIsNotDoubted: lag is no lie, a restore that the leader learns of a moment later is none, and a quiet
+// pool asks nothing of the cloud.
 func TestHonestPoolIsNotDoubted(t *testing.T) {
 	d := newDoubted(t)
 	d.within(time.Minute, "the state to be compared", func() bool { return d.asked.Load() == 2 })
@@ -267,7 +282,8 @@ func TestHonestPoolIsNotDoubted(t *testing.T) {
 	if n := d.asked.Load(); n != 2 {
 		t.Errorf("the cloud is asked %d times, of which %d were of nothing new", n, n-2)
 	}
-	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)})) // the pool will have it
+	// the pool will have it.
+	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1010, Object: sliceOf(t, "other", 1010)}))
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
 	await.Until(t, time.Minute, "it", func() bool { return mine.Status().Version == 1005 })

@@ -24,7 +24,8 @@ func NewIdentity(node string) (string, error) {
 	return node + "_" + hex.EncodeToString(b[:]), nil
 }
 
-// Former is the identity that the last process that led left in a file, "" if none did. It has ended: this one has its folder.
+// Former is the identity that the last process that led left in a file, "" if none did. It has ended: this one has its
+// folder.
 func Former(path, node string, logger *slog.Logger) string {
 	text, err := disk.ReadFile(path, maxIdentity)
 	switch id := string(text); {
@@ -34,7 +35,8 @@ func Former(path, node string, logger *slog.Logger) string {
 	case contract.NodeOfIdentity(id) == node:
 		return id
 	default:
-		logger.Warn("the last process was of another node: a Lease that it held is not this hub's", "file", path, "was", id, "node", node)
+		logger.Warn("the last process was of another node: a Lease that it held is not this hub's", "file", path, "was", id,
+			"node", node)
 	}
 	return ""
 }

@@ -12,7 +12,10 @@ import (
 
 // TestLeaveIdentity: what a process leaves is what the next one takes.
 func TestLeaveIdentity(t *testing.T) {
-	c := &Config{Role: role.Config{Identity: "edge-1_a"}, IdentityFile: filepath.Join(t.TempDir(), "identity"), Logger: slog.New(slog.DiscardHandler)}
+	c := &Config{
+		Role: role.Config{Identity: "edge-1_a"}, IdentityFile: filepath.Join(t.TempDir(), "identity"),
+		Logger: slog.New(slog.DiscardHandler),
+	}
 	c.leaveIdentity()
 	if got := Former(c.IdentityFile, "edge-1", c.Logger); got != "edge-1_a" {
 		t.Errorf("left %q", got)
@@ -39,7 +42,8 @@ func TestFormer(t *testing.T) {
 		if said != "" {
 			want = ""
 		}
-		if got := Former(path, "edge-1", logger); got != want || !strings.Contains(log.String(), said) || said == "" && log.String() != "" {
+		if got := Former(path, "edge-1", logger); got != want || !strings.Contains(log.String(), said) ||
+			said == "" && log.String() != "" {
 			t.Errorf("%.20q: is %q, said %s", text, got, log.String())
 		}
 	}

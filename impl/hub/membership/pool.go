@@ -150,7 +150,8 @@ func (p *Pool) Denied(resource string) {
 
 // Contradict takes that the cloud contradicted while a relay was being fed from the pool; see source.Config.Doubt.
 func (p *Pool) Contradict(resource string, err error) {
-	p.doubt.suspect(contract.Doubt{Leader: p.doubt.leader(), Resource: resource, Held: math.MaxInt64}, err) // no other hub took that up either
+	// no other hub took that up either.
+	p.doubt.suspect(contract.Doubt{Leader: p.doubt.leader(), Resource: resource, Held: math.MaxInt64}, err)
 }
 
 // Vouch reports whether a relay is shown by a leader hub that hears the cloud, and is fresh.

@@ -155,7 +155,8 @@ func (p *Pool) publish(v member.View) {
 	was := p.Snapshot()
 	p.view.Store(&v)
 	if v.Role != was.Role {
-		p.Logger.Info("role changed", "role", v.Role.String(), "was", was.Role.String(), "reason", v.Reason, "leader", v.Leader)
+		p.Logger.Info("role changed", "role", v.Role.String(), "was", was.Role.String(), "reason", v.Reason,
+			"leader", v.Leader)
 	}
 	if v.Ready != was.Ready {
 		p.Logger.Info("readiness of the coordinator changed", "ready", v.Ready)

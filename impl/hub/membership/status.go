@@ -10,15 +10,17 @@ import (
 type Status struct {
 	Coordinator CoordinatorStatus
 	Delegation  beat.DelegationStatus
-	Fresh       bool // this hub leads, its streams from the cloud are fresh, and what they brought arrived at the coordinator
+	// this hub leads, its streams from the cloud are fresh, and what they brought arrived at the coordinator.
+	Fresh bool
 }
 
 // CoordinatorStatus is what the hub knows of the coordinator.
 type CoordinatorStatus struct {
 	Server string `json:"server"` // the replica in use
 	uplink.Judgement
-	Ready     bool               `json:"ready"`
-	Lacks     member.Differences `json:"lacks,omitzero"` // resources of --pool-scope-resources that only one of hub and coordinator has
+	Ready bool `json:"ready"`
+	// resources of --pool-scope-resources that only one of hub and coordinator has.
+	Lacks     member.Differences `json:"lacks,omitzero"`
 	Elections ElectionsStatus    `json:"elections"`
 	Bytes     uplink.BytesStatus `json:"bytes"` // to and from all replicas
 }

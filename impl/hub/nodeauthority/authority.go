@@ -69,7 +69,8 @@ type trusted struct {
 
 // Open brings back the authority of a node, or makes one.
 func Open(c Config) (*Authority, error) {
-	a := &Authority{Config: c, renewal: pki.Renewal{Clock: c.Clock, Seed: rand.Uint64()}} //nolint:gosec // it spreads renewals
+	//nolint:gosec // it spreads renewals
+	a := &Authority{Config: c, renewal: pki.Renewal{Clock: c.Clock, Seed: rand.Uint64()}}
 	if err := disk.Make(c.Dir); err != nil {
 		return nil, err
 	}
@@ -168,7 +169,8 @@ func (a *Authority) look() error {
 	t := newTrusted(a.all)
 	if old := a.shown.Load(); old == nil || !bytes.Equal(old.pem, t.pem) {
 		a.shown.Store(t)
-		a.Logger.Info("authorities of this node", "count", len(t.list), "until", t.list[len(t.list)-1].NotAfter.UTC().Format(time.RFC3339))
+		a.Logger.Info("authorities of this node", "count", len(t.list),
+			"until", t.list[len(t.list)-1].NotAfter.UTC().Format(time.RFC3339))
 		if a.changed != nil {
 			a.changed(t.pem)
 		}
@@ -244,11 +246,13 @@ func (a *Authority) good(leaf *x509.Certificate, by *pki.Authority, now time.Tim
 
 // issueKubelet renews the kubelet's credential. a.mu is held.
 func (a *Authority) issueKubelet(now time.Time) error {
-	path, by, kubelet, subject := filepath.Join(a.Dir, kubeletFile), a.signer(), pki.Must(pki.Kubelet), pki.Subject{Node: a.Node}
+	path, by, kubelet, subject := filepath.Join(a.Dir, kubeletFile), a.signer(), pki.Must(pki.Kubelet),
+		pki.Subject{Node: a.Node}
 	text, err := read(path)
 	if err == nil && text != nil {
 		pair := split(text)
-		if chain, err := kubelet.CheckHeld(pair, subject); err == nil && a.good(chain[0], by, now) && os.Chmod(path, 0o600) == nil {
+		if chain, err := kubelet.CheckHeld(pair, subject); err == nil && a.good(chain[0], by, now) &&
+			os.Chmod(path, 0o600) == nil {
 			return nil
 		}
 	}
@@ -259,7 +263,8 @@ func (a *Authority) issueKubelet(now time.Time) error {
 	return disk.WriteFile(path, append(slices.Clone(pair.KeyPEM), pair.CertPEM...))
 }
 
-// load brings back the authorities, from the folder or from the copy. What cannot be used is put aside: without a hub the node has nothing, and it can make another authority.
+// load brings back the authorities, from the folder or from the copy. What cannot be used is put aside: without a hub
+// the node has nothing, and it can make another authority.
 func (a *Authority) load() error {
 	var unusable error
 	for _, path := range a.keys() {
@@ -283,13 +288,15 @@ func (a *Authority) load() error {
 		unusable = err
 	}
 	if unusable != nil {
-		a.Logger.Error("another authority of this node is made: restart the kubelet; pods trust the hub again when kubelet has brought them kube-root-ca.crt anew")
+		a.Logger.Error("another authority of this node is made: restart the kubelet; pods trust the hub again when kubelet " +
+			"has brought them kube-root-ca.crt anew")
 	}
 	return nil
 }
 
-// keys are the files of the authorities: the folder's, and a copy beside the certificates that the kubelet trusts. A kubelet that goes on while its hub has lost its folder would
-// trust another authority only when client-go reads the file anew, after five minutes.
+// keys are the files of the authorities: the folder's, and a copy beside the certificates that the kubelet trusts. A
+// kubelet that goes on while its hub has lost its folder would trust another authority only when client-go reads the
+// file anew, after five minutes.
 func (a *Authority) keys() []string {
 	paths := []string{filepath.Join(a.Dir, keysFile)}
 	if a.File != "" {

@@ -39,7 +39,8 @@ func newBed(t testing.TB, now time.Time) *bed {
 	b := &bed{t: t, clock: testingclock.NewFakeClock(now), hosts: []string{"10.0.0.7", "kubernetes.default.svc"}}
 	dir := t.TempDir()
 	b.c = Config{
-		Node: "edge-1", Dir: filepath.Join(dir, "pki"), File: filepath.Join(dir, "etc", "node-authority.crt"), Hosts: func() []string { return b.hosts }, Clock: b.clock,
+		Node: "edge-1", Dir: filepath.Join(dir, "pki"), File: filepath.Join(dir, "etc", "node-authority.crt"),
+		Hosts: func() []string { return b.hosts }, Clock: b.clock,
 		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
 	}
 	return b
@@ -74,7 +75,8 @@ func TestOpen(t *testing.T) {
 	a := b.open()
 	certs, err := pki.ParseCertificates(b.file())
 	check(t, err)
-	if c := certs[0]; len(certs) != 1 || c.Subject.CommonName != "weir:node-authority:edge-1" || !c.IsCA || !c.MaxPathLenZero || c.NotAfter.Sub(start) < 9*year {
+	if c := certs[0]; len(certs) != 1 || c.Subject.CommonName != "weir:node-authority:edge-1" || !c.IsCA ||
+		!c.MaxPathLenZero || c.NotAfter.Sub(start) < 9*year {
 		t.Errorf("%d authorities, the first %v until %v", len(certs), c.Subject, c.NotAfter)
 	}
 	for _, host := range b.hosts {
@@ -135,8 +137,8 @@ func TestRenewal(t *testing.T) {
 	check(t, b.verifies(a, b.file(), "10.0.0.9"))
 }
 
-// TestSuccessor: over thirty years, whoever read the file a year ago takes the hub's certificate, and what has ended is trusted no more. It is the same with a hub that was
-// restarted each time.
+// TestSuccessor: over thirty years, whoever read the file a year ago takes the hub's certificate, and what has ended is
+// trusted no more. It is the same with a hub that was restarted each time.
 func TestSuccessor(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		b := newBed(t, start)
@@ -175,7 +177,8 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-// TestClock: a machine that starts in 1970 has a certificate that counts there, and the same authority when it learns the time.
+// TestClock: a machine that starts in 1970 has a certificate that counts there, and the same authority when it learns
+// the time.
 func TestClock(t *testing.T) {
 	b := newBed(t, time.Unix(60, 0))
 	a := b.open()
@@ -197,7 +200,8 @@ func TestClock(t *testing.T) {
 	check(t, b.verifies(a, b.file(), "10.0.0.7"))
 }
 
-// TestCopy: a hub that has lost its folder, or whose keys there are broken, or that has lost the copy, goes on as the same authority, and both places have it again.
+// TestCopy: a hub that has lost its folder, or whose keys there are broken, or that has lost the copy, goes on as the
+// same authority, and both places have it again.
 func TestCopy(t *testing.T) {
 	b := newBed(t, start)
 	a := b.open()
@@ -223,7 +227,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestUnusable: what is broken, or of another node, is put aside, and another authority is made. A folder that cannot be written is an error.
+// TestUnusable: what is broken, or of another node, is put aside, and another authority is made. A folder that cannot
+// be written is an error.
 func TestUnusable(t *testing.T) {
 	whole := newBed(t, start)
 	whole.open()
@@ -237,8 +242,10 @@ func TestUnusable(t *testing.T) {
 	check(t, err)
 	mixed, _ := pem.Decode(another)
 	for name, text := range map[string][]byte{
-		"nothing": {}, "half": good[:len(good)/2], "a certificate without its key": cert, "garbage": []byte("garbage"), "another node's": another,
-		"another's key": append(pem.EncodeToMemory(mixed), cert...), "two keys": append(pem.EncodeToMemory(key), good...), "too much": bytes.Repeat(good, 200),
+		"nothing": {}, "half": good[:len(good)/2], "a certificate without its key": cert, "garbage": []byte("garbage"),
+		"another node's": another,
+		"another's key":  append(pem.EncodeToMemory(mixed), cert...), "two keys": append(pem.EncodeToMemory(key), good...),
+		"too much": bytes.Repeat(good, 200),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, start)

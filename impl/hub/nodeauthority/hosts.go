@@ -13,7 +13,9 @@ import (
 const maxHosts = 32
 
 // always are the names at which this node's clients call the hub, whatever its address.
-var always = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+var always = []string{
+	"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+}
 
 // CheckHosts tells which of --tls-hosts cannot be meant.
 func CheckHosts(asked []string) error {
@@ -28,7 +30,8 @@ func CheckHosts(asked []string) error {
 	return nil
 }
 
-// Hosts are all addresses and names of the certificate of a hub that listens at an address, those that were asked for first. What is empty is none.
+// Hosts are all addresses and names of the certificate of a hub that listens at an address, those that were asked for
+// first. What is empty is none.
 func Hosts(bind string, asked ...string) []string {
 	all := slices.Concat(asked, always)
 	if ip := net.ParseIP(bind); ip.IsUnspecified() {

@@ -64,7 +64,8 @@ func parse(text []byte, node string) (all []held, err error) {
 			h.cert = certs[0]
 		}
 		if name := pki.NodeAuthorityName(node); h.cert.Subject.CommonName != name || !h.cert.IsCA {
-			return nil, fmt.Errorf("it has the authority %.300q, want %q: it is of another node", h.cert.Subject.CommonName, name)
+			return nil, fmt.Errorf("it has the authority %.300q, want %q: it is of another node", h.cert.Subject.CommonName,
+				name)
 		}
 		all = append(all, h)
 	}

@@ -1,5 +1,5 @@
-// Package nodelease reads and writes the Lease of a node, whose heartbeat it is: as a kubelet sends it, as the cloud and the pool's coordinator keep it, with the
-// annotation by which a node that is cut off is spoken for. It is pure.
+// Package nodelease reads and writes the Lease of a node, whose heartbeat it is: as a kubelet sends it, as the cloud
+// and the pool's coordinator keep it, with the annotation by which a node that is cut off is spoken for. It is pure.
 package nodelease
 
 import (
@@ -66,7 +66,8 @@ func Encode(l *coordinationv1.Lease, accept string) (contentType string, body []
 		if err != nil {
 			return "", nil, fmt.Errorf("write a Lease: %w", err)
 		}
-		return runtime.ContentTypeProtobuf, append(append(wire.AppendEnvelope(nil, Kind, len(raw)), raw...), wire.EnvelopeTail()...), nil
+		return runtime.ContentTypeProtobuf,
+			append(append(wire.AppendEnvelope(nil, Kind, len(raw)), raw...), wire.EnvelopeTail()...), nil
 	}
 	out := l.DeepCopy()
 	out.TypeMeta = metav1.TypeMeta{APIVersion: Kind.APIVersion, Kind: Kind.Kind}
@@ -95,7 +96,8 @@ func IsDelegated(l *coordinationv1.Lease) bool {
 	return l.Annotations[contract.DelegateHeartbeat] == contract.Delegated
 }
 
-// SetDelegated sets or removes the annotation; in the coordinator a label stands beside it, so that delegated Leases alone can be watched.
+// SetDelegated sets or removes the annotation; in the coordinator a label stands beside it, so that delegated Leases
+// alone can be watched.
 func SetDelegated(l *coordinationv1.Lease, yes bool) {
 	if !yes {
 		delete(l.Annotations, contract.DelegateHeartbeat)
@@ -127,7 +129,8 @@ func IsOwn(header http.Header, asked *request.Request, node string) bool {
 		}
 	}
 	leases := request.Resource{Group: coordinationv1.GroupName, Version: "v1", Name: "leases"}
-	if asked.Odd || asked.Upgrade || asked.Resource != leases || asked.Namespace != contract.NodeLeaseNamespace || asked.Subresource != "" {
+	if asked.Odd || asked.Upgrade || asked.Resource != leases || asked.Namespace != contract.NodeLeaseNamespace ||
+		asked.Subresource != "" {
 		return false
 	}
 	switch asked.Verb {

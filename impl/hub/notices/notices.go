@@ -1,5 +1,6 @@
-// Package notices is a hub's part in what the authority of its pool has signed (package bulletin): the authorities, the denylist and the directory. It reads them in the cloud, exchanges them
-// with the coordinator, gives back to the cloud what that has forgotten, and tells on the Node what this hub holds.
+// Package notices is a hub's part in what the authority of its pool has signed (package bulletin): the authorities, the
+// denylist and the directory. It reads them in the cloud, exchanges them with the coordinator, gives back to the cloud
+// what that has forgotten, and tells on the Node what this hub holds.
 //
 // Run starts goroutines, which end with its context.
 package notices
@@ -76,7 +77,9 @@ func (n *Notices) holds() holding.Holding {
 	for _, c := range n.Certificates() {
 		switch c.Kind {
 		case pki.Hub, pki.HubAtCloud, pki.Coordinator, pki.Replica: // others are the node's own, or live for an hour
-			all.Certificates[string(c.Kind)] = holding.Life{Begin: c.Cert.Leaf.NotBefore.UTC(), End: c.Cert.Leaf.NotAfter.UTC(), Renews: c.Renews}
+			all.Certificates[string(c.Kind)] = holding.Life{
+				Begin: c.Cert.Leaf.NotBefore.UTC(), End: c.Cert.Leaf.NotAfter.UTC(), Renews: c.Renews,
+			}
 		}
 	}
 	return all

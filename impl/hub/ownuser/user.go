@@ -1,4 +1,5 @@
-// Package ownuser is who a hub is at the cloud: a user of its own, or its node. It starts no goroutine; Run ends with its context.
+// Package ownuser is who a hub is at the cloud: a user of its own, or its node. It starts no goroutine; Run ends with
+// its context.
 package ownuser
 
 import (
@@ -14,8 +15,9 @@ import (
 )
 
 const (
-	every = time.Minute     // how often it is looked whether the hub's own certificate for the cloud has come or ended
-	rest  = 5 * time.Minute // of a certificate that the cloud has refused: an apiserver that starts may refuse what it will take
+	every = time.Minute // how often it is looked whether the hub's own certificate for the cloud has come or ended
+	// of a certificate that the cloud has refused: an apiserver that starts may refuse what it will take.
+	rest = 5 * time.Minute
 )
 
 // Config of a User.
@@ -30,8 +32,9 @@ type Config struct {
 	Logger     *slog.Logger
 }
 
-// User is who the hub is at the cloud: a user of its own, and its node while it has no certificate of that user which still lives. The node's has no right to
-// what relays hold, unless somebody granted it; what a relay may not read is the cloud's to answer.
+// User is who the hub is at the cloud: a user of its own, and its node while it has no certificate of that user which
+// still lives. The node's has no right to what relays hold, unless somebody granted it; what a relay may not read is
+// the cloud's to answer.
 type User struct {
 	Config
 	Own  uplink.Certificate // nil: there is none, and none comes
@@ -81,7 +84,8 @@ func (a *User) Refused(token string) {
 		a.Shows.Refused(token)
 	case own != nil:
 		a.refused.Store(&refusal{own, a.Now().Add(rest)})
-		a.Logger.Warn("the cloud does not take a certificate; what the node shows beside it goes on", "user", a.Name, "again-in", rest)
+		a.Logger.Warn("the cloud does not take a certificate; what the node shows beside it goes on", "user", a.Name,
+			"again-in", rest)
 		a.Poke()
 	}
 }
@@ -137,7 +141,8 @@ func (a *User) Run(ctx context.Context) error {
 	}
 }
 
-// tell logs who the hub is, once for each change. Connections that were opened as somebody else take no new requests then.
+// tell logs who the hub is, once for each change. Connections that were opened as somebody else take no new requests
+// then.
 func (a *User) tell() {
 	user, why := a.Is()
 	former := a.said
@@ -148,7 +153,8 @@ func (a *User) tell() {
 	case why == "":
 		a.Logger.Info("the hub is a user of its own at the cloud", "user", user)
 	default:
-		a.Logger.Warn("the hub is its node at the cloud, which may not read what relays hold unless that was granted", "user", user, "why", why)
+		a.Logger.Warn("the hub is its node at the cloud, which may not read what relays hold unless that was granted",
+			"user", user, "why", why)
 	}
 	if former != "" {
 		a.Changed()

@@ -26,12 +26,14 @@ func (t *token) Token(context.Context) (string, error) { return "the node's", ni
 func (t *token) Counts() bool                          { return true }
 func (t *token) Refused(token string)                  { t.refused = append(t.refused, token) }
 
-// TestToken: a token is shown while there is no certificate that counts: none yet, one that has ended, or one that the cloud has just refused.
+// TestToken: a token is shown while there is no certificate that counts: none yet, one that has ended, or one that the
+// cloud has just refused.
 func TestToken(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Now())
 	node, own, changed := &token{cert: cert{&tls.Certificate{}}}, &cert{}, 0
 	u := New(Config{
-		Name: "n", Node: "n", OfNode: node, Shows: node, Now: c.Now, Changed: func() { changed++ }, Clock: c, Logger: slog.New(slog.DiscardHandler),
+		Name: "n", Node: "n", OfNode: node, Shows: node, Now: c.Now, Changed: func() { changed++ }, Clock: c,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	u.Own = own
 	shows := func(when string, want *tls.Certificate) {

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// Machine is where the address of pods is. Something else may take it away: systemd-networkd takes addresses that it did not set.
+// Machine is where the address of pods is. Something else may take it away: systemd-networkd takes addresses that it
+// did not set.
 type Machine interface {
 	// Has reports whether an interface has an address.
 	Has(netip.Addr) (bool, error)
@@ -55,7 +56,8 @@ func (System) Give(a netip.Addr) error {
 	b := make([]byte, addressHead+2*attribute)
 	binary.NativeEndian.PutUint32(b, uint32(len(b))) //nolint:gosec // 64 bytes at most
 	binary.NativeEndian.PutUint16(b[4:], syscall.RTM_NEWADDR)
-	binary.NativeEndian.PutUint16(b[6:], syscall.NLM_F_REQUEST|syscall.NLM_F_ACK|syscall.NLM_F_CREATE|syscall.NLM_F_REPLACE)
+	binary.NativeEndian.PutUint16(b[6:], syscall.NLM_F_REQUEST|syscall.NLM_F_ACK|syscall.NLM_F_CREATE|
+		syscall.NLM_F_REPLACE)
 	b[16], b[17], b[19] = family, byte(a.BitLen()), syscall.RT_SCOPE_HOST
 	binary.NativeEndian.PutUint32(b[20:], uint32(lo.Index)) //nolint:gosec // the kernel's, above 0
 	for i, kind := range []uint16{syscall.IFA_LOCAL, syscall.IFA_ADDRESS} {

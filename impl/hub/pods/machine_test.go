@@ -29,13 +29,15 @@ func (real) Listen(ctx context.Context, network, at string) (net.Listener, error
 	return (&net.ListenConfig{}).Listen(ctx, network, at)
 }
 
-// TestNetworkd: in a network namespace of its own, with the kernel's netlink, what something takes away is put back, and is served again.
+// TestNetworkd: in a network namespace of its own, with the kernel's netlink, what something takes away is put back,
+// and is served again.
 func TestNetworkd(t *testing.T) {
 	if os.Getenv(inNamespace) == "" {
 		if os.Getuid() != 0 {
 			t.Skip("a network namespace is root's")
 		}
-		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestNetworkd$", "-test.v") //nolint:gosec // this very program
+		//nolint:gosec // this very program
+		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestNetworkd$", "-test.v")
 		again.Env = append(os.Environ(), inNamespace+"=1")
 		again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 		out, err := again.CombinedOutput()
@@ -71,8 +73,9 @@ func TestNetworkd(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := New(Config{
-		Address: address, File: file, Known: true, Net: real{}, Machine: System{}, Beside: func() net.Addr { return &net.TCPAddr{Port: 10268} },
-		Lead: func(string) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Address: address, File: file, Known: true, Net: real{}, Machine: System{},
+		Beside: func() net.Addr { return &net.TCPAddr{Port: 10268} },
+		Lead:   func(string) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -53,7 +53,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Pods leads the pods of this node. See the package comment. nil is that of a hub whose authority they cannot trust: it leads none.
+// Pods leads the pods of this node. See the package comment. nil is that of a hub whose authority they cannot trust: it
+// leads none.
 type Pods struct {
 	Config
 	before string        // what the file had at first
@@ -112,7 +113,8 @@ func New(c Config) *Pods {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.Logger.Error("it is not known whether pods were led to this hub: they are when --pods-wait is over", "file", c.File, "err", err)
+		c.Logger.Error("it is not known whether pods were led to this hub: they are when --pods-wait is over", "file", c.File,
+			"err", err)
 	}
 	return p
 }
@@ -186,7 +188,8 @@ func (p *Pods) Status() *Status {
 	case p.Address == "":
 		s.Waits = "--pods-address is not given"
 	case p.lost:
-		s.Waits = fmt.Sprintf("this machine has lost %s, and the hub may not put it back: ip address replace %[1]s dev lo scope host", p.Address)
+		s.Waits = fmt.Sprintf(
+			"this machine has lost %s, and the hub may not put it back: ip address replace %[1]s dev lo scope host", p.Address)
 	case p.listener == nil:
 		s.Waits = fmt.Sprintf("%s is not an address of this machine, or its port is taken", p.Address)
 	case !p.read:
@@ -245,7 +248,8 @@ func (p *Pods) listen(ctx context.Context) bool {
 		}
 		if text := err.Error(); text != told {
 			told = text
-			p.Logger.Warn("pods are not led to this hub, since it cannot listen for them", "flag", "--pods-address", "address", p.Address, "err", err)
+			p.Logger.Warn("pods are not led to this hub, since it cannot listen for them", "flag", "--pods-address",
+				"address", p.Address, "err", err)
 		}
 		select {
 		case <-tick.C():
@@ -275,8 +279,8 @@ func (p *Pods) trusted(ctx context.Context) bool {
 	}
 }
 
-// keep looks after the address of this machine until ctx ends. When something has taken it away it puts it back; if it may not, pods are led to the cloud until it is there again.
-// Those that run with it fail as long as it is gone.
+// keep looks after the address of this machine until ctx ends. When something has taken it away it puts it back; if it
+// may not, pods are led to the cloud until it is there again. Those that run with it fail as long as it is gone.
 func (p *Pods) keep(ctx context.Context, to string) {
 	at, err := netip.ParseAddr(p.Address)
 	if err != nil || p.Machine == nil {
@@ -308,7 +312,8 @@ func (p *Pods) keep(ctx context.Context, to string) {
 		}
 		switch {
 		case !has && p.setLost(true):
-			p.Logger.Error("something took away the address at which pods call this hub, and it cannot be put back: containers that start now are told to call the cloud, and those that run with it fail",
+			p.Logger.Error("something took away the address at which pods call this hub, and it cannot be put back: "+
+				"containers that start now are told to call the cloud, and those that run with it fail",
 				"address", at, "err", err, "command", fmt.Sprintf("ip address replace %s dev lo scope host", at))
 			p.tell("")
 		case has && p.setLost(false):
@@ -367,7 +372,8 @@ func (p *Pods) lead(to string) {
 	}
 	p.kept = to
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		p.Logger.Warn("cannot keep where pods are led; after a restart they are led again when --pods-wait is over", "file", p.File, "err", err)
+		p.Logger.Warn("cannot keep where pods are led; after a restart they are led again when --pods-wait is over",
+			"file", p.File, "err", err)
 	}
 	p.tell(to)
 	if to != "" {

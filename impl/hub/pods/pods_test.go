@@ -85,8 +85,9 @@ func start(t *testing.T, dir string, change func(*bed, *Config)) *bed {
 	t.Helper()
 	b := &bed{}
 	c := Config{
-		Address: address, File: filepath.Join(dir, "pods"), Wait: 2 * time.Minute, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
-		Net: b, Beside: func() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 10268} },
+		Address: address, File: filepath.Join(dir, "pods"), Wait: 2 * time.Minute, Clock: clock.RealClock{},
+		Logger: slog.New(slog.DiscardHandler),
+		Net:    b, Beside: func() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 10268} },
 		Lead: func(to string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -138,7 +139,8 @@ func (b *bed) told(t *testing.T, when string) {
 
 const there = address + ":10268"
 
-// TestLead: pods are led when the kubelet has read through the hub for long enough; a hub that starts anew leads them at once, unless nobody trusts its authority yet.
+// TestLead: pods are led when the kubelet has read through the hub for long enough; a hub that starts anew leads them
+// at once, unless nobody trusts its authority yet.
 func TestLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -229,7 +231,8 @@ func TestCheck(t *testing.T) {
 		{address, "127.0.0.1", -time.Second, "--pods-wait"},
 	} {
 		err := Check(test.address, test.bind, test.wait)
-		if usage := (*cli.UsageError)(nil); errors.As(err, &usage) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
+		if usage := (*cli.UsageError)(nil); errors.As(err, &usage) != (test.want != "") ||
+			err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}
@@ -248,7 +251,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestLost: an address that something took away is put back within seconds. Where the hub may not do that, pods are led to the cloud until it is there again, and all is told.
+// TestLost: an address that something took away is put back within seconds. Where the hub may not do that, pods are led
+// to the cloud until it is there again, and all is told.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

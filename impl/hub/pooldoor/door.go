@@ -1,6 +1,8 @@
-// Package pooldoor is where a hub shows to its pool what it holds, at --pool-port: its relays, how they are, documents, and what a leader hub shows beside
-// (package leaderhub). It shows all of a relay to whoever comes in, so it lets in nobody but hubs of the pool, and the coordinator where there is one. Both are known by
-// the pool's authority, and neither may be on the denylist. All is read, but for heartbeats of the caller's own node, and for texts that are signed.
+// Package pooldoor is where a hub shows to its pool what it holds, at --pool-port: its relays, how they are, documents,
+// and what a leader hub shows beside (package leaderhub). It shows all of a relay to whoever comes in, so it lets in
+// nobody but hubs of the pool, and the coordinator where there is one. Both are known by the pool's authority, and
+// neither may be on the denylist. All is read, but for heartbeats of the caller's own node, and for texts that are
+// signed.
 //
 // It starts no goroutine: it ends with the requests that it answers.
 package pooldoor
@@ -49,8 +51,8 @@ type Door struct {
 	Listener net.Listener
 }
 
-// Told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one that is listened on, or else
-// where this hub is when it asks the coordinator.
+// Told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one
+// that is listened on, or else where this hub is when it asks the coordinator.
 func (d *Door) Told() string {
 	at, err := netip.ParseAddrPort(d.Listener.Addr().String())
 	switch {
@@ -71,8 +73,9 @@ func (d *Door) Told() string {
 // TLS lets in whom the door lets in.
 func (d *Door) TLS() *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert, DynamicRecordSizingDisabled: true,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return uplink.Held(d.Cert) },
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}, ClientAuth: tls.RequireAnyClientCert,
+		DynamicRecordSizingDisabled: true,
+		GetCertificate:              func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return uplink.Held(d.Cert) },
 		VerifyConnection: func(s tls.ConnectionState) error {
 			_, err := d.who(s.PeerCertificates)
 			return err
@@ -87,20 +90,25 @@ func (d *Door) who(chain []*x509.Certificate) (coordinator bool, err error) {
 	}
 	cert := chain[0]
 	vouched := func(usage x509.ExtKeyUsage) error {
-		_, err := d.Late.Verify(chain, x509.VerifyOptions{Roots: d.Roots.Get(), KeyUsages: []x509.ExtKeyUsage{usage}}) // late or not: here is nothing but to read
+		// late or not: here is nothing but to read.
+		_, err := d.Late.Verify(chain, x509.VerifyOptions{Roots: d.Roots.Get(), KeyUsages: []x509.ExtKeyUsage{usage}})
 		return err
 	}
-	if slices.ContainsFunc(d.Coordinators(), func(u *url.URL) bool { return cert.VerifyHostname(u.Hostname()) == nil }) && vouched(x509.ExtKeyUsageServerAuth) == nil {
+	if slices.ContainsFunc(d.Coordinators(), func(u *url.URL) bool { return cert.VerifyHostname(u.Hostname()) == nil }) &&
+		vouched(x509.ExtKeyUsageServerAuth) == nil {
 		return true, nil
 	}
 	groups := cert.Subject.Organization
-	if !slices.Contains(groups, contract.PoolGroupPrefix+d.Pool) || !slices.Contains(groups, contract.HubGroup) || !strings.HasPrefix(cert.Subject.CommonName, contract.NodeUserPrefix) {
-		return false, fmt.Errorf("%q is neither the coordinator of pool %s nor one of its hubs", cert.Subject.CommonName, d.Pool)
+	if !slices.Contains(groups, contract.PoolGroupPrefix+d.Pool) || !slices.Contains(groups, contract.HubGroup) ||
+		!strings.HasPrefix(cert.Subject.CommonName, contract.NodeUserPrefix) {
+		return false, fmt.Errorf("%q is neither the coordinator of pool %s nor one of its hubs", cert.Subject.CommonName,
+			d.Pool)
 	}
 	return false, vouched(x509.ExtKeyUsageClientAuth)
 }
 
-// ServeHTTP implements http.Handler. No answer outlives the certificate of who asked: it ends when that has expired, or is taken back.
+// ServeHTTP implements http.Handler. No answer outlives the certificate of who asked: it ends when that has expired, or
+// is taken back.
 func (d *Door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	coordinator, err := d.who(req.TLS.PeerCertificates)
 	if err != nil || req.URL.Path == contract.PulsePath && !coordinator {

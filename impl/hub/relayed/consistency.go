@@ -30,10 +30,11 @@ const (
 	maxAsked = 8
 )
 
-// Consistency sees to it that a read with unset resourceVersion that a relay answers shows what was written through this hub (owed), and nothing
-// that is older than --max-stale-read (vintage). kube-apiserver would answer it from its etcd; a relay cannot. So the read waits for the relay, and for what it
-// has to wait only the cloud may know: it is asked, once for all who want to know, by a read of one object's metadata. That is some hundred bytes, and
-// at most four a second and resource, whatever clients do; a question about one object follows a write of it, which cost more.
+// Consistency sees to it that a read with unset resourceVersion that a relay answers shows what was written through
+// this hub (owed), and nothing that is older than --max-stale-read (vintage). kube-apiserver would answer it from its
+// etcd; a relay cannot. So the read waits for the relay, and for what it has to wait only the cloud may know: it is
+// asked, once for all who want to know, by a read of one object's metadata. That is some hundred bytes, and at most
+// four a second and resource, whatever clients do; a question about one object follows a write of it, which cost more.
 type Consistency struct {
 	maxStale time.Duration
 	cloud    *hop.Upstream
@@ -61,8 +62,12 @@ type way interface {
 }
 
 // New makes what nobody has written through yet.
-func New(maxStale time.Duration, cloud *hop.Upstream, via way, c clock.WithTicker, count func(about, outcome string)) *Consistency {
-	return &Consistency{maxStale: maxStale, cloud: cloud, way: via, clock: c, ctx: context.Background(), count: count, held: map[*relay.Relay]*held{}}
+func New(maxStale time.Duration, cloud *hop.Upstream, via way, c clock.WithTicker,
+	count func(about, outcome string)) *Consistency {
+	return &Consistency{
+		maxStale: maxStale, cloud: cloud, way: via, clock: c, ctx: context.Background(), count: count,
+		held: map[*relay.Relay]*held{},
+	}
 }
 
 // of is what is known of a resource.
@@ -72,7 +77,8 @@ func (c *Consistency) of(r *relay.Relay) *held {
 	h := c.held[r]
 	if h == nil {
 		h = &held{
-			relay: r, owed: &owed{relay: r, clock: c.clock, facts: map[string]*fact{}}, age: &vintage{relay: r, clock: c.clock, max: c.maxStale},
+			relay: r, owed: &owed{relay: r, clock: c.clock, facts: map[string]*fact{}},
+			age:   &vintage{relay: r, clock: c.clock, max: c.maxStale},
 			lists: make(chan struct{}, 1),
 		}
 		c.held[r] = h
@@ -105,8 +111,8 @@ func (c *Consistency) Age(r *relay.Relay) (age time.Duration, ok bool) { return 
 // Old tells whether a read with unset version may not show what a relay holds.
 func (c *Consistency) Old(r *relay.Relay) bool { return c.of(r).age.old() }
 
-// Current waits until the relay shows what a read with unset version has to show; false if it does not within waitWritten. While the cloud is away,
-// what only the cloud can tell is left, and the answer tells its age.
+// Current waits until the relay shows what a read with unset version has to show; false if it does not within
+// waitWritten. While the cloud is away, what only the cloud can tell is left, and the answer tells its age.
 func (c *Consistency) Current(ctx context.Context, t *Target) bool {
 	h := c.of(t.Relay)
 	r, o, v := h.relay, h.owed, h.age
@@ -151,14 +157,16 @@ func (c *Consistency) Current(ctx context.Context, t *Target) bool {
 	return r.WaitUntil(ctx, func() bool { return o.shown(t) && (!old || !v.old() || !v.asked()) }) == nil
 }
 
-// Ahead notes that a client has seen a version that the relay has not reached: reads with unset version must not show less than that later.
+// Ahead notes that a client has seen a version that the relay has not reached: reads with unset version must not show
+// less than that later.
 func (c *Consistency) Ahead(t *Target, version uint64) {
 	if s := t.Relay.Status(); s.Synced && version > s.Version {
 		c.of(t.Relay).owed.doubt("")
 	}
 }
 
-// askVersion asks for the version that the cloud is at, or waits for somebody who began to ask after the doubts that there are now.
+// askVersion asks for the version that the cloud is at, or waits for somebody who began to ask after the doubts that
+// there are now.
 func (c *Consistency) askVersion(ctx context.Context, h *held) error {
 	o, v := h.owed, h.age
 	for need := o.doubtful(); ; {
@@ -229,9 +237,10 @@ func (c *Consistency) look(h *held, namespace, name string) (version uint64, fou
 	return version, found, err
 }
 
-// Pass lets a read go to the cloud because its relay is behind, until the function returned is called. A get may, and one list at a time: of many
-// clients that list at once, as after a restart, each would fetch everything over the uplink that the relay needs for that. So the others are told to
-// come again, and so are watches: what the cloud sent them would come beside the relay for as long as they last.
+// Pass lets a read go to the cloud because its relay is behind, until the function returned is called. A get may, and
+// one list at a time: of many clients that list at once, as after a restart, each would fetch everything over the
+// uplink that the relay needs for that. So the others are told to come again, and so are watches: what the cloud sent
+// them would come beside the relay for as long as they last.
 func (c *Consistency) Pass(t *Target) (done func(), refusal *apierrors.StatusError) {
 	lists := c.of(t.Relay).lists
 	switch t.Verb {
@@ -244,6 +253,9 @@ func (c *Consistency) Pass(t *Target) (done func(), refusal *apierrors.StatusErr
 		default:
 		}
 	}
-	return nil, apierrors.NewTimeoutError(fmt.Sprintf("the cache of %s is behind the cloud and catches up; try again, or read with resourceVersion=0 what there is",
-		t.Relay.Resource()), answer.RetryLater)
+	return nil,
+		apierrors.NewTimeoutError(
+			fmt.Sprintf(
+				"the cache of %s is behind the cloud and catches up; try again, or read with resourceVersion=0 what there is",
+				t.Relay.Resource()), answer.RetryLater)
 }

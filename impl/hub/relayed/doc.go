@@ -1,26 +1,33 @@
-// Package relayed is about requests for resources that relays hold: which those are, and what a read of a relay has to show.
+// Package relayed is about requests for resources that relays hold: which those are, and what a read of a relay has to
+// show.
 //
-// A Router finds the Target of a request. Consistency lets a read with unset resourceVersion wait until the relay shows what was written through this hub, and
-// nothing that is older than the hub may show. For what only the cloud knows it asks the cloud, once for all who want to know.
+// A Router finds the Target of a request. Consistency lets a read with unset resourceVersion wait until the relay shows
+// what was written through this hub, and nothing that is older than the hub may show. For what only the cloud knows it
+// asks the cloud, once for all who want to know.
 //
-// New starts nothing. Questions run in goroutines of their own, each at most for three seconds, and end with the context that Start is given.
+// New starts nothing. Questions run in goroutines of their own, each at most for three seconds, and end with the
+// context that Start is given.
 //
 // # What a relay cannot do
 //
-// Reads with unset resourceVersion are not linearizable: they are answered at the version reached. But three things hold for them.
+// Reads with unset resourceVersion are not linearizable: they are answered at the version reached. But three things
+// hold for them.
 //
-// A hub's clients read their own writes. After a write of a relayed resource through this hub, a read there shows it, whatever the write's answer told:
-// the object, a deletion, a conflict, a subresource, or nothing, because the answer was lost (see Consistency.Observe). Where only the cloud knows what came
-// of a write, it is asked for the metadata of that object, once. Side effects of a write on other resources are not waited for.
+// A hub's clients read their own writes. After a write of a relayed resource through this hub, a read there shows it,
+// whatever the write's answer told: the object, a deletion, a conflict, a subresource, or nothing, because the answer
+// was lost (see Consistency.Observe). Where only the cloud knows what came of a write, it is asked for the metadata of
+// that object, once. Side effects of a write on other resources are not waited for.
 //
-// While the cloud is there, nothing is shown that is older than --max-stale-read (30 s). What is older, or comes from a disk, is compared with the version that
-// the cloud says it is at. It is asked once for all clients, and at most each 30 s as long as the relay is behind: never by a list.
-// The default is three times the 10 s in which a healthy pool shows a sign of a quiet resource, so a healthy pool never asks; and less than the 50 s after
-// which Kubernetes itself calls a silent node dead, so what Services lead to is not older than Kubernetes makes it.
+// While the cloud is there, nothing is shown that is older than --max-stale-read (30 s). What is older, or comes from a
+// disk, is compared with the version that the cloud says it is at. It is asked once for all clients, and at most each
+// 30 s as long as the relay is behind: never by a list. The default is three times the 10 s in which a healthy pool
+// shows a sign of a quiet resource, so a healthy pool never asks; and less than the 50 s after which Kubernetes itself
+// calls a silent node dead, so what Services lead to is not older than Kubernetes makes it.
 //
 // A client that has shown a version later than the relay's is not shown an earlier one afterwards.
 //
-// For each of these a read waits up to 3 s for the relay. Then the cloud itself answers a get, and one list of a resource at a time. Other lists, and watches,
-// get 504 with Retry-After: the link is needed for the relay. While the cloud is away, reads are answered as old as they are, and contract.AgeHeader
-// tells. A read with contract.ConsistentHeader is the cloud's alone to answer.
+// For each of these a read waits up to 3 s for the relay. Then the cloud itself answers a get, and one list of a
+// resource at a time. Other lists, and watches, get 504 with Retry-After: the link is needed for the relay. While the
+// cloud is away, reads are answered as old as they are, and contract.AgeHeader tells. A read with
+// contract.ConsistentHeader is the cloud's alone to answer.
 package relayed

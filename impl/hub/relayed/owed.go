@@ -11,18 +11,21 @@ import (
 )
 
 const (
-	// writtenAge is how long a write is waited for at all. If it did not show in a minute, the feed is broken, or the history
-	// of the cloud is another one.
+	// writtenAge is how long a write is waited for at all. If it did not show in a minute, the feed is broken, or the
+	// history of the cloud is another one.
 	writtenAge = time.Minute
-	// maxFacts bounds what is remembered of single objects of one resource. What is more becomes one question about the whole resource.
+	// maxFacts bounds what is remembered of single objects of one resource. What is more becomes one question about the
+	// whole resource.
 	maxFacts = 256
 )
 
-// owed is what reads of one relayed resource with unset version have to show because of writes that went through this hub: a version, and facts
-// about single objects. It is small: one number, and at most maxFacts facts, each for a minute.
+// owed is what reads of one relayed resource with unset version have to show because of writes that went through this
+// hub: a version, and facts about single objects. It is small: one number, and at most maxFacts facts, each for a
+// minute.
 //
-// A version alone would be simpler. But where a write does not tell its version, the cloud can only be asked for that of its whole etcd, and a
-// relay reaches that at the next change or bookmark of its resource, up to --upstream-watch-timeout later. The object itself shows at once.
+// A version alone would be simpler. But where a write does not tell its version, the cloud can only be asked for that
+// of its whole etcd, and a relay reaches that at the next change or bookmark of its resource, up to
+// --upstream-watch-timeout later. The object itself shows at once.
 type owed struct {
 	relay *relay.Relay
 	clock clock.PassiveClock
@@ -120,7 +123,8 @@ func (o *owed) reset() {
 	o.newest, o.solved = 0, o.doubts
 }
 
-// unknown are the facts that a read needs and nobody knows, and whether the version of the whole resource is such a thing.
+// unknown are the facts that a read needs and nobody knows, and whether the version of the whole resource is such a
+// thing.
 func (o *owed) unknown(t *Target) (facts []*fact, whole bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -236,7 +240,8 @@ func (o *owed) doubtAll(facts []*fact) {
 // closed is a channel that is.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// solve takes the version that the cloud was at after as many doubts. Without a doubt nobody has to see just that version.
+// solve takes the version that the cloud was at after as many doubts. Without a doubt nobody has to see just that
+// version.
 func (o *owed) solve(doubts, version uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

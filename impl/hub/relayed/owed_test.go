@@ -62,7 +62,8 @@ func TestObserve(t *testing.T) {
 	asProtobuf := func(kind string, m interface{ Marshal() ([]byte, error) }) []byte {
 		raw, err := m.Marshal()
 		check(t, err)
-		return append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: kind}, len(raw)), raw...), wire.EnvelopeTail()...)
+		return append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: kind}, len(raw)), raw...),
+			wire.EnvelopeTail()...)
 	}
 	zipped := func(b []byte) []byte {
 		var out bytes.Buffer
@@ -76,13 +77,22 @@ func TestObserve(t *testing.T) {
 	leaving, released := object.DeepCopy(), object.DeepCopy()
 	leaving.DeletionTimestamp, leaving.Finalizers = &now, []string{"example.com/f"}
 	released.DeletionTimestamp = &now
-	metadata := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: object.ObjectMeta}
+	metadata := &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: object.ObjectMeta,
+	}
 	scale := metadata.DeepCopy()
 	scale.Kind = "Scale"
-	status := &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success", Details: &metav1.StatusDetails{Name: "web", UID: "u"}}
+	status := &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success",
+		Details: &metav1.StatusDetails{Name: "web", UID: "u"},
+	}
 	taken := status.DeepCopy()
 	taken.Details.UID = ""
-	list := &corev1.EndpointsList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EndpointsList"}, ListMeta: metav1.ListMeta{ResourceVersion: "4711"}, Items: []corev1.Endpoints{*object}}
+	list := &corev1.EndpointsList{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: "v1", Kind: "EndpointsList",
+		}, ListMeta: metav1.ListMeta{ResourceVersion: "4711"}, Items: []corev1.Endpoints{*object},
+	}
 	ending := list.DeepCopy()
 	ending.Items[0] = *leaving
 	many := list.DeepCopy()
@@ -103,7 +113,10 @@ func TestObserve(t *testing.T) {
 		{"json", "PUT", one, 200, "application/json", "", asJSON(object), known},
 		{"json with a charset", "PATCH", one, 200, "application/json; charset=utf-8", "", asJSON(object), known},
 		{"protobuf", "POST", all, 201, runtime.ContentTypeProtobuf, "", asProtobuf("Endpoints", object), known},
-		{"protobuf, gzip", "PUT", one, 200, runtime.ContentTypeProtobuf, "gzip", zipped(asProtobuf("Endpoints", object)), known},
+		{
+			"protobuf, gzip", "PUT", one, 200, runtime.ContentTypeProtobuf, "gzip", zipped(asProtobuf("Endpoints", object)),
+			known,
+		},
 		{"metadata", "PATCH", one + "/status", 200, "application/json", "", asJSON(metadata), known},
 		{"a deletion that has begun", "DELETE", one, 202, "application/json", "", asJSON(leaving), known},
 		{"the last finalizer", "PATCH", one, 200, "application/json", "", asJSON(released), known + " " + ask},
@@ -114,7 +127,10 @@ func TestObserve(t *testing.T) {
 		{"an eviction", "POST", one + "/eviction", 201, "application/json", "", asJSON(status), ask},
 		{"a scale", "PUT", one + "/scale", 200, "application/json", "", asJSON(scale), ask},
 		{"a deletion of all", "DELETE", all, 200, "application/json", "", asJSON(list), emptied},
-		{"a deletion of all, protobuf", "DELETE", all, 200, runtime.ContentTypeProtobuf, "", asProtobuf("EndpointsList", list), emptied},
+		{
+			"a deletion of all, protobuf", "DELETE", all, 200, runtime.ContentTypeProtobuf, "",
+			asProtobuf("EndpointsList", list), emptied,
+		},
 		{"a deletion of what was leaving", "DELETE", all, 200, "application/json", "", asJSON(ending), ask},
 		{"a deletion of many", "DELETE", all, 200, "application/json", "", asJSON(many), askAll},
 		{"a deletion of all that tells nothing", "DELETE", all, 200, "application/json", "", asJSON(taken), askAll},
@@ -244,7 +260,10 @@ func TestOwedIsBounded(t *testing.T) {
 		wait    time.Duration
 		version uint64
 		shown   bool
-	}{{0, 10, false}, {0, 3, false}, {time.Second, 0, false}, {time.Minute, 0, true}, {0, 5, false}, {writtenAge + 1, 0, true}, {0, 4, true}} {
+	}{
+		{0, 10, false}, {0, 3, false}, {time.Second, 0, false}, {time.Minute, 0, true}, {0, 5, false},
+		{writtenAge + 1, 0, true}, {0, 4, true},
+	} {
 		clock.Step(step.wait)
 		if step.version > 0 {
 			o.reach(step.version)

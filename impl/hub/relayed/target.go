@@ -36,9 +36,10 @@ func (t *Target) covers(key string) bool {
 	return (t.Namespace == "" || t.Namespace == namespace) && (t.Rights.Name == "" || t.Rights.Name == name)
 }
 
-// OfNode tells whether a read is of a node's own Node or pods. What the node itself reads of these is node-scope where it is kept for the time without the
-// cloud, also if a relay has the resource: its statuses, its registration and the tokens of its pods are judged then by what was kept, and what it wrote
-// meanwhile is laid over that. It is what the node reads without Weir, too: its own share of the resource, from the cloud itself.
+// OfNode tells whether a read is of a node's own Node or pods. What the node itself reads of these is node-scope where
+// it is kept for the time without the cloud, also if a relay has the resource: its statuses, its registration and the
+// tokens of its pods are judged then by what was kept, and what it wrote meanwhile is laid over that. It is what the
+// node reads without Weir, too: its own share of the resource, from the cloud itself.
 func (t *Target) OfNode(node string) bool {
 	switch {
 	case t.Resource.Group != "":
@@ -51,14 +52,17 @@ func (t *Target) OfNode(node string) bool {
 	return t.Verb == "get" || t.Only("spec.nodeName") == node
 }
 
-// Router finds the requests that are about relayed resources, those that it says are when it is asked. What it does not recognize goes to the cloud untouched.
+// Router finds the requests that are about relayed resources, those that it says are when it is asked. What it does not
+// recognize goes to the cloud untouched.
 type Router func() []*relay.Relay
 
-// connects are the subresources that open a way to something else, whatever the method: nothing of the object is written.
+// connects are the subresources that open a way to something else, whatever the method: nothing of the object is
+// written.
 var connects = []string{"attach", "exec", "log", "portforward", "proxy"}
 
-// Route returns nil for a request that is not about a relayed resource. Reads are those that a relay can answer: none of a subresource,
-// of another version of the API, or over WebSocket. Writes are all that may change an object that a relay holds.
+// Route returns nil for a request that is not about a relayed resource. Reads are those that a relay can answer: none
+// of a subresource, of another version of the API, or over WebSocket. Writes are all that may change an object that a
+// relay holds.
 func (rt Router) Route(r *request.Request) *Target {
 	if !r.IsResource || r.Odd || r.Upgrade || strings.HasSuffix(r.Path, "/") {
 		return nil
@@ -81,7 +85,8 @@ func (rt Router) Route(r *request.Request) *Target {
 		return t
 	case !r.Reads() || r.Subresource != "":
 		return nil
-	case r.Verb == "get" && (r.Resource.Name == "namespaces" || r.Namespace == "" && t.Relay.Resource().Namespaced): // a Namespace is the cloud's to answer
+	case r.Verb == "get" && (r.Resource.Name == "namespaces" || r.Namespace == "" && t.Relay.Resource().Namespaced):
+		// a Namespace is the cloud's to answer.
 		return nil
 	}
 	t.Rights, _ = identity.AttributesOf(r)

@@ -14,7 +14,8 @@ import (
 func TestRoute(t *testing.T) {
 	relays := scope.NewSet()
 	rt := Router(relays.All)
-	for _, name := range append([]string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"}, "zones.v1.example.com=Zone!") {
+	for _, name := range append([]string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"},
+		"zones.v1.example.com=Zone!") {
 		r, err := relay.ParseResource(name)
 		check(t, err)
 		held, err := relay.New(relay.Config{Resource: r})
@@ -27,7 +28,10 @@ func TestRoute(t *testing.T) {
 		{"GET", "/api/v1/namespaces/a/endpoints", "list endpoints in a"},
 		{"GET", "/api/v1/namespaces/a/endpoints/b", "get endpoints b in a"},
 		{"GET", "/api/v1/endpoints?watch=1", "watch endpoints"},
-		{"GET", "/api/v1/endpoints?watch=true&fieldSelector=metadata.name=x&labelSelector=a%3Db", "watch endpoints x (metadata.name=x) (a=b)"},
+		{
+			"GET", "/api/v1/endpoints?watch=true&fieldSelector=metadata.name=x&labelSelector=a%3Db",
+			"watch endpoints x (metadata.name=x) (a=b)",
+		},
 		{"GET", "/api/v1/endpoints?watch=yes", "watch endpoints"},
 		{"GET", "/api/v1/endpoints?watch=", "watch endpoints"},
 		{"GET", "/api/v1/endpoints?watch=False", "list endpoints"},

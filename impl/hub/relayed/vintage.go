@@ -16,8 +16,8 @@ const (
 	askAgain = 5 * time.Second
 )
 
-// vintage is how old what a relay holds is, as far as this hub knows: by what the relay hears from its source, or since the cloud was
-// asked for its version, and the relay has reached that.
+// vintage is how old what a relay holds is, as far as this hub knows: by what the relay hears from its source, or since
+// the cloud was asked for its version, and the relay has reached that.
 type vintage struct {
 	relay *relay.Relay
 	clock clock.PassiveClock
@@ -82,8 +82,8 @@ func (v *vintage) age() (age time.Duration, ok bool) {
 	return age, ok
 }
 
-// old tells whether a read with unset version may not show this. What comes from a disk is old until something proves the contrary: a client
-// may have seen more before this hub started.
+// old tells whether a read with unset version may not show this. What comes from a disk is old until something proves
+// the contrary: a client may have seen more before this hub started.
 func (v *vintage) old() bool {
 	if v.max == 0 {
 		return false

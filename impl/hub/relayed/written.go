@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Observe looks into the answer to a write of a relayed resource before the writer sees it, and notes what reads here have to show from now on.
+// Observe looks into the answer to a write of a relayed resource before the writer sees it, and notes what reads here
+// have to show from now on.
 //
 //	answer                                          what later reads show
 //	the object                                      its version
@@ -76,11 +77,13 @@ func (c *Consistency) Lost(t *Target) { c.of(t.Relay).owed.doubt(t.key()) }
 func (o *owed) wrote(key, media string, body []byte) {
 	m, ok := metadataOf(media, body)
 	version, err := wire.ParseVersion(m.ResourceVersion)
-	final := m.DeletionTimestamp != nil && len(m.Finalizers) == 0 && (m.DeletionGracePeriodSeconds == nil || *m.DeletionGracePeriodSeconds == 0)
+	final := m.DeletionTimestamp != nil && len(m.Finalizers) == 0 &&
+		(m.DeletionGracePeriodSeconds == nil || *m.DeletionGracePeriodSeconds == 0)
 	switch {
 	case !ok || err != nil || version == 0:
 		o.doubt(key)
-	case final: // this write may have taken the last finalizer away; the answer then has the version of before the deletion
+	case final:
+		// this write may have taken the last finalizer away; the answer then has the version of before the deletion.
 		o.reach(version)
 		o.doubt(key)
 	default:

@@ -1,29 +1,35 @@
 // Package shelter serves this node's clients while the cloud is away, from what passed while it was there.
 //
-// Who may have what is told by package identity, what there is by packages store and offline, what becomes of writes by package writes. A Shelter decides
-// which of the two answers: the cloud (Serve, Observe), or the store (Serve, Rescue, Take). Admit lets in this node with a certificate that has expired.
+// Who may have what is told by package identity, what there is by packages store and offline, what becomes of writes by
+// package writes. A Shelter decides which of the two answers: the cloud (Serve, Observe), or the store (Serve, Rescue,
+// Take). Admit lets in this node with a certificate that has expired.
 //
-// New starts nothing. Run blocks until its context ends, and then until the last request was served and the store is written. None takes the place of a Shelter
-// in a hub that keeps nothing.
+// New starts nothing. Run blocks until its context ends, and then until the last request was served and the store is
+// written. None takes the place of a Shelter in a hub that keeps nothing.
 //
 // # What is kept
 //
-// With --data-dir the relays are kept on disk (package snapshot), and so are the cloud's decisions: a hub that restarts while the cloud is
-// away serves on. The header contract.AgeHeader of each read tells how old the state is, wherever this hub has it from.
+// With --data-dir the relays are kept on disk (package snapshot), and so are the cloud's decisions: a hub that restarts
+// while the cloud is away serves on. The header contract.AgeHeader of each read tells how old the state is, wherever
+// this hub has it from.
 //
 // What passes the proxy is kept as well, and answers reads while the cloud is away (packages store and offline). The
-// cloud is away when each of its servers was judged and none is healthy. A read that cannot connect before anybody has judged the cloud is answered so too, and so is one that waits for an answer
-// when the cloud is judged to be away, or for a connection for 200 ms after a start. Watches without the cloud end when it is back.
-// Who may read is told by package identity; who may read a collection may also get what is in it.
+// cloud is away when each of its servers was judged and none is healthy. A read that cannot connect before anybody has
+// judged the cloud is answered so too, and so is one that waits for an answer when the cloud is judged to be away, or
+// for a connection for 200 ms after a start. Watches without the cloud end when it is back. Who may read is told by
+// package identity; who may read a collection may also get what is in it.
 //
-// What the node's own certificate reads of its own Node and its own pods is node-scope in this, also if pods and nodes are in pool scope: it is passed and kept
-// (relayed.Target.OfNode). Others read relays, which show what the cloud has, without what waits here.
+// What the node's own certificate reads of its own Node and its own pods is node-scope in this, also if pods and nodes
+// are in pool scope: it is passed and kept (relayed.Target.OfNode). Others read relays, which show what the cloud has,
+// without what waits here.
 //
-// Statuses and Events that this node writes meanwhile, with a certificate that is valid, are kept for the cloud, on disk; any other write is refused (package writes). When the
-// cloud is back, heartbeats pass at once, the rest over --return-spread: first what waits of statuses; then clients, who are served as
-// before until then. If the hub's own certificate has expired meanwhile, nothing of it is lost: it waits until the files are replaced.
+// Statuses and Events that this node writes meanwhile, with a certificate that is valid, are kept for the cloud, on
+// disk; any other write is refused (package writes). When the cloud is back, heartbeats pass at once, the rest over
+// --return-spread: first what waits of statuses; then clients, who are served as before until then. If the hub's own
+// certificate has expired meanwhile, nothing of it is lost: it waits until the files are replaced.
 //
-// A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But it does not know
-// whom the cloud has allowed to read that: its callers get 503, with a reason, until the cloud can be asked. This goes for the node itself as
-// well: that its certificate was once good for a read is not known either. A coordinator that lost its disk asks the hubs what they hold: they tell it where they show that (package beat).
+// A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But
+// it does not know whom the cloud has allowed to read that: its callers get 503, with a reason, until the cloud can be
+// asked. This goes for the node itself as well: that its certificate was once good for a read is not known either. A
+// coordinator that lost its disk asks the hubs what they hold: they tell it where they show that (package beat).
 package shelter

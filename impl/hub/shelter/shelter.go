@@ -33,7 +33,8 @@ import (
 const (
 	// freshEvery is how often the store is told when the cloud was last heard.
 	freshEvery = 5 * time.Second
-	// prefetchAfter is how long after a start the hub asks for documents that no client has asked for, and prefetchRetry how long after that again.
+	// prefetchAfter is how long after a start the hub asks for documents that no client has asked for, and prefetchRetry
+	// how long after that again.
 	prefetchAfter, prefetchRetry = time.Minute, 10 * time.Minute
 	// historyDocument is what the store keeps the number of the cloud's history under.
 	historyDocument = "weir/history"
@@ -41,12 +42,14 @@ const (
 
 // Config is what a Shelter is made of. All of it is needed.
 type Config struct {
-	Node    string
-	Store   *store.Store
-	Judge   *identity.Judge
-	Cloud   *uplink.Cloud
-	AsNode  http.RoundTripper                                                 // to it, of what the node's own certificate writes
-	Control http.RoundTripper                                                 // to it, for documents that the pool has no copy of
+	Node  string
+	Store *store.Store
+	Judge *identity.Judge
+	Cloud *uplink.Cloud
+	// to it, of what the node's own certificate writes.
+	AsNode http.RoundTripper
+	// to it, for documents that the pool has no copy of.
+	Control http.RoundTripper
 	Shared  func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
 	// NodeCounts tells whether the certificate by which the hub is the node at the cloud counts now.
 	NodeCounts func() bool
@@ -89,7 +92,9 @@ func New(c Config) (*Shelter, error) {
 
 // reach tells the writes what is known of the cloud.
 func (s *Shelter) reach() writes.Reach {
-	return [...]writes.Reach{uplink.Unknown: writes.Unknown, uplink.Here: writes.Here, uplink.Away: writes.Away}[s.Cloud.Reach()]
+	return [...]writes.Reach{
+		uplink.Unknown: writes.Unknown, uplink.Here: writes.Here, uplink.Away: writes.Away,
+	}[s.Cloud.Reach()]
 }
 
 // Collectors are the metrics of what is kept.
@@ -125,7 +130,8 @@ func (a *attempt) read() bool {
 }
 
 // Serve sends a request to the cloud by next, and answers it from the store if the cloud is away.
-func (s *Shelter) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller, via http.RoundTripper, next http.Handler) {
+func (s *Shelter) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller,
+	via http.RoundTripper, next http.Handler) {
 	a := &attempt{req: req, asked: asked, who: who, component: componentOf(req, who), via: via}
 	away, until := s.link.State()
 	if away && a.read() && (!s.Writes.Holding() || s.canAnswer(a)) {
@@ -159,8 +165,10 @@ func (s *Shelter) canAnswer(a *attempt) bool {
 	return s.mayRead(a) == nil && s.Offline.Knows(a.component, a.req, a.asked)
 }
 
-// Take answers a write that is not the cloud's to do, see package writes. Else the request that is returned goes to the cloud.
-func (s *Shelter) Take(w *answer.Recorder, req *http.Request, asked *request.Request, who access.Caller) (*http.Request, bool) {
+// Take answers a write that is not the cloud's to do, see package writes. Else the request that is returned goes to the
+// cloud.
+func (s *Shelter) Take(w *answer.Recorder, req *http.Request, asked *request.Request, who access.Caller) (
+	*http.Request, bool) {
 	req, taken := s.Writes.Take(w, req, asked, who.Kind == access.ThisNode, uplink.IsLapsed(req.Context()))
 	if taken {
 		w.Route = "queue"
@@ -229,7 +237,8 @@ func (s *Shelter) mayRead(a *attempt) *apierrors.StatusError {
 		return answer.Unavailable("the cloud is away, and only it can tell who may read this")
 	}
 	user, refusal := s.Judge.Authorize(a.req.Header, a.who.Kind == access.ThisNode, attributes)
-	if refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable || attributes.Verb != "get" || attributes.Resource == "" || attributes.Subresource != "" {
+	if refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable || attributes.Verb != "get" ||
+		attributes.Resource == "" || attributes.Subresource != "" {
 		return refusal
 	}
 	// Who may read a collection may read what is in it: so a node may get the pods that it watches.
@@ -262,8 +271,8 @@ func componentOf(req *http.Request, who access.Caller) string {
 	return store.ComponentOf(req.UserAgent(), owner, as)
 }
 
-// Run tells the store what is known of the cloud, and the cloud what was written without it, until ctx ends. served waits for the last request: the store is
-// written after it.
+// Run tells the store what is known of the cloud, and the cloud what was written without it, until ctx ends. served
+// waits for the last request: the store is written after it.
 func (s *Shelter) Run(ctx context.Context, served func()) error {
 	storing, stored := context.WithCancel(context.WithoutCancel(ctx))
 	defer stored()
@@ -351,7 +360,9 @@ func (s *Shelter) History(number uint64) {
 		return
 	}
 	s.Store.NewHistory()
-	if err := s.Store.PutDocument(historyDocument, store.Document{Body: strconv.AppendUint(nil, number, 10), At: s.Clock.Now()}); err != nil {
+	if err := s.Store.PutDocument(historyDocument, store.Document{
+		Body: strconv.AppendUint(nil, number, 10), At: s.Clock.Now(),
+	}); err != nil {
 		s.Logger.Error("cannot keep the number of the cloud's history", "err", err)
 	}
 }

@@ -21,7 +21,8 @@ func (s *Shelter) Status() *Status {
 	away, _ := s.link.State()
 	st := s.Store.Stats()
 	return &Status{
-		Away: away, Watches: st.Watched, Collections: st.Collections, Complete: st.Complete, Bytes: st.FileBytes, FreshAt: st.FreshAt,
-		Queued: s.Store.Queue().Len(), LastError: st.LastError,
+		Away: away, Watches: st.Watched, Collections: st.Collections, Complete: st.Complete, Bytes: st.FileBytes,
+		FreshAt: st.FreshAt,
+		Queued:  s.Store.Queue().Len(), LastError: st.LastError,
 	}
 }

@@ -22,12 +22,15 @@ const (
 	MaxStore = 16 << 20
 )
 
-// Failed reports whether an error is the machine's, not a mistake in what the hub was told: it came without anybody's doing, and may go.
+// Failed reports whether an error is the machine's, not a mistake in what the hub was told: it came without anybody's
+// doing, and may go.
 func Failed(err error) bool {
-	return slices.ContainsFunc([]error{syscall.EROFS, syscall.EIO, syscall.ESTALE, seal.ErrDamaged}, func(e error) bool { return errors.Is(err, e) })
+	return slices.ContainsFunc([]error{syscall.EROFS, syscall.EIO, syscall.ESTALE, seal.ErrDamaged},
+		func(e error) bool { return errors.Is(err, e) })
 }
 
-// Place finds where a hub keeps its data, and the key for it, or what stands in for both: what was encrypted by a key that cannot be had is not to be replaced.
+// Place finds where a hub keeps its data, and the key for it, or what stands in for both: what was encrypted by a key
+// that cannot be had is not to be replaced.
 func (l *List) Place(dir string, key func() (*seal.Key, error)) (in string, k *seal.Key, err error) {
 	try := func() (err error) {
 		if err = usable(dir); err == nil {
@@ -51,7 +54,8 @@ func (l *List) Place(dir string, key func() (*seal.Key, error)) (in string, k *s
 	if err != nil {
 		return "", nil, errors.Join(why, err)
 	}
-	l.Add("--data-dir", why, "what it keeps from now on is in memory, in "+in+", and is lost with this machine's power; what it kept before is as it was", try)
+	l.Add("--data-dir", why, "what it keeps from now on is in memory, in "+in+
+		", and is lost with this machine's power; what it kept before is as it was", try)
 	return in, k, nil
 }
 
@@ -76,13 +80,15 @@ func Worked(dir string) bool {
 	return err == nil
 }
 
-// bases are where a stand-in may be, in memory if the machine has it: what systemd gives the service, and what all machines have.
+// bases are where a stand-in may be, in memory if the machine has it: what systemd gives the service, and what all
+// machines have.
 func bases() []string {
-	return slices.DeleteFunc([]string{os.Getenv("RUNTIME_DIRECTORY"), "/run", "/dev/shm", os.TempDir()}, func(dir string) bool { return dir == "" })
+	return slices.DeleteFunc([]string{os.Getenv("RUNTIME_DIRECTORY"), "/run", "/dev/shm", os.TempDir()},
+		func(dir string) bool { return dir == "" })
 }
 
-// folder makes the stand-in of a folder, for its owner alone, with what small files can be read of it: identities and certificates, and who may read. Objects, relays
-// and writes that wait stay where they are. A stand-in of before goes.
+// folder makes the stand-in of a folder, for its owner alone, with what small files can be read of it: identities and
+// certificates, and who may read. Objects, relays and writes that wait stay where they are. A stand-in of before goes.
 func folder(dir string) (string, error) {
 	var failed error
 	for _, base := range bases() {

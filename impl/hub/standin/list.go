@@ -47,7 +47,8 @@ type cause struct {
 	looks  int          // in a row that found it gone
 }
 
-// Add tells of something that is lacking: without says what the hub does not do meanwhile, and mended looks whether the cause is gone.
+// Add tells of something that is lacking: without says what the hub does not do meanwhile, and mended looks whether the
+// cause is gone.
 func (l *List) Add(what string, why error, without string, mended func() error) {
 	l.Logger.Error("the hub goes on without "+what+": "+without, "why", why)
 	l.mu.Lock()
@@ -99,7 +100,9 @@ func (l *List) look() string {
 	return ""
 }
 
-var lacking = prometheus.NewDesc("weir_hub_lacks", "1 for what the hub goes on without, by the flag that names it: its log and its status say why.", []string{"what"}, nil)
+var lacking = prometheus.NewDesc("weir_hub_lacks",
+	"1 for what the hub goes on without, by the flag that names it: its log and its status say why.", []string{"what"},
+	nil)
 
 // Describe implements prometheus.Collector.
 func (l *List) Describe(ch chan<- *prometheus.Desc) { ch <- lacking }

@@ -40,7 +40,8 @@ func TestMended(t *testing.T) {
 		}
 		return syscall.EROFS
 	})
-	if all := l.All(); len(all) != 1 || all[0].What != "--data-dir" || !strings.Contains(all[0].Why, "read-only file system: it forgets") {
+	if all := l.All(); len(all) != 1 || all[0].What != "--data-dir" ||
+		!strings.Contains(all[0].Why, "read-only file system: it forgets") {
 		t.Errorf("it lacks %+v", all)
 	}
 	for i, is := range []bool{true, true, false, true, true} { // a disk that comes and goes ends nobody
@@ -60,7 +61,8 @@ func TestMended(t *testing.T) {
 	}
 }
 
-// TestPlace: what cannot be the machine's doing is an error, and a stand-in takes identities along and leaves the rest alone.
+// TestPlace: what cannot be the machine's doing is an error, and a stand-in takes identities along and leaves the rest
+// alone.
 func TestPlace(t *testing.T) {
 	t.Setenv("RUNTIME_DIRECTORY", t.TempDir())
 	l, dir := list(t, clocktesting.NewFakeClock(time.Now())), filepath.Join(t.TempDir(), "data")
@@ -129,7 +131,8 @@ func TestPort(t *testing.T) {
 	if what := l.look(); what != "--pool-port" {
 		t.Errorf("it is free, and mended is %q", what)
 	}
-	if _, err := l.Port("--pool-port", func() (net.Listener, error) { return nil, syscall.EADDRNOTAVAIL }, ""); !errors.Is(err, syscall.EADDRNOTAVAIL) {
+	if _, err := l.Port("--pool-port", func() (net.Listener, error) { return nil, syscall.EADDRNOTAVAIL }, ""); !errors.Is(
+		err, syscall.EADDRNOTAVAIL) {
 		t.Errorf("an address of another machine: %v", err)
 	}
 }

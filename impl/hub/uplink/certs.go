@@ -23,8 +23,8 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// reloadPeriod is how often credential files are read again. Reading beats watching: it does not matter how the files are
-// replaced, and a few kilobytes are read from the page cache.
+// reloadPeriod is how often credential files are read again. Reading beats watching: it does not matter how the files
+// are replaced, and a few kilobytes are read from the page cache.
 const reloadPeriod = 10 * time.Second
 
 // Certificate is one that may be replaced at any time.
@@ -32,7 +32,8 @@ type Certificate interface {
 	Get() *tls.Certificate // nil: there is none yet
 }
 
-var errNone = errors.New("there is no certificate: its file cannot be used, see weir_hub_lacks, or it was asked for, see weir_certificate_failures_total")
+var errNone = errors.New("there is no certificate: its file cannot be used, see weir_hub_lacks, or it was asked for, " +
+	"see weir_certificate_failures_total")
 
 // Held is what a certificate is now. Without one it is an error: a handshake that shows none says less.
 func Held(c Certificate) (*tls.Certificate, error) {
@@ -54,8 +55,8 @@ type Pair struct {
 // Get is the pair as it was read last.
 func (p *Pair) Get() *tls.Certificate { return p.current.Load() }
 
-// Reload tells whether the files changed. A pair of which only one file was replaced yet does not match and is an error;
-// the next reload finds both.
+// Reload tells whether the files changed. A pair of which only one file was replaced yet does not match and is an
+// error; the next reload finds both.
 func (p *Pair) Reload() (changed bool, err error) {
 	cert, key, err := p.read()
 	if err != nil {
@@ -112,7 +113,8 @@ type Authorities interface {
 	List() []*x509.Certificate
 }
 
-// Bundle is a set of authorities, from files of PEM, or from kubeconfigs: those of their current clusters, wherever they have them.
+// Bundle is a set of authorities, from files of PEM, or from kubeconfigs: those of their current clusters, wherever
+// they have them.
 type Bundle struct {
 	flag    string
 	files   []*credential.File
@@ -121,7 +123,8 @@ type Bundle struct {
 	current atomic.Pointer[x509.CertPool]
 }
 
-// Get is the set as it was read last. While none could be read nobody is in it: no set would mean the authorities of the machine.
+// Get is the set as it was read last. While none could be read nobody is in it: no set would mean the authorities of
+// the machine.
 func (b *Bundle) Get() *x509.CertPool {
 	if pool := b.current.Load(); pool != nil {
 		return pool
@@ -194,8 +197,8 @@ func authorities(f *credential.File) ([]byte, error) {
 
 // Reloader reads credential files again and again.
 type Reloader struct {
-	// Worked says that the hub has run with these files before: one that cannot be used is damaged then, and no mistake in the flags. It is as if it held nothing until it
-	// can be used.
+	// Worked says that the hub has run with these files before: one that cannot be used is damaged then, and no mistake in
+	// the flags. It is as if it held nothing until it can be used.
 	Worked bool
 	Clock  clock.WithTicker
 	Logger *slog.Logger
@@ -215,7 +218,8 @@ type watched struct {
 func (r *Reloader) first(w *watched) error {
 	r.files = append(r.files, w)
 	if _, w.err = w.file.Reload(); w.err != nil && r.Worked {
-		r.Logger.Error("a credential cannot be used; the hub goes on without it, and reads it again every "+reloadPeriod.String(), "err", w.err)
+		r.Logger.Error("a credential cannot be used; the hub goes on without it, and reads it again every "+
+			reloadPeriod.String(), "err", w.err)
 		return nil
 	}
 	return w.err
@@ -232,7 +236,8 @@ func (r *Reloader) Bundle(flag string, files ...string) (*Bundle, error) {
 	return r.Kept(flag, "", files...)
 }
 
-// Kept is a Bundle whose last good content is kept in a file, and counts while its own cannot be used: without authorities of the cloud nothing could be passed on.
+// Kept is a Bundle whose last good content is kept in a file, and counts while its own cannot be used: without
+// authorities of the cloud nothing could be passed on.
 func (r *Reloader) Kept(flag, in string, files ...string) (*Bundle, error) {
 	b := &Bundle{flag: flag, copy: in}
 	for _, f := range files {

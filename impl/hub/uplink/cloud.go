@@ -98,7 +98,9 @@ func NewCloud(c CloudConfig) *Cloud {
 	k.breaks()
 	open := func(key doorKey) {
 		shows := map[Credential]Bearer{AsNode: c.NodeShows, AsHub: c.HubShows}[key.as]
-		k.doors[key] = &door{candidates: k.candidates, class: key.class, transport: NewTransport(k.transport(c, key)), shows: shows}
+		k.doors[key] = &door{
+			candidates: k.candidates, class: key.class, transport: NewTransport(k.transport(c, key)), shows: shows,
+		}
 	}
 	for _, cl := range Classes {
 		k.meters[cl] = &Meter{}
@@ -123,8 +125,9 @@ func NewCloud(c CloudConfig) *Cloud {
 		}
 		s.address.Store(&address)
 		s.Checker = NewChecker(CheckerConfig{
-			Named: s.name, Policy: c.Policy, Clock: c.Clock, Logger: c.Logger.With("at", "cloud"), grace: c.Policy.Interval, Changed: k.judged,
-			Probe: func(ctx context.Context) error { return k.probe(ctx, s) },
+			Named: s.name, Policy: c.Policy, Clock: c.Clock, Logger: c.Logger.With("at", "cloud"), grace: c.Policy.Interval,
+			Changed: k.judged,
+			Probe:   func(ctx context.Context) error { return k.probe(ctx, s) },
 			idle: func() bool { // a spare server is asked only while the one in use is in doubt
 				current := k.servers[k.current.Load()]
 				j := current.Judgement()
@@ -158,7 +161,9 @@ func (k *Cloud) place() {
 
 // verify judges who answers as the cloud.
 func (c CloudConfig) verify(host string, chain []*x509.Certificate) error {
-	return c.Time.Verify(chain, x509.VerifyOptions{Roots: c.Roots.Get(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	return c.Time.Verify(chain, x509.VerifyOptions{
+		Roots: c.Roots.Get(), DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
 }
 
 // transport returns what builds the transport of a door. Only doors of the hub itself know a certificate.
@@ -186,8 +191,9 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 		_, name, _ := c.Kubeconfig.now()
 		t := TransportConfig{
 			Dialer: &Dialer{
-				Net: c.Net, TLS: config, ServerName: name, Proxy: k.through(), Verify: c.verify, Meter: k.meters[key.class], broken: k.breaks,
-				heard: func(address string) func() { return k.hearing(key.class, address) },
+				Net: c.Net, TLS: config, ServerName: name, Proxy: k.through(), Verify: c.verify, Meter: k.meters[key.class],
+				broken: k.breaks,
+				heard:  func(address string) func() { return k.hearing(key.class, address) },
 			},
 			http1: key.over == overHTTP1, IdlePing: 30 * time.Second, PingTimeout: 15 * time.Second,
 		}
@@ -250,9 +256,10 @@ func (k *Cloud) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// probe asks a server whether it is ready, and whether it serves if it does not say yes. What is answered counts: one hook of
-// kube-apiserver that is down, or that hangs, makes /readyz fail while everything else is served. So the second question is the read of
-// this node's Lease, over the connections and under the identity of heartbeats. kube-apiserver reads it from etcd.
+// probe asks a server whether it is ready, and whether it serves if it does not say yes. What is answered counts: one
+// hook of kube-apiserver that is down, or that hangs, makes /readyz fail while everything else is served. So the second
+// question is the read of this node's Lease, over the connections and under the identity of heartbeats. kube-apiserver
+// reads it from etcd.
 func (k *Cloud) probe(ctx context.Context, s *server) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -295,9 +302,10 @@ func (k *Cloud) probe(ctx context.Context, s *server) error {
 // errNoAnswer is why a server counts as not ready that has not said yet whether it is.
 var errNoAnswer = errors.New("GET /readyz: no answer")
 
-// question asks a server something small. Any answer of a server that proved its name by certificate shows that the link and the
-// server work, also 401, 403 and 429; 500 and more mean that it cannot serve this. It asks with a certificate:
-// kube-apiserver closes HTTP/2 connections that carry anonymous requests, and handshakes cost more than anything else here.
+// question asks a server something small. Any answer of a server that proved its name by certificate shows that the
+// link and the server work, also 401, 403 and 429; 500 and more mean that it cannot serve this. It asks with a
+// certificate: kube-apiserver closes HTTP/2 connections that carry anonymous requests, and handshakes cost more than
+// anything else here.
 func (k *Cloud) question(ctx context.Context, s *server, class Class, as Credential, path string) error {
 	at := s.at(class)
 	if at == nil {
@@ -405,7 +413,8 @@ func (k *Cloud) Reach() Reach {
 	return Unknown
 }
 
-// IsAway tells whether the cloud is away, which is when each of its servers was judged and none is healthy, and gives a context that ends when that changes.
+// IsAway tells whether the cloud is away, which is when each of its servers was judged and none is healthy, and gives a
+// context that ends when that changes.
 func (k *Cloud) IsAway() (yes bool, until context.Context) { return k.gone.State() }
 
 // Unknown tells whether nothing is known of the cloud, and then asks it.
@@ -419,8 +428,8 @@ func (k *Cloud) Unknown() bool {
 	return true
 }
 
-// AwayBy tells whether a request failed because the cloud is away: it is judged to be, or nobody has judged it yet and there was no connection. A failure
-// alone shows nothing: callers can bring it about.
+// AwayBy tells whether a request failed because the cloud is away: it is judged to be, or nobody has judged it yet and
+// there was no connection. A failure alone shows nothing: callers can bring it about.
 func (k *Cloud) AwayBy(err error) bool {
 	switch k.Reach() {
 	case Away:

@@ -102,8 +102,9 @@ type Dialer struct {
 	Verify func(host string, chain []*x509.Certificate) error
 	heard  func(address string) func() // what to call when something arrives from an address; may be nil, and return nil
 	broken func()                      // is told that nobody answers, or not as the server; may be nil
-	// turns, if set, lets one dial at a time go on to each address. http.Transport dials for each request that finds no connection, and a hub
-	// that starts has many at once; but HTTP/2 needs one connection, and each further handshake costs kilobytes.
+	// turns, if set, lets one dial at a time go on to each address. http.Transport dials for each request that finds no
+	// connection, and a hub that starts has many at once; but HTTP/2 needs one connection, and each further handshake
+	// costs kilobytes.
 	turns *turns
 	// silence, if set, is how long nothing at all may come over a connection. Pings see to it that something does.
 	silence time.Duration
@@ -214,7 +215,8 @@ func (d *Dialer) connect(ctx context.Context, network, address string) (net.Conn
 }
 
 // open opens what TLS then runs over: a connection, or what a proxy gives over one. All bytes of it are counted.
-func (d *Dialer) open(ctx context.Context, network, address string) (metered *meteredConn, through net.Conn, err error) {
+func (d *Dialer) open(ctx context.Context, network, address string) (metered *meteredConn, through net.Conn,
+	err error) {
 	at := address
 	var proxy *url.URL
 	if d.Proxy != nil {

@@ -27,7 +27,8 @@ var Classes = []Class{ClassPool, ClassNode, ClassHeartbeat, ClassControl}
 // Credential is whose certificate a connection carries.
 type Credential uint8
 
-// A hub has certificates of its own and lends them to nobody else: what its node's kubelet asks goes on as the node, never as the hub.
+// A hub has certificates of its own and lends them to nobody else: what its node's kubelet asks goes on as the node,
+// never as the hub.
 const (
 	AsCaller    Credential = iota // nobody's
 	AsNode                        // of this node, for its kubelet's requests, and the hub's for certificates
@@ -37,12 +38,12 @@ const (
 	asUnproven                    // nobody's, for tokens of which nothing is known, see package access
 )
 
-// poolWindow bounds what a stream of class pool has under way. What was sent for a watch that is over still takes its time of a thin link.
-// A link of 10 Mbit/s and 200 ms is kept busy by it.
+// poolWindow bounds what a stream of class pool has under way. What was sent for a watch that is over still takes its
+// time of a thin link. A link of 10 Mbit/s and 200 ms is kept busy by it.
 const poolWindow = 256 << 10
 
-// poolIdle is how long a connection of class pool stays on which nothing runs: a hub that follows has no use for the one by which it filled its relays, and each would
-// cost the cloud a connection, and the link its pings.
+// poolIdle is how long a connection of class pool stays on which nothing runs: a hub that follows has no use for the
+// one by which it filled its relays, and each would cost the cloud a connection, and the link its pings.
 const poolIdle = time.Minute
 
 // narrowWindow is the same of a stream that is left before its end: all that is under way then is paid for nothing.
@@ -90,8 +91,8 @@ type Bearer interface {
 	Refused(token string)
 }
 
-// RoundTrip sends a request to a server that is worth a try; scheme and host of its URL do not matter. Only if no connection comes
-// about, so that nothing was sent, the next server is tried.
+// RoundTrip sends a request to a server that is worth a try; scheme and host of its URL do not matter. Only if no
+// connection comes about, so that nothing was sent, the next server is tried.
 func (d *door) RoundTrip(req *http.Request) (*http.Response, error) {
 	servers := d.candidates()
 	if len(servers) == 0 {
@@ -159,7 +160,8 @@ func CloseBody(req *http.Request) {
 }
 
 // route picks the kind of connection for a request: HTTP/1.1 for upgrades, and for requests without a token, because
-// kube-apiserver closes the HTTP/2 connection that carries one (its mitigation of HTTP/2 floods), under the feet of others.
+// kube-apiserver closes the HTTP/2 connection that carries one (its mitigation of HTTP/2 floods), under the feet of
+// others.
 type route struct {
 	http2, http1 http.RoundTripper
 	nobody       http.RoundTripper // for requests without a token; nil: a certificate of the hub stands for one

@@ -17,7 +17,8 @@ import (
 )
 
 // For how many intervals signs of life can take the place of probes. They show that link and server work, but not that
-// the server finds itself ready: who is fed by a server that has lost its etcd has to know soon, all others learn it from errors.
+// the server finds itself ready: who is fed by a server that has lost its etcd has to know soon, all others learn it
+// from errors.
 const (
 	spared    = 30
 	sparedFed = 6
@@ -85,7 +86,8 @@ func (c *Checker) Run(ctx context.Context) error {
 		c.Logger.Debug("probe", "err", err)
 		if ctx.Err() == nil { // else the probe was cut short
 			next := c.observe(err)
-			if unready := new(UnreadyError); err != nil && !errors.As(err, &unready) { // hubs lose a server all at once: one of them should soon see that it is back, not all late
+			// hubs lose a server all at once: one of them should soon see that it is back, not all late.
+			if unready := new(UnreadyError); err != nil && !errors.As(err, &unready) {
 				next = next/2 + rand.N(next/2+1)
 			}
 			c.rest(ctx, began, next)
@@ -94,7 +96,8 @@ func (c *Checker) Run(ctx context.Context) error {
 	return nil
 }
 
-// moreTime is how many times its time-out a probe may take while signs of life come: its answer may be behind them, on a link that is full.
+// moreTime is how many times its time-out a probe may take while signs of life come: its answer may be behind them, on
+// a link that is full.
 const moreTime = 6
 
 // attempt probes once.
@@ -148,7 +151,8 @@ func (c *Checker) pause() time.Duration {
 	return c.Policy.Timeout / 2
 }
 
-// due is the time from now until the next probe, which is due some time after the last, or later if the server was heard.
+// due is the time from now until the next probe, which is due some time after the last, or later if the server was
+// heard.
 func (c *Checker) due(last time.Time, after time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,9 +213,9 @@ func (c *Checker) heard() { c.heardAt.Store(int64(c.Clock.Since(c.born))) }
 // lastHeard is when the last sign of life came; before the first, when the checker was made.
 func (c *Checker) lastHeard() time.Time { return c.born.Add(time.Duration(c.heardAt.Load())) }
 
-// answered takes the answer to a request that was no probe. It decides about a server of which nothing is known. Later it
-// is a sign of life, and no more: a server that failed a probe has to pass one. A server error is none, but a reason to
-// ask the server itself.
+// answered takes the answer to a request that was no probe. It decides about a server of which nothing is known. Later
+// it is a sign of life, and no more: a server that failed a probe has to pass one. A server error is none, but a reason
+// to ask the server itself.
 func (c *Checker) answered(code int) {
 	c.mu.Lock()
 	known := c.state.Known
@@ -265,7 +269,8 @@ func (c *Checker) observe(err error) (next time.Duration) {
 	readiness := err == nil && (unready == "") != (said == "")
 	switch {
 	case readiness && unready != "":
-		c.Logger.Warn("the server says that it is not ready, and serves: it stays in use unless another one is ready", "server", name, "err", unready)
+		c.Logger.Warn("the server says that it is not ready, and serves: it stays in use unless another one is ready",
+			"server", name, "err", unready)
 	case readiness:
 		c.Logger.Info("the server is ready", "server", name)
 	}

@@ -15,21 +15,27 @@ import (
 	"github.com/weir-edge/weir/impl/member"
 )
 
-var testPolicy = member.Probing{Interval: 10 * time.Second, Timeout: 2 * time.Second, Failures: 3, Healthy: 2, Away: 10 * time.Second, Confirm: time.Second, Limit: 2 * time.Second}
+var testPolicy = member.Probing{
+	Interval: 10 * time.Second, Timeout: 2 * time.Second, Failures: 3, Healthy: 2, Away: 10 * time.Second,
+	Confirm: time.Second, Limit: 2 * time.Second,
+}
 
 // TestChecker: probes follow the clock, a kick makes one due, an idle checker waits for a kick.
 func TestChecker(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	answers, probes := make(chan error), make(chan struct{}, 100)
-	c := NewChecker(CheckerConfig{Name: "server", Policy: testPolicy, Clock: clock, Logger: slog.New(slog.DiscardHandler), Changed: func() {}, Probe: func(ctx context.Context) error {
-		probes <- struct{}{}
-		select {
-		case err := <-answers:
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}})
+	c := NewChecker(CheckerConfig{
+		Name: "server", Policy: testPolicy, Clock: clock, Logger: slog.New(slog.DiscardHandler), Changed: func() {},
+		Probe: func(ctx context.Context) error {
+			probes <- struct{}{}
+			select {
+			case err := <-answers:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+	})
 	idle := make(chan bool, 1)
 	idle <- false
 	c.idle = func() bool { v := <-idle; idle <- v; return v }
@@ -81,7 +87,9 @@ func TestChecker(t *testing.T) {
 func TestSparedProbes(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	probes, answer := 0, error(nil)
-	c := NewChecker(CheckerConfig{Name: "server", Policy: testPolicy, Clock: clock, Logger: slog.New(slog.DiscardHandler), Changed: func() {}})
+	c := NewChecker(CheckerConfig{
+		Name: "server", Policy: testPolicy, Clock: clock, Logger: slog.New(slog.DiscardHandler), Changed: func() {},
+	})
 	probed := clock.Now()
 	probe := func() { probes, probed = probes+1, clock.Now(); c.observe(answer) }
 	// pass lets time pass, a second a step, and probes when it is due.
@@ -158,8 +166,12 @@ func TestHearing(t *testing.T) {
 	}
 	own := []*url.URL{parse("https://a.example"), parse("https://[::1]:6443")}
 	k := NewCloud(CloudConfig{
-		Servers: map[Class][]*url.URL{ClassPool: {parse("https://one.example:1"), parse("https://one.example:1")}, ClassNode: own, ClassHeartbeat: own, ClassControl: own},
-		Policy:  testPolicy, Roots: &Bundle{}, Node: &Pair{}, Hub: &Pair{}, Clock: clocktesting.NewFakeClock(time.Now()), Logger: slog.New(slog.DiscardHandler),
+		Servers: map[Class][]*url.URL{
+			ClassPool: {parse("https://one.example:1"), parse("https://one.example:1")}, ClassNode: own, ClassHeartbeat: own,
+			ClassControl: own,
+		},
+		Policy: testPolicy, Roots: &Bundle{}, Node: &Pair{}, Hub: &Pair{}, Clock: clocktesting.NewFakeClock(time.Now()),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	for _, test := range []struct {
 		class   Class
@@ -183,7 +195,10 @@ func TestPatience(t *testing.T) {
 	for _, c := range Classes {
 		servers[c] = []*url.URL{u}
 	}
-	k := NewCloud(CloudConfig{Servers: servers, Policy: testPolicy, Roots: &Bundle{}, Node: &Pair{}, Hub: &Pair{}, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	k := NewCloud(CloudConfig{
+		Servers: servers, Policy: testPolicy, Roots: &Bundle{}, Node: &Pair{}, Hub: &Pair{}, Clock: clock,
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	if got := k.Patience(); got != ConnectPatience {
 		t.Errorf("%s before anybody asked", got)
 	}
@@ -195,12 +210,14 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestUnreadyIsHealthy: a server that serves and says that it is not ready is healthy, is told of once, and is asked again each interval.
+// TestUnreadyIsHealthy: a server that serves and says that it is not ready is healthy, is told of once, and is asked
+// again each interval.
 func TestUnreadyIsHealthy(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	changes := 0
 	c := NewChecker(CheckerConfig{
-		Name: "server", Policy: testPolicy, Clock: clock, Logger: slog.New(slog.DiscardHandler), Changed: func() { changes++ },
+		Name: "server", Policy: testPolicy, Clock: clock, Logger: slog.New(slog.DiscardHandler),
+		Changed: func() { changes++ },
 	})
 	is := func(healthy, ready bool, told int) {
 		t.Helper()

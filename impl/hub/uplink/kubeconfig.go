@@ -30,7 +30,8 @@ type Kubeconfig struct {
 	place   atomic.Pointer[Place]
 }
 
-// Kubeconfig reads the kubelet's kubeconfig, now and again. What it says is kept in a file, and counts while it cannot be read.
+// Kubeconfig reads the kubelet's kubeconfig, now and again. What it says is kept in a file, and counts while it cannot
+// be read.
 func (r *Reloader) Kubeconfig(path, in string) (*Kubeconfig, error) {
 	k := &Kubeconfig{file: credential.File{Path: path}, copy: in}
 	w := &watched{file: k, flag: KubeconfigFlag}
@@ -85,9 +86,13 @@ func (k *Kubeconfig) User() (*credential.User, error) {
 	return now.User()
 }
 
-// PairOf is the node's certificate: that of a file, where its kubelet renews it, or of its kubeconfig where that is not there. certFile and keyFile may be "".
+// PairOf is the node's certificate: that of a file, where its kubelet renews it, or of its kubeconfig where that is not
+// there. certFile and keyFile may be "".
 func (r *Reloader) PairOf(kubeconfig, certFile, keyFile string) (*Pair, error) {
-	p := &Pair{certFlag: "--cloud-client-cert-file", certFile: certFile, keyFlag: "--cloud-client-key-file", keyFile: keyFile, in: &credential.File{Path: kubeconfig}}
+	p := &Pair{
+		certFlag: "--cloud-client-cert-file", certFile: certFile, keyFlag: "--cloud-client-key-file", keyFile: keyFile,
+		in: &credential.File{Path: kubeconfig},
+	}
 	return p, r.first(&watched{file: p, flag: KubeconfigFlag})
 }
 

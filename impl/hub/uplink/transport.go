@@ -134,7 +134,9 @@ func (c TransportConfig) Build() *http.Transport {
 		ExpectContinueTimeout: time.Second,
 		IdleConnTimeout:       c.idle,
 		MaxConnsPerHost:       c.connections,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: c.IdlePing, PingTimeout: pingBehind, MaxReceiveBufferPerStream: c.window},
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: c.IdlePing, PingTimeout: pingBehind, MaxReceiveBufferPerStream: c.window,
+		},
 	}
 	t.Protocols = new(http.Protocols)
 	if c.http1 {

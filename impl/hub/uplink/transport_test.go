@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestIdleConnection: a connection on which nothing runs ends after the time of its class, and one on which a stream is open stays.
+// TestIdleConnection: a connection on which nothing runs ends after the time of its class, and one on which a stream is
+// open stays.
 func TestIdleConnection(t *testing.T) {
 	ended := make(chan string, 10)
 	release := make(chan struct{})
@@ -29,7 +30,11 @@ func TestIdleConnection(t *testing.T) {
 	srv.StartTLS()
 	defer srv.Close()
 	open := func(idle time.Duration, path string) (*http.Transport, *http.Response) {
-		tr := TransportConfig{idle: idle, Dialer: &Dialer{Net: &net.Dialer{}, Meter: &Meter{}, TLS: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}}}.Build()
+		tr := TransportConfig{
+			idle: idle, Dialer: &Dialer{
+				Net: &net.Dialer{}, Meter: &Meter{}, TLS: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}},
+			},
+		}.Build()
 		resp, err := (&http.Client{Transport: tr}).Get(srv.URL + path)
 		if err != nil {
 			t.Fatal(err)

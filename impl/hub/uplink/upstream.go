@@ -12,8 +12,9 @@ import (
 func (k *Cloud) Upstream(onBytes func(int)) *hop.Upstream {
 	way := func(c Class, over protocol) *http.Client { return Client(k.doors[doorKey{c, AsHub, over}]) }
 	return &hop.Upstream{
-		Name: role.Cloud.String(), URL: &url.URL{Scheme: "https", Host: "cloud"}, Gzip: true, Consistent: true, OnBytes: onBytes,
-		Client: way(ClassPool, overHTTP2), Aside: way(ClassPool, overNarrow), Ask: way(ClassControl, overHTTP2),
+		Name: role.Cloud.String(), URL: &url.URL{Scheme: "https", Host: "cloud"}, Gzip: true, Consistent: true,
+		OnBytes: onBytes,
+		Client:  way(ClassPool, overHTTP2), Aside: way(ClassPool, overNarrow), Ask: way(ClassControl, overHTTP2),
 		Silent:  k.late.Load,
 		Arrived: func() int64 { return k.Bytes(ClassPool).Down + k.Bytes(ClassControl).Down },
 	}

@@ -61,14 +61,15 @@ func (u *Urgent) Send(ctx context.Context, m Message) (a *Answer, err error) {
 			return a, nil
 		}
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a connection over which nothing came may never bring anything again
+	// a connection over which nothing came may never bring anything again.
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		u.door.transport.Renew()
 	}
 	return nil, err
 }
 
-// round asks servers one after another, best first: the next one when one has failed, and when it has not answered for heartbeat.Stagger. The first answer counts,
-// but for those that say that a server cannot serve (500 and more).
+// round asks servers one after another, best first: the next one when one has failed, and when it has not answered for
+// heartbeat.Stagger. The first answer counts, but for those that say that a server cannot serve (500 and more).
 func (u *Urgent) round(ctx context.Context, servers []*server, m Message) (*Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	type outcome struct {

@@ -1,4 +1,5 @@
-// Package cluster asks and tells the cluster as one of its nodes, for an installer on that node. It starts no goroutine.
+// Package cluster asks and tells the cluster as one of its nodes, for an installer on that node. It starts no
+// goroutine.
 package cluster
 
 import (
@@ -111,14 +112,16 @@ func (d dated) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // WhoAmI asks the cloud who it takes this node for.
 func (c *Cluster) WhoAmI(ctx context.Context) error {
-	r, err := c.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	r, err := c.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	u := r.Status.UserInfo
 	name, ok := strings.CutPrefix(u.Username, contract.NodeUserPrefix)
 	if !ok || !slices.Contains(u.Groups, contract.NodesGroup) {
-		return fmt.Errorf("the cloud takes the kubelet's credential for that of %.100q in %.200q: want %s<node> in %s", u.Username, u.Groups, contract.NodeUserPrefix, contract.NodesGroup)
+		return fmt.Errorf("the cloud takes the kubelet's credential for that of %.100q in %.200q: want %s<node> in %s",
+			u.Username, u.Groups, contract.NodeUserPrefix, contract.NodesGroup)
 	}
 	c.Node = name
 	return nil
@@ -144,7 +147,8 @@ func (c *Cluster) Look(ctx context.Context) (*Node, error) {
 	if n.Pool == "" {
 		return n, nil
 	}
-	s, err := c.Client.CoreV1().Services(contract.ManagerNamespace).Get(ctx, contract.LeaderHubPrefix+n.Pool, metav1.GetOptions{})
+	s, err := c.Client.CoreV1().Services(contract.ManagerNamespace).Get(ctx, contract.LeaderHubPrefix+n.Pool,
+		metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return n, nil
@@ -152,7 +156,8 @@ func (c *Cluster) Look(ctx context.Context) (*Node, error) {
 		return nil, err
 	}
 	n.Told = true
-	if all := s.Annotations[contract.LeaderHubCoordinators]; all != "" && s.Annotations[contract.LeaderHubMode] != contract.ModeLeaderHubs {
+	if all := s.Annotations[contract.LeaderHubCoordinators]; all != "" &&
+		s.Annotations[contract.LeaderHubMode] != contract.ModeLeaderHubs {
 		n.Coordinators = strings.Split(all, ",")
 	}
 	return n, nil
@@ -183,7 +188,8 @@ func (c *Cluster) Tell(ctx context.Context, reason, message string) error {
 	}
 	now := metav1.NewTime(c.clock.Now())
 	condition := corev1.NodeCondition{
-		Type: contract.JoinedCondition, Status: status, Reason: reason, Message: bounded(message), LastHeartbeatTime: now, LastTransitionTime: now,
+		Type: contract.JoinedCondition, Status: status, Reason: reason, Message: bounded(message), LastHeartbeatTime: now,
+		LastTransitionTime: now,
 	}
 	if err := c.patch(ctx, condition, map[string]any{}); err != nil {
 		return err
@@ -191,7 +197,8 @@ func (c *Cluster) Tell(ctx context.Context, reason, message string) error {
 	return c.event(ctx, kind, reason, message)
 }
 
-// Forget takes the condition away, and what the hub told of itself: a node that is labelled again has not joined by that.
+// Forget takes the condition away, and what the hub told of itself: a node that is labelled again has not joined by
+// that.
 func (c *Cluster) Forget(ctx context.Context, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, AskFor)
 	defer cancel()
@@ -203,9 +210,12 @@ func (c *Cluster) Forget(ctx context.Context, message string) error {
 }
 
 func (c *Cluster) patch(ctx context.Context, condition any, annotations map[string]any) error {
-	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}, "status": map[string]any{"conditions": []any{condition}}})
+	text, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": annotations}, "status": map[string]any{"conditions": []any{condition}},
+	})
 	if err == nil {
-		_, err = c.Client.CoreV1().Nodes().Patch(ctx, c.Node, types.StrategicMergePatchType, text, metav1.PatchOptions{}, "status")
+		_, err = c.Client.CoreV1().Nodes().Patch(ctx, c.Node, types.StrategicMergePatchType, text, metav1.PatchOptions{},
+			"status")
 	}
 	if err != nil {
 		return fmt.Errorf("write condition %s of the Node: %w", contract.JoinedCondition, err)
@@ -239,7 +249,8 @@ func bounded(message string) string {
 // Coordinates tells whether there is a Pod of a coordinator on this node, and stays whether there is to be one.
 func (c *Cluster) Coordinates(ctx context.Context, pool string) (there, stays bool, err error) {
 	pods, err := c.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
-		FieldSelector: "spec.nodeName=" + c.Node, LabelSelector: contract.NameLabel + "=" + contract.CoordinatorPods, Limit: 1,
+		FieldSelector: "spec.nodeName=" + c.Node, LabelSelector: contract.NameLabel + "=" + contract.CoordinatorPods,
+		Limit: 1,
 	})
 	if err != nil || len(pods.Items) == 0 {
 		return false, false, err
@@ -251,7 +262,8 @@ func (c *Cluster) Coordinates(ctx context.Context, pool string) (there, stays bo
 	return true, n.Labels[contract.NodePoolLabel] == pool, nil
 }
 
-// Pinned is an error unless one of the authorities, in PEM, has one of the hashes of kubeadm, sha256:…, or there are none.
+// Pinned is an error unless one of the authorities, in PEM, has one of the hashes of kubeadm, sha256:…, or there are
+// none.
 func Pinned(bundle []byte, hashes []string) error {
 	if len(hashes) == 0 {
 		return nil
@@ -273,5 +285,6 @@ func Pinned(bundle []byte, hashes []string) error {
 		}
 		got = append(got, h)
 	}
-	return fmt.Errorf("the authority of the kubelet's kubeconfig is %s: want %s", strings.Join(got, ", "), strings.Join(hashes, " or "))
+	return fmt.Errorf("the authority of the kubelet's kubeconfig is %s: want %s", strings.Join(got, ", "),
+		strings.Join(hashes, " or "))
 }

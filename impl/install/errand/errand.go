@@ -116,7 +116,9 @@ func (e *Errand) look(ctx context.Context) (s state, err error) {
 	}
 	for line := range strings.Lines(out) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		if field := map[string]*string{"LoadState": &s.load, "ActiveState": &s.active, "SubState": &s.sub, "Result": &s.result, "ExecMainStatus": &s.code}[key]; field != nil {
+		if field := map[string]*string{
+			"LoadState": &s.load, "ActiveState": &s.active, "SubState": &s.sub, "Result": &s.result, "ExecMainStatus": &s.code,
+		}[key]; field != nil {
 			*field = value
 		}
 	}
@@ -180,7 +182,10 @@ func (e *Errand) begin(ctx context.Context) error {
 		}
 	}
 	e.shown, e.last = 0, ""
-	args := []string{"--unit=" + unit, "--description=Weir: lead the kubelet to its hub, or back", "--remain-after-exit", "--quiet", "--", Folder + "/" + filepath.Base(e.Programs[0].Name())}
+	args := []string{
+		"--unit=" + unit, "--description=Weir: lead the kubelet to its hub, or back", "--remain-after-exit", "--quiet", "--",
+		Folder + "/" + filepath.Base(e.Programs[0].Name()),
+	}
 	_, err := e.Run(ctx, "systemd-run", append(args, e.Args...)...)
 	return err
 }

@@ -119,21 +119,24 @@ func (m *machine) left() string {
 func TestErrand(t *testing.T) {
 	m := newMachine(t)
 	m.work = func(args []string, log *os.File) error {
-		if text, err := os.ReadFile(filepath.Join(m.root, Folder, "weir-hub")); err != nil || string(text) != "program weir-hub" {
+		if text, err := os.ReadFile(filepath.Join(m.root, Folder, "weir-hub")); err != nil ||
+			string(text) != "program weir-hub" {
 			t.Errorf("the machine has %q, %v", text, err)
 		}
 		fmt.Fprintln(log, "does", args)
 		return nil
 	}
 	e, out, result := m.errand()
-	if err := e.Do(t.Context()); err != nil || out.String() != "does [node install]\n" || result.Len() > 0 || m.left() != "" {
+	if err := e.Do(t.Context()); err != nil || out.String() != "does [node install]\n" || result.Len() > 0 ||
+		m.left() != "" {
 		t.Errorf("%v; it said %q, %q; left: %s", err, out, result, m.left())
 	}
 	m.work = func([]string, *os.File) error {
 		return errors.New("preflight: disk: /var/lib has 3 MB free: want 512; nothing was changed")
 	}
 	e, out, result = m.errand()
-	if err := e.Do(t.Context()); err == nil || err.Error() != result.String() || result.String() != "preflight: disk: /var/lib has 3 MB free: want 512; nothing was changed" || m.left() != "" {
+	if err := e.Do(t.Context()); err == nil || err.Error() != result.String() ||
+		result.String() != "preflight: disk: /var/lib has 3 MB free: want 512; nothing was changed" || m.left() != "" {
 		t.Errorf("%v; it said %q, %q; left: %s", err, out, result, m.left())
 	}
 }
@@ -178,7 +181,8 @@ func TestGoesOn(t *testing.T) {
 		}
 		return out, err
 	}
-	if err := e.Do(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "it goes on") || m.left() != Folder || m.state != during {
+	if err := e.Do(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "it goes on") ||
+		m.left() != Folder || m.state != during {
 		t.Errorf("%v, left: %s, %s", err, m.left(), m.said)
 	}
 }
@@ -192,7 +196,9 @@ func TestNoSystemd(t *testing.T) {
 		asked++
 		return "System has not been booted with systemd", nil
 	}
-	if err := e.Do(t.Context()); err == nil || !strings.Contains(result.String(), `it says "System has not been booted with systemd"`) || m.left() != "" || asked != mostErrors+1 {
+	if err := e.Do(t.Context()); err == nil ||
+		!strings.Contains(result.String(), `it says "System has not been booted with systemd"`) || m.left() != "" ||
+		asked != mostErrors+1 {
 		t.Errorf("asked %d times: %v, %s", asked, err, result)
 	}
 }

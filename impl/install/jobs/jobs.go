@@ -1,5 +1,5 @@
-// Package jobs reads the Jobs by which weir-manager leads kubelets to their hubs, and back: how far one is, and why it failed. Package manager/installs makes them.
-// It starts no goroutine.
+// Package jobs reads the Jobs by which weir-manager leads kubelets to their hubs, and back: how far one is, and why it
+// failed. Package manager/installs makes them. It starts no goroutine.
 package jobs
 
 import (
@@ -50,7 +50,8 @@ const mostSay = 300
 
 // Retry is how a person lets failed Jobs of a pool begin anew.
 func Retry(pool string) string {
-	return fmt.Sprintf("kubectl -n %s delete jobs -l %s=%s,%s=%s --field-selector status.successful=0", contract.ManagerNamespace, contract.NameLabel, contract.InstallerName, contract.NodePoolLabel, pool)
+	return fmt.Sprintf("kubectl -n %s delete jobs -l %s=%s,%s=%s --field-selector status.successful=0",
+		contract.ManagerNamespace, contract.NameLabel, contract.InstallerName, contract.NodePoolLabel, pool)
 }
 
 // Why tells how a Job failed, or why its Pod does not begin; "": there is nothing to tell.

@@ -43,7 +43,9 @@ type pod struct {
 
 // pods are those that run or end.
 func (t *Tenants) pods(ctx context.Context) (all []pod, err error) {
-	list, err := t.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + t.Node, Limit: most})
+	list, err := t.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		FieldSelector: "spec.nodeName=" + t.Node, Limit: most,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +68,8 @@ func (t *Tenants) pods(ctx context.Context) (all []pod, err error) {
 			}
 		}
 		for _, v := range p.Spec.Volumes {
-			one.token = one.token || v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
+			one.token = one.token || v.Projected != nil && slices.ContainsFunc(v.Projected.Sources,
+				func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil })
 		}
 		all = append(all, one)
 	}
@@ -76,7 +79,8 @@ func (t *Tenants) pods(ctx context.Context) (all []pod, err error) {
 // restart deletes pods: their controllers start others.
 func (t *Tenants) restart(ctx context.Context, all []pod) error {
 	for _, p := range all {
-		err := t.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.uid}})
+		err := t.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.uid}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return err
 		}
@@ -100,15 +104,17 @@ func (t *Tenants) move(ctx context.Context, moves func(pod) bool) error {
 	}
 	return t.Wait(ctx, "they are gone", func(ctx context.Context) error {
 		now, err := find(ctx)
-		if err == nil && slices.ContainsFunc(now, func(p pod) bool { return slices.ContainsFunc(first, func(f pod) bool { return f.uid == p.uid }) }) {
+		if err == nil && slices.ContainsFunc(now, func(p pod) bool {
+			return slices.ContainsFunc(first, func(f pod) bool { return f.uid == p.uid })
+		}) {
 			err = errors.New("they are still there")
 		}
 		return err
 	})
 }
 
-// LeadProxies lets pods of kube-proxy that were started before a time start anew: the kubelet then tells them of the hub. Until then their watches cross the uplink. A node
-// has joined without that.
+// LeadProxies lets pods of kube-proxy that were started before a time start anew: the kubelet then tells them of the
+// hub. Until then their watches cross the uplink. A node has joined without that.
 func (t *Tenants) LeadProxies(ctx context.Context, before time.Time) {
 	err := t.move(ctx, func(p pod) bool {
 		return p.proxy && slices.ContainsFunc(p.since, func(at time.Time) bool { return at.Before(before) })
@@ -118,8 +124,9 @@ func (t *Tenants) LeadProxies(ctx context.Context, before time.Time) {
 	}
 }
 
-// Release lets pods start anew that call the hub, which goes then. The kubelet calls the cloud already, and so tells them of it. A cloud that cannot be asked keeps nobody from leaving. named says that
-// pods were led to the hub since a time: those are told that could still call it.
+// Release lets pods start anew that call the hub, which goes then. The kubelet calls the cloud already, and so tells
+// them of it. A cloud that cannot be asked keeps nobody from leaving. named says that pods were led to the hub since a
+// time: those are told that could still call it.
 func (t *Tenants) Release(ctx context.Context, since time.Time, named bool) {
 	since = since.Truncate(time.Second)
 	led := func(p pod) bool {
@@ -138,11 +145,13 @@ func (t *Tenants) Release(ctx context.Context, since time.Time, named bool) {
 	}
 	silent := slices.DeleteFunc(all, func(p pod) bool { return p.caller || p.proxy || !p.token || !led(p) })
 	if len(silent) > 0 {
-		t.Say("pods may have the address of the hub, and have not called it: delete those that are to call the API later: %s", names(silent))
+		t.Say("pods may have the address of the hub, and have not called it: delete those that are to call the API later: %s",
+			names(silent))
 	}
 }
 
-// Held is the error of who would take the hub away from pods that call it, and that nobody starts anew. It waits for them a while.
+// Held is the error of who would take the hub away from pods that call it, and that nobody starts anew. It waits for
+// them a while.
 func (t *Tenants) Held(ctx context.Context) error {
 	if len(t.Called) == 0 {
 		return nil
@@ -162,7 +171,8 @@ func (t *Tenants) Held(ctx context.Context) error {
 	if len(stuck) == 0 {
 		return nil
 	}
-	return fmt.Errorf("pods call the hub of this node, and nothing would start them anew: %s; delete them, or take the API from them by weir node leave --abandon-pods; nothing was changed", names(stuck))
+	return fmt.Errorf("pods call the hub of this node, and nothing would start them anew: %s; delete them, or take the "+
+		"API from them by weir node leave --abandon-pods; nothing was changed", names(stuck))
 }
 
 // names are the first of some pods, and how many more there are.

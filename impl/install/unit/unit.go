@@ -1,8 +1,9 @@
-// Package unit reads how systemd starts a kubelet, and writes the drop-in that leads it to another kubeconfig. It starts no goroutine, writes no file, and reads those of
-// EnvironmentFile=.
+// Package unit reads how systemd starts a kubelet, and writes the drop-in that leads it to another kubeconfig. It
+// starts no goroutine, writes no file, and reads those of EnvironmentFile=.
 //
-// It goes by systemd's rules: comments, lines that go on after a backslash, quotes and escapes, several assignments in one Environment=, an empty one that forgets those before,
-// EnvironmentFile= with a minus or a pattern, whose variables win over Environment=, and variables and specifiers in the command (systemd.exec(5), systemd.service(5)).
+// It goes by systemd's rules: comments, lines that go on after a backslash, quotes and escapes, several assignments in
+// one Environment=, an empty one that forgets those before, EnvironmentFile= with a minus or a pattern, whose variables
+// win over Environment=, and variables and specifiers in the command (systemd.exec(5), systemd.service(5)).
 package unit
 
 import (
@@ -31,7 +32,8 @@ const flag = "--kubeconfig"
 // named is that flag in a text.
 var named = regexp.MustCompile(`(^|[\s"'=])--kubeconfig[= ](\S+?)(["']?)(\s|$)`)
 
-// Files gives the contents of the files that a pattern of EnvironmentFile= names, in the order of their names. That there are none is fs.ErrNotExist.
+// Files gives the contents of the files that a pattern of EnvironmentFile= names, in the order of their names. That
+// there are none is fs.ErrNotExist.
 type Files func(pattern string) ([][]byte, error)
 
 // mostMatches bounds the files that a pattern may name.
@@ -86,7 +88,9 @@ func Parse(text, ours string, read Files) (u Unit, err error) {
 	const probe = "/another/kubeconfig"
 	s.section(string(u.DropIn(probe, "")), func(string) bool { return false })
 	if led, err := s.unit(read); err != nil || led.Kubeconfig != probe {
-		return u, fmt.Errorf("ExecStart=%.200q: its --kubeconfig stands where it cannot be changed: want it in ExecStart, Environment or EnvironmentFile, as a word of its own", s.command)
+		return u,
+			fmt.Errorf("ExecStart=%.200q: its --kubeconfig stands where it cannot be changed: want it in ExecStart, "+
+				"Environment or EnvironmentFile, as a word of its own", s.command)
 	}
 	return u, nil
 }
@@ -109,7 +113,8 @@ func (s *service) section(text string, pass func(path string) bool) {
 	}
 }
 
-// logical gives the lines of units: a backslash at the end of one joins the next to it, and comments between them are left out.
+// logical gives the lines of units: a backslash at the end of one joins the next to it, and comments between them are
+// left out.
 func logical(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		joined, goesOn := "", false
@@ -228,7 +233,8 @@ func (s *service) unit(read Files) (u Unit, err error) {
 		u.Kubeconfig = m[2]
 	}
 	u.text = s.command
-	if times < 2 && !named.MatchString(s.command) { // where a variable has it that the unit sets, another value of that is the smallest change
+	// where a variable has it that the unit sets, another value of that is the smallest change.
+	if times < 2 && !named.MatchString(s.command) {
 		for _, name := range slices.Sorted(maps.Keys(s.direct)) {
 			v := s.direct[name]
 			m := named.FindStringSubmatch(v)
@@ -243,7 +249,9 @@ func (s *service) unit(read Files) (u Unit, err error) {
 	u.add = times > 1 || times == 1 && u.variable == "" && !named.MatchString(s.command)
 	switch {
 	case u.Kubeconfig == "":
-		return u, errors.New("neither its ExecStart nor an Environment or EnvironmentFile of it has --kubeconfig: a kubelet with another configuration is not supported")
+		return u,
+			errors.New("neither its ExecStart nor an Environment or EnvironmentFile of it has --kubeconfig: a kubelet with " +
+				"another configuration is not supported")
 	case !filepath.IsAbs(u.Kubeconfig) || strings.ContainsAny(u.Kubeconfig, "%$"):
 		return u, fmt.Errorf("its --kubeconfig is %.200q: name the file by --kubelet-kubeconfig", u.Kubeconfig)
 	}
@@ -255,7 +263,8 @@ func refers(command, name string) bool {
 	return regexp.MustCompile(`\$(` + name + `\b|\{` + name + `\})`).MatchString(command)
 }
 
-// expanded are the words of a command with variables: $NAME alone is as many words as its value has, ${NAME} is its value, and $$ is $.
+// expanded are the words of a command with variables: $NAME alone is as many words as its value has, ${NAME} is its
+// value, and $$ is $.
 func expanded(args []string, env map[string]string) (all []string) {
 	if len(args) > 0 {
 		program := strings.TrimLeft(args[0], "-@:+!|")
@@ -283,8 +292,10 @@ func expanded(args []string, env map[string]string) (all []string) {
 var variable = regexp.MustCompile(`\$\$|\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
 // specifiers are those that are the same on all machines for kubelet.service of the system. Others stay as they are.
-var specifiers = strings.NewReplacer("%%", "%", "%n", "kubelet.service", "%N", "kubelet", "%p", "kubelet", "%P", "kubelet", "%i", "", "%I", "", "%j", "kubelet", "%J", "kubelet",
-	"%t", "/run", "%S", "/var/lib", "%C", "/var/cache", "%L", "/var/log", "%E", "/etc", "%T", "/tmp", "%V", "/var/tmp", "%h", "/root", "%u", "root", "%U", "0", "%g", "root", "%G", "0", "%s", "/bin/sh")
+var specifiers = strings.NewReplacer("%%", "%", "%n", "kubelet.service", "%N", "kubelet", "%p", "kubelet",
+	"%P", "kubelet", "%i", "", "%I", "", "%j", "kubelet", "%J", "kubelet",
+	"%t", "/run", "%S", "/var/lib", "%C", "/var/cache", "%L", "/var/log", "%E", "/etc", "%T", "/tmp", "%V", "/var/tmp",
+	"%h", "/root", "%u", "root", "%U", "0", "%g", "root", "%G", "0", "%s", "/bin/sh")
 
 func specified(value string) string { return specifiers.Replace(value) }
 
@@ -292,7 +303,8 @@ func specified(value string) string { return specifiers.Replace(value) }
 func (u Unit) DropIn(kubeconfig, hub string) []byte {
 	text := named.ReplaceAllString(u.text, "${1}"+flag+"="+strings.ReplaceAll(kubeconfig, "$", "$$")+"${3}${4}")
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Written by weir node join, taken away by weir node leave: this kubelet calls the hub of its node.\n[Unit]\nWants=%[1]s\nAfter=%[1]s\n\n[Service]\n", hub)
+	fmt.Fprintf(&b, "# Written by weir node join, taken away by weir node leave: this kubelet calls the hub of its "+
+		"node.\n[Unit]\nWants=%[1]s\nAfter=%[1]s\n\n[Service]\n", hub)
 	switch {
 	case u.variable != "":
 		fmt.Fprintf(&b, "Environment=\"%s=%s\"\n", u.variable, quoted.Replace(text))

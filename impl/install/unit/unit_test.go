@@ -59,7 +59,8 @@ PATH=/usr/local/sbin:/usr/local/bin
 `
 )
 
-// TestParse: what a kubelet is started by is read as systemd reads it, and the drop-in leads that kubelet to another kubeconfig and changes nothing else.
+// TestParse: what a kubelet is started by is read as systemd reads it, and the drop-in leads that kubelet to another
+// kubeconfig and changes nothing else.
 func TestParse(t *testing.T) {
 	for name, test := range map[string]struct {
 		unit       string
@@ -69,17 +70,22 @@ func TestParse(t *testing.T) {
 		env        string // NAME=value that the kubelet has
 	}{
 		"kubeadm": {
-			unit: "# /usr/lib/systemd/system/kubelet.service\n[Service]\nExecStart=/usr/bin/kubelet\n\n# /usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf\n[Service]\n" +
-				"Environment=\"KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/b --kubeconfig=/etc/kubernetes/kubelet.conf\"\nExecStart=\nExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_EXTRA_ARGS\n",
-			kubeconfig: "/etc/kubernetes/kubelet.conf", drop: "Environment=\"KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/b --kubeconfig=" + led + "\"\n",
+			unit: "# /usr/lib/systemd/system/kubelet.service\n[Service]\nExecStart=/usr/bin/kubelet\n\n# " +
+				"/usr/lib/systemd/system/kubelet.service.d/10-kubeadm.conf\n[Service]\n" +
+				"Environment=\"KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/b --kubeconfig=/etc/kubernetes/kubelet.conf\"\n" +
+				"ExecStart=\nExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_EXTRA_ARGS\n",
+			kubeconfig: "/etc/kubernetes/kubelet.conf",
+			drop:       "Environment=\"KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/b --kubeconfig=" + led + "\"\n",
 		},
 		"Kubespray": {
-			unit: kubespray, files: map[string]string{"/etc/kubernetes/kubelet.env": kubesprayEnv}, kubeconfig: "/etc/kubernetes/kubelet.conf",
-			drop: "$KUBELET_ARGS --kubeconfig=" + led + "\n", env: "KUBELET_ADDRESS=--node-ip=10.0.0.7",
+			unit: kubespray, files: map[string]string{"/etc/kubernetes/kubelet.env": kubesprayEnv},
+			kubeconfig: "/etc/kubernetes/kubelet.conf",
+			drop:       "$KUBELET_ARGS --kubeconfig=" + led + "\n", env: "KUBELET_ADDRESS=--node-ip=10.0.0.7",
 		},
 		"a file that has to be there": {unit: "[Service]\nEnvironmentFile=/a\nExecStart=/k $A\n", drop: "EnvironmentFile=/a"},
 		"files in their order, above Environment": {
-			unit:       "[Service]\nEnvironmentFile=-/a\nEnvironmentFile=-/none\nEnvironmentFile=/b\nEnvironment=A=--kubeconfig=/direct\nExecStart=/k ${A}\n",
+			unit: "[Service]\nEnvironmentFile=-/a\nEnvironmentFile=-/none\nEnvironmentFile=/b\n" +
+				"Environment=A=--kubeconfig=/direct\nExecStart=/k ${A}\n",
 			files:      map[string]string{"/a": "A=--kubeconfig=/first", "/b": "A=--kubeconfig=/second"},
 			kubeconfig: "/second", drop: "ExecStart=/k ${A} --kubeconfig=" + led + "\n",
 		},
@@ -89,40 +95,63 @@ func TestParse(t *testing.T) {
 			kubeconfig: "/direct", drop: "Environment=\"A=--kubeconfig=" + led + "\"\n",
 		},
 		"several in one Environment": {
-			unit:       "[Service]\nEnvironment=\"A=--v=2 --x\" 'B=--kubeconfig=/b --y=\"1 2\"' C=three HTTPS_PROXY=http://p:3128\nExecStart=/k $A $B $C\n",
-			kubeconfig: "/b", drop: `Environment="B=--kubeconfig=` + led + ` --y=\"1 2\""` + "\n", env: "HTTPS_PROXY=http://p:3128",
+			unit: "[Service]\nEnvironment=\"A=--v=2 --x\" 'B=--kubeconfig=/b --y=\"1 2\"' C=three " +
+				"HTTPS_PROXY=http://p:3128\nExecStart=/k $A $B $C\n",
+			kubeconfig: "/b", drop: `Environment="B=--kubeconfig=` + led + ` --y=\"1 2\""` + "\n",
+			env: "HTTPS_PROXY=http://p:3128",
 		},
 		"Environment that is forgotten": {
-			unit: "[Service]\nEnvironment=A=--kubeconfig=/b\nEnvironment=\nEnvironment=B=1\nExecStart=/k $A --kubeconfig /c\n", kubeconfig: "/c", drop: "ExecStart=/k $A --kubeconfig=" + led + "\n",
+			unit: "[Service]\nEnvironment=A=--kubeconfig=/b\nEnvironment=\nEnvironment=B=1\nExecStart=/k $A " +
+				"--kubeconfig /c\n",
+			kubeconfig: "/c", drop: "ExecStart=/k $A --kubeconfig=" + led + "\n",
 		},
 		"a variable that is the path": {
-			unit: "[Service]\nEnvironment=CONF=/c/kubelet.conf\nExecStart=/k --kubeconfig=${CONF} --v=2\n", kubeconfig: "/c/kubelet.conf", drop: "ExecStart=/k --kubeconfig=" + led + " --v=2\n",
+			unit:       "[Service]\nEnvironment=CONF=/c/kubelet.conf\nExecStart=/k --kubeconfig=${CONF} --v=2\n",
+			kubeconfig: "/c/kubelet.conf", drop: "ExecStart=/k --kubeconfig=" + led + " --v=2\n",
 		},
 		"quotes, escapes and specifiers": {
-			unit:       "[Service]\nEnvironment=\"A=--kubeconfig=%E/kubernetes/kubelet.conf --tag=50%%\\x20\"\nExecStart=-/k --quoted=\"a b\" $A\n",
+			unit: "[Service]\nEnvironment=\"A=--kubeconfig=%E/kubernetes/kubelet.conf --tag=50%%\\x20\"\nExecStart=-/k " +
+				"--quoted=\"a b\" $A\n",
 			kubeconfig: "/etc/kubernetes/kubelet.conf", drop: `Environment="A=--kubeconfig=` + led + ` --tag=50%% "` + "\n",
 		},
 		"the last of several flags": {
-			unit: "[Service]\nEnvironment=A=--kubeconfig=/b\nExecStart=/k --kubeconfig=/a $A\n", kubeconfig: "/b", drop: "ExecStart=/k --kubeconfig=/a $A --kubeconfig=" + led + "\n",
+			unit: "[Service]\nEnvironment=A=--kubeconfig=/b\nExecStart=/k --kubeconfig=/a $A\n", kubeconfig: "/b",
+			drop: "ExecStart=/k --kubeconfig=/a $A --kubeconfig=" + led + "\n",
 		},
 		"a shell": {
-			unit: "[Service]\nExecStart=/bin/sh -c \"exec /k --kubeconfig=/a --v=2\"\n", kubeconfig: "/a", drop: "ExecStart=/bin/sh -c \"exec /k --kubeconfig=" + led + " --v=2\"\n",
+			unit: "[Service]\nExecStart=/bin/sh -c \"exec /k --kubeconfig=/a --v=2\"\n", kubeconfig: "/a",
+			drop: "ExecStart=/bin/sh -c \"exec /k --kubeconfig=" + led + " --v=2\"\n",
 		},
 		"a shell's variable": {
-			unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nExecStart=/bin/sh -c 'exec /k $A'\n", kubeconfig: "/a", drop: "Environment=\"A=--kubeconfig=" + led + "\"\n",
+			unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nExecStart=/bin/sh -c 'exec /k $A'\n", kubeconfig: "/a",
+			drop: "Environment=\"A=--kubeconfig=" + led + "\"\n",
 		},
 		"our own drop-in": {
-			unit:       "# /a/kubelet.service\n[Service]\nExecStart=/k --kubeconfig=/a\n\n# /etc/systemd/system/kubelet.service.d/90-weir.conf\n# Written\n[Service]\nExecStart=\nExecStart=/k --kubeconfig=" + led + "\n",
+			unit: "# /a/kubelet.service\n[Service]\nExecStart=/k --kubeconfig=/a\n\n# " +
+				"/etc/systemd/system/kubelet.service.d/90-weir.conf\n# Written\n[Service]\nExecStart=\nExecStart=/k --kubeconfig=" +
+				led + "\n",
 			kubeconfig: "/a", drop: "ExecStart=/k --kubeconfig=" + led + "\n",
 		},
-		"a comment":          {unit: "[Service]\n#ExecStart=/k --kubeconfig=/old\n; ExecStart=/k --kubeconfig=/older\nExecStart=/k --kubeconfig=/a\n", kubeconfig: "/a", drop: "--kubeconfig=" + led},
-		"another section":    {unit: "[Service]\nExecStart=/k --kubeconfig=/a\n[X-Other]\nExecStart=/k --kubeconfig=/b\n", kubeconfig: "/a", drop: "--kubeconfig=" + led},
-		"none":               {unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nExecStart=/k --config=x\n", drop: "has --kubeconfig"},
-		"an unset one":       {unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nUnsetEnvironment=A\nExecStart=/k $A\n", drop: "has --kubeconfig"},
-		"a relative path":    {unit: "[Service]\nExecStart=/k --kubeconfig=a\n", drop: "--kubelet-kubeconfig"},
-		"another specifier":  {unit: "[Service]\nExecStart=/k --kubeconfig=/etc/%H.conf\n", drop: "--kubelet-kubeconfig"},
-		"a quote in the way": {unit: "[Service]\nExecStart=/bin/sh -c 'k --kubeconfig /a'\\ab\n", drop: "stands where it cannot be changed"},
-		"an open quote":      {unit: "[Service]\nExecStart=/k --kubeconfig=\"/a\n", drop: "a quote is not closed"},
+		"a comment": {
+			unit: "[Service]\n#ExecStart=/k --kubeconfig=/old\n; ExecStart=/k --kubeconfig=/older\nExecStart=/k " +
+				"--kubeconfig=/a\n", kubeconfig: "/a", drop: "--kubeconfig=" + led,
+		},
+		"another section": {
+			unit: "[Service]\nExecStart=/k --kubeconfig=/a\n[X-Other]\nExecStart=/k --kubeconfig=/b\n", kubeconfig: "/a",
+			drop: "--kubeconfig=" + led,
+		},
+		"none": {
+			unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nExecStart=/k --config=x\n", drop: "has --kubeconfig",
+		},
+		"an unset one": {
+			unit: "[Service]\nEnvironment=A=--kubeconfig=/a\nUnsetEnvironment=A\nExecStart=/k $A\n", drop: "has --kubeconfig",
+		},
+		"a relative path":   {unit: "[Service]\nExecStart=/k --kubeconfig=a\n", drop: "--kubelet-kubeconfig"},
+		"another specifier": {unit: "[Service]\nExecStart=/k --kubeconfig=/etc/%H.conf\n", drop: "--kubelet-kubeconfig"},
+		"a quote in the way": {
+			unit: "[Service]\nExecStart=/bin/sh -c 'k --kubeconfig /a'\\ab\n", drop: "stands where it cannot be changed",
+		},
+		"an open quote": {unit: "[Service]\nExecStart=/k --kubeconfig=\"/a\n", drop: "a quote is not closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, err := Parse(test.unit, ours, files(test.files))
@@ -150,7 +179,8 @@ func TestParse(t *testing.T) {
 // leads holds that a unit with its drop-in, read as systemd does, starts the kubelet by the other kubeconfig.
 func leads(t testing.TB, unit, drop string, all map[string]string) {
 	t.Helper()
-	u, err := Parse(fmt.Sprintf("%s\n# /etc/systemd/system/kubelet.service.d/%s\n%s", unit, ours, drop), "another", files(all))
+	u, err := Parse(fmt.Sprintf("%s\n# /etc/systemd/system/kubelet.service.d/%s\n%s", unit, ours, drop), "another",
+		files(all))
 	if err != nil || u.Kubeconfig != led {
 		t.Errorf("led to %q, %v by\n%s", u.Kubeconfig, err, drop)
 	}
@@ -159,9 +189,12 @@ func leads(t testing.TB, unit, drop string, all map[string]string) {
 // TestFileVariables: files of EnvironmentFile= have rules of their own.
 func TestFileVariables(t *testing.T) {
 	for text, want := range map[string]string{
-		"A=1": "A=1", " A = x y \t\n": "A=x y", "A=\"x  y \"": "A=x  y ", "A='it \\n'": "A=it \\n", "A=\"a\\\"b\\$c\\n\"": "A=a\"b$c\\n", "A=a\\ b\\\\": "A=a b\\",
-		"A=one\\\ntwo\nB=3": "A=onetwo,B=3", "A=\"one\\\ntwo\"": "A=onetwo", "A=\"one\ntwo\"": "A=one\ntwo", "# A=1\n; B=2\n\nC=3": "C=3", "no assignment\nA=1": "A=1", "export A=1\nB=2": "B=2",
-		"A=x\"y\"": "A=x\"y\"", "A='x'\"y\"z": "A=xyz", "A=": "A=", "A=\r\nB=1": "A=,B=1", "A=\"open": "A=open", "1A=2": "", "=": "",
+		"A=1": "A=1", " A = x y \t\n": "A=x y", "A=\"x  y \"": "A=x  y ", "A='it \\n'": "A=it \\n",
+		"A=\"a\\\"b\\$c\\n\"": "A=a\"b$c\\n", "A=a\\ b\\\\": "A=a b\\",
+		"A=one\\\ntwo\nB=3": "A=onetwo,B=3", "A=\"one\\\ntwo\"": "A=onetwo", "A=\"one\ntwo\"": "A=one\ntwo",
+		"# A=1\n; B=2\n\nC=3": "C=3", "no assignment\nA=1": "A=1", "export A=1\nB=2": "B=2",
+		"A=x\"y\"": "A=x\"y\"", "A='x'\"y\"z": "A=xyz", "A=": "A=", "A=\r\nB=1": "A=,B=1", "A=\"open": "A=open", "1A=2": "",
+		"=": "",
 	} {
 		var got []string
 		fileVariables(text, func(name, value string) { got = append(got, name+"="+value) })
@@ -171,10 +204,12 @@ func TestFileVariables(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a unit and its file hold, they are read within bounds; where a kubeconfig is found, the drop-in leads to the other one.
+// FuzzParse: whatever a unit and its file hold, they are read within bounds; where a kubeconfig is found, the drop-in
+// leads to the other one.
 func FuzzParse(f *testing.F) {
 	f.Add(kubespray, kubesprayEnv)
-	f.Add("[Service]\nEnvironment=\"A=--kubeconfig=/a\" 'B=\\x41\\u00e9\\303' C=$$\nEnvironmentFile=-/f\nExecStart=:-/k ${A} $B\\\n;x\n $C\n", "A='x'\\\n\"y\n")
+	f.Add("[Service]\nEnvironment=\"A=--kubeconfig=/a\" 'B=\\x41\\u00e9\\303' C=$$\nEnvironmentFile=-/f\nExecStart=:-/k "+
+		"${A} $B\\\n;x\n $C\n", "A='x'\\\n\"y\n")
 	f.Add("[Service]\nExecStart=/bin/sh -c 'k --kubeconfig /a'\nUnsetEnvironment=A B=1\n", "")
 	f.Fuzz(func(t *testing.T, unit, file string) {
 		if len(unit)+len(file) > 64<<10 {
@@ -194,7 +229,8 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		drop := string(u.DropIn(led, "weir-hub.service"))
-		again, err := Parse(strings.TrimRight(unit, "\\\r\n\t ")+"\n\n# /etc/systemd/system/kubelet.service.d/50-led.conf\n"+drop, ours, read)
+		again, err := Parse(strings.TrimRight(unit, "\\\r\n\t ")+"\n\n# /etc/systemd/system/kubelet.service.d/50-led.conf\n"+
+			drop, ours, read)
 		if err != nil || again.Kubeconfig != led {
 			t.Errorf("led to %q, %v by\n%s", again.Kubeconfig, err, drop)
 		}

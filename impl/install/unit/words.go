@@ -9,8 +9,8 @@ import (
 
 const blank = " \t\n\r"
 
-// words splits a value as systemd does: at blanks, with quotes of both kinds around any part of a word, and with escapes as in C. What follows a backslash and is no
-// escape stays as it is.
+// words splits a value as systemd does: at blanks, with quotes of both kinds around any part of a word, and with
+// escapes as in C. What follows a backslash and is no escape stays as it is.
 func words(text string) (all []string, err error) {
 	var b strings.Builder
 	in, quote := false, byte(0)
@@ -46,7 +46,10 @@ func words(text string) (all []string, err error) {
 }
 
 // escapes are those of one letter.
-var escapes = map[byte]byte{'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\\': '\\', '"': '"', '\'': '\'', 's': ' '}
+var escapes = map[byte]byte{
+	'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '\\': '\\', '"': '"', '\'': '\'',
+	's': ' ',
+}
 
 // unescape writes what an escape means that begins behind a backslash, and says how many bytes it has.
 func unescape(b *strings.Builder, text string) int {
@@ -95,8 +98,8 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// fileVariables reads a file of EnvironmentFile=. Its rules are other ones than those of a unit: one variable a line, quotes count where the value begins, and a backslash
-// inside double quotes only before what a shell escapes there.
+// fileVariables reads a file of EnvironmentFile=. Its rules are other ones than those of a unit: one variable a line,
+// quotes count where the value begins, and a backslash inside double quotes only before what a shell escapes there.
 func fileVariables(text string, set func(name, value string)) {
 	for text != "" {
 		text = strings.TrimLeft(text, blank)

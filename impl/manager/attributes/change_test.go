@@ -72,11 +72,21 @@ func TestChange(t *testing.T) {
 	taint := func(key, value string, effect corev1.TaintEffect) corev1.Taint {
 		return corev1.Taint{Key: key, Value: value, Effect: effect}
 	}
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"theirs": "1", "both": "old"}, Annotations: map[string]string{"note": "x"}}}
-	n.Spec.Taints = []corev1.Taint{taint("theirs", "", corev1.TaintEffectNoExecute), taint("both", "old", corev1.TaintEffectNoSchedule)}
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels: map[string]string{"theirs": "1", "both": "old"}, Annotations: map[string]string{"note": "x"},
+		},
+	}
+	n.Spec.Taints = []corev1.Taint{
+		taint("theirs", "", corev1.TaintEffectNoExecute), taint("both", "old", corev1.TaintEffectNoSchedule),
+	}
 	one := nodepool.Spec{
-		Labels: map[string]string{"a": "1", "both": "new", "c": ""}, Annotations: map[string]string{"m": "line\nline=2 label x=y"},
-		Taints: []corev1.Taint{taint("both", "new", corev1.TaintEffectNoSchedule), taint("edge", "", corev1.TaintEffectNoExecute)},
+		Labels: map[string]string{
+			"a": "1", "both": "new", "c": "",
+		}, Annotations: map[string]string{"m": "line\nline=2 label x=y"},
+		Taints: []corev1.Taint{
+			taint("both", "new", corev1.TaintEffectNoSchedule), taint("edge", "", corev1.TaintEffectNoExecute),
+		},
 	}
 	step := func(what string, spec nodepool.Spec, want string) {
 		t.Helper()
@@ -88,11 +98,14 @@ func TestChange(t *testing.T) {
 			t.Errorf("%s: there is something to do again: %s", what, text(n))
 		}
 	}
-	step("put", one, "a=1 both=new c= theirs=1 m=line\nline=2 label x=y note=x theirs=:NoExecute both=new:NoSchedule edge=:NoExecute")
+	step("put", one,
+		"a=1 both=new c= theirs=1 m=line\nline=2 label x=y note=x theirs=:NoExecute both=new:NoSchedule edge=:NoExecute")
 	if n.Spec.Taints[2].TimeAdded == nil {
 		t.Error("taint eviction goes by the time of a taint, and there is none")
 	}
-	two := nodepool.Spec{Labels: map[string]string{"a": "2"}, Taints: []corev1.Taint{taint("edge", "x", corev1.TaintEffectNoExecute)}}
+	two := nodepool.Spec{
+		Labels: map[string]string{"a": "2"}, Taints: []corev1.Taint{taint("edge", "x", corev1.TaintEffectNoExecute)},
+	}
 	n.Labels["c"] = "somebody's"
 	step("changed", two, "a=2 c=somebody's theirs=1 note=x theirs=:NoExecute edge=x:NoExecute")
 	delete(n.Labels, "a")
@@ -103,26 +116,34 @@ func TestChange(t *testing.T) {
 		t.Errorf("a record of nothing: %q", r)
 	}
 	n.Annotations[contract.PoolAttributes] = "label theirs\ntaint theirs\nlabel =x\n\nnonsense"
-	step("a record that somebody wrote", nodepool.Spec{}, "c=somebody's theirs=1 note=x theirs=:NoExecute edge=theirs now:NoExecute")
+	step("a record that somebody wrote", nodepool.Spec{},
+		"c=somebody's theirs=1 note=x theirs=:NoExecute edge=theirs now:NoExecute")
 }
 
-// TestRefused: what says who a Node is, what belongs to controllers, and what the API would refuse is left out, and the rest is put.
+// TestRefused: what says who a Node is, what belongs to controllers, and what the API would refuse is left out, and the
+// rest is put.
 func TestRefused(t *testing.T) {
 	many := nodepool.Spec{
 		Labels: map[string]string{
-			contract.NodePoolLabel: "x", corev1.LabelHostname: "x", contract.CoordinatorLabel: "a", "weir.dev/x": "y", "no key": "x", "a": "no value", "good": "yes",
+			contract.NodePoolLabel: "x", corev1.LabelHostname: "x", contract.CoordinatorLabel: "a", "weir.dev/x": "y",
+			"no key": "x", "a": "no value", "good": "yes",
 		},
-		Annotations: map[string]string{contract.PoolAttributes: "label a=b", "long": strings.Repeat("x", maxAnnotation+1), "good": "yes, any value"},
+		Annotations: map[string]string{
+			contract.PoolAttributes: "label a=b", "long": strings.Repeat("x", maxAnnotation+1), "good": "yes, any value",
+		},
 		Taints: []corev1.Taint{
-			{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}, {Key: contract.CutOffTaint, Effect: corev1.TaintEffectNoSchedule},
+			{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute},
+			{Key: contract.CutOffTaint, Effect: corev1.TaintEffectNoSchedule},
 			{Key: "a", Effect: "Never"}, {Key: "good", Effect: corev1.TaintEffectNoSchedule},
 		},
 	}
 	s, refused := Of(many)
-	if len(refused) != 11 || s.record() != "annotation good="+digest("yes, any value")+"\nlabel good=yes\ntaint good=:NoSchedule" {
+	if len(refused) != 11 || s.record() != "annotation good="+digest("yes, any value")+
+		"\nlabel good=yes\ntaint good=:NoSchedule" {
 		t.Errorf("%d refused: %q\n%s", len(refused), refused, s.record())
 	}
-	if c := Condition(many); c.Status != metav1.ConditionFalse || c.Reason != "Refused" || !strings.Contains(c.Message, contract.NodePoolLabel) {
+	if c := Condition(many); c.Status != metav1.ConditionFalse || c.Reason != "Refused" ||
+		!strings.Contains(c.Message, contract.NodePoolLabel) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -138,7 +159,8 @@ func TestTooManyAnnotations(t *testing.T) {
 	for k, v := range s.annotations {
 		size += len(k) + len(v)
 	}
-	if size > maxAnnotations || len(s.annotations)+len(refused) != 40 || s.annotations["note-00"] == "" || s.labels["a"] != "b" {
+	if size > maxAnnotations || len(s.annotations)+len(refused) != 40 || s.annotations["note-00"] == "" ||
+		s.labels["a"] != "b" {
 		t.Errorf("%d annotations of %d bytes, %d refused", len(s.annotations), size, len(refused))
 	}
 }

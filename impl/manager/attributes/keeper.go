@@ -54,7 +54,8 @@ func (k *Keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if err != nil || patch == nil {
 		return reconcile.Result{}, err
 	}
-	err = k.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, client.RawPatch(types.MergePatchType, patch))
+	err = k.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}},
+		client.RawPatch(types.MergePatchType, patch))
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: lag}, nil

@@ -44,9 +44,12 @@ func (d *desk) Patch(_ context.Context, _ client.Object, p client.Patch, _ ...cl
 	return err
 }
 
-// TestWhoLeaves: what a Node has of its pool is taken back, whether it goes to another pool or to none, or its NodePool goes. A Node that has nothing is left alone.
+// TestWhoLeaves: what a Node has of its pool is taken back, whether it goes to another pool or to none, or its NodePool
+// goes. A Node that has nothing is left alone.
 func TestWhoLeaves(t *testing.T) {
-	harbour := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour"}, Spec: nodepool.Spec{Labels: map[string]string{"a": "1"}}}
+	harbour := &nodepool.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: "harbour"}, Spec: nodepool.Spec{Labels: map[string]string{"a": "1"}},
+	}
 	going := harbour.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{}
 	going.DeletionTimestamp.Time = clock.RealClock{}.Now()
@@ -65,7 +68,9 @@ func TestWhoLeaves(t *testing.T) {
 		"it never had anything":        {"", false, nil, ""},
 		"of a pool without a NodePool": {"quay", false, harbour, ""},
 	} {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{}, Annotations: map[string]string{}}}
+		n := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{}, Annotations: map[string]string{}},
+		}
 		if c.pool != "" {
 			n.Labels[contract.NodePoolLabel] = c.pool
 		}

@@ -51,7 +51,8 @@ func (s Set) record() string {
 	return strings.Join(lines, "\n")
 }
 
-// recorded reads a record. Of annotations it has digests. Lines that cannot be read were written by somebody else, and count for nothing.
+// recorded reads a record. Of annotations it has digests. Lines that cannot be read were written by somebody else, and
+// count for nothing.
 func recorded(text string) Set {
 	s := Set{map[string]string{}, map[string]string{}, map[taintKey]string{}}
 	for line := range strings.Lines(text) {

@@ -47,7 +47,9 @@ func Of(spec nodepool.Spec) (s Set, refused []string) {
 			s.annotations[k] = v
 		}
 	}
-	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	effects := []corev1.TaintEffect{
+		corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute,
+	}
 	for _, t := range spec.Taints {
 		why := slices.Concat(refusal(t.Key), validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value))
 		if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Key == contract.CutOffTaint {
@@ -67,7 +69,8 @@ func Of(spec nodepool.Spec) (s Set, refused []string) {
 // refusal tells why a key is not a pool's to say. The policy weir-manager has the same keys.
 func refusal(key string) []string {
 	switch {
-	case key == contract.NodePoolLabel, key == corev1.LabelHostname, strings.HasPrefix(key, contract.RestrictedPrefix), strings.HasPrefix(key, contract.PoolGroup+"/"):
+	case key == contract.NodePoolLabel, key == corev1.LabelHostname, strings.HasPrefix(key, contract.RestrictedPrefix),
+		strings.HasPrefix(key, contract.PoolGroup+"/"):
 		return []string{"it says who a Node is, and a NodePool may not write it"}
 	}
 	return nil

@@ -44,11 +44,13 @@ type Config struct {
 	Events events.EventRecorder
 	Clock  clock.WithTicker
 	Sign   bool // else another signer signs what is approved
-	// Begin is when a certificate of a node has to begin at the earliest that is asked for, because those before are refused, and lets what is signed until an end be
-	// taken back. An error: that is not known yet, or, a *pki.MismatchError, not possible.
-	Begin func(ctx context.Context, pool string, node *corev1.Node, asked *x509.CertificateRequest, end time.Time) (time.Time, error)
-	// Granted tells whether it is written that a node is there, so that what it gets can be taken back, and what its users may do at kube-apiserver. Before that
-	// nothing is approved or signed for it.
+	// Begin is when a certificate of a node has to begin at the earliest that is asked for, because those before are
+	// refused, and lets what is signed until an end be taken back. An error: that is not known yet, or, a
+	// *pki.MismatchError, not possible.
+	Begin func(ctx context.Context, pool string, node *corev1.Node, asked *x509.CertificateRequest, end time.Time) (
+		time.Time, error)
+	// Granted tells whether it is written that a node is there, so that what it gets can be taken back, and what its users
+	// may do at kube-apiserver. Before that nothing is approved or signed for it.
 	Granted func(ctx context.Context, pool string, node *corev1.Node) (bool, error)
 	Metrics *Metrics
 	Log     *slog.Logger
@@ -63,16 +65,20 @@ type Controller struct {
 // New returns a controller that does nothing yet.
 func New(c Config) *Controller { return &Controller{c, vault{c.Client, c.Reader, c.Clock}} }
 
-// Trim leaves of a request in the cache what says whether there is anything to do. What is in it is read when it is judged.
+// Trim leaves of a request in the cache what says whether there is anything to do. What is in it is read when it is
+// judged.
 func Trim(o any) (any, error) {
 	r, ok := o.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
 		return o, nil
 	}
-	slim := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion}}
+	slim := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion},
+	}
 	slim.Spec.SignerName = r.Spec.SignerName
 	for _, c := range r.Status.Conditions {
-		slim.Status.Conditions = append(slim.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: c.Type})
+		slim.Status.Conditions = append(slim.Status.Conditions,
+			certificatesv1.CertificateSigningRequestCondition{Type: c.Type})
 	}
 	if len(r.Status.Certificate) > 0 {
 		slim.Status.Certificate = []byte{0}
@@ -80,25 +86,27 @@ func Trim(o any) (any, error) {
 	return slim, nil
 }
 
-// Start implements manager.Runnable. It waits until requests may be watched at all: a cluster that lacks the grant for it must not lose the
-// rest of weir-manager.
+// Start implements manager.Runnable. It waits until requests may be watched at all: a cluster that lacks the grant for
+// it must not lose the rest of weir-manager.
 func (c *Controller) Start(ctx context.Context) error {
 	requests := grants.Listed(c.Reader, &certificatesv1.CertificateSigningRequestList{})
 	if !grants.Await(ctx, c.Clock, c.Log, "certificates; --certificates=off does without", requests) {
 		return nil
 	}
 	run, err := controller.NewUnmanaged("certificates", controller.Options{
-		Reconciler: c, MaxConcurrentReconciles: workers, SkipNameValidation: new(true), // tests run several managers in one process
+		// tests run several managers in one process.
+		Reconciler: c, MaxConcurrentReconciles: workers, SkipNameValidation: new(true),
 	})
 	if err != nil {
 		return fmt.Errorf("controller certificates: %w", err)
 	}
-	ours := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *certificatesv1.CertificateSigningRequest) []reconcile.Request {
-		if !concerns(r) {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(r)}}
-	})
+	ours := handler.TypedEnqueueRequestsFromMapFunc(
+		func(_ context.Context, r *certificatesv1.CertificateSigningRequest) []reconcile.Request {
+			if !concerns(r) {
+				return nil
+			}
+			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(r)}}
+		})
 	if err := run.Watch(source.Kind(c.Cache, &certificatesv1.CertificateSigningRequest{}, ours)); err != nil {
 		return fmt.Errorf("controller certificates: %w", err)
 	}
@@ -165,8 +173,8 @@ func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSign
 // errNotGranted says that it is not written yet that the node is there.
 var errNotGranted = errors.New("the node is not known to its pool yet")
 
-// known tells whether it is written that a node is there, and what its users may do. What a node has that nobody has written down cannot be taken back
-// from it; and a user that may do nothing yet is worse than none.
+// known tells whether it is written that a node is there, and what its users may do. What a node has that nobody has
+// written down cannot be taken back from it; and a user that may do nothing yet is worse than none.
 func (c *Controller) known(ctx context.Context, f *finding) error {
 	ok, err := c.Granted(ctx, f.subject.Pool, f.node)
 	if err == nil && !ok {
@@ -176,11 +184,13 @@ func (c *Controller) known(ctx context.Context, f *finding) error {
 }
 
 func (c *Controller) approve(ctx context.Context, r *certificatesv1.CertificateSigningRequest, f *finding) error {
-	if err := c.conclude(ctx, "approval", r, certificatesv1.CertificateApproved, approvedReason, approval(f.node.Name, f.node.UID)); err != nil {
+	if err := c.conclude(ctx, "approval", r, certificatesv1.CertificateApproved, approvedReason,
+		approval(f.node.Name, f.node.UID)); err != nil {
 		return err
 	}
 	c.Metrics.requests.WithLabelValues("approved").Inc()
-	c.Log.Info("certificate approved", "request", r.Name, "kind", f.identity.Kind, "node", f.node.Name, "pool", f.subject.Pool, "life", f.life)
+	c.Log.Info("certificate approved", "request", r.Name, "kind", f.identity.Kind, "node", f.node.Name,
+		"pool", f.subject.Pool, "life", f.life)
 	return nil
 }
 
@@ -207,12 +217,14 @@ func (c *Controller) sign(ctx context.Context, r *certificatesv1.CertificateSign
 		return fmt.Errorf("request %s: write the certificate: %w", r.Name, err)
 	}
 	c.Metrics.requests.WithLabelValues("signed").Inc()
-	c.Log.Info("certificate signed", "request", r.Name, "kind", f.identity.Kind, "node", f.node.Name, "pool", f.subject.Pool, "life", f.life)
+	c.Log.Info("certificate signed", "request", r.Name, "kind", f.identity.Kind, "node", f.node.Name,
+		"pool", f.subject.Pool, "life", f.life)
 	return nil
 }
 
 // refuse denies a request. One that somebody else approved fails: it can be denied no more.
-func (c *Controller) refuse(ctx context.Context, r *certificatesv1.CertificateSigningRequest, why *pki.MismatchError) error {
+func (c *Controller) refuse(ctx context.Context, r *certificatesv1.CertificateSigningRequest,
+	why *pki.MismatchError) error {
 	subresource, kind, reason, result := "approval", certificatesv1.CertificateDenied, deniedReason, "denied"
 	if has(r, certificatesv1.CertificateApproved) {
 		subresource, kind, reason, result = "status", certificatesv1.CertificateFailed, failedReason, "failed"
@@ -225,7 +237,8 @@ func (c *Controller) refuse(ctx context.Context, r *certificatesv1.CertificateSi
 	c.Metrics.requests.WithLabelValues(result).Inc()
 	c.Metrics.refused.WithLabelValues(why.Field).Inc()
 	c.Events.Eventf(r, nil, corev1.EventTypeWarning, reason, "JudgeRequest", "%s", text)
-	c.Log.Warn("certificate refused", "request", r.Name, "signer", r.Spec.SignerName, "requester", r.Spec.Username, "why", text)
+	c.Log.Warn("certificate refused", "request", r.Name, "signer", r.Spec.SignerName, "requester", r.Spec.Username,
+		"why", text)
 	return nil
 }
 
@@ -235,7 +248,8 @@ func (c *Controller) conclude(
 	t certificatesv1.RequestConditionType, reason, message string,
 ) error {
 	r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: metav1.NewTime(c.Clock.Now()),
+		Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		LastUpdateTime: metav1.NewTime(c.Clock.Now()),
 	})
 	if err := c.Client.SubResource(subresource).Update(ctx, r); err != nil {
 		return fmt.Errorf("request %s: write that it is %s: %w", r.Name, t, err)

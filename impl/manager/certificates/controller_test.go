@@ -29,11 +29,14 @@ import (
 
 // TestApprovedByOthers: an approval of somebody else is signed if the rules agree, and fails if they do not.
 func TestApprovedByOthers(t *testing.T) {
-	theirs := certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Whatever"}
+	theirs := certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Whatever",
+	}
 	d, key := newDesk(newCluster(coordinator())), must(pki.NewKey())
 	r := asked(pki.Hub, key)
 	r.Status.Conditions = append(r.Status.Conditions, theirs)
-	if err := pki.Must(pki.Hub).CheckPair(pairOf(d.work(t, r).Status.Certificate, key), subject, d.trusted(t), now); err != nil {
+	if err := pki.Must(pki.Hub).CheckPair(pairOf(d.work(t, r).Status.Certificate, key), subject, d.trusted(t),
+		now); err != nil {
 		t.Error(err)
 	}
 	d = newDesk(newCluster(coordinator()))
@@ -43,9 +46,12 @@ func TestApprovedByOthers(t *testing.T) {
 	d.refused(t, d.work(t, r), certificatesv1.CertificateFailed, "requester")
 }
 
-// TestUnknownNode: a node of which nobody has written down that it is there gets nothing, whoever approved it. It gets it a moment later.
+// TestUnknownNode: a node of which nobody has written down that it is there gets nothing, whoever approved it. It gets
+// it a moment later.
 func TestUnknownNode(t *testing.T) {
-	byOthers := []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Whatever"}}
+	byOthers := []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Whatever"},
+	}
 	for _, c := range []struct {
 		kind     pki.Kind
 		approved []certificatesv1.CertificateSigningRequestCondition
@@ -65,7 +71,8 @@ func TestUnknownNode(t *testing.T) {
 		for range 4 {
 			d.step(t)
 		}
-		if r = d.read(t); condition(r, certificatesv1.CertificateApproved) == nil || (len(r.Status.Certificate) > 0) != (c.kind == pki.Hub) {
+		if r = d.read(t); condition(r, certificatesv1.CertificateApproved) == nil ||
+			(len(r.Status.Certificate) > 0) != (c.kind == pki.Hub) {
 			t.Errorf("%s of a node that is known: %+v", c.kind, r.Status.Conditions)
 		}
 	}
@@ -75,7 +82,10 @@ func TestUnknownNode(t *testing.T) {
 func TestLeftAlone(t *testing.T) {
 	ofAnn := func(signer string) *certificatesv1.CertificateSigningRequest {
 		r := asked(pki.HubAtCloud, must(pki.NewKey()))
-		der := must(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "ann", Organization: []string{"openyurt:yurthub"}}}, must(pki.NewKey())))
+		der := must(
+			x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+				Subject: pkix.Name{CommonName: "ann", Organization: []string{"openyurt:yurthub"}},
+			}, must(pki.NewKey())))
 		r.Spec.Request, r.Spec.SignerName = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), signer
 		return r
 	}
@@ -84,23 +94,29 @@ func TestLeftAlone(t *testing.T) {
 	done := asked(pki.Hub, must(pki.NewKey()))
 	done.Status.Certificate = []byte("done")
 	denied := asked(pki.Hub, must(pki.NewKey()))
-	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}
+	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateDenied},
+	}
 	unknown := asked(pki.Hub, must(pki.NewKey()))
 	unknown.Spec.SignerName = contract.SignerPrefix + "viewer"
 	for what, r := range map[string]*certificatesv1.CertificateSigningRequest{
-		"a person at kube-apiserver's signer": ofAnn(contract.CloudSigner), "rubbish there": rubbish, "another signer": ofAnn("example.com/x"),
-		"the signer of kubelets": ofAnn("kubernetes.io/kube-apiserver-client-kubelet"), "one that is done": done, "one that is denied": denied,
+		"a person at kube-apiserver's signer": ofAnn(contract.CloudSigner), "rubbish there": rubbish,
+		"another signer":         ofAnn("example.com/x"),
+		"the signer of kubelets": ofAnn("kubernetes.io/kube-apiserver-client-kubelet"), "one that is done": done,
+		"one that is denied":          denied,
 		"a kind that is made by hand": unknown,
 	} {
 		d, conditions := newDesk(newCluster(coordinator())), len(r.Status.Conditions)
 		before := len(d.cluster.objects) + 1
-		if got := d.work(t, r); len(got.Status.Conditions) != conditions || len(d.cluster.objects) != before || string(got.Status.Certificate) != string(r.Status.Certificate) {
+		if got := d.work(t, r); len(got.Status.Conditions) != conditions || len(d.cluster.objects) != before ||
+			string(got.Status.Certificate) != string(r.Status.Certificate) {
 			t.Errorf("%s: %+v", what, got.Status)
 		}
 	}
 }
 
-// TestTwoAtOnce: two managers that judge the same request at the same time approve it once and sign it once, with one authority.
+// TestTwoAtOnce: two managers that judge the same request at the same time approve it once and sign it once, with one
+// authority.
 func TestTwoAtOnce(t *testing.T) {
 	shared, key := newCluster(coordinator()), must(pki.NewKey())
 	one, two := newDesk(shared), newDesk(shared)
@@ -113,7 +129,8 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Errorf("approved %v times, signed %v times", a, s)
 	}
 	r := one.read(t)
-	if err := pki.Must(pki.Hub).CheckPair(pairOf(r.Status.Certificate, key), subject, one.trusted(t), now); err != nil || len(r.Status.Conditions) != 1 {
+	if err := pki.Must(pki.Hub).CheckPair(pairOf(r.Status.Certificate, key), subject, one.trusted(t), now); err != nil ||
+		len(r.Status.Conditions) != 1 {
 		t.Errorf("%+v: %v", r.Status.Conditions, err)
 	}
 	first := r.Status.Certificate
@@ -144,12 +161,14 @@ func TestUnknown(t *testing.T) {
 func TestAnotherSigner(t *testing.T) {
 	d := newDesk(newCluster(coordinator()))
 	d.Sign = false
-	if r := d.work(t, asked(pki.Hub, must(pki.NewKey()))); !has(r, certificatesv1.CertificateApproved) || len(r.Status.Certificate) > 0 || d.count("approved") != 1 {
+	if r := d.work(t, asked(pki.Hub, must(pki.NewKey()))); !has(r, certificatesv1.CertificateApproved) ||
+		len(r.Status.Certificate) > 0 || d.count("approved") != 1 {
 		t.Errorf("%+v", r.Status)
 	}
 }
 
-// TestWithoutGrant: a cluster that does not let weir-manager read requests loses nothing else of it. It is asked again, and told once.
+// TestWithoutGrant: a cluster that does not let weir-manager read requests loses nothing else of it. It is asked again,
+// and told once.
 func TestWithoutGrant(t *testing.T) {
 	c, asked := newCluster(), make(chan struct{})
 	d, log, fake := newDesk(c), &bytes.Buffer{}, clocktesting.NewFakeClock(now)
@@ -228,7 +247,11 @@ func TestTrim(t *testing.T) {
 	if got := trim(); concerns(got) || len(got.Status.Certificate) != 1 {
 		t.Errorf("%+v", got)
 	}
-	r.Status = certificatesv1.CertificateSigningRequestStatus{Conditions: []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Message: "m"}}}
+	r.Status = certificatesv1.CertificateSigningRequestStatus{
+		Conditions: []certificatesv1.CertificateSigningRequestCondition{
+			{Type: certificatesv1.CertificateDenied, Message: "m"},
+		},
+	}
 	if got := trim(); concerns(got) || got.Status.Conditions[0].Message != "" {
 		t.Errorf("%+v", got)
 	}

@@ -27,9 +27,13 @@ const (
 // authorityEnds is what is told of an authority that ends soon.
 func authorityEnds(pool string, end, now time.Time) (reason, text string) {
 	if now.Before(end) {
-		return contract.AuthorityEndsSoon, fmt.Sprintf("the authority of pool %s ends at %s, and has no successor: weir pki rotate --pool %[1]s", pool, end.UTC().Format(time.RFC3339))
+		return contract.AuthorityEndsSoon,
+			fmt.Sprintf("the authority of pool %s ends at %s, and has no successor: weir pki rotate --pool %[1]s", pool,
+				end.UTC().Format(time.RFC3339))
 	}
-	return contract.AuthorityEnded, fmt.Sprintf("the authority of pool %s has ended at %s: no certificate of the pool counts any more; weir pki rotate --pool %[1]s", pool, end.UTC().Format(time.RFC3339))
+	return contract.AuthorityEnded,
+		fmt.Sprintf("the authority of pool %s has ended at %s: no certificate of the pool counts any more; weir pki rotate "+
+			"--pool %[1]s", pool, end.UTC().Format(time.RFC3339))
 }
 
 // WatchmanConfig is what a Watchman is made of. All fields are required.
@@ -39,8 +43,9 @@ type WatchmanConfig struct {
 	Clock  clock.PassiveClock
 }
 
-// Watchman tells of each node, by a condition and an Event, that one of its certificates ends soon, or the authority of its pool. Which certificates a node has its
-// hub tells (package holding): that is true of those from files, too, and remains when the hub is away.
+// Watchman tells of each node, by a condition and an Event, that one of its certificates ends soon, or the authority of
+// its pool. Which certificates a node has its hub tells (package holding): that is true of those from files, too, and
+// remains when the hub is away.
 type Watchman struct {
 	WatchmanConfig
 
@@ -101,14 +106,19 @@ func (w *Watchman) judge(n *corev1.Node) (want *corev1.NodeCondition, again time
 	authority, known := w.ofPool(pool)
 	switch {
 	case kind != "" && now.Before(end):
-		return set(contract.CertificateEndsSoon, fmt.Sprintf("the certificate of kind %s ends at %s and was not renewed: see weir_certificate_failures_total of its hub", kind, end.UTC().Format(time.RFC3339))), again
+		return set(contract.CertificateEndsSoon,
+			fmt.Sprintf("the certificate of kind %s ends at %s and was not renewed: see "+
+				"weir_certificate_failures_total of its hub", kind, end.UTC().Format(time.RFC3339))), again
 	case kind != "":
-		return set(contract.CertificateEnded, fmt.Sprintf("the certificate of kind %s has ended at %s and was not renewed", kind, end.UTC().Format(time.RFC3339))), again
+		return set(contract.CertificateEnded, fmt.Sprintf("the certificate of kind %s has ended at %s and was not renewed",
+			kind, end.UTC().Format(time.RFC3339))), again
 	case known && authority.Sub(now) < holding.Soon:
 		reason, text := authorityEnds(pool, authority, now)
 		return set(reason, text), again
 	case conditionOf(n) != nil:
-		return &corev1.NodeCondition{Status: corev1.ConditionFalse, Reason: contract.CertificatesRenewed, Message: "no certificate of the node ends soon"}, again
+		return &corev1.NodeCondition{
+			Status: corev1.ConditionFalse, Reason: contract.CertificatesRenewed, Message: "no certificate of the node ends soon",
+		}, again
 	}
 	return nil, again
 }
@@ -125,7 +135,8 @@ func conditionOf(n *corev1.Node) *corev1.NodeCondition {
 // show sets the condition, which is merged by its type, and tells of it by an Event.
 func (w *Watchman) show(ctx context.Context, n *corev1.Node, want *corev1.NodeCondition) error {
 	before := conditionOf(n)
-	if want == nil || before != nil && before.Status == want.Status && before.Reason == want.Reason && before.Message == want.Message {
+	if want == nil || before != nil && before.Status == want.Status && before.Reason == want.Reason &&
+		before.Message == want.Message {
 		return nil
 	}
 	now := metav1.NewTime(w.Clock.Now())

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-edge/weir/impl/holding"
 )
 
-// TestWatchman: a Node says from 30 days before its end that a certificate ends which was not renewed, or the authority of its pool, and says it no more
-// when there is a successor. One that is renewed in time is told of at no time.
+// TestWatchman: a Node says from 30 days before its end that a certificate ends which was not renewed, or the authority
+// of its pool, and says it no more when there is a successor. One that is renewed in time is told of at no time.
 func TestWatchman(t *testing.T) {
 	const day = 24 * time.Hour
 	year := func(renews bool, life time.Duration) holding.Life {
@@ -34,23 +34,37 @@ func TestWatchman(t *testing.T) {
 		authority time.Duration // until its end
 		steps     []step
 	}{
-		"from a file": {holding.Holding{Certificates: map[string]holding.Life{"hub": year(false, 365*day)}}, 5 * 365 * day, []step{
-			{335*day - time.Second, nil, "", ""},
-			{335 * day, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
-			{365*day - time.Second, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
-			{365 * day, nil, corev1.ConditionTrue, contract.CertificateEnded},
-			{366 * day, &holding.Holding{Certificates: map[string]holding.Life{"hub": year(false, 720*day)}}, corev1.ConditionFalse, contract.CertificatesRenewed},
-		}},
-		"renewed in time": {holding.Holding{Certificates: map[string]holding.Life{"hub": year(true, 90*day)}}, 5 * 365 * day, []step{
-			{72 * day, nil, "", ""}, // the latest at which it is renewed
-			{73 * day, &holding.Holding{Certificates: map[string]holding.Life{"hub": {Begin: now.Add(72 * day), End: now.Add(162 * day), Renews: true}}}, "", ""},
-			{100 * day, nil, "", ""},
-		}},
-		"not renewed": {holding.Holding{Certificates: map[string]holding.Life{"hub": year(true, 90*day), "coordinator": year(true, 80*day)}}, 5 * 365 * day, []step{
-			{68*day - time.Second, nil, "", ""},
-			{68 * day, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
-			{80 * day, nil, corev1.ConditionTrue, contract.CertificateEnded},
-		}},
+		"from a file": {
+			holding.Holding{Certificates: map[string]holding.Life{"hub": year(false, 365*day)}}, 5 * 365 * day, []step{
+				{335*day - time.Second, nil, "", ""},
+				{335 * day, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
+				{365*day - time.Second, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
+				{365 * day, nil, corev1.ConditionTrue, contract.CertificateEnded},
+				{
+					366 * day, &holding.Holding{Certificates: map[string]holding.Life{"hub": year(false, 720*day)}},
+					corev1.ConditionFalse, contract.CertificatesRenewed,
+				},
+			},
+		},
+		"renewed in time": {
+			holding.Holding{Certificates: map[string]holding.Life{"hub": year(true, 90*day)}}, 5 * 365 * day, []step{
+				{72 * day, nil, "", ""}, // the latest at which it is renewed
+				{
+					73 * day, &holding.Holding{
+						Certificates: map[string]holding.Life{"hub": {Begin: now.Add(72 * day), End: now.Add(162 * day), Renews: true}},
+					}, "", "",
+				},
+				{100 * day, nil, "", ""},
+			},
+		},
+		"not renewed": {
+			holding.Holding{Certificates: map[string]holding.Life{"hub": year(true, 90*day), "coordinator": year(true, 80*day)}},
+			5 * 365 * day, []step{
+				{68*day - time.Second, nil, "", ""},
+				{68 * day, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
+				{80 * day, nil, corev1.ConditionTrue, contract.CertificateEnded},
+			},
+		},
 		"the authority": {holding.Holding{Trust: 1}, 40 * day, []step{
 			{10 * day, nil, "", ""},
 			{10*day + time.Second, nil, corev1.ConditionTrue, contract.AuthorityEndsSoon},
@@ -59,7 +73,11 @@ func TestWatchman(t *testing.T) {
 		"nothing is told": {holding.Holding{}, 5 * 365 * day, []step{{1000 * day, nil, "", ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "u-1", Labels: map[string]string{contract.NodePoolLabel: "harbour"}}}
+			n := &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: "edge-1", UID: "u-1", Labels: map[string]string{contract.NodePoolLabel: "harbour"},
+				},
+			}
 			n.Annotations = map[string]string{contract.HoldsAnnotation: c.first.Text()}
 			cluster, clock, recorder := newCluster(n), clocktesting.NewFakePassiveClock(now), events.NewFakeRecorder(10)
 			w := NewWatchman(WatchmanConfig{Client: cluster, Events: recorder, Clock: clock})

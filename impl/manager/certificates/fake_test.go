@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// cluster is an API in memory: as much of it as a Controller uses. Updates are refused that were made from another version.
+// cluster is an API in memory: as much of it as a Controller uses. Updates are refused that were made from another
+// version.
 type cluster struct {
 	client.Client
 
@@ -118,7 +119,8 @@ func (c *cluster) update(o client.Object, change func(have client.Object) client
 	switch {
 	case !ok:
 		return apierrors.NewNotFound(schema.GroupResource{}, o.GetName())
-	case o.GetResourceVersion() != "" && have.GetResourceVersion() != o.GetResourceVersion(): // as kube-apiserver: without a version any will do
+	case o.GetResourceVersion() != "" && have.GetResourceVersion() != o.GetResourceVersion():
+		// as kube-apiserver: without a version any will do.
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), nil)
 	}
 	c.store(change(have.DeepCopyObject().(client.Object)))
@@ -153,7 +155,8 @@ func (s *subresource) Update(_ context.Context, o client.Object, _ ...client.Sub
 func (c *cluster) Status() client.SubResourceWriter { return &subresource{cluster: c, name: "status"} }
 
 // Patch implements client.SubResourceWriter, of conditions of Nodes.
-func (s *subresource) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s *subresource) Patch(_ context.Context, o client.Object, p client.Patch,
+	_ ...client.SubResourcePatchOption) error {
 	var patch struct{ Status corev1.NodeStatus }
 	text, err := p.Data(o)
 	if err == nil {
@@ -165,7 +168,8 @@ func (s *subresource) Patch(_ context.Context, o client.Object, p client.Patch, 
 	return s.cluster.update(o, func(have client.Object) client.Object {
 		n := have.(*corev1.Node)
 		for _, c := range patch.Status.Conditions {
-			n.Status.Conditions = append(slices.DeleteFunc(n.Status.Conditions, func(o corev1.NodeCondition) bool { return o.Type == c.Type }), c)
+			n.Status.Conditions = append(
+				slices.DeleteFunc(n.Status.Conditions, func(o corev1.NodeCondition) bool { return o.Type == c.Type }), c)
 		}
 		return n
 	})

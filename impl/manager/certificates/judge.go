@@ -45,7 +45,8 @@ func has(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestCo
 	return condition(r, t) != nil
 }
 
-func condition(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+func condition(r *certificatesv1.CertificateSigningRequest,
+	t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range r.Status.Conditions {
 		if r.Status.Conditions[i].Type == t {
 			return &r.Status.Conditions[i]
@@ -61,8 +62,8 @@ func claims(r *x509.CertificateRequest) bool {
 	})
 }
 
-// examine tells what a request is for. A *pki.MismatchError says why it may not be granted; any other error, that this is not known yet. It is nil
-// without an error if the request is none of Weir's.
+// examine tells what a request is for. A *pki.MismatchError says why it may not be granted; any other error, that this
+// is not known yet. It is nil without an error if the request is none of Weir's.
 func examine(ctx context.Context, nodes client.Reader, r *certificatesv1.CertificateSigningRequest) (*finding, error) {
 	request, err := pki.ParseRequest(r.Spec.Request)
 	ours := err == nil && claims(request)
@@ -94,7 +95,8 @@ func examine(ctx context.Context, nodes client.Reader, r *certificatesv1.Certifi
 	return f, f.checkLife(r.Spec.ExpirationSeconds)
 }
 
-// identify finds the kind, and the node that a request is for: by the name that it asks for, or by who asks if the name has none.
+// identify finds the kind, and the node that a request is for: by the name that it asks for, or by who asks if the name
+// has none.
 func (f *finding) identify(r *certificatesv1.CertificateSigningRequest, commonName string) error {
 	var forms []string
 	for _, i := range pki.SignedBy(r.Spec.SignerName) {
@@ -131,18 +133,22 @@ func (f *finding) place(ctx context.Context, nodes client.Reader, r *certificate
 	case n.DeletionTimestamp != nil:
 		return refuse("node", name, "a Node that is not being deleted")
 	case n.CreationTimestamp.After(r.CreationTimestamp.Time):
-		return refuse("node", fmt.Sprintf("%s, uid %s", name, n.UID), "the Node of this name that was there when the request was made")
+		return refuse("node", fmt.Sprintf("%s, uid %s", name, n.UID),
+			"the Node of this name that was there when the request was made")
 	}
-	if a := condition(r, certificatesv1.CertificateApproved); a != nil && a.Reason == approvedReason && a.Message != approval(name, n.UID) {
+	if a := condition(r, certificatesv1.CertificateApproved); a != nil && a.Reason == approvedReason &&
+		a.Message != approval(name, n.UID) {
 		return refuse("node", fmt.Sprintf("%s, uid %s", name, n.UID), "the Node that it was approved for: "+a.Message)
 	}
 	f.node = n
 	if f.subject.Pool = n.Labels[contract.NodePoolLabel]; f.subject.Pool == "" {
-		return refuse("pool", "", "a Node with the label "+contract.NodePoolLabel+": kubectl label node "+name+" "+contract.NodePoolLabel+"=POOL")
+		return refuse("pool", "", "a Node with the label "+contract.NodePoolLabel+": kubectl label node "+name+" "+
+			contract.NodePoolLabel+"=POOL")
 	}
 	if k := f.identity.Kind; k == pki.Coordinator || k == pki.Replica {
 		if f.subject.Name = n.Labels[contract.CoordinatorLabel]; f.subject.Name == "" {
-			return refuse("node", name, "one with the label "+contract.CoordinatorLabel+"=<name of the replica>: the coordinator of the pool runs there")
+			return refuse("node", name,
+				"one with the label "+contract.CoordinatorLabel+"=<name of the replica>: the coordinator of the pool runs there")
 		}
 	}
 	f.subject.Leads = n.Labels[contract.LeaderLabel] == "true"
@@ -152,7 +158,8 @@ func (f *finding) place(ctx context.Context, nodes client.Reader, r *certificate
 	return nil
 }
 
-// mayForward refuses the certificate of a forwarder to a node that may not lead its pool. Where no Node of the pool has the label of leaders, each may.
+// mayForward refuses the certificate of a forwarder to a node that may not lead its pool. Where no Node of the pool has
+// the label of leaders, each may.
 func (f *finding) mayForward(ctx context.Context, nodes client.Reader) error {
 	if f.identity.Kind != pki.Forwarder || f.subject.Leads {
 		return nil
@@ -163,7 +170,9 @@ func (f *finding) mayForward(ctx context.Context, nodes client.Reader) error {
 		return fmt.Errorf("read which nodes may lead pool %s: %w", f.subject.Pool, err)
 	}
 	if len(labelled.Items) > 0 {
-		return refuse("node", f.subject.Node, fmt.Sprintf("one with the label %s=true, as node %s of its pool: only these lead", contract.LeaderLabel, labelled.Items[0].Name))
+		return refuse("node", f.subject.Node,
+			fmt.Sprintf("one with the label %s=true, as node %s of its pool: only these lead", contract.LeaderLabel,
+				labelled.Items[0].Name))
 	}
 	return nil
 }
@@ -186,7 +195,8 @@ func (f *finding) checkRequester(spec certificatesv1.CertificateSigningRequestSp
 	}
 	id, byToken := strings.CutPrefix(spec.Username, contract.BootstrapUserPrefix)
 	switch {
-	case byToken && f.identity.Joins && tokenID.MatchString(id) && slices.Contains(spec.Groups, contract.BootstrapGroup(s.Pool, s.Node)):
+	case byToken && f.identity.Joins && tokenID.MatchString(id) &&
+		slices.Contains(spec.Groups, contract.BootstrapGroup(s.Pool, s.Node)):
 		f.token = id
 		return nil
 	case nodeOf(spec.Username) == s.Node && slices.Contains(spec.Groups, contract.NodesGroup):
@@ -215,13 +225,15 @@ func checkUsages(i pki.Identity, got []certificatesv1.KeyUsage) error {
 	return nil
 }
 
-// checkLife reads how long it is to live. Weir's own signer has a usual life; that of kube-controller-manager is a year and more.
+// checkLife reads how long it is to live. Weir's own signer has a usual life; that of kube-controller-manager is a year
+// and more.
 func (f *finding) checkLife(seconds *int32) error {
 	switch {
 	case seconds != nil:
 		f.life = time.Duration(*seconds) * time.Second
 	case f.identity.Signer == contract.CloudSigner:
-		return refuse("life", "expirationSeconds is not set", fmt.Sprintf("%s to %s", f.identity.Life.Least, f.identity.Life.Most))
+		return refuse("life", "expirationSeconds is not set",
+			fmt.Sprintf("%s to %s", f.identity.Life.Least, f.identity.Life.Most))
 	default:
 		f.life = f.identity.Life.Usual
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// TestGranted: who is entitled gets what it asks for. What is trusted in the pool is signed by the pool's authority, what kube-apiserver
-// trusts is approved only.
+// TestGranted: who is entitled gets what it asks for. What is trusted in the pool is signed by the pool's authority,
+// what kube-apiserver trusts is approved only.
 func TestGranted(t *testing.T) {
 	joining := []string{"system:bootstrappers", contract.BootstrapGroup("harbour", "edge-1")}
 	for _, c := range []struct {
@@ -46,7 +46,8 @@ func TestGranted(t *testing.T) {
 			r.Spec.Username, r.Spec.Groups = c.user, c.groups
 			r = d.work(t, r)
 			a := condition(r, certificatesv1.CertificateApproved)
-			if a == nil || a.Reason != approvedReason || !strings.Contains(a.Message, "uid u-1") || len(r.Status.Conditions) != 1 || d.count("approved") != 1 {
+			if a == nil || a.Reason != approvedReason || !strings.Contains(a.Message, "uid u-1") ||
+				len(r.Status.Conditions) != 1 || d.count("approved") != 1 {
 				t.Fatalf("conditions %+v", r.Status.Conditions)
 			}
 			if i.Issuer == pki.ClusterIssuer {
@@ -58,18 +59,22 @@ func TestGranted(t *testing.T) {
 			if err := i.CheckPair(pairOf(r.Status.Certificate, key), subject, d.trusted(t), now); err != nil {
 				t.Error(err)
 			}
-			if cert := must(pki.ParseCertificates(r.Status.Certificate))[0]; !cert.NotAfter.Equal(now.Add(i.Life.Least)) || d.count("signed") != 1 {
+			if cert := must(pki.ParseCertificates(r.Status.Certificate))[0]; !cert.NotAfter.Equal(now.Add(i.Life.Least)) ||
+				d.count("signed") != 1 {
 				t.Errorf("it ends at %s", cert.NotAfter)
 			}
 		})
 	}
 }
 
-// TestWhoMayForward: where a Node of the pool has the label of leaders, only such ones get the certificate of a forwarder. Elsewhere each does.
+// TestWhoMayForward: where a Node of the pool has the label of leaders, only such ones get the certificate of a
+// forwarder. Elsewhere each does.
 func TestWhoMayForward(t *testing.T) {
 	labelled := func(name, pool, value string) *corev1.Node {
 		n := coordinator()
-		n.Name, n.UID, n.Labels = name, types.UID(name), map[string]string{contract.NodePoolLabel: pool, contract.LeaderLabel: value}
+		n.Name, n.UID, n.Labels = name, types.UID(name), map[string]string{
+			contract.NodePoolLabel: pool, contract.LeaderLabel: value,
+		}
 		return n
 	}
 	for what, c := range map[string]struct {
@@ -91,7 +96,8 @@ func TestWhoMayForward(t *testing.T) {
 			world.put(c.beside)
 		}
 		r := newDesk(world).work(t, asked(pki.Forwarder, must(pki.NewKey())))
-		if got := has(r, certificatesv1.CertificateApproved); got != c.may || got == has(r, certificatesv1.CertificateDenied) {
+		if got := has(r, certificatesv1.CertificateApproved); got != c.may ||
+			got == has(r, certificatesv1.CertificateDenied) {
 			t.Errorf("%s: approved %t, want %t: %+v", what, got, c.may, r.Status.Conditions)
 		}
 		if !c.may && !strings.Contains(r.Status.Conditions[0].Message, contract.LeaderLabel) {
@@ -106,7 +112,8 @@ func TestWhoMayForward(t *testing.T) {
 	}
 }
 
-// TestWhoMayLead: the certificate of a hub says that it may lead if its Node has the label, which kubelets cannot write; and nobody gets that by asking.
+// TestWhoMayLead: the certificate of a hub says that it may lead if its Node has the label, which kubelets cannot
+// write; and nobody gets that by asking.
 func TestWhoMayLead(t *testing.T) {
 	for value, leads := range map[string]bool{"true": true, "false": false, "": false} {
 		node := coordinator()
@@ -116,7 +123,8 @@ func TestWhoMayLead(t *testing.T) {
 		d, key := newDesk(newCluster(node)), must(pki.NewKey())
 		r := d.work(t, asked(pki.Hub, key))
 		cert := must(pki.ParseCertificates(r.Status.Certificate))[0]
-		if got := slices.Contains(cert.Subject.Organization, contract.LeaderGroup); got != leads || len(cert.Subject.Organization) > 3 {
+		if got := slices.Contains(cert.Subject.Organization, contract.LeaderGroup); got != leads ||
+			len(cert.Subject.Organization) > 3 {
 			t.Errorf("label %q: organizations %q, want a leader: %t", value, cert.Subject.Organization, leads)
 		}
 		if err := pki.Must(pki.Hub).CheckPair(pairOf(r.Status.Certificate, key), subject, d.trusted(t), now); err != nil {
@@ -124,7 +132,8 @@ func TestWhoMayLead(t *testing.T) {
 		}
 		for _, kind := range []pki.Kind{pki.Coordinator, pki.Replica} {
 			r := d.work(t, asked(kind, must(pki.NewKey())))
-			if cert := must(pki.ParseCertificates(r.Status.Certificate))[0]; slices.Contains(cert.Subject.Organization, contract.LeaderGroup) {
+			if cert := must(pki.ParseCertificates(r.Status.Certificate))[0]; slices.Contains(cert.Subject.Organization,
+				contract.LeaderGroup) {
 				t.Errorf("a %s may lead", kind)
 			}
 		}
@@ -132,7 +141,9 @@ func TestWhoMayLead(t *testing.T) {
 	d, key := newDesk(newCluster(coordinator())), must(pki.NewKey())
 	r := asked(pki.Hub, key)
 	text := must(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
-		CommonName: "system:node:edge-1", Organization: []string{contract.HubGroup, contract.PoolGroupPrefix + "harbour", contract.LeaderGroup},
+		CommonName: "system:node:edge-1", Organization: []string{
+			contract.HubGroup, contract.PoolGroupPrefix + "harbour", contract.LeaderGroup,
+		},
 	}}, key))
 	r.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: text})
 	if r = d.work(t, r); !has(r, certificatesv1.CertificateDenied) || len(r.Status.Certificate) > 0 {
@@ -145,12 +156,14 @@ func TestUsualLife(t *testing.T) {
 	d := newDesk(newCluster(coordinator()))
 	r := asked(pki.Hub, must(pki.NewKey()))
 	r.Spec.ExpirationSeconds = nil
-	if cert := must(pki.ParseCertificates(d.work(t, r).Status.Certificate))[0]; !cert.NotAfter.Equal(now.Add(pki.Must(pki.Hub).Life.Usual)) {
+	if cert := must(pki.ParseCertificates(d.work(t, r).Status.Certificate))[0]; !cert.NotAfter.Equal(
+		now.Add(pki.Must(pki.Hub).Life.Usual)) {
 		t.Errorf("it ends at %s", cert.NotAfter)
 	}
 }
 
-// TestRefused: what does not agree is denied with what does not, once, by condition, Event and metric; and it is never signed.
+// TestRefused: what does not agree is denied with what does not, once, by condition, Event and metric; and it is never
+// signed.
 func TestRefused(t *testing.T) {
 	type request = certificatesv1.CertificateSigningRequest
 	rewrite := func(r *request, change func(*x509.CertificateRequest)) {
@@ -186,9 +199,15 @@ func TestRefused(t *testing.T) {
 		change func(*request)
 		field  string
 	}{
-		{"an extra organization", pki.Hub, name("system:node:edge-1", "openyurt:yurthub", "weir:pool:harbour", "system:masters"), "organization"},
+		{
+			"an extra organization", pki.Hub,
+			name("system:node:edge-1", "openyurt:yurthub", "weir:pool:harbour", "system:masters"), "organization",
+		},
 		{"an organization at the cloud", pki.HubAtCloud, name("weir:hub:harbour:edge-1", "system:masters"), "organization"},
-		{"another pool's name", pki.Hub, name("system:node:edge-1", "openyurt:yurthub", "weir:pool:lighthouse"), "organization"},
+		{
+			"another pool's name", pki.Hub, name("system:node:edge-1", "openyurt:yurthub", "weir:pool:lighthouse"),
+			"organization",
+		},
 		{"another pool's name at the cloud", pki.HubAtCloud, name("weir:hub:lighthouse:edge-1"), "common name"},
 		{"another node's name", pki.Hub, name("system:node:edge-2", "openyurt:yurthub", "weir:pool:harbour"), "requester"},
 		{"another node's name at the cloud", pki.HubAtCloud, name("weir:hub:harbour:edge-2"), "requester"},
@@ -211,12 +230,27 @@ func TestRefused(t *testing.T) {
 		{"a weak key", pki.Hub, func(r *request) {
 			r.Spec.Request = must(pki.Must(pki.Hub).Request(subject, must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))))
 		}, "key"},
-		{"a token for another node", pki.Hub, as("system:bootstrap:abc123", contract.BootstrapGroup("harbour", "edge-2")), "requester"},
-		{"a token for another pool", pki.Hub, as("system:bootstrap:abc123", contract.BootstrapGroup("lighthouse", "edge-1")), "requester"},
+		{
+			"a token for another node", pki.Hub, as("system:bootstrap:abc123", contract.BootstrapGroup("harbour", "edge-2")),
+			"requester",
+		},
+		{
+			"a token for another pool", pki.Hub, as("system:bootstrap:abc123", contract.BootstrapGroup("lighthouse", "edge-1")),
+			"requester",
+		},
 		{"a token for any node", pki.Hub, as("system:bootstrap:abc123", "system:bootstrappers"), "requester"},
-		{"a token that is none", pki.Hub, as("system:bootstrap:../x", contract.BootstrapGroup("harbour", "edge-1")), "requester"},
-		{"a token for forwarding", pki.Forwarder, as("system:bootstrap:abc123", contract.BootstrapGroup("harbour", "edge-1")), "requester"},
-		{"a token for a coordinator", pki.Coordinator, as("system:bootstrap:abc123", contract.BootstrapGroup("harbour", "edge-1")), "requester"},
+		{
+			"a token that is none", pki.Hub, as("system:bootstrap:../x", contract.BootstrapGroup("harbour", "edge-1")),
+			"requester",
+		},
+		{
+			"a token for forwarding", pki.Forwarder, as("system:bootstrap:abc123", contract.BootstrapGroup("harbour", "edge-1")),
+			"requester",
+		},
+		{
+			"a token for a coordinator", pki.Coordinator,
+			as("system:bootstrap:abc123", contract.BootstrapGroup("harbour", "edge-1")), "requester",
+		},
 		{"another node", pki.Hub, as("system:node:edge-2", "system:nodes"), "requester"},
 		{"a node without its group", pki.Hub, as("system:node:edge-1", "system:authenticated"), "requester"},
 		{"its hub's own user, who may ask for nothing", pki.Hub, as("weir:hub:harbour:edge-1"), "requester"},
@@ -225,7 +259,10 @@ func TestRefused(t *testing.T) {
 		{"a hub of another node", pki.Hub, as("weir:hub:harbour:edge-2"), "requester"},
 		{"a person", pki.Hub, as("ann", "system:masters"), "requester"},
 		{"a person for a coordinator", pki.Coordinator, as("ann", "system:masters"), "requester"},
-		{"a replica's name that is another's", pki.Replica, name("weir:coordinator:harbour:two", "weir:coordinators", "weir:pool:harbour"), "common name"},
+		{
+			"a replica's name that is another's", pki.Replica,
+			name("weir:coordinator:harbour:two", "weir:coordinators", "weir:pool:harbour"), "common name",
+		},
 		{"another address", pki.Coordinator, func(r *request) {
 			rewrite(r, func(x *x509.CertificateRequest) { x.DNSNames = []string{"kubernetes.default.svc"} })
 		}, "addresses"},
@@ -241,7 +278,11 @@ func TestRefused(t *testing.T) {
 		{"no usage", pki.Hub, usages(), "usages"},
 		{"rubbish", pki.Hub, func(r *request) { r.Spec.Request = []byte("rubbish") }, "request"},
 		{"half of it", pki.Hub, func(r *request) { r.Spec.Request = r.Spec.Request[:100] }, "request"},
-		{"too much", pki.Hub, func(r *request) { r.Spec.Request = append(r.Spec.Request, bytes.Repeat([]byte("\n"), 1<<20)...) }, "request"},
+		{
+			"too much", pki.Hub, func(r *request) {
+				r.Spec.Request = append(r.Spec.Request, bytes.Repeat([]byte("\n"), 1<<20)...)
+			}, "request",
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			d := newDesk(newCluster(coordinator(), node("edge-2", "harbour", "u-2", time.Hour)))

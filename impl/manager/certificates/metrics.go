@@ -14,16 +14,21 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	return &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_manager_certificate_requests_total", Help: "Requests for certificates, by what became of them: approved, signed, denied, failed.",
+			Name: "weir_manager_certificate_requests_total",
+			Help: "Requests for certificates, by what became of them: approved, signed, denied, failed.",
 		}, []string{"result"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_manager_certificate_refusals_total", Help: "Requests that were denied or failed, by what in them did not agree.",
+			Name: "weir_manager_certificate_refusals_total",
+			Help: "Requests that were denied or failed, by what in them did not agree.",
 		}, []string{"field"}),
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_manager_authority_steps_total", Help: "Steps of rotations of pools' authorities, by what they led to: prepared, switched, steady, replaced (after a loss).",
+			Name: "weir_manager_authority_steps_total",
+			Help: "Steps of rotations of pools' authorities, by what they led to: prepared, switched, steady, replaced " +
+				"(after a loss).",
 		}, []string{"step"}),
 		ends: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_manager_authority_expiry_timestamp_seconds", Help: "End of the authorities of a pool, by role: signer, next, before (the first to end).",
+			Name: "weir_manager_authority_expiry_timestamp_seconds",
+			Help: "End of the authorities of a pool, by role: signer, next, before (the first to end).",
 		}, []string{"pool", "role"}),
 	}
 }

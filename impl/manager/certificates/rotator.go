@@ -38,7 +38,8 @@ const (
 	nextRole    = "next"
 	beforeRole  = "before"
 	refusedText = "RotationRefused"
-	leastAbove  = time.Minute // by which the bundle after a theft is above the thief's: the clocks of a pool do not differ by more
+	// by which the bundle after a theft is above the thief's: the clocks of a pool do not differ by more.
+	leastAbove = time.Minute
 )
 
 // RotatorConfig is what a Rotator is made of. All fields are required.
@@ -51,13 +52,15 @@ type RotatorConfig struct {
 	Away func(ctx context.Context, pool string, number uint64) (nodes []string, err error)
 	// Ends is told when the authority of a pool ends. It must not wait.
 	Ends func(pool string, end time.Time)
-	// Switched is called when another authority signs, and again for a while: what the one before has signed for the pool has to be signed anew.
+	// Switched is called when another authority signs, and again for a while: what the one before has signed for the pool
+	// has to be signed anew.
 	Switched func(ctx context.Context, pool string) error
 	Metrics  *Metrics
 	Log      *slog.Logger
 }
 
-// Rotator replaces the authorities of pools: when somebody asks for it by an annotation, and when they are due. See the package comment.
+// Rotator replaces the authorities of pools: when somebody asks for it by an annotation, and when they are due. See the
+// package comment.
 type Rotator struct {
 	RotatorConfig
 	vault vault
@@ -166,8 +169,8 @@ func (r *Rotator) look(ctx context.Context, pool string) (due time.Time, err err
 	return due, r.tell(ctx, k, text, p)
 }
 
-// settle lets the next authority sign, or the one in the place of a lost one, when all of the pool have told that they know it. Who is away is waited for until
-// SignsAt. It says when to look again; the zero time: the step was taken.
+// settle lets the next authority sign, or the one in the place of a lost one, when all of the pool have told that they
+// know it. Who is away is waited for until SignsAt. It says when to look again; the zero time: the step was taken.
 func (r *Rotator) settle(ctx context.Context, k *kept, now time.Time) (due time.Time, err error) {
 	last, err := trust.Last([]byte(k.told.Data[contract.TrustKey]), k.pool)
 	if err != nil {
@@ -197,13 +200,16 @@ func (r *Rotator) settle(ctx context.Context, k *kept, now time.Time) (due time.
 	}
 	if n := len(away); n > 0 {
 		names := strings.Join(away[:min(n, mostNames)], ", ")
-		r.event(k, corev1.EventTypeWarning, "MembersAway", fmt.Sprintf("pool %s: %d nodes did not tell that they know the authority that signs now (%s): they follow when they are back", k.pool, n, names))
+		r.event(k, corev1.EventTypeWarning, "MembersAway",
+			fmt.Sprintf("pool %s: %d nodes did not tell that they know the authority that signs now (%s): they follow when "+
+				"they are back", k.pool, n, names))
 	}
 	return due, nil
 }
 
-// recall takes what hubs gave back: a bundle that this cluster has forgotten, because it was restored from a backup. It counts if the authority that signs here
-// vouches for it. Those whom it trusts go on to count, so that what they signed does until it is renewed; their keys are lost. The next bundle is above it.
+// recall takes what hubs gave back: a bundle that this cluster has forgotten, because it was restored from a backup. It
+// counts if the authority that signs here vouches for it. Those whom it trusts go on to count, so that what they signed
+// does until it is renewed; their keys are lost. The next bundle is above it.
 func (r *Rotator) recall(ctx context.Context, k *kept, now time.Time) error {
 	back := &corev1.ConfigMap{}
 	key := types.NamespacedName{Namespace: contract.KeyNamespace, Name: contract.ReturnedPrefix + k.pool}
@@ -230,7 +236,8 @@ func (r *Rotator) recall(ctx context.Context, k *kept, now time.Time) error {
 	if !k.s.Recall(trusted, now) {
 		return r.tell(ctx, k, "", trust.ProgressOf(k.s, now))
 	}
-	r.Log.Warn("the authority of a pool was replaced after the backup from which this cluster was restored: it signs again, and its successors count until what they signed is renewed", "pool", k.pool)
+	r.Log.Warn("the authority of a pool was replaced after the backup from which this cluster was restored: it signs "+
+		"again, and its successors count until what they signed is renewed", "pool", k.pool)
 	return r.take(ctx, k, "", "AuthorityRecalled", nil)
 }
 
@@ -262,14 +269,18 @@ func (r *Rotator) obey(ctx context.Context, k *kept, text string, now time.Time)
 			return err
 		}
 	case o.LostKey && k.s != nil:
-		err = &pki.MismatchError{Field: "order", Value: "lost key", Allowed: "a rotation without --lost-key: the key is there"}
+		err = &pki.MismatchError{
+			Field: "order", Value: "lost key", Allowed: "a rotation without --lost-key: the key is there",
+		}
 	case o.LostKey:
 		reason = "AuthorityReplaced"
 		if k.s, err = r.replacement(k, now, plan); err != nil {
 			return err
 		}
 	case k.s == nil:
-		err = &pki.MismatchError{Field: "order", Value: "rotate", Allowed: "a rotation with --lost-key: the key cannot be used: " + k.why.Error()}
+		err = &pki.MismatchError{
+			Field: "order", Value: "rotate", Allowed: "a rotation with --lost-key: the key cannot be used: " + k.why.Error(),
+		}
 	default:
 		err = r.prepare(k, now, plan)
 	}
@@ -290,9 +301,12 @@ func (r *Rotator) obey(ctx context.Context, k *kept, text string, now time.Time)
 func (r *Rotator) replacement(k *kept, now time.Time, p pki.Plan) (*pki.Succession, error) {
 	lost, err := pki.ParseCertificates([]byte(k.told.Data[contract.AuthorityKey]))
 	if err != nil {
-		r.Log.Warn("nobody knows which authorities a pool trusted: none of their leaves counts any more", "pool", k.pool, "err", err)
+		r.Log.Warn("nobody knows which authorities a pool trusted: none of their leaves counts any more", "pool", k.pool,
+			"err", err)
 	}
-	return r.fresh(k, slices.DeleteFunc(lost, func(c *x509.Certificate) bool { return pki.CheckAuthority(c, k.pool) != nil }), now, p)
+	return r.fresh(k, slices.DeleteFunc(lost, func(c *x509.Certificate) bool {
+		return pki.CheckAuthority(c, k.pool) != nil
+	}), now, p)
 }
 
 // fresh is an authority for which nobody vouches. What those of before have signed goes on to count, if they are given.
@@ -304,7 +318,8 @@ func (r *Rotator) fresh(k *kept, before []*x509.Certificate, now time.Time, p pk
 	return pki.Recover(before, a, now, p)
 }
 
-// take keeps a step that was taken, if nobody else has taken one, and tells of it. The key is kept first: whom nobody has the key of is never published.
+// take keeps a step that was taken, if nobody else has taken one, and tells of it. The key is kept first: whom nobody
+// has the key of is never published.
 func (r *Rotator) take(ctx context.Context, k *kept, order, reason string, err error) error {
 	if err != nil {
 		return err
@@ -331,11 +346,13 @@ func (r *Rotator) take(ctx context.Context, k *kept, order, reason string, err e
 	p := trust.ProgressOf(k.s, now)
 	r.Metrics.steps.WithLabelValues(p.Step).Inc()
 	r.measure(k, now)
-	r.Log.Info("the authority of a pool changes", "pool", k.pool, "step", p.Step, "signer", p.Signer, "next", p.Next, "trusted", p.Trusted, "due", p.Due)
+	r.Log.Info("the authority of a pool changes", "pool", k.pool, "step", p.Step, "signer", p.Signer, "next", p.Next,
+		"trusted", p.Trusted, "due", p.Due)
 	if err := r.tell(ctx, k, order, p); err != nil {
 		return err
 	}
-	r.event(k, corev1.EventTypeNormal, reason, fmt.Sprintf("pool %s: %s; %s signs, %d are trusted, next step at %s", k.pool, p.Step, p.Signer, p.Trusted, p.Due.Format(time.RFC3339)))
+	r.event(k, corev1.EventTypeNormal, reason, fmt.Sprintf("pool %s: %s; %s signs, %d are trusted, next step at %s",
+		k.pool, p.Step, p.Signer, p.Trusted, p.Due.Format(time.RFC3339)))
 	if reason == "AuthoritySwitched" {
 		return r.Switched(ctx, k.pool)
 	}
@@ -372,7 +389,9 @@ func (r *Rotator) tell(ctx context.Context, k *kept, order string, p trust.Progr
 // event is one of the ConfigMap that says whom to trust.
 func (r *Rotator) event(k *kept, kind, reason, text string) {
 	about := &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: k.told.Namespace, Name: k.told.Name, UID: k.told.UID},
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: "v1", Kind: "ConfigMap",
+		}, ObjectMeta: metav1.ObjectMeta{Namespace: k.told.Namespace, Name: k.told.Name, UID: k.told.UID},
 	}
 	r.Events.Eventf(about, nil, kind, reason, "ReplaceAuthority", "%s", text[:min(len(text), longText)])
 }

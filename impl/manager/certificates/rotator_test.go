@@ -43,7 +43,10 @@ var poolKey = types.NamespacedName{Namespace: contract.KeyNamespace, Name: "pool
 
 func newWheel(t *testing.T) *wheel {
 	recorder := events.NewFakeRecorder(100)
-	w := &wheel{t: t, cluster: newCluster(), clock: clocktesting.NewFakePassiveClock(now), events: recorder.Events, away: []string{"edge-9"}, ends: map[string]time.Time{}}
+	w := &wheel{
+		t: t, cluster: newCluster(), clock: clocktesting.NewFakePassiveClock(now), events: recorder.Events,
+		away: []string{"edge-9"}, ends: map[string]time.Time{},
+	}
 	w.Rotator = w.another(recorder)
 	if _, err := w.vault.open(t.Context(), "harbour"); err != nil {
 		t.Fatal(err)
@@ -59,7 +62,8 @@ func newWheel(t *testing.T) *wheel {
 // another is a manager at the same cluster.
 func (w *wheel) another(recorder events.EventRecorder) *Rotator {
 	return NewRotator(RotatorConfig{
-		Client: w.cluster, Reader: w.cluster, Events: recorder, Clock: w.clock, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
+		Client: w.cluster, Reader: w.cluster, Events: recorder, Clock: w.clock, Metrics: NewMetrics(),
+		Log:      slog.New(slog.DiscardHandler),
 		Switched: func(_ context.Context, pool string) error { w.resigned++; return nil },
 		Away: func(_ context.Context, _ string, number uint64) ([]string, error) {
 			w.asked = number
@@ -136,7 +140,8 @@ func (w *wheel) same(step string, n int) {
 
 const order = `{"id":"one","settle":"1m","overlap":"1h"}`
 
-// TestRotate: a rotation that somebody asks for goes its way by itself, and all who verify follow, whether they reach the cloud or not.
+// TestRotate: a rotation that somebody asks for goes its way by itself, and all who verify follow, whether they reach
+// the cloud or not.
 func TestRotate(t *testing.T) {
 	w := newWheel(t)
 	if wait := w.turn(0); wait != lookEvery {
@@ -151,7 +156,8 @@ func TestRotate(t *testing.T) {
 	w.ask(order)
 	w.turn(0)
 	w.same(trust.Prepared, 2)
-	if p := w.progress(); p.Order != "one" || p.Refused != "" || w.told().Annotations[contract.RotateAnnotation] != "" || len(w.events) != 1 {
+	if p := w.progress(); p.Order != "one" || p.Refused != "" || w.told().Annotations[contract.RotateAnnotation] != "" ||
+		len(w.events) != 1 {
 		t.Errorf("%+v, %v, %d Events", p, w.told().Annotations, len(w.events))
 	}
 	w.turn(59 * time.Second)
@@ -186,8 +192,8 @@ func (w *wheel) heard(reason string) string {
 	}
 }
 
-// TestHeard: the next authority signs as soon as all of the pool have told that they know it, and those who tell of nothing had a moment. Who is away is waited for
-// until the time that was ordered, and named then.
+// TestHeard: the next authority signs as soon as all of the pool have told that they know it, and those who tell of
+// nothing had a moment. Who is away is waited for until the time that was ordered, and named then.
 func TestHeard(t *testing.T) {
 	w := newWheel(t)
 	w.turn(0)
@@ -204,7 +210,8 @@ func TestHeard(t *testing.T) {
 	if w.heard("MembersAway") != "" || w.resigned != 1 {
 		t.Errorf("resigned %d times", w.resigned)
 	}
-	if p := w.progress(); !p.Due.Equal(w.clock.Now().Add(time.Hour).Truncate(time.Second)) && p.Due.Sub(w.clock.Now()) != time.Hour {
+	if p := w.progress(); !p.Due.Equal(w.clock.Now().Add(time.Hour).Truncate(time.Second)) &&
+		p.Due.Sub(w.clock.Now()) != time.Hour {
 		t.Errorf("due at %s", p.Due)
 	}
 
@@ -231,12 +238,15 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// TestAwayForAll: a member that was away during a whole rotation follows the chain of bundles when it is back, from its pool alone, and takes what the new
-// authority signed.
+// TestAwayForAll: a member that was away during a whole rotation follows the chain of bundles when it is back, from its
+// pool alone, and takes what the new authority signed.
 func TestAwayForAll(t *testing.T) {
 	w := newWheel(t)
 	w.turn(0)
-	back := trust.New(trust.Config{Pool: "harbour", First: func() []*x509.Certificate { return []*x509.Certificate{w.kept().Signer.Cert()} }, Logger: slog.New(slog.DiscardHandler)})
+	back := trust.New(trust.Config{
+		Pool: "harbour", First: func() []*x509.Certificate { return []*x509.Certificate{w.kept().Signer.Cert()} },
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	if _, err := back.Take([]byte(w.told().Data[contract.TrustKey])); err != nil {
 		t.Fatal(err)
 	}
@@ -248,15 +258,19 @@ func TestAwayForAll(t *testing.T) {
 	}
 	w.same(trust.Steady, 1)
 	text, _ := w.peer.Text()
-	if changed, err := back.Take(text); err != nil || !changed || !back.Signer().Equal(w.kept().Signer.Cert()) || len(back.List()) != 1 {
+	if changed, err := back.Take(text); err != nil || !changed || !back.Signer().Equal(w.kept().Signer.Cert()) ||
+		len(back.List()) != 1 {
 		t.Errorf("it holds %d authorities: %v", len(back.List()), err)
 	}
 }
 
-// TestRecall: a cluster that was restored from before a rotation hears of it by what hubs give back. The old authority signs again, by a bundle above what hubs hold;
-// that of the rotation counts until what it signed is renewed. What the old authority does not vouch for is nothing.
+// TestRecall: a cluster that was restored from before a rotation hears of it by what hubs give back. The old authority
+// signs again, by a bundle above what hubs hold; that of the rotation counts until what it signed is renewed. What the
+// old authority does not vouch for is nothing.
 func TestRecall(t *testing.T) {
-	for name, upTo := range map[string][]time.Duration{"before the switch": {0}, "after it": {0, time.Minute}, "at its end": {0, time.Minute, time.Hour}} {
+	for name, upTo := range map[string][]time.Duration{
+		"before the switch": {0}, "after it": {0, time.Minute}, "at its end": {0, time.Minute, time.Hour},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWheel(t)
 			w.turn(0)
@@ -278,7 +292,9 @@ func TestRecall(t *testing.T) {
 			back.Data[contract.TrustKey] = string(must(trust.Publish(nil, "harbour", stranger, number+1000, now)))
 			w.cluster.put(back)
 			version := w.told().ResourceVersion
-			if r := must(w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "harbour"}})); r.RequeueAfter <= 0 || w.told().ResourceVersion != version {
+			if r := must(w.Reconcile(t.Context(), reconcile.Request{
+				NamespacedName: types.NamespacedName{Name: "harbour"},
+			})); r.RequeueAfter <= 0 || w.told().ResourceVersion != version {
 				t.Fatal("what a stranger signed is recalled")
 			}
 			back.Data[contract.TrustKey] = string(text)
@@ -304,7 +320,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestAuthorityEnds: from 30 days before its end it is told, once a day, that an authority without a successor ends; and that it has ended.
+// TestAuthorityEnds: from 30 days before its end it is told, once a day, that an authority without a successor ends;
+// and that it has ended.
 func TestAuthorityEnds(t *testing.T) {
 	w := newWheel(t)
 	w.turn(0)
@@ -344,7 +361,9 @@ func TestRotateTwice(t *testing.T) {
 	w.ask(strings.Replace(order, "one", "two", 1))
 	w.turn(30 * time.Second)
 	w.same(trust.Prepared, 2)
-	if p := w.progress(); p.Order != "two" || !strings.Contains(p.Refused, "none until the one that was prepared before signs") || !w.kept().Next.Cert().Equal(next) {
+	if p := w.progress(); p.Order != "two" ||
+		!strings.Contains(p.Refused, "none until the one that was prepared before signs") ||
+		!w.kept().Next.Cert().Equal(next) {
 		t.Errorf("%+v", p)
 	}
 	if w.turn(0); w.told().Annotations[contract.RotateAnnotation] != "" || w.progress().Refused == "" {
@@ -365,8 +384,10 @@ func TestRotateTwice(t *testing.T) {
 func TestBadOrders(t *testing.T) {
 	w := newWheel(t)
 	for want, text := range map[string]string{
-		"unexpected end": `{"id":"x"`, "settle": `{"id":"x","settle":"1s","overlap":"1h"}`, "overlap": `{"id":"x","settle":"1m","overlap":"9999h"}`,
-		"the key is there": `{"id":"x","settle":"1m","overlap":"1h","lostKey":true}`, "bytes": `{"id":"` + strings.Repeat("x", 5000) + `"}`,
+		"unexpected end": `{"id":"x"`, "settle": `{"id":"x","settle":"1s","overlap":"1h"}`,
+		"overlap":          `{"id":"x","settle":"1m","overlap":"9999h"}`,
+		"the key is there": `{"id":"x","settle":"1m","overlap":"1h","lostKey":true}`,
+		"bytes":            `{"id":"` + strings.Repeat("x", 5000) + `"}`,
 	} {
 		w.ask(text)
 		w.turn(0)
@@ -375,7 +396,8 @@ func TestBadOrders(t *testing.T) {
 		}
 		w.same(trust.Steady, 1)
 	}
-	if r, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "nowhere"}}); err != nil || r.RequeueAfter != lookEvery {
+	if r, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "nowhere"}}); err !=
+		nil || r.RequeueAfter != lookEvery {
 		t.Errorf("a pool without an authority: %v, %v", r, err)
 	}
 }
@@ -393,7 +415,8 @@ func TestSchedule(t *testing.T) {
 	w.same(trust.Steady, 1)
 }
 
-// TestReplaced: a key that is lost, or half, is replaced by one order. The new one signs when all can have heard of it, and the leaves of before count until then.
+// TestReplaced: a key that is lost, or half, is replaced by one order. The new one signs when all can have heard of it,
+// and the leaves of before count until then.
 func TestReplaced(t *testing.T) {
 	const lost = `{"id":"lost","settle":"1m","overlap":"1h","lostKey":true}`
 	for what, lose := range map[string]func(*wheel){
@@ -440,7 +463,9 @@ func TestTwoRotators(t *testing.T) {
 	other := w.another(events.NewFakeRecorder(100))
 	w.ask(order)
 	w.cluster.before = func() { // before this one has written its Secret
-		if _, err := other.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "harbour"}}); err != nil {
+		if _, err := other.Reconcile(t.Context(), reconcile.Request{
+			NamespacedName: types.NamespacedName{Name: "harbour"},
+		}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -451,13 +476,15 @@ func TestTwoRotators(t *testing.T) {
 	w.ask(order) // as if the other one was stopped before it could say so
 	w.turn(0)
 	w.same(trust.Prepared, 2)
-	if !w.kept().Next.Cert().Equal(next) || w.progress().Refused != "" || w.told().Annotations[contract.RotateAnnotation] != "" {
+	if !w.kept().Next.Cert().Equal(next) || w.progress().Refused != "" ||
+		w.told().Annotations[contract.RotateAnnotation] != "" {
 		t.Errorf("%+v", w.progress())
 	}
 }
 
-// TestStolenKey: after a theft nothing that was signed before counts any more, and the new bundle is above whatever a thief can have made a pool believe: that of an authority of its own, as
-// far ahead as is taken. What hubs gave back of it is nothing. It may be ordered while another rotation is under way.
+// TestStolenKey: after a theft nothing that was signed before counts any more, and the new bundle is above whatever a
+// thief can have made a pool believe: that of an authority of its own, as far ahead as is taken. What hubs gave back of
+// it is nothing. It may be ordered while another rotation is under way.
 func TestStolenKey(t *testing.T) {
 	w := newWheel(t)
 	w.turn(0)
@@ -467,14 +494,16 @@ func TestStolenKey(t *testing.T) {
 	}
 	evil := must(pki.NewPoolAuthority("harbour", now))
 	text, _ := w.hub.Text()
-	wedge := must(trust.Publish(text, "harbour", &pki.Succession{Signer: stolen, Next: evil}, bulletin.Next(0, w.clock.Now().Add(bulletin.Ahead)), now))
+	wedge := must(trust.Publish(text, "harbour", &pki.Succession{Signer: stolen, Next: evil},
+		bulletin.Next(0, w.clock.Now().Add(bulletin.Ahead)), now))
 	for _, h := range []*trust.Held{w.hub, w.peer} {
 		if _, err := h.Take(wedge); err != nil || len(h.List()) != 2 {
 			t.Fatalf("the thief: %d are trusted, %v", len(h.List()), err)
 		}
 	}
 	w.ask(order)
-	if _, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "harbour"}}); err != nil {
+	if _, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "harbour"}}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	w.ask(`{"id":"theft","settle":"10s","overlap":"30s","stolenKey":true}`)
@@ -486,7 +515,9 @@ func TestStolenKey(t *testing.T) {
 	if got := w.hub.List(); len(got) != 1 || !got[0].Equal(fresh.Signer.Cert()) {
 		t.Fatalf("the hub trusts %d", len(got))
 	}
-	w.cluster.put(&corev1.ConfigMap{ObjectMeta: meta("returned-harbour"), Data: map[string]string{contract.TrustKey: string(wedge)}})
+	w.cluster.put(&corev1.ConfigMap{
+		ObjectMeta: meta("returned-harbour"), Data: map[string]string{contract.TrustKey: string(wedge)},
+	})
 	later := must(trust.Publish(wedge, "harbour", &pki.Succession{Signer: evil}, w.hub.Number()+1, w.clock.Now()))
 	if _, err := w.hub.Take(later); err == nil || len(w.hub.List()) != 1 {
 		t.Errorf("the thief is believed again: %v", err)

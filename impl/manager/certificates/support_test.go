@@ -38,11 +38,17 @@ func must[T any](v T, err error) T {
 }
 
 func node(name, pool, uid string, age time.Duration) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(now.Add(-age)), Labels: map[string]string{}}}
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(now.Add(-age)), Labels: map[string]string{},
+		},
+	}
 	if pool != "" {
 		n.Labels[contract.NodePoolLabel] = pool
 	}
-	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: name}}
+	n.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: name},
+	}
 	return n
 }
 
@@ -56,9 +62,12 @@ func coordinator() *corev1.Node {
 // asked is a request of edge-1's kubelet, as it should be, for a key.
 func asked(k pki.Kind, key crypto.Signer) *certificatesv1.CertificateSigningRequest {
 	i := pki.Must(k)
-	r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "r-uid", CreationTimestamp: metav1.NewTime(now)}}
+	r := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "r-uid", CreationTimestamp: metav1.NewTime(now)},
+	}
 	r.Spec = certificatesv1.CertificateSigningRequestSpec{
-		Request: must(i.Request(subject, key)), SignerName: i.Signer, Username: "system:node:edge-1", Groups: []string{"system:nodes", "system:authenticated"},
+		Request: must(i.Request(subject, key)), SignerName: i.Signer, Username: "system:node:edge-1",
+		Groups: []string{"system:nodes", "system:authenticated"},
 		Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
 	}
 	seconds := int32(i.Life.Least / time.Second)
@@ -91,14 +100,16 @@ func newDesk(c *cluster) *desk {
 	recorder := events.NewFakeRecorder(100)
 	return &desk{
 		Controller: New(Config{
-			Client: c, Reader: c, Events: recorder, Clock: clocktesting.NewFakeClock(now), Sign: true, Begin: anytime, Granted: granted, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
+			Client: c, Reader: c, Events: recorder, Clock: clocktesting.NewFakeClock(now), Sign: true, Begin: anytime,
+			Granted: granted, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
 		}),
 		cluster: c, events: recorder.Events,
 	}
 }
 
 // work judges a request until nothing is left to do, and returns it.
-func (d *desk) work(t *testing.T, r *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
+func (d *desk) work(t *testing.T,
+	r *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	d.cluster.put(r)
 	for range 4 {
@@ -127,7 +138,8 @@ func (d *desk) read(t *testing.T) *certificatesv1.CertificateSigningRequest {
 func (d *desk) trusted(t *testing.T) []*x509.Certificate {
 	t.Helper()
 	c := &corev1.ConfigMap{}
-	if err := d.cluster.Get(t.Context(), client.ObjectKey{Namespace: contract.KeyNamespace, Name: "pool-harbour"}, c); err != nil {
+	if err := d.cluster.Get(t.Context(), client.ObjectKey{Namespace: contract.KeyNamespace, Name: "pool-harbour"},
+		c); err != nil {
 		t.Fatal(err)
 	}
 	return must(pki.ParseCertificates([]byte(c.Data[contract.AuthorityKey])))
@@ -143,9 +155,12 @@ func pairOf(certPEM []byte, key *ecdsa.PrivateKey) *pki.Pair {
 }
 
 // refused fails unless a request was refused once, for a field, and nothing was signed for it.
-func (d *desk) refused(t *testing.T, r *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType, field string) {
+func (d *desk) refused(t *testing.T, r *certificatesv1.CertificateSigningRequest,
+	kind certificatesv1.RequestConditionType, field string) {
 	t.Helper()
-	result := map[certificatesv1.RequestConditionType]string{certificatesv1.CertificateDenied: "denied", certificatesv1.CertificateFailed: "failed"}[kind]
+	result := map[certificatesv1.RequestConditionType]string{
+		certificatesv1.CertificateDenied: "denied", certificatesv1.CertificateFailed: "failed",
+	}[kind]
 	c := condition(r, kind)
 	switch {
 	case len(r.Status.Certificate) > 0:
@@ -155,7 +170,8 @@ func (d *desk) refused(t *testing.T, r *certificatesv1.CertificateSigningRequest
 	case !strings.HasPrefix(c.Message, field+": ") || len(c.Message) > longText:
 		t.Errorf("want it refused for %s: %q", field, c.Message)
 	}
-	if n := testutil.ToFloat64(d.Metrics.refused.WithLabelValues(field)); n != 1 || d.count(result) != 1 || d.count("signed") != 0 {
+	if n := testutil.ToFloat64(d.Metrics.refused.WithLabelValues(field)); n != 1 || d.count(result) != 1 ||
+		d.count("signed") != 0 {
 		t.Errorf("%v refusals for %s, %v %s, %v signed", n, field, d.count(result), result, d.count("signed"))
 	}
 	if len(d.events) != 1 || !strings.Contains(<-d.events, field) {

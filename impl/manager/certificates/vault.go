@@ -28,7 +28,9 @@ type vault struct {
 const requestKey = "request"
 
 func meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"}}
+	return metav1.ObjectMeta{
+		Namespace: contract.KeyNamespace, Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"},
+	}
 }
 
 func keyName(pool string) string { return contract.AuthorityPrefix + pool }
@@ -48,7 +50,9 @@ func (v *vault) open(ctx context.Context, pool string) (*pki.Succession, error) 
 	err := v.reader.Get(ctx, key, kept)
 	if apierrors.IsNotFound(err) {
 		if known == nil {
-			return fail(fmt.Errorf("secret %s is lost: its key signed what ConfigMap %[1]s vouches for; restore it, or replace it by weir pki rotate --pool %s --lost-key", key.Name, pool))
+			return fail(
+				fmt.Errorf("secret %s is lost: its key signed what ConfigMap %[1]s vouches for; restore it, or replace it by "+
+					"weir pki rotate --pool %s --lost-key", key.Name, pool))
 		}
 		if err = v.create(ctx, pool); err == nil {
 			err = v.reader.Get(ctx, key, kept) // what another one created a moment before counts
@@ -71,7 +75,8 @@ func (v *vault) open(ctx context.Context, pool string) (*pki.Succession, error) 
 }
 
 // Authority returns the authority of a pool, nil if the pool has none.
-func Authority(ctx context.Context, c client.Client, r client.Reader, now clock.PassiveClock, pool string) (*pki.Succession, error) {
+func Authority(ctx context.Context, c client.Client, r client.Reader, now clock.PassiveClock, pool string) (
+	*pki.Succession, error) {
 	err := r.Get(ctx, types.NamespacedName{Namespace: contract.KeyNamespace, Name: keyName(pool)}, &corev1.ConfigMap{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -98,9 +103,10 @@ func (v *vault) create(ctx context.Context, pool string) error {
 	return err
 }
 
-// publish sees to it that those who verify can learn whom to trust, by a bundle of a number or above. old is what is published, empty if nothing is. annotate sets
-// what else it says.
-func (v *vault) publish(ctx context.Context, old *corev1.ConfigMap, pool string, s *pki.Succession, above uint64, annotate func(annotations map[string]string)) error {
+// publish sees to it that those who verify can learn whom to trust, by a bundle of a number or above. old is what is
+// published, empty if nothing is. annotate sets what else it says.
+func (v *vault) publish(ctx context.Context, old *corev1.ConfigMap, pool string, s *pki.Succession, above uint64,
+	annotate func(annotations map[string]string)) error {
 	text, err := trust.Publish([]byte(old.Data[contract.TrustKey]), pool, s, above, v.clock.Now())
 	if err != nil {
 		return err
@@ -129,14 +135,18 @@ func (v *vault) publish(ctx context.Context, old *corev1.ConfigMap, pool string,
 	return v.client.Update(ctx, old)
 }
 
-// spend notes that a bootstrap token is used for a request, and refuses it if it was used for another one. The note goes with the Node.
+// spend notes that a bootstrap token is used for a request, and refuses it if it was used for another one. The note
+// goes with the Node.
 func (v *vault) spend(ctx context.Context, token string, kind pki.Kind, node *corev1.Node, request types.UID) error {
-	note := &corev1.ConfigMap{ObjectMeta: meta(fmt.Sprintf("token-%s-%s", token, kind)), Data: map[string]string{requestKey: string(request)}}
+	note := &corev1.ConfigMap{
+		ObjectMeta: meta(fmt.Sprintf("token-%s-%s", token, kind)), Data: map[string]string{requestKey: string(request)},
+	}
 	note.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 	err := v.client.Create(ctx, note)
 	if apierrors.IsAlreadyExists(err) {
 		var used corev1.ConfigMap
-		if err = v.reader.Get(ctx, client.ObjectKeyFromObject(note), &used); err == nil && used.Data[requestKey] != string(request) {
+		if err = v.reader.Get(ctx, client.ObjectKeyFromObject(note), &used); err == nil &&
+			used.Data[requestKey] != string(request) {
 			return refuse("token", token, "one that was not used before, for a "+string(kind)+": make another one")
 		}
 	}

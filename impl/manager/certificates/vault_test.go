@@ -23,7 +23,8 @@ func TestTokenOnce(t *testing.T) {
 	c := newCluster(coordinator())
 	joins := func(uid types.UID, k pki.Kind) *certificatesv1.CertificateSigningRequest {
 		r := asked(k, must(pki.NewKey()))
-		r.UID, r.Spec.Username, r.Spec.Groups = uid, "system:bootstrap:abc123", []string{contract.BootstrapGroup("harbour", "edge-1")}
+		r.UID, r.Spec.Username, r.Spec.Groups = uid, "system:bootstrap:abc123",
+			[]string{contract.BootstrapGroup("harbour", "edge-1")}
 		return r
 	}
 	d := newDesk(c)
@@ -37,7 +38,8 @@ func TestTokenOnce(t *testing.T) {
 	d = newDesk(c)
 	d.refused(t, d.work(t, joins("3", pki.Hub)), certificatesv1.CertificateDenied, "token")
 	note := &corev1.ConfigMap{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: contract.KeyNamespace, Name: "token-abc123-hub"}, note); err != nil || note.OwnerReferences[0].UID != "u-1" {
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: contract.KeyNamespace, Name: "token-abc123-hub"},
+		note); err != nil || note.OwnerReferences[0].UID != "u-1" {
 		t.Errorf("the note does not go with its Node: %+v, %v", note, err)
 	}
 }
@@ -55,7 +57,8 @@ func TestLostKey(t *testing.T) {
 	d.cluster.put(asked(pki.Hub, must(pki.NewKey())))
 	d.step(t)
 	_, err := d.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "r"}})
-	if r := d.read(t); err == nil || !strings.Contains(err.Error(), "is lost") || len(r.Status.Certificate) > 0 || has(r, certificatesv1.CertificateFailed) {
+	if r := d.read(t); err == nil || !strings.Contains(err.Error(), "is lost") || len(r.Status.Certificate) > 0 ||
+		has(r, certificatesv1.CertificateFailed) {
 		t.Errorf("without the key: %v, %+v", err, r.Status)
 	}
 	delete(d.cluster.objects, keyOf(&corev1.ConfigMap{}, key))
@@ -70,7 +73,8 @@ func TestRotation(t *testing.T) {
 	d := newDesk(newCluster(coordinator()))
 	d.work(t, asked(pki.Hub, must(pki.NewKey())))
 	secret := &corev1.Secret{}
-	if err := d.cluster.Get(t.Context(), client.ObjectKey{Namespace: contract.KeyNamespace, Name: "pool-harbour"}, secret); err != nil {
+	if err := d.cluster.Get(t.Context(), client.ObjectKey{Namespace: contract.KeyNamespace, Name: "pool-harbour"},
+		secret); err != nil {
 		t.Fatal(err)
 	}
 	s := must(pki.LoadSuccession(secret.Data))
@@ -87,15 +91,18 @@ func TestRotation(t *testing.T) {
 	d.cluster.put(secret)
 	d.cluster.put(asked(pki.Hub, must(pki.NewKey())))
 	d.step(t)
-	if _, err := d.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "r"}}); err == nil || len(d.read(t).Status.Certificate) > 0 {
+	if _, err := d.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "r"}}); err ==
+		nil || len(d.read(t).Status.Certificate) > 0 {
 		t.Errorf("the authority of another pool signs: %v", err)
 	}
 }
 
-// TestBegin: a certificate begins no earlier than what is taken back of its name ends, and is not signed while that is not known.
+// TestBegin: a certificate begins no earlier than what is taken back of its name ends, and is not signed while that is
+// not known.
 func TestBegin(t *testing.T) {
 	d, known := newDesk(newCluster(coordinator())), errors.New("not known")
-	d.Begin = func(_ context.Context, pool string, n *corev1.Node, asked *x509.CertificateRequest, _ time.Time) (time.Time, error) {
+	d.Begin = func(_ context.Context, pool string, n *corev1.Node, asked *x509.CertificateRequest, _ time.Time) (
+		time.Time, error) {
 		if pool != "harbour" || n.UID != "u-1" || asked.Subject.CommonName != "system:node:edge-1" {
 			t.Errorf("asked for %s of pool %s", asked.Subject, pool)
 		}
@@ -103,7 +110,9 @@ func TestBegin(t *testing.T) {
 	}
 	d.cluster.put(asked(pki.Hub, must(pki.NewKey())))
 	d.step(t)
-	if _, err := d.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "r"}}); err == nil || len(d.read(t).Status.Certificate) > 0 {
+	if _, err := d.Reconcile(t.Context(), reconcile.Request{
+		NamespacedName: types.NamespacedName{Name: "r"},
+	}); err == nil || len(d.read(t).Status.Certificate) > 0 {
 		t.Errorf("signed while it is not known: %v", err)
 	}
 	known = nil

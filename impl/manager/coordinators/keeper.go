@@ -58,7 +58,8 @@ func Kept(own *poolv1.Pool) Placed {
 // Keep makes the coordinator of a pool what it should be.
 func (k *Keeper) Keep(ctx context.Context, p Pool) (Placed, error) {
 	var pods corev1.PodList
-	if err := k.Client.List(ctx, &pods, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.NameLabel: contract.CoordinatorPods, contract.NodePoolLabel: p.Name}); err != nil {
+	if err := k.Client.List(ctx, &pods, client.InNamespace(contract.ManagerNamespace),
+		client.MatchingLabels{contract.NameLabel: contract.CoordinatorPods, contract.NodePoolLabel: p.Name}); err != nil {
 		return Placed{}, err
 	}
 	s := &stand{Pool: p, pods: pods.Items, now: k.Clock.Now()}
@@ -88,7 +89,8 @@ func (k *Keeper) Keep(ctx context.Context, p Pool) (Placed, error) {
 	return Placed{Servers: s.told(), Members: s.members(), State: s.state(why), Again: wait, record: s.record}, nil
 }
 
-// retire lets Pods go that are not recorded, linger after hubs have been told of others, and takes back labels of Nodes that run none. serves: there are others.
+// retire lets Pods go that are not recorded, linger after hubs have been told of others, and takes back labels of Nodes
+// that run none. serves: there are others.
 func (k *Keeper) retire(ctx context.Context, s *stand, serves bool) (wait time.Duration, err error) {
 	if k.leaving == nil {
 		k.leaving = map[types.UID]time.Time{}
@@ -113,7 +115,8 @@ func (k *Keeper) retire(ctx context.Context, s *stand, serves bool) (wait time.D
 		if !known {
 			since, k.leaving[o.UID] = s.now, s.now
 		}
-		if s.Silent || s.node(o.Spec.NodeName) != nil && s.now.Sub(since) < linger && !s.inTheWay(o) { // a hub that is not heard was not told of another
+		// a hub that is not heard was not told of another.
+		if s.Silent || s.node(o.Spec.NodeName) != nil && s.now.Sub(since) < linger && !s.inTheWay(o) {
 			wait = again
 			continue
 		}
@@ -142,7 +145,8 @@ func (k *Keeper) run(ctx context.Context, s *stand, r poolv1.Replica) error {
 	}
 	is := s.pod(r)
 	switch image := s.Own.Spec.Coordinator.Image; {
-	case is == nil && slices.ContainsFunc(s.pods, func(o corev1.Pod) bool { return o.Spec.NodeName == r.Node }): // two have the same port
+	case is == nil && slices.ContainsFunc(s.pods, func(o corev1.Pod) bool { return o.Spec.NodeName == r.Node }):
+		// two have the same port.
 		return nil
 	case is == nil:
 		if err := k.Client.Create(ctx, s.new(r)); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -178,15 +182,19 @@ func (k *Keeper) upgrade(ctx context.Context, s *stand, is *corev1.Pod, image st
 		return fmt.Errorf("the image of the coordinator of pool %s on node %s: %w", s.Name, is.Spec.NodeName, err)
 	}
 	// What the others go by, before the cache has heard of it.
-	is.Status.Conditions = slices.DeleteFunc(is.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	is.Status.Conditions = slices.DeleteFunc(is.Status.Conditions,
+		func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 	return nil
 }
 
 // label writes contract.CoordinatorLabel of a Node; nil: it goes.
 func (k *Keeper) label(ctx context.Context, node string, value any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{contract.CoordinatorLabel: value}}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{contract.CoordinatorLabel: value}},
+	})
 	if err == nil {
-		err = k.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, patch))
+		err = k.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
+			client.RawPatch(types.MergePatchType, patch))
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("label %s of node %s: %w", contract.CoordinatorLabel, node, err)

@@ -35,7 +35,8 @@ func TestOneCannotBeRun(t *testing.T) {
 				}
 				return c.Create(ctx, o, options...)
 			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+				options ...client.PatchOption) error {
 				if fails == "label" && o.GetName() == bad {
 					return errors.New("refused")
 				}

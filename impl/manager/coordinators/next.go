@@ -10,8 +10,9 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// next is where the replicas are to be, and why that is not what the Pool asks for; "": it is. At most one replica of three is placed anew at a time, while the two others
-// serve. If fewer than two are left, all are: they begin as another cluster.
+// next is where the replicas are to be, and why that is not what the Pool asks for; "": it is. At most one replica of
+// three is placed anew at a time, while the two others serve. If fewer than two are left, all are: they begin as
+// another cluster.
 func (s *stand) next() (record, string) {
 	want := replicas(s.Own.Spec.Coordinator)
 	switch {
@@ -52,7 +53,9 @@ func (s *stand) next() (record, string) {
 	}
 	at := s.choose(1, s.Replicas)
 	if len(at) == 0 {
-		return s.record, fmt.Sprintf("there is no node for that on %s: none more of the pool is Ready, has an internal address and is selected", list([]string{out.Node}))
+		return s.record,
+			fmt.Sprintf("there is no node for that on %s: none more of the pool is Ready, has an internal address and "+
+				"is selected", list([]string{out.Node}))
 	}
 	made := record{slices.Clone(s.Replicas), s.Cluster, s.Placements}
 	made.Replicas[slices.Index(made.Replicas, out)] = s.placed(&made, at[0], true)
@@ -64,7 +67,8 @@ func (s *stand) anew(want int) (record, string) {
 	at := s.choose(want, nil)
 	if len(at) < want {
 		if len(s.Replicas) == 0 {
-			return s.record, fmt.Sprintf("%d nodes of the pool are Ready, have an internal address and are selected: want %d", len(at), want)
+			return s.record, fmt.Sprintf("%d nodes of the pool are Ready, have an internal address and are selected: want %d",
+				len(at), want)
 		}
 		return s.record, fmt.Sprintf("%d nodes may run one: want %d", len(at), want)
 	}
@@ -80,7 +84,9 @@ func (s *stand) anew(want int) (record, string) {
 func (s *stand) placed(in *record, n *corev1.Node, joins bool) poolv1.Replica {
 	in.Placements++
 	url, _ := server(n)
-	return poolv1.Replica{Node: n.Name, Server: url, Placement: fmt.Sprintf("%d-%.8s", in.Placements, s.Own.UID), Joins: joins}
+	return poolv1.Replica{
+		Node: n.Name, Server: url, Placement: fmt.Sprintf("%d-%.8s", in.Placements, s.Own.UID), Joins: joins,
+	}
 }
 
 // remains tells whether a replica may stay where it is.
@@ -94,7 +100,8 @@ func (s *stand) remains(r poolv1.Replica) bool {
 	return url == r.Server && (since.IsZero() || s.now.Sub(since) < replaceAfter(s.Own.Spec.Coordinator))
 }
 
-// choose are nodes for new replicas, n or fewer, beside those that there are. One is preferred on which no replica is that goes.
+// choose are nodes for new replicas, n or fewer, beside those that there are. One is preferred on which no replica is
+// that goes.
 func (s *stand) choose(n int, beside []poolv1.Replica) []*corev1.Node {
 	c := s.Own.Spec.Coordinator
 	var able []*corev1.Node
@@ -104,14 +111,16 @@ func (s *stand) choose(n int, beside []poolv1.Replica) []*corev1.Node {
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if selected(c, n) && lost(n).IsZero() && !slices.ContainsFunc(beside, func(r poolv1.Replica) bool { return r.Node == n.Name }) {
+		if selected(c, n) && lost(n).IsZero() &&
+			!slices.ContainsFunc(beside, func(r poolv1.Replica) bool { return r.Node == n.Name }) {
 			able = append(able, n)
 		}
 	}
 	slices.SortFunc(able, func(a, b *corev1.Node) int {
 		return cmp.Or(
 			cmp.Compare(taken[a.Name], taken[b.Name]),
-			cmp.Compare(slices.Index(c.Nodes, a.Name), slices.Index(c.Nodes, b.Name)), cmp.Compare(lot(s.Name, a.Name), lot(s.Name, b.Name)), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(slices.Index(c.Nodes, a.Name), slices.Index(c.Nodes, b.Name)),
+			cmp.Compare(lot(s.Name, a.Name), lot(s.Name, b.Name)), cmp.Compare(a.Name, b.Name),
 		)
 	})
 	return able[:min(n, len(able))]

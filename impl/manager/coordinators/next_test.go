@@ -26,7 +26,12 @@ func newWorld(nodes, replicas int) *world {
 	w := &world{down: map[string]bool{}}
 	w.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w.Name = "p"
-	w.Own = &poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "0123456789"}, Spec: poolv1.Spec{Coordinator: &poolv1.Coordinator{Image: "i", Replicas: int32(replicas)}}} //nolint:gosec // few
+	//nolint:gosec // few
+	w.Own = &poolv1.Pool{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "p", UID: "0123456789",
+		}, Spec: poolv1.Spec{Coordinator: &poolv1.Coordinator{Image: "i", Replicas: int32(replicas)}},
+	}
 	for i := range nodes {
 		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i+1)}}
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", i+1)}}
@@ -61,7 +66,9 @@ func (w *world) step() string {
 // lose lets a node be lost since a time.
 func (w *world) lose(node string, since time.Duration) {
 	n := w.node(node)
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(w.now.Add(-since))}}
+	n.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(w.now.Add(-since))},
+	}
 	w.stall(node)
 }
 
@@ -163,8 +170,10 @@ func TestNext(t *testing.T) {
 	w.lose("n4", time.Hour)
 	w.lose("n5", time.Hour)
 	w.step()
-	if got := w.at(); strings.Contains(got, "n4") || strings.Contains(got, "n5") || strings.Contains(got, "+") || w.Cluster == cluster || len(w.Replicas) != 3 {
-		t.Errorf("two of three are lost for good: on %s, of cluster %s before %s; want three that begin as another cluster", got, w.Cluster, cluster)
+	if got := w.at(); strings.Contains(got, "n4") || strings.Contains(got, "n5") || strings.Contains(got, "+") ||
+		w.Cluster == cluster || len(w.Replicas) != 3 {
+		t.Errorf("two of three are lost for good: on %s, of cluster %s before %s; want three that begin as another cluster",
+			got, w.Cluster, cluster)
 	}
 	seen := map[string]bool{}
 	for _, r := range w.Replicas {
@@ -175,7 +184,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestNobodyLeft: when the last node has left the pool its coordinator is nowhere. When nodes come back it is placed again, as another one.
+// TestNobodyLeft: when the last node has left the pool its coordinator is nowhere. When nodes come back it is placed
+// again, as another one.
 func TestNobodyLeft(t *testing.T) {
 	for _, replicas := range []int{1, 3} {
 		w := newWorld(3, replicas)

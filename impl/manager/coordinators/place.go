@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// lostAfter is for how long a node may be lost, while others of its pool are heard, before its replica goes elsewhere, if the Pool does not say.
+	// lostAfter is for how long a node may be lost, while others of its pool are heard, before its replica goes elsewhere,
+	// if the Pool does not say.
 	lostAfter = 5 * time.Minute
 	lostLeast = 10 * time.Second
 )
@@ -37,7 +38,8 @@ func selected(c *poolv1.Coordinator, n *corev1.Node) bool {
 	if _, ok := server(n); !ok || !n.DeletionTimestamp.IsZero() {
 		return false
 	}
-	if is := n.Labels[contract.CoordinatorLabel]; is != "" && is != contract.ReplicaName(n.Name) { // somebody else runs one there
+	// somebody else runs one there.
+	if is := n.Labels[contract.CoordinatorLabel]; is != "" && is != contract.ReplicaName(n.Name) {
 		return false
 	}
 	if len(c.Nodes) > 0 {
@@ -66,7 +68,8 @@ func lot(pool, node string) uint64 {
 // server is where the coordinator of a node is asked.
 func server(n *corev1.Node) (string, bool) {
 	for _, a := range n.Status.Addresses {
-		if ip, err := netip.ParseAddr(a.Address); a.Type == corev1.NodeInternalIP && err == nil && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast() && ip.Zone() == "" {
+		if ip, err := netip.ParseAddr(a.Address); a.Type == corev1.NodeInternalIP && err == nil && !ip.IsUnspecified() &&
+			!ip.IsMulticast() && !ip.IsLinkLocalUnicast() && ip.Zone() == "" {
 			return "https://" + net.JoinHostPort(ip.Unmap().String(), strconv.Itoa(contract.CoordinatorPort)), true
 		}
 	}

@@ -25,10 +25,12 @@ func nameOf(pool, node string) string {
 	return fmt.Sprintf("weir-coordinator-%x", sha256.Sum256([]byte(pool+"/"+node)))[:len("weir-coordinator-")+16]
 }
 
-// defaultLimit is the memory that a replica may take, if its Pool does not say. Measured (reports/bench): 15 MB idle, 94 MB with 5,000 slices of 100 endpoints. What it may be made to take is more:
-// two resources of 128 MiB, and 16 MiB of recent changes of each, are all that it takes of a leader by its default flags, 288 MiB. A quarter of that may be garbage (package memory), 72 MiB; it is
-// 15 MiB itself; and the pages of etcd's file, which the limit counts, too, are given back when others need them. So a leader that lies does not end it, and 137 MiB are left.
-// A pool that shares more resources needs 180 MiB more for each.
+// defaultLimit is the memory that a replica may take, if its Pool does not say. Measured (reports/bench): 15 MB idle,
+// 94 MB with 5,000 slices of 100 endpoints. What it may be made to take is more: two resources of 128 MiB, and 16 MiB
+// of recent changes of each, are all that it takes of a leader by its default flags, 288 MiB. A quarter of that may be
+// garbage (package memory), 72 MiB; it is 15 MiB itself; and the pages of etcd's file, which the limit counts, too, are
+// given back when others need them. So a leader that lies does not end it, and 137 MiB are left. A pool that shares
+// more resources needs 180 MiB more for each.
 const defaultLimit = "512Mi"
 
 // memoryLimit is that of a Pool. The API takes no other than a quantity.
@@ -41,7 +43,10 @@ func memoryLimit(c *poolv1.Coordinator) resource.Quantity {
 
 // args are those of a replica. The addresses of the others are those of its first start: later it is told of others.
 func (s *stand) args(r poolv1.Replica) []string {
-	all := []string{"--nodepool-name=" + s.Name, "--data-dir=" + host + "data", "--certificates-dir=" + host + "certificates", "--placement=" + r.Placement}
+	all := []string{
+		"--nodepool-name=" + s.Name, "--data-dir=" + host + "data", "--certificates-dir=" + host + "certificates",
+		"--placement=" + r.Placement,
+	}
 	if len(s.Replicas) == 1 {
 		return all
 	}
@@ -49,14 +54,16 @@ func (s *stand) args(r poolv1.Replica) []string {
 	if r.Joins {
 		state = "existing"
 	}
-	all = append(all, "--name="+contract.ReplicaName(r.Node), "--initial-cluster-token="+s.Name+"/"+s.Cluster, "--initial-cluster-state="+state)
+	all = append(all, "--name="+contract.ReplicaName(r.Node), "--initial-cluster-token="+s.Name+"/"+s.Cluster,
+		"--initial-cluster-state="+state)
 	for _, o := range s.Replicas {
 		u, err := url.Parse(o.Server)
 		if err != nil {
 			continue
 		}
 		name := contract.ReplicaName(o.Node)
-		all = append(all, "--initial-cluster="+name+"=https://"+net.JoinHostPort(u.Hostname(), strconv.Itoa(contract.PeerPort)), "--replica-server="+name+"="+o.Server)
+		all = append(all, "--initial-cluster="+name+"=https://"+net.JoinHostPort(u.Hostname(),
+			strconv.Itoa(contract.PeerPort)), "--replica-server="+name+"="+o.Server)
 	}
 	return all
 }
@@ -64,26 +71,39 @@ func (s *stand) args(r poolv1.Replica) []string {
 // new is the Pod of a replica.
 func (s *stand) new(r poolv1.Replica) *corev1.Pod {
 	own, node := s.Own, r.Node
-	ports := []corev1.ContainerPort{{Name: "api", ContainerPort: contract.CoordinatorPort, HostPort: contract.CoordinatorPort}}
+	ports := []corev1.ContainerPort{
+		{Name: "api", ContainerPort: contract.CoordinatorPort, HostPort: contract.CoordinatorPort},
+	}
 	if len(s.Replicas) > 1 {
-		ports = append(ports, corev1.ContainerPort{Name: "peer", ContainerPort: contract.PeerPort, HostPort: contract.PeerPort})
+		ports = append(ports, corev1.ContainerPort{
+			Name: "peer", ContainerPort: contract.PeerPort, HostPort: contract.PeerPort,
+		})
 	}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: contract.ManagerNamespace, Name: nameOf(own.Name, node),
-		Labels:      map[string]string{contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.CoordinatorPods, "app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: own.Name, placementLabel: r.Placement},
+		Labels: map[string]string{
+			contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.CoordinatorPods,
+			"app.kubernetes.io/part-of": "weir", contract.NodePoolLabel: own.Name, placementLabel: r.Placement,
+		},
 		Annotations: map[string]string{contract.BindingAnnotation: "true"},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: poolv1.GroupVersion.String(), Kind: "Pool", Name: own.Name, UID: own.UID, Controller: ptr.To(true),
 		}},
 	}}
 	directory := func(name string) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: host + name, Type: ptr.To(corev1.HostPathDirectoryOrCreate)}}}
+		return corev1.Volume{
+			Name: name, VolumeSource: corev1.VolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: host + name, Type: ptr.To(corev1.HostPathDirectoryOrCreate)},
+			},
+		}
 	}
 	p.Spec = corev1.PodSpec{
-		NodeName: node, HostNetwork: true, DNSPolicy: corev1.DNSDefault, PriorityClassName: "system-node-critical", RestartPolicy: corev1.RestartPolicyAlways,
-		AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false), TerminationGracePeriodSeconds: ptr.To[int64](30),
-		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-		Volumes:     []corev1.Volume{directory("data"), directory("certificates")},
+		NodeName: node, HostNetwork: true, DNSPolicy: corev1.DNSDefault, PriorityClassName: "system-node-critical",
+		RestartPolicy:                corev1.RestartPolicyAlways,
+		AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+		TerminationGracePeriodSeconds: ptr.To[int64](30),
+		Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Volumes:                       []corev1.Volume{directory("data"), directory("certificates")},
 		Containers: []corev1.Container{{
 			Name: "weir-coordinator", Image: own.Spec.Coordinator.Image,
 			Args:  s.args(r),
@@ -97,12 +117,16 @@ func (s *stand) new(r poolv1.Replica) *corev1.Pod {
 				}}, PeriodSeconds: 2, TimeoutSeconds: 3,
 			},
 			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
-				Limits:   corev1.ResourceList{corev1.ResourceMemory: memoryLimit(own.Spec.Coordinator)},
+				Requests: corev1.ResourceList{
+					corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
+				},
+				Limits: corev1.ResourceList{corev1.ResourceMemory: memoryLimit(own.Spec.Coordinator)},
 			},
 			SecurityContext: &corev1.SecurityContext{ // the hub, which writes the certificates, is root as well
 				RunAsUser: ptr.To[int64](0), AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
-				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				Capabilities: &corev1.Capabilities{
+					Drop: []corev1.Capability{"ALL"},
+				}, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 		}},
 	}

@@ -67,7 +67,8 @@ type stand struct {
 // pod is the one of a replica; nil: there is none, or it is about to go.
 func (s *stand) pod(r poolv1.Replica) *corev1.Pod {
 	for i := range s.pods {
-		if o := &s.pods[i]; o.Spec.NodeName == r.Node && o.Labels[placementLabel] == r.Placement && o.DeletionTimestamp.IsZero() {
+		if o := &s.pods[i]; o.Spec.NodeName == r.Node && o.Labels[placementLabel] == r.Placement &&
+			o.DeletionTimestamp.IsZero() {
 			return o
 		}
 	}
@@ -95,7 +96,8 @@ func (s *stand) serves() bool {
 	return n > 0 && 2*n > len(s.Replicas)
 }
 
-// told is what hubs are told: those that serve, and those that did and are to serve again. Until a majority of others serves, what they know.
+// told is what hubs are told: those that serve, and those that did and are to serve again. Until a majority of others
+// serves, what they know.
 func (s *stand) told() (all []string) {
 	knows := func(url string) bool { return slices.Contains(s.Own.Status.Coordinators, url) }
 	if s.serves() {
@@ -109,7 +111,10 @@ func (s *stand) told() (all []string) {
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		url, ok := server(n)
-		if ok && knows(url) && slices.ContainsFunc(s.pods, func(o corev1.Pod) bool { return o.Spec.NodeName == n.Name && o.DeletionTimestamp.IsZero() }) {
+		if ok && knows(url) &&
+			slices.ContainsFunc(s.pods, func(o corev1.Pod) bool {
+				return o.Spec.NodeName == n.Name && o.DeletionTimestamp.IsZero()
+			}) {
 			all = append(all, url)
 		}
 	}
@@ -126,7 +131,8 @@ func (s *stand) members() string {
 	for i := range s.pods {
 		o := &s.pods[i]
 		n := s.node(o.Spec.NodeName)
-		if n == nil || s.recorded(o) || slices.ContainsFunc(s.Replicas, func(r poolv1.Replica) bool { return r.Node == n.Name }) {
+		if n == nil || s.recorded(o) ||
+			slices.ContainsFunc(s.Replicas, func(r poolv1.Replica) bool { return r.Node == n.Name }) {
 			continue
 		}
 		if url, ok := server(n); ok && slices.Contains(told, url) && o.Labels[placementLabel] != "" {
@@ -158,7 +164,8 @@ func list(nodes []string) string {
 	return "nodes " + strings.Join(nodes, ", ")
 }
 
-// inTheWay tells whether a Pod that goes keeps a replica from its node, and hubs do without it: others of those that they know serve.
+// inTheWay tells whether a Pod that goes keeps a replica from its node, and hubs do without it: others of those that
+// they know serve.
 func (s *stand) inTheWay(o *corev1.Pod) bool {
 	if !slices.ContainsFunc(s.Replicas, func(r poolv1.Replica) bool { return r.Node == o.Spec.NodeName }) {
 		return false
@@ -177,7 +184,8 @@ func serving(o *corev1.Pod) bool {
 	if o == nil || !o.DeletionTimestamp.IsZero() {
 		return false
 	}
-	if before := o.Annotations[beforeAnnotation]; before != "" && container(o) == before { // the kubelet has not started the other image yet
+	// the kubelet has not started the other image yet.
+	if before := o.Annotations[beforeAnnotation]; before != "" && container(o) == before {
 		return false
 	}
 	return slices.ContainsFunc(o.Status.Conditions, func(c corev1.PodCondition) bool {

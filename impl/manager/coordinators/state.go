@@ -42,9 +42,11 @@ func (s *stand) state(why string) metav1.Condition {
 		c.Reason, c.Message = "NoNode", why
 	case s.Silent && len(missing) > 0:
 		c.Status, c.Reason = metav1.ConditionUnknown, "PoolSilent"
-		c.Message = fmt.Sprintf("no node of the pool is heard: the coordinator is left where it is, on %s", list(append(serving, missing...)))
+		c.Message = fmt.Sprintf("no node of the pool is heard: the coordinator is left where it is, on %s",
+			list(append(serving, missing...)))
 	case len(missing) > 0:
-		c.Reason, c.Message = "NotReady", fmt.Sprintf("%d of %d are ready; not on %s", len(serving), len(s.Replicas), list(missing))
+		c.Reason, c.Message = "NotReady", fmt.Sprintf("%d of %d are ready; not on %s", len(serving), len(s.Replicas),
+			list(missing))
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Running", "on "+list(serving)
 	}

@@ -1,5 +1,5 @@
-// Package grants waits for what a cluster does not let weir-manager read yet, because its manifests are older: a watch that is refused would end the whole of
-// weir-manager. It starts no goroutine.
+// Package grants waits for what a cluster does not let weir-manager read yet, because its manifests are older: a watch
+// that is refused would end the whole of weir-manager. It starts no goroutine.
 package grants
 
 import (
@@ -14,8 +14,10 @@ import (
 // Every is how often it is looked whether something may be read now.
 const Every = 10 * time.Second
 
-// Await waits until check finds nothing that lacks. It tells once what waits and for what. False: the context ended before.
-func Await(ctx context.Context, c clock.WithTicker, log *slog.Logger, what string, check func(context.Context) error) bool {
+// Await waits until check finds nothing that lacks. It tells once what waits and for what. False: the context ended
+// before.
+func Await(ctx context.Context, c clock.WithTicker, log *slog.Logger, what string,
+	check func(context.Context) error) bool {
 	tick := c.NewTicker(Every)
 	defer tick.Stop()
 	for told := false; ; told = true {
@@ -24,7 +26,8 @@ func Await(ctx context.Context, c clock.WithTicker, log *slog.Logger, what strin
 			return true
 		}
 		if !told && ctx.Err() == nil {
-			log.Error("something waits for its grants: apply the output of weir-manager --print-manifests", "what", what, "err", err)
+			log.Error("something waits for its grants: apply the output of weir-manager --print-manifests", "what", what,
+				"err", err)
 		}
 		select {
 		case <-tick.C():

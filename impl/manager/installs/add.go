@@ -35,7 +35,8 @@ type Config struct {
 // Watched is what the cache of the manager has to hold, and no more.
 func Watched() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&batchv1.Job{}: {
-		Namespaces: map[string]cache.Config{contract.ManagerNamespace: {}}, Label: labels.SelectorFromSet(jobs.Ours()), Transform: cache.TransformStripManagedFields(),
+		Namespaces: map[string]cache.Config{contract.ManagerNamespace: {}}, Label: labels.SelectorFromSet(jobs.Ours()),
+		Transform: cache.TransformStripManagedFields(),
 	}}
 }
 
@@ -43,7 +44,9 @@ func Watched() map[client.Object]cache.ByObject {
 func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
 		readable := func(ctx context.Context) error {
-			for all, where := range map[client.ObjectList][]client.ListOption{&batchv1.JobList{}: {client.InNamespace(contract.ManagerNamespace)}, &nodepool.List{}: nil, &poolv1.List{}: nil} {
+			for all, where := range map[client.ObjectList][]client.ListOption{
+				&batchv1.JobList{}: {client.InNamespace(contract.ManagerNamespace)}, &nodepool.List{}: nil, &poolv1.List{}: nil,
+			} {
 				if err := grants.Listed(m.GetAPIReader(), all, where...)(ctx); err != nil {
 					return err
 				}
@@ -59,15 +62,22 @@ func Add(m ctrl.Manager, c Config) error {
 
 // run runs the controller until the context ends.
 func run(ctx context.Context, m ctrl.Manager, c Config) error {
-	k := &keeper{client: m.GetClient(), reader: m.GetAPIReader(), clock: c.Clock, events: m.GetEventRecorder("weir-manager"), metrics: c.Metrics, log: c.Log}
-	runs, err := controller.NewTypedUnmanaged("installs", controller.TypedOptions[reconcile.Request]{Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true)})
+	k := &keeper{
+		client: m.GetClient(), reader: m.GetAPIReader(), clock: c.Clock, events: m.GetEventRecorder("weir-manager"),
+		metrics: c.Metrics, log: c.Log,
+	}
+	runs, err := controller.NewTypedUnmanaged("installs",
+		controller.TypedOptions[reconcile.Request]{Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true)})
 	for _, s := range []source.Source{
 		source.Kind(m.GetCache(), &corev1.Node{}, changes(alike)),
 		source.Kind(m.GetCache(), &batchv1.Job{}, changes(func(_, _ *batchv1.Job) bool { return false })),
-		source.Kind(m.GetCache(), &corev1.Pod{}, changes(func(_, b *corev1.Pod) bool { return b.Labels[contract.NameLabel] != contract.InstallerName })),
+		source.Kind(m.GetCache(), &corev1.Pod{},
+			changes(func(_, b *corev1.Pod) bool { return b.Labels[contract.NameLabel] != contract.InstallerName })),
 		source.Kind(m.GetCache(), &corev1.Service{}, changes(func(_, _ *corev1.Service) bool { return true })),
-		source.Kind(m.GetCache(), &nodepool.NodePool{}, changes(func(a, b *nodepool.NodePool) bool { return a.Generation == b.Generation })),
-		source.Kind(m.GetCache(), &poolv1.Pool{}, changes(func(a, b *poolv1.Pool) bool { return a.Generation == b.Generation })),
+		source.Kind(m.GetCache(), &nodepool.NodePool{},
+			changes(func(a, b *nodepool.NodePool) bool { return a.Generation == b.Generation })),
+		source.Kind(m.GetCache(), &poolv1.Pool{},
+			changes(func(a, b *poolv1.Pool) bool { return a.Generation == b.Generation })),
 	} {
 		if err == nil {
 			err = runs.Watch(s)
@@ -96,5 +106,6 @@ func changes[T client.Object](alike func(a, b T) bool) handler.TypedEventHandler
 
 // alike tells whether the same follows from two states of a Node.
 func alike(a, b *corev1.Node) bool {
-	return a.Labels[contract.NodePoolLabel] == b.Labels[contract.NodePoolLabel] && able(a) == able(b) && condition(a, contract.JoinedCondition) == condition(b, contract.JoinedCondition)
+	return a.Labels[contract.NodePoolLabel] == b.Labels[contract.NodePoolLabel] && able(a) == able(b) &&
+		condition(a, contract.JoinedCondition) == condition(b, contract.JoinedCondition)
 }

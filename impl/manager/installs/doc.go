@@ -1,45 +1,56 @@
-// Package installs leads the kubelets of nodes to their hubs when the label of a pool appears on them, and back when it goes: by a Job for each node.
+// Package installs leads the kubelets of nodes to their hubs when the label of a pool appears on them, and back when it
+// goes: by a Job for each node.
 //
 // # What is wanted
 //
-// A Node with the label of a pool that has a NodePool and a Pool is to be in it. A Node without a label is to be in none. Of a label that names a pool which nobody describes
-// nothing follows: the node stays as it is. The work itself is that of package install, which is idempotent, finishes what was cut short, and takes back what fails.
+// A Node with the label of a pool that has a NodePool and a Pool is to be in it. A Node without a label is to be in
+// none. Of a label that names a pool which nobody describes nothing follows: the node stays as it is. The work itself
+// is that of package install, which is idempotent, finishes what was cut short, and takes back what fails.
 //
 // # The record
 //
-// It is the Job: its name follows from the node, so a node never has two; its annotation says which pool the node was to be in when it began; its conditions say how it
-// ended. So another weir-manager goes on from what there is.
+// It is the Job: its name follows from the node, so a node never has two; its annotation says which pool the node was
+// to be in when it began; its conditions say how it ended. So another weir-manager goes on from what there is.
 //
-//   - One that runs is left to run, whatever becomes of the label meanwhile. What is wanted then is begun when it has ended. So labels that flip leave no node half-way.
-//   - One that ended well says that this was done, and stays for as long as that is wanted. A person who calls weir node leave afterwards is not overruled.
-//   - One that failed says so, and is not tried again until the label is another one, or a person deletes the Job, or joins the node by hand.
-//   - One whose image is not the one that Jobs run now is of a former release: it is begun anew, and the node gets the hub of this one. A hub that does not prove itself is
-//     taken off by the node itself (package install), and after two of these the other nodes keep theirs.
+//   - One that runs is left to run, whatever becomes of the label meanwhile. What is wanted then is begun when it has
+//     ended. So labels that flip leave no node half-way.
+//   - One that ended well says that this was done, and stays for as long as that is wanted. A person who calls weir
+//     node leave afterwards is not overruled.
+//   - One that failed says so, and is not tried again until the label is another one, or a person deletes the Job, or
+//     joins the node by hand.
+//   - One whose image is not the one that Jobs run now is of a former release: it is begun anew, and the node gets the
+//     hub of this one. A hub that does not prove itself is taken off by the node itself (package install), and after
+//     two of these the other nodes keep theirs.
 //
-// A node whose condition contract.JoinedCondition is True, and that has no Job, was joined by hand: it is left as it is until its label goes.
+// A node whose condition contract.JoinedCondition is True, and that has no Job, was joined by hand: it is left as it is
+// until its label goes.
 //
 // # Order
 //
-// One node of a pool at a time, those that leave first; then by name. A node has to be Ready and to reach the cloud, and hubs have to be told of its pool (leader-hub-<pool>) before it
-// begins. After two failures no more of the pool begin: the condition NodesInstalled of the Pool says why, and what to do. Those that leave are counted by themselves.
+// One node of a pool at a time, those that leave first; then by name. A node has to be Ready and to reach the cloud,
+// and hubs have to be told of its pool (leader-hub-<pool>) before it begins. After two failures no more of the pool
+// begin: the condition NodesInstalled of the Pool says why, and what to do. Those that leave are counted by themselves.
 // Before a Job is begun, Jobs are listed at kube-apiserver itself: a cache that is late would let two begin.
 //
 // # Why a Job
 //
-// It outlives its Pods: a Pod that is evicted, or whose node starts anew in the middle, is no failure, and the next one goes on. A bare Pod would need all that here again. Only the exit
-// codes 1 and 2 are: they are the machine's own word. The Job is bound to its node by spec.nodeName and tolerates everything. It has no token: on the machine the work goes by the
-// kubelet's own kubeconfig. Restarting the kubelet does not end its Pod, but the work does not run in it anyway: see package install/errand. So the deadline, after which a Job
-// failed though nothing is known, ends a Pod that never started (its image cannot be pulled, its node is gone) or waits in vain, and never the work. It is longer than the
+// It outlives its Pods: a Pod that is evicted, or whose node starts anew in the middle, is no failure, and the next one
+// goes on. A bare Pod would need all that here again. Only the exit codes 1 and 2 are: they are the machine's own word.
+// The Job is bound to its node by spec.nodeName and tolerates everything. It has no token: on the machine the work goes
+// by the kubelet's own kubeconfig. Restarting the kubelet does not end its Pod, but the work does not run in it anyway:
+// see package install/errand. So the deadline, after which a Job failed though nothing is known, ends a Pod that never
+// started (its image cannot be pulled, its node is gone) or waits in vain, and never the work. It is longer than the
 // work can take, and a later Job waits for a unit that still runs.
 //
 // # Switched off
 //
-// The images that Jobs may run stand in the ConfigMap contract.InstallerImages, which weir-manager cannot write. If none stands there, nothing is begun. What runs goes on.
+// The images that Jobs may run stand in the ConfigMap contract.InstallerImages, which weir-manager cannot write. If
+// none stands there, nothing is begun. What runs goes on.
 //
 // # What a stolen token of weir-manager could do
 //
-// The policy weir-manager-installer lets weir-manager make Jobs of this form only, with such an image, and with arguments that join a pool or leave it. It has privileges on
-// nodes, but no choice of what it does with them.
+// The policy weir-manager-installer lets weir-manager make Jobs of this form only, with such an image, and with
+// arguments that join a pool or leave it. It has privileges on nodes, but no choice of what it does with them.
 //
 // # Goroutines
 //

@@ -33,7 +33,8 @@ func TestOrder(t *testing.T) {
 	w.says("a", corev1.NodeReady, corev1.ConditionTrue)
 	w.says("b", contract.CutOffCondition, "")
 	w.want("c is at work", "c→harbour x→buoy")
-	if c := w.state("harbour"); c.Status != metav1.ConditionFalse || c.Reason != reasonRunning || c.Message != "0 of 3 have joined; at work on node c" {
+	if c := w.state("harbour"); c.Status != metav1.ConditionFalse || c.Reason != reasonRunning ||
+		c.Message != "0 of 3 have joined; at work on node c" {
 		t.Errorf("the Pool says %+v", c)
 	}
 	w.end("c", true)
@@ -67,7 +68,9 @@ func TestOrder(t *testing.T) {
 	w.end("b", true)
 
 	check(t, w.client.Delete(t.Context(), w.node("b")))
-	w.make(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "b-2", Labels: map[string]string{contract.NodePoolLabel: "buoy"}}})
+	w.make(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "b-2", Labels: map[string]string{contract.NodePoolLabel: "buoy"}},
+	})
 	w.says("b", corev1.NodeReady, corev1.ConditionTrue)
 	w.want("another machine has the name of b", "b→buoy")
 	w.end("b", true)
@@ -93,10 +96,12 @@ func TestOff(t *testing.T) {
 	if _, err := w.keeper.Reconcile(t.Context(), reconcile.Request{}); err == nil {
 		t.Error("kube-apiserver refuses a Job, and nobody is told")
 	}
-	if c := w.state("harbour"); c.Reason != reasonRefused || !strings.Contains(c.Message, "of node a: privileged: Forbidden") {
+	if c := w.state("harbour"); c.Reason != reasonRefused ||
+		!strings.Contains(c.Message, "of node a: privileged: Forbidden") {
 		t.Errorf("the Pool says %+v", c)
 	}
-	if _, err := w.keeper.Reconcile(t.Context(), reconcile.Request{}); err == nil || !strings.Contains(err.Error(), "of node b: privileged: Forbidden") {
+	if _, err := w.keeper.Reconcile(t.Context(), reconcile.Request{}); err == nil ||
+		!strings.Contains(err.Error(), "of node b: privileged: Forbidden") {
 		t.Errorf("the next one is tried, too: %v", err)
 	}
 	w.refuse = nil
@@ -133,7 +138,8 @@ func TestOneRefused(t *testing.T) {
 	w.want("it can be made now", "a→harbour")
 }
 
-// TestRelease: with another image the nodes that have joined get its hub, one after the other. Who left by hand is left alone, and after two failures the others are.
+// TestRelease: with another image the nodes that have joined get its hub, one after the other. Who left by hand is left
+// alone, and after two failures the others are.
 func TestRelease(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d", "e")
 	w.pool("harbour")
@@ -161,7 +167,8 @@ func TestRelease(t *testing.T) {
 	w.want("a release that mends it", "b→harbour")
 }
 
-// TestFailures: after two failures of a pool no more begin there, and the Pool says why and what to do. They begin anew when a person says so.
+// TestFailures: after two failures of a pool no more begin there, and the Pool says why and what to do. They begin anew
+// when a person says so.
 func TestFailures(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d", "x", "y")
 	w.pool("harbour")
@@ -171,13 +178,16 @@ func TestFailures(t *testing.T) {
 	w.want("they begin", "a→harbour x→buoy")
 	w.end("a", false)
 	w.want("one failed", "b→harbour x→buoy")
-	if c := w.state("harbour"); c.Reason != reasonFailed || !strings.Contains(c.Message, "node a: preflight: disk: /var/lib has 3 MB free; mend the cause, then kubectl -n kube-system delete jobs -l ") {
+	if c := w.state("harbour"); c.Reason != reasonFailed ||
+		!strings.Contains(c.Message,
+			"node a: preflight: disk: /var/lib has 3 MB free; mend the cause, then kubectl -n kube-system delete jobs -l ") {
 		t.Errorf("the Pool says %+v", c)
 	}
 	w.end("b", false)
 	w.end("x", true)
 	w.want("two failed, and the other pool goes on", "y→buoy")
-	if c := w.state("harbour"); c.Reason != reasonStopped || !strings.Contains(c.Message, "2 installs failed, and no more begin: node a: ") {
+	if c := w.state("harbour"); c.Reason != reasonStopped ||
+		!strings.Contains(c.Message, "2 installs failed, and no more begin: node a: ") {
 		t.Errorf("the Pool says %+v", c)
 	}
 	w.step()
@@ -239,8 +249,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestFlips: labels change all the time, while Jobs take theirs. No Job is deleted while it runs (the world sees to that), one node of a pool is at work at a time, and when the labels
-// rest each machine is in its pool.
+// TestFlips: labels change all the time, while Jobs take theirs. No Job is deleted while it runs (the world sees to
+// that), one node of a pool is at work at a time, and when the labels rest each machine is in its pool.
 func TestFlips(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

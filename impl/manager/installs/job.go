@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// deadline is longer than the work can take: each of its five waits ends after two minutes. Pulling an image comes before.
+	// deadline is longer than the work can take: each of its five waits ends after two minutes. Pulling an image comes
+	// before.
 	deadline = 20 * 60
 	// others is how many Pods may be lost before the Job is given up.
 	others = 3
@@ -27,7 +28,10 @@ func nameOf(node string) string {
 
 // job is what is to begin. The Node owns it, so it goes with the Node.
 func (b start) job(image string) *batchv1.Job {
-	labels := map[string]string{contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.InstallerName, "app.kubernetes.io/part-of": "weir"}
+	labels := map[string]string{
+		contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.InstallerName,
+		"app.kubernetes.io/part-of": "weir",
+	}
 	if b.of != "" {
 		labels[contract.NodePoolLabel] = b.of
 	}
@@ -48,14 +52,22 @@ func (b start) job(image string) *batchv1.Job {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
-					NodeName: b.node.Name, HostPID: true, HostNetwork: true, DNSPolicy: corev1.DNSDefault, PriorityClassName: "system-node-critical", RestartPolicy: corev1.RestartPolicyNever,
-					AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false), TerminationGracePeriodSeconds: ptr.To[int64](1),
-					Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+					NodeName: b.node.Name, HostPID: true, HostNetwork: true, DNSPolicy: corev1.DNSDefault,
+					PriorityClassName: "system-node-critical", RestartPolicy: corev1.RestartPolicyNever,
+					AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+					TerminationGracePeriodSeconds: ptr.To[int64](1),
+					Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 					Containers: []corev1.Container{{
 						Name: "installer", Image: image, Args: []string{"node", "install", "--pool=" + b.pool},
 						TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-						Resources:                corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}},
-						SecurityContext:          &corev1.SecurityContext{Privileged: ptr.To(true), RunAsUser: ptr.To[int64](0), ReadOnlyRootFilesystem: ptr.To(true)},
+						Resources: corev1.ResourceRequirements{
+							Requests: corev1.ResourceList{
+								corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+							},
+						},
+						SecurityContext: &corev1.SecurityContext{
+							Privileged: ptr.To(true), RunAsUser: ptr.To[int64](0), ReadOnlyRootFilesystem: ptr.To(true),
+						},
 					}},
 				},
 			},

@@ -84,8 +84,10 @@ func (k *keeper) read(ctx context.Context, from client.Reader) (*stand, error) {
 	var nodePools nodepool.List
 	here := client.InNamespace(contract.ManagerNamespace)
 	if err := errors.Join(
-		k.client.List(ctx, &nodes), from.List(ctx, &all, here, client.MatchingLabels(jobs.Ours())), k.client.List(ctx, &pods, here, client.MatchingLabels(jobs.Ours())),
-		k.client.List(ctx, &services, here, client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy}), k.client.List(ctx, &pools), k.client.List(ctx, &nodePools),
+		k.client.List(ctx, &nodes), from.List(ctx, &all, here, client.MatchingLabels(jobs.Ours())),
+		k.client.List(ctx, &pods, here, client.MatchingLabels(jobs.Ours())),
+		k.client.List(ctx, &services, here, client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy}),
+		k.client.List(ctx, &pools), k.client.List(ctx, &nodePools),
 	); err != nil {
 		return nil, err
 	}
@@ -114,7 +116,8 @@ func (k *keeper) read(ctx context.Context, from client.Reader) (*stand, error) {
 // image is what Jobs run; "": none is to begin.
 func (k *keeper) image(ctx context.Context) (string, error) {
 	var c corev1.ConfigMap
-	switch err := k.reader.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.InstallerImages}, &c); {
+	switch err := k.reader.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.InstallerImages},
+		&c); {
 	case apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil:
@@ -154,7 +157,8 @@ func (k *keeper) act(ctx context.Context, s *stand) error {
 }
 
 func (k *keeper) remove(ctx context.Context, j *batchv1.Job) error {
-	err := k.client.Delete(ctx, j, client.Preconditions{UID: &j.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := k.client.Delete(ctx, j, client.Preconditions{UID: &j.UID},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove Job %s of node %s: %w", j.Name, j.Annotations[contract.InstallNode], err)
 	}
@@ -180,7 +184,8 @@ func (k *keeper) begin(ctx context.Context, b start, image string) error {
 	}
 	k.metrics.begun.WithLabelValues(verb).Inc()
 	k.log.Info("a Job began on a node", "node", b.node.Name, "job", j.Name, "verb", verb, "pool", b.of)
-	k.events.Eventf(b.node, nil, corev1.EventTypeNormal, reasonBegun, "Install", "The node %s, by Job %s/%s.", what, j.Namespace, j.Name)
+	k.events.Eventf(b.node, nil, corev1.EventTypeNormal, reasonBegun, "Install", "The node %s, by Job %s/%s.", what,
+		j.Namespace, j.Name)
 	return nil
 }
 

@@ -16,7 +16,8 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		now: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_manager_installs", Help: "Nodes whose Job to join a pool or to leave it is running, or failed and waits for a person.",
+			Name: "weir_manager_installs",
+			Help: "Nodes whose Job to join a pool or to leave it is running, or failed and waits for a person.",
 		}, []string{"state"}),
 		begun: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_manager_installs_begun_total", Help: "Jobs on nodes that were begun, by what for: join, leave.",

@@ -49,8 +49,11 @@ func (s *stand) job(n *corev1.Node) *batchv1.Job {
 
 // of is the Node of a Job; nil: there is none, or it is another one of the same name.
 func (s *stand) of(j *batchv1.Job) *corev1.Node {
-	i, ok := slices.BinarySearchFunc(s.nodes, j.Annotations[contract.InstallNode], func(n corev1.Node, name string) int { return strings.Compare(n.Name, name) })
-	if !ok || !slices.ContainsFunc(j.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == s.nodes[i].UID }) {
+	i, ok := slices.BinarySearchFunc(s.nodes, j.Annotations[contract.InstallNode],
+		func(n corev1.Node, name string) int { return strings.Compare(n.Name, name) })
+	if !ok || !slices.ContainsFunc(j.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.UID == s.nodes[i].UID
+	}) {
 		return nil
 	}
 	return &s.nodes[i]
@@ -88,7 +91,8 @@ func able(n *corev1.Node) bool {
 	if os := n.Labels[corev1.LabelOSStable]; os != "" && os != "linux" {
 		return false
 	}
-	return n.DeletionTimestamp.IsZero() && condition(n, corev1.NodeReady).Status == corev1.ConditionTrue && condition(n, contract.CutOffCondition).Status != corev1.ConditionTrue
+	return n.DeletionTimestamp.IsZero() && condition(n, corev1.NodeReady).Status == corev1.ConditionTrue &&
+		condition(n, contract.CutOffCondition).Status != corev1.ConditionTrue
 }
 
 // settled tells whether the failure of a join is no more: the node was joined by hand since.
@@ -130,7 +134,8 @@ func (s *stand) decide(n *corev1.Node) (begin *start, useless *batchv1.Job) {
 		return &start{n, want, want, j}, nil
 	case was == want:
 		return nil, nil
-	case is == jobs.Failed && want == "" && condition(n, contract.JoinedCondition).Status == corev1.ConditionFalse: // it was taken back at once
+	case is == jobs.Failed && want == "" && condition(n, contract.JoinedCondition).Status == corev1.ConditionFalse:
+		// it was taken back at once.
 		return nil, j
 	}
 	return &start{n, want, cmp.Or(want, was), j}, nil
@@ -167,7 +172,8 @@ func (s *stand) plan() (begin []start, useless []*batchv1.Job) {
 		}
 	}
 	slices.SortStableFunc(ready, func(a, b start) int {
-		return cmp.Or(cmp.Compare(s.tried[a.node.UID], s.tried[b.node.UID]), cmp.Compare(min(len(a.pool), 1), min(len(b.pool), 1)))
+		return cmp.Or(cmp.Compare(s.tried[a.node.UID], s.tried[b.node.UID]),
+			cmp.Compare(min(len(a.pool), 1), min(len(b.pool), 1)))
 	})
 	for _, one := range ready {
 		if s.image != "" && !busy[one.of] && failures[s.kind(one.of, one.pool)] < most {

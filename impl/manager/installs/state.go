@@ -57,7 +57,8 @@ func (s *stand) tell(pool string) *metav1.Condition {
 		return nil
 	case len(fails) >= most:
 		c.Reason = reasonStopped
-		c.Message = fmt.Sprintf("%d installs failed, and no more begin: %s; mend the cause, then %s", len(fails), some(fails, "; "), jobs.Retry(pool))
+		c.Message = fmt.Sprintf("%d installs failed, and no more begin: %s; mend the cause, then %s", len(fails),
+			some(fails, "; "), jobs.Retry(pool))
 	case len(fails) > 0:
 		c.Reason, c.Message = reasonFailed, fmt.Sprintf("%s; mend the cause, then %s", some(fails, "; "), jobs.Retry(pool))
 	case s.refused[pool] != nil:
@@ -65,7 +66,9 @@ func (s *stand) tell(pool string) *metav1.Condition {
 	case len(runs) > 0:
 		c.Reason, c.Message = reasonRunning, fmt.Sprintf("%d of %d have joined; at work on %s", in, members, some(runs, "; "))
 	case len(waits) > 0:
-		c.Reason, c.Message = reasonWaiting, fmt.Sprintf("%d of %d have joined; these wait, because they are not Ready, their pool is not told yet, or another one is at work: %s", in, members, some(waits, ", "))
+		c.Reason, c.Message = reasonWaiting,
+			fmt.Sprintf("%d of %d have joined; these wait, because they are not Ready, their pool is not told yet, or another "+
+				"one is at work: %s", in, members, some(waits, ", "))
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonJoined, fmt.Sprintf("%d of %d have joined", in, members)
 	}

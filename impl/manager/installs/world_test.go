@@ -46,11 +46,17 @@ type world struct {
 func newWorld(t *testing.T, nodes ...string) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, nodepool.AddToScheme, poolv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, batchv1.AddToScheme, nodepool.AddToScheme, poolv1.AddToScheme,
+	} {
 		check(t, add(scheme))
 	}
-	w := &world{t: t, clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), events: events.NewFakeRecorder(10000), in: map[string]string{}}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&poolv1.Pool{}, &corev1.Node{}, &batchv1.Job{}).WithInterceptorFuncs(interceptor.Funcs{
+	w := &world{
+		t: t, clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		events: events.NewFakeRecorder(10000), in: map[string]string{},
+	}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&poolv1.Pool{}, &corev1.Node{},
+		&batchv1.Job{}).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			if j, ok := o.(*batchv1.Job); ok {
 				if w.refuse != nil && (w.refused == "" || o.GetAnnotations()[contract.InstallNode] == w.refused) {
@@ -70,13 +76,18 @@ func newWorld(t *testing.T, nodes ...string) *world {
 			return c.Delete(ctx, o, options...)
 		},
 	}).Build()
-	late := interceptor.NewClient(w.client, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, all client.ObjectList, options ...client.ListOption) error {
-		if _, ok := all.(*batchv1.JobList); ok && w.hidden {
-			return nil
-		}
-		return c.List(ctx, all, options...)
-	}})
-	w.keeper = &keeper{client: late, reader: w.client, clock: w.clock, events: w.events, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler)}
+	late := interceptor.NewClient(w.client, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, all client.ObjectList, options ...client.ListOption) error {
+			if _, ok := all.(*batchv1.JobList); ok && w.hidden {
+				return nil
+			}
+			return c.List(ctx, all, options...)
+		},
+	})
+	w.keeper = &keeper{
+		client: late, reader: w.client, clock: w.clock, events: w.events, metrics: NewMetrics(),
+		log: slog.New(slog.DiscardHandler),
+	}
 	w.images("installer:1")
 	for _, name := range nodes {
 		w.make(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-1")}})
@@ -100,7 +111,10 @@ func (w *world) make(o client.Object) {
 // images says which images Jobs may run.
 func (w *world) images(text string) {
 	w.t.Helper()
-	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.InstallerImages}, Data: map[string]string{contract.InstallerImagesKey: text}}
+	c := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.InstallerImages},
+		Data:       map[string]string{contract.InstallerImagesKey: text},
+	}
 	check(w.t, client.IgnoreNotFound(w.client.Delete(w.t.Context(), c.DeepCopy())))
 	w.make(c)
 }
@@ -110,7 +124,12 @@ func (w *world) pool(name string) {
 	w.t.Helper()
 	w.make(&nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	w.make(&poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	w.make(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.LeaderHubPrefix + name, Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy}}})
+	w.make(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: contract.ManagerNamespace, Name: contract.LeaderHubPrefix + name,
+			Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy},
+		},
+	})
 }
 
 func (w *world) node(name string) *corev1.Node {
@@ -136,9 +155,11 @@ func (w *world) label(pool string, nodes ...string) {
 func (w *world) says(name string, kind corev1.NodeConditionType, status corev1.ConditionStatus) {
 	w.t.Helper()
 	n := w.node(name)
-	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions,
+		func(c corev1.NodeCondition) bool { return c.Type == kind })
 	if status != "" {
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(w.clock.Now())})
+		n.Status.Conditions = append(n.Status.Conditions,
+			corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.NewTime(w.clock.Now())})
 	}
 	check(w.t, w.client.Status().Update(w.t.Context(), n))
 }
@@ -206,13 +227,25 @@ func (w *world) end(node string, well bool) {
 		w.says(node, contract.JoinedCondition, status)
 	} else {
 		kind = batchv1.JobFailed
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: "pod-of-" + string(j.UID), Labels: jobs.Ours()}}
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: "pod-of-" + string(j.UID), Labels: jobs.Ours()},
+		}
 		p.Labels[batchv1.JobNameLabel] = j.Name
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: j.Name, UID: j.UID, Controller: new(true)}}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "preflight: disk: /var/lib has 3 MB free\n"}}}}
+		p.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "batch/v1", Kind: "Job", Name: j.Name, UID: j.UID, Controller: new(true)},
+		}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{
+			{
+				State: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "preflight: disk: /var/lib has 3 MB free\n"},
+				},
+			},
+		}
 		w.make(p)
 	}
-	j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.clock.Now()), Message: "as it ended"}}
+	j.Status.Conditions = []batchv1.JobCondition{
+		{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.clock.Now()), Message: "as it ended"},
+	}
 	check(w.t, w.client.Status().Update(w.t.Context(), j))
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/pause"
 )
 
-// settle is for how long pools of which something was told are collected: the nodes of a pool that starts tell all at once.
+// settle is for how long pools of which something was told are collected: the nodes of a pool that starts tell all at
+// once.
 const settle = 5 * time.Second
 
 // Entry is what a hub told, and when that was heard.
@@ -34,7 +35,10 @@ type Ledger struct {
 
 // New makes one in which nothing is.
 func New(c clock.WithTicker) *Ledger {
-	return &Ledger{clock: c, told: map[string]Entry{}, pools: map[string]string{}, dirty: map[string]struct{}{}, poke: make(chan struct{}, 1)}
+	return &Ledger{
+		clock: c, told: map[string]Entry{}, pools: map[string]string{}, dirty: map[string]struct{}{},
+		poke: make(chan struct{}, 1),
+	}
 }
 
 // Hear notes what a Lease says, if anything.
@@ -114,7 +118,8 @@ func (l *Ledger) mark(pool string) {
 	}
 }
 
-// Follow calls changed for each pool of which something was told, until ctx ends. What is told within some seconds is one change.
+// Follow calls changed for each pool of which something was told, until ctx ends. What is told within some seconds is
+// one change.
 func (l *Ledger) Follow(ctx context.Context, changed func(pool string)) {
 	for {
 		select {

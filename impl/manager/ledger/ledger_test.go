@@ -23,7 +23,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var began = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 func some(served int64) digest.Digest {
-	return digest.Digest{Version: "v1", Role: digest.Follower, Age: 7 * time.Second, Started: began.Add(-time.Hour), Down: 100, Up: 10, Feed: 60, Served: served}
+	return digest.Digest{
+		Version: "v1", Role: digest.Follower, Age: 7 * time.Second, Started: began.Add(-time.Hour), Down: 100, Up: 10,
+		Feed: 60, Served: served,
+	}
 }
 
 func gathered(t *testing.T, l *Ledger) string {
@@ -50,7 +53,8 @@ func gathered(t *testing.T, l *Ledger) string {
 	return strings.Join(out, "\n")
 }
 
-// TestLedger: what hubs tell can be read as it was told, of nodes that there are and that are in a pool, and of no others.
+// TestLedger: what hubs tell can be read as it was told, of nodes that there are and that are in a pool, and of no
+// others.
 func TestLedger(t *testing.T) {
 	clk := clocktesting.NewFakeClock(began)
 	l := New(clk)
@@ -97,7 +101,8 @@ func sorted(all []string) []string {
 	return all
 }
 
-// TestTold: a Lease that somebody else writes does not tell anew, whoever started in between, and what was kept counts as long as nothing later is known.
+// TestTold: a Lease that somebody else writes does not tell anew, whoever started in between, and what was kept counts
+// as long as nothing later is known.
 func TestTold(t *testing.T) {
 	clk := clocktesting.NewFakeClock(began)
 	l := New(clk)

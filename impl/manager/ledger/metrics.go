@@ -7,13 +7,23 @@ import (
 )
 
 var (
-	info      = prometheus.NewDesc("weir_manager_node_hub_info", "Always 1: which version of the hub a node runs, and its role in its pool, as it told last.", []string{"pool", "node", "version", "role"}, nil)
-	told      = prometheus.NewDesc("weir_manager_node_told_timestamp_seconds", "When the hub of a node last told of itself, Unix time.", []string{"pool", "node"}, nil)
-	freshness = prometheus.NewDesc("weir_manager_node_freshness_seconds", "Age of the oldest relay of a node when its hub last told; absent if one was never filled, and two hours later.", []string{"pool", "node"}, nil)
-	uplink    = prometheus.NewDesc("weir_manager_node_uplink_bytes_total", "Bytes between the hub of a node and the cloud, TLS included, as it told last.", []string{"pool", "node", "direction"}, nil)
-	feed      = prometheus.NewDesc("weir_manager_node_feed_bytes_total", "Those of them, both ways, by which the hub fetched what its pool shares.", []string{"pool", "node"}, nil)
-	served    = prometheus.NewDesc("weir_manager_node_served_bytes_total", "Bytes that clients of a node got from its relays, as its hub told last.", []string{"pool", "node"}, nil)
-	refused   = prometheus.NewDesc("weir_manager_digest_refusals_total", "Times that what a hub told of itself was not taken, since it cannot be meant.", nil, nil)
+	info = prometheus.NewDesc("weir_manager_node_hub_info",
+		"Always 1: which version of the hub a node runs, and its role in its pool, as it told last.",
+		[]string{"pool", "node", "version", "role"}, nil)
+	told = prometheus.NewDesc("weir_manager_node_told_timestamp_seconds",
+		"When the hub of a node last told of itself, Unix time.", []string{"pool", "node"}, nil)
+	freshness = prometheus.NewDesc("weir_manager_node_freshness_seconds",
+		"Age of the oldest relay of a node when its hub last told; absent if one was never filled, and two hours later.",
+		[]string{"pool", "node"}, nil)
+	uplink = prometheus.NewDesc("weir_manager_node_uplink_bytes_total",
+		"Bytes between the hub of a node and the cloud, TLS included, as it told last.",
+		[]string{"pool", "node", "direction"}, nil)
+	feed = prometheus.NewDesc("weir_manager_node_feed_bytes_total",
+		"Those of them, both ways, by which the hub fetched what its pool shares.", []string{"pool", "node"}, nil)
+	served = prometheus.NewDesc("weir_manager_node_served_bytes_total",
+		"Bytes that clients of a node got from its relays, as its hub told last.", []string{"pool", "node"}, nil)
+	refused = prometheus.NewDesc("weir_manager_digest_refusals_total",
+		"Times that what a hub told of itself was not taken, since it cannot be meant.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

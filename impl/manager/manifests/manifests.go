@@ -1,6 +1,6 @@
-// Package manifests holds what a cluster needs beside the process of weir-manager: its admission policies with the ConfigMaps that
-// they read, its grants, and a Deployment. `weir-manager --print-manifests | kubectl apply --server-side -f -` applies all of it.
-// It starts no goroutine.
+// Package manifests holds what a cluster needs beside the process of weir-manager: its admission policies with the
+// ConfigMaps that they read, its grants, and a Deployment. `weir-manager --print-manifests | kubectl apply
+// --server-side -f -` applies all of it. It starts no goroutine.
 package manifests
 
 import (

@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/pool"
 )
 
-// TestSchemaKnowsEveryField: kube-apiserver drops what a schema does not know. A field that was added, and `make generate` not run, would be lost.
+// TestSchemaKnowsEveryField: kube-apiserver drops what a schema does not know. A field that was added, and `make
+// generate` not run, would be lost.
 func TestSchemaKnowsEveryField(t *testing.T) {
 	type schema struct {
 		Properties map[string]schema `json:"properties"`
@@ -32,11 +33,20 @@ func TestSchemaKnowsEveryField(t *testing.T) {
 		parts         map[string]reflect.Type
 		least         int
 	}{
-		{NodePools(), nodepool.GroupVersion.Version, map[string]reflect.Type{"spec": reflect.TypeFor[nodepool.Spec](), "status": reflect.TypeFor[nodepool.Status]()}, 18},
-		{Pools(), pool.GroupVersion.Version, map[string]reflect.Type{"spec": reflect.TypeFor[pool.Spec](), "status": reflect.TypeFor[pool.Status]()}, 12},
+		{
+			NodePools(), nodepool.GroupVersion.Version, map[string]reflect.Type{
+				"spec": reflect.TypeFor[nodepool.Spec](), "status": reflect.TypeFor[nodepool.Status](),
+			}, 18,
+		},
+		{
+			Pools(), pool.GroupVersion.Version, map[string]reflect.Type{
+				"spec": reflect.TypeFor[pool.Spec](), "status": reflect.TypeFor[pool.Status](),
+			}, 12,
+		},
 	} {
 		var crd definition
-		if err := yaml.Unmarshal([]byte(c.text), &crd); err != nil || len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Name != c.version {
+		if err := yaml.Unmarshal([]byte(c.text), &crd); err != nil || len(crd.Spec.Versions) != 1 ||
+			crd.Spec.Versions[0].Name != c.version {
 			t.Fatalf("%+v, %v", crd, err)
 		}
 		root, fields := crd.Spec.Versions[0].Schema.OpenAPIV3Schema, 0

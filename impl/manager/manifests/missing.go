@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Missing compares the policies in a cluster with those of this version, and tells what differs. The scheme knows their types.
+// Missing compares the policies in a cluster with those of this version, and tells what differs. The scheme knows their
+// types.
 func Missing(ctx context.Context, reader client.Reader, scheme *runtime.Scheme) []error {
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	var missing []error
@@ -28,7 +29,8 @@ func Missing(ctx context.Context, reader client.Reader, scheme *runtime.Scheme) 
 		got := want.DeepCopyObject().(client.Object)
 		switch err := reader.Get(ctx, client.ObjectKeyFromObject(want), got); {
 		case meta.IsNoMatchError(err):
-			missing = append(missing, fmt.Errorf("%s %s: this Kubernetes does not serve it, 1.36 is the first that does", kind.Kind, want.GetName()))
+			missing = append(missing, fmt.Errorf("%s %s: this Kubernetes does not serve it, 1.36 is the first that does",
+				kind.Kind, want.GetName()))
 		case apierrors.IsNotFound(err):
 			missing = append(missing, fmt.Errorf("%s %s does not exist", kind.Kind, want.GetName()))
 		case err != nil:
@@ -40,20 +42,22 @@ func Missing(ctx context.Context, reader client.Reader, scheme *runtime.Scheme) 
 	return missing
 }
 
-// same compares specs; what a manifest does not say may be as the API's defaults are. What would let a policy see less is no default: another condition, resources
-// or names that are left out.
+// same compares specs; what a manifest does not say may be as the API's defaults are. What would let a policy see less
+// is no default: another condition, resources or names that are left out.
 func same(want, got client.Object) bool {
 	switch w := want.(type) {
 	case *admissionv1.ValidatingAdmissionPolicy:
 		g := got.(*admissionv1.ValidatingAdmissionPolicy)
-		return equality.Semantic.DeepDerivative(w.Spec, g.Spec) && len(w.Spec.MatchConditions) == len(g.Spec.MatchConditions) &&
+		return equality.Semantic.DeepDerivative(w.Spec, g.Spec) &&
+			len(w.Spec.MatchConditions) == len(g.Spec.MatchConditions) &&
 			sameMatch(w.Spec.MatchConstraints, g.Spec.MatchConstraints)
 	case *admissionv1.ValidatingAdmissionPolicyBinding:
 		g := got.(*admissionv1.ValidatingAdmissionPolicyBinding)
 		return equality.Semantic.DeepDerivative(w.Spec, g.Spec) && sameMatch(w.Spec.MatchResources, g.Spec.MatchResources)
 	case *admissionv1.MutatingAdmissionPolicy:
 		g := got.(*admissionv1.MutatingAdmissionPolicy)
-		return equality.Semantic.DeepDerivative(w.Spec, g.Spec) && len(w.Spec.MatchConditions) == len(g.Spec.MatchConditions) &&
+		return equality.Semantic.DeepDerivative(w.Spec, g.Spec) && len(w.Spec.MatchConditions) == len(
+			g.Spec.MatchConditions) &&
 			sameMatch(w.Spec.MatchConstraints, g.Spec.MatchConstraints)
 	case *admissionv1.MutatingAdmissionPolicyBinding:
 		g := got.(*admissionv1.MutatingAdmissionPolicyBinding)

@@ -31,15 +31,18 @@ import (
 
 // Config is what keeps NodePools. All is needed, but for what says something else.
 type Config struct {
-	// Authority signs what a pool is told about itself; nil without an error: the pool has none. Nil: nobody signs, and no hub believes what it is told.
+	// Authority signs what a pool is told about itself; nil without an error: the pool has none. Nil: nobody signs, and no
+	// hub believes what it is told.
 	Authority func(ctx context.Context, pool string) (*pki.Succession, error)
-	// Keys asks for the pools whose authority is another one, or whose hubs gave something back, and calls changed before. Nil with Authority.
+	// Keys asks for the pools whose authority is another one, or whose hubs gave something back, and calls changed before.
+	// Nil with Authority.
 	Keys func(changed func(pool string)) source.Source
 
-	Clock   clock.WithTicker
-	Seen    func(pool string) Seen                               // what is known of its nodes
-	Told    func(node string) (ledger.Entry, bool)               // what its hub told
-	Follow  func(ctx context.Context, changed func(pool string)) // calls changed, which does not block, when one of the two says something else, until ctx ends
+	Clock clock.WithTicker
+	Seen  func(pool string) Seen                 // what is known of its nodes
+	Told  func(node string) (ledger.Entry, bool) // what its hub told
+	// calls changed, which does not block, when one of the two says something else, until ctx ends.
+	Follow  func(ctx context.Context, changed func(pool string))
 	Metrics *Metrics
 	Log     *slog.Logger
 }
@@ -47,7 +50,9 @@ type Config struct {
 // Watched is what the cache of the manager has to hold, and no more.
 func Watched() map[client.Object]cache.ByObject {
 	own := cache.ByObject{
-		Namespaces: map[string]cache.Config{contract.ManagerNamespace: {}}, Label: labels.SelectorFromSet(labels.Set{contract.ManagedLabel: contract.ManagedBy}),
+		Namespaces: map[string]cache.Config{
+			contract.ManagerNamespace: {},
+		}, Label: labels.SelectorFromSet(labels.Set{contract.ManagedLabel: contract.ManagedBy}),
 		Transform: cache.TransformStripManagedFields(),
 	}
 	return map[client.Object]cache.ByObject{
@@ -67,7 +72,9 @@ func Add(m ctrl.Manager, c Config) error {
 
 // readable tells why something that is to be watched cannot be read.
 func readable(ctx context.Context, m ctrl.Manager) error {
-	for _, kind := range []schema.GroupVersionKind{nodepool.GroupVersion.WithKind("NodePool"), poolv1.GroupVersion.WithKind("Pool")} {
+	for _, kind := range []schema.GroupVersionKind{
+		nodepool.GroupVersion.WithKind("NodePool"), poolv1.GroupVersion.WithKind("Pool"),
+	} {
 		if _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 			return err
 		}
@@ -77,8 +84,11 @@ func readable(ctx context.Context, m ctrl.Manager) error {
 			return err
 		}
 	}
-	for _, all := range []client.ObjectList{&corev1.PodList{}, &corev1.ServiceList{}, &corev1.EndpointsList{}, &discoveryv1.EndpointSliceList{}} {
-		if err := m.GetAPIReader().List(ctx, all, client.Limit(1), client.InNamespace(contract.ManagerNamespace)); err != nil {
+	for _, all := range []client.ObjectList{
+		&corev1.PodList{}, &corev1.ServiceList{}, &corev1.EndpointsList{}, &discoveryv1.EndpointSliceList{},
+	} {
+		if err := m.GetAPIReader().List(ctx, all, client.Limit(1), client.InNamespace(contract.ManagerNamespace)); err !=
+			nil {
 			return err
 		}
 	}
@@ -90,10 +100,17 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	beside := &rival{reader: m.GetAPIReader(), clock: c.Clock, metrics: c.Metrics, log: c.Log}
 	var signs *signer
 	if c.Authority != nil {
-		signs = &signer{client: m.GetClient(), reader: m.GetAPIReader(), authority: c.Authority, clock: c.Clock, log: c.Log, known: map[string]signed{}}
+		signs = &signer{
+			client: m.GetClient(), reader: m.GetAPIReader(), authority: c.Authority, clock: c.Clock, log: c.Log,
+			known: map[string]signed{},
+		}
 	}
 	k := &keeper{
-		publisher: publisher{m.GetClient(), m.GetAPIReader(), signs}, events: m.GetEventRecorder("weir-manager"), clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, told: c.Told, rival: beside, places: &coordinators.Keeper{Client: m.GetClient(), Clock: c.Clock}, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
+		publisher: publisher{m.GetClient(), m.GetAPIReader(), signs}, events: m.GetEventRecorder("weir-manager"),
+		clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, told: c.Told, rival: beside,
+		places: &coordinators.Keeper{
+			Client: m.GetClient(), Clock: c.Clock,
+		}, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
 		serves: func(r nodepool.Resource) (string, error) {
 			return kindIn(m.GetRESTMapper(), schema.GroupVersionResource(r))
 		},
@@ -118,7 +135,8 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	if err != nil {
 		return err
 	}
-	puts, err := controlled("attributes", &attributes.Keeper{Client: m.GetClient(), Clock: c.Clock, Aside: beside.runs}, putters,
+	puts, err := controlled("attributes", &attributes.Keeper{Client: m.GetClient(), Clock: c.Clock, Aside: beside.runs},
+		putters,
 		source.Kind(m.GetCache(), &corev1.Node{}, bearers()),
 		source.Kind(m.GetCache(), &nodepool.NodePool{}, givers(m.GetClient())),
 	)
@@ -134,8 +152,11 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 const putters = 4 // Nodes of which the attributes are put at once
 
 // controlled is a controller that somebody starts.
-func controlled(name string, r reconcile.Reconciler, workers int, sources ...source.Source) (controller.Controller, error) {
-	run, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: new(true)})
+func controlled(name string, r reconcile.Reconciler, workers int, sources ...source.Source) (
+	controller.Controller, error) {
+	run, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
+		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: new(true),
+	})
 	for _, s := range sources {
 		if err == nil {
 			err = run.Watch(s)

@@ -14,15 +14,20 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// worst are the reasons of contract.CertificatesCondition for which a person is needed, the worst first. What a pool lacks, all of its nodes lack.
-var worst = []string{contract.AuthorityEnded, contract.AuthorityEndsSoon, contract.CertificateEnded, contract.CertificateEndsSoon}
+// worst are the reasons of contract.CertificatesCondition for which a person is needed, the worst first. What a pool
+// lacks, all of its nodes lack.
+var worst = []string{
+	contract.AuthorityEnded, contract.AuthorityEndsSoon, contract.CertificateEnded, contract.CertificateEndsSoon,
+}
 
-// current is the condition CertificatesCurrent: the worst that the Nodes of a pool tell of certificates, and which of them ends first.
+// current is the condition CertificatesCurrent: the worst that the Nodes of a pool tell of certificates, and which of
+// them ends first.
 func current(nodes []corev1.Node) metav1.Condition {
 	c := metav1.Condition{Type: poolv1.CertificatesCurrent, Status: metav1.ConditionTrue, Reason: "Current"}
 	ill, of := 0, &corev1.NodeCondition{}
 	first, end := "", time.Time{}
-	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, n := range slices.SortedFunc(slices.Values(nodes),
+		func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) }) {
 		for _, told := range n.Status.Conditions {
 			if told.Type != contract.CertificatesCondition || told.Status != corev1.ConditionTrue {
 				continue
@@ -42,7 +47,8 @@ func current(nodes []corev1.Node) metav1.Condition {
 	}
 	switch {
 	case of.Reason != "":
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, of.Reason, fmt.Sprintf("%d of %d nodes; %s", ill, len(nodes), c.Message)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, of.Reason,
+			fmt.Sprintf("%d of %d nodes; %s", ill, len(nodes), c.Message)
 	case first == "":
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NothingTold", "no hub of the pool has told of certificates"
 	default:

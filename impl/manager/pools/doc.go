@@ -1,44 +1,48 @@
-// Package pools keeps NodePools and Pools: what their status says, who the leader hubs of a pool are, and the objects leader-hub-<pool> by which its hubs learn of
-// them (seed 003).
+// Package pools keeps NodePools and Pools: what their status says, who the leader hubs of a pool are, and the objects
+// leader-hub-<pool> by which its hubs learn of them (seed 003).
 //
 // # Who belongs to a pool
 //
-// The Nodes with the label contract.NodePoolLabel. Nodes cannot write it: see the policy weir-membership. A pool without a NodePool is left alone: nothing is told to
-// its hubs.
+// The Nodes with the label contract.NodePoolLabel. Nodes cannot write it: see the policy weir-membership. A pool
+// without a NodePool is left alone: nothing is told to its hubs.
 //
 // # Leader hubs
 //
-// A pool that asks for leaders (enableLeaderElection, and interConnectivity, since others have to reach them) gets leaderReplicas of them. Any Node may
-// lead that is Ready, is not cut off or about to be deleted, has an internal address and, with the strategy mark, has the labels. Who leads stays while it
-// may. Who comes next is decided by a hash of the pool and of the node: nothing is random, so two managers agree, and yet pools differ.
+// A pool that asks for leaders (enableLeaderElection, and interConnectivity, since others have to reach them) gets
+// leaderReplicas of them. Any Node may lead that is Ready, is not cut off or about to be deleted, has an internal
+// address and, with the strategy mark, has the labels. Who leads stays while it may. Who comes next is decided by a
+// hash of the pool and of the node: nothing is random, so two managers agree, and yet pools differ.
 //
-// A pool of which no node is heard is cut off, most likely. Its leaders stay as they were: its hubs go on with them, and the cloud cannot know better. Package
-// verdict says who is heard, before the node lifecycle controller calls one node after the other lost.
+// A pool of which no node is heard is cut off, most likely. Its leaders stay as they were: its hubs go on with them,
+// and the cloud cannot know better. Package verdict says who is heard, before the node lifecycle controller calls one
+// node after the other lost.
 //
 // # leader-hub-<pool>
 //
-// It is in contract.ManagerNamespace: a headless Service without a selector, Endpoints, and one EndpointSlice for each family of addresses, all of this
-// name (the slice of the second family ends in the family's name). Endpoints without a Service would be deleted by kube-controller-manager, and its
-// mirroring of Endpoints is told to leave these alone. Annotations tell interConnectivity and poolScopeMetadata, so a hub watches this one small object
-// and no NodePool, whose status changes with each node. If there is a Pool, they also tell the mode and where the coordinator is. Hubs are sent to leaders only if
-// the NodePool asks for some.
+// It is in contract.ManagerNamespace: a headless Service without a selector, Endpoints, and one EndpointSlice for each
+// family of addresses, all of this name (the slice of the second family ends in the family's name). Endpoints without a
+// Service would be deleted by kube-controller-manager, and its mirroring of Endpoints is told to leave these alone.
+// Annotations tell interConnectivity and poolScopeMetadata, so a hub watches this one small object and no NodePool,
+// whose status changes with each node. If there is a Pool, they also tell the mode and where the coordinator is. Hubs
+// are sent to leaders only if the NodePool asks for some.
 //
-// What may not be shared is left out of the annotation: Secrets, and a resource in a second version. Weir's CRD refuses these at once, OpenYurt's does not. The
-// condition ScopeAccepted says so. A resource that the cloud does not serve is told all the same: it may come.
+// What may not be shared is left out of the annotation: Secrets, and a resource in a second version. Weir's CRD refuses
+// these at once, OpenYurt's does not. The condition ScopeAccepted says so. A resource that the cloud does not serve is
+// told all the same: it may come.
 //
-// What somebody edits or deletes is put right. The objects are owned by the NodePool, and go with it. An object of the name that is not Weir's is not touched:
-// the condition LeaderHubSynced says so.
+// What somebody edits or deletes is put right. The objects are owned by the NodePool, and go with it. An object of the
+// name that is not Weir's is not touched: the condition LeaderHubSynced says so.
 //
 // # Beside OpenYurt
 //
-// If yurt-manager runs (its Lease in the same namespace is renewed), it keeps NodePools, and this package does nothing until it is gone. A CRD that OpenYurt
-// installed serves as well as Weir's. It drops the fields of the status that are Weir's own: they stand in the Pool then, and are not written again. Without any CRD
-// this package waits for one.
+// If yurt-manager runs (its Lease in the same namespace is renewed), it keeps NodePools, and this package does nothing
+// until it is gone. A CRD that OpenYurt installed serves as well as Weir's. It drops the fields of the status that are
+// Weir's own: they stand in the Pool then, and are not written again. Without any CRD this package waits for one.
 //
 // # What a status cannot know
 //
-// The cloud knows who is heard, and when a pool fell silent. It does not know who leads in the mode Coordinator, which the pool decides, nor how old a relay is:
-// the hubs' own metrics tell that.
+// The cloud knows who is heard, and when a pool fell silent. It does not know who leads in the mode Coordinator, which
+// the pool decides, nor how old a relay is: the hubs' own metrics tell that.
 //
 // # Goroutines
 //

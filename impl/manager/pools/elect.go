@@ -76,12 +76,15 @@ func mayLead(s nodepool.Spec, n *corev1.Node) bool {
 	if !n.DeletionTimestamp.IsZero() || !is(n, corev1.NodeReady) || is(n, contract.CutOffCondition) {
 		return false
 	}
-	return s.LeaderElectionStrategy != nodepool.Mark || labels.SelectorFromSet(s.LeaderNodeLabelSelector).Matches(labels.Set(n.Labels))
+	return s.LeaderElectionStrategy != nodepool.Mark ||
+		labels.SelectorFromSet(s.LeaderNodeLabelSelector).Matches(labels.Set(n.Labels))
 }
 
 // is tells whether a condition of a node is True.
 func is(n *corev1.Node, t corev1.NodeConditionType) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == t && c.Status == corev1.ConditionTrue
+	})
 }
 
 // address is the first internal IP address of a node that others can connect to.
@@ -94,11 +97,13 @@ func address(n *corev1.Node) (string, bool) {
 	return "", false
 }
 
-// reachable reads an address that others can connect to. kube-apiserver takes no other one in an EndpointSlice, and would refuse all leaders of the pool for it.
+// reachable reads an address that others can connect to. kube-apiserver takes no other one in an EndpointSlice, and
+// would refuse all leaders of the pool for it.
 func reachable(text string) (netip.Addr, bool) {
 	ip, err := netip.ParseAddr(text)
 	ip = ip.Unmap()
-	return ip, err == nil && ip.Zone() == "" && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast()
+	return ip, err == nil && ip.Zone() == "" && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast() &&
+		!ip.IsLinkLocalUnicast()
 }
 
 // lot is the order in which nodes of a pool are chosen.

@@ -17,15 +17,17 @@ import (
 	"github.com/weir-edge/weir/impl/manager/revocation"
 )
 
-// granter lets the hubs of a pool read what their NodePool shares: a ClusterRole for the pool, and a binding that names the users of its hubs one by one. Who leaves
-// the pool has lost it. If the NodePool goes while the pool has nodes, its hubs go on as they were, and so does the role.
+// granter lets the hubs of a pool read what their NodePool shares: a ClusterRole for the pool, and a binding that names
+// the users of its hubs one by one. Who leaves the pool has lost it. If the NodePool goes while the pool has nodes, its
+// hubs go on as they were, and so does the role.
 type granter struct {
 	client client.Client
 	reader client.Reader     // not from the cache
 	last   map[string]string // by pool, what was granted last, or nothing
 }
 
-// keep makes role and binding what they should be. They are looked at when the scope or the nodes change, and after a start.
+// keep makes role and binding what they should be. They are looked at when the scope or the nodes change, and after a
+// start.
 func (g *granter) keep(ctx context.Context, v *view) error {
 	names := []string{}
 	for i := range v.nodes {
@@ -45,7 +47,8 @@ func (g *granter) keep(ctx context.Context, v *view) error {
 			g.remove(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}}),
 		)
 	case v.nodepool != nil:
-		err = errors.Join(g.putRole(ctx, role, v.scope), g.putBinding(ctx, role, v.name, names, true)) // who left loses the binding in any case
+		// who left loses the binding in any case.
+		err = errors.Join(g.putRole(ctx, role, v.scope), g.putBinding(ctx, role, v.name, names, true))
 	default:
 		err = g.putBinding(ctx, role, v.name, names, false)
 	}
@@ -65,13 +68,21 @@ func rules(s scope) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	for _, name := range s.shared {
 		part := strings.SplitN(name, "/", 3)
-		all = append(all, rbacv1.PolicyRule{APIGroups: []string{part[0]}, Resources: []string{part[2]}, Verbs: []string{"list", "watch"}})
+		all = append(all, rbacv1.PolicyRule{
+			APIGroups: []string{part[0]}, Resources: []string{part[2]}, Verbs: []string{"list", "watch"},
+		})
 	}
 	return all
 }
 
 func (g *granter) putRole(ctx context.Context, name string, s scope) error {
-	want := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy, "app.kubernetes.io/part-of": "weir"}}, Rules: rules(s)}
+	want := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{
+				contract.ManagedLabel: contract.ManagedBy, "app.kubernetes.io/part-of": "weir",
+			},
+		}, Rules: rules(s),
+	}
 	have := &rbacv1.ClusterRole{}
 	err := g.reader.Get(ctx, client.ObjectKeyFromObject(want), have)
 	switch {

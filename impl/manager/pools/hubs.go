@@ -29,7 +29,8 @@ func Restore(l *ledger.Ledger, p *poolv1.Pool) {
 	}
 }
 
-// tell writes into the status of a Pool what the hubs of its nodes told. What this process has not heard stays as it was.
+// tell writes into the status of a Pool what the hubs of its nodes told. What this process has not heard stays as it
+// was.
 func tell(s *poolv1.Status, v *view) {
 	before := map[string]poolv1.Hub{}
 	for _, h := range s.Hubs {
@@ -58,7 +59,8 @@ func tell(s *poolv1.Status, v *view) {
 
 func hub(node string, e ledger.Entry) poolv1.Hub {
 	h := poolv1.Hub{
-		Node: node, Version: e.Version, Role: string(e.Role), Told: metav1.Time{Time: e.Told.Truncate(time.Second)}, Started: metav1.Time{Time: e.Started},
+		Node: node, Version: e.Version, Role: string(e.Role), Told: metav1.Time{Time: e.Told.Truncate(time.Second)},
+		Started:         metav1.Time{Time: e.Started},
 		UplinkDownBytes: e.Down, UplinkUpBytes: e.Up, FeedBytes: e.Feed, ServedBytes: e.Served,
 	}
 	if e.Age >= 0 {

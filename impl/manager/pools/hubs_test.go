@@ -24,22 +24,32 @@ func told() (*view, *ledger.Ledger, *clocktesting.FakeClock) {
 		v.nodes = append(v.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	started := clk.Now().Add(-time.Hour)
-	l.Hear("a", digest.Digest{Version: "v1", Role: digest.Leader, Age: 2 * time.Second, Started: started, Down: 1_000_000, Up: 50_000, Feed: 900_000, Served: 2_000_000}.Text())
-	l.Hear("b", digest.Digest{Version: "v1", Role: digest.Follower, Age: 4 * time.Second, Started: started, Down: 30_000, Up: 20_000, Feed: 1_000, Served: 2_500_000}.Text())
+	l.Hear("a", digest.Digest{
+		Version: "v1", Role: digest.Leader, Age: 2 * time.Second, Started: started, Down: 1_000_000, Up: 50_000,
+		Feed: 900_000, Served: 2_000_000,
+	}.Text())
+	l.Hear("b", digest.Digest{
+		Version: "v1", Role: digest.Follower, Age: 4 * time.Second, Started: started, Down: 30_000, Up: 20_000, Feed: 1_000,
+		Served: 2_500_000,
+	}.Text())
 	l.Hear("gone", digest.Digest{Version: "v1", Served: 1 << 40}.Text())
 	return v, l, clk
 }
 
-// TestHubs: the status of a Pool says what its hubs told. Saved is what clients got less what all of its hubs fetched for it, the leader above all.
+// TestHubs: the status of a Pool says what its hubs told. Saved is what clients got less what all of its hubs fetched
+// for it, the leader above all.
 func TestHubs(t *testing.T) {
 	v, l, clk := told()
 	describe(v, clk.Now())
 	s := &v.own.Status
-	if s.SavedBytes == nil || *s.SavedBytes != 4_500_000-901_000 || *s.UplinkBytes != 1_100_000 || *s.FreshnessSeconds != 4 || s.Leader != "a" || len(s.Hubs) != 2 {
+	if s.SavedBytes == nil || *s.SavedBytes != 4_500_000-901_000 || *s.UplinkBytes != 1_100_000 ||
+		*s.FreshnessSeconds != 4 || s.Leader != "a" || len(s.Hubs) != 2 {
 		text, _ := json.Marshal(s)
 		t.Fatalf("%s", text)
 	}
-	if h := s.Hubs[0]; h.Node != "a" || h.Role != "Leader" || h.Version != "v1" || !h.Told.Equal(&metav1.Time{Time: clk.Now().Truncate(time.Second)}) || *h.FreshnessSeconds != 2 || h.ServedBytes != 2_000_000 {
+	if h := s.Hubs[0]; h.Node != "a" || h.Role != "Leader" || h.Version != "v1" ||
+		!h.Told.Equal(&metav1.Time{Time: clk.Now().Truncate(time.Second)}) || *h.FreshnessSeconds != 2 ||
+		h.ServedBytes != 2_000_000 {
 		t.Errorf("%+v", h)
 	}
 
@@ -61,7 +71,8 @@ func TestHubs(t *testing.T) {
 	}
 }
 
-// TestHubsKept: a weir-manager that has heard nothing yet leaves what was told as it is, and knows it by the status, as it passes through kube-apiserver.
+// TestHubsKept: a weir-manager that has heard nothing yet leaves what was told as it is, and knows it by the status, as
+// it passes through kube-apiserver.
 func TestHubsKept(t *testing.T) {
 	v, l, clk := told()
 	describe(v, clk.Now())
@@ -97,7 +108,9 @@ func TestHubsBound(t *testing.T) {
 	for i := range 5000 {
 		name := fmt.Sprintf("edge-%04d", i)
 		v.nodes = append(v.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		l.Hear(name, digest.Digest{Version: "v0.3.0-12-gac6a071fffffffffffffffff", Age: time.Second, Down: 1 << 62, Up: 1 << 62, Served: 1 << 62}.Text())
+		l.Hear(name, digest.Digest{
+			Version: "v0.3.0-12-gac6a071fffffffffffffffff", Age: time.Second, Down: 1 << 62, Up: 1 << 62, Served: 1 << 62,
+		}.Text())
 	}
 	describe(v, clk.Now())
 	s := &v.own.Status

@@ -60,7 +60,8 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if failed == nil && v.placed.Again > 0 {
 		return reconcile.Result{RequeueAfter: v.placed.Again}, nil
 	}
-	if failed == nil && (v.scope.lacking() || v.placed.State.Status == metav1.ConditionFalse) { // a resource may be installed later, a node given up
+	// a resource may be installed later, a node given up.
+	if failed == nil && (v.scope.lacking() || v.placed.State.Status == metav1.ConditionFalse) {
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
 	return k.again(failed)
@@ -101,14 +102,17 @@ func (k *keeper) read(ctx context.Context, name string) (*view, error) {
 // place runs the coordinator, if the Pool asks weir-manager to, and says to the plan where it is.
 func (k *keeper) place(ctx context.Context, v *view) error {
 	p := coordinators.Pool{Name: v.name, Nodes: v.nodes, Silent: v.seen.Silent}
-	if v.nodepool != nil && v.plan.mode == poolv1.ModeCoordinator && v.own.Spec.Coordinator != nil && v.own.Spec.Coordinator.Image != "" {
+	if v.nodepool != nil && v.plan.mode == poolv1.ModeCoordinator && v.own.Spec.Coordinator != nil &&
+		v.own.Spec.Coordinator.Image != "" {
 		p.Own = v.own
 	}
 	placed, err := k.places.Keep(ctx, p)
 	if err != nil {
 		if p.Own != nil { // nobody is sent away for want of an answer
 			v.plan.coordinators, v.placed = p.Own.Status.Coordinators, coordinators.Kept(p.Own)
-			v.placed.State = metav1.Condition{Type: poolv1.CoordinatorPlaced, Status: metav1.ConditionFalse, Reason: "WriteFailed", Message: err.Error()}
+			v.placed.State = metav1.Condition{
+				Type: poolv1.CoordinatorPlaced, Status: metav1.ConditionFalse, Reason: "WriteFailed", Message: err.Error(),
+			}
 		}
 		return err
 	}
@@ -215,7 +219,8 @@ func ready(p *nodepool.NodePool, nodes int, silent bool) metav1.Condition {
 	case nodes == 0:
 		c.Reason, c.Message = "NoNodes", fmt.Sprintf("no Node has the label %s=%s", contract.NodePoolLabel, p.Name)
 	case silent && have > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "PoolSilent", "no node of the pool is heard: the leaders stay as they were"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "PoolSilent",
+			"no node of the pool is heard: the leaders stay as they were"
 	case have == 0:
 		c.Reason, c.Message = "NobodyMayLead", "no node is Ready, reaches the cloud, has an internal address and is selected"
 	case have < want:
@@ -228,13 +233,17 @@ func ready(p *nodepool.NodePool, nodes int, silent bool) metav1.Condition {
 
 // tell writes into the status what became of leader-hub-<pool>.
 func (k *keeper) tell(p *nodepool.NodePool, failed error) {
-	c := metav1.Condition{Type: nodepool.LeaderHubSynced, Status: metav1.ConditionTrue, Reason: "Synced", Message: contract.LeaderHubPrefix + p.Name}
+	c := metav1.Condition{
+		Type: nodepool.LeaderHubSynced, Status: metav1.ConditionTrue, Reason: "Synced", Message: contract.LeaderHubPrefix +
+			p.Name,
+	}
 	var foreign *foreignError
 	var name *nameError
 	switch {
 	case failed == nil:
 	case errors.As(failed, &foreign):
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "TakenName", strings.ReplaceAll(failed.Error(), "\n", "; ") // all of them
+		// all of them.
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "TakenName", strings.ReplaceAll(failed.Error(), "\n", "; ")
 	case errors.As(failed, &name):
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "BadName", name.Error()
 	case errors.Is(failed, errBehind), apierrors.IsConflict(failed):

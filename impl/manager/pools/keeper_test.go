@@ -42,11 +42,17 @@ func (l *leases) List(context.Context, client.ObjectList, ...client.ListOption) 
 func TestBesideOpenYurt(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	cluster := &leases{lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: ptr.To("yurt-manager-0"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: clock.Now()},
+		HolderIdentity: ptr.To("yurt-manager-0"), LeaseDurationSeconds: ptr.To[int32](15),
+		RenewTime: &metav1.MicroTime{Time: clock.Now()},
 	}}}
 	pools := &leases{} // fails the test's client only if it is asked
 	beside := &rival{reader: cluster, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler)}
-	k := &keeper{publisher: publisher{pools, cluster, nil}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler), rival: beside, places: &coordinators.Keeper{Client: pools, Clock: clock}, granter: granter{pools, pools, map[string]string{}}, seen: func(string) Seen { return Seen{} }}
+	k := &keeper{
+		publisher: publisher{pools, cluster, nil}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler),
+		rival: beside, places: &coordinators.Keeper{
+			Client: pools, Clock: clock,
+		}, granter: granter{pools, pools, map[string]string{}}, seen: func(string) Seen { return Seen{} },
+	}
 	look := func() (again time.Duration) {
 		t.Helper()
 		r, err := k.Reconcile(t.Context(), reconcile.Request{})
@@ -93,11 +99,18 @@ func (o *other) Get(_ context.Context, _ client.ObjectKey, have client.Object, _
 
 // TestTaken: an object that cannot be made is somebody else's, or our own that the cache has not heard of.
 func TestTaken(t *testing.T) {
-	want := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "leader-hub-x", Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy}}}
+	want := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "leader-hub-x", Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy},
+		},
+	}
 	for _, c := range []struct {
 		labels  map[string]string
 		foreign bool
-	}{{nil, true}, {map[string]string{contract.ManagedLabel: "helm"}, true}, {map[string]string{contract.ManagedLabel: contract.ManagedBy}, false}} {
+	}{
+		{nil, true}, {map[string]string{contract.ManagedLabel: "helm"}, true},
+		{map[string]string{contract.ManagedLabel: contract.ManagedBy}, false},
+	} {
 		err := (&publisher{reader: &other{labels: c.labels}}).taken(t.Context(), want)
 		var foreign *foreignError
 		if errors.As(err, &foreign) != c.foreign || errors.Is(err, errBehind) == c.foreign {

@@ -32,19 +32,25 @@ func (e *foreignError) Error() string {
 type nameError struct{ pool, why string }
 
 func (e *nameError) Error() string {
-	return fmt.Sprintf("pool %q has no %s: a Service cannot have this name: %s", e.pool, contract.LeaderHubPrefix+e.pool, e.why)
+	return fmt.Sprintf("pool %q has no %s: a Service cannot have this name: %s", e.pool, contract.LeaderHubPrefix+e.pool,
+		e.why)
 }
 
 // optional are the annotations that stand there only if they say something.
 func optional() []string {
-	return []string{contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubAllowance, contract.LeaderHubSigned}
+	return []string{
+		contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubAllowance,
+		contract.LeaderHubSigned,
+	}
 }
 
 // annotationsOf are what leader-hub-<pool> tells. An empty one does not stand there.
 func annotationsOf(v *view) map[string]string {
 	all := map[string]string{
-		contract.LeaderHubConnectivity: strconv.FormatBool(v.nodepool.Spec.InterConnectivity), contract.LeaderHubScope: v.scope.text(),
-		contract.LeaderHubMode: v.plan.wire(), contract.LeaderHubCoordinators: strings.Join(v.plan.coordinators, ","), contract.LeaderHubReplicas: v.placed.Members,
+		contract.LeaderHubConnectivity: strconv.FormatBool(v.nodepool.Spec.InterConnectivity),
+		contract.LeaderHubScope:        v.scope.text(),
+		contract.LeaderHubMode:         v.plan.wire(), contract.LeaderHubCoordinators: strings.Join(v.plan.coordinators, ","),
+		contract.LeaderHubReplicas: v.placed.Members,
 	}
 	if v.own != nil && v.own.Spec.Offline != nil {
 		all[contract.LeaderHubAllowance] = v.own.Spec.Offline.CertificateAllowance
@@ -57,7 +63,8 @@ func annotationsOf(v *view) map[string]string {
 	return all
 }
 
-// leaderHub are the objects leader-hub-<pool> of a pool, as they should be. An error beside objects names leaders that are left out.
+// leaderHub are the objects leader-hub-<pool> of a pool, as they should be. An error beside objects names leaders that
+// are left out.
 func leaderHub(v *view) ([]client.Object, error) {
 	p := v.nodepool
 	name := contract.LeaderHubPrefix + p.Name
@@ -74,7 +81,9 @@ func leaderHub(v *view) ([]client.Object, error) {
 		return m
 	}
 	service := &corev1.Service{ObjectMeta: meta(name, nil), Spec: corev1.ServiceSpec{
-		ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: portName, Port: contract.HubPoolPort, Protocol: corev1.ProtocolTCP}},
+		ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{
+			{Name: portName, Port: contract.HubPoolPort, Protocol: corev1.ProtocolTCP},
+		},
 	}}
 	endpoints := &corev1.Endpoints{ObjectMeta: meta(name, map[string]string{discoveryv1.LabelSkipMirror: "true"})}
 	all := []client.Object{service, endpoints}
@@ -84,7 +93,9 @@ func leaderHub(v *view) ([]client.Object, error) {
 	for _, l := range p.Status.LeaderEndpoints {
 		ip, ok := reachable(l.Address)
 		if !ok {
-			failed = append(failed, fmt.Errorf("address %.64q of the leader %s of pool %s: want one that others can connect to: it is left out", l.Address, l.NodeName, p.Name))
+			failed = append(failed,
+				fmt.Errorf("address %.64q of the leader %s of pool %s: want one that others can connect to: it is left out",
+					l.Address, l.NodeName, p.Name))
 			continue
 		}
 		family := discoveryv1.AddressTypeIPv4
@@ -93,12 +104,15 @@ func leaderHub(v *view) ([]client.Object, error) {
 		}
 		addresses = append(addresses, corev1.EndpointAddress{IP: l.Address, NodeName: ptr.To(l.NodeName)})
 		families[family] = append(families[family], discoveryv1.Endpoint{
-			Addresses: []string{l.Address}, NodeName: ptr.To(l.NodeName), Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+			Addresses: []string{l.Address}, NodeName: ptr.To(l.NodeName),
+			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
 		})
 	}
 	if len(addresses) > 0 {
 		endpoints.Subsets = []corev1.EndpointSubset{{
-			Addresses: addresses, Ports: []corev1.EndpointPort{{Name: portName, Port: contract.HubPoolPort, Protocol: corev1.ProtocolTCP}},
+			Addresses: addresses, Ports: []corev1.EndpointPort{
+				{Name: portName, Port: contract.HubPoolPort, Protocol: corev1.ProtocolTCP},
+			},
 		}}
 	}
 	for i, family := range slices.Sorted(maps.Keys(families)) {
@@ -107,8 +121,12 @@ func leaderHub(v *view) ([]client.Object, error) {
 			slice += "-" + strings.ToLower(string(family))
 		}
 		all = append(all, &discoveryv1.EndpointSlice{
-			ObjectMeta: meta(slice, map[string]string{discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: contract.ManagedBy}), AddressType: family,
-			Endpoints: families[family], Ports: []discoveryv1.EndpointPort{{Name: ptr.To(portName), Port: ptr.To[int32](contract.HubPoolPort), Protocol: ptr.To(corev1.ProtocolTCP)}},
+			ObjectMeta: meta(slice, map[string]string{
+				discoveryv1.LabelServiceName: name, discoveryv1.LabelManagedBy: contract.ManagedBy,
+			}), AddressType: family,
+			Endpoints: families[family], Ports: []discoveryv1.EndpointPort{
+				{Name: ptr.To(portName), Port: ptr.To[int32](contract.HubPoolPort), Protocol: ptr.To(corev1.ProtocolTCP)},
+			},
 		})
 	}
 	return all, errors.Join(failed...)

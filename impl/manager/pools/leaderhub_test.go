@@ -18,11 +18,13 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// TestLeaderHubOfTwoFamilies: Endpoints have all addresses, a slice those of one family, and the first slice has the name of the Service.
+// TestLeaderHubOfTwoFamilies: Endpoints have all addresses, a slice those of one family, and the first slice has the
+// name of the Service.
 func TestLeaderHubOfTwoFamilies(t *testing.T) {
 	p := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}}
 	shared := []nodepool.Resource{
-		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "services"},
+		{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}, {Version: "v1", Resource: "services"},
+		{Version: "v1", Resource: "services"},
 	}
 	p.Status.LeaderEndpoints = []nodepool.Leader{{NodeName: "a", Address: "fd00::1"}, {NodeName: "b", Address: "10.0.0.2"}}
 	s := scopeOf(shared, func(nodepool.Resource) (string, error) { return "Kind", nil })
@@ -31,20 +33,24 @@ func TestLeaderHubOfTwoFamilies(t *testing.T) {
 		t.Fatalf("%d objects, %v", len(all), err)
 	}
 	e := all[1].(*corev1.Endpoints)
-	if len(e.Subsets) != 1 || len(e.Subsets[0].Addresses) != 2 || e.Annotations["openyurt.io/pool-scope-metadata"] != "/v1/services,discovery.k8s.io/v1/endpointslices" ||
+	if len(e.Subsets) != 1 || len(e.Subsets[0].Addresses) != 2 ||
+		e.Annotations["openyurt.io/pool-scope-metadata"] != "/v1/services,discovery.k8s.io/v1/endpointslices" ||
 		e.Labels[discoveryv1.LabelSkipMirror] != "true" || e.OwnerReferences[0].UID != "u" {
 		t.Errorf("endpoints %+v", e)
 	}
 	four, six := all[2].(*discoveryv1.EndpointSlice), all[3].(*discoveryv1.EndpointSlice)
-	if four.Name != "leader-hub-harbour" || four.AddressType != discoveryv1.AddressTypeIPv4 || four.Endpoints[0].Addresses[0] != "10.0.0.2" {
+	if four.Name != "leader-hub-harbour" || four.AddressType != discoveryv1.AddressTypeIPv4 ||
+		four.Endpoints[0].Addresses[0] != "10.0.0.2" {
 		t.Errorf("slice %+v", four)
 	}
-	if six.Name != "leader-hub-harbour-ipv6" || six.AddressType != discoveryv1.AddressTypeIPv6 || six.Labels[discoveryv1.LabelServiceName] != "leader-hub-harbour" {
+	if six.Name != "leader-hub-harbour-ipv6" || six.AddressType != discoveryv1.AddressTypeIPv6 ||
+		six.Labels[discoveryv1.LabelServiceName] != "leader-hub-harbour" {
 		t.Errorf("slice %+v", six)
 	}
 }
 
-// TestLeaderHubOfOneThatIsRefused: a leader at an address that kube-apiserver takes in no slice is left out and told of, and the others are published.
+// TestLeaderHubOfOneThatIsRefused: a leader at an address that kube-apiserver takes in no slice is left out and told
+// of, and the others are published.
 func TestLeaderHubOfOneThatIsRefused(t *testing.T) {
 	p := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}}
 	for _, bad := range []string{"169.254.9.9", "fe80::1", "fe80::1%eth0", "::ffff:127.0.0.1", "x", ""} {
@@ -53,7 +59,8 @@ func TestLeaderHubOfOneThatIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "leader a") || len(all) != 3 {
 			t.Fatalf("%s: %d objects, %v", bad, len(all), err)
 		}
-		if e := all[1].(*corev1.Endpoints); len(e.Subsets) != 1 || len(e.Subsets[0].Addresses) != 1 || e.Subsets[0].Addresses[0].IP != "10.0.0.2" {
+		if e := all[1].(*corev1.Endpoints); len(e.Subsets) != 1 || len(e.Subsets[0].Addresses) != 1 ||
+			e.Subsets[0].Addresses[0].IP != "10.0.0.2" {
 			t.Errorf("%s: endpoints %+v", bad, e)
 		}
 		n := &corev1.Node{}
@@ -64,11 +71,13 @@ func TestLeaderHubOfOneThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestLongCondition: what a node says of itself, however long, fits into a condition of its pool: kube-apiserver takes 32 KiB, or none of the status.
+// TestLongCondition: what a node says of itself, however long, fits into a condition of its pool: kube-apiserver takes
+// 32 KiB, or none of the status.
 func TestLongCondition(t *testing.T) {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	n.Status.Conditions = []corev1.NodeCondition{{
-		Type: contract.CertificatesCondition, Status: corev1.ConditionTrue, Reason: contract.AuthorityEnded, Message: strings.Repeat("é", 100_000),
+		Type: contract.CertificatesCondition, Status: corev1.ConditionTrue, Reason: contract.AuthorityEnded,
+		Message: strings.Repeat("é", 100_000),
 	}}
 	var all []metav1.Condition
 	set(&all, current([]corev1.Node{n}), time.Now())
@@ -83,7 +92,11 @@ func TestLeaderHubOfAnAllowance(t *testing.T) {
 	for _, c := range []struct {
 		own  *poolv1.Pool
 		want string
-	}{{nil, ""}, {&poolv1.Pool{}, ""}, {&poolv1.Pool{Spec: poolv1.Spec{Offline: &poolv1.Offline{CertificateAllowance: "720h"}}}, "720h"}} {
+	}{
+		{nil, ""}, {&poolv1.Pool{}, ""}, {
+			&poolv1.Pool{Spec: poolv1.Spec{Offline: &poolv1.Offline{CertificateAllowance: "720h"}}}, "720h",
+		},
+	} {
 		all, err := leaderHub(&view{name: p.Name, nodepool: p, own: c.own})
 		if err != nil {
 			t.Fatal(err)
@@ -100,9 +113,12 @@ func TestLeaderHubOfAnAllowance(t *testing.T) {
 	}
 }
 
-// TestReplaced: what somebody edited of leader-hub-<pool> is put right, and what he added beside stays. What cannot be changed takes another object.
+// TestReplaced: what somebody edited of leader-hub-<pool> is put right, and what he added beside stays. What cannot be
+// changed takes another object.
 func TestReplaced(t *testing.T) {
-	p := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}, Spec: nodepool.Spec{InterConnectivity: true}}
+	p := &nodepool.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}, Spec: nodepool.Spec{InterConnectivity: true},
+	}
 	p.Status.LeaderEndpoints = []nodepool.Leader{{NodeName: "b", Address: "10.0.0.2"}}
 	all, err := leaderHub(&view{name: p.Name, nodepool: p})
 	if err != nil || len(all) != 3 {
@@ -111,7 +127,8 @@ func TestReplaced(t *testing.T) {
 	for _, want := range all {
 		edited := want.DeepCopyObject().(client.Object)
 		edited.SetAnnotations(map[string]string{
-			"theirs": "stays", contract.LeaderHubConnectivity: "false", contract.LeaderHubMode: contract.ModeLeaderHubs, contract.LeaderHubCoordinators: "https://10.6.6.6:10270",
+			"theirs": "stays", contract.LeaderHubConnectivity: "false", contract.LeaderHubMode: contract.ModeLeaderHubs,
+			contract.LeaderHubCoordinators: "https://10.6.6.6:10270",
 		})
 		edited.SetOwnerReferences(nil)
 		switch o := edited.(type) {
@@ -146,7 +163,9 @@ func TestReplaced(t *testing.T) {
 func TestLeaderHubOfALongName(t *testing.T) {
 	for _, name := range []string{strings.Repeat("a", 60), "a.b"} {
 		var bad *nameError
-		if _, err := leaderHub(&view{name: name, nodepool: &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}}); !errors.As(err, &bad) || !strings.Contains(err.Error(), name) {
+		if _, err := leaderHub(&view{
+			name: name, nodepool: &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		}); !errors.As(err, &bad) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

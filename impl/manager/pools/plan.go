@@ -15,8 +15,8 @@ type plan struct {
 	applied      metav1.Condition
 }
 
-// planOf is the plan of a pool. Leader hubs are told of only if the NodePool asks for some: hubs that are told to read leaders, and have none, would all go
-// to the cloud.
+// planOf is the plan of a pool. Leader hubs are told of only if the NodePool asks for some: hubs that are told to read
+// leaders, and have none, would all go to the cloud.
 func planOf(p *nodepool.NodePool, own *poolv1.Pool) plan {
 	c := metav1.Condition{Type: poolv1.ModeApplied, Status: metav1.ConditionFalse}
 	switch {
@@ -26,10 +26,12 @@ func planOf(p *nodepool.NodePool, own *poolv1.Pool) plan {
 		c.Reason, c.Message = "NoNodePool", "hubs are told nothing: there is no NodePool of this name"
 		return plan{applied: c}
 	case own.Spec.Mode == poolv1.ModeLeaderHubs && wants(p.Spec) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Applied", "hubs read the leader hubs of "+contract.LeaderHubPrefix+p.Name
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Applied", "hubs read the leader hubs of "+
+			contract.LeaderHubPrefix+p.Name
 		return plan{mode: poolv1.ModeLeaderHubs, applied: c}
 	case own.Spec.Mode == poolv1.ModeLeaderHubs:
-		c.Reason, c.Message = "NoLeaderElection", "the mode is still Coordinator: the NodePool has to have enableLeaderElection and interConnectivity"
+		c.Reason, c.Message = "NoLeaderElection",
+			"the mode is still Coordinator: the NodePool has to have enableLeaderElection and interConnectivity"
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Applied", "hubs use the coordinator"
 	}

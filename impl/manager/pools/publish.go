@@ -38,7 +38,8 @@ func (w *publisher) publish(ctx context.Context, v *view) error {
 		err = errors.Join(err, w.put(ctx, o))
 	}
 	var have discoveryv1.EndpointSliceList
-	if e := w.client.List(ctx, &have, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.NodePoolLabel: v.name}); e != nil {
+	if e := w.client.List(ctx, &have, client.InNamespace(contract.ManagerNamespace),
+		client.MatchingLabels{contract.NodePoolLabel: v.name}); e != nil {
 		return errors.Join(err, e)
 	}
 	for i := range have.Items {
@@ -97,7 +98,8 @@ func kindOf(o client.Object) string {
 	return "Endpoints"
 }
 
-// replaced makes an object as it should be, and keeps what others added beside. It tells whether that takes another object, because a field cannot change.
+// replaced makes an object as it should be, and keeps what others added beside. It tells whether that takes another
+// object, because a field cannot change.
 func replaced(o, want client.Object) bool {
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
 	if labels == nil {
@@ -121,7 +123,8 @@ func replaced(o, want client.Object) bool {
 			return true
 		}
 		s.Spec.Selector, s.Spec.Type = nil, corev1.ServiceTypeClusterIP
-		if len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Name != portName || s.Spec.Ports[0].Port != contract.HubPoolPort || s.Spec.Ports[0].Protocol != corev1.ProtocolTCP {
+		if len(s.Spec.Ports) != 1 || s.Spec.Ports[0].Name != portName || s.Spec.Ports[0].Port != contract.HubPoolPort ||
+			s.Spec.Ports[0].Protocol != corev1.ProtocolTCP {
 			s.Spec.Ports = is.Spec.Ports
 		}
 	case *corev1.Endpoints:

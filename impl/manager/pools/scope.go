@@ -15,14 +15,17 @@ import (
 
 // scope is what a pool shares.
 type scope struct {
-	shared  []string // group/version/resource, sorted
-	kinds   []string // the same, with =Kind behind a custom resource that the cloud serves, and a ! behind that if it has no namespaces
+	shared []string // group/version/resource, sorted
+	// the same, with =Kind behind a custom resource that the cloud serves, and a ! behind that if it has no namespaces.
+	kinds   []string
 	refused []string // what is left out, and why
 	unknown []string // what is shared, and the cloud does not serve
-	unsure  []string // what is shared, and the cloud does not tell whether it serves it: the server of its group is down, for one
+	// what is shared, and the cloud does not tell whether it serves it: the server of its group is down, for one.
+	unsure []string
 }
 
-// scopeOf reads poolScopeMetadata. serves is the kind of a resource in the cloud, with a ! behind it if it has no namespaces; "": the cloud does not serve it.
+// scopeOf reads poolScopeMetadata. serves is the kind of a resource in the cloud, with a ! behind it if it has no
+// namespaces; "": the cloud does not serve it.
 //
 // Weir's CRD refuses at once what is refused here; OpenYurt's does not.
 func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (kind string, err error)) (s scope) {
@@ -37,7 +40,8 @@ func scopeOf(all []nodepool.Resource, serves func(nodepool.Resource) (kind strin
 		case r.Group == coordinationv1.GroupName:
 			s.refused = append(s.refused, name+": Leases are never shared, the pool has its own")
 			continue
-		case r.Group != "" && len(validation.IsDNS1123Subdomain(r.Group)) > 0, len(validation.IsDNS1035Label(r.Version)) > 0, len(validation.IsDNS1035Label(r.Resource)) > 0:
+		case r.Group != "" && len(validation.IsDNS1123Subdomain(r.Group)) > 0, len(validation.IsDNS1035Label(r.Version)) > 0,
+			len(validation.IsDNS1035Label(r.Resource)) > 0:
 			s.refused = append(s.refused, fmt.Sprintf("%q: want a group, a version and a resource in the plural", name))
 			continue
 		case again && first != r.Version:
@@ -78,9 +82,11 @@ func (s scope) condition() metav1.Condition {
 	case len(s.refused) > 0:
 		c.Reason, c.Message = "Refused", strings.Join(s.refused, "; ")
 	case len(s.unknown) > 0:
-		c.Reason, c.Message = "NotServed", "the cloud does not serve "+strings.Join(s.unknown, ", ")+": hubs answer as it does, until it does"
+		c.Reason, c.Message = "NotServed", "the cloud does not serve "+strings.Join(s.unknown, ", ")+
+			": hubs answer as it does, until it does"
 	case len(s.unsure) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NotKnown", "the cloud does not tell whether it serves "+strings.Join(s.unsure, ", ")+": it is asked again"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NotKnown", "the cloud does not tell whether it serves "+
+			strings.Join(s.unsure, ", ")+": it is asked again"
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Accepted", fmt.Sprintf("%d resources", len(s.shared))
 	}

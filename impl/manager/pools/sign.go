@@ -19,14 +19,16 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// sure is for how long it is taken for granted that the authority of a pool is the same: the keys say when it is another one, if they can be watched.
+// sure is for how long it is taken for granted that the authority of a pool is the same: the keys say when it is
+// another one, if they can be watched.
 const sure = time.Minute
 
 // signer signs what pools are told about themselves. It is safe for concurrent use.
 type signer struct {
-	client    client.Client
-	reader    client.Reader                                                   // not from the cache
-	authority func(ctx context.Context, pool string) (*pki.Succession, error) // nil without an error: nobody signs for the pool
+	client client.Client
+	reader client.Reader // not from the cache
+	// nil without an error: nobody signs for the pool.
+	authority func(ctx context.Context, pool string) (*pki.Succession, error)
 	clock     clock.PassiveClock
 	log       *slog.Logger
 
@@ -47,7 +49,8 @@ func (s *signer) forget(pool string) {
 	delete(s.known, pool)
 }
 
-// sign puts into Endpoints, as they should be, what they say, signed by the pool's authority under a number above all before. What is signed already stays as it is.
+// sign puts into Endpoints, as they should be, what they say, signed by the pool's authority under a number above all
+// before. What is signed already stays as it is.
 func (s *signer) sign(ctx context.Context, v *view, o *corev1.Endpoints) error {
 	is := &corev1.Endpoints{}
 	if err := s.client.Get(ctx, client.ObjectKeyFromObject(o), is); client.IgnoreNotFound(err) != nil {
@@ -88,7 +91,8 @@ func (s *signer) sign(ctx context.Context, v *view, o *corev1.Endpoints) error {
 	}
 	last := before.Version
 	before.Version = 0
-	if was, err := json.Marshal(before); err != nil || by == nil || !by.Equal(a.Signer.Cert()) || string(was) != string(said) || above > last {
+	if was, err := json.Marshal(before); err != nil || by == nil || !by.Equal(a.Signer.Cert()) ||
+		string(was) != string(said) || above > last {
 		next.Version = bulletin.Next(max(last, above), now)
 		line, err := next.Sign(a.Signer)
 		if err != nil {
@@ -111,8 +115,10 @@ func (s *signer) knows(pool, said, text string, now time.Time) bool {
 	return ok && text != "" && k.said == said && k.text == text && now.Sub(k.at) < sure
 }
 
-// returned is the number of what hubs gave back, 0 if that is nothing: this cluster was restored from a backup, and the pool knows what was signed after it.
-func (s *signer) returned(ctx context.Context, pool string, a *pki.Succession, now time.Time) (number uint64, err error) {
+// returned is the number of what hubs gave back, 0 if that is nothing: this cluster was restored from a backup, and the
+// pool knows what was signed after it.
+func (s *signer) returned(ctx context.Context, pool string, a *pki.Succession, now time.Time) (
+	number uint64, err error) {
 	back := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: contract.KeyNamespace, Name: contract.ReturnedPrefix + pool}
 	if err := s.reader.Get(ctx, key, back); err != nil || back.Data[contract.DirectoryKey] == "" {

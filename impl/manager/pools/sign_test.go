@@ -43,8 +43,9 @@ func (s *shelf) Get(_ context.Context, key client.ObjectKey, o client.Object, _ 
 	return apierrors.NewNotFound(corev1.Resource("objects"), key.Name)
 }
 
-// TestSign: what a pool is told is signed once, and anew under a higher number when it says something else, when another authority signs, when somebody has spoilt the signature, and when
-// hubs gave back what this cluster has forgotten. What they gave back under a number of the far future is nothing.
+// TestSign: what a pool is told is signed once, and anew under a higher number when it says something else, when
+// another authority signs, when somebody has spoilt the signature, and when hubs gave back what this cluster has
+// forgotten. What they gave back under a number of the far future is nothing.
 func TestSign(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fresh := func(at time.Time) *pki.Authority {
@@ -75,7 +76,8 @@ func TestSign(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		cluster.is = o
-		e, _, err := directory.Open([]byte(o.Annotations[contract.LeaderHubSigned]), "harbour", []*x509.Certificate{keys.Signer.Cert()})
+		e, _, err := directory.Open([]byte(o.Annotations[contract.LeaderHubSigned]), "harbour",
+			[]*x509.Certificate{keys.Signer.Cert()})
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -105,7 +107,11 @@ func TestSign(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cluster.back = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "returned-harbour"}, Data: map[string]string{contract.DirectoryKey: string(line)}}
+		cluster.back = &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "returned-harbour",
+			}, Data: map[string]string{contract.DirectoryKey: string(line)},
+		}
 		s.forget("harbour")
 	}
 	back := bulletin.Next(0, now.Add(30*time.Minute))
@@ -126,7 +132,8 @@ func TestSign(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.is = nil
-	if err := s.sign(t.Context(), v, all[1].(*corev1.Endpoints)); err != nil || all[1].GetAnnotations()[contract.LeaderHubSigned] != "" {
+	if err := s.sign(t.Context(), v, all[1].(*corev1.Endpoints)); err != nil ||
+		all[1].GetAnnotations()[contract.LeaderHubSigned] != "" {
 		t.Errorf("without an authority: %v, %v", all[1].GetAnnotations(), err)
 	}
 }

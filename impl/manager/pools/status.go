@@ -13,7 +13,8 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// longText bounds the message of a condition: kube-apiserver refuses a status with a longer one than 32 KiB as a whole, and some of it is the word of nodes.
+// longText bounds the message of a condition: kube-apiserver refuses a status with a longer one than 32 KiB as a whole,
+// and some of it is the word of nodes.
 const longText = 2000
 
 // set puts a condition into a status, and reports whether its state changed.
@@ -63,9 +64,12 @@ func describe(v *view, now time.Time) {
 
 // described is the condition Described.
 func described(v *view) metav1.Condition {
-	c := metav1.Condition{Type: poolv1.Described, Status: metav1.ConditionTrue, Reason: "NodePool", Message: "the NodePool of this name"}
+	c := metav1.Condition{
+		Type: poolv1.Described, Status: metav1.ConditionTrue, Reason: "NodePool", Message: "the NodePool of this name",
+	}
 	if v.nodepool == nil {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NoNodePool", "there is no NodePool of this name: only whenSilent counts"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NoNodePool",
+			"there is no NodePool of this name: only whenSilent counts"
 	}
 	return c
 }
@@ -75,11 +79,13 @@ func heard(v *view) metav1.Condition {
 	c := metav1.Condition{Type: poolv1.Heard, Status: metav1.ConditionTrue}
 	switch {
 	case len(v.nodes) == 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NoNodes", fmt.Sprintf("no Node has the label %s=%s", contract.NodePoolLabel, v.name)
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NoNodes",
+			fmt.Sprintf("no Node has the label %s=%s", contract.NodePoolLabel, v.name)
 	case v.seen.Silent && v.seen.Unsure:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NotYet", "weir-manager has just begun to listen"
 	case v.seen.Silent:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "PoolSilent", "no node of the pool is heard: it is cut off, or without power"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "PoolSilent",
+			"no node of the pool is heard: it is cut off, or without power"
 	case v.seen.CutOff > 0:
 		c.Reason, c.Message = "SomeCutOff", fmt.Sprintf("%d nodes are heard through the pool alone", v.seen.CutOff)
 	default:

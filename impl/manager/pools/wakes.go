@@ -55,9 +55,11 @@ func members() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 func alike(a, b *corev1.Node) bool {
 	saysA, holdsA := certified(a)
 	saysB, holdsB := certified(b)
-	return saysA == saysB && holdsA == holdsB && a.UID == b.UID && maps.Equal(a.Labels, b.Labels) && slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
+	return saysA == saysB && holdsA == holdsB && a.UID == b.UID && maps.Equal(a.Labels, b.Labels) &&
+		slices.Equal(a.Status.Addresses, b.Status.Addresses) &&
 		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
-		is(a, corev1.NodeReady) == is(b, corev1.NodeReady) && is(a, contract.CutOffCondition) == is(b, contract.CutOffCondition)
+		is(a, corev1.NodeReady) == is(b, corev1.NodeReady) &&
+		is(a, contract.CutOffCondition) == is(b, contract.CutOffCondition)
 }
 
 // bearers asks for Nodes whose labels, annotations or taints are others than before.
@@ -66,7 +68,8 @@ func bearers() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Node], q queue) { enqueue(q, e.Object.Name) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
 			was, is := e.ObjectOld, e.ObjectNew
-			if !maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) || !equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints) {
+			if !maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations) ||
+				!equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints) {
 				enqueue(q, is.Name)
 			}
 		},
@@ -92,7 +95,8 @@ func givers(c client.Reader) handler.TypedEventHandler[*nodepool.NodePool, recon
 			all(ctx, q, e.Object.Name)
 		},
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*nodepool.NodePool], q queue) {
-			if e.ObjectOld.Generation != e.ObjectNew.Generation || e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero() {
+			if e.ObjectOld.Generation != e.ObjectNew.Generation ||
+				e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero() {
 				all(ctx, q, e.ObjectNew.Name)
 			}
 		},

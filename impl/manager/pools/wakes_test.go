@@ -16,7 +16,11 @@ import (
 func TestOwned(t *testing.T) {
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer q.ShutDown()
-	o := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "leader-hub-harbour", Labels: map[string]string{contract.NodePoolLabel: "harbour"}}}
+	o := &corev1.Endpoints{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "leader-hub-harbour", Labels: map[string]string{contract.NodePoolLabel: "harbour"},
+		},
+	}
 	wakes := owned[*corev1.Endpoints]()
 	for about, tell := range map[string]func(){
 		"deleted": func() {

@@ -27,7 +27,8 @@ const (
 	page = 500
 )
 
-// Check is an error while nodes are in pools, or call hubs all the same: hubs live by what weir-manager signs and publishes, and nobody else lets nodes leave.
+// Check is an error while nodes are in pools, or call hubs all the same: hubs live by what weir-manager signs and
+// publishes, and nobody else lets nodes leave.
 func Check(ctx context.Context, c client.Reader) error {
 	var first []string
 	count := 0
@@ -55,7 +56,8 @@ func Check(ctx context.Context, c client.Reader) error {
 		more = fmt.Sprintf(" and %d more", count-len(first))
 	}
 	return fmt.Errorf("%d nodes are still in pools or have not left their hubs yet (%s%s): take each out first "+
-		"(kubectl label node NODE %s-), wait until their condition %s is gone, then uninstall again; helm uninstall --no-hooks does not ask",
+		"(kubectl label node NODE %s-), wait until their condition %s is gone, then uninstall again; helm uninstall "+
+		"--no-hooks does not ask",
 		count, strings.Join(first, ", "), more, contract.NodePoolLabel, contract.JoinedCondition)
 }
 
@@ -83,14 +85,17 @@ var made = []struct {
 // hook is what grants the right to do so, by the chart, in the namespaces below and for all.
 const hook = "weir-after-uninstall"
 
-// Clean removes what weir-manager made, and in the end the grants by which it may. Something that it may not remove does not keep the rest.
+// Clean removes what weir-manager made, and in the end the grants by which it may. Something that it may not remove
+// does not keep the rest.
 func Clean(ctx context.Context, c client.Client) error {
 	var errs []error
 	for _, m := range made {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(m.kind.GroupVersion().WithKind(m.kind.Kind + "List"))
 		var each []metav1.PartialObjectMetadata
-		err := pages(ctx, c, &list, both{client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy}, client.InNamespace(m.namespace)}, func() error {
+		err := pages(ctx, c, &list, both{
+			client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy}, client.InNamespace(m.namespace),
+		}, func() error {
 			each = append(each, list.Items...)
 			return nil
 		})
@@ -102,12 +107,16 @@ func Clean(ctx context.Context, c client.Client) error {
 			errs = append(errs, gone(c.Delete(ctx, &each[i], client.PropagationPolicy(metav1.DeletePropagationBackground))))
 		}
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.ManagedBy}}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.ManagedBy},
+	}
 	errs = append(errs, gone(c.Delete(ctx, lease)))
 	for _, namespace := range []string{contract.NodeLeaseNamespace, contract.ManagerNamespace} {
-		errs = append(errs, gone(c.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: hook}})))
+		errs = append(errs,
+			gone(c.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: hook}})))
 	}
-	return errors.Join(append(errs, gone(c.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: hook}})))...)
+	return errors.Join(
+		append(errs, gone(c.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: hook}})))...)
 }
 
 func gone(err error) error {
@@ -129,7 +138,8 @@ func (b both) ApplyToList(o *client.ListOptions) {
 }
 
 // pages lists page by page, and calls each after each.
-func pages(ctx context.Context, c client.Reader, list *metav1.PartialObjectMetadataList, which client.ListOption, each func() error) error {
+func pages(ctx context.Context, c client.Reader, list *metav1.PartialObjectMetadataList, which client.ListOption,
+	each func() error) error {
 	for next := ""; ; {
 		kind := list.GroupVersionKind()
 		if err := c.List(ctx, list, which, client.Limit(page), client.Continue(next)); err != nil {

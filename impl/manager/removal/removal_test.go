@@ -42,18 +42,28 @@ func TestCheck(t *testing.T) {
 		if err := c.Create(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
-		if err := Check(t.Context(), c); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprint(i+1, " nodes are still in pools or have not left their hubs yet (")) || !strings.Contains(err.Error(), n.Name) {
+		if err := Check(t.Context(), c); err == nil ||
+			!strings.HasPrefix(err.Error(), fmt.Sprint(i+1, " nodes are still in pools or have not left their hubs yet (")) ||
+			!strings.Contains(err.Error(), n.Name) {
 			t.Errorf("%s: %v", n.Name, err)
 		}
 	}
 }
 
-// TestClean: Jobs of weir-manager and the Pods of its coordinators go, and in the end the grants by which they may be removed. What others have stays.
+// TestClean: Jobs of weir-manager and the Pods of its coordinators go, and in the end the grants by which they may be
+// removed. What others have stays.
 func TestClean(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(kubescheme.Scheme).Build()
-	ours, theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-installer-1", Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy}}},
+	ours, theirs := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: contract.ManagerNamespace, Name: "weir-installer-1",
+			Labels: map[string]string{contract.ManagedLabel: contract.ManagedBy},
+		},
+	},
 		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "theirs"}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-coordinator-1", Labels: ours.Labels}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "weir-coordinator-1", Labels: ours.Labels},
+	}
 	every := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: hook}}
 	here := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: hook}}
 	for _, j := range []client.Object{ours, theirs, pod, every, here} {

@@ -15,8 +15,8 @@ import (
 // MaxNames are in the ConfigMap of the policy weir-revoked, of all pools.
 const MaxNames = 4096
 
-// Barred is a line of that ConfigMap: a Node that was deleted, or is about to be. Who administers the cluster confirms that beforehand or later, by a line that does not say
-// that it is unconfirmed; weir node revoke does.
+// Barred is a line of that ConfigMap: a Node that was deleted, or is about to be. Who administers the cluster confirms
+// that beforehand or later, by a line that does not say that it is unconfirmed; weir node revoke does.
 type Barred struct {
 	At          time.Time
 	Pool, UID   string
@@ -41,7 +41,8 @@ func ParseBarred(line string) (b Barred, ok bool) {
 		return b, false
 	}
 	at, err := time.Parse(time.RFC3339, words[0])
-	return Barred{At: at, Pool: words[1], UID: words[2], Unconfirmed: slices.Contains(words[3:], unconfirmedWord)}, err == nil
+	return Barred{At: at, Pool: words[1], UID: words[2], Unconfirmed: slices.Contains(words[3:], unconfirmedWord)},
+		err == nil
 }
 
 // Unconfirmed are the names of nodes of a pool whose deletion nobody has confirmed, sorted.
@@ -64,7 +65,8 @@ func unconfirmed(names map[string]string, pool string, now map[string]member) []
 	})
 }
 
-// bar lets nodes that were deleted not register themselves again. asked says that their deletion has to be confirmed, if it is not. all are the lines that there are then.
+// bar lets nodes that were deleted not register themselves again. asked says that their deletion has to be confirmed,
+// if it is not. all are the lines that there are then.
 func bar(ctx context.Context, r *Config, pool string, left []gone, asked bool) (all map[string]string, err error) {
 	kept, err := notes(ctx, r.Reader, contract.ManagerNamespace, contract.RevokedNodes)
 	if err != nil {
@@ -81,15 +83,19 @@ func bar(ctx context.Context, r *Config, pool string, left []gone, asked bool) (
 	oldest := now.Add(-pki.Must(pki.Kubelet).Life.Most).Format(time.RFC3339)
 	maps.DeleteFunc(names, func(_, v string) bool { return v < oldest })
 	for _, g := range left {
-		if b, ok := ParseBarred(names[g.name]); ok && b.Pool == pool && b.UID == g.UID { // it was confirmed before, or is a ghost, which is looked at each time
+		// it was confirmed before, or is a ghost, which is looked at each time.
+		if b, ok := ParseBarred(names[g.name]); ok && b.Pool == pool && b.UID == g.UID {
 			continue
 		}
 		names[g.name] = Barred{now, pool, g.UID, asked}.String()
 	}
 	if over := len(names) - MaxNames; over > 0 {
-		byTime := slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(strings.Compare(names[a], names[b]), strings.Compare(a, b)) })
+		byTime := slices.SortedFunc(maps.Keys(names), func(a, b string) int {
+			return cmp.Or(strings.Compare(names[a], names[b]), strings.Compare(a, b))
+		})
 		for _, name := range byTime[:over] {
-			r.Log.Error("the list of deleted nodes is full: one of them may register itself again", "node", name, "deleted", names[name])
+			r.Log.Error("the list of deleted nodes is full: one of them may register itself again", "node", name,
+				"deleted", names[name])
 			r.Metrics.dropped.Inc()
 			delete(names, name)
 		}

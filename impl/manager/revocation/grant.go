@@ -16,25 +16,31 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// RolePrefix and the name of a pool are a Role and a RoleBinding in contract.KeyNamespace. With returnSuffix they are those by which hubs give back what the cluster
-// has forgotten: a name of a pool has no colon.
+// RolePrefix and the name of a pool are a Role and a RoleBinding in contract.KeyNamespace. With returnSuffix they are
+// those by which hubs give back what the cluster has forgotten: a name of a pool has no colon.
 const (
 	RolePrefix   = "weir-pool-"
 	returnSuffix = ":return"
 )
 
-// Roles of hubs that are bound for all namespaces. Who operates the cluster applies them, and may add the resources that his pools share.
+// Roles of hubs that are bound for all namespaces. Who operates the cluster applies them, and may add the resources
+// that his pools share.
 const (
 	HubRole      = "weir:hub"          // what relays hold
 	TopologyRole = "weir:hub-topology" // to list Nodes, for pools whose binding somebody has made
 	ScopeRole    = "weir:hub-scope"    // with the name of a pool: what its NodePool shares; kept by package pools
 )
 
-// Binding binds such a role to the hubs of a pool, each by its own user. It is bound to no group: who is deleted, or moved, has lost it.
+// Binding binds such a role to the hubs of a pool, each by its own user. It is bound to no group: who is deleted, or
+// moved, has lost it.
 func Binding(role, pool string, nodes []string) *rbacv1.ClusterRoleBinding {
 	b := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role + ":" + pool, Labels: map[string]string{"app.kubernetes.io/part-of": "weir", contract.ManagedLabel: contract.ManagedBy}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: role + ":" + pool, Labels: map[string]string{
+				"app.kubernetes.io/part-of": "weir", contract.ManagedLabel: contract.ManagedBy,
+			},
+		},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 	}
 	for _, n := range nodes {
 		b.Subjects = append(b.Subjects, user(contract.HubUserPrefix+pool+":"+n))
@@ -56,12 +62,14 @@ func PoolOf(binding string) string {
 	return ""
 }
 
-// Grant lets the hubs of a pool read what relays hold, and its nodes, each by its users, whom to trust and whom not. It needs Client and Reader alone.
+// Grant lets the hubs of a pool read what relays hold, and its nodes, each by its users, whom to trust and whom not. It
+// needs Client and Reader alone.
 func Grant(ctx context.Context, r *Config, pool string, nodes []string) error {
 	return errors.Join(grantReads(ctx, r, pool, nodes), grantTrust(ctx, r, pool, nodes))
 }
 
-// grantReads keeps the subjects of the pool's Bindings. That of topology is kept if it is there. One that cannot be written does not keep the other.
+// grantReads keeps the subjects of the pool's Bindings. That of topology is kept if it is there. One that cannot be
+// written does not keep the other.
 func grantReads(ctx context.Context, r *Config, pool string, nodes []string) error {
 	var errs []error
 	for _, role := range []string{HubRole, TopologyRole} {
@@ -82,10 +90,13 @@ func grantReads(ctx context.Context, r *Config, pool string, nodes []string) err
 	return errors.Join(errs...)
 }
 
-// grantTrust keeps what nodes of the pool may read beside the pool's authority, and the one thing that its hubs may write.
+// grantTrust keeps what nodes of the pool may read beside the pool's authority, and the one thing that its hubs may
+// write.
 func grantTrust(ctx context.Context, r *Config, pool string, nodes []string) error {
 	rule := func(verbs []string, names ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps"}, Verbs: verbs, ResourceNames: names}
+		return rbacv1.PolicyRule{
+			APIGroups: []string{corev1.GroupName}, Resources: []string{"configmaps"}, Verbs: verbs, ResourceNames: names,
+		}
 	}
 	var users, hubs []rbacv1.Subject
 	for _, n := range nodes {
@@ -93,7 +104,8 @@ func grantTrust(ctx context.Context, r *Config, pool string, nodes []string) err
 		users, hubs = append(users, user(contract.NodeUserPrefix+n), hub), append(hubs, hub)
 	}
 	return errors.Join(
-		grantIn(ctx, r, RolePrefix+pool, rule([]string{"get", "watch"}, contract.DenylistPrefix+pool, contract.AuthorityPrefix+pool), users),
+		grantIn(ctx, r, RolePrefix+pool,
+			rule([]string{"get", "watch"}, contract.DenylistPrefix+pool, contract.AuthorityPrefix+pool), users),
 		returnable(ctx, r, pool),
 		grantIn(ctx, r, RolePrefix+pool+returnSuffix, rule([]string{"get", "update"}, contract.ReturnedPrefix+pool), hubs),
 	)
@@ -112,16 +124,24 @@ func returnable(ctx context.Context, r *Config, pool string) error {
 	return nil
 }
 
-// grantIn keeps a Role in contract.KeyNamespace and whom it is bound to: who left loses that also where the Role cannot be written.
+// grantIn keeps a Role in contract.KeyNamespace and whom it is bound to: who left loses that also where the Role cannot
+// be written.
 func grantIn(ctx context.Context, r *Config, name string, rule rbacv1.PolicyRule, to []rbacv1.Subject) error {
-	meta := metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"}}
+	meta := metav1.ObjectMeta{
+		Namespace: contract.KeyNamespace, Name: name, Labels: map[string]string{"app.kubernetes.io/part-of": "weir"},
+	}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}
-	binding := &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: to}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: *meta.DeepCopy(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: to,
+	}
 	var haveRole rbacv1.Role
 	var haveBinding rbacv1.RoleBinding
 	return errors.Join(
 		put(ctx, r, role, &haveRole, func() bool { return equality.Semantic.DeepEqual(haveRole.Rules, role.Rules) }),
-		put(ctx, r, binding, &haveBinding, func() bool { return equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects) }),
+		put(ctx, r, binding, &haveBinding, func() bool {
+			return equality.Semantic.DeepEqual(haveBinding.Subjects, binding.Subjects)
+		}),
 	)
 }
 

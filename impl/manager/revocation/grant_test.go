@@ -23,13 +23,15 @@ func (d *desk) bound(name string) (users []string) {
 	return users
 }
 
-// TestHubs: each hub of a pool is a subject of the pool's binding by its own user, and of no other pool's; who leaves or is deleted is none. That of topology is kept where
-// somebody has made it. A pool without nodes has a binding without subjects.
+// TestHubs: each hub of a pool is a subject of the pool's binding by its own user, and of no other pool's; who leaves
+// or is deleted is none. That of topology is kept where somebody has made it. A pool without nodes has a binding
+// without subjects.
 func TestHubs(t *testing.T) {
 	c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"), node("edge-3", "quay", "u-3"))
 	d := newDesk(t, c)
 	d.looks()
-	if got := d.bound("weir:hub:harbour"); !slices.Equal(got, []string{"User weir:hub:harbour:edge-1", "User weir:hub:harbour:edge-2"}) {
+	if got := d.bound("weir:hub:harbour"); !slices.Equal(got,
+		[]string{"User weir:hub:harbour:edge-1", "User weir:hub:harbour:edge-2"}) {
 		t.Errorf("bound %q", got)
 	}
 	if got := d.bound("weir:hub-topology:harbour"); !slices.Equal(got, []string{"none"}) {
@@ -59,7 +61,9 @@ func TestHubs(t *testing.T) {
 	if got := d.bound("weir:hub:harbour"); len(got) != 0 {
 		t.Errorf("of a pool without nodes: %q", got)
 	}
-	for name, pool := range map[string]string{"weir:hub:harbour": "harbour", "weir:hub-topology:a.b": "a.b", "weir:hub": "", "weir:hubs:x": "", "cluster-admin": ""} {
+	for name, pool := range map[string]string{
+		"weir:hub:harbour": "harbour", "weir:hub-topology:a.b": "a.b", "weir:hub": "", "weir:hubs:x": "", "cluster-admin": "",
+	} {
 		if got := PoolOf(name); got != pool {
 			t.Errorf("%s is of the pool %q", name, got)
 		}

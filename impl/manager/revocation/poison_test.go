@@ -31,7 +31,8 @@ func replica(name, uid string, addresses ...string) *corev1.Node {
 	return n
 }
 
-// goesOn looks whether a node that joins is granted what it needs, and another one that leaves is denied beside the liar.
+// goesOn looks whether a node that joins is granted what it needs, and another one that leaves is denied beside the
+// liar.
 func (d *desk) goesOn(liar string) {
 	d.t.Helper()
 	d.cluster.store(node("edge-8", "harbour", "u-8"))
@@ -41,12 +42,14 @@ func (d *desk) goesOn(liar string) {
 	}
 	d.cluster.drop(node("edge-9", "", ""))
 	d.looks()
-	if got := d.denied(); !slices.Equal(got, []string{liar, "edge-9"}) || d.barred()[liar] == "" || d.barred()["edge-9"] == "" {
+	if got := d.denied(); !slices.Equal(got, []string{liar, "edge-9"}) || d.barred()[liar] == "" ||
+		d.barred()["edge-9"] == "" {
 		d.t.Errorf("denied %v, barred %v", got, d.barred())
 	}
 }
 
-// TestManyAddresses: a coordinator's node whose status has more addresses than an entry may have, or a megabyte of them, is denied when it is deleted, and nobody else is held up.
+// TestManyAddresses: a coordinator's node whose status has more addresses than an entry may have, or a megabyte of
+// them, is denied when it is deleted, and nobody else is held up.
 func TestManyAddresses(t *testing.T) {
 	for _, n := range []int{33, 60_000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -61,7 +64,8 @@ func TestManyAddresses(t *testing.T) {
 			d.looks()
 			second := must(d.signs(liar, all[2:33]...))
 			d.looks()
-			if size := len(must(notes(t.Context(), d.cluster, contract.KeyNamespace, contract.RosterPrefix+"harbour")).Data["edge-1"]); size > 4<<10 {
+			if size := len(must(notes(t.Context(), d.cluster, contract.KeyNamespace, contract.RosterPrefix+"harbour")).
+				Data["edge-1"]); size > 4<<10 {
 				t.Errorf("its line of the roster has %d bytes", size)
 			}
 			d.cluster.drop(liar)
@@ -95,7 +99,8 @@ func TestOldRoster(t *testing.T) {
 	d.goesOn("edge-1")
 }
 
-// TestOthersAddresses: a coordinator's node that claims the addresses of another one's, and got certificates for them, is denied when it is deleted, and the other one is not.
+// TestOthersAddresses: a coordinator's node that claims the addresses of another one's, and got certificates for them,
+// is denied when it is deleted, and the other one is not.
 func TestOthersAddresses(t *testing.T) {
 	for _, first := range []string{"liar", "honest"} {
 		t.Run(first, func(t *testing.T) {
@@ -124,7 +129,8 @@ func TestOthersAddresses(t *testing.T) {
 	}
 }
 
-// TestLabelledForAMoment: a certificate that was signed while the Node had the label of a replica, between two looks, is denied as well.
+// TestLabelledForAMoment: a certificate that was signed while the Node had the label of a replica, between two looks,
+// is denied as well.
 func TestLabelledForAMoment(t *testing.T) {
 	plain := node("edge-1", "harbour", "u-1")
 	d := newDesk(t, newCluster(plain))
@@ -138,7 +144,8 @@ func TestLabelledForAMoment(t *testing.T) {
 	}
 }
 
-// TestManyKeys: of a coordinator's node so many certificates are alive as can be denied, and no more are signed. Those that have ended make room.
+// TestManyKeys: of a coordinator's node so many certificates are alive as can be denied, and no more are signed. Those
+// that have ended make room.
 func TestManyKeys(t *testing.T) {
 	liar := replica("edge-1", "u-1", "10.0.0.1")
 	d := newDesk(t, newCluster(liar))
@@ -160,7 +167,8 @@ func TestManyKeys(t *testing.T) {
 	}
 }
 
-// TestOneThatFails: a Node that cannot be read, a line that cannot be read, a grant that cannot be written and a list that cannot be read do not keep the others.
+// TestOneThatFails: a Node that cannot be read, a line that cannot be read, a grant that cannot be written and a list
+// that cannot be read do not keep the others.
 func TestOneThatFails(t *testing.T) {
 	t.Run("a Node that cannot be read", func(t *testing.T) {
 		c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"))
@@ -173,7 +181,9 @@ func TestOneThatFails(t *testing.T) {
 		if err := d.look(); err == nil {
 			t.Error("nothing is told")
 		}
-		if got := d.denied(); !slices.Equal(got, []string{"edge-2"}) || !slices.Contains(d.readers(), "User weir:hub:harbour:edge-3") || slices.Contains(d.readers(), "User weir:hub:harbour:edge-2") {
+		if got := d.denied(); !slices.Equal(got, []string{"edge-2"}) ||
+			!slices.Contains(d.readers(), "User weir:hub:harbour:edge-3") ||
+			slices.Contains(d.readers(), "User weir:hub:harbour:edge-2") {
 			t.Errorf("denied %v, readers %v", got, d.readers())
 		}
 		c.fails = func(string) bool { return false }
@@ -191,16 +201,21 @@ func TestOneThatFails(t *testing.T) {
 		c.store(roster)
 		c.drop(node("edge-2", "", ""))
 		d.looks()
-		if got := d.denied(); !slices.Equal(got, []string{"edge-2"}) || testutil.ToFloat64(d.Metrics.leftOut.WithLabelValues("line")) != 1 {
+		if got := d.denied(); !slices.Equal(got, []string{"edge-2"}) ||
+			testutil.ToFloat64(d.Metrics.leftOut.WithLabelValues("line")) != 1 {
 			t.Errorf("denied %v", got)
 		}
 		if ok, err := d.Granted(t.Context(), "harbour", node("edge-1", "harbour", "u-1")); !ok || err != nil {
 			t.Errorf("it is written anew: %t, %v", ok, err)
 		}
 	})
-	for _, step := range []string{"update ConfigMap kube-system/weir-revoked-nodes", "create ConfigMap weir-pki/denylist-harbour", "update RoleBinding weir-pki/weir-pool-harbour", "update ClusterRoleBinding /weir:hub:harbour"} {
+	for _, step := range []string{
+		"update ConfigMap kube-system/weir-revoked-nodes", "create ConfigMap weir-pki/denylist-harbour",
+		"update RoleBinding weir-pki/weir-pool-harbour", "update ClusterRoleBinding /weir:hub:harbour",
+	} {
 		t.Run(step, func(t *testing.T) {
-			c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.RevokedNodes}})
+			c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"),
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.RevokedNodes}})
 			d := newDesk(t, c)
 			d.looks()
 			c.drop(node("edge-1", "", ""))
@@ -215,7 +230,8 @@ func TestOneThatFails(t *testing.T) {
 				t.Errorf("a node that joins: granted %t, %v", joined, err)
 			}
 			denied, barred := len(d.denied()) == 1, d.barred()["edge-1"] != ""
-			lost := !slices.Contains(d.readers(), "User weir:hub:harbour:edge-1") && !slices.Contains(d.bound("weir:hub:harbour"), "User weir:hub:harbour:edge-1")
+			lost := !slices.Contains(d.readers(), "User weir:hub:harbour:edge-1") &&
+				!slices.Contains(d.bound("weir:hub:harbour"), "User weir:hub:harbour:edge-1")
 			if done := map[bool]int{true: 1}[denied] + map[bool]int{true: 1}[barred] + map[bool]int{true: 1}[lost]; done != 2 {
 				t.Errorf("denied %t, barred %t, grants are gone %t: want all but one", denied, barred, lost)
 			}
@@ -260,14 +276,19 @@ func TestFullRoster(t *testing.T) {
 	}
 }
 
-// TestGarbageReturned: what one hub writes into returned-<pool> does not keep what another one gives back from counting.
+// TestGarbageReturned: what one hub writes into returned-<pool> does not keep what another one gives back from
+// counting.
 func TestGarbageReturned(t *testing.T) {
 	c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"))
 	d := newDesk(t, c)
 	d.looks()
 	stranger := must(pki.NewPoolAuthority("harbour", now))
 	sign := func(by *pki.Authority, number uint64, node string) string {
-		l := denylist.List{Pool: "harbour", Number: number, Issued: now, Entries: []denylist.Entry{{Node: node, UID: "u", Deleted: true, Before: now}}}
+		l := denylist.List{
+			Pool: "harbour", Number: number, Issued: now, Entries: []denylist.Entry{
+				{Node: node, UID: "u", Deleted: true, Before: now},
+			},
+		}
 		return string(must(l.Sign(by)))
 	}
 	garbage := strings.Repeat("{}\n", mostReturned/2)
@@ -275,7 +296,9 @@ func TestGarbageReturned(t *testing.T) {
 		garbage += sign(stranger, uint64(i), "edge-1")
 	}
 	back := must(notes(t.Context(), c, contract.KeyNamespace, contract.ReturnedPrefix+"harbour"))
-	back.Data = map[string]string{contract.DenylistKey: garbage + sign(d.authority.Signer, 7, "edge-7") + sign(d.authority.Signer, 6, "edge-6")}
+	back.Data = map[string]string{
+		contract.DenylistKey: garbage + sign(d.authority.Signer, 7, "edge-7") + sign(d.authority.Signer, 6, "edge-6"),
+	}
 	c.store(back)
 	d.looks()
 	if got := d.denied(); !slices.Equal(got, []string{"edge-6", "edge-7"}) {
@@ -286,10 +309,12 @@ func TestGarbageReturned(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed: a deletion that nobody has confirmed is told, in the Pool, by Events and by a metric, with what a person may do; and it revokes all the same. When it
-// is confirmed, or the Node is there again, nothing is told any more. One that was confirmed before is not told of.
+// TestUnconfirmed: a deletion that nobody has confirmed is told, in the Pool, by Events and by a metric, with what a
+// person may do; and it revokes all the same. When it is confirmed, or the Node is there again, nothing is told any
+// more. One that was confirmed before is not told of.
 func TestUnconfirmed(t *testing.T) {
-	c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"), node("edge-3", "harbour", "u-3"), node("edge-4", "harbour", "u-4"))
+	c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"), node("edge-3", "harbour", "u-3"),
+		node("edge-4", "harbour", "u-4"))
 	c.store(&poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: "harbour"}})
 	d := newDesk(t, c)
 	told := func() *metav1.Condition {
@@ -331,11 +356,14 @@ func TestUnconfirmed(t *testing.T) {
 		t.Errorf("denied %v, barred %v", got, d.barred())
 	}
 	is, all := told(), strings.Join(heard(), "\n")
-	const answer = "kubectl weir node restore edge-2 edge-3; if they are lost or stolen: kubectl weir node revoke edge-2 edge-3"
-	if is == nil || is.Status != metav1.ConditionFalse || is.Reason != DeletedUnconfirmed || !strings.Contains(is.Message, answer) || strings.Contains(is.Message, "edge-1") {
+	const answer = "kubectl weir node restore edge-2 edge-3; if they are lost or stolen: kubectl weir node revoke " +
+		"edge-2 edge-3"
+	if is == nil || is.Status != metav1.ConditionFalse || is.Reason != DeletedUnconfirmed ||
+		!strings.Contains(is.Message, answer) || strings.Contains(is.Message, "edge-1") {
 		t.Errorf("the Pool says %+v", is)
 	}
-	if strings.Count(all, DeletedUnconfirmed) != 3 || !strings.Contains(all, "node edge-2 of pool") || !strings.Contains(all, answer) || strings.Contains(all, "edge-1") {
+	if strings.Count(all, DeletedUnconfirmed) != 3 || !strings.Contains(all, "node edge-2 of pool") ||
+		!strings.Contains(all, answer) || strings.Contains(all, "edge-1") {
 		t.Errorf("Events: %s", all)
 	}
 	if n := testutil.ToFloat64(d.Metrics.unconfirmed.WithLabelValues("harbour")); n != 2 {

@@ -65,8 +65,9 @@ func (r *Revoker) Reconcile(ctx context.Context, q reconcile.Request) (reconcile
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// look compares a pool with its roster. stale says that the cache is behind. Something that fails does not keep the rest: who left and could not be taken back stays on the
-// roster, and who could not be granted anything comes there later.
+// look compares a pool with its roster. stale says that the cache is behind. Something that fails does not keep the
+// rest: who left and could not be taken back stays on the roster, and who could not be granted anything comes there
+// later.
 func (r *Revoker) look(ctx context.Context, pool string) (s seen, err error) {
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: pool}); err != nil {
@@ -78,7 +79,8 @@ func (r *Revoker) look(ctx context.Context, pool string) (s seen, err error) {
 	}
 	before, unread := read(kept)
 	for _, name := range unread {
-		r.leftOut("line", "a line of the roster of a pool cannot be read: what its node had is not revoked if it was deleted", "pool", pool, "node", name)
+		r.leftOut("line", "a line of the roster of a pool cannot be read: what its node had is not revoked if it was deleted",
+			"pool", pool, "node", name)
 	}
 	now := map[string]member{}
 	for i := range nodes.Items {
@@ -135,7 +137,9 @@ func (r *Revoker) look(ctx context.Context, pool string) (s seen, err error) {
 	}
 	if n := len(over); n > 0 {
 		r.Metrics.leftOut.WithLabelValues("node").Add(float64(n))
-		errs = append(errs, fmt.Errorf("%d nodes, %s for one, have no room on its roster of %d nodes and %d bytes, and get no certificates: make two pools of it", n, over[0], MaxNodes, maxRoster))
+		errs = append(errs,
+			fmt.Errorf("%d nodes, %s for one, have no room on its roster of %d nodes and %d bytes, and get no certificates: "+
+				"make two pools of it", n, over[0], MaxNodes, maxRoster))
 	}
 	if err := Grant(ctx, &r.Config, pool, slices.Sorted(maps.Keys(granted))); err != nil {
 		errs = append(errs, err)
@@ -156,7 +160,8 @@ func (r *Revoker) leftOut(what, msg string, args ...any) {
 	r.quiet.Say(slog.LevelError, what, msg, args...)
 }
 
-// away asks kube-apiserver whether a node of the roster is not in the pool any more: a cache that is behind must not cost a node its certificates.
+// away asks kube-apiserver whether a node of the roster is not in the pool any more: a cache that is behind must not
+// cost a node its certificates.
 func (r *Revoker) away(ctx context.Context, pool, name string, m member) (away, deleted bool, err error) {
 	var n corev1.Node
 	switch err := r.Reader.Get(ctx, types.NamespacedName{Name: name}, &n); {
@@ -169,8 +174,9 @@ func (r *Revoker) away(ctx context.Context, pool, name string, m member) (away, 
 	return deleted || n.Labels[contract.NodePoolLabel] != pool, deleted, nil
 }
 
-// deny writes the pool's list: with those who left, or anew if the authority that signed it is not the one that signs now. Addresses of those who are there do not count as
-// those of somebody who left: his own certificates are known by their keys as well.
+// deny writes the pool's list: with those who left, or anew if the authority that signed it is not the one that signs
+// now. Addresses of those who are there do not count as those of somebody who left: his own certificates are known by
+// their keys as well.
 func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[string]member) error {
 	s, err := r.Authority(ctx, pool)
 	if err != nil || s == nil { // a pool without an authority has no certificates
@@ -193,7 +199,8 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[
 	}
 	for _, e := range more {
 		r.Metrics.revoked.WithLabelValues("recalled").Inc()
-		r.Log.Warn("the cluster was restored from a backup, and its pool knows of a node whose certificates were taken back since", "pool", pool, "node", e.Node, "uid", e.UID)
+		r.Log.Warn("the cluster was restored from a backup, and its pool knows of a node whose certificates were "+
+			"taken back since", "pool", pool, "node", e.Node, "uid", e.UID)
 	}
 	others := map[string]bool{}
 	for _, m := range there {
@@ -204,7 +211,8 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[
 	for _, g := range left {
 		hosts := slices.DeleteFunc(slices.Clone(g.Hosts), func(h string) bool { return others[h] })
 		more = append(more, denylist.Entry{
-			Node: g.name, UID: g.UID, Deleted: g.deleted, Replica: g.Replica, Hosts: hosts, Keys: slices.Sorted(maps.Keys(g.Keys)), Before: now.UTC().Truncate(time.Second),
+			Node: g.name, UID: g.UID, Deleted: g.deleted, Replica: g.Replica, Hosts: hosts,
+			Keys: slices.Sorted(maps.Keys(g.Keys)), Before: now.UTC().Truncate(time.Second),
 		})
 	}
 	next, dropped := list.Next(now, more...)
@@ -217,11 +225,13 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[
 	}
 	for _, g := range left {
 		r.Metrics.revoked.WithLabelValues(g.cause()).Inc()
-		r.Log.Info("the certificates of a node are taken back", "node", g.name, "uid", g.UID, "pool", pool, "cause", g.cause(), "number", next.Number)
+		r.Log.Info("the certificates of a node are taken back", "node", g.name, "uid", g.UID, "pool", pool,
+			"cause", g.cause(), "number", next.Number)
 	}
 	for _, e := range dropped {
 		r.Metrics.dropped.Inc()
-		r.Log.Error("the denylist is full: certificates of a node that was deleted count again; replace the authority of the pool", "pool", pool, "node", e.Node, "deleted", e.Before)
+		r.Log.Error("the denylist is full: certificates of a node that was deleted count again; replace the authority "+
+			"of the pool", "pool", pool, "node", e.Node, "deleted", e.Before)
 	}
 	return nil
 }
@@ -229,11 +239,12 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[
 // Resign signs the list of a pool anew if another authority signs now.
 func (r *Revoker) Resign(ctx context.Context, pool string) error { return r.deny(ctx, pool, nil, nil) }
 
-// open reads the pool's list. current says that there is nothing to write anew: there is none, or the authority signed it that signs now. A list that no authority
-// of the pool signed was written by somebody else.
+// open reads the pool's list. current says that there is nothing to write anew: there is none, or the authority signed
+// it that signs now. A list that no authority of the pool signed was written by somebody else.
 func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (l denylist.List, current bool) {
 	text := []byte(kept.Data[contract.DenylistKey])
-	if len(text) == 0 { // after a rotation an empty list is signed: without one, lists of the authority before would go on to count
+	// after a rotation an empty list is signed: without one, lists of the authority before would go on to count.
+	if len(text) == 0 {
 		return denylist.List{Pool: pool}, s.SignsAt.IsZero() || r.Clock.Now().Before(s.SignsAt)
 	}
 	l, by, err := denylist.Open(text, pool, s.Trusted())
@@ -241,14 +252,16 @@ func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (
 		return l, true
 	}
 	if err != nil {
-		r.Log.Error("the denylist of a pool does not count, and is begun anew: who holds it in the pool goes on with it", "pool", pool, "err", err)
+		r.Log.Error("the denylist of a pool does not count, and is begun anew: who holds it in the pool goes on with it",
+			"pool", pool, "err", err)
 		return denylist.List{Pool: pool}, false
 	}
 	return l, false
 }
 
-// returned are the lists that hubs gave back: this cluster has forgotten them, because it was restored from a backup. Those that an authority of the pool signed count,
-// denylist.MaxLists at most of the first mostReturned lines. What any hub of the pool wrote there beside them does not.
+// returned are the lists that hubs gave back: this cluster has forgotten them, because it was restored from a backup.
+// Those that an authority of the pool signed count, denylist.MaxLists at most of the first mostReturned lines. What any
+// hub of the pool wrote there beside them does not.
 func (r *Revoker) returned(ctx context.Context, pool string, s *pki.Succession) (all []denylist.List, err error) {
 	kept, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.ReturnedPrefix+pool)
 	if err != nil {
@@ -271,7 +284,8 @@ func (r *Revoker) returned(ctx context.Context, pool string, s *pki.Succession) 
 	return all, nil
 }
 
-// ghosts are the Nodes of a pool that the pool knows to be deleted: a backup has brought them back. They stay on the roster until somebody deletes them again.
+// ghosts are the Nodes of a pool that the pool knows to be deleted: a backup has brought them back. They stay on the
+// roster until somebody deletes them again.
 func (r *Revoker) ghosts(ctx context.Context, pool string, now map[string]member) (all []gone, err error) {
 	list, err := r.list(ctx, pool)
 	if err != nil {
@@ -295,7 +309,8 @@ func (r *Revoker) ghost(ctx context.Context, pool string, node *corev1.Node) err
 		if e.Deleted && e.Node == node.Name && e.UID == string(node.UID) {
 			return &pki.MismatchError{
 				Field: "node", Value: fmt.Sprintf("%s, uid %s", node.Name, node.UID),
-				Allowed: "a Node that was not deleted: this one was, and is there again because the cluster was restored from a backup; delete it",
+				Allowed: "a Node that was not deleted: this one was, and is there again because the cluster was restored from a " +
+					"backup; delete it",
 			}
 		}
 	}
@@ -316,7 +331,8 @@ func (r *Revoker) list(ctx context.Context, pool string) (l denylist.List, err e
 	return l, nil
 }
 
-// Granted tells whether a node may read what its user may: it is on the roster, which is written last. A *pki.MismatchError says that it never will.
+// Granted tells whether a node may read what its user may: it is on the roster, which is written last. A
+// *pki.MismatchError says that it never will.
 func (r *Revoker) Granted(ctx context.Context, pool string, node *corev1.Node) (bool, error) {
 	roster, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)
 	if err != nil {
@@ -328,9 +344,11 @@ func (r *Revoker) Granted(ctx context.Context, pool string, node *corev1.Node) (
 	return true, r.ghost(ctx, pool, node)
 }
 
-// Begin is when a certificate of a node has to begin at the earliest, which is asked for and is to be signed until an end: those that began before are refused. It notes
-// what has to be known of that certificate so that it can be taken back. An error says that this is not possible yet; a *pki.MismatchError, that it is not.
-func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, asked *x509.CertificateRequest, end time.Time) (time.Time, error) {
+// Begin is when a certificate of a node has to begin at the earliest, which is asked for and is to be signed until an
+// end: those that began before are refused. It notes what has to be known of that certificate so that it can be taken
+// back. An error says that this is not possible yet; a *pki.MismatchError, that it is not.
+func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, asked *x509.CertificateRequest,
+	end time.Time) (time.Time, error) {
 	roster, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)
 	if err != nil {
 		return time.Time{}, err
@@ -338,7 +356,9 @@ func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, ask
 	all, _ := read(roster)
 	m, ok := all[node.Name]
 	if ok && m.UID != string(node.UID) {
-		return time.Time{}, fmt.Errorf("node %s: the certificates of the Node of this name before it, uid %s, are still to be taken back", node.Name, m.UID)
+		return time.Time{},
+			fmt.Errorf("node %s: the certificates of the Node of this name before it, uid %s, are still to be taken back",
+				node.Name, m.UID)
 	}
 	name, hosts, key := asked.Subject.CommonName, slices.Clone(asked.DNSNames), denylist.KeyOf(asked.PublicKey)
 	for _, ip := range asked.IPAddresses {

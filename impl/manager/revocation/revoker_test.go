@@ -36,7 +36,11 @@ func must[T any](v T, err error) T {
 }
 
 func node(name, pool, uid string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), Labels: map[string]string{contract.NodePoolLabel: pool}}}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(uid), Labels: map[string]string{contract.NodePoolLabel: pool},
+		},
+	}
 }
 
 // desk is a Revoker at a cluster in memory, for the pool harbour.
@@ -50,7 +54,10 @@ type desk struct {
 }
 
 func newDesk(t *testing.T, c *cluster) *desk {
-	d := &desk{t: t, cluster: c, clock: clocktesting.NewFakePassiveClock(now), authority: &pki.Succession{Signer: must(pki.NewPoolAuthority("harbour", now))}}
+	d := &desk{
+		t: t, cluster: c, clock: clocktesting.NewFakePassiveClock(now),
+		authority: &pki.Succession{Signer: must(pki.NewPoolAuthority("harbour", now))},
+	}
 	d.events = events.NewFakeRecorder(10_000)
 	d.Revoker = New(Config{
 		Client: c, Reader: c, Events: d.events, Clock: d.clock, Metrics: NewMetrics(), Log: slog.New(slog.DiscardHandler),
@@ -76,7 +83,9 @@ func (d *desk) looks() {
 // asks is a request of a node for a certificate.
 func asks(k pki.Kind, node string, hosts ...string) *x509.CertificateRequest {
 	i := pki.Must(k)
-	return must(pki.ParseRequest(must(i.Request(pki.Subject{Pool: "harbour", Node: node, Name: "one", Hosts: hosts}, must(pki.NewKey())))))
+	return must(
+		pki.ParseRequest(
+			must(i.Request(pki.Subject{Pool: "harbour", Node: node, Name: "one", Hosts: hosts}, must(pki.NewKey())))))
 }
 
 // signs is a coordinator's certificate of a node, as it is signed.
@@ -87,7 +96,8 @@ func (d *desk) signs(n *corev1.Node, hosts ...string) (*x509.Certificate, error)
 	if err != nil {
 		return nil, err
 	}
-	pem, err := d.authority.Signer.AnswerFrom(begin, i, pki.Subject{Pool: "harbour", Node: n.Name, Hosts: hosts}, r, d.clock.Now(), i.Life.Usual)
+	pem, err := d.authority.Signer.AnswerFrom(begin, i, pki.Subject{Pool: "harbour", Node: n.Name, Hosts: hosts}, r,
+		d.clock.Now(), i.Life.Usual)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +107,11 @@ func (d *desk) signs(n *corev1.Node, hosts ...string) (*x509.Certificate, error)
 // hub holds what the pool's list says.
 func (d *desk) hub() *denylist.Held {
 	d.t.Helper()
-	h := denylist.New(denylist.Config{Pool: "harbour", Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler)})
-	if text := must(notes(d.t.Context(), d.cluster, contract.KeyNamespace, contract.DenylistPrefix+"harbour")).Data[contract.DenylistKey]; text != "" {
+	h := denylist.New(denylist.Config{
+		Pool: "harbour", Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler),
+	})
+	if text := must(notes(d.t.Context(), d.cluster, contract.KeyNamespace, contract.DenylistPrefix+"harbour")).
+		Data[contract.DenylistKey]; text != "" {
 		must(h.Take([]byte(text)))
 	}
 	return h
@@ -129,7 +142,9 @@ func (d *desk) barred() map[string]string {
 // readers are the users that may read the list.
 func (d *desk) readers() (users []string) {
 	var b rbacv1.RoleBinding
-	if err := d.cluster.Get(d.t.Context(), client.ObjectKey{Namespace: contract.KeyNamespace, Name: RolePrefix + "harbour"}, &b); err != nil {
+	if err := d.cluster.Get(d.t.Context(), client.ObjectKey{
+		Namespace: contract.KeyNamespace, Name: RolePrefix + "harbour",
+	}, &b); err != nil {
 		d.t.Fatal(err)
 	}
 	for _, s := range b.Subjects {
@@ -156,7 +171,9 @@ func TestDeleted(t *testing.T) {
 	d.cluster.drop(coordinator)
 	d.looks()
 	e := d.list().Entries
-	if len(e) != 1 || e[0].Node != "edge-1" || e[0].UID != "u-1" || e[0].Replica != "one" || !slices.Equal(e[0].Hosts, []string{"10.0.0.1"}) || !slices.Equal(e[0].Keys, []string{denylist.KeyOf(signed.PublicKey)}) || !e[0].Before.Equal(d.clock.Now()) {
+	if len(e) != 1 || e[0].Node != "edge-1" || e[0].UID != "u-1" || e[0].Replica != "one" ||
+		!slices.Equal(e[0].Hosts, []string{"10.0.0.1"}) ||
+		!slices.Equal(e[0].Keys, []string{denylist.KeyOf(signed.PublicKey)}) || !e[0].Before.Equal(d.clock.Now()) {
 		t.Errorf("entries %+v", e)
 	}
 	if b := d.barred(); len(b) != 1 || b["edge-1"] == "" {
@@ -185,12 +202,14 @@ func TestWhileAway(t *testing.T) {
 	after := newDesk(t, c)
 	after.authority = d.authority
 	after.looks()
-	if got := after.denied(); !slices.Equal(got, []string{"edge-1", "edge-2"}) || len(after.barred()) != 2 || len(after.readers()) != 4 {
+	if got := after.denied(); !slices.Equal(got, []string{"edge-1", "edge-2"}) || len(after.barred()) != 2 ||
+		len(after.readers()) != 4 {
 		t.Errorf("denied %v, barred %v, readers %v", got, after.barred(), after.readers())
 	}
 }
 
-// TestLeft: a node that goes to another pool loses what it had in this one, and is not barred. A pool without an authority has nothing to deny.
+// TestLeft: a node that goes to another pool loses what it had in this one, and is not barred. A pool without an
+// authority has nothing to deny.
 func TestLeft(t *testing.T) {
 	c := newCluster(node("edge-1", "harbour", "u-1"))
 	d := newDesk(t, c)
@@ -231,7 +250,8 @@ func TestStaleCache(t *testing.T) {
 // TestInterrupted: whatever fails on the way, in the end all is done.
 func TestInterrupted(t *testing.T) {
 	for _, step := range []string{
-		"get Node /edge-1", "get ConfigMap weir-pki/nodes-harbour", "create ConfigMap kube-system/weir-revoked-nodes", "create ConfigMap weir-pki/denylist-harbour",
+		"get Node /edge-1", "get ConfigMap weir-pki/nodes-harbour", "create ConfigMap kube-system/weir-revoked-nodes",
+		"create ConfigMap weir-pki/denylist-harbour",
 		"update RoleBinding weir-pki/weir-pool-harbour", "update ConfigMap weir-pki/nodes-harbour",
 	} {
 		c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"))
@@ -254,7 +274,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestBegin: a node of a name that was taken back gets certificates that begin later, and none before that is written down.
+// TestBegin: a node of a name that was taken back gets certificates that begin later, and none before that is written
+// down.
 func TestBegin(t *testing.T) {
 	c := newCluster(node("edge-1", "harbour", "u-1"))
 	d := newDesk(t, c)
@@ -279,7 +300,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestOtherSigner: when another authority signs, the list is signed by it before the one before it is trusted no more; numbers grow.
+// TestOtherSigner: when another authority signs, the list is signed by it before the one before it is trusted no more;
+// numbers grow.
 func TestOtherSigner(t *testing.T) {
 	c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"))
 	d := newDesk(t, c)
@@ -311,7 +333,9 @@ func TestOtherSigner(t *testing.T) {
 func TestRestored(t *testing.T) {
 	c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"))
 	d := newDesk(t, c)
-	hub := denylist.New(denylist.Config{Pool: "harbour", Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler)})
+	hub := denylist.New(denylist.Config{
+		Pool: "harbour", Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler),
+	})
 	take := func() {
 		m := must(notes(t.Context(), c, contract.KeyNamespace, contract.DenylistPrefix+"harbour"))
 		if _, err := hub.Take([]byte(m.Data[contract.DenylistKey])); err != nil {
@@ -341,8 +365,9 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestRecalled: what hubs give back after the cloud was restored is in the next list, above what they hold, once; the Node that a backup has brought back gets nothing,
-// and one that is made anew does. What no authority of the pool signed is nothing.
+// TestRecalled: what hubs give back after the cloud was restored is in the next list, above what they hold, once; the
+// Node that a backup has brought back gets nothing, and one that is made anew does. What no authority of the pool
+// signed is nothing.
 func TestRecalled(t *testing.T) {
 	ghost := node("edge-1", "harbour", "u-1")
 	c := newCluster(ghost, node("edge-2", "harbour", "u-2"))
@@ -354,14 +379,18 @@ func TestRecalled(t *testing.T) {
 	}
 	c.drop(node("edge-1", "", ""))
 	d.looks()
-	held := must(notes(t.Context(), c, contract.KeyNamespace, contract.DenylistPrefix+"harbour")).Data[contract.DenylistKey]
+	held := must(notes(t.Context(), c, contract.KeyNamespace, contract.DenylistPrefix+"harbour")).
+		Data[contract.DenylistKey]
 	before := d.list()
 
 	c.objects = backup
 	d.clock.SetTime(now) // and its clock is behind
 	back := must(notes(t.Context(), c, contract.KeyNamespace, contract.ReturnedPrefix+"harbour"))
 	stranger := must(pki.NewPoolAuthority("harbour", now))
-	forged := denylist.List{Pool: "harbour", Number: before.Number + 1000, Issued: now, Entries: []denylist.Entry{{Node: "edge-2", Before: now.Add(time.Hour)}}}
+	forged := denylist.List{
+		Pool: "harbour", Number: before.Number + 1000, Issued: now,
+		Entries: []denylist.Entry{{Node: "edge-2", Before: now.Add(time.Hour)}},
+	}
 	back.Data = map[string]string{contract.DenylistKey: string(must(forged.Sign(stranger)))}
 	c.store(back)
 	d.looks()
@@ -373,13 +402,15 @@ func TestRecalled(t *testing.T) {
 	c.store(back)
 	d.looks()
 	after := d.list()
-	if !slices.Equal(d.denied(), []string{"edge-1"}) || after.Number <= before.Number || !after.Entries[0].Before.Equal(before.Entries[0].Before) || after.Entries[0].UID != "u-1" {
+	if !slices.Equal(d.denied(), []string{"edge-1"}) || after.Number <= before.Number ||
+		!after.Entries[0].Before.Equal(before.Entries[0].Before) || after.Entries[0].UID != "u-1" {
 		t.Errorf("%+v, and %+v was given back", after, before)
 	}
 	if d.looks(); d.list().Number != after.Number {
 		t.Error("what was given back is written again")
 	}
-	if users := d.readers(); slices.ContainsFunc(users, func(u string) bool { return strings.HasSuffix(u, "edge-1") }) || len(users) == 0 {
+	if users := d.readers(); slices.ContainsFunc(users, func(u string) bool { return strings.HasSuffix(u, "edge-1") }) ||
+		len(users) == 0 {
 		t.Errorf("granted to %v, and edge-1 was deleted", users)
 	}
 	if b := d.barred(); !strings.HasSuffix(b["edge-1"], " harbour u-1") {

@@ -30,8 +30,9 @@ const (
 type member struct {
 	UID     string `json:"uid"`
 	Replica string `json:"replica,omitempty"` // of the pool's coordinator
-	// What was signed for the node as a coordinator: addresses, the latest last, denylist.MaxHosts at most, and keys by denylist.KeyOf with the ends of their
-	// certificates, in Unix time, denylist.MaxKeys at most. What its status says is the node's own word.
+	// What was signed for the node as a coordinator: addresses, the latest last, denylist.MaxHosts at most, and keys by
+	// denylist.KeyOf with the ends of their certificates, in Unix time, denylist.MaxKeys at most. What its status says is
+	// the node's own word.
 	Hosts []string         `json:"hosts,omitempty"`
 	Keys  map[string]int64 `json:"keys,omitempty"`
 }
@@ -50,10 +51,11 @@ func (m member) since(before member) member {
 	return m
 }
 
-// signs notes what is about to be signed for a member. Of too many addresses the first go, and of too many keys those whose certificates have ended. An error says
-// that none has.
+// signs notes what is about to be signed for a member. Of too many addresses the first go, and of too many keys those
+// whose certificates have ended. An error says that none has.
 func (m *member) signs(hosts []string, key string, end, now time.Time) error {
-	m.Hosts = append(slices.DeleteFunc(slices.Clone(m.Hosts), func(h string) bool { return slices.Contains(hosts, h) }), hosts...)
+	m.Hosts = append(slices.DeleteFunc(slices.Clone(m.Hosts), func(h string) bool { return slices.Contains(hosts, h) }),
+		hosts...)
 	m.Hosts = m.Hosts[max(0, len(m.Hosts)-denylist.MaxHosts):]
 	keys := maps.Clone(m.Keys)
 	if keys == nil {
@@ -61,10 +63,13 @@ func (m *member) signs(hosts []string, key string, end, now time.Time) error {
 	}
 	keys[key] = max(keys[key], end.Unix())
 	if len(keys) > denylist.MaxKeys {
-		first := slices.MinFunc(slices.Sorted(maps.Keys(keys)), func(a, b string) int { return cmp.Compare(keys[a], keys[b]) })
+		first := slices.MinFunc(slices.Sorted(maps.Keys(keys)),
+			func(a, b string) int { return cmp.Compare(keys[a], keys[b]) })
 		if keys[first] >= now.Unix() {
 			return &pki.MismatchError{
-				Field: "public key", Value: key, Allowed: fmt.Sprintf("one of %d at most of the coordinator of a node whose certificates have not ended: renew by a key that has one", denylist.MaxKeys),
+				Field: "public key", Value: key,
+				Allowed: fmt.Sprintf("one of %d at most of the coordinator of a node whose certificates have not ended: renew by "+
+					"a key that has one", denylist.MaxKeys),
 			}
 		}
 		delete(keys, first)
@@ -117,7 +122,8 @@ func read(c *corev1.ConfigMap) (all map[string]member, unread []string) {
 	return all, unread
 }
 
-// encode writes a roster. Those of before have room first, then others by their names. left are those for which there is none.
+// encode writes a roster. Those of before have room first, then others by their names. left are those for which there
+// is none.
 func encode(all, before map[string]member) (data map[string]string, left []string, err error) {
 	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		_, hadA := before[a]

@@ -30,7 +30,8 @@ func Answer(names []string) string {
 	if n := len(names) - named; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return fmt.Sprintf("to take them back: kubectl weir node restore %s%s; if they are lost or stolen: kubectl weir node revoke %[1]s%[2]s", some, more)
+	return fmt.Sprintf("to take them back: kubectl weir node restore %s%s; if they are lost or stolen: kubectl weir "+
+		"node revoke %[1]s%[2]s", some, more)
 }
 
 // announce tells of nodes whose deletion nobody has confirmed, when that is first seen.
@@ -39,10 +40,16 @@ func announce(r *Config, pool string, left []gone, barred map[string]string) {
 		if b, ok := ParseBarred(barred[g.name]); !g.deleted || !ok || b.UID != g.UID || !b.Unconfirmed {
 			continue
 		}
-		text := fmt.Sprintf("node %s of pool %s was deleted, and nobody has confirmed it: its certificates are revoked, and it cannot register itself again; %s", g.name, pool, Answer([]string{g.name}))
-		about := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: g.name, UID: types.UID(g.UID)}}
+		text := fmt.Sprintf("node %s of pool %s was deleted, and nobody has confirmed it: its certificates are revoked, "+
+			"and it cannot register itself again; %s", g.name, pool, Answer([]string{g.name}))
+		about := &corev1.Node{
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: "v1", Kind: "Node",
+			}, ObjectMeta: metav1.ObjectMeta{Name: g.name, UID: types.UID(g.UID)},
+		}
 		r.Events.Eventf(about, nil, corev1.EventTypeWarning, DeletedUnconfirmed, "Revoke", "%s", text)
-		r.Log.Warn("a node was deleted, and nobody has confirmed it: its certificates are revoked all the same", "node", g.name, "uid", g.UID, "pool", pool, "answer", Answer([]string{g.name}))
+		r.Log.Warn("a node was deleted, and nobody has confirmed it: its certificates are revoked all the same",
+			"node", g.name, "uid", g.UID, "pool", pool, "answer", Answer([]string{g.name}))
 	}
 }
 
@@ -65,8 +72,10 @@ func tell(ctx context.Context, r *Config, pool string, unconfirmed []string) err
 		changed = meta.RemoveStatusCondition(&p.Status.Conditions, poolv1.DeletionsConfirmed)
 	} else {
 		c := metav1.Condition{
-			Type: poolv1.DeletionsConfirmed, Status: metav1.ConditionFalse, Reason: DeletedUnconfirmed, LastTransitionTime: metav1.Time{Time: r.Clock.Now().Truncate(time.Second)},
-			Message: fmt.Sprintf("%d nodes were deleted, and nobody has confirmed it: their certificates are revoked; %s", len(unconfirmed), Answer(unconfirmed)),
+			Type: poolv1.DeletionsConfirmed, Status: metav1.ConditionFalse, Reason: DeletedUnconfirmed,
+			LastTransitionTime: metav1.Time{Time: r.Clock.Now().Truncate(time.Second)},
+			Message: fmt.Sprintf("%d nodes were deleted, and nobody has confirmed it: their certificates are revoked; %s",
+				len(unconfirmed), Answer(unconfirmed)),
 		}
 		if changed = meta.SetStatusCondition(&p.Status.Conditions, c); changed {
 			r.Events.Eventf(&p, nil, corev1.EventTypeWarning, DeletedUnconfirmed, "Revoke", "%s", c.Message)

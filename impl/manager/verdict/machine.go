@@ -68,8 +68,8 @@ func (m *Machine) SetNode(now time.Time, name string, f Facts) {
 // RemoveNode tells that a Node object is gone.
 func (m *Machine) RemoveNode(name string) { delete(m.nodes, name) }
 
-// Heartbeat tells that the Lease of a node was seen to change: delegated if it carries that annotation, grew if its renewTime is later than
-// any before.
+// Heartbeat tells that the Lease of a node was seen to change: delegated if it carries that annotation, grew if its
+// renewTime is later than any before.
 func (m *Machine) Heartbeat(now time.Time, name string, delegated, grew bool) {
 	n := m.nodes[name]
 	if n == nil {
@@ -197,7 +197,8 @@ func (m *Machine) policyOf(pool string) Policy {
 	return m.usual
 }
 
-// stepPools finds out which pools are silent, which came back, and which are given up. A pool without nodes is forgotten.
+// stepPools finds out which pools are silent, which came back, and which are given up. A pool without nodes is
+// forgotten.
 func (m *Machine) stepPools(now time.Time) {
 	members := map[string]int{}
 	for _, n := range m.nodes {

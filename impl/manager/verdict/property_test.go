@@ -17,8 +17,9 @@ var seed = flag.Uint64("seed", 0, "of the first random history; 0: one of this r
 // histories is how many random ones are tried.
 const histories = 100
 
-// TestHistories holds random histories of nodes, heartbeats, policies and changes of leader to what the package promises. What is true is
-// worked out anew at each second from the whole history, without any of the machine's shortcuts.
+// TestHistories holds random histories of nodes, heartbeats, policies and changes of leader to what the package
+// promises. What is true is worked out anew at each second from the whole history, without any of the machine's
+// shortcuts.
 func TestHistories(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -27,7 +28,8 @@ func TestHistories(t *testing.T) {
 	for i := range uint64(histories) {
 		h := &history{random: rand.New(rand.NewPCG(first+i, 0))} //nolint:gosec // not for secrets
 		if err := h.run(); err != nil {
-			t.Fatalf("go test ./impl/manager/verdict -run TestHistories -args -seed %d\n%v\n%s", first+i, err, strings.Join(h.log, "\n"))
+			t.Fatalf("go test ./impl/manager/verdict -run TestHistories -args -seed %d\n%v\n%s", first+i, err,
+				strings.Join(h.log, "\n"))
 		}
 	}
 }

@@ -136,7 +136,10 @@ func (s *stage) see(name string) string {
 		on    bool
 		word  string
 		names []string
-	}{{v.Dead, "dead", d.Record.Dead}, {v.Kept, "kept", d.Record.Kept}, {v.Bound, "bound", d.Record.Bound}, {v.Owed, "owed", d.Record.Owed}} {
+	}{
+		{v.Dead, "dead", d.Record.Dead}, {v.Kept, "kept", d.Record.Kept}, {v.Bound, "bound", d.Record.Bound},
+		{v.Owed, "owed", d.Record.Owed},
+	} {
 		if mark.on {
 			text += " " + mark.word
 		}

@@ -253,7 +253,9 @@ func TestScripts(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, c := range []Config{{}, {Grace: -1}, {Grace: time.Second, Silent: time.Second}, {Grace: time.Second, Silent: -1}} {
+	for _, c := range []Config{
+		{}, {Grace: -1}, {Grace: time.Second, Silent: time.Second}, {Grace: time.Second, Silent: -1},
+	} {
 		if c.Validate() == nil {
 			t.Errorf("%+v is taken", c)
 		}

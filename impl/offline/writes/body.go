@@ -80,7 +80,9 @@ func decode(k kind, contentType string, body []byte) ([]byte, *apierrors.StatusE
 func unsupported(contentType string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
-		Message: "the content type " + strconv.Quote(contentType) + " is not taken while the cloud is away: JSON and protobuf are, and of patches strategic merge patches and merge patches",
+		Message: "the content type " + strconv.Quote(contentType) +
+			" is not taken while the cloud is away: JSON and protobuf are, and of patches strategic merge patches and " +
+			"merge patches",
 	}}
 }
 

@@ -79,10 +79,13 @@ func (c *cloud) one(ctx context.Context, in call) ([]byte, error) {
 	return body, nil
 }
 
-// pod reads a pod of this node as a list of one or none: a node that gets a pod that is gone, or another node's, is answered 403.
+// pod reads a pod of this node as a list of one or none: a node that gets a pod that is gone, or another node's, is
+// answered 403.
 func (c *cloud) pod(ctx context.Context, t queue.Target) ([]byte, error) {
 	q := url.Values{"fieldSelector": {"metadata.name=" + t.Name + ",spec.nodeName=" + c.Node}}
-	code, body, err := c.do(ctx, call{http.MethodGet, "/api/v1/namespaces/" + url.PathEscape(t.Namespace) + "/pods?" + q.Encode(), mediaJSON, "", nil})
+	code, body, err := c.do(ctx, call{
+		http.MethodGet, "/api/v1/namespaces/" + url.PathEscape(t.Namespace) + "/pods?" + q.Encode(), mediaJSON, "", nil,
+	})
 	if err != nil || code == http.StatusNotFound {
 		return nil, err
 	}
@@ -96,7 +99,8 @@ func (c *cloud) pod(ctx context.Context, t queue.Target) ([]byte, error) {
 	return list.Items[0], nil
 }
 
-// Update implements queue.Cloud. What the cloud answers is what the store has from now on: the entry that showed it goes.
+// Update implements queue.Cloud. What the cloud answers is what the store has from now on: the entry that showed it
+// goes.
 func (c *cloud) Update(ctx context.Context, t queue.Target, body []byte) error {
 	path := pathOf(t)
 	if t.Kind == queue.NodeStatus || t.Kind == queue.NodeMetadata || t.Kind == queue.PodStatus {

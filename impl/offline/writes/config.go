@@ -25,7 +25,8 @@ type Config struct {
 	Reach func() Reach
 	// Moved is called after each change of the phase, by any goroutine. It must not block. Default: nobody is told.
 	Moved func()
-	// Spread is the time over which nodes that find the cloud again come back to it; at most as long as it was away. Default 5 s.
+	// Spread is the time over which nodes that find the cloud again come back to it; at most as long as it was away.
+	// Default 5 s.
 	Spread time.Duration
 	// Patience is how long, after its turn has come, clients of this node go without the cloud's latest state while what
 	// waits is pushed. Default 10 s.

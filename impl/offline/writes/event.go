@@ -29,7 +29,8 @@ func (w *waiting) event(r *write, k kind, as queue.Kind) (*answer, *apierrors.St
 	case r.name == "":
 		return nil, refusal(r) // nobody but kube-apiserver draws names
 	case namespace != "" && namespace != r.namespace:
-		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return nil,
+			apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 	}
 	metadata.set("namespace", r.namespace)
 	t := queue.Target{Kind: as, Namespace: r.namespace, Name: r.name}
@@ -47,9 +48,9 @@ func (w *waiting) event(r *write, k kind, as queue.Kind) (*answer, *apierrors.St
 	return a, refused
 }
 
-// patchEvent changes an Event that waits. Of one that does not, a recorder has told the cloud before; it has all of it at
-// hand, and creates it anew if it hears that there is none (k8s.io/client-go/tools/record and tools/events). That Event, of the same
-// name, is queued, and when it is pushed the cloud's is brought up to its count.
+// patchEvent changes an Event that waits. Of one that does not, a recorder has told the cloud before; it has all of it
+// at hand, and creates it anew if it hears that there is none (k8s.io/client-go/tools/record and tools/events). That
+// Event, of the same name, is queued, and when it is pushed the cloud's is brought up to its count.
 func (w *waiting) patchEvent(r *write, k kind, as queue.Kind) (*answer, *apierrors.StatusError) {
 	t := queue.Target{Kind: as, Namespace: r.namespace, Name: r.name}
 	e, waits := w.queue.Lookup(t)
@@ -80,7 +81,8 @@ func (w *waiting) patchEvent(r *write, k kind, as queue.Kind) (*answer, *apierro
 }
 
 // putEvent queues an Event, and gives it as the cloud would.
-func (w *waiting) putEvent(r *write, t queue.Target, seen *queue.Entry, d, metadata document) (document, *apierrors.StatusError) {
+func (w *waiting) putEvent(r *write, t queue.Target, seen *queue.Entry, d, metadata document) (
+	document, *apierrors.StatusError) {
 	b, err := metadata.bytes()
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)

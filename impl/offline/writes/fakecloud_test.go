@@ -24,8 +24,8 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// fakeCloud is as much of a kube-apiserver as a queue is pushed to, with the rights of a node: it may not get events, nor a
-// pod that is not there.
+// fakeCloud is as much of a kube-apiserver as a queue is pushed to, with the rights of a node: it may not get events,
+// nor a pod that is not there.
 type fakeCloud struct {
 	t      testing.TB
 	server *httptest.Server
@@ -46,7 +46,8 @@ type fakeCloud struct {
 func newFakeCloud(t testing.TB) *fakeCloud {
 	c := &fakeCloud{
 		t: t, version: 100, objects: map[string]document{}, history: map[string][]string{}, creates: map[string]int{},
-		fault: func(string, string, bool) bool { return false }, refuse: map[string]*apierrors.StatusError{}, ends: time.Now().Add(time.Hour),
+		fault: func(string, string, bool) bool { return false }, refuse: map[string]*apierrors.StatusError{},
+		ends: time.Now().Add(time.Hour),
 	}
 	c.server = httptest.NewServer(c)
 	t.Cleanup(c.server.Close)
@@ -244,7 +245,8 @@ func (c *fakeCloud) serve(w http.ResponseWriter, req *http.Request, body []byte)
 	}
 }
 
-func (c *fakeCloud) update(w http.ResponseWriter, req *http.Request, t target, k kind, old document, body []byte, allowed bool) {
+func (c *fakeCloud) update(w http.ResponseWriter, req *http.Request, t target, k kind, old document, body []byte,
+	allowed bool) {
 	accept, path := req.Header.Values("Accept"), strings.TrimSuffix(req.URL.Path, "/status")
 	if !allowed {
 		writeStatus(w, accept, forbidden(t, "a node may write the status"))
@@ -306,7 +308,8 @@ func (c *fakeCloud) listPods(w http.ResponseWriter, t target, selector string) {
 	items := []json.RawMessage{}
 	for path, d := range c.objects {
 		m := d.in("metadata")
-		if kindAt(path).Kind.Kind == "Pod" && m.text("namespace") == t.namespace && strings.Contains(selector, "metadata.name="+m.text("name")+",") &&
+		if kindAt(path).Kind.Kind == "Pod" && m.text("namespace") == t.namespace &&
+			strings.Contains(selector, "metadata.name="+m.text("name")+",") &&
 			d.in("spec").text("nodeName") == nodeName {
 			b, _ := d.with("kind", nil).with("apiVersion", nil).bytes()
 			items = append(items, b)

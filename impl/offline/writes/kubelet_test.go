@@ -43,7 +43,8 @@ func patchPod(t testing.TB, c kubernetes.Interface, pod *corev1.Pod, now corev1.
 	check(t, err)
 	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
 	check(t, err)
-	return c.CoreV1().Pods(pod.Namespace).Patch(t.Context(), pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return c.CoreV1().Pods(pod.Namespace).Patch(t.Context(), pod.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 }
 
 func (b *bed) shown(r store.Resource, k store.Key, f store.Form) []byte {
@@ -57,7 +58,8 @@ func (b *bed) shown(r store.Resource, k store.Key, f store.Form) []byte {
 
 func TestKubeletRegisters(t *testing.T) {
 	bothEncodings(t, func(t *testing.T, _ *bed, c kubernetes.Interface) {
-		if _, err := c.CoreV1().Nodes().Create(t.Context(), testNode(), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		if _, err := c.CoreV1().Nodes().Create(t.Context(), testNode(), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(
+			err) {
 			t.Errorf("registering the own node: %v", err)
 		}
 	})
@@ -71,17 +73,20 @@ func TestKubeletNodeStatus(t *testing.T) {
 			now := before.DeepCopy()
 			now.Status.Addresses[0].Address = address // sent with $patch: replace
 			now.Status.Conditions[0].LastHeartbeatTime = metav1.Now().Rfc3339Copy()
-			now.Status.Conditions = append(now.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType("C" + address), Status: corev1.ConditionTrue})
+			now.Status.Conditions = append(now.Status.Conditions,
+				corev1.NodeCondition{Type: corev1.NodeConditionType("C" + address), Status: corev1.ConditionTrue})
 			now.Annotations = map[string]string{"seen": address}
 			got, _, err := nodeutil.PatchNodeStatus(c.CoreV1(), nodeName, before, now)
 			check(t, err)
-			if got.ResourceVersion == "" || got.UID != "uid-node" || got.Status.Addresses[0].Address != address || got.Annotations["seen"] != address ||
+			if got.ResourceVersion == "" || got.UID != "uid-node" || got.Status.Addresses[0].Address != address ||
+				got.Annotations["seen"] != address ||
 				len(got.Status.Conditions) != len(now.Status.Conditions) || got.Labels["zone"] != "a" {
 				t.Fatalf("the answer: %+v", got)
 			}
 			var shown corev1.Node
 			check(t, shown.Unmarshal(b.shown(nodes(), store.Key{Name: nodeName}, store.Protobuf)))
-			if shown.Status.Addresses[0].Address != address || shown.Annotations["seen"] != address || shown.ResourceVersion != got.ResourceVersion {
+			if shown.Status.Addresses[0].Address != address || shown.Annotations["seen"] != address ||
+				shown.ResourceVersion != got.ResourceVersion {
 				t.Fatalf("what is shown: %+v", shown)
 			}
 			before = got
@@ -102,7 +107,8 @@ func TestKubeletNodeStatus(t *testing.T) {
 		object, err := d.bytes()
 		check(t, err)
 		check(t, json.Unmarshal(object, &there))
-		if there.Status.Addresses[0].Address != "10.0.0.3" || there.Annotations["seen"] != "10.0.0.3" || len(there.Status.Conditions) != 4 {
+		if there.Status.Addresses[0].Address != "10.0.0.3" || there.Annotations["seen"] != "10.0.0.3" ||
+			len(there.Status.Conditions) != 4 {
 			t.Errorf("the cloud has %+v", there)
 		}
 	})
@@ -117,7 +123,8 @@ func TestKubeletPodStatus(t *testing.T) {
 		now.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", Ready: true, ContainerID: "containerd://1"}}
 		got, err := patchPod(t, c, pod, now)
 		check(t, err)
-		if got.Status.Phase != corev1.PodRunning || got.Status.Conditions[1].Status != corev1.ConditionTrue || got.Status.Conditions[1].Reason != "" ||
+		if got.Status.Phase != corev1.PodRunning || got.Status.Conditions[1].Status != corev1.ConditionTrue ||
+			got.Status.Conditions[1].Reason != "" ||
 			got.Spec.NodeName != nodeName || len(got.Status.ContainerStatuses) != 1 {
 			t.Fatalf("the answer: %+v", got)
 		}
@@ -133,22 +140,27 @@ func TestKubeletPodStatus(t *testing.T) {
 				t.Fatalf("what is shown in %v: %+v", f, shown)
 			}
 		}
-		if _, err := patchPod(t, c, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "another"}}, now); !apierrors.IsConflict(err) {
+		if _, err := patchPod(t, c, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "another"},
+		}, now); !apierrors.IsConflict(err) {
 			t.Errorf("the status of another pod of that name: %v", err)
 		}
 		stale := got.DeepCopy()
 		stale.ResourceVersion = "1"
-		if _, err := c.CoreV1().Pods("default").UpdateStatus(t.Context(), stale, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		if _, err := c.CoreV1().Pods("default").UpdateStatus(t.Context(), stale,
+			metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 			t.Errorf("a PUT at an old version: %v", err)
 		}
 		got.Status.Phase = corev1.PodSucceeded
-		if got, err = c.CoreV1().Pods("default").UpdateStatus(t.Context(), got, metav1.UpdateOptions{}); err != nil || got.Status.Phase != corev1.PodSucceeded {
+		if got, err = c.CoreV1().Pods("default").UpdateStatus(t.Context(), got, metav1.UpdateOptions{}); err != nil ||
+			got.Status.Phase != corev1.PodSucceeded {
 			t.Errorf("a PUT: %v", err)
 		}
 	})
 }
 
-// TestRecorder: client-go's recorder creates an Event and counts it up; one that the cloud has from before is counted up as well.
+// TestRecorder: client-go's recorder creates an Event and counts it up; one that the cloud has from before is counted
+// up as well.
 func TestRecorder(t *testing.T) {
 	bothEncodings(t, func(t *testing.T, b *bed, c kubernetes.Interface) {
 		b.run()
@@ -197,8 +209,10 @@ func TestGroupEvents(t *testing.T) {
 	bothEncodings(t, func(t *testing.T, b *bed, c kubernetes.Interface) {
 		sink := &toolsevents.EventSinkImpl{Interface: c.EventsV1()}
 		ev := &eventsv1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e.1", ResourceVersion: "7"}, EventTime: metav1.NowMicro(), Reason: "R", Action: "A", Type: "Normal",
-			ReportingController: "kubelet", ReportingInstance: nodeName, Regarding: corev1.ObjectReference{Namespace: "default", Name: "web", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e.1", ResourceVersion: "7"}, EventTime: metav1.NowMicro(),
+			Reason: "R", Action: "A", Type: "Normal",
+			ReportingController: "kubelet", ReportingInstance: nodeName,
+			Regarding: corev1.ObjectReference{Namespace: "default", Name: "web", Kind: "Pod"},
 		}
 		got, err := sink.Create(t.Context(), ev)
 		check(t, err)
@@ -208,7 +222,9 @@ func TestGroupEvents(t *testing.T) {
 		if _, err := sink.Create(t.Context(), ev); !apierrors.IsAlreadyExists(err) {
 			t.Errorf("again: %v", err)
 		}
-		if got, err = sink.Patch(t.Context(), ev, []byte(`{"series":{"count":5,"lastObservedTime":"2026-11-21T10:00:00.000000Z"}}`)); err != nil || got.Series.Count != 5 {
+		if got, err = sink.Patch(t.Context(), ev,
+			[]byte(`{"series":{"count":5,"lastObservedTime":"2026-11-21T10:00:00.000000Z"}}`)); err != nil ||
+			got.Series.Count != 5 {
 			t.Errorf("a series: %v", err)
 		}
 		other := ev.DeepCopy()

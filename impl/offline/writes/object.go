@@ -44,7 +44,10 @@ func groupEventKind() kind {
 }
 
 func tokenKind() kind {
-	return kind{wire.Kind{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"}, func() message { return &authenticationv1.TokenRequest{} }}
+	return kind{
+		wire.Kind{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest"},
+		func() message { return &authenticationv1.TokenRequest{} },
+	}
 }
 
 // toJSON gives a bare protobuf message as JSON that declares its kind.

@@ -27,7 +27,9 @@ func apply(k kind, object []byte, contentType string, patch []byte) ([]byte, *ap
 		return nil, unsupported(contentType)
 	}
 	if err != nil && strings.Contains(err.Error(), "unable to find api field") {
-		return nil, unavailable(fmt.Sprintf("this hub is older than its client, and cannot apply the patch of a %s: %v", k.Kind.Kind, err))
+		return nil,
+			unavailable(fmt.Sprintf("this hub is older than its client, and cannot apply the patch of a %s: %v", k.Kind.Kind,
+				err))
 	}
 	if err == nil { // values of the wrong type would stop the queue later
 		_, err = k.toProtobuf(out)

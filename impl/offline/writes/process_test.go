@@ -27,8 +27,8 @@ import (
 	"github.com/weir-edge/weir/impl/store/queue"
 )
 
-// asHub makes the test binary be a hub's writes, for tests that need a process to kill: its value is the folder of the store and
-// the address of the cloud.
+// asHub makes the test binary be a hub's writes, for tests that need a process to kill: its value is the folder of the
+// store and the address of the cloud.
 const asHub = "WEIR_TEST_WRITES"
 
 // runHub serves until it is killed. It says its address, and is told by /control whether the cloud is away.
@@ -40,14 +40,17 @@ func runHub() {
 			os.Exit(1)
 		}
 	}
-	s, err := store.Open(store.Config{Dir: dir, Logger: quiet, Queue: queue.Config{PushedPerSecond: 1000, EventsPerMinute: 60000, EventBurst: 1000}})
+	s, err := store.Open(store.Config{
+		Dir: dir, Logger: quiet, Queue: queue.Config{PushedPerSecond: 1000, EventsPerMinute: 60000, EventBurst: 1000},
+	})
 	must(err)
 	go func() { must(s.Run(context.Background())) }()
 	var reach atomic.Uint32
 	reach.Store(uint32(Away))
 	door := doorTo{cloud, &http.Transport{}}
 	w, err := New(Config{
-		Node: nodeName, Store: s, Cloud: door, Reach: func() Reach { return Reach(reach.Load()) }, Spread: time.Millisecond, Logger: quiet,
+		Node: nodeName, Store: s, Cloud: door, Reach: func() Reach { return Reach(reach.Load()) }, Spread: time.Millisecond,
+		Logger: quiet,
 	})
 	must(err)
 	go func() { must(w.Run(context.Background())) }()
@@ -138,9 +141,10 @@ type written struct {
 	tried, answered int
 }
 
-// TestNothingLostNothingDoubled: a node writes while links break before and after a request does its work, the hub is killed by
-// the cloud at any request and at any other time, others change, delete and replace objects. In the end the cloud has the last
-// write of each object, has seen each value at most once and in order, and has all that others wrote.
+// TestNothingLostNothingDoubled: a node writes while links break before and after a request does its work, the hub is
+// killed by the cloud at any request and at any other time, others change, delete and replace objects. In the end the
+// cloud has the last write of each object, has seen each value at most once and in order, and has all that others
+// wrote.
 func TestNothingLostNothingDoubled(t *testing.T) {
 	seed, steps := uint64(31), 1200
 	if v := os.Getenv("WEIR_SEED"); v != "" {
@@ -203,7 +207,8 @@ func TestNothingLostNothingDoubled(t *testing.T) {
 			code, answer := hub.call("PATCH", o.path+"/status", strategic, statusPatch(o))
 			if code == http.StatusOK {
 				o.answered = o.tried
-			} else if code != 0 && code < 500 && code != http.StatusConflict && code != http.StatusForbidden && code != http.StatusNotFound {
+			} else if code != 0 && code < 500 && code != http.StatusConflict && code != http.StatusForbidden &&
+				code != http.StatusNotFound {
 				t.Fatalf("step %d: %d %s", step, code, answer)
 			}
 		case n < 70:
@@ -257,7 +262,8 @@ func TestNothingLostNothingDoubled(t *testing.T) {
 		last, history := valueOf(d), cloud.history[o.path]
 		count += len(history)
 		if last < o.answered || last > o.tried {
-			t.Errorf("%s: the cloud has the write %d, %d was answered, %d was tried; it saw %v", o.path, last, o.answered, o.tried, history)
+			t.Errorf("%s: the cloud has the write %d, %d was answered, %d was tried; it saw %v", o.path, last, o.answered,
+				o.tried, history)
 		}
 		ascends(t, o.path, history)
 		if want, ok := theirs[o.path]; ok && !strings.Contains(string(d["status"]), fmt.Sprintf(`"theirs-%d"`, want)) {
@@ -268,7 +274,8 @@ func TestNothingLostNothingDoubled(t *testing.T) {
 		d := cloud.get(e.path)
 		got, _ := strconv.Atoi(string(d["count"]))
 		if got < e.answered || got > e.tried || cloud.creates[e.path] > 1 {
-			t.Errorf("%s: the cloud counts %d and created it %d times, %d was answered, %d was tried", name, got, cloud.creates[e.path], e.answered, e.tried)
+			t.Errorf("%s: the cloud counts %d and created it %d times, %d was answered, %d was tried", name, got,
+				cloud.creates[e.path], e.answered, e.tried)
 		}
 		ascends(t, e.path, cloud.history[e.path])
 	}
@@ -325,8 +332,11 @@ func setTheirs(t testing.TB, d document, n int) {
 		Conditions []corev1.PodCondition `json:"conditions"`
 	}
 	check(t, json.Unmarshal(d["status"], &status))
-	status.Conditions = slices.DeleteFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == "Theirs" })
-	status.Conditions = append(status.Conditions, corev1.PodCondition{Type: "Theirs", Status: corev1.ConditionTrue, Reason: fmt.Sprint("theirs-", n)})
+	status.Conditions = slices.DeleteFunc(status.Conditions,
+		func(c corev1.PodCondition) bool { return c.Type == "Theirs" })
+	status.Conditions = append(status.Conditions, corev1.PodCondition{
+		Type: "Theirs", Status: corev1.ConditionTrue, Reason: fmt.Sprint("theirs-", n),
+	})
 	b, err := json.Marshal(status.Conditions)
 	check(t, err)
 	s, err := d.in("status").with("conditions", b).bytes()

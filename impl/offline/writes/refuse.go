@@ -35,13 +35,17 @@ func later(e *apierrors.StatusError) *apierrors.StatusError {
 func refusal(r *write) *apierrors.StatusError {
 	switch {
 	case r.Group == "coordination.k8s.io" && r.Resource.Name == "leases":
-		return unavailable("a lease that is granted on this side may be granted on the other as well, so only the heartbeat of this node is answered; try again when the cloud is back")
+		return unavailable("a lease that is granted on this side may be granted on the other as well, so only the " +
+			"heartbeat of this node is answered; try again when the cloud is back")
 	case r.is(pods(), "") && (r.verb == "delete" || r.verb == "deletecollection"):
-		return unavailable("what was deleted here would come back with the cloud's next list; the kubelet deletes its pods when the cloud is back; " + possible)
+		return unavailable("what was deleted here would come back with the cloud's next list; the kubelet deletes its pods " +
+			"when the cloud is back; " + possible)
 	case !r.own && r.answerable():
-		return unavailable("cannot " + r.verb + " " + r.target.String() + " in another name than this node's own: the cloud would take it in the node's name; " + possible)
+		return unavailable("cannot " + r.verb + " " + r.target.String() +
+			" in another name than this node's own: the cloud would take it in the node's name; " + possible)
 	case r.late && r.own && r.answerable():
-		return unavailable("cannot " + r.verb + " " + r.target.String() + " with a client certificate that has expired: the cloud would get it with one that is good; try again with a new one")
+		return unavailable("cannot " + r.verb + " " + r.target.String() + " with a client certificate that has expired: " +
+			"the cloud would get it with one that is good; try again with a new one")
 	}
 	return unavailable("cannot " + r.verb + " " + r.target.String() + "; " + possible)
 }

@@ -21,7 +21,8 @@ import (
 
 func (b *bed) status(uri, status string) {
 	b.t.Helper()
-	if resp, body := b.send("PATCH", uri+"/status", []byte(`{"status":`+status+`}`), "Content-Type", strategic); resp.StatusCode != http.StatusOK {
+	if resp, body := b.send("PATCH", uri+"/status", []byte(`{"status":`+status+`}`), "Content-Type",
+		strategic); resp.StatusCode != http.StatusOK {
 		b.t.Fatalf("PATCH %s: %d %s", uri, resp.StatusCode, body)
 	}
 }
@@ -29,7 +30,8 @@ func (b *bed) status(uri, status string) {
 func (b *bed) say(name string, count int) {
 	b.t.Helper()
 	body := fmt.Sprintf(`{"metadata":{"name":%q},"count":%d}`, name, count)
-	if resp, answer := b.send("POST", "/api/v1/namespaces/default/events", []byte(body), "Content-Type", mediaJSON); resp.StatusCode != http.StatusCreated {
+	if resp, answer := b.send("POST", "/api/v1/namespaces/default/events", []byte(body), "Content-Type",
+		mediaJSON); resp.StatusCode != http.StatusCreated {
 		b.t.Fatalf("an event: %d %s", resp.StatusCode, answer)
 	}
 }
@@ -85,7 +87,9 @@ func TestConflicts(t *testing.T) {
 	b.say("e", 3)
 	b.say("lost", 1)
 	b.cloud.change(podPath("changed"), func(d document) {
-		d["status"] = json.RawMessage(`{"reason":"theirs","newField":{"x":12345678901234567890},"conditions":[{"type":"DisruptionTarget","status":"True"},{"type":"PodScheduled","status":"True"},{"type":"Ready","status":"False"}]}`)
+		d["status"] = json.RawMessage(`{"reason":"theirs","newField":{"x":12345678901234567890},` +
+			`"conditions":[{"type":"DisruptionTarget","status":"True"},{"type":"PodScheduled","status":"True"},` +
+			`{"type":"Ready","status":"False"}]}`)
 		d["spec"] = json.RawMessage(`{"nodeName":"` + nodeName + `","newField":12345678901234567890}`)
 	})
 	b.cloud.delete(podPath("deleted"))
@@ -100,14 +104,19 @@ func TestConflicts(t *testing.T) {
 	ending := apierrors.NewForbidden(groupResource(target{Resource: pods()}), "x", fmt.Errorf("ends"))
 	ending.ErrStatus.Details.Causes = append(ending.ErrStatus.Details.Causes, corev1Cause())
 	b.cloud.refuse[podPath("refused")] = ending
-	other := document{"kind": json.RawMessage(`"Event"`), "apiVersion": json.RawMessage(`"v1"`), "metadata": json.RawMessage(`{"name":"e","namespace":"default"}`), "count": json.RawMessage("2")}
+	other := document{
+		"kind": json.RawMessage(`"Event"`), "apiVersion": json.RawMessage(`"v1"`),
+		"metadata": json.RawMessage(`{"name":"e","namespace":"default"}`), "count": json.RawMessage("2"),
+	}
 	b.cloud.set(pathFor(other), other)
 
 	b.run()
 	b.set(Here)
 	eventually(t, "the queue to be empty", func() bool { return b.writes.queue.Len() == 0 })
 	d := b.cloud.get(podPath("changed"))
-	for _, want := range []string{`"message":"mine"`, `"reason":"theirs"`, `"newField":{"x":12345678901234567890}`, `"DisruptionTarget"`} {
+	for _, want := range []string{
+		`"message":"mine"`, `"reason":"theirs"`, `"newField":{"x":12345678901234567890}`, `"DisruptionTarget"`,
+	} {
 		if !strings.Contains(string(d["status"]), want) {
 			t.Errorf("the status %s lacks %s", d["status"], want)
 		}
@@ -124,7 +133,8 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("the event was seen %s times", d["count"])
 	}
 	s := b.writes.queue.Stats()
-	if s.Why[queue.Gone] != 2 || s.Why[queue.Replaced] != 1 || s.Why[queue.Refused] != 2 || s.Dropped != 5 || s.Pushed != 4 {
+	if s.Why[queue.Gone] != 2 || s.Why[queue.Replaced] != 1 || s.Why[queue.Refused] != 2 || s.Dropped != 5 ||
+		s.Pushed != 4 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -184,7 +194,8 @@ func TestForbidden(t *testing.T) {
 	for i := range 3 {
 		b.status(podPath(fmt.Sprint("p", i)), `{"message":"w"}`)
 	}
-	no := apierrors.NewForbidden(groupResource(target{Resource: pods()}), "x", fmt.Errorf("not yet ready to handle request"))
+	no := apierrors.NewForbidden(groupResource(target{Resource: pods()}), "x",
+		fmt.Errorf("not yet ready to handle request"))
 	for i := range 3 {
 		b.cloud.refuse[podPath(fmt.Sprint("p", i))] = no
 	}
@@ -210,7 +221,8 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestExpired: a certificate that has expired meanwhile costs no write. What waits is pushed when there is another one, and not before long.
+// TestExpired: a certificate that has expired meanwhile costs no write. What waits is pushed when there is another one,
+// and not before long.
 func TestExpired(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	b := newBed(t, clk, func(c *Config) { c.Spread, c.Patience = 5*time.Second, 10*time.Second })
@@ -254,7 +266,8 @@ func TestExpired(t *testing.T) {
 	if s := b.writes.queue.Stats(); s.Pushed != 3 || s.Dropped != 0 || b.writes.Holding() {
 		t.Errorf("with a new one: %+v", s)
 	}
-	if got := strings.Join(b.cloud.written(), " "); got != nodePath+" "+podPath("web")+" /api/v1/namespaces/default/events/e" {
+	if got := strings.Join(b.cloud.written(), " "); got != nodePath+" "+podPath("web")+
+		" /api/v1/namespaces/default/events/e" {
 		t.Errorf("the cloud got %s", got)
 	}
 }

@@ -32,8 +32,9 @@ func newComeback(c Config) comeback {
 // Changed says that Reach may give another answer. It never blocks.
 func (w *comeback) Changed() { poke(w.changed) }
 
-// Renewing says that Config.Cloud is about to have new credentials, and done that it has. What it did not take for the old ones is then tried at once, and
-// clients are held back until it has; also if Patience was over, since nobody of this node could see the cloud's state meanwhile. Neither blocks.
+// Renewing says that Config.Cloud is about to have new credentials, and done that it has. What it did not take for the
+// old ones is then tried at once, and clients are held back until it has; also if Patience was over, since nobody of
+// this node could see the cloud's state meanwhile. Neither blocks.
 func (w *comeback) Renewing() (done func()) {
 	w.mu.Lock()
 	moved := w.turn.again(w.Clock.Now(), w.queue.Statuses())
@@ -52,8 +53,8 @@ func (w *comeback) Phase() Phase {
 	return w.turn.phase
 }
 
-// Holding tells whether the cloud is back, or may be, and this node's clients should not see its latest state yet: they are to be answered as if
-// it were away, where that is possible.
+// Holding tells whether the cloud is back, or may be, and this node's clients should not see its latest state yet: they
+// are to be answered as if it were away, where that is possible.
 func (w *comeback) Holding() bool {
 	p := w.Phase()
 	return w.Reach() != Away && p != Open
@@ -112,9 +113,11 @@ func (w *comeback) tell(before, now Phase, until time.Time) {
 	case now == Apart:
 		w.Logger.Warn("the cloud is away: statuses and events of this node are kept until it is back", "node", w.Node)
 	case before == Apart && now == Waiting:
-		w.Logger.Info("the cloud is back: what waits is pushed when it is this node's turn", "entries", w.queue.Len(), "turn", until.UTC().Format(time.RFC3339Nano), "seed", w.Seed)
+		w.Logger.Info("the cloud is back: what waits is pushed when it is this node's turn", "entries", w.queue.Len(),
+			"turn", until.UTC().Format(time.RFC3339Nano), "seed", w.Seed)
 	case now == Open && w.queue.Statuses() > 0:
-		w.Logger.Warn("not all statuses that waited could be pushed in time: clients see the cloud's latest state before they are", "statuses", w.queue.Statuses())
+		w.Logger.Warn("not all statuses that waited could be pushed in time: clients see the cloud's latest state "+
+			"before they are", "statuses", w.queue.Statuses())
 	case now == Open:
 		w.Logger.Info("clients see the cloud's latest state again", "eventsThatWait", w.queue.Len())
 	}
@@ -137,7 +140,8 @@ func (w *comeback) drain(ctx context.Context) error {
 				w.Logger.Info("what waits for the cloud could not be pushed; it is tried again", "err", err, "again", wait)
 			}
 			if now := w.queue.Stats(); now.Pushed+now.Dropped+now.Unneeded > began.Pushed+began.Dropped+began.Unneeded {
-				w.Logger.Info("writes of before were pushed to the cloud", "pushed", now.Pushed-began.Pushed, "dropped", now.Dropped-began.Dropped,
+				w.Logger.Info("writes of before were pushed to the cloud", "pushed", now.Pushed-began.Pushed,
+					"dropped", now.Dropped-began.Dropped,
 					"alreadyThere", now.Unneeded-began.Unneeded, "left", now.Entries)
 			}
 		}

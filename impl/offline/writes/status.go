@@ -100,7 +100,8 @@ func (w *waiting) node(r *write) (*answer, *apierrors.StatusError) {
 	}
 	out := o.mine
 	if r.sub == "status" {
-		if out, err = w.putStatus(r, queue.Target{Kind: queue.NodeStatus, Name: r.name, UID: o.uid}, o, now, out); err != nil {
+		if out, err = w.putStatus(r, queue.Target{Kind: queue.NodeStatus, Name: r.name, UID: o.uid}, o, now,
+			out); err != nil {
 			return nil, err
 		}
 	} else if !same(o.mine["spec"], now["spec"]) {
@@ -126,7 +127,9 @@ func (w *waiting) podStatus(r *write) (*answer, *apierrors.StatusError) {
 		return nil, err
 	}
 	if on := o.cloud.in("spec").text("nodeName"); on != w.Node {
-		return nil, forbidden(r.target, fmt.Sprintf("node %q can only update pod status for pods with spec.nodeName set to itself", w.Node))
+		return nil,
+			forbidden(r.target, fmt.Sprintf("node %q can only update pod status for pods with spec.nodeName set to itself",
+				w.Node))
 	}
 	now, err := changed(r, podKind(), o)
 	if err != nil {
@@ -135,7 +138,8 @@ func (w *waiting) podStatus(r *write) (*answer, *apierrors.StatusError) {
 	if !same(labelling(o.mine), labelling(now)) {
 		return nil, refusal(r)
 	}
-	out, err := w.putStatus(r, queue.Target{Kind: queue.PodStatus, Namespace: r.namespace, Name: r.name, UID: o.uid}, o, now, o.mine)
+	out, err := w.putStatus(r, queue.Target{Kind: queue.PodStatus, Namespace: r.namespace, Name: r.name, UID: o.uid}, o,
+		now, o.mine)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +157,8 @@ func (w *waiting) putStatus(r *write, t queue.Target, o *known, now, out documen
 	return out.with("status", now.status()), nil
 }
 
-// changed is what an object would be after a write. What kube-apiserver would not take is refused, and what cannot wait is, too.
+// changed is what an object would be after a write. What kube-apiserver would not take is refused, and what cannot wait
+// is, too.
 func changed(r *write, k kind, o *known) (document, *apierrors.StatusError) {
 	mine, err := o.mine.bytes()
 	if err != nil {
@@ -176,7 +181,8 @@ func changed(r *write, k kind, o *known) (document, *apierrors.StatusError) {
 	return now, sameObject(r, o.mine.in("metadata"), now.in("metadata"))
 }
 
-// sameObject refuses a write that is about another object, was made from another version of it, or changes what cannot wait.
+// sameObject refuses a write that is about another object, was made from another version of it, or changes what cannot
+// wait.
 func sameObject(r *write, before, after document) *apierrors.StatusError {
 	all := maps.Clone(before)
 	maps.Copy(all, after)
@@ -190,10 +196,12 @@ func sameObject(r *write, before, after document) *apierrors.StatusError {
 		case "managedFields", "generation", "creationTimestamp", "selfLink": // kube-apiserver's alone
 		case "uid", "resourceVersion":
 			if after.text(field) != "" {
-				return conflict(r.target, fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", field, after.text(field), field, before.text(field)))
+				return conflict(r.target, fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", field,
+					after.text(field), field, before.text(field)))
 			}
 		case "name", "namespace":
-			return apierrors.NewBadRequest(fmt.Sprintf("the %s of the object (%s) does not match the %s on the URL (%s)", field, after.text(field), field, before.text(field)))
+			return apierrors.NewBadRequest(fmt.Sprintf("the %s of the object (%s) does not match the %s on the URL (%s)", field,
+				after.text(field), field, before.text(field)))
 		default:
 			return refusal(r)
 		}

@@ -63,13 +63,16 @@ func newBed(t testing.TB, clk clock.WithTicker, change ...func(*Config)) *bed {
 	t.Helper()
 	b := &bed{t: t, cloud: newFakeCloud(t)}
 	var err error
-	b.store, err = store.Open(store.Config{Dir: t.TempDir(), Clock: clk, Logger: quiet, Queue: queue.Config{PushedPerSecond: 1000}})
+	b.store, err = store.Open(store.Config{
+		Dir: t.TempDir(), Clock: clk, Logger: quiet, Queue: queue.Config{PushedPerSecond: 1000},
+	})
 	check(t, err)
 	t.Cleanup(func() { b.store.Close() })
 	b.door = b.cloud.door()
 	b.reach.Store(uint32(Here))
 	c := Config{
-		Node: nodeName, Store: b.store, Cloud: b.door, Reach: func() Reach { return Reach(b.reach.Load()) }, Seed: 1, Clock: clk, Logger: quiet,
+		Node: nodeName, Store: b.store, Cloud: b.door, Reach: func() Reach { return Reach(b.reach.Load()) }, Seed: 1,
+		Clock: clk, Logger: quiet,
 		Spread: time.Millisecond, Patience: time.Minute,
 	}
 	for _, f := range change {
@@ -156,8 +159,13 @@ func testNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "uid-node", Labels: map[string]string{"zone": "a"}},
 		Status: corev1.NodeStatus{
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: nodeName}},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}, {Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse}},
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: nodeName},
+			},
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"},
+				{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse},
+			},
 		},
 	}
 }
@@ -167,8 +175,12 @@ func testPod(name string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
 		Spec:       corev1.PodSpec{NodeName: nodeName, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 		Status: corev1.PodStatus{
-			Phase:      corev1.PodPending,
-			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}},
+			Phase: corev1.PodPending,
+			Conditions: []corev1.PodCondition{
+				{
+					Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+				}, {Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"},
+			},
 		},
 	}
 }

@@ -77,7 +77,8 @@ func readToken(contentType string, body []byte) (*authenticationv1.TokenRequest,
 	return tr, nil
 }
 
-// tokenKey names what a token is for: account, object that it is bound to, audiences. How long it should last does not count.
+// tokenKey names what a token is for: account, object that it is bound to, audiences. How long it should last does not
+// count.
 func tokenKey(r *write, tr *authenticationv1.TokenRequest) store.Key {
 	audiences := slices.Sorted(slices.Values(tr.Spec.Audiences))
 	bound := authenticationv1.BoundObjectReference{}
@@ -106,15 +107,18 @@ func (t *tokens) serve(r *write) (*answer, *apierrors.StatusError) {
 	}
 	a := t.store.Get(component, store.Tokens, store.JSON, tokenKey(r, tr))
 	if a.Knowledge != store.Known {
-		return nil, unavailable("no token was issued for " + what + " with these audiences before, and a new one needs the cloud")
+		return nil,
+			unavailable("no token was issued for " + what + " with these audiences before, and a new one needs the cloud")
 	}
 	kept := &authenticationv1.TokenRequest{}
 	if err := json.Unmarshal(a.Object.Raw, kept); err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("read the kept token for %s: %w", what, err))
 	}
 	if end := expiry(kept); t.spent(end) {
-		return nil, unavailable(fmt.Sprintf("the last token for %s expired at %s, hubs take it for %v after that, and a new one needs the cloud",
-			what, end.UTC().Format(time.RFC3339), t.allowance))
+		return nil,
+			unavailable(
+				fmt.Sprintf("the last token for %s expired at %s, hubs take it for %v after that, and a new one needs the cloud",
+					what, end.UTC().Format(time.RFC3339), t.allowance))
 	}
 	kept.ObjectMeta = tr.ObjectMeta
 	kept.Name, kept.Namespace = r.name, r.namespace
@@ -125,8 +129,9 @@ func (t *tokens) serve(r *write) (*answer, *apierrors.StatusError) {
 	return &answer{http.StatusCreated, tokenKind(), b}, nil
 }
 
-// expiry is when a token ends. Its claim counts: with --service-account-extend-token-expiration, which is the default, kube-apiserver
-// takes a token for a year of which it says that it ends in an hour, so that its owner fetches a new one.
+// expiry is when a token ends. Its claim counts: with --service-account-extend-token-expiration, which is the default,
+// kube-apiserver takes a token for a year of which it says that it ends in an hour, so that its owner fetches a new
+// one.
 func expiry(tr *authenticationv1.TokenRequest) time.Time {
 	end := tr.Status.ExpirationTimestamp.Time
 	parts := strings.Split(tr.Status.Token, ".")

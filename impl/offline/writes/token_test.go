@@ -37,10 +37,13 @@ func TestTokens(t *testing.T) {
 			c := b.client(media)
 			ask := func(account, pod string, audiences ...string) (*authenticationv1.TokenRequest, error) {
 				seconds := int64(3607)
-				return c.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-					Audiences: audiences, ExpirationSeconds: &seconds,
-					BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: "web", UID: testPod(pod).UID},
-				}}, metav1.CreateOptions{})
+				return c.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), account,
+					&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+						Audiences: audiences, ExpirationSeconds: &seconds,
+						BoundObjectRef: &authenticationv1.BoundObjectReference{
+							Kind: "Pod", APIVersion: "v1", Name: "web", UID: testPod(pod).UID,
+						},
+					}}, metav1.CreateOptions{})
 			}
 			first, err := ask("sa", "web", "a", "b")
 			check(t, err)
@@ -53,7 +56,8 @@ func TestTokens(t *testing.T) {
 			again := func(what, account, pod string, audiences ...string) {
 				t.Helper()
 				tr, err := ask(account, pod, audiences...)
-				if err != nil || tr.Status.Token != second.Status.Token || !tr.Status.ExpirationTimestamp.Equal(&second.Status.ExpirationTimestamp) || tr.Name != account {
+				if err != nil || tr.Status.Token != second.Status.Token ||
+					!tr.Status.ExpirationTimestamp.Equal(&second.Status.ExpirationTimestamp) || tr.Name != account {
 					t.Errorf("%s: %+v, %v", what, tr, err)
 				}
 			}

@@ -40,7 +40,8 @@ type turn struct {
 	until time.Time // Waiting, Pushing: when the phase ends at the latest
 }
 
-// newTurn is the turn of a hub that starts. If something waits, it was away, nobody knows for how long, and perhaps with its whole pool.
+// newTurn is the turn of a hub that starts. If something waits, it was away, nobody knows for how long, and perhaps
+// with its whole pool.
 func newTurn(spread, patience time.Duration, random *rand.Rand, now time.Time, waits bool) turn {
 	t := turn{spread: spread, patience: patience, random: random, phase: Open, since: now}
 	if waits {

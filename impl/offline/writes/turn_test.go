@@ -22,12 +22,35 @@ func TestTurn(t *testing.T) {
 		seen  []seen
 	}{
 		{"nothing happens", false, []seen{{0, Unknown, 0, Open}, {s, Here, 0, Open}, {9 * s, Here, 3, Open}}},
-		{"away and back", false, []seen{{0, Here, 0, Open}, {s, Away, 0, Apart}, {100 * s, Away, 5, Apart}, {101 * s, Here, 5, Waiting}, {106 * s, Here, 5, Pushing}, {107 * s, Here, 0, Open}}},
+		{
+			"away and back", false, []seen{
+				{0, Here, 0, Open}, {s, Away, 0, Apart}, {100 * s, Away, 5, Apart}, {101 * s, Here, 5, Waiting},
+				{106 * s, Here, 5, Pushing}, {107 * s, Here, 0, Open},
+			},
+		},
 		{"nothing waits", false, []seen{{s, Away, 0, Apart}, {101 * s, Here, 0, Waiting}, {106 * s, Here, 0, Open}}},
-		{"it takes too long", false, []seen{{s, Away, 0, Apart}, {101 * s, Here, 5, Waiting}, {106 * s, Here, 5, Pushing}, {115 * s, Here, 1, Pushing}, {116 * s, Here, 1, Open}}},
-		{"away again", false, []seen{{s, Away, 0, Apart}, {101 * s, Here, 5, Waiting}, {102 * s, Away, 5, Apart}, {300 * s, Unknown, 5, Apart}, {301 * s, Here, 5, Waiting}, {310 * s, Here, 5, Pushing}, {311 * s, Away, 5, Apart}}},
-		{"for a moment", false, []seen{{s, Away, 0, Apart}, {s + time.Millisecond, Here, 2, Waiting}, {s + 2*time.Millisecond, Here, 2, Pushing}}},
-		{"a start with something that waits", true, []seen{{0, Unknown, 5, Apart}, {s, Here, 5, Waiting}, {6 * s, Here, 5, Pushing}, {7 * s, Here, 0, Open}}},
+		{
+			"it takes too long", false, []seen{
+				{s, Away, 0, Apart}, {101 * s, Here, 5, Waiting}, {106 * s, Here, 5, Pushing}, {115 * s, Here, 1, Pushing},
+				{116 * s, Here, 1, Open},
+			},
+		},
+		{
+			"away again", false, []seen{
+				{s, Away, 0, Apart}, {101 * s, Here, 5, Waiting}, {102 * s, Away, 5, Apart}, {300 * s, Unknown, 5, Apart},
+				{301 * s, Here, 5, Waiting}, {310 * s, Here, 5, Pushing}, {311 * s, Away, 5, Apart},
+			},
+		},
+		{
+			"for a moment", false, []seen{
+				{s, Away, 0, Apart}, {s + time.Millisecond, Here, 2, Waiting}, {s + 2*time.Millisecond, Here, 2, Pushing},
+			},
+		},
+		{
+			"a start with something that waits", true, []seen{
+				{0, Unknown, 5, Apart}, {s, Here, 5, Waiting}, {6 * s, Here, 5, Pushing}, {7 * s, Here, 0, Open},
+			},
+		},
 	} {
 		turn := newTurn(5*s, 10*s, rand.New(rand.NewPCG(3, 3)), start, c.waits)
 		for _, x := range c.seen {

@@ -62,7 +62,9 @@ func (w *waiting) waits(r *write) bool {
 	if r.verb == "create" {
 		return false
 	}
-	return slices.ContainsFunc(kindsOf(r.Resource), func(k queue.Kind) bool { return w.queue.Waits(k, r.namespace, r.name) })
+	return slices.ContainsFunc(kindsOf(r.Resource), func(k queue.Kind) bool {
+		return w.queue.Waits(k, r.namespace, r.name)
+	})
 }
 
 // put queues a write, durably. seen is the entry that it was made from.
@@ -82,8 +84,9 @@ func poke(c chan struct{}) {
 	}
 }
 
-// Overlay gives an object of the store as the clients of this node are to see it: with what waits for the cloud, under the
-// version that the cloud gave it. It is cheap if nothing waits. Only what is replaced is decoded, so no field is lost.
+// Overlay gives an object of the store as the clients of this node are to see it: with what waits for the cloud, under
+// the version that the cloud gave it. It is cheap if nothing waits. Only what is replaced is decoded, so no field is
+// lost.
 func (w *waiting) Overlay(r store.Resource, f store.Form, o *wire.Object) *wire.Object {
 	if w.queue.Len() == 0 {
 		return o

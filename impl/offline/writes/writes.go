@@ -47,15 +47,20 @@ func New(c Config) (*Writes, error) {
 
 type writeKey struct{}
 
-// Take answers a write if that is not the cloud's to do: because the cloud is away, or because it has not got yet what was
-// written to the same object meanwhile. Otherwise the request that is returned is to be sent to the cloud; if it cannot be
-// sent, Fallback answers it. own: the request is this node's, proved by certificate; late: by one that has expired, so that nothing is queued.
-// Requests that do not write are not taken, and those about the node's own Lease must not come here.
-func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, asked *request.Request, own, late bool) (*http.Request, bool) {
+// Take answers a write if that is not the cloud's to do: because the cloud is away, or because it has not got yet what
+// was written to the same object meanwhile. Otherwise the request that is returned is to be sent to the cloud; if it
+// cannot be sent, Fallback answers it. own: the request is this node's, proved by certificate; late: by one that has
+// expired, so that nothing is queued. Requests that do not write are not taken, and those about the node's own Lease
+// must not come here.
+func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, asked *request.Request, own,
+	late bool) (*http.Request, bool) {
 	if !asked.Writes() {
 		return req, false
 	}
-	r := &write{target: targetOf(asked), verb: asked.Verb, own: own && plain(req.Header, asked), late: late, contentType: req.Header.Get("Content-Type")}
+	r := &write{
+		target: targetOf(asked), verb: asked.Verb, own: own && plain(req.Header, asked), late: late,
+		contentType: req.Header.Get("Content-Type"),
+	}
 	away := w.Reach() == Away
 	if away {
 		w.see() // what is written from here on is pushed in its turn, whatever Run has seen
@@ -144,7 +149,8 @@ func (w *Writes) refuse(rw http.ResponseWriter, req *http.Request, r *write, err
 	if w.news(r, err.ErrStatus.Code) {
 		level = slog.LevelInfo
 	}
-	w.Logger.Log(req.Context(), level, "a write is refused while the cloud is away", "verb", r.verb, "what", r.target.String(), "by", req.UserAgent(), "code", err.ErrStatus.Code,
+	w.Logger.Log(req.Context(), level, "a write is refused while the cloud is away", "verb", r.verb, "what",
+		r.target.String(), "by", req.UserAgent(), "code", err.ErrStatus.Code,
 		"why", err.ErrStatus.Message)
 	writeStatus(rw, req.Header.Values("Accept"), err)
 }
@@ -162,11 +168,12 @@ func (w *Writes) news(r *write, code int32) bool {
 	return true
 }
 
-// Observe looks into the cloud's answers to requests that Take let through: tokens that it issued to this node are kept. The answer
-// stays what it is.
+// Observe looks into the cloud's answers to requests that Take let through: tokens that it issued to this node are
+// kept. The answer stays what it is.
 func (w *Writes) Observe(resp *http.Response) {
 	r, ok := resp.Request.Context().Value(writeKey{}).(*write)
-	if !ok || !r.token() || resp.StatusCode != http.StatusCreated || resp.Header.Get("Content-Encoding") != "" || resp.ContentLength > maxToken {
+	if !ok || !r.token() || resp.StatusCode != http.StatusCreated || resp.Header.Get("Content-Encoding") != "" ||
+		resp.ContentLength > maxToken {
 		return
 	}
 	head, err := peek(&resp.Body, maxToken)

@@ -9,7 +9,8 @@ import (
 
 // Commands are those of weir pki; program is how the user calls it.
 func Commands(program string) []cli.Command {
-	by := func(run func(ctx context.Context, program string, args []string, stdout io.Writer) error) func(context.Context, []string, io.Writer, io.Writer) error {
+	by := func(run func(ctx context.Context, program string, args []string, stdout io.Writer) error) func(context.Context,
+		[]string, io.Writer, io.Writer) error {
 		return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 			return run(ctx, program, args, stdout)
 		}
@@ -17,9 +18,17 @@ func Commands(program string) []cli.Command {
 	return []cli.Command{
 		{Name: "pki table", About: "list the kinds of certificates: what stands in each, and who signs it", Run: by(table)},
 		{Name: "pki request", About: "print a request for a certificate", Run: by(request)},
-		{Name: "pki check", Args: "FILE…", About: "tell what certificates are, who vouches for them and when they end", Run: by(check)},
-		{Name: "pki authority", About: "make the authority of a pool, by itself or below an existing one", Run: by(authority)},
+		{
+			Name: "pki check", Args: "FILE…", About: "tell what certificates are, who vouches for them and when they end",
+			Run: by(check),
+		},
+		{
+			Name: "pki authority", About: "make the authority of a pool, by itself or below an existing one", Run: by(authority),
+		},
 		{Name: "pki files", About: "make all files of a pool from its authority", Run: by(files)},
-		{Name: "pki rotate", About: "replace the authority of a pool by weir-manager, also one whose key is lost", Run: by(rotate)},
+		{
+			Name: "pki rotate", About: "replace the authority of a pool by weir-manager, also one whose key is lost",
+			Run: by(rotate),
+		},
 	}
 }

@@ -59,7 +59,8 @@ func authority(_ context.Context, program string, args []string, stdout io.Write
 	}
 	for _, name := range []string{"ca.crt", "ca.key"} {
 		if _, err := os.Lstat(filepath.Join(*dir, name)); !errors.Is(err, os.ErrNotExist) {
-			return cli.Usage("--dir", *dir, "a folder without "+name+": an authority is not replaced by hand while leaves of it live")
+			return cli.Usage("--dir", *dir,
+				"a folder without "+name+": an authority is not replaced by hand while leaves of it live")
 		}
 	}
 	var a *pki.Authority
@@ -89,13 +90,15 @@ func files(_ context.Context, program string, args []string, stdout io.Writer) e
 	fs := pflag.NewFlagSet("pki files", pflag.ContinueOnError)
 	var ofPool, ofCluster authorityFlags
 	ofPool.bind(fs, "ca", "the pool's authority, see weir pki authority; required")
-	ofCluster.bind(fs, "cluster-ca", "the authority that kube-apiserver trusts; without it the files for the cloud are not made")
+	ofCluster.bind(fs, "cluster-ca",
+		"the authority that kube-apiserver trusts; without it the files for the cloud are not made")
 	f := fileMaker{now: time.Now(), stdout: stdout}
 	fs.StringVar(&f.pool, "pool", "", "name of the pool; required")
 	fs.StringVar(&f.dir, "dir", "", "folder for the files, which replace those that are there; required")
 	fs.DurationVar(&f.life, "life", 0, "of all certificates; 0: the usual life of each kind")
 	nodes := fs.StringSlice("node", nil, "name of a node; may be repeated")
-	leaders := fs.StringSlice("leader", nil, "name of a --node that may lead where coordinators have --leaders-only; may be repeated")
+	leaders := fs.StringSlice("leader", nil,
+		"name of a --node that may lead where coordinators have --leaders-only; may be repeated")
 	coordinators := fs.StringArray("coordinator", nil,
 		"HOST[,HOST…] of the coordinator, or NAME=HOST[,HOST…] of one replica of several; may be repeated")
 	people := fs.StringSlice("viewer", nil, "name of a person who may read at the coordinator; may be repeated")
@@ -130,7 +133,8 @@ func files(_ context.Context, program string, args []string, stdout io.Writer) e
 		f.make("--coordinator", pool, pki.Coordinator, s, strings.TrimSuffix("coordinator-"+name, "-"), "serving")
 	}
 	for _, node := range *nodes {
-		f.make("--node", pool, pki.Hub, pki.Subject{Node: node, Leads: slices.Contains(*leaders, node)}, node, "coordinator-client")
+		f.make("--node", pool, pki.Hub, pki.Subject{Node: node, Leads: slices.Contains(*leaders, node)}, node,
+			"coordinator-client")
 	}
 	for _, name := range *people {
 		f.make("--viewer", pool, pki.Viewer, pki.Subject{Name: name}, "viewer", name)

@@ -33,7 +33,8 @@ func AskRotation(ctx context.Context, c kubernetes.Interface, pool string, o tru
 	case err != nil:
 		return err
 	case asked:
-		return fmt.Errorf("pool %s: somebody has asked for a rotation, and weir-manager has not answered yet: is it there, with --certificates=sign?", pool)
+		return fmt.Errorf("pool %s: somebody has asked for a rotation, and weir-manager has not answered yet: is it there, "+
+			"with --certificates=sign?", pool)
 	case !o.StolenKey && (p.Step == trust.Prepared || p.Step == trust.Replaced): // after a theft nobody waits
 		return fmt.Errorf("pool %s: a rotation is under way (%s): wait until %s", pool, p.Step, p.Due.Format(time.RFC3339))
 	}
@@ -56,8 +57,10 @@ func Rotation(ctx context.Context, c kubernetes.Interface, pool string) (trust.P
 func authorityOf(ctx context.Context, c kubernetes.Interface, pool string) (*corev1.ConfigMap, error) {
 	told, err := c.CoreV1().ConfigMaps(contract.KeyNamespace).Get(ctx, contract.AuthorityPrefix+pool, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("pool %s has no authority: ConfigMap %s/%s%[1]s does not exist; weir-manager makes it with the first certificate of the pool",
-			pool, contract.KeyNamespace, contract.AuthorityPrefix)
+		return nil,
+			fmt.Errorf("pool %s has no authority: ConfigMap %s/%s%[1]s does not exist; weir-manager makes it with the first "+
+				"certificate of the pool",
+				pool, contract.KeyNamespace, contract.AuthorityPrefix)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pool %s: read its authority: %w", pool, err)

@@ -45,7 +45,8 @@ func (f *identityFlags) subject() pki.Subject {
 func Wrong(err error) error {
 	var m *pki.MismatchError
 	flags := map[string]string{
-		"kind": "--kind", "pool": "--pool", "node": "--node", "name": "--name", "addresses": "--host", "life": "--life", "path length": "--ca-cert", "end": "--ca-cert",
+		"kind": "--kind", "pool": "--pool", "node": "--node", "name": "--name", "addresses": "--host", "life": "--life",
+		"path length": "--ca-cert", "end": "--ca-cert",
 	}
 	if errors.As(err, &m) && flags[m.Field] != "" {
 		return cli.Usage(flags[m.Field], m.Value, m.Allowed)
@@ -69,7 +70,8 @@ func table(_ context.Context, program string, args []string, stdout io.Writer) e
 			return s
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s (%s)\t%s\t%s\n",
-			i.Kind, i.CommonName, or(strings.Join(i.Organizations, " ")), i.Usages(), i.Issuer, i.Life.Usual, i.Life.Most, or(i.Signer), i.About)
+			i.Kind, i.CommonName, or(strings.Join(i.Organizations, " ")), i.Usages(), i.Issuer, i.Life.Usual, i.Life.Most,
+			or(i.Signer), i.About)
 	}
 	return w.Flush()
 }
@@ -80,7 +82,8 @@ func request(_ context.Context, program string, args []string, stdout io.Writer)
 	var f identityFlags
 	f.bind(fs)
 	keyFile := fs.String("key", "", "file of the private key; it is made if it does not exist; required")
-	manifest := fs.String("manifest", "", "name: print a CertificateSigningRequest of this name, for kubectl create -f -, in place of the request")
+	manifest := fs.String("manifest", "",
+		"name: print a CertificateSigningRequest of this name, for kubectl create -f -, in place of the request")
 	life := fs.Duration("life", 0, "of the certificate, in the manifest; 0: the usual life of the kind")
 	if err := cli.ParseArgs(fs, program+" pki request", args, 0, stdout); err != nil {
 		return err
@@ -124,10 +127,13 @@ func request(_ context.Context, program string, args []string, stdout io.Writer)
 func manifestOf(i pki.Identity, name string, request []byte, life time.Duration) ([]byte, error) {
 	seconds := int32(life / time.Second)
 	r := certificatesv1.CertificateSigningRequest{
-		TypeMeta:   metav1.TypeMeta{APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest"},
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: certificatesv1.SchemeGroupVersion.String(), Kind: "CertificateSigningRequest",
+		},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: request, SignerName: i.Signer, ExpirationSeconds: &seconds, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
+			Request: request, SignerName: i.Signer, ExpirationSeconds: &seconds,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature},
 		},
 	}
 	if i.Client {
@@ -192,7 +198,8 @@ func check(_ context.Context, program string, args []string, stdout io.Writer) e
 		if err != nil {
 			verdict, failed = err.Error(), failed+1
 		}
-		fmt.Fprintf(stdout, "%s: %s (%s), until %s: %s\n", file, describe(i, s), chain[0].Subject, end.UTC().Format(time.RFC3339), verdict)
+		fmt.Fprintf(stdout, "%s: %s (%s), until %s: %s\n", file, describe(i, s), chain[0].Subject,
+			end.UTC().Format(time.RFC3339), verdict)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d certificates are not good", failed, len(files))
@@ -211,8 +218,10 @@ func describe(i pki.Identity, s pki.Subject) string {
 	return text
 }
 
-// judge tells what a certificate is and what is wrong with it. Without --kind that is what it says; flags that are given have to agree.
-func (f *identityFlags) judge(chain []*x509.Certificate, key []byte, authorities []*x509.Certificate, now time.Time) (i pki.Identity, s pki.Subject, err error) {
+// judge tells what a certificate is and what is wrong with it. Without --kind that is what it says; flags that are
+// given have to agree.
+func (f *identityFlags) judge(chain []*x509.Certificate, key []byte, authorities []*x509.Certificate, now time.Time) (
+	i pki.Identity, s pki.Subject, err error) {
 	if f.kind == "" {
 		if i, s, err = pki.Recognize(chain[0]); err != nil {
 			return i, s, err

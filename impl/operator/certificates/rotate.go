@@ -61,23 +61,29 @@ type rotation struct {
 func (r *rotation) bind(fs *pflag.FlagSet) {
 	usual := pki.Usual()
 	fs.DurationVar(&r.plan.Settle, "settle", usual.Settle,
-		fmt.Sprintf("how long the next authority is trusted before it signs: all that verify have to hear of it meanwhile; %s to %s", pki.LeastSettle, pki.MostSettle))
+		fmt.Sprintf("how long the next authority is trusted before it signs: all that verify have to hear of it "+
+			"meanwhile; %s to %s", pki.LeastSettle, pki.MostSettle))
 	fs.DurationVar(&r.plan.Overlap, "overlap", usual.Overlap,
-		fmt.Sprintf("how long the one before is trusted after that: a node that is away for all of this comes back by its connection to the cloud; %s to %s",
+		fmt.Sprintf("how long the one before is trusted after that: a node that is away for all of this comes back by its "+
+			"connection to the cloud; %s to %s",
 			pki.LeastOverlap, pki.MostOverlap))
 	fs.BoolVar(&r.lost, "lost-key", false,
-		"the key is lost: nobody can vouch for the next authority, and hubs trust it because the cloud says so; a coordinator that has its own file of authorities needs the new one")
+		"the key is lost: nobody can vouch for the next authority, and hubs trust it because the cloud says so; a "+
+			"coordinator that has its own file of authorities needs the new one")
 	fs.BoolVar(&r.stolen, "stolen-key", false,
-		"the key was stolen: nothing that it signed counts any more, and the denylist begins anew; every hub and coordinator gets another certificate, over the cloud")
+		"the key was stolen: nothing that it signed counts any more, and the denylist begins anew; every hub and "+
+			"coordinator gets another certificate, over the cloud")
 	fs.BoolVar(&r.follow, "follow", false, "wait until the next authority signs")
 	r.cluster = view.Bind(fs)
-	fs.Lookup("kubeconfig").Usage = "kubeconfig file of the cluster, of a user that may read and update ConfigMaps in weir-pki; default: as kubectl"
+	fs.Lookup("kubeconfig").Usage = "kubeconfig file of the cluster, of a user that may read and update ConfigMaps in " +
+		"weir-pki; default: as kubectl"
 }
 
 // run asks weir-manager for it, and tells how far it is.
 func (r *rotation) run(ctx context.Context, pool string, stdout io.Writer) error {
 	if r.stolen && r.lost {
-		return cli.Usage("--stolen-key", "true", "without --lost-key: a key that was stolen is not used any more, be it there or not")
+		return cli.Usage("--stolen-key", "true",
+			"without --lost-key: a key that was stolen is not used any more, be it there or not")
 	}
 	if err := r.plan.Check(); err != nil {
 		var m *pki.MismatchError
@@ -94,7 +100,10 @@ func (r *rotation) run(ctx context.Context, pool string, stdout io.Writer) error
 	if err != nil {
 		return cli.Usage("--kubeconfig", *r.cluster.KubeConfig, err.Error())
 	}
-	o := trust.Order{ID: strings.ToLower(rand.Text())[:10], Settle: r.plan.Settle.String(), Overlap: r.plan.Overlap.String(), LostKey: r.lost, StolenKey: r.stolen}
+	o := trust.Order{
+		ID: strings.ToLower(rand.Text())[:10], Settle: r.plan.Settle.String(), Overlap: r.plan.Overlap.String(),
+		LostKey: r.lost, StolenKey: r.stolen,
+	}
 	if err := AskRotation(ctx, c, pool, o); err != nil {
 		return err
 	}
@@ -103,7 +112,8 @@ func (r *rotation) run(ctx context.Context, pool string, stdout io.Writer) error
 }
 
 // watchRotation prints each step until weir-manager has answered, or until the next authority signs.
-func watchRotation(ctx context.Context, c kubernetes.Interface, pool, order string, follow bool, stdout io.Writer) error {
+func watchRotation(ctx context.Context, c kubernetes.Interface, pool, order string, follow bool,
+	stdout io.Writer) error {
 	answer, stop := context.WithTimeout(ctx, rotateAnswer)
 	defer stop()
 	tick := time.NewTicker(rotatePoll)
@@ -120,7 +130,8 @@ func watchRotation(ctx context.Context, c kubernetes.Interface, pool, order stri
 				return nil
 			}
 		case !answered && answer.Err() != nil:
-			return fmt.Errorf("pool %s: weir-manager has not answered for %s: is it there, with --certificates=sign?", pool, rotateAnswer)
+			return fmt.Errorf("pool %s: weir-manager has not answered for %s: is it there, with --certificates=sign?", pool,
+				rotateAnswer)
 		}
 		select {
 		case <-tick.C:

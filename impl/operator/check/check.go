@@ -72,7 +72,8 @@ func (l *looker) checkNodes(r *Report) {
 	}
 	for i := range l.view.Nodes[:min(len(l.view.Nodes), most)] {
 		n := &l.view.Nodes[i]
-		if pool := n.Labels[contract.NodePoolLabel]; pool == "" || l.Pool != "" && l.Pool != pool || l.Node != "" && l.Node != n.Name {
+		if pool := n.Labels[contract.NodePoolLabel]; pool == "" || l.Pool != "" && l.Pool != pool ||
+			l.Node != "" && l.Node != n.Name {
 			continue
 		}
 		for _, k := range nodes {

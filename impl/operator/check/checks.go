@@ -113,7 +113,8 @@ func checkVersion(_ context.Context, l *looker) error {
 		return skip{fmt.Errorf("it says that it is %q", v.GitVersion)}
 	}
 	if v.Major == "1" && minor < least {
-		return fmt.Errorf("it is %s: it does not serve MutatingAdmissionPolicies, without which pods of pools that fall silent are marked as not ready", v.GitVersion)
+		return fmt.Errorf("it is %s: it does not serve MutatingAdmissionPolicies, without which pods of pools that fall "+
+			"silent are marked as not ready", v.GitVersion)
 	}
 	return nil
 }
@@ -121,12 +122,17 @@ func checkVersion(_ context.Context, l *looker) error {
 func checkMayInstall(ctx context.Context, l *looker) error {
 	var not []string
 	for _, r := range []struct{ group, resource, namespace string }{
-		{"apiextensions.k8s.io", "customresourcedefinitions", ""}, {"admissionregistration.k8s.io", "validatingadmissionpolicies", ""},
+		{
+			"apiextensions.k8s.io", "customresourcedefinitions", "",
+		}, {"admissionregistration.k8s.io", "validatingadmissionpolicies", ""},
 		{"admissionregistration.k8s.io", "mutatingadmissionpolicies", ""}, {"rbac.authorization.k8s.io", "clusterroles", ""},
-		{"rbac.authorization.k8s.io", "clusterrolebindings", ""}, {"", "namespaces", ""}, {"apps", "deployments", contract.ManagerNamespace},
+		{"rbac.authorization.k8s.io", "clusterrolebindings", ""}, {"", "namespaces", ""},
+		{"apps", "deployments", contract.ManagerNamespace},
 	} {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: r.group, Resource: r.resource, Namespace: r.namespace},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "create", Group: r.group, Resource: r.resource, Namespace: r.namespace,
+			},
 		}}
 		if err := l.Create(ctx, review); err != nil {
 			return skip{err}
@@ -143,7 +149,9 @@ func checkMayInstall(ctx context.Context, l *looker) error {
 
 func definition(ctx context.Context, l *looker, name string) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	o.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
+	})
 	err := l.Get(ctx, client.ObjectKey{Name: name}, o)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -175,7 +183,8 @@ func checkForeign(ctx context.Context, l *looker) error {
 	case !serves(o, "v1beta2"):
 		return fmt.Errorf("%s is there, and does not serve v1beta2: upgrade OpenYurt to 1.6, or remove it", nodePoolsName)
 	case o.GetLabels()["app.kubernetes.io/part-of"] != "weir":
-		return warn("%s is somebody else's, as OpenYurt's: the chart leaves it alone, and weir-manager keeps NodePools when no yurt-manager does", nodePoolsName)
+		return warn("%s is somebody else's, as OpenYurt's: the chart leaves it alone, and weir-manager keeps NodePools "+
+			"when no yurt-manager does", nodePoolsName)
 	}
 	return nil
 }
@@ -240,10 +249,12 @@ func checkLeads(_ context.Context, l *looker) error {
 		return skip{err}
 	}
 	lease := l.view.ManagerLease
-	if lease == nil || lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+	if lease == nil || lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil ||
+		*lease.Spec.HolderIdentity == "" {
 		return errors.New("the Lease kube-system/weir-manager has no holder: no replica has led yet")
 	}
-	if age := l.view.Now.Sub(lease.Spec.RenewTime.Time); lease.Spec.LeaseDurationSeconds != nil && age.Seconds() > 2*float64(*lease.Spec.LeaseDurationSeconds) {
+	if age := l.view.Now.Sub(lease.Spec.RenewTime.Time); lease.Spec.LeaseDurationSeconds != nil &&
+		age.Seconds() > 2*float64(*lease.Spec.LeaseDurationSeconds) {
 		return fmt.Errorf("%s held the Lease last, and has not renewed it for %s", *lease.Spec.HolderIdentity, rounded(age))
 	}
 	return nil

@@ -28,7 +28,8 @@ func checkHere(ctx context.Context, o Options, r *Report) error {
 	switch {
 	case errors.Is(err, install.ErrNotJoined) && o.Here:
 		return err
-	case errors.Is(err, install.ErrNotJoined), !o.Here && (os.Geteuid() != 0 || o.Node != "" && o.Node != node || o.Pool != "" && o.Pool != pool):
+	case errors.Is(err, install.ErrNotJoined), !o.Here &&
+		(os.Geteuid() != 0 || o.Node != "" && o.Node != node || o.Pool != "" && o.Pool != pool):
 		return nil // this machine is not meant
 	}
 	for _, k := range here {

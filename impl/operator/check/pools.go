@@ -62,7 +62,8 @@ func checkDescribed(l *looker, pool string) error {
 	}
 	switch n, p := l.view.NodePool(pool), l.view.Pool(pool); {
 	case n == nil && p == nil:
-		return fmt.Errorf("nodes have the label %s=%s, and there is no NodePool of this name: nothing is told to their hubs", contract.NodePoolLabel, pool)
+		return fmt.Errorf("nodes have the label %s=%s, and there is no NodePool of this name: nothing is told to their hubs",
+			contract.NodePoolLabel, pool)
 	case n == nil:
 		return errors.New("it has a Pool and no NodePool: nothing is told to its hubs")
 	case p == nil:
@@ -95,7 +96,8 @@ func checkHeard(l *looker, pool string) error {
 		return errNone
 	}
 	if since := p.Status.SilentSince; since != nil {
-		return fmt.Errorf("none was heard for %s: its link or its power is gone, most likely", rounded(l.view.Now.Sub(since.Time)))
+		return fmt.Errorf("none was heard for %s: its link or its power is gone, most likely",
+			rounded(l.view.Now.Sub(since.Time)))
 	}
 	return nil
 }
@@ -109,7 +111,8 @@ func checkTold(l *looker, pool string) error {
 		return skip{err}
 	}
 	if _, ok := l.view.LeaderHubs[pool]; !ok {
-		return fmt.Errorf("no Service %s/%s%s is there: weir-manager makes it", contract.ManagerNamespace, contract.LeaderHubPrefix, pool)
+		return fmt.Errorf("no Service %s/%s%s is there: weir-manager makes it", contract.ManagerNamespace,
+			contract.LeaderHubPrefix, pool)
 	}
 	if err := bad(n.Status.Conditions, nodepool.LeaderHubSynced); err != nil {
 		return err
@@ -178,7 +181,8 @@ func checkNodeHeard(l *looker, n *corev1.Node) error {
 
 func checkCutOff(l *looker, n *corev1.Node) error {
 	if c := view.Condition(n, contract.CutOffCondition); c != nil && c.Status == corev1.ConditionTrue {
-		return warn("it does not, since %s; the leader of its pool tells that it lives", rounded(l.view.Now.Sub(c.LastTransitionTime.Time)))
+		return warn("it does not, since %s; the leader of its pool tells that it lives",
+			rounded(l.view.Now.Sub(c.LastTransitionTime.Time)))
 	}
 	return nil
 }
@@ -186,7 +190,8 @@ func checkCutOff(l *looker, n *corev1.Node) error {
 func checkHub(l *looker, n *corev1.Node) error {
 	text := n.Annotations[contract.HoldsAnnotation]
 	if text == "" {
-		return fmt.Errorf("no hub has told anything by the annotation %s of the Node: it has none, or its hub is not in the pool", contract.HoldsAnnotation)
+		return fmt.Errorf("no hub has told anything by the annotation %s of the Node: it has none, or its hub is not "+
+			"in the pool", contract.HoldsAnnotation)
 	}
 	if _, err := holding.Parse(text); err != nil {
 		return fmt.Errorf("annotation %s: %w", contract.HoldsAnnotation, err)
@@ -203,7 +208,8 @@ func checkJoined(l *looker, n *corev1.Node) error {
 	}
 	switch {
 	case c == nil && n.Annotations[contract.HoldsAnnotation] == "":
-		return fmt.Errorf("the node has not joined, and no Job of weir-manager runs there: see the condition NodesInstalled of the Pool, or weir node join --pool %s on it", n.Labels[contract.NodePoolLabel])
+		return fmt.Errorf("the node has not joined, and no Job of weir-manager runs there: see the condition "+
+			"NodesInstalled of the Pool, or weir node join --pool %s on it", n.Labels[contract.NodePoolLabel])
 	case c == nil:
 		return warn("it was not installed by weir node join: look at the kubelet's kubeconfig")
 	case c.Status != corev1.ConditionTrue:
@@ -217,7 +223,8 @@ func installs(l *looker, n *corev1.Node, j *batchv1.Job) error {
 	why, logs := jobs.Why(j, l.view.InstallPods), fmt.Sprintf("kubectl -n %s logs job/%s", j.Namespace, j.Name)
 	switch is, _ := jobs.PhaseOf(j); {
 	case is == jobs.Failed:
-		return fmt.Errorf("weir-manager's Job on the node failed: %s; %s has more; mend it, then %s", why, logs, jobs.Retry(n.Labels[contract.NodePoolLabel]))
+		return fmt.Errorf("weir-manager's Job on the node failed: %s; %s has more; mend it, then %s", why, logs,
+			jobs.Retry(n.Labels[contract.NodePoolLabel]))
 	case is == jobs.Running && why != "":
 		return fmt.Errorf("weir-manager's Job on the node does not begin: %s", why)
 	case is == jobs.Running:

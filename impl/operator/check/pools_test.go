@@ -18,21 +18,30 @@ func TestJoined(t *testing.T) {
 	job := func(kind batchv1.JobConditionType) map[string]batchv1.Job {
 		j := batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "weir-installer-1", UID: "j"}}
 		if kind != "" {
-			j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue, Message: "it was active longer than specified deadline"}}
+			j.Status.Conditions = []batchv1.JobCondition{
+				{Type: kind, Status: corev1.ConditionTrue, Message: "it was active longer than specified deadline"},
+			}
 		}
 		return map[string]batchv1.Job{"edge-1": j}
 	}
 	pod := func(s corev1.ContainerState) []corev1.Pod {
 		return []corev1.Pod{{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: "p", CreationTimestamp: metav1.NewTime(time.Now()), Labels: map[string]string{batchv1.JobNameLabel: "weir-installer-1"},
+				Name: "p", CreationTimestamp: metav1.NewTime(time.Now()),
+				Labels:          map[string]string{batchv1.JobNameLabel: "weir-installer-1"},
 				OwnerReferences: []metav1.OwnerReference{{UID: "j", Controller: new(true)}},
 			},
 			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: s}}},
 		}}
 	}
-	pulls := pod(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: `Back-off pulling image "x"`}})
-	failed := pod(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "preflight: ports: 10268: taken by another process"}})
+	pulls := pod(corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: `Back-off pulling image "x"`},
+	})
+	failed := pod(corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: 1, Message: "preflight: ports: 10268: taken by another process",
+		},
+	})
 	again := append(pod(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}), failed...)
 	again[1].CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
 	for what, c := range map[string]struct {
@@ -41,19 +50,32 @@ func TestJoined(t *testing.T) {
 		status corev1.ConditionStatus
 		want   string // "": it is well
 	}{
-		"no Job":                       {want: "no Job of weir-manager runs there"},
-		"one at work":                  {jobs: job(""), want: "is at work: kubectl -n kube-system logs job/weir-installer-1"},
-		"one that cannot begin":        {jobs: job(""), pods: pulls, want: `does not begin: ImagePullBackOff: Back-off pulling image "x"`},
-		"one whose second Pod runs":    {jobs: job(""), pods: again, want: "is at work"},
-		"one that failed":              {jobs: job(batchv1.JobFailed), pods: failed, want: "failed: preflight: ports: 10268: taken by another process; kubectl -n kube-system logs"},
-		"one that failed, without Pod": {jobs: job(batchv1.JobFailed), want: "failed: it was active longer than specified deadline"},
-		"one at work after a failure":  {jobs: job(""), status: corev1.ConditionFalse, want: "is at work"},
-		"one that ended, taken back":   {jobs: job(batchv1.JobComplete), status: corev1.ConditionFalse, want: "WeirJoinUndone: the hub is not ready"},
-		"one at work on a hub's node":  {jobs: job(""), status: corev1.ConditionTrue},
+		"no Job":      {want: "no Job of weir-manager runs there"},
+		"one at work": {jobs: job(""), want: "is at work: kubectl -n kube-system logs job/weir-installer-1"},
+		"one that cannot begin": {
+			jobs: job(""), pods: pulls, want: `does not begin: ImagePullBackOff: Back-off pulling image "x"`,
+		},
+		"one whose second Pod runs": {jobs: job(""), pods: again, want: "is at work"},
+		"one that failed": {
+			jobs: job(batchv1.JobFailed), pods: failed,
+			want: "failed: preflight: ports: 10268: taken by another process; kubectl -n kube-system logs",
+		},
+		"one that failed, without Pod": {
+			jobs: job(batchv1.JobFailed), want: "failed: it was active longer than specified deadline",
+		},
+		"one at work after a failure": {jobs: job(""), status: corev1.ConditionFalse, want: "is at work"},
+		"one that ended, taken back": {
+			jobs: job(batchv1.JobComplete), status: corev1.ConditionFalse, want: "WeirJoinUndone: the hub is not ready",
+		},
+		"one at work on a hub's node": {jobs: job(""), status: corev1.ConditionTrue},
 	} {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{contract.NodePoolLabel: "harbour"}}}
+		n := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{contract.NodePoolLabel: "harbour"}},
+		}
 		if c.status != "" {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: contract.JoinedCondition, Status: c.status, Reason: "WeirJoinUndone", Message: "the hub is not ready."}}
+			n.Status.Conditions = []corev1.NodeCondition{
+				{Type: contract.JoinedCondition, Status: c.status, Reason: "WeirJoinUndone", Message: "the hub is not ready."},
+			}
 		}
 		err := checkJoined(&looker{view: &view.View{Installs: c.jobs, InstallPods: c.pods}}, n)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

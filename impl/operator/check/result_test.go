@@ -16,7 +16,10 @@ func TestReport(t *testing.T) {
 		{nil, true, ""},
 		{warn("it is %s", "old"), true, "‼ pool a: it is\n    it is old\n    see " + Hints + "x\n"},
 		{errors.New("a\n b"), false, "× pool a: it is\n    a; b\n    see " + Hints + "x\nStatus check results are ×\n"},
-		{skip{errors.New("forbidden")}, false, "- pool a: it is\n    forbidden\n    see " + Hints + "x\nStatus check results are ×\n"},
+		{
+			skip{errors.New("forbidden")}, false, "- pool a: it is\n    forbidden\n    see " + Hints +
+				"x\nStatus check results are ×\n",
+		},
 	} {
 		r := Report{Success: true}
 		one := result("x", "it is", test.err)

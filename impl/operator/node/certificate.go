@@ -44,7 +44,8 @@ func (c commands) certificate(ctx context.Context, args []string, stdout, _ io.W
 	w := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "CERTIFICATE\tENDS\tIN\tSUBJECT\tSIGNED BY\tFILE")
 	for _, one := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(one.What, "-"), one.End.Format(time.RFC3339), until(one.End.Sub(i.Clock.Now())), one.Subject, one.Signer, one.File)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(one.What, "-"), one.End.Format(time.RFC3339),
+			until(one.End.Sub(i.Clock.Now())), one.Subject, one.Signer, one.File)
 	}
 	return errors.Join(failed, w.Flush())
 }

@@ -42,7 +42,10 @@ func (c commands) install(ctx context.Context, args []string, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	e := errand.Errand{Root: "/", Args: []string{"node", "install", "--on-host", "--pool=" + *pool}, Run: install.Run, Clock: clock.RealClock{}, Out: stderr}
+	e := errand.Errand{
+		Root: "/", Args: []string{"node", "install", "--on-host", "--pool=" + *pool}, Run: install.Run,
+		Clock: clock.RealClock{}, Out: stderr,
+	}
 	for _, path := range []string{self, filepath.Join(filepath.Dir(self), "weir-hub")} {
 		f, err := os.Open(path)
 		if err != nil {
@@ -58,7 +61,8 @@ func (c commands) install(ctx context.Context, args []string, stdout, stderr io.
 	if err := errand.Enter(*host); err != nil {
 		return err
 	}
-	// Who is told to stop has nothing to tell: the work goes on. Exit codes 1 and 2 say that it has failed, and nothing else does.
+	// Who is told to stop has nothing to tell: the work goes on. Exit codes 1 and 2 say that it has failed, and nothing
+	// else does.
 	return e.Do(context.WithoutCancel(ctx))
 }
 
@@ -75,7 +79,10 @@ func settle(ctx context.Context, root, pool string, stderr io.Writer) (err error
 		}()
 		out = io.MultiWriter(log, stderr)
 	}
-	o := install.Config{Pool: pool, Coordinator: true, Pods: true, Out: out, Timeout: 2 * time.Minute, Host: install.Host{Root: cmp.Or(root, "/")}}
+	o := install.Config{
+		Pool: pool, Coordinator: true, Pods: true, Out: out, Timeout: 2 * time.Minute,
+		Host: install.Host{Root: cmp.Or(root, "/")},
+	}
 	if pool != "" {
 		if o.Hub, err = findHub(); err != nil {
 			return err

@@ -20,10 +20,20 @@ func Commands(program string) []cli.Command {
 		{Name: "node join", Args: "--pool POOL", About: "lead the kubelet of this machine to a hub", Run: c.join},
 		{Name: "node leave", About: "make this machine what it was before", Run: c.leave},
 		{Name: "node status", About: "tell whether the kubelet of this machine calls its hub", Run: c.status},
-		{Name: "node install", Args: "--pool POOL", About: "what a Job of weir-manager runs on a node: join, or leave, as a unit of the machine", Run: c.install},
-		{Name: "node revoke", Args: "NAME...", About: "delete Nodes of machines that are lost or stolen, and revoke what they had; or confirm that they were deleted", Run: c.revoke},
+		{
+			Name: "node install", Args: "--pool POOL",
+			About: "what a Job of weir-manager runs on a node: join, or leave, as a unit of the machine", Run: c.install,
+		},
+		{
+			Name: "node revoke", Args: "NAME...",
+			About: "delete Nodes of machines that are lost or stolen, and revoke what they had; or confirm that they " +
+				"were deleted", Run: c.revoke,
+		},
 		{Name: "node restore", Args: "NAME...", About: "make Nodes again that were deleted by mistake", Run: c.restore},
-		{Name: "node certificate", About: "list the certificates of this machine: when each ends, and who signed it", Run: c.certificate},
+		{
+			Name: "node certificate", About: "list the certificates of this machine: when each ends, and who signed it",
+			Run: c.certificate,
+		},
 	}
 }
 
@@ -31,18 +41,29 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 	fs := c.flags("node join")
 	o := install.Config{Out: stderr}
 	fs.StringVar(&o.Pool, "pool", "", "pool that the Node is in, by its label "+contract.NodePoolLabel+"; required")
-	fs.StringVar(&o.Token, "token", "", "bootstrap token of this node, by which its hub asks for its certificate in the pool; without it, it asks as its node")
-	fs.StringSliceVar(&o.Hashes, "discovery-token-ca-cert-hash", nil, "sha256:… of the public key of the cluster's authority, which the kubelet's kubeconfig has to have; repeatable; without it, that is trusted")
-	fs.StringVar(&o.Hub, "hub-binary", "", "the program weir-hub that is installed; default: the one beside this program, or in PATH")
+	fs.StringVar(&o.Token, "token", "",
+		"bootstrap token of this node, by which its hub asks for its certificate in the pool; without it, it asks "+
+			"as its node")
+	fs.StringSliceVar(&o.Hashes, "discovery-token-ca-cert-hash", nil,
+		"sha256:… of the public key of the cluster's authority, which the kubelet's kubeconfig has to have; repeatable; "+
+			"without it, that is trusted")
+	fs.StringVar(&o.Hub, "hub-binary", "",
+		"the program weir-hub that is installed; default: the one beside this program, or in PATH")
 	fs.StringVar(&o.Kubeconfig, "kubelet-kubeconfig", "", "the kubelet's kubeconfig; default: the one that its unit names")
-	fs.StringVar(&o.ClientCA, "client-ca-file", "", "PEM file of the authority that signs the kubelet's certificate; default: that of its kubeconfig")
-	fs.BoolVar(&o.Coordinator, "coordinator", true, "weir-manager may run the pool's coordinator on this node: the hub gets the certificates for it when it hears of that")
-	fs.BoolVar(&o.Pods, "pods", true, "pods that start when they trust the hub are told to call it, at "+contract.PodsAddress+", which the machine gets; false: kubelet and kube-proxy only")
-	fs.StringVar(&o.PoolAddress, "pool-address", "", "as --pool-address of weir-hub: where the pool reaches this hub, if that is not the node's address")
+	fs.StringVar(&o.ClientCA, "client-ca-file", "",
+		"PEM file of the authority that signs the kubelet's certificate; default: that of its kubeconfig")
+	fs.BoolVar(&o.Coordinator, "coordinator", true,
+		"weir-manager may run the pool's coordinator on this node: the hub gets the certificates for it when it "+
+			"hears of that")
+	fs.BoolVar(&o.Pods, "pods", true, "pods that start when they trust the hub are told to call it, at "+
+		contract.PodsAddress+", which the machine gets; false: kubelet and kube-proxy only")
+	fs.StringVar(&o.PoolAddress, "pool-address", "",
+		"as --pool-address of weir-hub: where the pool reaches this hub, if that is not the node's address")
 	fs.IntVar(&o.Ports.Secure, "secure-port", contract.HubSecurePort, "as --secure-port of weir-hub")
 	fs.IntVar(&o.Ports.Health, "health-port", contract.HubHealthPort, "as --health-port of weir-hub")
 	fs.IntVar(&o.Ports.Pool, "pool-port", contract.HubPoolPort, "as --pool-port of weir-hub")
-	fs.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "how long the hub may take to serve, and then the kubelet to be heard through it, before all is taken back")
+	fs.DurationVar(&o.Timeout, "timeout", 2*time.Minute,
+		"how long the hub may take to serve, and then the kubelet to be heard through it, before all is taken back")
 	dry := fs.Bool("dry-run", false, "look whether this node could join, and change nothing")
 	o.Host.Root = "/"
 	r := root(fs)
@@ -68,8 +89,10 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 
 func (c commands) leave(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := c.flags("node leave")
-	timeout := fs.Duration("timeout", 2*time.Minute, "how long pods that call the hub may take to start anew, and those to end that nothing would start anew")
-	abandon := fs.Bool("abandon-pods", false, "leave although there are pods that call the hub and that nothing would start anew: they lose the API")
+	timeout := fs.Duration("timeout", 2*time.Minute,
+		"how long pods that call the hub may take to start anew, and those to end that nothing would start anew")
+	abandon := fs.Bool("abandon-pods", false,
+		"leave although there are pods that call the hub and that nothing would start anew: they lose the API")
 	r := root(fs)
 	if err := cli.ParseArgs(fs, c.program+" node leave", args, 0, stdout); err != nil {
 		return err

@@ -21,7 +21,8 @@ import (
 )
 
 // each runs a command for each of the nodes that are named. One that fails does not keep the others.
-func (c commands) each(ctx context.Context, name string, args []string, stdout io.Writer, do func(ctx context.Context, cluster *view.Cluster, node string) (string, error)) error {
+func (c commands) each(ctx context.Context, name string, args []string, stdout io.Writer,
+	do func(ctx context.Context, cluster *view.Cluster, node string) (string, error)) error {
 	fs := c.flags(name)
 	flags := view.Bind(fs)
 	usage := c.program + " " + name + " NAME..."
@@ -54,8 +55,10 @@ func (c commands) each(ctx context.Context, name string, args []string, stdout i
 func line(ctx context.Context, c *view.Cluster, node string, next func(now string) (string, error)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var m corev1.ConfigMap
-		if err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.RevokedNodes}, &m); err != nil {
-			return fmt.Errorf("read ConfigMap %s/%s, which comes with weir-manager: %w", contract.ManagerNamespace, contract.RevokedNodes, err)
+		if err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.RevokedNodes},
+			&m); err != nil {
+			return fmt.Errorf("read ConfigMap %s/%s, which comes with weir-manager: %w", contract.ManagerNamespace,
+				contract.RevokedNodes, err)
 		}
 		text, err := next(m.Data[node])
 		if err != nil || text == m.Data[node] {
@@ -75,7 +78,8 @@ func (c commands) revoke(ctx context.Context, args []string, stdout, _ io.Writer
 	return c.each(ctx, "node revoke", args, stdout, revoke)
 }
 
-// revoke says first that the deletion is meant, and that the node cannot register itself again. So there is no moment in which it could, and weir-manager asks nobody.
+// revoke says first that the deletion is meant, and that the node cannot register itself again. So there is no moment
+// in which it could, and weir-manager asks nobody.
 func revoke(ctx context.Context, c *view.Cluster, name string) (string, error) {
 	var n corev1.Node
 	switch err := c.Get(ctx, client.ObjectKey{Name: name}, &n); {
@@ -109,7 +113,8 @@ func (c commands) restore(ctx context.Context, args []string, stdout, _ io.Write
 	return c.each(ctx, "node restore", args, stdout, restore)
 }
 
-// restore makes the Node first: a kubelet that runs does not register itself anew, and goes on with the Node that it finds.
+// restore makes the Node first: a kubelet that runs does not register itself anew, and goes on with the Node that it
+// finds.
 func restore(ctx context.Context, c *view.Cluster, name string) (said string, err error) {
 	said = "it may register itself again"
 	err = line(ctx, c, name, func(now string) (string, error) {
@@ -117,11 +122,16 @@ func restore(ctx context.Context, c *view.Cluster, name string) (said string, er
 			return "", errors.New("none of this name was deleted from a pool, or it was restored already")
 		}
 		if b, ok := revocation.ParseBarred(now); ok {
-			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, contract.NodePoolLabel: b.Pool}}}
+			n := &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: name, Labels: map[string]string{corev1.LabelHostname: name, contract.NodePoolLabel: b.Pool},
+				},
+			}
 			if err := c.Create(ctx, n); err != nil && !apierrors.IsAlreadyExists(err) {
 				return now, fmt.Errorf("make its Node: %w", err)
 			}
-			said = fmt.Sprintf("its Node is there again, in pool %s, and its hub gets new certificates; systemctl restart kubelet on the machine puts its other labels back", b.Pool)
+			said = fmt.Sprintf("its Node is there again, in pool %s, and its hub gets new certificates; systemctl restart "+
+				"kubelet on the machine puts its other labels back", b.Pool)
 		}
 		return "", nil
 	})

@@ -40,9 +40,12 @@ func create(ctx context.Context, program string, args []string, stdout io.Writer
 	fs := pflag.NewFlagSet("pool create", pflag.ContinueOnError)
 	var w wanted
 	fs.BoolVar(&w.coordinator, "coordinator", false, "weir-manager runs a coordinator on a node of the pool")
-	fs.StringVar(&w.image, "coordinator-image", "", "its image, which is added to those that weir-manager may run; default: that of the release which is installed, or where Helm has not, "+repository+" of this program's version")
+	fs.StringVar(&w.image, "coordinator-image", "",
+		"its image, which is added to those that weir-manager may run; default: that of the release which is installed, or "+
+			"where Helm has not, "+repository+" of this program's version")
 	fs.Int32Var(&w.replicas, "coordinator-replicas", 1, "how many weir-manager runs: 1, or 3 of which any one may die")
-	fs.StringSliceVar(&w.servers, "coordinator-server", nil, "https://host:port of a coordinator that you run yourself; repeated for three replicas")
+	fs.StringSliceVar(&w.servers, "coordinator-server", nil,
+		"https://host:port of a coordinator that you run yourself; repeated for three replicas")
 	fs.Int32Var(&w.leaders, "leader-hubs", 0, "no coordinator: so many hubs of the pool read the cloud for all others")
 	flags := view.Bind(fs)
 	if err := cli.ParseArgs(fs, program+" pool create NAME", args, 1, stdout); err != nil {
@@ -59,7 +62,9 @@ func create(ctx context.Context, program string, args []string, stdout io.Writer
 	if err := w.make(ctx, cluster, stdout); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "next, its nodes:\n  kubectl label node NODE… %s=%s\na Job of weir-manager leads each to its hub; where that is switched off, on each of them:\n  weir node join --pool %[2]s\n", contract.NodePoolLabel, w.name)
+	fmt.Fprintf(stdout,
+		"next, its nodes:\n  kubectl label node NODE… %s=%s\na Job of weir-manager leads each to its hub; where that is "+
+			"switched off, on each of them:\n  weir node join --pool %[2]s\n", contract.NodePoolLabel, w.name)
 	return nil
 }
 
@@ -75,7 +80,8 @@ func version() string {
 // check tells what cannot be meant.
 func (w *wanted) check() error {
 	if why := validation.IsDNS1035Label(contract.LeaderHubPrefix + w.name); len(why) > 0 {
-		return cli.Usage("NAME", w.name, "a name that a Service "+contract.LeaderHubPrefix+"NAME can have: small letters, digits and -, 52 at most")
+		return cli.Usage("NAME", w.name,
+			"a name that a Service "+contract.LeaderHubPrefix+"NAME can have: small letters, digits and -, 52 at most")
 	}
 	ways := 0
 	for _, given := range []bool{w.coordinator || w.image != "", len(w.servers) > 0, w.leaders > 0} {
@@ -87,7 +93,8 @@ func (w *wanted) check() error {
 	case w.leaders < 0 || w.leaders > 64:
 		return cli.Usage("--leader-hubs", w.leaders, "1 to 64")
 	case ways != 1:
-		return cli.Usage("--coordinator, --coordinator-server, --leader-hubs", ways, "one of the three: who reads the cloud for the pool")
+		return cli.Usage("--coordinator, --coordinator-server, --leader-hubs", ways,
+			"one of the three: who reads the cloud for the pool")
 	case w.replicas != 1 && w.replicas != 3, w.replicas == 3 && !w.coordinator && w.image == "":
 		return cli.Usage("--coordinator-replicas", w.replicas, "1, or 3 with --coordinator")
 	case len(w.servers) != 0 && len(w.servers) != 1 && len(w.servers) != 3:
@@ -98,11 +105,14 @@ func (w *wanted) check() error {
 
 // objects are the NodePool and the Pool.
 func (w *wanted) objects() []client.Object {
-	np := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: nodepool.Spec{Type: nodepool.Edge, InterConnectivity: true}}
+	np := &nodepool.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: nodepool.Spec{Type: nodepool.Edge, InterConnectivity: true},
+	}
 	own := &poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: poolv1.Spec{Mode: poolv1.ModeCoordinator}}
 	switch {
 	case w.leaders > 0:
-		np.Spec.EnableLeaderElection, np.Spec.LeaderReplicas, np.Spec.LeaderElectionStrategy = true, w.leaders, nodepool.Random
+		np.Spec.EnableLeaderElection, np.Spec.LeaderReplicas, np.Spec.LeaderElectionStrategy = true, w.leaders,
+			nodepool.Random
 		own.Spec.Mode = poolv1.ModeLeaderHubs
 	case len(w.servers) > 0:
 		own.Spec.Coordinator = &poolv1.Coordinator{Servers: w.servers}
@@ -135,21 +145,25 @@ func (w *wanted) make(ctx context.Context, c *view.Cluster, stdout io.Writer) er
 	return nil
 }
 
-// allow adds the image to those that weir-manager may run. One that is not given is that of the release which is installed, else of this program's.
+// allow adds the image to those that weir-manager may run. One that is not given is that of the release which is
+// installed, else of this program's.
 func (w *wanted) allow(ctx context.Context, c *view.Cluster, release string, stdout io.Writer) error {
 	m := &corev1.ConfigMap{}
 	fail := func(err error) error {
 		return fmt.Errorf("add %s to ConfigMap %s/%s, which has the images that weir-manager may run: %w",
 			cmp.Or(w.image, "the release's image"), contract.ManagerNamespace, contract.CoordinatorImages, err)
 	}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.CoordinatorImages}, m); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.CoordinatorImages},
+		m); err != nil {
 		return fail(err)
 	}
 	if release != "" {
 		release = repository + ":" + release
 	}
 	if w.image = cmp.Or(w.image, strings.TrimSpace(m.Data[contract.CoordinatorImagesRelease]), release); w.image == "" {
-		return cli.Usage("--coordinator-image", "", "an image of weir-coordinator: the cluster tells of none, and this program is of no release whose image it could name")
+		return cli.Usage("--coordinator-image", "",
+			"an image of weir-coordinator: the cluster tells of none, and this program is of no release whose image "+
+				"it could name")
 	}
 	images := strings.Fields(m.Data[contract.CoordinatorImagesKey])
 	if slices.Contains(images, w.image) {

@@ -41,8 +41,10 @@ func kubeconfig(ctx context.Context, program string, args []string, stdout io.Wr
 	var p person
 	kind := fs.String("kind", string(pki.Viewer), "viewer, who reads; or operator, who clears Leases of the pool, too")
 	fs.StringVar(&p.subject.Name, "name", "", "name of the person; required")
-	fs.StringVar(&p.key, "key", "", "file of the person's private key, which the kubeconfig names; it is made if it does not exist; required")
-	fs.StringVar(&p.request, "request", "", "file of what weir pki request has printed, where the key stays with the person: then --key is its path there")
+	fs.StringVar(&p.key, "key", "",
+		"file of the person's private key, which the kubeconfig names; it is made if it does not exist; required")
+	fs.StringVar(&p.request, "request", "",
+		"file of what weir pki request has printed, where the key stays with the person: then --key is its path there")
 	fs.DurationVar(&p.life, "life", 0, "of the certificate; 0: the usual life of the kind")
 	flags := view.Bind(fs)
 	if err := cli.ParseArgs(fs, program+" pool kubeconfig NAME", args, 1, stdout); err != nil {
@@ -114,7 +116,9 @@ func (p *person) asks() (*x509.CertificateRequest, error) {
 		err = p.identity.CheckRequest(r, p.subject)
 	}
 	if err != nil {
-		return nil, cli.Usage("--request", p.request, fmt.Sprintf("what weir pki request --kind %s --pool %s --name %s prints: %v", p.identity.Kind, p.subject.Pool, p.subject.Name, err))
+		return nil,
+			cli.Usage("--request", p.request, fmt.Sprintf("what weir pki request --kind %s --pool %s --name %s prints: %v",
+				p.identity.Kind, p.subject.Pool, p.subject.Name, err))
 	}
 	return r, nil
 }
@@ -170,7 +174,8 @@ func authorityOf(ctx context.Context, c *view.Cluster, pool string) (*pki.Succes
 	s := &corev1.Secret{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: contract.KeyNamespace, Name: contract.AuthorityPrefix + pool}, s)
 	if apierrors.IsNotFound(err) {
-		err = errors.New("there is none: weir-manager makes it with the first certificate of the pool; one that is kept elsewhere signs by weir pki files --viewer")
+		err = errors.New("there is none: weir-manager makes it with the first certificate of the pool; one that is kept " +
+			"elsewhere signs by weir pki files --viewer")
 	}
 	var a *pki.Succession
 	if err == nil {
@@ -183,7 +188,8 @@ func authorityOf(ctx context.Context, c *view.Cluster, pool string) (*pki.Succes
 		err = a.MaySign(c.Now())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("authority of pool %s, Secret %s/%s%[1]s: %[4]w", pool, contract.KeyNamespace, contract.AuthorityPrefix, err)
+		return nil, fmt.Errorf("authority of pool %s, Secret %s/%s%[1]s: %[4]w", pool, contract.KeyNamespace,
+			contract.AuthorityPrefix, err)
 	}
 	return a, nil
 }

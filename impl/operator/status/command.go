@@ -17,42 +17,45 @@ import (
 
 // Command is weir status; program is how the user calls it.
 func Command(program string) cli.Command {
-	return cli.Command{Name: "status", About: "show pools and their nodes", Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
-		fs := pflag.NewFlagSet("status", pflag.ContinueOnError)
-		form := fs.StringP("output", "o", "table", "table, wide (with nodes), json or yaml")
-		pool := fs.String("pool", "", "show this pool only")
-		watch := fs.Bool("watch", false, "show it again every --interval")
-		interval := fs.Duration("interval", 2*time.Second, "for --watch, at least 1s")
-		flags := view.Bind(fs)
-		if err := cli.ParseArgs(fs, program+" status", args, 0, stdout); err != nil {
-			return err
-		}
-		switch {
-		case !slices.Contains([]string{"table", "wide", "json", "yaml"}, *form):
-			return cli.Usage("--output", *form, "table, wide, json or yaml")
-		case *interval < time.Second:
-			return cli.Usage("--interval", *interval, "1s or more")
-		}
-		c, err := flags.Cluster()
-		if err != nil {
-			return err
-		}
-		tick := time.NewTicker(*interval)
-		defer tick.Stop()
-		for {
-			if err := show(ctx, c, *pool, *form, stdout); err != nil {
+	return cli.Command{
+		Name: "status", About: "show pools and their nodes",
+		Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+			fs := pflag.NewFlagSet("status", pflag.ContinueOnError)
+			form := fs.StringP("output", "o", "table", "table, wide (with nodes), json or yaml")
+			pool := fs.String("pool", "", "show this pool only")
+			watch := fs.Bool("watch", false, "show it again every --interval")
+			interval := fs.Duration("interval", 2*time.Second, "for --watch, at least 1s")
+			flags := view.Bind(fs)
+			if err := cli.ParseArgs(fs, program+" status", args, 0, stdout); err != nil {
 				return err
 			}
-			if !*watch {
-				return nil
+			switch {
+			case !slices.Contains([]string{"table", "wide", "json", "yaml"}, *form):
+				return cli.Usage("--output", *form, "table, wide, json or yaml")
+			case *interval < time.Second:
+				return cli.Usage("--interval", *interval, "1s or more")
 			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return nil
+			c, err := flags.Cluster()
+			if err != nil {
+				return err
 			}
-		}
-	}}
+			tick := time.NewTicker(*interval)
+			defer tick.Stop()
+			for {
+				if err := show(ctx, c, *pool, *form, stdout); err != nil {
+					return err
+				}
+				if !*watch {
+					return nil
+				}
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					return nil
+				}
+			}
+		},
+	}
 }
 
 func show(ctx context.Context, c *view.Cluster, pool, form string, stdout io.Writer) error {

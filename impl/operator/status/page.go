@@ -141,7 +141,8 @@ func nodeOf(v *view.View, n *corev1.Node, silent bool) Node {
 	if c := view.Condition(n, contract.JoinedCondition); c != nil {
 		one.Joined = c.Status == corev1.ConditionTrue
 	}
-	if holds, err := holding.Parse(n.Annotations[contract.HoldsAnnotation]); err == nil && n.Annotations[contract.HoldsAnnotation] != "" {
+	if holds, err := holding.Parse(n.Annotations[contract.HoldsAnnotation]); err == nil &&
+		n.Annotations[contract.HoldsAnnotation] != "" {
 		one.Hub = true
 		for _, life := range holds.Certificates {
 			if one.Ends == nil || life.End.Before(*one.Ends) {
@@ -153,7 +154,8 @@ func nodeOf(v *view.View, n *corev1.Node, silent bool) Node {
 	return one
 }
 
-// tells takes what the hub of a node has told. How old the relays of a node are that is not heard, or of a hub that has ceased to tell, nobody knows.
+// tells takes what the hub of a node has told. How old the relays of a node are that is not heard, or of a hub that has
+// ceased to tell, nobody knows.
 func (n *Node) tells(h poolv1.Hub, now time.Time) {
 	told, started := h.Told.UTC(), h.Started.UTC()
 	n.Version, n.Role, n.Told, n.Started, n.Traffic = h.Version, h.Role, &told, &started, trafficOf(h)
@@ -193,11 +195,13 @@ func (p Page) table(w io.Writer, wide bool, now time.Time) error {
 		if o.SilentSince != nil {
 			silent = duration.HumanDuration(now.Sub(*o.SilentSince))
 		}
-		row(t, o.Name, o.Mode, fmt.Sprint(o.Members), fmt.Sprint(o.Heard), fmt.Sprint(o.CutOff), fmt.Sprint(o.Joined), strings.Join(o.Leaders, ","),
+		row(t, o.Name, o.Mode, fmt.Sprint(o.Members), fmt.Sprint(o.Heard), fmt.Sprint(o.CutOff), fmt.Sprint(o.Joined),
+			strings.Join(o.Leaders, ","),
 			seconds(o.Freshness), size(o.Uplink), size(o.Saved), silent, strings.Join(o.Coordinators, ","))
 	}
 	if wide {
-		fmt.Fprintln(t, "\nNODE\tPOOL\tSTATE\tHEARTBEAT\tHUB\tJOINED\tROLE\tFRESHNESS\tUPLINK\tSERVED\tSAVED\tTOLD\tVERSION\tCERTIFICATES END")
+		fmt.Fprintln(t,
+			"\nNODE\tPOOL\tSTATE\tHEARTBEAT\tHUB\tJOINED\tROLE\tFRESHNESS\tUPLINK\tSERVED\tSAVED\tTOLD\tVERSION\tCERTIFICATES END")
 		for _, o := range p.Pools {
 			for _, n := range o.Nodes {
 				beat, ends, told := "", "", ""
@@ -210,7 +214,8 @@ func (p Page) table(w io.Writer, wide bool, now time.Time) error {
 				if n.Told != nil {
 					told = duration.HumanDuration(max(now.Sub(*n.Told), 0)) + " ago"
 				}
-				row(t, n.Name, o.Name, n.State, beat, yes(n.Hub), yes(n.Joined), n.Role, seconds(n.Freshness), size(n.Uplink), size(n.Served), size(n.Saved), told, n.Version, ends)
+				row(t, n.Name, o.Name, n.State, beat, yes(n.Hub), yes(n.Joined), n.Role, seconds(n.Freshness), size(n.Uplink),
+					size(n.Served), size(n.Saved), told, n.Version, ends)
 			}
 		}
 	}

@@ -23,15 +23,23 @@ var update = flag.Bool("update", false, "write testdata")
 
 var now = time.Date(2026, 11, 23, 15, 0, 0, 0, time.UTC)
 
-// cluster has a pool with a coordinator, one with leader hubs, and one of before: its hubs tell nothing, and it has no Pool.
+// cluster has a pool with a coordinator, one with leader hubs, and one of before: its hubs tell nothing, and it has no
+// Pool.
 func cluster() *view.View {
 	v := &view.View{Now: now, Leases: map[string]coordinationv1.Lease{}}
 	add := func(pool, name string, ago time.Duration) {
 		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{contract.NodePoolLabel: pool}}}
-		n.Annotations = map[string]string{contract.HoldsAnnotation: `{"certificates":{"hub":{"begin":"2026-11-01T00:00:00Z","end":"2027-02-01T00:00:00Z","renews":true}}}`}
+		n.Annotations = map[string]string{
+			contract.HoldsAnnotation: `{"certificates":{"hub":{"begin":"2026-11-01T00:00:00Z","end":"2027-02-01T00:00:00Z",` +
+				`"renews":true}}}`,
+		}
 		n.Status.Conditions = []corev1.NodeCondition{{Type: contract.JoinedCondition, Status: corev1.ConditionTrue}}
 		v.Nodes = append(v.Nodes, n)
-		v.Leases[name] = coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-ago))), LeaseDurationSeconds: ptr.To[int32](40)}}
+		v.Leases[name] = coordinationv1.Lease{
+			Spec: coordinationv1.LeaseSpec{
+				RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-ago))), LeaseDurationSeconds: ptr.To[int32](40),
+			},
+		}
 	}
 	add("harbour", "edge-1", 3*time.Second)
 	add("harbour", "edge-2", 4*time.Second)
@@ -42,22 +50,32 @@ func cluster() *view.View {
 	add("quay", "quay-1", 7*time.Second)
 	hub := func(node, role string, told time.Duration, age *int64, down, up, feed, served int64) poolv1.Hub {
 		return poolv1.Hub{
-			Node: node, Version: "v0.3.0", Role: role, Told: metav1.NewTime(now.Add(-told)), Started: metav1.NewTime(now.Add(-26 * time.Hour)),
+			Node: node, Version: "v0.3.0", Role: role, Told: metav1.NewTime(now.Add(-told)),
+			Started:          metav1.NewTime(now.Add(-26 * time.Hour)),
 			FreshnessSeconds: age, UplinkDownBytes: down, UplinkUpBytes: up, FeedBytes: feed, ServedBytes: served,
 		}
 	}
 	harbour := poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: "harbour"}}
-	harbour.Status = poolv1.Status{Mode: poolv1.ModeCoordinator, Leader: "edge-1", Coordinators: []string{"https://10.0.0.1:10270"}, Hubs: []poolv1.Hub{
-		hub("edge-1", "Leader", 34*time.Minute, ptr.To[int64](12), 123_456_789, 2_345_678, 120_000_000, 380_000_000),
-		hub("edge-2", "Follower", 2*time.Minute, ptr.To[int64](14), 1_000_000, 999_400, 900, 1_310_000_000),
-		hub("edge-3", "Follower", 61*time.Minute, ptr.To[int64](500), 0, 0, 0, 0),  // not heard since
-		hub("edge-5", "Follower", 121*time.Minute, ptr.To[int64](600), 0, 0, 0, 0), // its hub is gone, and its kubelet calls the cloud
-	}}
+	harbour.Status = poolv1.Status{
+		Mode: poolv1.ModeCoordinator, Leader: "edge-1", Coordinators: []string{"https://10.0.0.1:10270"}, Hubs: []poolv1.Hub{
+			hub("edge-1", "Leader", 34*time.Minute, ptr.To[int64](12), 123_456_789, 2_345_678, 120_000_000, 380_000_000),
+			hub("edge-2", "Follower", 2*time.Minute, ptr.To[int64](14), 1_000_000, 999_400, 900, 1_310_000_000),
+			hub("edge-3", "Follower", 61*time.Minute, ptr.To[int64](500), 0, 0, 0, 0), // not heard since
+			// its hub is gone, and its kubelet calls the cloud.
+			hub("edge-5", "Follower", 121*time.Minute, ptr.To[int64](600), 0, 0, 0, 0),
+		},
+	}
 	quay := poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: "quay"}}
-	quay.Status = poolv1.Status{Mode: poolv1.ModeLeaderHubs, Hubs: []poolv1.Hub{hub("quay-1", "Leader", time.Second, nil, 99_950, 1, 99_000, 512)}}
+	quay.Status = poolv1.Status{
+		Mode: poolv1.ModeLeaderHubs, Hubs: []poolv1.Hub{hub("quay-1", "Leader", time.Second, nil, 99_950, 1, 99_000, 512)},
+	}
 	v.Pools = []poolv1.Pool{harbour, quay}
 	for _, name := range []string{"harbour", "old", "quay"} {
-		v.NodePools = append(v.NodePools, nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: nodepool.Status{LeaderEndpoints: []nodepool.Leader{{NodeName: name + "-1"}}}})
+		v.NodePools = append(v.NodePools, nodepool.NodePool{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Status: nodepool.Status{
+				LeaderEndpoints: []nodepool.Leader{{NodeName: name + "-1"}},
+			},
+		})
 	}
 	return v
 }
@@ -88,7 +106,8 @@ func TestPage(t *testing.T) {
 // TestSize: bytes for people have three digits or so, and a unit that fits.
 func TestSize(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0 B", 999: "999 B", 1000: "1.0 kB", 99_949: "99.9 kB", 99_950: "100 kB", 999_499: "999 kB", 999_500: "1.0 MB", 1_250_000_000: "1.2 GB",
+		0: "0 B", 999: "999 B", 1000: "1.0 kB", 99_949: "99.9 kB", 99_950: "100 kB", 999_499: "999 kB", 999_500: "1.0 MB",
+		1_250_000_000:     "1.2 GB",
 		3_500_000_000_000: "3.5 TB", 9_000_000_000_000_000: "9000 TB", -1: "-1 B", -98_488: "-98.5 kB", -2_000_000: "-2.0 MB",
 	} {
 		if got := size(&n); got != want {

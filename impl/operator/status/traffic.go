@@ -20,14 +20,17 @@ type Traffic struct {
 
 func trafficOf(h poolv1.Hub) Traffic {
 	return Traffic{
-		Freshness: h.FreshnessSeconds, Uplink: new(h.UplinkDownBytes + h.UplinkUpBytes), Feed: new(h.FeedBytes), Served: new(h.ServedBytes),
-		Saved: new(h.ServedBytes - h.FeedBytes),
+		Freshness: h.FreshnessSeconds, Uplink: new(h.UplinkDownBytes + h.UplinkUpBytes), Feed: new(h.FeedBytes),
+		Served: new(h.ServedBytes),
+		Saved:  new(h.ServedBytes - h.FeedBytes),
 	}
 }
 
 // add adds what a node told to what its pool did. The pool is as fresh as its oldest relay.
 func (t *Traffic) add(n Traffic) {
-	for _, c := range []struct{ sum, one **int64 }{{&t.Uplink, &n.Uplink}, {&t.Feed, &n.Feed}, {&t.Served, &n.Served}, {&t.Saved, &n.Saved}} {
+	for _, c := range []struct{ sum, one **int64 }{
+		{&t.Uplink, &n.Uplink}, {&t.Feed, &n.Feed}, {&t.Served, &n.Served}, {&t.Saved, &n.Saved},
+	} {
 		if *c.sum == nil {
 			*c.sum = new(int64)
 		}

@@ -40,7 +40,8 @@ func create(path string, at time.Time) (*archive, error) {
 	return a, nil
 }
 
-// add puts a text into the archive, without its secrets; what is too long then loses its beginning. A secret that was cut before would not look like one.
+// add puts a text into the archive, without its secrets; what is too long then loses its beginning. A secret that was
+// cut before would not look like one.
 func (a *archive) add(name string, text []byte) error {
 	text = redact(text)
 	if cut := len(text) - maxFile; cut > 0 {
@@ -55,7 +56,9 @@ func (a *archive) write(name string, text []byte) error {
 		return nil
 	}
 	a.size += len(text)
-	header := &tar.Header{Name: a.name + "/" + name, Mode: 0o600, Size: int64(len(text)), ModTime: a.at, Format: tar.FormatPAX}
+	header := &tar.Header{
+		Name: a.name + "/" + name, Mode: 0o600, Size: int64(len(text)), ModTime: a.at, Format: tar.FormatPAX,
+	}
 	if err := a.tar.WriteHeader(header); err != nil {
 		return err
 	}

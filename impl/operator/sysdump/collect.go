@@ -87,7 +87,11 @@ func (c *collector) lists(ctx context.Context) error {
 		{"endpoints", &corev1.EndpointsList{}, []client.ListOption{in(contract.ManagerNamespace), ours}},
 		{"configmaps", &corev1.ConfigMapList{}, []client.ListOption{in(contract.ManagerNamespace), ours}},
 		{"configmaps-of-authorities", &corev1.ConfigMapList{}, []client.ListOption{in(contract.KeyNamespace)}},
-		{"events-of-nodes", &corev1.EventList{}, []client.ListOption{in("default"), client.MatchingFields{"involvedObject.kind": "Node"}}},
+		{
+			"events-of-nodes", &corev1.EventList{}, []client.ListOption{
+				in("default"), client.MatchingFields{"involvedObject.kind": "Node"},
+			},
+		},
 		{"events", &corev1.EventList{}, []client.ListOption{in(contract.ManagerNamespace)}},
 		{"certificatesigningrequests", &certificatesv1.CertificateSigningRequestList{}, nil},
 	} {
@@ -158,7 +162,8 @@ func (c *collector) logs(ctx context.Context) error {
 		return err
 	}
 	var pods corev1.PodList
-	if err := c.cluster.List(ctx, &pods, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{"app.kubernetes.io/part-of": "weir"}, client.Limit(maxObjects)); err != nil {
+	if err := c.cluster.List(ctx, &pods, client.InNamespace(contract.ManagerNamespace),
+		client.MatchingLabels{"app.kubernetes.io/part-of": "weir"}, client.Limit(maxObjects)); err != nil {
 		c.failed("logs", err)
 		return nil
 	}
@@ -169,7 +174,8 @@ func (c *collector) logs(ctx context.Context) error {
 				name = "logs/" + p.Name + ".previous.log"
 			}
 			lines, limit := int64(logLines), int64(maxFile)
-			text, err := clientset.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{Previous: previous, TailLines: &lines, LimitBytes: &limit}).DoRaw(ctx)
+			text, err := clientset.CoreV1().Pods(p.Namespace).GetLogs(p.Name,
+				&corev1.PodLogOptions{Previous: previous, TailLines: &lines, LimitBytes: &limit}).DoRaw(ctx)
 			if err != nil {
 				if !previous { // most have none
 					c.failed(name, err)

@@ -15,38 +15,43 @@ import (
 
 // Command is weir sysdump; program is how the user calls it.
 func Command(program string) cli.Command {
-	return cli.Command{Name: "sysdump", About: "write one archive for who is asked for help, without secrets", Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
-		fs := pflag.NewFlagSet("sysdump", pflag.ContinueOnError)
-		now := time.Now().UTC()
-		path := fs.StringP("output", "o", "", "file that is written, ending in .tar.gz; default: weir-sysdump-<time>.tar.gz in this folder")
-		local := fs.Bool("node-only", false, "take what this machine knows, and ask no cluster")
-		flags := view.Bind(fs)
-		if err := cli.ParseArgs(fs, program+" sysdump", args, 0, stdout); err != nil {
-			return err
-		}
-		if *path == "" {
-			*path = "weir-sysdump-" + now.Format("20060102-150405") + ".tar.gz"
-		}
-		if !strings.HasSuffix(*path, ".tar.gz") {
-			return cli.Usage("--output", *path, "the path of a file that does not exist, ending in .tar.gz")
-		}
-		c := collector{}
-		if !*local {
-			var err error
-			if c.cluster, err = flags.Cluster(); err != nil {
+	return cli.Command{
+		Name: "sysdump", About: "write one archive for who is asked for help, without secrets",
+		Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+			fs := pflag.NewFlagSet("sysdump", pflag.ContinueOnError)
+			now := time.Now().UTC()
+			path := fs.StringP("output", "o", "",
+				"file that is written, ending in .tar.gz; default: weir-sysdump-<time>.tar.gz in this folder")
+			local := fs.Bool("node-only", false, "take what this machine knows, and ask no cluster")
+			flags := view.Bind(fs)
+			if err := cli.ParseArgs(fs, program+" sysdump", args, 0, stdout); err != nil {
 				return err
 			}
-		}
-		var err error
-		if c.archive, err = create(*path, now); err != nil {
-			return cli.Usage("--output", *path, "the path of a file that does not exist and can be written: "+err.Error())
-		}
-		if err := c.close(c.fill(ctx, program)); err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "%s is written. Secrets are taken out as far as they can be told; look through it before you send it\n", *path)
-		return nil
-	}}
+			if *path == "" {
+				*path = "weir-sysdump-" + now.Format("20060102-150405") + ".tar.gz"
+			}
+			if !strings.HasSuffix(*path, ".tar.gz") {
+				return cli.Usage("--output", *path, "the path of a file that does not exist, ending in .tar.gz")
+			}
+			c := collector{}
+			if !*local {
+				var err error
+				if c.cluster, err = flags.Cluster(); err != nil {
+					return err
+				}
+			}
+			var err error
+			if c.archive, err = create(*path, now); err != nil {
+				return cli.Usage("--output", *path, "the path of a file that does not exist and can be written: "+err.Error())
+			}
+			if err := c.close(c.fill(ctx, program)); err != nil {
+				return err
+			}
+			fmt.Fprintf(stdout,
+				"%s is written. Secrets are taken out as far as they can be told; look through it before you send it\n", *path)
+			return nil
+		},
+	}
 }
 
 func (c *collector) fill(ctx context.Context, program string) error {

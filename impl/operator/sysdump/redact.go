@@ -26,18 +26,21 @@ func cutKey(text []byte) []byte {
 	return append(append(bytes.Clone(text[:max(0, at[0]-maxKey)]), removed...), text[at[1]:]...)
 }
 
-// secrets are what looks like one in a line. The groups stay. A line without one of the words, in small letters, is not looked at: expressions are slow, and logs are long.
+// secrets are what looks like one in a line. The groups stay. A line without one of the words, in small letters, is not
+// looked at: expressions are slow, and logs are long.
 var secrets = []struct {
 	words []string
 	form  *regexp.Regexp
 }{
-	{[]string{"eyj"}, regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)}, // a JSON web token
+	// a JSON web token.
+	{[]string{"eyj"}, regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)},
 	{[]string{"bearer"}, regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/-]{8,}=*`)},
 	{[]string{"basic"}, regexp.MustCompile(`(?i)(\bbasic\s+)[A-Za-z0-9+/]{8,}=*`)},
 	{[]string{"://"}, regexp.MustCompile(`(://[^/\s:@"]*:)[^/\s@"]+(@)`)},
 	{
 		[]string{"password", "passwd", "secret", "token", "key"},
-		regexp.MustCompile(`(?i)(["']?[\w.-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|client-key-data)["']?\s*[:=]\s*)"[^"\n]{4,}"`),
+		regexp.MustCompile(
+			`(?i)(["']?[\w.-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|client-key-data)["']?\s*[:=]\s*)"[^"\n]{4,}"`),
 	},
 	{
 		[]string{"password", "passwd", "token", "key"},

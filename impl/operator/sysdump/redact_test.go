@@ -21,16 +21,17 @@ func TestRedact(t *testing.T) {
 		"a -----BEGIN EC PRIVATE KEY-----\nMHcCAQ\n-----END EC PRIVATE KEY----- b": "a REMOVED b",
 		"x: |\n  -----BEGIN PRIVATE KEY-----\n  MII\n  cut off":                    "x: |\n  REMOVED",
 		"MHcCAQ\n-----END EC PRIVATE KEY-----\nb":                                  "REMOVED\nb",
-		"-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----":              "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
-		"said " + jwt + ", and":                                                    "said REMOVED, and",
-		"Authorization: Bearer abcdefghijkl":                                       "Authorization: Bearer REMOVED",
-		"token abcdef.0123456789abcdef is used":                                    "token abcdef.REMOVED is used",
-		"https://ann:hunter2@registry.example/x":                                   "https://ann:REMOVED@registry.example/x",
-		"https://registry.example:5000/x@sha256:0":                                 "https://registry.example:5000/x@sha256:0",
-		`{"password": "hunter22"}`:                                                 `{"password": REMOVED}`,
-		"client-key-data: LS0tLS1CRUdJTg==":                                        "client-key-data: REMOVED",
-		"bootstrap-token-file: /etc/weir/token":                                    "bootstrap-token-file: /etc/weir/token",
-		"weir-manager has written 12 tokens":                                       "weir-manager has written 12 tokens",
+		"-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----": "-----BEGIN CERTIFICATE-----\nMII\n" +
+			"-----END CERTIFICATE-----",
+		"said " + jwt + ", and":                    "said REMOVED, and",
+		"Authorization: Bearer abcdefghijkl":       "Authorization: Bearer REMOVED",
+		"token abcdef.0123456789abcdef is used":    "token abcdef.REMOVED is used",
+		"https://ann:hunter2@registry.example/x":   "https://ann:REMOVED@registry.example/x",
+		"https://registry.example:5000/x@sha256:0": "https://registry.example:5000/x@sha256:0",
+		`{"password": "hunter22"}`:                 `{"password": REMOVED}`,
+		"client-key-data: LS0tLS1CRUdJTg==":        "client-key-data: REMOVED",
+		"bootstrap-token-file: /etc/weir/token":    "bootstrap-token-file: /etc/weir/token",
+		"weir-manager has written 12 tokens":       "weir-manager has written 12 tokens",
 	} {
 		if got := string(redact([]byte(in))); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)
@@ -44,7 +45,8 @@ func FuzzRedact(f *testing.F) {
 	f.Add("{\"x\":\"", "\"}")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		const key = "MHcCAQEEIPlantedPlantedPlanted"
-		got := string(redact([]byte(before + "\n-----BEGIN PRIVATE KEY-----\n" + key + "\n-----END PRIVATE KEY-----\n" + after)))
+		got := string(
+			redact([]byte(before + "\n-----BEGIN PRIVATE KEY-----\n" + key + "\n-----END PRIVATE KEY-----\n" + after)))
 		if strings.Contains(got, key) && !strings.Contains(before+after, key) {
 			t.Errorf("%q", got)
 		}
@@ -91,7 +93,8 @@ func TestCut(t *testing.T) {
 	}
 	after := strings.Repeat("x\n", maxFile/2-100)
 	for name, text := range map[string]string{
-		"key": key + after, "token": token + after, "log": strings.Repeat("host weir-hub[1]: "+line, 60) + "host weir-hub[1]: " + end + "and what follows\n",
+		"key": key + after, "token": token + after, "log": strings.Repeat("host weir-hub[1]: "+line, 60) +
+			"host weir-hub[1]: " + end + "and what follows\n",
 	} {
 		if err := a.add(name, []byte(text)); err != nil {
 			t.Fatal(err)
@@ -131,7 +134,9 @@ func TestBounds(t *testing.T) {
 	for _, text := range all {
 		size += len(text)
 	}
-	if size > maxAll+maxFile || !strings.HasSuffix(all["0"], "end") || !strings.HasPrefix(all["0"], "(the first 3 bytes are left out)\n") || !strings.Contains(all["errors.txt"], "would have more than") {
+	if size > maxAll+maxFile || !strings.HasSuffix(all["0"], "end") ||
+		!strings.HasPrefix(all["0"], "(the first 3 bytes are left out)\n") ||
+		!strings.Contains(all["errors.txt"], "would have more than") {
 		t.Errorf("%d bytes, %d files, errors %q", size, len(all), all["errors.txt"])
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {

@@ -76,7 +76,9 @@ func New(config *rest.Config) (*Cluster, error) {
 
 func scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, appsv1.AddToScheme, nodepool.AddToScheme, poolv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		kubescheme.AddToScheme, appsv1.AddToScheme, nodepool.AddToScheme, poolv1.AddToScheme,
+	} {
 		if err := add(s); err != nil {
 			return nil, err
 		}

@@ -56,14 +56,20 @@ type View struct {
 
 // Read looks at a cluster.
 func (c *Cluster) Read(ctx context.Context) *View {
-	v := &View{Now: c.Now(), Failed: map[string]error{}, Leases: map[string]coordinationv1.Lease{}, LeaderHubs: map[string]corev1.Service{}, Installs: map[string]batchv1.Job{}}
+	v := &View{
+		Now: c.Now(), Failed: map[string]error{}, Leases: map[string]coordinationv1.Lease{},
+		LeaderHubs: map[string]corev1.Service{}, Installs: map[string]batchv1.Job{},
+	}
 	v.Nodes = list[corev1.Node](ctx, c, v, Nodes, &corev1.NodeList{})
 	v.NodePools = list[nodepool.NodePool](ctx, c, v, NodePools, &nodepool.List{})
 	v.Pools = list[poolv1.Pool](ctx, c, v, Pools, &poolv1.List{})
-	for _, l := range list[coordinationv1.Lease](ctx, c, v, Leases, &coordinationv1.LeaseList{}, client.InNamespace(contract.NodeLeaseNamespace)) {
+	for _, l := range list[coordinationv1.Lease](ctx, c, v, Leases, &coordinationv1.LeaseList{},
+		client.InNamespace(contract.NodeLeaseNamespace)) {
 		v.Leases[l.Name] = l
 	}
-	ours := []client.ListOption{client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy}}
+	ours := []client.ListOption{
+		client.InNamespace(contract.ManagerNamespace), client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy},
+	}
 	for _, s := range list[corev1.Service](ctx, c, v, LeaderHubs, &corev1.ServiceList{}, ours...) {
 		v.LeaderHubs[s.Labels[contract.NodePoolLabel]] = s
 	}
@@ -74,15 +80,18 @@ func (c *Cluster) Read(ctx context.Context) *View {
 			v.Coordinators = append(v.Coordinators, p)
 		}
 	}
-	for _, j := range list[batchv1.Job](ctx, c, v, Installs, &batchv1.JobList{}, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(jobs.Ours())) {
+	for _, j := range list[batchv1.Job](ctx, c, v, Installs, &batchv1.JobList{},
+		client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(jobs.Ours())) {
 		v.Installs[j.Annotations[contract.InstallNode]] = j
 	}
-	v.Manager, v.ManagerLease = get(ctx, c, v, Manager, &appsv1.Deployment{}), get(ctx, c, v, ManagerLease, &coordinationv1.Lease{})
+	v.Manager, v.ManagerLease = get(ctx, c, v, Manager, &appsv1.Deployment{}),
+		get(ctx, c, v, ManagerLease, &coordinationv1.Lease{})
 	return v
 }
 
 // list reads all of a kind.
-func list[T any](ctx context.Context, c *Cluster, v *View, kind string, into client.ObjectList, options ...client.ListOption) (all []T) {
+func list[T any](ctx context.Context, c *Cluster, v *View, kind string, into client.ObjectList,
+	options ...client.ListOption) (all []T) {
 	for more := ""; ; {
 		if err := c.List(ctx, into, append(slices.Clone(options), client.Limit(page), client.Continue(more))...); err != nil {
 			v.Failed[kind] = err
@@ -178,7 +187,10 @@ func (v *View) Heartbeat(node string) Heartbeat {
 	if !ok || l.Spec.RenewTime == nil {
 		return Heartbeat{Age: -1, Late: true}
 	}
-	h := Heartbeat{Age: max(v.Now.Sub(l.Spec.RenewTime.Time), 0), Delegated: l.Annotations[contract.DelegateHeartbeat] == contract.Delegated}
+	h := Heartbeat{
+		Age:       max(v.Now.Sub(l.Spec.RenewTime.Time), 0),
+		Delegated: l.Annotations[contract.DelegateHeartbeat] == contract.Delegated,
+	}
 	life := 40 * time.Second
 	if l.Spec.LeaseDurationSeconds != nil {
 		life = time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second

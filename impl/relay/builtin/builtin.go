@@ -1,4 +1,5 @@
-// Package builtin knows what of Kubernetes is built in: short names, scopes and field selectors of resources, and the compiled types of kinds.
+// Package builtin knows what of Kubernetes is built in: short names, scopes and field selectors of resources, and the
+// compiled types of kinds.
 package builtin
 
 // Resource is what is known of one beyond its name.
@@ -14,7 +15,8 @@ type Resource struct {
 	Aliases map[string]string
 	// Bools are those fields that read "true" or "false".
 	Bools map[string]bool
-	// Warning is what kube-apiserver says with each answer (RFC 7234, code 299). Kubernetes 1.33 is the first that says it.
+	// Warning is what kube-apiserver says with each answer (RFC 7234, code 299). Kubernetes 1.33 is the first that says
+	// it.
 	Warning string
 }
 
@@ -35,8 +37,10 @@ var resources = []*Resource{
 	{
 		Version: "v1", Resource: "pods", Kind: "Pod", Short: []string{"po"},
 		Fields: map[string][]int{
-			"spec.nodeName": {2, 10}, "spec.restartPolicy": {2, 3}, "spec.schedulerName": {2, 19}, "spec.serviceAccountName": {2, 8},
-			"spec.hostNetwork": {2, 11}, "status.phase": {3, 1}, "status.podIP": {3, 6}, "status.nominatedNodeName": {3, 11},
+			"spec.nodeName": {2, 10}, "spec.restartPolicy": {2, 3}, "spec.schedulerName": {2, 19},
+			"spec.serviceAccountName": {2, 8},
+			"spec.hostNetwork":        {2, 11}, "status.phase": {3, 1}, "status.podIP": {3, 6},
+			"status.nominatedNodeName": {3, 11},
 		},
 		Aliases: map[string]string{"spec.host": "spec.nodeName"},
 		Bools:   map[string]bool{"spec.hostNetwork": true},

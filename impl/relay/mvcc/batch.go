@@ -6,12 +6,12 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Batch is a list that replaced an older state: its events lead from version From to version To. They leave out forms of objects that
-// others have replaced.
+// Batch is a list that replaced an older state: its events lead from version From to version To. They leave out forms
+// of objects that others have replaced.
 type Batch struct {
 	From, To uint64
-	// Admitted: whoever has seen a state inside, elsewhere, up to this version, goes on from there as if all had been told. 0: nobody
-	// can, because it is not known what happened on the way (see Trail).
+	// Admitted: whoever has seen a state inside, elsewhere, up to this version, goes on from there as if all had been
+	// told. 0: nobody can, because it is not known what happened on the way (see Trail).
 	Admitted uint64
 }
 
@@ -37,7 +37,8 @@ func stepsOf(events []*wire.Event) []step {
 	return steps
 }
 
-// undated are the steps from a list alone. When objects went is not known: these steps have the version that the batch starts from.
+// undated are the steps from a list alone. When objects went is not known: these steps have the version that the batch
+// starts from.
 func undated(b *Batch, gone, changed []*wire.Object) []step {
 	steps := make([]step, 0, len(gone)+len(changed))
 	for _, o := range gone {

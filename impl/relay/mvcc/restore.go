@@ -7,7 +7,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Restoration rebuilds the content of an Export: Add each object, then Apply each change. It is not safe for concurrent use.
+// Restoration rebuilds the content of an Export: Add each object, then Apply each change. It is not safe for concurrent
+// use.
 type Restoration struct {
 	state     State
 	at        time.Time
@@ -18,8 +19,10 @@ type Restoration struct {
 	pending []*Event // of batch: they count once it is complete
 }
 
-// NewRestoration begins with no objects at a version. Events are bounded in bytes and age from a time. look is shown each object.
-func NewRestoration(enc wire.Encoding, version uint64, ringBytes int64, at time.Time, look func(*wire.Object)) *Restoration {
+// NewRestoration begins with no objects at a version. Events are bounded in bytes and age from a time. look is shown
+// each object.
+func NewRestoration(enc wire.Encoding, version uint64, ringBytes int64, at time.Time,
+	look func(*wire.Object)) *Restoration {
 	x := &Restoration{state: New(enc), at: at, ringBytes: ringBytes, look: look}
 	x.state.Load(version, nil)
 	return x

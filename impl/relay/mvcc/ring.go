@@ -40,8 +40,9 @@ func (r *ring) push(e *Event) {
 	}
 }
 
-// Trim drops the oldest events beyond the bounds; a batch goes as a whole in effect, since floor passes its end. A bookmark that goes leaves
-// floor where it is: no client that is behind it misses anything (GetIntervalLocked in storage/cacher counts events only).
+// Trim drops the oldest events beyond the bounds; a batch goes as a whole in effect, since floor passes its end. A
+// bookmark that goes leaves floor where it is: no client that is behind it misses anything (GetIntervalLocked in
+// storage/cacher counts events only).
 func (r *ring) Trim(maxBytes int64, oldest time.Time) {
 	n := 0
 	for n < len(r.events) && (r.bytes > maxBytes || r.events[n].at.Before(oldest)) {
@@ -66,8 +67,8 @@ func (r *ring) Trim(maxBytes int64, oldest time.Time) {
 	}
 }
 
-// From returns the sequence number at which a client at version v goes on; ok is false if that cannot be done: v is older
-// than the ring, or inside a batch that does not admit it.
+// From returns the sequence number at which a client at version v goes on; ok is false if that cannot be done: v is
+// older than the ring, or inside a batch that does not admit it.
 func (r *ring) From(v uint64) (seq uint64, ok bool) {
 	if v < r.floor {
 		return 0, false

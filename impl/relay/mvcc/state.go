@@ -109,8 +109,8 @@ func (s *State) Apply(in *wire.Event, at time.Time) error {
 	return nil
 }
 
-// Replace takes a list of a later version, as one batch of changes. trail is what is known of the way there; nil: nothing. ok is false if no watch
-// could lead there: then only Load takes the list.
+// Replace takes a list of a later version, as one batch of changes. trail is what is known of the way there; nil:
+// nothing. ok is false if no watch could lead there: then only Load takes the list.
 func (s *State) Replace(version uint64, items []*wire.Object, trail *Trail, at time.Time) (ok bool, err error) {
 	gone, changed, ok := s.diff(version, items)
 	if !ok {
@@ -174,8 +174,8 @@ func (s *State) diff(version uint64, items []*wire.Object) (gone, changed []*wir
 	return gone, changed, true
 }
 
-// Unclear names the objects of which more has to be told before a trail explains a list at a version, and the last version of each, 0 if it is
-// deleted. ok is false if nothing will.
+// Unclear names the objects of which more has to be told before a trail explains a list at a version, and the last
+// version of each, 0 if it is deleted. ok is false if nothing will.
 func (s *State) Unclear(t *Trail, version uint64, items []*wire.Object) (unclear map[string]uint64, ok bool) {
 	if version <= s.version {
 		return nil, false

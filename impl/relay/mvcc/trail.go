@@ -11,10 +11,10 @@ import (
 // maxTrail bounds the steps of a Trail.
 const maxTrail = 64 << 10
 
-// Trail is what happened to objects behind a version, most of it by their metadata alone. With a list it explains more than the list does: who has
-// seen a part of what led there, elsewhere or before this relay lost power, can go on (see Batch.Admits). Of most objects that takes no more than
-// their last form. Those that came, went, or changed their labels on the way are unclear by metadata: of them all forms are told.
-// It may be used by several goroutines.
+// Trail is what happened to objects behind a version, most of it by their metadata alone. With a list it explains more
+// than the list does: who has seen a part of what led there, elsewhere or before this relay lost power, can go on (see
+// Batch.Admits). Of most objects that takes no more than their last form. Those that came, went, or changed their
+// labels on the way are unclear by metadata: of them all forms are told. It may be used by several goroutines.
 type Trail struct {
 	mu      sync.Mutex
 	from    uint64
@@ -69,7 +69,8 @@ func (t *Trail) Tell(key string, events []*wire.Event) {
 	t.told[key] = stepsOf(events)
 }
 
-// along are the steps of a batch with the trail that leads there, if that explains it all; then the batch admits who has seen a part.
+// along are the steps of a batch with the trail that leads there, if that explains it all; then the batch admits who
+// has seen a part.
 func (t *Trail) along(b *Batch, gone, changed []*wire.Object, held func(*wire.Object) *wire.Object) []step {
 	if t == nil {
 		return undated(b, gone, changed)
@@ -83,7 +84,8 @@ func (t *Trail) along(b *Batch, gone, changed []*wire.Object, held func(*wire.Ob
 }
 
 // date finds the steps of a batch, and the objects that are unclear. ok is false if the trail does not fit.
-func (t *Trail) date(b *Batch, gone, changed []*wire.Object, held func(*wire.Object) *wire.Object) (steps []step, unclear map[string]uint64, ok bool) {
+func (t *Trail) date(b *Batch, gone, changed []*wire.Object, held func(*wire.Object) *wire.Object) (steps []step,
+	unclear map[string]uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := min(t.reached, b.To)
@@ -112,7 +114,8 @@ func (t *Trail) date(b *Batch, gone, changed []*wire.Object, held func(*wire.Obj
 	for key, o := range now {
 		old := held(&wire.Object{Key: key})
 		marks := t.marks[key][:t.until(key, last)]
-		if o != nil && o.Version <= last && !slices.ContainsFunc(marks, func(m mark) bool { return m.version == o.Version && m.uid == o.UID && !m.gone }) {
+		if o != nil && o.Version <= last &&
+			!slices.ContainsFunc(marks, func(m mark) bool { return m.version == o.Version && m.uid == o.UID && !m.gone }) {
 			return nil, nil, false
 		}
 		switch told := t.tale(key, b.To, o); {
@@ -156,8 +159,8 @@ func (t *Trail) tale(key string, to uint64, now *wire.Object) []step {
 	return nil
 }
 
-// plain tells whether the last form of an object is all that somebody needs who has seen any of its changes: there was only one, or it stayed
-// what it is and kept its labels.
+// plain tells whether the last form of an object is all that somebody needs who has seen any of its changes: there was
+// only one, or it stayed what it is and kept its labels.
 func plain(marks []mark, old, now *wire.Object) bool {
 	switch {
 	case len(marks) == 0:
@@ -167,7 +170,8 @@ func plain(marks []mark, old, now *wire.Object) bool {
 	case len(marks) == 1 && marks[0].version == now.Version:
 		return old == nil || old.UID == now.UID
 	}
-	return old != nil && now != nil && old.UID == now.UID && slices.Equal(now.Labels, old.Labels) && !slices.ContainsFunc(marks, func(m mark) bool {
-		return m.gone || m.uid != old.UID || !slices.Equal(m.labels, old.Labels)
-	})
+	return old != nil && now != nil && old.UID == now.UID && slices.Equal(now.Labels, old.Labels) &&
+		!slices.ContainsFunc(marks, func(m mark) bool {
+			return m.gone || m.uid != old.UID || !slices.Equal(m.labels, old.Labels)
+		})
 }

@@ -16,8 +16,8 @@ type Place struct{ Seq, Epoch uint64 }
 // Place is that behind the version reached.
 func (s *State) Place() Place { return Place{s.Next(), s.epoch} }
 
-// Since appends at most n events behind a place to dst. ok is false if they cannot be had: the ring has passed it, or what it was of was
-// thrown away. It copies, because Trim clears what it drops.
+// Since appends at most n events behind a place to dst. ok is false if they cannot be had: the ring has passed it, or
+// what it was of was thrown away. It copies, because Trim clears what it drops.
 func (s *State) Since(dst []*Event, p Place, n int) (events []*Event, ok bool) {
 	if p.Seq < s.base || p.Epoch != s.epoch {
 		return dst, false

@@ -35,7 +35,8 @@ func (s *sink) Write(p []byte) (int, error) {
 func benchSlice(b *testing.B, key string, version uint64) *wire.Object {
 	b.Helper()
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "a", Name: key, UID: types.UID("uid-" + key), ResourceVersion: wire.FormatVersion(version), Labels: map[string]string{"kubernetes.io/service-name": key},
+		Namespace: "a", Name: key, UID: types.UID("uid-" + key), ResourceVersion: wire.FormatVersion(version),
+		Labels: map[string]string{"kubernetes.io/service-name": key},
 	}, Endpoints: make([]discoveryv1.Endpoint, 10)}
 	for i := range s.Endpoints {
 		s.Endpoints[i].Addresses = []string{fmt.Sprint("10.0.0.", i)}
@@ -94,7 +95,8 @@ func BenchmarkStream(b *testing.B) {
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(context.Background())
 		req := httptest.NewRequestWithContext(ctx, http.MethodGet,
-			"/apis/discovery.k8s.io/v1/endpointslices?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", nil)
+			"/apis/discovery.k8s.io/v1/endpointslices?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"+
+				"allowWatchBookmarks=true", nil)
 		req.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
 		size := 0
 		h.ServeHTTP(&sink{http.Header{}, func(n int) {
@@ -118,7 +120,8 @@ func BenchmarkWatch(b *testing.B) {
 				ended.Add(1)
 				go func() {
 					defer ended.Done()
-					req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/apis/discovery.k8s.io/v1/endpointslices?watch=1&resourceVersion=1000", nil)
+					req := httptest.NewRequestWithContext(ctx, http.MethodGet,
+						"/apis/discovery.k8s.io/v1/endpointslices?watch=1&resourceVersion=1000", nil)
 					req.Header.Set("Accept", accept)
 					h.ServeHTTP(&sink{http.Header{}, func(int) { took.Done() }}, req)
 				}()

@@ -16,7 +16,8 @@ const gzipFrom = 128 << 10
 // chunk is how much of an answer is gathered before it is written: few and large writes are what TLS and HTTP/2 like.
 const chunk = 64 << 10
 
-// largeChunk is the same for an answer that is larger still: the HTTP/2 server of Go hands each write from goroutine to goroutine and back.
+// largeChunk is the same for an answer that is larger still: the HTTP/2 server of Go hands each write from goroutine to
+// goroutine and back.
 const largeChunk = 256 << 10
 
 var (

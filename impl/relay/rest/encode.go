@@ -26,7 +26,10 @@ type encoder struct {
 }
 
 func newEncoder(res relay.Resource, c clock.PassiveClock, o output) *encoder {
-	e := &encoder{res: res, clock: c, out: o, own: o.shape == whole && (o.media == mediaProtobuf) == (res.Encoding() == wire.Protobuf), kind: res.WireKind()}
+	e := &encoder{
+		res: res, clock: c, out: o, own: o.shape == whole && (o.media == mediaProtobuf) == (res.Encoding() == wire.Protobuf),
+		kind: res.WireKind(),
+	}
 	switch o.shape {
 	case metadataOnly:
 		e.kind = wire.Kind{APIVersion: e.metaVersion(), Kind: "PartialObjectMetadata"}
@@ -99,8 +102,10 @@ func (e *encoder) table(items []*wire.Object, meta wire.ListMeta) ([]byte, error
 	p := tableOf(e.res)
 	t := metav1.Table{
 		TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: e.metaVersion()},
-		ListMeta: metav1.ListMeta{ResourceVersion: wire.FormatVersion(meta.Version), Continue: meta.Continue, RemainingItemCount: meta.Remaining},
-		Rows:     make([]metav1.TableRow, 0, len(items)),
+		ListMeta: metav1.ListMeta{
+			ResourceVersion: wire.FormatVersion(meta.Version), Continue: meta.Continue, RemainingItemCount: meta.Remaining,
+		},
+		Rows: make([]metav1.TableRow, 0, len(items)),
 	}
 	if !e.headers {
 		t.ColumnDefinitions, e.headers = p.columns, true

@@ -20,9 +20,11 @@ func WriteError(w http.ResponseWriter, req *http.Request, err error) {
 	}
 	media := mediaJSON
 	var body []byte
-	if a := ParseAccept(strings.Join(req.Header.Values("Accept"), ",")); len(a) > 0 && a[0].Media == mediaProtobuf && a[0].Params["as"] == "" {
+	if a := ParseAccept(strings.Join(req.Header.Values("Accept"), ",")); len(a) > 0 && a[0].Media == mediaProtobuf &&
+		a[0].Params["as"] == "" {
 		raw, _ := s.Marshal()
-		media, body = mediaProtobuf, append(append(wire.AppendEnvelope(nil, statusKind, len(raw)), raw...), wire.EnvelopeTail()...)
+		media, body = mediaProtobuf,
+			append(append(wire.AppendEnvelope(nil, statusKind, len(raw)), raw...), wire.EnvelopeTail()...)
 	} else {
 		body, _ = json.Marshal(s)
 		body = append(body, '\n')

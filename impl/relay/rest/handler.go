@@ -37,8 +37,9 @@ type Handler struct {
 	// Fallback answers what the Source cannot answer truthfully: tables of kinds without columns here, YAML, and
 	// transcoding that would drop fields newer than the compiled types. nil: 406 Not Acceptable.
 	Fallback http.Handler
-	// Alone tells whether Fallback knows no better answer now, only why there is none, for example because the cloud is away: of an Accept
-	// header, a clause that can be answered here is then preferred to an earlier one that cannot. It must not wait. nil: it always knows.
+	// Alone tells whether Fallback knows no better answer now, only why there is none, for example because the cloud is
+	// away: of an Accept header, a clause that can be answered here is then preferred to an earlier one that cannot. It
+	// must not wait. nil: it always knows.
 	Alone func() bool
 	// Logger gets what an operator should know. nil: slog.Default().
 	Logger *slog.Logger

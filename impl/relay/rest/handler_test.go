@@ -23,7 +23,10 @@ import (
 
 func TestNotSyncedIs503NeverAnEmptyList(t *testing.T) {
 	srv := serve(t, newRelay(t))
-	for _, path := range []string{slicesPath, slicesPath + "?watch=1", slicesPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/b"} {
+	for _, path := range []string{
+		slicesPath, slicesPath + "?watch=1", slicesPath + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+		"/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/b",
+	} {
 		resp, body := get(t, srv, path, "")
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d, Retry-After %q: %s", path, resp.StatusCode, resp.Header.Get("Retry-After"), body)
@@ -44,7 +47,8 @@ func TestAheadOfTheCache(t *testing.T) {
 		if err := json.Unmarshal(body, &s); err != nil {
 			t.Error(err)
 		}
-		if resp.StatusCode != http.StatusGatewayTimeout || s.Details.Causes[0].Type != metav1.CauseTypeResourceVersionTooLarge || resp.Header.Get("Retry-After") != "1" {
+		if resp.StatusCode != http.StatusGatewayTimeout ||
+			s.Details.Causes[0].Type != metav1.CauseTypeResourceVersionTooLarge || resp.Header.Get("Retry-After") != "1" {
 			t.Errorf("%d %+v", resp.StatusCode, s)
 		}
 	}()
@@ -165,7 +169,8 @@ func TestCustomResources(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRelay(t, func(c *relay.Config) { c.Resource = res })
-	raw := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"a","uid":"u","resourceVersion":"5","labels":{"k":"v"}},"spec":{"x":1}}`
+	raw := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"a","uid":"u",` +
+		`"resourceVersion":"5","labels":{"k":"v"}},"spec":{"x":1}}`
 	o, err := wire.ParseObject(wire.JSON, []byte(raw))
 	if err != nil {
 		t.Fatal(err)
@@ -173,15 +178,18 @@ func TestCustomResources(t *testing.T) {
 	replace(t, r, 10, o)
 	srv := serve(t, r)
 	_, body := get(t, srv, "/apis/example.com/v1/widgets?labelSelector=k%3Dv", "")
-	want := `{"apiVersion":"example.com/v1","items":[` + raw + `],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"10"}}` + "\n"
+	want := `{"apiVersion":"example.com/v1","items":[` + raw +
+		`],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"10"}}` + "\n"
 	if string(body) != want {
 		t.Errorf("got  %s\nwant %s", body, want)
 	}
 	if resp, _ := get(t, srv, "/apis/example.com/v1/widgets", mediaProtobuf); resp.StatusCode != http.StatusNotAcceptable {
 		t.Errorf("protobuf of a custom resource: %d", resp.StatusCode)
 	}
-	_, body = get(t, srv, "/apis/example.com/v1/namespaces/a/widgets/w", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
-	if !strings.HasPrefix(string(body), `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"w"`) {
+	_, body = get(t, srv, "/apis/example.com/v1/namespaces/a/widgets/w",
+		"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+	if !strings.HasPrefix(string(body),
+		`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"w"`) {
 		t.Errorf("metadata: %s", body)
 	}
 }
@@ -196,10 +204,11 @@ func TestOrderIsByKey(t *testing.T) {
 	replace(t, r, 10, items...)
 	sort.Strings(keys) // '-' sorts before '/'
 	var got []string
-	_, err := wire.ReadList(bytes.NewReader(listBody(t, r)), wire.Protobuf, r.Resource().WireKind(), func(o *wire.Object) error {
-		got = append(got, o.Key)
-		return nil
-	})
+	_, err := wire.ReadList(bytes.NewReader(listBody(t, r)), wire.Protobuf, r.Resource().WireKind(),
+		func(o *wire.Object) error {
+			got = append(got, o.Key)
+			return nil
+		})
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(keys) {
 		t.Errorf("%v, %v, want %v", got, err, keys)
 	}

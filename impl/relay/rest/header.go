@@ -10,8 +10,8 @@ import (
 
 // Headers that relays use among themselves. Other clients do not know them.
 const (
-	// HistoryHeader tells which relay.History of the cloud versions are of. An answer carries it unless it is the first. A request of a relay that
-	// holds something carries it always: it is answered only by a relay in the same history.
+	// HistoryHeader tells which relay.History of the cloud versions are of. An answer carries it unless it is the first. A
+	// request of a relay that holds something carries it always: it is answered only by a relay in the same history.
 	HistoryHeader = "Weir-History"
 	// ProgressHeader on a watch request asks for relay.WatchOptions.Progress.
 	ProgressHeader = "Weir-Progress"

@@ -141,7 +141,10 @@ func watch(t *testing.T, srv *httptest.Server, query string) *testWatch {
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("watch: status %d", resp.StatusCode)
 	}
-	w := &testWatch{t: t, events: wire.NewEventReader(resp.Body, wire.Protobuf, sliceResource(t).WireKind()), close: func() { cancel(); resp.Body.Close() }}
+	w := &testWatch{
+		t: t, events: wire.NewEventReader(resp.Body, wire.Protobuf, sliceResource(t).WireKind()),
+		close: func() { cancel(); resp.Body.Close() },
+	}
 	t.Cleanup(w.close)
 	return w
 }

@@ -19,7 +19,8 @@ import (
 // askIn is a request of a relay that is in a history.
 func askIn(t *testing.T, srv *httptest.Server, query, history string) (code int, theirs string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+slicesPath+"?watch=1&timeoutSeconds=1&"+query, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		srv.URL+slicesPath+"?watch=1&timeoutSeconds=1&"+query, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,14 +56,18 @@ func TestAnotherHistory(t *testing.T) {
 	apply(t, r, wire.Added, slice(t, "a/z", 910))
 
 	for name, c := range map[string]struct{ query, first string }{
-		"from the list":                {"resourceVersion=900", "ADDED a/y 905"},
-		"from an event":                {"resourceVersion=905", "ADDED a/z 910"},
-		"of the lost history":          {"resourceVersion=1000", "ERROR 410"},
-		"of it, and known to others":   {"resourceVersion=1010", "ERROR 410"},
-		"between two events":           {"resourceVersion=907", "ERROR 410"},
-		"before the list":              {"resourceVersion=850", "ERROR 410"},
-		"with initial events":          {"resourceVersion=0&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "ADDED a/x 5"},
-		"with initial events from old": {"resourceVersion=1000&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "ERROR 410"},
+		"from the list":              {"resourceVersion=900", "ADDED a/y 905"},
+		"from an event":              {"resourceVersion=905", "ADDED a/z 910"},
+		"of the lost history":        {"resourceVersion=1000", "ERROR 410"},
+		"of it, and known to others": {"resourceVersion=1010", "ERROR 410"},
+		"between two events":         {"resourceVersion=907", "ERROR 410"},
+		"before the list":            {"resourceVersion=850", "ERROR 410"},
+		"with initial events": {
+			"resourceVersion=0&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "ADDED a/x 5",
+		},
+		"with initial events from old": {
+			"resourceVersion=1000&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "ERROR 410",
+		},
 	} {
 		t.Run(name, func(t *testing.T) { watch(t, srv, c.query).want(c.first) })
 	}
@@ -73,7 +78,8 @@ func TestAnotherHistory(t *testing.T) {
 		"?resourceVersion=907&resourceVersionMatch=Exact": http.StatusGone,
 		"?resourceVersion=905&resourceVersionMatch=Exact": http.StatusOK,
 	} {
-		if resp, _ := get(t, srv, slicesPath+query, ""); resp.StatusCode != want || resp.Header.Get(HistoryHeader) != "1/1000" {
+		if resp, _ := get(t, srv, slicesPath+query, ""); resp.StatusCode != want ||
+			resp.Header.Get(HistoryHeader) != "1/1000" {
 			t.Errorf("list %q: %d, want %d; history %q", query, resp.StatusCode, want, resp.Header.Get(HistoryHeader))
 		}
 	}
@@ -101,8 +107,10 @@ func TestRelaysAgreeOnTheHistory(t *testing.T) {
 		"earlier":           {"1/700", "resourceVersion=900", http.StatusGone},
 		"the first":         {"0/0", "resourceVersion=2000", http.StatusGone},
 		"later":             {"3/1000", "resourceVersion=890", http.StatusServiceUnavailable},
-		"later, a list":     {"3/1000", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan", http.StatusServiceUnavailable},
-		"no number":         {"x", "resourceVersion=900", http.StatusBadRequest},
+		"later, a list": {
+			"3/1000", "sendInitialEvents=true&resourceVersionMatch=NotOlderThan", http.StatusServiceUnavailable,
+		},
+		"no number": {"x", "resourceVersion=900", http.StatusBadRequest},
 	} {
 		if code, theirs := askIn(t, srv, c.query, c.history); code != c.code || theirs != "2/1000" {
 			t.Errorf("%s: %d, want %d; history %q", name, code, c.code, theirs)
@@ -117,7 +125,8 @@ func TestRenumber(t *testing.T) {
 	srv := serve(t, r)
 	w := watch(t, srv, "resourceVersion=1000")
 	eventually(t, "the watch", func() bool { return r.Status().Watchers == 1 })
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+slicesPath+"?watch=1&resourceVersion=1000", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+slicesPath+"?watch=1&resourceVersion=1000",
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +152,8 @@ func TestRenumber(t *testing.T) {
 func TestAheadInANewHistory(t *testing.T) {
 	for name, query := range map[string]string{
 		"get": "", "list": "?resourceVersion=906", "watch": "?watch=1&timeoutSeconds=1&resourceVersion=906",
-		"streaming list": "?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=906",
+		"streaming list": "?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true&" +
+			"resourceVersionMatch=NotOlderThan&resourceVersion=906",
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Now())

@@ -120,15 +120,19 @@ func metaOf(p *relay.Page) wire.ListMeta {
 	return m
 }
 
-// expiredList is the 410 of a list; that of a chunked one carries a token to go on inconsistently, as kube-apiserver's does.
+// expiredList is the 410 of a list; that of a chunked one carries a token to go on inconsistently, as kube-apiserver's
+// does.
 func expiredList(cont string) error {
 	if cont == "" {
 		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
 	}
-	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. You can start a new list without " +
-		"the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided " +
-		"token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned " +
-		"and now may show up in the list.")
+	err := apierrors.NewResourceExpired(
+		"The provided continue parameter is too old to display a consistent list result. You can start a new list without " +
+			"the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
+			"Continuing with the provided " +
+			"token results in an inconsistent list - objects that were created, modified, or deleted between the time the " +
+			"first chunk was returned " +
+			"and now may show up in the list.")
 	if t, perr := parseContinue(cont); perr == nil {
 		t.Version = -1
 		err.ErrStatus.ListMeta.Continue = t.String()
@@ -163,7 +167,8 @@ func writeProtobufList(w http.ResponseWriter, q *query, e *encoder, p *relay.Pag
 	return nil
 }
 
-// unstructuredListMeta is metav1.ListMeta as kube-apiserver writes it with custom resources: by name, and with continue in any case.
+// unstructuredListMeta is metav1.ListMeta as kube-apiserver writes it with custom resources: by name, and with continue
+// in any case.
 type unstructuredListMeta struct {
 	Continue           string `json:"continue"`
 	RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
@@ -182,7 +187,9 @@ func (h *Handler) writeJSONList(w http.ResponseWriter, q *query, e *encoder, p *
 	out := newBody(w, s, q.out, -size)
 	defer out.close()
 	m := metaOf(p)
-	meta := metav1.ListMeta{ResourceVersion: wire.FormatVersion(m.Version), Continue: m.Continue, RemainingItemCount: m.Remaining}
+	meta := metav1.ListMeta{
+		ResourceVersion: wire.FormatVersion(m.Version), Continue: m.Continue, RemainingItemCount: m.Remaining,
+	}
 	metaJSON, _ := json.Marshal(meta)
 	unstructured := !e.res.Known() && q.out.shape == whole
 	switch {
@@ -190,7 +197,8 @@ func (h *Handler) writeJSONList(w http.ResponseWriter, q *query, e *encoder, p *
 		metaJSON, _ = json.Marshal(unstructuredListMeta{meta.Continue, meta.RemainingItemCount, meta.ResourceVersion})
 		out.write(fmt.Appendf(nil, `{"apiVersion":%q,"items":[`, k.APIVersion))
 	case len(p.Items) == 0 && q.out.shape == metadataOnly: // a quirk of kube-apiserver
-		out.write(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":null}`+"\n", listKind, k.APIVersion, metaJSON))
+		out.write(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":null}`+"\n", listKind, k.APIVersion,
+			metaJSON))
 		return
 	default:
 		out.write(fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`, listKind, k.APIVersion, metaJSON))

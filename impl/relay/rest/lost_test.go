@@ -32,7 +32,8 @@ func TestWatcherBehindTheRing(t *testing.T) {
 	r := newRelay(t, func(c *relay.Config) { c.RingBytes, c.Gather = 64<<10, -1 })
 	replace(t, r, 10)
 	w := &stuckWriter{ResponseRecorder: httptest.NewRecorder(), stuck: make(chan struct{}), goOn: make(chan struct{})}
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, slicesPath+"?watch=1&resourceVersion=10&timeoutSeconds=60", nil)
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+		slicesPath+"?watch=1&resourceVersion=10&timeoutSeconds=60", nil)
 	req.Header.Set("Accept", mediaProtobuf)
 	ended := make(chan struct{})
 	go func() {

@@ -42,7 +42,8 @@ func ParseAccept(header string) []Clause {
 }
 
 // negotiate picks the form of the answer from the Accept header as kube-apiserver does: the first clause that can be
-// served wins, an empty header means JSON. A clause that only Fallback can serve is passed over while nobody is behind Fallback.
+// served wins, an empty header means JSON. A clause that only Fallback can serve is passed over while nobody is behind
+// Fallback.
 func (h *Handler) negotiate(header http.Header, asked *request.Request) (output, error) {
 	watch, query := asked.Verb == "watch", asked.Query
 	plain := output{
@@ -79,7 +80,8 @@ func (h *Handler) negotiate(header http.Header, asked *request.Request) (output,
 			o.include = metav1.IncludeObjectPolicy(query.Get("includeObject"))
 			known := []metav1.IncludeObjectPolicy{"", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject}
 			if !slices.Contains(known, o.include) {
-				return o, apierrors.NewBadRequest(`Unable to convert to Table as requested: includeObject: Invalid value: "` + string(o.include) +
+				return o, apierrors.NewBadRequest(`Unable to convert to Table as requested: includeObject: Invalid value: "` +
+					string(o.include) +
 					`": must be 'Metadata', 'Object', 'None', or empty`)
 			}
 		}
@@ -112,6 +114,7 @@ func (h *Handler) able(o output) bool {
 func notAcceptable() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + strings.Join([]string{mediaJSON, mediaYAML, mediaProtobuf}, ", "),
+		Message: "only the following media types are accepted: " + strings.Join([]string{mediaJSON, mediaYAML, mediaProtobuf},
+			", "),
 	}}
 }

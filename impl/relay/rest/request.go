@@ -76,12 +76,15 @@ func (h *Handler) check(header http.Header, asked *request.Request) (*query, err
 // has tells whether a request is about objects of the source.
 func (h *Handler) has(asked *request.Request) bool {
 	res, in := h.Resource(), asked.In()
-	return asked.IsResource && asked.Subresource == "" && asked.Resource == request.Resource{Group: res.Group, Version: res.Version, Name: res.Resource} &&
+	return asked.IsResource && asked.Subresource == "" && asked.Resource == request.Resource{
+		Group: res.Group, Version: res.Version, Name: res.Resource,
+	} &&
 		(in == "" || res.Namespaced) && (asked.Name == "" || in != "" || !res.Namespaced)
 }
 
 func (h *Handler) unknown() error {
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", h.Resource().GroupResource(), "", "the server could not find the requested resource", 0, true)
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", h.Resource().GroupResource(), "",
+		"the server could not find the requested resource", 0, true)
 }
 
 // parameters refuses parameters that kube-apiserver refuses although nothing here would use them.
@@ -100,7 +103,8 @@ func (q *query) parameters() error {
 func parseVersion(s string) (uint64, error) {
 	v, err := wire.ParseVersion(s)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("Invalid value: %q: strconv.ParseUint: parsing %q: invalid syntax", s, s))
+		return 0,
+			apierrors.NewBadRequest(fmt.Sprintf("Invalid value: %q: strconv.ParseUint: parsing %q: invalid syntax", s, s))
 	}
 	return v, nil
 }

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	kubectlGet = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
-	widgets    = "/apis/example.com/v1/widgets"
+	kubectlGet = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io," +
+		"application/json"
+	widgets = "/apis/example.com/v1/widgets"
 )
 
 // inCloud answers as whoever is behind Fallback.
@@ -26,7 +27,8 @@ func widgetRelay(t *testing.T) *relay.Relay {
 	}
 	r := newRelay(t, func(c *relay.Config) { c.Resource = res })
 	o, err := wire.ParseObject(wire.JSON, []byte(
-		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"a","uid":"u","resourceVersion":"5"},"spec":{"color":"red"}}`))
+		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","namespace":"a","uid":"u",`+
+			`"resourceVersion":"5"},"spec":{"color":"red"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +36,8 @@ func widgetRelay(t *testing.T) *relay.Relay {
 	return r
 }
 
-// TestTablesOfKindsWithoutColumns: what only the cloud can answer comes from there, and while it is away, or where there is none, kubectl gets the
-// plain list that it names last.
+// TestTablesOfKindsWithoutColumns: what only the cloud can answer comes from there, and while it is away, or where
+// there is none, kubectl gets the plain list that it names last.
 func TestTablesOfKindsWithoutColumns(t *testing.T) {
 	for name, c := range map[string]struct {
 		set    func(*Handler)
@@ -43,13 +45,25 @@ func TestTablesOfKindsWithoutColumns(t *testing.T) {
 		code   int
 		body   string
 	}{
-		"a hub with its cloud":                   {behind(inCloud), kubectlGet, 200, "from the cloud"},
-		"a hub whose cloud is away":              {func(h *Handler) { h.Fallback, h.Alone = inCloud, func() bool { return true } }, kubectlGet, 200, `"kind":"WidgetList"`},
-		"a hub whose cloud is not":               {func(h *Handler) { h.Fallback, h.Alone = inCloud, func() bool { return false } }, kubectlGet, 200, "from the cloud"},
-		"a coordinator":                          {func(*Handler) {}, kubectlGet, 200, `"kind":"WidgetList"`},
-		"tables only, a coordinator":             {func(*Handler) {}, "application/json;as=Table;v=v1;g=meta.k8s.io", 406, "NotAcceptable"},
-		"tables only, a hub whose cloud is away": {func(h *Handler) { h.Fallback, h.Alone = inCloud, func() bool { return true } }, "application/json;as=Table;v=v1;g=meta.k8s.io", 200, "from the cloud"},
-		"yaml, a coordinator":                    {func(*Handler) {}, "application/yaml", 406, "NotAcceptable"},
+		"a hub with its cloud": {behind(inCloud), kubectlGet, 200, "from the cloud"},
+		"a hub whose cloud is away": {
+			func(h *Handler) {
+				h.Fallback, h.Alone = inCloud, func() bool { return true }
+			}, kubectlGet, 200, `"kind":"WidgetList"`,
+		},
+		"a hub whose cloud is not": {
+			func(h *Handler) { h.Fallback, h.Alone = inCloud, func() bool { return false } }, kubectlGet, 200, "from the cloud",
+		},
+		"a coordinator": {func(*Handler) {}, kubectlGet, 200, `"kind":"WidgetList"`},
+		"tables only, a coordinator": {
+			func(*Handler) {}, "application/json;as=Table;v=v1;g=meta.k8s.io", 406, "NotAcceptable",
+		},
+		"tables only, a hub whose cloud is away": {
+			func(h *Handler) {
+				h.Fallback, h.Alone = inCloud, func() bool { return true }
+			}, "application/json;as=Table;v=v1;g=meta.k8s.io", 200, "from the cloud",
+		},
+		"yaml, a coordinator": {func(*Handler) {}, "application/yaml", 406, "NotAcceptable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resp, body := get(t, serve(t, widgetRelay(t), c.set), widgets, c.accept)
@@ -69,7 +83,8 @@ func TestDeclaredFields(t *testing.T) {
 			t.Errorf("%s: %s", q, body)
 		}
 	}
-	if _, body := get(t, srv, widgets+"?fieldSelector=metadata.name%3Dw", ""); !strings.Contains(string(body), `"color":"red"`) {
+	if _, body := get(t, srv, widgets+"?fieldSelector=metadata.name%3Dw", ""); !strings.Contains(
+		string(body), `"color":"red"`) {
 		t.Errorf("by name: %s", body)
 	}
 	if resp, body := get(t, serve(t, widgetRelay(t)), widgets+query, ""); resp.StatusCode != http.StatusBadRequest {
@@ -77,7 +92,8 @@ func TestDeclaredFields(t *testing.T) {
 	}
 	known := newRelay(t)
 	replace(t, known, 10)
-	if resp, body := get(t, serve(t, known, behind(inCloud)), slicesPath+query, ""); resp.StatusCode != http.StatusBadRequest {
+	if resp, body := get(t, serve(t, known, behind(inCloud)), slicesPath+query, ""); resp.StatusCode !=
+		http.StatusBadRequest {
 		t.Errorf("a built-in type: %d %s", resp.StatusCode, body)
 	}
 }
@@ -121,7 +137,8 @@ func TestOldNamesOfFields(t *testing.T) {
 	}
 	r := newRelay(t, func(c *relay.Config) { c.Resource = res })
 	replace(t, r, 10)
-	if resp, body := get(t, serve(t, r), "/api/v1/pods?fieldSelector=spec.host%3Da", ""); resp.StatusCode != http.StatusOK {
+	if resp, body := get(t, serve(t, r), "/api/v1/pods?fieldSelector=spec.host%3Da", ""); resp.StatusCode !=
+		http.StatusOK {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }
@@ -135,7 +152,8 @@ func TestDeprecationIsSaid(t *testing.T) {
 	r := newRelay(t, func(c *relay.Config) { c.Resource = res })
 	replace(t, r, 10)
 	resp, _ := get(t, serve(t, r), "/api/v1/endpoints", "")
-	if got, want := resp.Header.Get("Warning"), `299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"`; got != want {
+	if got, want := resp.Header.Get("Warning"),
+		`299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	slices := newRelay(t)

@@ -34,7 +34,9 @@ var endpointSliceTable = &tablePrinter{
 	},
 	cells: func(m builtin.Message, now time.Time) []any {
 		s := m.(*discoveryv1.EndpointSlice)
-		return []any{s.Name, string(s.AddressType), formatPorts(s.Ports), formatAddresses(s.Endpoints), age(s.CreationTimestamp, now)}
+		return []any{
+			s.Name, string(s.AddressType), formatPorts(s.Ports), formatAddresses(s.Endpoints), age(s.CreationTimestamp, now),
+		}
 	},
 }
 

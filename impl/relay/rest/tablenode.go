@@ -33,8 +33,10 @@ var nodeTable = &tablePrinter{
 			kernel += " (" + info.Architecture + ")"
 		}
 		return []any{
-			n.Name, nodeStatus(n), cmp.Or(strings.Join(nodeRoles(n), ","), "<none>"), age(n.CreationTimestamp, now), info.KubeletVersion,
-			nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP), cmp.Or(info.OSImage, "<unknown>"), kernel, cmp.Or(info.ContainerRuntimeVersion, "<unknown>"),
+			n.Name, nodeStatus(n), cmp.Or(strings.Join(nodeRoles(n), ","), "<none>"), age(n.CreationTimestamp, now),
+			info.KubeletVersion,
+			nodeAddress(n, corev1.NodeInternalIP), nodeAddress(n, corev1.NodeExternalIP), cmp.Or(info.OSImage, "<unknown>"),
+			kernel, cmp.Or(info.ContainerRuntimeVersion, "<unknown>"),
 		}
 	},
 }

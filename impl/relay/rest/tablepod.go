@@ -17,7 +17,9 @@ var podTable = &tablePrinter{
 		column("Name", metaDoc["name"]),
 		column("Ready", "The aggregate readiness state of this pod for accepting traffic."),
 		column("Status", "The aggregate status of the containers in this pod."),
-		column("Restarts", "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted."),
+		column("Restarts",
+			"The number of times the containers in this pod have been restarted and when the last container in this pod "+
+				"has restarted."),
 		column("Age", metaDoc["creationTimestamp"]),
 		wide("IP", corev1.PodStatus{}.SwaggerDoc()["podIP"]),
 		wide("Node", corev1.PodSpec{}.SwaggerDoc()["nodeName"]),
@@ -33,7 +35,8 @@ var podTable = &tablePrinter{
 		}
 		return []any{
 			p.Name, fmt.Sprintf("%d/%d", s.ready, s.all), s.status, s.restarts.format(now), age(p.CreationTimestamp, now),
-			cmp.Or(ip, "<none>"), cmp.Or(p.Spec.NodeName, "<none>"), cmp.Or(p.Status.NominatedNodeName, "<none>"), readinessGates(p),
+			cmp.Or(ip, "<none>"), cmp.Or(p.Spec.NodeName, "<none>"), cmp.Or(p.Status.NominatedNodeName, "<none>"),
+			readinessGates(p),
 		}
 	},
 	conditions: func(m builtin.Message) []metav1.TableRowCondition {
@@ -97,7 +100,8 @@ func summarize(p *corev1.Pod) podSummary {
 	return s
 }
 
-// initialized goes through the init containers until one that is not done. When all are, only restarts of sidecars count.
+// initialized goes through the init containers until one that is not done. When all are, only restarts of sidecars
+// count.
 func (s *podSummary) initialized(p *corev1.Pod) bool {
 	sidecars := map[string]bool{}
 	for _, c := range p.Spec.InitContainers {

@@ -23,8 +23,10 @@ func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) erro
 		return fmt.Errorf("watch: %T cannot flush", w)
 	}
 	o := relay.WatchOptions{
-		At: q.at, Selector: q.selector, Wait: q.opts.SendInitialEvents != nil, Initial: q.opts.SendInitialEvents != nil && *q.opts.SendInitialEvents,
-		Past: req.Header.Get(PastHeader) != "", Bookmarks: q.opts.AllowWatchBookmarks, Progress: req.Header.Get(ProgressHeader) != "",
+		At: q.at, Selector: q.selector, Wait: q.opts.SendInitialEvents != nil, Initial: q.opts.SendInitialEvents != nil &&
+			*q.opts.SendInitialEvents,
+		Past: req.Header.Get(PastHeader) != "", Bookmarks: q.opts.AllowWatchBookmarks,
+		Progress: req.Header.Get(ProgressHeader) != "",
 	}
 	if t := q.opts.TimeoutSeconds; t != nil && *t > 0 {
 		o.Timeout = time.Duration(min(*t, int64(2*relay.MinWatch/time.Second))) * time.Second
@@ -34,7 +36,8 @@ func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) erro
 	switch denied := h.Denied(); {
 	case err == nil:
 		TellHistory(w.Header(), cur.History())
-	case !now.Synced && o.Version > 0 && !o.Initial && o.History == nil: // told 503, client-go lists as soon as there is something to list
+	case !now.Synced && o.Version > 0 && !o.Initial && o.History == nil:
+		// told 503, client-go lists as soon as there is something to list.
 		return apierrors.NewTooManyRequests(relay.StatusOf(err).Message, 1)
 	case !now.Synced:
 		return err

@@ -25,7 +25,8 @@ func (c *cappedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// appendFrom appends n bytes of r to a copy of head. It grows with what arrives, so that a broken length costs no memory.
+// appendFrom appends n bytes of r to a copy of head. It grows with what arrives, so that a broken length costs no
+// memory.
 func appendFrom(head []byte, r io.Reader, n int) ([]byte, error) {
 	const step = 1 << 20
 	all := append(make([]byte, 0, len(head)+min(n, step)), head...)

@@ -24,11 +24,12 @@ const (
 // initialEventsEnd marks the bookmark that ends the initial events of a streaming list (KEP-3157).
 const initialEventsEnd = "k8s.io/initial-events-end"
 
-// BatchAnnotation is on a bookmark that one relay sends to another: the events up to the version that it names are one batch,
-// which leads there from the bookmark's own version and is nothing in between.
+// BatchAnnotation is on a bookmark that one relay sends to another: the events up to the version that it names are one
+// batch, which leads there from the bookmark's own version and is nothing in between.
 const BatchAnnotation = "weir/batch-to"
 
-// AdmitsAnnotation is on such a bookmark if who has seen a part of the batch elsewhere, up to this version, can go on with it.
+// AdmitsAnnotation is on such a bookmark if who has seen a part of the batch elsewhere, up to this version, can go on
+// with it.
 const AdmitsAnnotation = "weir/batch-admits"
 
 // TestimonyAnnotation is on bookmarks that one relay sends to another: it says how old the sender's state is.
@@ -116,8 +117,8 @@ type EventReader struct {
 	cap  *cappedReader
 }
 
-// NewEventReader returns a reader of a watch stream whose objects must be of one kind; the zero Kind is that of the first event.
-// A protobuf stream is read through a buffer, unless r is an io.ByteReader, and so has one.
+// NewEventReader returns a reader of a watch stream whose objects must be of one kind; the zero Kind is that of the
+// first event. A protobuf stream is read through a buffer, unless r is an io.ByteReader, and so has one.
 func NewEventReader(r io.Reader, enc Encoding, kind Kind) *EventReader {
 	e := &EventReader{kind: kind, enc: enc}
 	if enc == JSON {

@@ -45,7 +45,8 @@ func metadataJSON(raw []byte) ([]byte, error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, malformed("object", err)
 	}
-	return fmt.Appendf(nil, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%s}`, m.Metadata), nil
+	return fmt.Appendf(nil, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%s}`, m.Metadata),
+		nil
 }
 
 // withKind returns a JSON object with kind and apiVersion first: typed list items come without them.

@@ -16,7 +16,8 @@ type ListMeta struct {
 	Version   uint64
 	Continue  string
 	Remaining *int64 // nil: unknown
-	Kind      string // that the list declares, in JSON, e.g. EndpointSliceList. Of a custom resource it is what its definition says
+	// that the list declares, in JSON, e.g. EndpointSliceList. Of a custom resource it is what its definition says.
+	Kind string
 }
 
 // ReadList reads a list body item by item and gives each to f; it holds one item at a time. A body that ends
@@ -255,8 +256,8 @@ func AppendListHead(dst []byte, kind Kind, m ListMeta, n int) []byte {
 	return protowire.AppendBytes(dst, meta)
 }
 
-// readJSONList reads a list in whatever order its fields come: typed lists declare their kind before the items, those of
-// custom resources after them, but there each item declares its own.
+// readJSONList reads a list in whatever order its fields come: typed lists declare their kind before the items, those
+// of custom resources after them, but there each item declares its own.
 func readJSONList(r io.Reader, kind *Kind, f func(Kind, *Object) error) (ListMeta, error) {
 	var m ListMeta
 	limit := &cappedReader{r: r}
@@ -314,9 +315,11 @@ func readJSONList(r io.Reader, kind *Kind, f func(Kind, *Object) error) (ListMet
 	return m, expect(d, json.Delim('}'))
 }
 
-// readJSONItems reads the items of a list. own tells whether each declares its kind, as those of custom resources do, or there are none of a kind that was asked for: then the name of their list's kind
-// says nothing of them, and a kind that was guessed by it gives way to that of the first one.
-func readJSONItems(d *json.Decoder, limit *cappedReader, kind *Kind, guessed bool, f func(Kind, *Object) error) (own bool, err error) {
+// readJSONItems reads the items of a list. own tells whether each declares its kind, as those of custom resources do,
+// or there are none of a kind that was asked for: then the name of their list's kind says nothing of them, and a kind
+// that was guessed by it gives way to that of the first one.
+func readJSONItems(d *json.Decoder, limit *cappedReader, kind *Kind, guessed bool, f func(Kind, *Object) error) (
+	own bool, err error) {
 	n, without := 0, 0
 	first, err := d.Token()
 	if err != nil {

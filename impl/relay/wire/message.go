@@ -41,8 +41,8 @@ func mapEntry(b []byte) (key, value string, err error) {
 	return key, value, err
 }
 
-// EachField calls f for every field of a message; v is the content of a length-delimited field, nil for others; whole is the field as it
-// stands in the message.
+// EachField calls f for every field of a message; v is the content of a length-delimited field, nil for others; whole
+// is the field as it stands in the message.
 func EachField(msg []byte, f func(num protowire.Number, v, whole []byte) error) error {
 	for len(msg) > 0 {
 		num, typ, tag := protowire.ConsumeTag(msg)

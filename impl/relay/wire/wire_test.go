@@ -27,7 +27,9 @@ func sample() *discoveryv1.EndpointSlice {
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:x":{}}`)}}},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		Endpoints: []discoveryv1.Endpoint{
+			{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}},
+		},
 	}
 }
 
@@ -99,11 +101,13 @@ func TestFrameIsMetav1WatchEvent(t *testing.T) {
 	if err := ev.Unmarshal(frame[4:]); err != nil {
 		t.Fatal(err)
 	}
-	if want := append([]byte{0, 0, byte((len(frame) - 4) >> 8), byte(len(frame) - 4)}, marshal(t, &ev)...); !bytes.Equal(frame, want) {
+	if want := append([]byte{0, 0, byte((len(frame) - 4) >> 8), byte(len(frame) - 4)}, marshal(t, &ev)...); !bytes.Equal(
+		frame, want) {
 		t.Errorf("got  %q\nwant %q", frame, want)
 	}
 	got, err := NewEventReader(bytes.NewReader(frame), Protobuf, sliceKind).Next()
-	if err != nil || got.Type != Modified || got.Object.Key != "shop/web-1" || !bytes.Equal(got.Object.Raw, raw) || !bytes.Equal(got.Frame, frame) {
+	if err != nil || got.Type != Modified || got.Object.Key != "shop/web-1" || !bytes.Equal(got.Object.Raw, raw) ||
+		!bytes.Equal(got.Frame, frame) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -119,7 +123,8 @@ func list(t testing.TB) (body []byte, items int) {
 		l.Items = append(l.Items, *s)
 	}
 	raw := marshal(t, &l)
-	return append(append(AppendEnvelope(nil, Kind{sliceKind.APIVersion, "EndpointSliceList"}, len(raw)), raw...), EnvelopeTail()...), len(l.Items)
+	return append(append(AppendEnvelope(nil, Kind{sliceKind.APIVersion, "EndpointSliceList"}, len(raw)), raw...),
+		EnvelopeTail()...), len(l.Items)
 }
 
 func TestReadList(t *testing.T) {
@@ -135,26 +140,31 @@ func TestReadList(t *testing.T) {
 	if err != nil || n != items || m.Version != 99 || m.Continue != "next" || *m.Remaining != 7 {
 		t.Errorf("%d items, %+v, %v", n, m, err)
 	}
-	if _, err := ReadList(bytes.NewReader(body), Protobuf, Kind{"v1", "Endpoints"}, func(*Object) error { return nil }); err == nil {
+	if _, err := ReadList(bytes.NewReader(body), Protobuf, Kind{"v1", "Endpoints"},
+		func(*Object) error { return nil }); err == nil {
 		t.Error("a list of another kind was accepted")
 	}
 	for cut := range body[:len(body)-len(EnvelopeTail())] {
-		if _, err := ReadList(bytes.NewReader(body[:cut]), Protobuf, sliceKind, func(*Object) error { return nil }); err == nil {
+		if _, err := ReadList(bytes.NewReader(body[:cut]), Protobuf, sliceKind, func(*Object) error { return nil }); err ==
+			nil {
 			t.Fatalf("a body cut at %d of %d was accepted", cut, len(body))
 		}
 	}
 }
 
 func TestReadJSONList(t *testing.T) {
-	const widgets = `{"apiVersion":"example.com/v1","items":[{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","resourceVersion":"3"}},` +
-		`{"metadata":{"name":"b","resourceVersion":"4"}}],"kind":"WidgetList","metadata":{"continue":"c","resourceVersion":"9"}}`
+	const widgets = `{"apiVersion":"example.com/v1","items":[{"apiVersion":"example.com/v1","kind":"Widget",` +
+		`"metadata":{"name":"a","resourceVersion":"3"}},` +
+		`{"metadata":{"name":"b","resourceVersion":"4"}}],"kind":"WidgetList","metadata":{"continue":"c",` +
+		`"resourceVersion":"9"}}`
 	kind := Kind{"example.com/v1", "Widget"}
 	var got []string
 	m, err := ReadList(strings.NewReader(widgets), JSON, kind, func(o *Object) error {
 		got = append(got, o.Key+" "+string(o.Raw[:30]))
 		return nil
 	})
-	if err != nil || m.Version != 9 || m.Continue != "c" || len(got) != 2 || !strings.Contains(got[1], `{"kind":"Widget"`) {
+	if err != nil || m.Version != 9 || m.Continue != "c" || len(got) != 2 ||
+		!strings.Contains(got[1], `{"kind":"Widget"`) {
 		t.Errorf("%v %+v %v", got, m, err)
 	}
 	for cut := range widgets {
@@ -172,7 +182,8 @@ func TestBrokenFrames(t *testing.T) {
 		return err
 	}
 	var m *MalformedError
-	if err := next([]byte{0xff, 0xff, 0xff, 0xff, 1}); !errors.As(err, &m) || !strings.Contains(err.Error(), "4294967295 bytes") {
+	if err := next([]byte{0xff, 0xff, 0xff, 0xff, 1}); !errors.As(err, &m) ||
+		!strings.Contains(err.Error(), "4294967295 bytes") {
 		t.Errorf("a huge frame: %v", err)
 	}
 	if err := next(good[:len(good)-3]); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -203,14 +214,21 @@ func TestSchema(t *testing.T) {
 	if path := s.Unknown(append(bytes.Clone(raw), 0xf8, 0x3e, 1)); path != "1007" {
 		t.Errorf("unknown field %q", path)
 	}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "x"}}}}, NodeSelector: map[string]string{"a": "b"}}}
+	pod := &corev1.Pod{
+		Spec: corev1.PodSpec{
+			Containers:   []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "x"}}}},
+			NodeSelector: map[string]string{"a": "b"},
+		},
+	}
 	if path := NewSchema(reflect.TypeFor[corev1.Pod]()).Unknown(marshal(t, pod)); path != "" {
 		t.Errorf("a pod has unknown field %s", path)
 	}
 }
 
 func TestPath(t *testing.T) {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1", HostNetwork: true}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	pod := &corev1.Pod{
+		Spec: corev1.PodSpec{NodeName: "n1", HostNetwork: true}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
 	raw := marshal(t, pod)
 	if Path(raw, 2, 10) != "n1" || Path(raw, 3, 1) != "Running" || Path(raw, 2, 11) != "true" || Path(raw, 9, 9) != "" {
 		t.Error(Path(raw, 2, 10), Path(raw, 3, 1), Path(raw, 2, 11))
@@ -222,7 +240,9 @@ func FuzzEvents(f *testing.F) {
 	raw := marshal(f, sample())
 	f.Add(AppendProtobufFrame(nil, Added, sliceKind, raw), false)
 	f.Add(AppendProtobufFrame(AppendProtobufFrame(nil, Deleted, sliceKind, raw), Bookmark, sliceKind, raw), false)
-	f.Add([]byte(`{"type":"ADDED","object":{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"a","resourceVersion":"1"}}}`), true)
+	f.Add(
+		[]byte(`{"type":"ADDED","object":{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"name":"a",`+
+			`"resourceVersion":"1"}}}`), true)
 	f.Fuzz(func(t *testing.T, b []byte, asJSON bool) {
 		enc := Protobuf
 		if asJSON {
@@ -253,7 +273,9 @@ func FuzzEvents(f *testing.F) {
 func FuzzList(f *testing.F) {
 	body, _ := list(f)
 	f.Add(body, false)
-	f.Add([]byte(`{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a"}}]}`), true)
+	f.Add(
+		[]byte(`{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"5"},`+
+			`"items":[{"metadata":{"name":"a"}}]}`), true)
 	f.Fuzz(func(t *testing.T, b []byte, asJSON bool) {
 		enc := Protobuf
 		if asJSON {

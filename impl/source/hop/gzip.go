@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// gzipBody decompresses a body. kube-apiserver writes a gzip member per flush of a stream: what a member holds is handed on before
-// the next one is waited for, which may be long in coming.
+// gzipBody decompresses a body. kube-apiserver writes a gzip member per flush of a stream: what a member holds is
+// handed on before the next one is waited for, which may be long in coming.
 type gzipBody struct {
 	body io.ReadCloser
 	in   *bufio.Reader

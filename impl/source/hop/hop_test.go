@@ -40,7 +40,8 @@ func upstream(t *testing.T, h http.HandlerFunc) *Upstream {
 	return &Upstream{Name: "far", URL: u, Client: srv.Client(), Progress: true}
 }
 
-// TestCheck: what a relay says of its history is looked at before the code of its answer, and is the answer if it does not please.
+// TestCheck: what a relay says of its history is looked at before the code of its answer, and is the answer if it does
+// not please.
 func TestCheck(t *testing.T) {
 	up := upstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(rest.HistoryHeader, relay.History{Number: 3, Lost: 7}.String())
@@ -105,7 +106,8 @@ func TestShown(t *testing.T) {
 	if err != nil || len(shown) != 1 || shown[0].Resource != slices || shown[0].Synced || shown[0].AgeSeconds != -1 {
 		t.Errorf("%+v, %v", shown, err)
 	}
-	_, err = up.Get(t.Context(), resource(t, "pods.v1."), Question{}, func(relay.History, time.Duration) error { return nil })
+	_, err = up.Get(t.Context(), resource(t, "pods.v1."), Question{},
+		func(relay.History, time.Duration) error { return nil })
 	if Answered(err) != http.StatusServiceUnavailable {
 		t.Errorf("%v, want 503: 404 would say that the cloud does not have it", err)
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// pingAfter and pingAnswer find out within contract.PulseSilence that nobody is there any more. A process that gets no processor for a second is.
+// pingAfter and pingAnswer find out within contract.PulseSilence that nobody is there any more. A process that gets no
+// processor for a second is.
 const (
 	pingAfter  = 250 * time.Millisecond
 	pingAnswer = 1500 * time.Millisecond
@@ -25,15 +26,16 @@ const (
 // LineConfig says where a Line leads. All is required.
 type LineConfig struct {
 	Name string // of the Server, for people
-	// Dial opens a connection to the Server. Who cannot be reached may also have come by itself, and serve over the connection that it opened.
+	// Dial opens a connection to the Server. Who cannot be reached may also have come by itself, and serve over the
+	// connection that it opened.
 	Dial func(context.Context) (net.Conn, error)
 	// TLS says who this is, and who the Server has to be.
 	TLS   *tls.Config
 	Clock clock.WithDelayedExecution
 }
 
-// Line is the way to one Server: one connection at a time, which carries all that is read there, and by which its life is known. It is an
-// http.RoundTripper that waits for the connection.
+// Line is the way to one Server: one connection at a time, which carries all that is read there, and by which its life
+// is known. It is an http.RoundTripper that waits for the connection.
 type Line struct {
 	name      string
 	transport *http.Transport
@@ -62,7 +64,9 @@ func NewLine(c LineConfig) *Line {
 func (l *Line) Upstream() *Upstream {
 	return &Upstream{
 		Name: l.name, URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true,
-		Client: &http.Client{Transport: l, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		Client: &http.Client{
+			Transport: l, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 	}
 }
 
@@ -113,7 +117,8 @@ var (
 	errExpired = errors.New("the certificate has expired")
 )
 
-// Pulse opens the connection, and returns when it is over, or if the Server does not answer within a time. beat tells that it did.
+// Pulse opens the connection, and returns when it is over, or if the Server does not answer within a time. beat tells
+// that it did.
 func (l *Line) Pulse(ctx context.Context, within time.Duration) (beat bool, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)

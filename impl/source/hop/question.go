@@ -47,6 +47,6 @@ type Answer struct {
 	Conn       net.Conn      // that it came over; nil: not known
 }
 
-// Check looks at the history that a relay says it is in, and at how long ago it had a sign of the cloud, below 0 if it does not say that. Its error
-// is the answer, whatever else is answered. It is not called if the upstream is no relay.
+// Check looks at the history that a relay says it is in, and at how long ago it had a sign of the cloud, below 0 if it
+// does not say that. Its error is the answer, whatever else is answered. It is not called if the upstream is no relay.
 type Check func(theirs relay.History, age time.Duration) error

@@ -41,8 +41,9 @@ type ServerStatus struct {
 	Resources []Shown `json:"resources"`
 }
 
-// Server shows relays to those who pull from them: it is the other end of an Upstream. Callers have been authorized; each sees all of a resource, since
-// that is what a relay takes. Nothing else than what the relays hold is shown: one that holds nothing yet lets wait, one that is denied says so.
+// Server shows relays to those who pull from them: it is the other end of an Upstream. Callers have been authorized;
+// each sees all of a resource, since that is what a relay takes. Nothing else than what the relays hold is shown: one
+// that holds nothing yet lets wait, one that is denied says so.
 type Server struct {
 	*http.ServeMux
 	clock clock.PassiveClock
@@ -78,12 +79,14 @@ func NewServer(node string, relays func() []*relay.Relay, c clock.PassiveClock) 
 				return
 			}
 		}
-		rest.WriteError(w, req, apierrors.NewServiceUnavailable("this hub does not show "+req.URL.Path+": what it relays does not have it"))
+		rest.WriteError(w, req,
+			apierrors.NewServiceUnavailable("this hub does not show "+req.URL.Path+": what it relays does not have it"))
 	})
 	return s
 }
 
-// pulse lasts as long as the connection does: who opened it knows by that whether this process lives, and this one whether it is read.
+// pulse lasts as long as the connection does: who opened it knows by that whether this process lives, and this one
+// whether it is read.
 func (s *Server) pulse(w http.ResponseWriter, req *http.Request) {
 	s.leans(1)
 	defer s.leans(-1)
@@ -125,7 +128,10 @@ func show(r *relay.Relay, now time.Time) Shown {
 	if a, ok := s.Age(now); ok {
 		age = a.Truncate(time.Millisecond).Seconds()
 	}
-	return Shown{Resource: r.Resource().String(), Synced: s.Synced, Version: s.Version, History: s.History.Number, Restored: s.Restored, Denied: s.Denied, AgeSeconds: age}
+	return Shown{
+		Resource: r.Resource().String(), Synced: s.Synced, Version: s.Version, History: s.History.Number,
+		Restored: s.Restored, Denied: s.Denied, AgeSeconds: age,
+	}
 }
 
 // Shown asks a Server what it has.

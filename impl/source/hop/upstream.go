@@ -28,27 +28,28 @@ type Upstream struct {
 	OnBytes func(n int)
 	// Gzip asks for compressed lists and streaming lists: right for the cloud, wrong inside a pool.
 	Gzip bool
-	// Consistent says that reads without a version are consistent, as those of a kube-apiserver: they show whether its history is
-	// the one that the relay knows. A relay says so by itself (rest.HistoryHeader).
+	// Consistent says that reads without a version are consistent, as those of a kube-apiserver: they show whether its
+	// history is the one that the relay knows. A relay says so by itself (rest.HistoryHeader).
 	Consistent bool
 	// Progress asks for every bookmark as it comes (rest.ProgressHeader): right for a relay, unknown to a kube-apiserver.
 	Progress bool
-	// Ask carries small questions, and should not share a connection with Client: behind what pours there an answer would wait for as long as
-	// that takes. Default Client.
+	// Ask carries small questions, and should not share a connection with Client: behind what pours there an answer would
+	// wait for as long as that takes. Default Client.
 	Ask *http.Client
-	// Aside carries watches that are left before their end, and should let little of them be under way: it comes for nothing. Default Client.
+	// Aside carries watches that are left before their end, and should let little of them be under way: it comes for
+	// nothing. Default Client.
 	Aside *http.Client
-	// Arrived, if set, counts bytes as they come over the connections. While it grows, what is waited for may be behind them. Default: the
-	// bytes of bodies that were read.
+	// Arrived, if set, counts bytes as they come over the connections. While it grows, what is waited for may be behind
+	// them. Default: the bytes of bodies that were read.
 	Arrived func() int64
-	// Silent, if set, tells that the connection does not even answer pings. What is asked then waits in it, and its answer comes when
-	// the link is back, too late to be of use: what is not needed is not asked.
+	// Silent, if set, tells that the connection does not even answer pings. What is asked then waits in it, and its answer
+	// comes when the link is back, too late to be of use: what is not needed is not asked.
 	Silent func() bool
-	// Admit, if set, is asked before each change of the relay, and ends it by its error: this upstream may have ceased to be the one that counts,
-	// and what it brings is on its way.
+	// Admit, if set, is asked before each change of the relay, and ends it by its error: this upstream may have ceased to
+	// be the one that counts, and what it brings is on its way.
 	Admit func() error
-	// Hearsay says that the upstream is no source: nobody hears from the cloud, and it holds more than others. What it brings moves the relay
-	// forward only, in its own history, and makes nothing fresh.
+	// Hearsay says that the upstream is no source: nobody hears from the cloud, and it holds more than others. What it
+	// brings moves the relay forward only, in its own history, and makes nothing fresh.
 	Hearsay bool
 
 	bodies atomic.Int64 // bytes of bodies that were read
@@ -82,7 +83,9 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 	target = target.JoinPath(res.Resource)
 	target.RawQuery = q.Query.Encode()
 	a := &Answer{}
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { a.Conn = i.Conn }})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) { a.Conn = i.Conn },
+	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
@@ -162,14 +165,16 @@ func readHistory(resp *http.Response, check Check) (relay.History, error) {
 	return theirs, check(theirs, age)
 }
 
-// Look reads the metadata of one object as it is now, nil if there is none, and the version of the answer. No name: only the version counts. It
-// is a consistent read of some hundred bytes if the upstream is a kube-apiserver.
-func (u *Upstream) Look(ctx context.Context, res relay.Resource, namespace, name string) (version uint64, found *wire.Object, err error) {
+// Look reads the metadata of one object as it is now, nil if there is none, and the version of the answer. No name:
+// only the version counts. It is a consistent read of some hundred bytes if the upstream is a kube-apiserver.
+func (u *Upstream) Look(ctx context.Context, res relay.Resource, namespace, name string) (version uint64,
+	found *wire.Object, err error) {
 	return u.LookAt(ctx, res, namespace, name, 0)
 }
 
 // LookAt is Look as it was at a version; 0: as it is now.
-func (u *Upstream) LookAt(ctx context.Context, res relay.Resource, namespace, name string, at uint64) (version uint64, found *wire.Object, err error) {
+func (u *Upstream) LookAt(ctx context.Context, res relay.Resource, namespace, name string, at uint64) (version uint64,
+	found *wire.Object, err error) {
 	q := Question{Of: MetadataList, Query: url.Values{"limit": {"1"}}, small: true}
 	if name != "" {
 		q.Namespace, q.Query = namespace, url.Values{"fieldSelector": {"metadata.name=" + name}}
@@ -182,9 +187,11 @@ func (u *Upstream) LookAt(ctx context.Context, res relay.Resource, namespace, na
 	return meta.Version, found, err
 }
 
-// CountAt is how many objects there were at a version, known if the upstream tells it. That too is a read of some hundred bytes.
+// CountAt is how many objects there were at a version, known if the upstream tells it. That too is a read of some
+// hundred bytes.
 func (u *Upstream) CountAt(ctx context.Context, res relay.Resource, at uint64) (n int, known bool, err error) {
-	meta, err := u.glance(ctx, res, Question{Of: MetadataList, Query: url.Values{"limit": {"1"}}, small: true}, at, func(*wire.Object) { n++ })
+	meta, err := u.glance(ctx, res, Question{Of: MetadataList, Query: url.Values{"limit": {"1"}}, small: true}, at,
+		func(*wire.Object) { n++ })
 	switch {
 	case err != nil:
 		return 0, false, err
@@ -207,7 +214,8 @@ func (u *Upstream) ListKind(ctx context.Context, res relay.Resource) (string, er
 }
 
 // glance reads a short list, as it was at a version; 0: as it is now.
-func (u *Upstream) glance(ctx context.Context, res relay.Resource, q Question, at uint64, take func(*wire.Object)) (wire.ListMeta, error) {
+func (u *Upstream) glance(ctx context.Context, res relay.Resource, q Question, at uint64, take func(*wire.Object)) (
+	wire.ListMeta, error) {
 	if at != 0 {
 		q.Query.Set("resourceVersion", wire.FormatVersion(at))
 		q.Query.Set("resourceVersionMatch", "Exact")

@@ -14,8 +14,8 @@ import (
 type Cloud interface {
 	// Get reads an object as it is now, not from a cache; nil if there is none.
 	Get(ctx context.Context, t Target) ([]byte, error)
-	// Update writes the status of an object, or an Event. The body has the version and the uid that it was made from, and the
-	// cloud takes it only if its object still has both; else ErrConflict.
+	// Update writes the status of an object, or an Event. The body has the version and the uid that it was made from, and
+	// the cloud takes it only if its object still has both; else ErrConflict.
 	Update(ctx context.Context, t Target, body []byte) error
 	// Create makes an Event; ErrExists if there is one of that name.
 	Create(ctx context.Context, t Target, body []byte) error
@@ -32,8 +32,9 @@ var (
 // maxConflicts is how often an object may change under our hands before draining gives up for now.
 const maxConflicts = 10
 
-// Drain pushes what waits until nothing does: also what comes in meanwhile. What is about the node goes first, then its pods, then
-// Events, each in the order of the last writes. On an error the rest waits for the next Drain. One at a time runs.
+// Drain pushes what waits until nothing does: also what comes in meanwhile. What is about the node goes first, then its
+// pods, then Events, each in the order of the last writes. On an error the rest waits for the next Drain. One at a time
+// runs.
 func (q *Queue) Drain(ctx context.Context, cloud Cloud) error { return q.drain(ctx, cloud, true) }
 
 // DrainStatuses is Drain of all but Events.
@@ -80,8 +81,8 @@ func (q *Queue) change(r *record, sync bool) error {
 	return q.write(r, sync)
 }
 
-// settle makes it durable that nothing waits, by an empty file. If that fails, a restart pushes some entries again, which does
-// nothing.
+// settle makes it durable that nothing waits, by an empty file. If that fails, a restart pushes some entries again,
+// which does nothing.
 func (q *Queue) settle() {
 	q.writing.Lock()
 	defer q.writing.Unlock()
@@ -161,8 +162,8 @@ func (q *Queue) push(ctx context.Context, cloud Cloud, e *Entry) (applied bool, 
 // errWrittenAgain says that a client has written the object since its entry was looked at.
 var errWrittenAgain = errors.New("it was written again")
 
-// markSent notes, durably, what is about to be sent: after a crash it tells what is found in the cloud from what others wrote.
-// An Event needs no mark: its count only grows.
+// markSent notes, durably, what is about to be sent: after a crash it tells what is found in the cloud from what others
+// wrote. An Event needs no mark: its count only grows.
 func (q *Queue) markSent(e *Entry, v verdict) (*Entry, error) {
 	if e.Kind.event() {
 		return e, nil

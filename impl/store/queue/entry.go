@@ -20,8 +20,8 @@ const (
 
 func (k Kind) event() bool { return k == Event || k == GroupEvent }
 
-// rank is the order in which kinds are pushed: whether the node is ready, then its pods, then what merely tells of it, and
-// may take its time.
+// rank is the order in which kinds are pushed: whether the node is ready, then its pods, then what merely tells of it,
+// and may take its time.
 func (k Kind) rank() int {
 	switch k {
 	case NodeStatus, NodeMetadata:
@@ -48,8 +48,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Target is the object that a write is about. Writes of one target are coalesced. UID tells a pod from a later one of its name;
-// Events have none before the cloud knows them.
+// Target is the object that a write is about. Writes of one target are coalesced. UID tells a pod from a later one of
+// its name; Events have none before the cloud knows them.
 type Target struct {
 	Kind                 Kind
 	Namespace, Name, UID string
@@ -66,7 +66,8 @@ func (t Target) String() string {
 func (t Target) validate() error {
 	switch {
 	case t.Kind == 0 || t.Kind >= kindsBehind:
-		return fmt.Errorf("queue: %v: want a node status, a pod status, an event, or labels and annotations of the node", t.Kind)
+		return fmt.Errorf("queue: %v: want a node status, a pod status, an event, or labels and annotations of the node",
+			t.Kind)
 	case t.Name == "":
 		return fmt.Errorf("queue: a %v without a name", t.Kind)
 	case t.Kind == PodStatus && t.UID == "":

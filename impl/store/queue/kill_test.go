@@ -12,9 +12,9 @@ import (
 	"github.com/weir-edge/weir/impl/disk/disktest"
 )
 
-// TestKillPoints: a node writes and drains, others write in the cloud, the link breaks, answers are lost, the disk fills up; in
-// every run the power is cut in one random operation of the disk or behind one random call of the cloud, often several times. At the
-// end everything that was answered is in the cloud, once, in order.
+// TestKillPoints: a node writes and drains, others write in the cloud, the link breaks, answers are lost, the disk
+// fills up; in every run the power is cut in one random operation of the disk or behind one random call of the cloud,
+// often several times. At the end everything that was answered is in the cloud, once, in order.
 func TestKillPoints(t *testing.T) {
 	runs := 600
 	if testing.Short() {
@@ -24,7 +24,8 @@ func TestKillPoints(t *testing.T) {
 	for seed := range uint64(runs) {
 		total.add(killed(t, seed))
 	}
-	t.Logf("%d runs: %d kill points, %d answered writes, %d pushes, lost_writes = %d, doubled_writes = %d", runs, total.kills, total.answered, total.pushes, total.lost, total.doubled)
+	t.Logf("%d runs: %d kill points, %d answered writes, %d pushes, lost_writes = %d, doubled_writes = %d", runs,
+		total.kills, total.answered, total.pushes, total.lost, total.doubled)
 	if total.kills < 500 || total.lost > 0 || total.doubled > 0 {
 		t.Error("want at least 500 kill points, nothing lost, nothing doubled")
 	}
@@ -302,7 +303,9 @@ func TestFailedSync(t *testing.T) {
 // TestEventsArePaced: Events are pushed no faster than configured, and taken no faster either.
 func TestEventsArePaced(t *testing.T) {
 	clock := fakeClock()
-	q, err := Open(Config{Disk: flash(1), Logger: quiet, Clock: clock, EventsPerMinute: 60, EventBurst: 3, MaxEvents: 5, PushedPerSecond: 2})
+	q, err := Open(Config{
+		Disk: flash(1), Logger: quiet, Clock: clock, EventsPerMinute: 60, EventBurst: 3, MaxEvents: 5, PushedPerSecond: 2,
+	})
 	check(t, err)
 	put := func(i int) error { return q.Put(Write{Target: eventOf(i), Ours: []byte(`{"count":1}`)}) }
 	for i := range 3 {

@@ -72,8 +72,10 @@ func frameAt(b []byte) (record []byte, n int) {
 
 // contents are what a file was found to have.
 type contents struct {
-	end    int  // behind the last whole frame; what stands behind it was cut off by a power cut
-	bad    int  // damaged bytes before that, and those that cannot be read: the key is not here, or a later version of Weir wrote them
+	end int // behind the last whole frame; what stands behind it was cut off by a power cut
+	// damaged bytes before that, and those that cannot be read: the key is not here, or a later version of Weir wrote
+	// them.
+	bad    int
 	sealed bool // the file says that its records are encrypted
 	later  bool // it says that another version of Weir wrote it, and no record can be read
 }
@@ -162,8 +164,8 @@ func openJournal(d disk.Disk, key *seal.Key, f func(*record)) (j *journal, found
 	return j, found, torn, nil
 }
 
-// keepBad keeps a copy of a damaged file for whoever wants to look at it. The next one takes its place. If the disk is full,
-// there is none: the copy is not worth the queue.
+// keepBad keeps a copy of a damaged file for whoever wants to look at it. The next one takes its place. If the disk is
+// full, there is none: the copy is not worth the queue.
 func keepBad(d disk.Disk, b []byte) {
 	f, err := d.Create(badName)
 	if err == nil {
@@ -182,8 +184,8 @@ func (j *journal) close() {
 	}
 }
 
-// append writes frames and, if sync is set, makes them and all before them durable. After an error the file is as it was, or it
-// is left and the next write makes a new one.
+// append writes frames and, if sync is set, makes them and all before them durable. After an error the file is as it
+// was, or it is left and the next write makes a new one.
 func (j *journal) append(frames []byte, sync bool) error {
 	if j.file == nil {
 		return errNoFile

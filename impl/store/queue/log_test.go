@@ -8,8 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/seal"
 )
 
-// TestEveryByte: a file that is cut at any byte loses nothing before; one of which any byte is another loses one record at most,
-// says so, and keeps a copy.
+// TestEveryByte: a file that is cut at any byte loses nothing before; one of which any byte is another loses one record
+// at most, says so, and keeps a copy.
 func TestEveryByte(t *testing.T) {
 	d := flash(1)
 	q := open(t, d)
@@ -35,7 +35,8 @@ func TestEveryByte(t *testing.T) {
 			t.Fatalf("another byte at %d: %d entries are left", at, n)
 		case s.DamagedByte == 0 && !last:
 			t.Fatalf("another byte at %d: nobody noticed", at)
-		case s.DamagedByte > 0 && !bytes.Equal(d.Files[badName].Now, append(append(bytes.Clone(file[:at]), file[at]^0x41), file[at+1:]...)):
+		case s.DamagedByte > 0 &&
+			!bytes.Equal(d.Files[badName].Now, append(append(bytes.Clone(file[:at]), file[at]^0x41), file[at+1:]...)):
 			t.Fatalf("another byte at %d: no copy is kept", at)
 		}
 		check(t, q.Put(Write{Target: pod(9), Ours: status("new")}))
@@ -45,7 +46,8 @@ func TestEveryByte(t *testing.T) {
 	}
 }
 
-// TestAnotherVersion: what another version of Weir wrote, of which nothing can be read, is kept for it; without the key, and with it. A file in the clear is not kept beside a key.
+// TestAnotherVersion: what another version of Weir wrote, of which nothing can be read, is kept for it; without the
+// key, and with it. A file in the clear is not kept beside a key.
 func TestAnotherVersion(t *testing.T) {
 	key, err := seal.New(bytes.Repeat([]byte("k"), seal.Size))
 	check(t, err)
@@ -63,7 +65,8 @@ func TestAnotherVersion(t *testing.T) {
 	d := flash(4)
 	check(t, open(t, d).Put(Write{Target: pod(1), Ours: status("a secret")}))
 	d.Files[fileName].Now[len(magic)-2] = '7'
-	if _, err := Open(Config{Disk: d, Key: key, Logger: quiet, PushedPerSecond: 1e9}); err != nil || d.Files[badName] != nil {
+	if _, err := Open(Config{Disk: d, Key: key, Logger: quiet, PushedPerSecond: 1e9}); err != nil ||
+		d.Files[badName] != nil {
 		t.Errorf("%v; what stood in the clear is kept beside the key", err)
 	}
 }
@@ -75,7 +78,11 @@ func FuzzLog(f *testing.F) {
 	check(f, q.Put(Write{Target: pod(1), Base: status("a"), Ours: status("b")}))
 	check(f, q.Put(Write{Target: eventOf(1), Ours: []byte(`{"count":1}`)}))
 	f.Add(d.Files[fileName].Now, []byte{})
-	f.Add([]byte(magic), (&record{kind: recordKeep, seq: 3, flag: true, entry: Entry{Target: node(), Seq: 3, Ours: []byte("1"), Base: []byte("2"), Sent: []byte("3"), sentSeq: 2}}).encode())
+	f.Add([]byte(magic), (&record{
+		kind: recordKeep, seq: 3, flag: true, entry: Entry{
+			Target: node(), Seq: 3, Ours: []byte("1"), Base: []byte("2"), Sent: []byte("3"), sentSeq: 2,
+		},
+	}).encode())
 	f.Add([]byte(magic), (&record{kind: recordSent, seq: 3, sentAt: "5"}).encode())
 	f.Fuzz(func(t *testing.T, file, one []byte) {
 		s := newState()

@@ -30,8 +30,8 @@ func decodeValue(b []byte) (any, error) {
 func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 // merge gives theirs with what changed from base to ours. Where both changed the same thing, ours counts: a node is the
-// authority on its status. Values of a map are merged one by one, and so are the elements of a list that can be told apart by
-// type or name, as conditions and containerStatuses can; any other list, and everything else, is one value.
+// authority on its status. Values of a map are merged one by one, and so are the elements of a list that can be told
+// apart by type or name, as conditions and containerStatuses can; any other list, and everything else, is one value.
 func merge(base, ours, theirs any) any {
 	if equal(base, ours) {
 		return theirs

@@ -19,19 +19,27 @@ func TestMerge(t *testing.T) {
 		{
 			"conditions by type",
 			`{"conditions":[{"type":"Ready","status":"True","at":"1"},{"type":"Disk","status":"False"}]}`,
-			`{"conditions":[{"type":"Ready","status":"False","at":"2"},{"type":"Disk","status":"False"},{"type":"New","status":"x"}]}`,
-			`{"conditions":[{"type":"Cloud","status":"y"},{"type":"Ready","status":"Unknown","at":"1"},{"type":"Disk","status":"True"}]}`,
-			`{"conditions":[{"type":"Cloud","status":"y"},{"type":"Ready","status":"False","at":"2"},{"type":"Disk","status":"True"},{"type":"New","status":"x"}]}`,
+			`{"conditions":[{"type":"Ready","status":"False","at":"2"},{"type":"Disk","status":"False"},{"type":"New",` +
+				`"status":"x"}]}`,
+			`{"conditions":[{"type":"Cloud","status":"y"},{"type":"Ready","status":"Unknown","at":"1"},{"type":"Disk",` +
+				`"status":"True"}]}`,
+			`{"conditions":[{"type":"Cloud","status":"y"},{"type":"Ready","status":"False","at":"2"},{"type":"Disk",` +
+				`"status":"True"},{"type":"New","status":"x"}]}`,
 		},
 		{
-			"containers by name", `{"c":[{"name":"a","n":0}]}`, `{"c":[{"name":"a","n":1}]}`, `{"c":[{"name":"b","n":5},{"name":"a","n":0,"x":1}]}`,
+			"containers by name", `{"c":[{"name":"a","n":0}]}`, `{"c":[{"name":"a","n":1}]}`,
+			`{"c":[{"name":"b","n":5},{"name":"a","n":0,"x":1}]}`,
 			`{"c":[{"name":"b","n":5},{"name":"a","n":1,"x":1}]}`,
 		},
 		{
-			"two addresses of one type are one value", `{"a":[{"type":"IP","v":"1"},{"type":"IP","v":"2"}]}`, `{"a":[{"type":"IP","v":"3"},{"type":"IP","v":"2"}]}`,
+			"two addresses of one type are one value", `{"a":[{"type":"IP","v":"1"},{"type":"IP","v":"2"}]}`,
+			`{"a":[{"type":"IP","v":"3"},{"type":"IP","v":"2"}]}`,
 			`{"a":[{"type":"IP","v":"1"},{"type":"IP","v":"9"}]}`, `{"a":[{"type":"IP","v":"3"},{"type":"IP","v":"2"}]}`,
 		},
-		{"a removed condition stays removed", `{"c":[{"type":"A"},{"type":"B"}]}`, `{"c":[{"type":"A"}]}`, `{"c":[{"type":"B"},{"type":"C"}]}`, `{"c":[{"type":"C"}]}`},
+		{
+			"a removed condition stays removed", `{"c":[{"type":"A"},{"type":"B"}]}`, `{"c":[{"type":"A"}]}`,
+			`{"c":[{"type":"B"},{"type":"C"}]}`, `{"c":[{"type":"C"}]}`,
+		},
 		{"another kind of value", `{"a":1}`, `{"a":{"b":1}}`, `{"a":[1]}`, `{"a":{"b":1}}`},
 	} {
 		base, ours, theirs, want := value(t, c.base), value(t, c.ours), value(t, c.theirs), value(t, c.want)
@@ -62,7 +70,8 @@ func TestPlan(t *testing.T) {
 	more.Ours = status("c")
 	event := Entry{Target: eventOf(1), Ours: []byte(`{"metadata":{"name":"e1"},"count":3,"message":"new"}`)}
 	cloud := func(uid, version, status string) string {
-		return `{"metadata":{"uid":"` + uid + `","resourceVersion":"` + version + `","new":1},"spec":{"x":12345678901234567890},"status":` + status + `}`
+		return `{"metadata":{"uid":"` + uid + `","resourceVersion":"` + version +
+			`","new":1},"spec":{"x":12345678901234567890},"status":` + status + `}`
 	}
 	overwritten := `{"message":"b","a":"b","b":"b","c":"x","d":"y"}`
 	coincidence := `{"message":"a","a":"a","b":"a","c":"b","d":"b"}`
@@ -73,16 +82,30 @@ func TestPlan(t *testing.T) {
 		want  step
 		body  string
 	}{
-		{"as before", entry, cloud("uid-p1", "5", string(status("a"))), stepUpdate, cloud("uid-p1", "5", string(status("b")))},
+		{
+			"as before", entry, cloud("uid-p1", "5", string(status("a"))), stepUpdate, cloud("uid-p1", "5", string(status("b"))),
+		},
 		{"has it", entry, cloud("uid-p1", "5", string(status("b"))), stepDone, ""},
 		{"deleted", entry, "", stepDrop, ""},
 		{"another of its name", entry, cloud("other", "5", string(status("a"))), stepDrop, ""},
-		{"sent, it did not arrive", sent, cloud("uid-p1", "5", string(status("a"))), stepUpdate, cloud("uid-p1", "5", string(status("b")))},
+		{
+			"sent, it did not arrive", sent, cloud("uid-p1", "5", string(status("a"))), stepUpdate,
+			cloud("uid-p1", "5", string(status("b"))),
+		},
 		{"sent, it arrived, and others came later", sent, cloud("uid-p1", "9", overwritten), stepDone, ""},
-		{"sent, others were faster and wrote some of the same", sent, cloud("uid-p1", "9", coincidence), stepUpdate, cloud("uid-p1", "9", string(status("b")))},
-		{"sent, it arrived, and there is more", more, cloud("uid-p1", "9", overwritten), stepUpdate, cloud("uid-p1", "9", string(status("c")))},
+		{
+			"sent, others were faster and wrote some of the same", sent, cloud("uid-p1", "9", coincidence), stepUpdate,
+			cloud("uid-p1", "9", string(status("b"))),
+		},
+		{
+			"sent, it arrived, and there is more", more, cloud("uid-p1", "9", overwritten), stepUpdate,
+			cloud("uid-p1", "9", string(status("c"))),
+		},
 		{"a new event", event, "", stepCreate, string(event.Ours)},
-		{"an event with a higher count", event, `{"metadata":{"uid":"u","resourceVersion":"5"},"count":2,"message":"old"}`, stepUpdate, `{"metadata":{"uid":"u","resourceVersion":"5"},"count":3,"message":"new"}`},
+		{
+			"an event with a higher count", event, `{"metadata":{"uid":"u","resourceVersion":"5"},"count":2,"message":"old"}`,
+			stepUpdate, `{"metadata":{"uid":"u","resourceVersion":"5"},"count":3,"message":"new"}`,
+		},
 		{"an event that is there", event, `{"metadata":{"uid":"u"},"count":3}`, stepDone, ""},
 	} {
 		var object []byte

@@ -52,9 +52,9 @@ type head struct {
 	} `json:"series"`
 }
 
-// plan decides about an entry in view of the cloud's object, nil if there is none. It is pure: the same entry and object give
-// the same verdict, and once the cloud's object is what the verdict made of it, the verdict is stepDone. A body is never made
-// through Go's types, which would lose fields that are newer than they.
+// plan decides about an entry in view of the cloud's object, nil if there is none. It is pure: the same entry and
+// object give the same verdict, and once the cloud's object is what the verdict made of it, the verdict is stepDone. A
+// body is never made through Go's types, which would lose fields that are newer than they.
 func plan(e *Entry, cloud []byte) (verdict, error) {
 	if cloud == nil {
 		if e.Kind.event() {
@@ -140,10 +140,11 @@ func withPart(k Kind, object []byte, part any) ([]byte, error) {
 	return withFields(object, map[string]any{"metadata": json.RawMessage(metadata)})
 }
 
-// arrived tells whether what was sent, in place of the version sentAt of the cloud's object, is in the cloud's object of now.
-// If that is still the version sentAt, it is not. Otherwise either what was sent is the version after sentAt, and others have
-// changed parts of it since, or somebody else wrote that version, and what was sent was refused. Statuses carry times, names
-// and counts, so these look different: in the first case the object has most of what was sent.
+// arrived tells whether what was sent, in place of the version sentAt of the cloud's object, is in the cloud's object
+// of now. If that is still the version sentAt, it is not. Otherwise either what was sent is the version after sentAt,
+// and others have changed parts of it since, or somebody else wrote that version, and what was sent was refused.
+// Statuses carry times, names and counts, so these look different: in the first case the object has most of what was
+// sent.
 func arrived(base, sent, theirs any, sentAt, version string) bool {
 	if sentAt == version {
 		return false
@@ -187,7 +188,8 @@ func (e *Entry) With(object []byte) ([]byte, error) {
 	return withPart(e.Kind, object, ours)
 }
 
-// withFields gives an object with some of its fields replaced; all others stay the bytes they are. A missing value removes one.
+// withFields gives an object with some of its fields replaced; all others stay the bytes they are. A missing value
+// removes one.
 func withFields(object []byte, fields map[string]any) ([]byte, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(object, &all); err != nil || all == nil {

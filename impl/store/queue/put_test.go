@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestPutAfter: a write that was made from an entry counts only while that entry is as it was. Else what others changed in the cloud would be undone.
+// TestPutAfter: a write that was made from an entry counts only while that entry is as it was. Else what others changed
+// in the cloud would be undone.
 func TestPutAfter(t *testing.T) {
 	q := open(t, flash(1))
 	write := func(v string) Write { return Write{Target: node(), Base: status("base"), Ours: status(v)} }
@@ -62,8 +63,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestBaseOfTheFirstWrite: what is pushed is the change from what the cloud had before the first write, whatever was written since. What others changed
-// meanwhile stays.
+// TestBaseOfTheFirstWrite: what is pushed is the change from what the cloud had before the first write, whatever was
+// written since. What others changed meanwhile stays.
 func TestBaseOfTheFirstWrite(t *testing.T) {
 	q := open(t, flash(1))
 	c := newCloud(t)
@@ -91,7 +92,8 @@ func TestNodeFirst(t *testing.T) {
 	}
 }
 
-// TestBackWhileItIsSent: a value that goes back to what it was, while the push of what it had been is under way, is pushed: the cloud has the one in between.
+// TestBackWhileItIsSent: a value that goes back to what it was, while the push of what it had been is under way, is
+// pushed: the cloud has the one in between.
 func TestBackWhileItIsSent(t *testing.T) {
 	q, c := open(t, flash(1)), newCloud(t)
 	o := c.add(node())

@@ -54,7 +54,8 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	c.MaxBytes, c.MaxEvents, c.PushedPerSecond = cmp.Or(c.MaxBytes, 16<<20), cmp.Or(c.MaxEvents, 1000), cmp.Or(c.PushedPerSecond, 10)
+	c.MaxBytes, c.MaxEvents, c.PushedPerSecond = cmp.Or(c.MaxBytes, 16<<20), cmp.Or(c.MaxEvents, 1000),
+		cmp.Or(c.PushedPerSecond, 10)
 	c.EventsPerMinute, c.EventBurst = cmp.Or(c.EventsPerMinute, 60), cmp.Or(c.EventBurst, 100)
 	c.Clock, c.Logger = cmp.Or[clock.Clock](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
 	return c
@@ -72,8 +73,8 @@ var (
 type Queue struct {
 	Config
 
-	// writing is held by who changes the queue, through the disk's Sync; mu only while memory changes, so that reads wait for no disk.
-	// draining is held by Drain.
+	// writing is held by who changes the queue, through the disk's Sync; mu only while memory changes, so that reads wait
+	// for no disk. draining is held by Drain.
 	writing, draining sync.Mutex
 	journal           *journal
 	bucket            bucket
@@ -86,11 +87,12 @@ type Queue struct {
 
 // Stats tells what a queue holds and did.
 type Stats struct {
-	Entries, Events, Bytes        int
-	Oldest                        time.Time // when the oldest entry was first written
-	FileBytes                     int64
-	Taken, Coalesced, Refused     int         // writes
-	Pushed, Dropped, Unneeded     int         // entries: pushed; dropped, as their object is gone or the cloud refuses them; that the cloud had already
+	Entries, Events, Bytes    int
+	Oldest                    time.Time // when the oldest entry was first written
+	FileBytes                 int64
+	Taken, Coalesced, Refused int // writes
+	// entries: pushed; dropped, as their object is gone or the cloud refuses them; that the cloud had already.
+	Pushed, Dropped, Unneeded     int
 	Why                           map[Why]int // of Dropped
 	WrittenBytes                  int64
 	Syncs, Rewritten, DamagedByte int
@@ -111,7 +113,8 @@ func Open(c Config) (*Queue, error) {
 	}
 	q.journal, q.stats.DamagedByte = j, found.bad
 	if found.bad > 0 {
-		c.Logger.Error("the queue of writes was damaged, or encrypted with a key that is not here: what could be read of it will be pushed; look at the copy, then delete it",
+		c.Logger.Error("the queue of writes was damaged, or encrypted with a key that is not here: what could be read of "+
+			"it will be pushed; look at the copy, then delete it",
 			"file", badName, "damagedBytes", found.bad, "entries", len(q.state.entries))
 	} else if n := len(q.state.entries); n > 0 || torn > 0 {
 		c.Logger.Info("writes wait for the cloud", "entries", n, "tornBytes", torn)
@@ -137,9 +140,9 @@ func (q *Queue) Close() {
 // Put takes a write. When it returns nil, the write survives a power cut and may be answered.
 func (q *Queue) Put(w Write) error { return q.put(w, nil) }
 
-// PutAfter is Put of a write that was made from an entry, nil if there was none: if that was pushed or written meanwhile, it does
-// nothing but return ErrMoved. Else Base and Ours might not belong together, and what is in the one and not in the other
-// would be taken for a change.
+// PutAfter is Put of a write that was made from an entry, nil if there was none: if that was pushed or written
+// meanwhile, it does nothing but return ErrMoved. Else Base and Ours might not belong together, and what is in the one
+// and not in the other would be taken for a change.
 func (q *Queue) PutAfter(w Write, seen *Entry) error {
 	return q.put(w, func(now *Entry) bool { return (now == nil) == (seen == nil) && (now == nil || now.Seq == seen.Seq) })
 }
@@ -165,7 +168,11 @@ func (q *Queue) put(w Write, still func(now *Entry) bool) error {
 		q.note(func(s *Stats) { s.Refused++ })
 		return err
 	}
-	r := &record{kind: recordPut, seq: q.state.last + 1, entry: Entry{Target: w.Target, Seq: q.state.last + 1, At: q.Clock.Now(), Ours: w.Ours}}
+	r := &record{
+		kind: recordPut, seq: q.state.last + 1, entry: Entry{
+			Target: w.Target, Seq: q.state.last + 1, At: q.Clock.Now(), Ours: w.Ours,
+		},
+	}
 	if old == nil && w.Base != nil {
 		r.flag, r.entry.Base = true, w.Base
 	}
@@ -243,7 +250,8 @@ func (q *Queue) Lookup(t Target) (*Entry, bool) {
 	return e, ok
 }
 
-// Left counts the entries that the cloud has had, or that are void. It counts one just before it goes: see offline.Overlay.
+// Left counts the entries that the cloud has had, or that are void. It counts one just before it goes: see
+// offline.Overlay.
 func (q *Queue) Left() uint64 { return q.left.Load() }
 
 // Waits tells whether anything of an object waits, whatever its uid.

@@ -20,8 +20,8 @@ const (
 type record struct {
 	kind byte
 	seq  uint64
-	// recordPut, recordKeep: whether a base follows. recordSent: whether the cloud has what was sent before. recordDone: whether it
-	// has what the entry was.
+	// recordPut, recordKeep: whether a base follows. recordSent: whether the cloud has what was sent before. recordDone:
+	// whether it has what the entry was.
 	flag   bool
 	entry  Entry // recordPut: Target, At, Base, Ours. recordKeep: all
 	sentAt string

@@ -58,7 +58,8 @@ type object struct {
 
 func (o *object) json() []byte {
 	b, _ := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": o.UID, "resourceVersion": strconv.Itoa(o.Version)}, "status": o.Status, "count": o.Count, "extra": o.Extra,
+		"metadata": map[string]any{"uid": o.UID, "resourceVersion": strconv.Itoa(o.Version)}, "status": o.Status,
+		"count": o.Count, "extra": o.Extra,
 	})
 	return b
 }
@@ -77,12 +78,18 @@ type cloud struct {
 
 func newCloud(t testing.TB) *cloud {
 	none := func() error { return nil }
-	return &cloud{t: t, objects: map[Target]*object{}, creates: map[Target]int{}, refuse: map[Target]bool{}, before: none, after: none}
+	return &cloud{
+		t: t, objects: map[Target]*object{}, creates: map[Target]int{}, refuse: map[Target]bool{}, before: none, after: none,
+	}
 }
 
 func (c *cloud) add(t Target) *object {
 	c.version++
-	o := &object{UID: t.UID, Version: c.version, Status: map[string]any{"message": "", "a": "", "b": "", "c": "", "d": "", "theirs": ""}, Extra: "kept"}
+	o := &object{
+		UID: t.UID, Version: c.version, Status: map[string]any{
+			"message": "", "a": "", "b": "", "c": "", "d": "", "theirs": "",
+		}, Extra: "kept",
+	}
 	if o.UID == "" {
 		o.UID = "uid-" + t.Name
 	}

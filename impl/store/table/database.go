@@ -33,8 +33,8 @@ type DamagedError struct{ err error }
 func (e *DamagedError) Error() string { return "it is damaged: " + e.err.Error() }
 func (e *DamagedError) Unwrap() error { return e.err }
 
-// Database is the file. bbolt trusts what it reads: a damaged page makes it panic, or fault where the file is shorter than it
-// should be. Each call is guarded; a DamagedError means that the file should be set aside.
+// Database is the file. bbolt trusts what it reads: a damaged page makes it panic, or fault where the file is shorter
+// than it should be. Each call is guarded; a DamagedError means that the file should be set aside.
 type Database struct {
 	bolt *bbolt.DB
 	path string
@@ -159,8 +159,8 @@ func (d *Database) Get(t Kind, key string) (row []byte, err error) {
 	return row, err
 }
 
-// Walk reads, in order, the rows of which the key begins with prefix, from a key on, until f has enough. What f is given is valid only
-// inside it. d may be nil.
+// Walk reads, in order, the rows of which the key begins with prefix, from a key on, until f has enough. What f is
+// given is valid only inside it. d may be nil.
 func (d *Database) Walk(t Kind, prefix, from string, f func(key string, row []byte) (more bool)) error {
 	return d.view(t, func(b *bbolt.Bucket) error {
 		c, last := b.Cursor(), ""
@@ -208,7 +208,8 @@ func (d *Database) Commit(o *Overlay) (done Committed, err error) {
 			return fill(tx, o, sums, &done)
 		})
 	})
-	if errors.Is(err, bbolterrors.ErrMaxSizeReached) || err != nil && strings.Contains(err.Error(), bbolterrors.ErrMaxSizeReached.Error()) {
+	if errors.Is(err, bbolterrors.ErrMaxSizeReached) ||
+		err != nil && strings.Contains(err.Error(), bbolterrors.ErrMaxSizeReached.Error()) {
 		err = ErrFull
 	}
 	return done, err
@@ -236,7 +237,8 @@ func fill(tx *bbolt.Tx, o *Overlay, sums *digest, done *Committed) error {
 			} else {
 				err = b.Put(key, row)
 			}
-			if errors.Is(err, bbolterrors.ErrKeyTooLarge) || errors.Is(err, bbolterrors.ErrKeyRequired) || errors.Is(err, bbolterrors.ErrValueTooLarge) {
+			if errors.Is(err, bbolterrors.ErrKeyTooLarge) || errors.Is(err, bbolterrors.ErrKeyRequired) ||
+				errors.Is(err, bbolterrors.ErrValueTooLarge) {
 				sums.change(Kind(t), key, row, nil)
 				done.Refused = append(done.Refused, Place{Kind(t), k})
 				continue

@@ -18,19 +18,21 @@ const renewBytes = 1 << 20
 
 // Mended is what was done with a file before it could be opened.
 type Mended struct {
-	Why     error  // nil: nothing had to be done
-	Back    bool   // it is as it was before the last transaction
-	Rows    int    // that could not be believed, and are gone
-	Removed bool   // all of it is gone, or put aside
-	Aside   string // the file where it is, which another version of Weir has written and will find again; "": it was not put aside
-	Found   bool   // this version's own was put aside before, and counts again
+	Why     error // nil: nothing had to be done
+	Back    bool  // it is as it was before the last transaction
+	Rows    int   // that could not be believed, and are gone
+	Removed bool  // all of it is gone, or put aside
+	// the file where it is, which another version of Weir has written and will find again; "": it was not put aside.
+	Aside string
+	Found bool // this version's own was put aside before, and counts again
 }
 
 // Config says where a database is and what it may hold.
 type Config struct {
 	Dir      string
 	MaxBytes int64
-	// Seal makes what may be kept of the payload of an object that was written in the clear, nil if nothing may. It is nil where all is written in the clear.
+	// Seal makes what may be kept of the payload of an object that was written in the clear, nil if nothing may. It is nil
+	// where all is written in the clear.
 	Seal func(key string, payload []byte) []byte
 }
 
@@ -107,9 +109,11 @@ func (c *Config) mend() (m Mended, err error) {
 	return m, nil
 }
 
-// exchange puts aside what another version of Weir has written, who goes on with it when it is started again, and brings this version's own back if it was put aside.
+// exchange puts aside what another version of Weir has written, who goes on with it when it is started again, and
+// brings this version's own back if it was put aside.
 func (c *Config) exchange(m Mended, other *formatError) (Mended, error) {
-	aside, own, path := filepath.Join(c.Dir, other.file()), filepath.Join(c.Dir, (&formatError{format}).file()), filepath.Join(c.Dir, FileName)
+	aside, own, path := filepath.Join(c.Dir, other.file()), filepath.Join(c.Dir, (&formatError{format}).file()),
+		filepath.Join(c.Dir, FileName)
 	if err := os.Rename(path, aside); err != nil {
 		return m, err
 	}

@@ -34,7 +34,8 @@ const (
 	format     = formatName + "2"
 )
 
-// HeadSize is how long the checksum is with which each row begins, over its table, its key and the rest of it: bbolt checks nothing but its head.
+// HeadSize is how long the checksum is with which each row begins, over its table, its key and the rest of it: bbolt
+// checks nothing but its head.
 const HeadSize = 4
 
 // IDSize is how long the id of a shape is, with which the keys of its members begin.

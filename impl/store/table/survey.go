@@ -16,11 +16,14 @@ import (
 // The file of bbolt, in the byte order of the machine:
 //
 //	page     number (8), kind (2), elements (2), pages that follow and belong to it (4), then the elements
-//	branch   of each child: where its first key stands, counted from here (4), length of that (4), page (8); then the keys
-//	leaf     of each row: flags (4), where it stands, counted from here (4), length of its key (4), of its value (4); then keys and values
+//	branch   of each child: where its first key stands, counted from here (4), length of that (4), page (8); then the
+//	         keys
+//	leaf     of each row: flags (4), where it stands, counted from here (4), length of its key (4), of its value (4);
+//	         then keys and values
 //	bucket   the value of a row of the root: page (8), a number (8), and if the page is 0 a leaf of its own
 //	free     the free pages, 8 bytes each; if there are 65535 or more, the first is how many
-//	meta     magic, version, page size, flags (4 each), root (8), a number (8), free pages (8), pages in all (8), transaction (8), FNV-1a (8)
+//	meta     magic, version, page size, flags (4 each), root (8), a number (8), free pages (8), pages in all (8),
+//	         transaction (8), FNV-1a (8)
 const (
 	PageHead     = 16
 	elementHead  = 16
@@ -50,10 +53,14 @@ type meta struct {
 func parseMeta(b []byte, size int64) (m meta, ok bool) {
 	h := fnv.New64a()
 	_, _ = h.Write(b[:MetaSize-8])
-	if native.Uint32(b) != metaMagic || native.Uint32(b[4:]) != metaVersion || int64(native.Uint32(b[8:])) != size || native.Uint64(b[56:]) != h.Sum64() {
+	if native.Uint32(b) != metaMagic || native.Uint32(b[4:]) != metaVersion || int64(native.Uint32(b[8:])) != size ||
+		native.Uint64(b[56:]) != h.Sum64() {
 		return m, false
 	}
-	return meta{size: size, root: native.Uint64(b[16:]), free: native.Uint64(b[32:]), end: native.Uint64(b[40:]), tx: native.Uint64(b[48:])}, true
+	return meta{
+		size: size, root: native.Uint64(b[16:]), free: native.Uint64(b[32:]), end: native.Uint64(b[40:]),
+		tx: native.Uint64(b[48:]),
+	}, true
 }
 
 // metas are the transactions that a file may be at, the latest first: there are two, and one may be damaged.

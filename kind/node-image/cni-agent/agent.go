@@ -82,7 +82,8 @@ func setRoutes(want map[string]*netlink.Route) error {
 			errs = append(errs, fmt.Errorf("route %s via %s: %w", pods, route.Gw, err))
 		}
 	}
-	have, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: protocol}, netlink.RT_FILTER_PROTOCOL)
+	have, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: protocol},
+		netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return errors.Join(append(errs, fmt.Errorf("list routes: %w", err))...)
 	}

@@ -1,6 +1,6 @@
-// Command cni-agent connects the pods of the nodes of a kind cluster, in the place of kindnetd where that image cannot be
-// pulled: on each node it writes the CNI configuration for the node's pod range, keeps one route to the pod range of every
-// other node, and masquerades what leaves the pod network.
+// Command cni-agent connects the pods of the nodes of a kind cluster, in the place of kindnetd where that image cannot
+// be pulled: on each node it writes the CNI configuration for the node's pod range, keeps one route to the pod range of
+// every other node, and masquerades what leaves the pod network.
 //
 // It reads the manifest's variables that kindnetd reads (HOST_IP, POD_SUBNET, CONTROL_PLANE_ENDPOINT), so kind's own
 // manifest starts it. IPv4 only; NetworkPolicies are not enforced.

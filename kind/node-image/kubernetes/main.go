@@ -1,5 +1,5 @@
-// Command kubernetes is every Kubernetes command of a node in one static binary, told apart by the name it is called by:
-// seven binaries that share nearly all their packages take 614 MB, this one takes 173.
+// Command kubernetes is every Kubernetes command of a node in one static binary, told apart by the name it is called
+// by: seven binaries that share nearly all their packages take 614 MB, this one takes 173.
 package main
 
 import (

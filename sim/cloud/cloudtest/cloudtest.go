@@ -22,7 +22,9 @@ func StartWith(t testing.TB, args []string, names ...string) (*cloud.Cloud, clou
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := cloud.Start(t.Context(), cloud.Config{Spawner: s, Binaries: binaries, LogDir: t.TempDir(), Args: args, Progress: progress})
+	c, err := cloud.Start(t.Context(), cloud.Config{
+		Spawner: s, Binaries: binaries, LogDir: t.TempDir(), Args: args, Progress: progress,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

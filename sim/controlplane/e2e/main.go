@@ -1,8 +1,8 @@
 // Command e2e is Kubernetes' own end-to-end tests as one binary: the specs that need an API server and no running pod.
 //
-// It is the suite of k8s.io/kubernetes/test/e2e with the packages of specs that sim/conformance chooses from, and its flags:
-// --kubeconfig, --host, --ginkgo.focus, --ginkgo.json-report and so on. What needs a cloud's storage, devices or Windows is not
-// in it. The exit code is 1 when a spec failed.
+// It is the suite of k8s.io/kubernetes/test/e2e with the packages of specs that sim/conformance chooses from, and its
+// flags: --kubeconfig, --host, --ginkgo.focus, --ginkgo.json-report and so on. What needs a cloud's storage, devices or
+// Windows is not in it. The exit code is 1 when a spec failed.
 package main
 
 import (

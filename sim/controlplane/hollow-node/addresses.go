@@ -36,8 +36,8 @@ func newAddresses(first string, n int) (*addresses, error) {
 	return book, nil
 }
 
-// take gives a sandbox the first free address, with an HTTP server there, and returns the address that the cluster knows. That is
-// alive as long as the machine, or until release.
+// take gives a sandbox the first free address, with an HTTP server there, and returns the address that the cluster
+// knows. That is alive as long as the machine, or until release.
 func (b *addresses) take(ctx context.Context, sandbox string, port int, h http.Handler) (ip string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +45,8 @@ func (b *addresses) take(ctx context.Context, sandbox string, port int, h http.H
 		if b.taken[a] != "" {
 			continue
 		}
-		l, err := new(net.ListenConfig).Listen(context.WithoutCancel(ctx), "tcp", net.JoinHostPort(a.String(), strconv.Itoa(port)))
+		l, err := new(net.ListenConfig).Listen(context.WithoutCancel(ctx), "tcp",
+			net.JoinHostPort(a.String(), strconv.Itoa(port)))
 		if err != nil {
 			return "", fmt.Errorf("listen for pod %s: %w", sandbox, err)
 		}

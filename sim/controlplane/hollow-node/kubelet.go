@@ -49,7 +49,8 @@ func runKubelet(ctx context.Context, args []string) error {
 	fs.StringVar(&f.labels, "labels", "", "of the Node: key=value,…")
 	fs.StringVar(&f.health, "health-address", "", "host:port of /healthz")
 	fs.IntVar(&f.pods, "max-pods", 110, "that the node takes")
-	fs.DurationVar(&f.lease, "lease-duration", 40*time.Second, "of the node's Lease, which is renewed four times as often; whole seconds")
+	fs.DurationVar(&f.lease, "lease-duration", 40*time.Second,
+		"of the node's Lease, which is renewed four times as often; whole seconds")
 	fs.DurationVar(&f.status, "status-period", 10*time.Second, "between two looks whether the Node's status changed")
 	if err := parse(fs, args, "name", "kubeconfig", "endpoint", "root-dir", "health-address"); err != nil {
 		return err
@@ -63,9 +64,11 @@ func runKubelet(ctx context.Context, args []string) error {
 		return fmt.Errorf("listen for health: %w", err)
 	}
 	go h.Run(ctx) // has no end: this process does
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("ok\n"))
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("ok\n"))
+		}),
+	}
 	go func() { _ = server.Serve(l) }()
 	<-ctx.Done()
 	return nil
@@ -76,7 +79,9 @@ func (f kubeletFlags) build(ctx context.Context) (*kubemark.HollowKubelet, error
 	if err != nil {
 		return nil, err
 	}
-	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{NodeName: f.name, MaxPods: f.pods, NodeLabels: labels})
+	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
+		NodeName: f.name, MaxPods: f.pods, NodeLabels: labels,
+	})
 	if err := f.moveTo(flags, config); err != nil {
 		return nil, err
 	}
@@ -105,7 +110,8 @@ func (f kubeletFlags) build(ctx context.Context) (*kubemark.HollowKubelet, error
 	if err != nil {
 		return nil, fmt.Errorf("connect to the runtime: %w", err)
 	}
-	images, err := remote.NewRemoteImageServiceBuilder().WithEndpoint(f.endpoint).WithConnectionTimeout(runtimePatience).Build(ctx)
+	images, err := remote.NewRemoteImageServiceBuilder().WithEndpoint(f.endpoint).WithConnectionTimeout(runtimePatience).
+		Build(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the runtime's images: %w", err)
 	}
@@ -145,7 +151,8 @@ func (f kubeletFlags) connect(ctx context.Context) (internalapi.RuntimeService, 
 	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
 	defer cancel()
 	for {
-		containers, err := remote.NewRemoteRuntimeServiceBuilder().WithEndpoint(f.endpoint).WithConnectionTimeout(runtimePatience).Build(ctx)
+		containers, err := remote.NewRemoteRuntimeServiceBuilder().WithEndpoint(f.endpoint).WithConnectionTimeout(
+			runtimePatience).Build(ctx)
 		if err == nil {
 			return containers, nil
 		}
@@ -157,8 +164,9 @@ func (f kubeletFlags) connect(ctx context.Context) (internalapi.RuntimeService, 
 	}
 }
 
-// heartbeatConfig is as the kubelet has it: a client of its own, without a limit, that waits for a status period of 10 s. That stays so with
-// shorter periods: links are not faster than they are, and a hub takes up to 5 s before it answers in the place of the cloud.
+// heartbeatConfig is as the kubelet has it: a client of its own, without a limit, that waits for a status period of 10
+// s. That stays so with shorter periods: links are not faster than they are, and a hub takes up to 5 s before it
+// answers in the place of the cloud.
 func heartbeatConfig(base *rest.Config) *rest.Config {
 	c := rest.CopyConfig(base)
 	c.QPS = -1

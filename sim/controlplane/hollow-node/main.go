@@ -1,15 +1,17 @@
-// Command hollow-node is the kubelet and the container runtime of a machine that is not there: the real kubelet's code, by way of
-// kubemark's packages, over a runtime whose containers are entries in a table.
+// Command hollow-node is the kubelet and the container runtime of a machine that is not there: the real kubelet's code,
+// by way of kubemark's packages, over a runtime whose containers are entries in a table.
 //
-//	hollow-node runtime   answers the kubelet as a container runtime does, and has for each pod a listener that is alive as long as
+//	hollow-node runtime   answers the kubelet as a container runtime does, and has for each pod a listener that is alive
+//	                      as long as
 //	                      this process is: the machine's containers, which outlive a kubelet that is restarted
 //	hollow-node kubelet   the kubelet
 //
-// Both are processes of their own, so that either can be killed. The kubelet talks to the server in its kubeconfig and to nobody else:
-// it looks up no name. What is fake beside the runtime (cAdvisor, container manager, mounts, probes) is fake as kubemark has it.
+// Both are processes of their own, so that either can be killed. The kubelet talks to the server in its kubeconfig and
+// to nobody else: it looks up no name. What is fake beside the runtime (cAdvisor, container manager, mounts, probes) is
+// fake as kubemark has it.
 //
-// A pod has an address in 10.0.0.0/8, since an EndpointSlice takes no loopback address, and its listener the same one in 127.0.0.0/8,
-// since nobody may put addresses on a real interface: who calls a pod dials 127.x.y.z for 10.x.y.z.
+// A pod has an address in 10.0.0.0/8, since an EndpointSlice takes no loopback address, and its listener the same one
+// in 127.0.0.0/8, since nobody may put addresses on a real interface: who calls a pod dials 127.x.y.z for 10.x.y.z.
 package main
 
 import (

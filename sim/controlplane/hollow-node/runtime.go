@@ -77,7 +77,8 @@ func newMachine(book *addresses, port int) *machine {
 }
 
 // RunPodSandbox gives the sandbox an address and listens there.
-func (m *machine) RunPodSandbox(ctx context.Context, req *runtimev1.RunPodSandboxRequest) (*runtimev1.RunPodSandboxResponse, error) {
+func (m *machine) RunPodSandbox(ctx context.Context, req *runtimev1.RunPodSandboxRequest) (
+	*runtimev1.RunPodSandboxResponse, error) {
 	resp, err := m.RemoteRuntime.RunPodSandbox(ctx, req)
 	if err != nil {
 		return nil, err
@@ -97,13 +98,15 @@ func (m *machine) RunPodSandbox(ctx context.Context, req *runtimev1.RunPodSandbo
 }
 
 // StopPodSandbox ends the listener.
-func (m *machine) StopPodSandbox(ctx context.Context, req *runtimev1.StopPodSandboxRequest) (*runtimev1.StopPodSandboxResponse, error) {
+func (m *machine) StopPodSandbox(ctx context.Context, req *runtimev1.StopPodSandboxRequest) (
+	*runtimev1.StopPodSandboxResponse, error) {
 	m.book.release(req.PodSandboxId)
 	return m.RemoteRuntime.StopPodSandbox(ctx, req)
 }
 
 // RemovePodSandbox ends the listener of one that was not stopped.
-func (m *machine) RemovePodSandbox(ctx context.Context, req *runtimev1.RemovePodSandboxRequest) (*runtimev1.RemovePodSandboxResponse, error) {
+func (m *machine) RemovePodSandbox(ctx context.Context, req *runtimev1.RemovePodSandboxRequest) (
+	*runtimev1.RemovePodSandboxResponse, error) {
 	m.book.release(req.PodSandboxId)
 	return m.RemoteRuntime.RemovePodSandbox(ctx, req)
 }

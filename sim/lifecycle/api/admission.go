@@ -17,7 +17,8 @@ const (
 	AllControllers = "system:kube-controller-manager"
 )
 
-var errKept = errors.New("the pod stays, because its pool is cut off from the cloud or it is bound to its node (weir-manager)")
+var errKept = errors.New(
+	"the pod stays, because its pool is cut off from the cloud or it is bound to its node (weir-manager)")
 
 // params is what a ConfigMap said from a time on.
 type params struct {
@@ -82,7 +83,8 @@ func (s *Server) keepReady(user string, old *Object, content map[string]any) (ma
 		return nil, err
 	}
 	was, is := ready(&before), ready(&after)
-	if was == nil || was.Status != corev1.ConditionTrue || len(after.Status.Conditions) == 0 || is != nil && is.Status == corev1.ConditionTrue {
+	if was == nil || was.Status != corev1.ConditionTrue || len(after.Status.Conditions) == 0 ||
+		is != nil && is.Status == corev1.ConditionTrue {
 		return content, nil
 	}
 	if is == nil {

@@ -38,7 +38,8 @@ func kinds() []kind {
 		in(core, "configmaps", kind{kind: "ConfigMap", namespaced: true, of: corev1.ConfigMap{}}),
 		in(core, "services", kind{kind: "Service", namespaced: true, of: corev1.Service{}}),
 		in(core, "endpoints", kind{kind: "Endpoints", namespaced: true, of: corev1.Endpoints{}}),
-		in(discoveryv1.SchemeGroupVersion, "endpointslices", kind{kind: "EndpointSlice", namespaced: true, of: discoveryv1.EndpointSlice{}}),
+		in(discoveryv1.SchemeGroupVersion, "endpointslices",
+			kind{kind: "EndpointSlice", namespaced: true, of: discoveryv1.EndpointSlice{}}),
 		in(core, "events", kind{kind: "Event", namespaced: true, forgets: true, of: corev1.Event{}}),
 		in(eventsv1.SchemeGroupVersion, "events", kind{kind: "Event", namespaced: true, forgets: true, of: eventsv1.Event{}}),
 		in(coordinationv1.SchemeGroupVersion, "leases", kind{kind: "Lease", namespaced: true, of: coordinationv1.Lease{}}),
@@ -54,7 +55,8 @@ func kinds() []kind {
 	}
 }
 
-// discovery answers /api, /apis and what is below them, in the form that is not aggregated; nil: there is no such document.
+// discovery answers /api, /apis and what is below them, in the form that is not aggregated; nil: there is no such
+// document.
 func (s *Server) discovery(path string) any {
 	gv := schema.GroupVersion{}
 	groups := map[string]metav1.APIGroup{}
@@ -72,7 +74,10 @@ func (s *Server) discovery(path string) any {
 			continue
 		}
 		gv = k.GroupVersion()
-		r := metav1.APIResource{Name: k.Resource, Kind: k.kind, Namespaced: k.namespaced, Verbs: metav1.Verbs{"get", "list", "watch", "create", "update", "patch", "delete"}}
+		r := metav1.APIResource{
+			Name: k.Resource, Kind: k.kind, Namespaced: k.namespaced,
+			Verbs: metav1.Verbs{"get", "list", "watch", "create", "update", "patch", "delete"},
+		}
 		list.APIResources = append(list.APIResources, r)
 		if k.status {
 			r.Name += "/status"

@@ -22,7 +22,8 @@ import (
 // Config of a Server.
 type Config struct {
 	PolicyLag time.Duration // after which admission policies see a change of a ConfigMap
-	// Deleted and Updated are told what was done, by whom, in the order in which it was. They must not wait, nor call the Server.
+	// Deleted and Updated are told what was done, by whom, in the order in which it was. They must not wait, nor call the
+	// Server.
 	Deleted func(user string, o *Object)
 	Updated func(user string, before, after *Object)
 	Denied  func(user string, o *Object) // a delete that a policy refused
@@ -58,7 +59,8 @@ func (s *Server) As(user string) *rest.Config {
 	}
 }
 
-// Away makes the Server unreachable, or starts it again: with all objects, but without the history that a watch could resume from.
+// Away makes the Server unreachable, or starts it again: with all objects, but without the history that a watch could
+// resume from.
 func (s *Server) Away(yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,11 +83,16 @@ func (s *Server) Load(manifests string) error {
 		if err != nil {
 			return fmt.Errorf("load manifests: %w", err)
 		}
-		i := slices.IndexFunc(s.kinds, func(k kind) bool { return k.GroupVersion().String() == o.APIVersion && k.kind == o.Kind })
+		i := slices.IndexFunc(s.kinds, func(k kind) bool {
+			return k.GroupVersion().String() == o.APIVersion && k.kind == o.Kind
+		})
 		if i < 0 {
 			return fmt.Errorf("load manifests: kind %s of %s is not known here", o.Kind, o.APIVersion)
 		}
-		r := &request{Request: &http.Request{}, store: s.stores[s.kinds[i].GroupVersionResource.String()], namespace: o.Namespace, body: raw}
+		r := &request{
+			Request: &http.Request{}, store: s.stores[s.kinds[i].GroupVersionResource.String()], namespace: o.Namespace,
+			body: raw,
+		}
 		if _, err := s.create(r); err != nil {
 			return fmt.Errorf("load %s %s: %w", o.Kind, o.Name, err)
 		}
@@ -93,7 +100,8 @@ func (s *Server) Load(manifests string) error {
 	return nil
 }
 
-// Changed is the version of the last change of the objects of a resource: who has looked at that version need not look again.
+// Changed is the version of the last change of the objects of a resource: who has looked at that version need not look
+// again.
 func (s *Server) Changed(resource string) (version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +219,8 @@ func (s *Server) create(r *request) (*Object, error) {
 	if r.store.objects[key(r.namespace, name)] != nil {
 		return nil, apierrors.NewAlreadyExists(r.store.kind.GroupResource(), name)
 	}
-	meta["name"], meta["uid"], meta["creationTimestamp"] = name, fmt.Sprintf("uid-%d", s.serial), time.Now().UTC().Format(time.RFC3339)
+	meta["name"], meta["uid"], meta["creationTimestamp"] = name, fmt.Sprintf("uid-%d", s.serial),
+		time.Now().UTC().Format(time.RFC3339)
 	if r.store.kind.namespaced {
 		meta["namespace"] = r.namespace
 	}
@@ -229,10 +238,12 @@ func (s *Server) update(r *request) (*http.Response, error) {
 	}
 	meta := metadata(content)
 	if v, _ := meta["resourceVersion"].(string); v != "" && v != format(old.version) {
-		return nil, apierrors.NewConflict(r.store.kind.GroupResource(), r.name, fmt.Errorf("it is at version %d, not at %s", old.version, v))
+		return nil, apierrors.NewConflict(r.store.kind.GroupResource(), r.name,
+			fmt.Errorf("it is at version %d, not at %s", old.version, v))
 	}
 	if uid, _ := meta["uid"].(string); uid != "" && uid != old.uid {
-		return nil, apierrors.NewConflict(r.store.kind.GroupResource(), r.name, fmt.Errorf("its UID is %s, not %s", old.uid, uid))
+		return nil,
+			apierrors.NewConflict(r.store.kind.GroupResource(), r.name, fmt.Errorf("its UID is %s, not %s", old.uid, uid))
 	}
 	r.keep(old, content)
 	if r.store.kind.Resource == "pods" && r.subresource == "status" {

@@ -33,28 +33,34 @@ func TestPreconditions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+		metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("created twice: %v", err)
 	}
 	second := first.DeepCopy()
 	second.Spec.Unschedulable, second.Status.Phase = true, corev1.NodeRunning
-	if second, err = nodes.Update(t.Context(), second, metav1.UpdateOptions{}); err != nil || !second.Spec.Unschedulable || second.Status.Phase != "" {
+	if second, err = nodes.Update(t.Context(), second, metav1.UpdateOptions{}); err != nil || !second.Spec.Unschedulable ||
+		second.Status.Phase != "" {
 		t.Errorf("an update changes status, or not the rest: %+v, %v", second, err)
 	}
-	if same, err := nodes.Update(t.Context(), second, metav1.UpdateOptions{}); err != nil || same.ResourceVersion != second.ResourceVersion {
+	if same, err := nodes.Update(t.Context(), second, metav1.UpdateOptions{}); err != nil ||
+		same.ResourceVersion != second.ResourceVersion {
 		t.Errorf("what changes nothing has a version of its own: %v", err)
 	}
 	if _, err := nodes.Update(t.Context(), first, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 		t.Errorf("an old version is overwritten: %v", err)
 	}
 	second.Spec.Unschedulable, second.Status.Phase = false, corev1.NodeRunning
-	if third, err := nodes.UpdateStatus(t.Context(), second, metav1.UpdateOptions{}); err != nil || !third.Spec.Unschedulable || third.Status.Phase != corev1.NodeRunning {
+	if third, err := nodes.UpdateStatus(t.Context(), second, metav1.UpdateOptions{}); err != nil ||
+		!third.Spec.Unschedulable || third.Status.Phase != corev1.NodeRunning {
 		t.Errorf("an update of status changes the rest, or not status: %+v, %v", third, err)
 	}
 	for patch, allowed := range map[string]bool{
-		`{"metadata":{"labels":{"x":"y"}}}`: true, `{"metadata":{"uid":"another","labels":{"x":"z"}}}`: false, `{"metadata":{"resourceVersion":"2","labels":{"x":"z"}}}`: false,
+		`{"metadata":{"labels":{"x":"y"}}}`: true, `{"metadata":{"uid":"another","labels":{"x":"z"}}}`: false,
+		`{"metadata":{"resourceVersion":"2","labels":{"x":"z"}}}`: false,
 	} {
-		if _, err := nodes.Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); (err == nil) != allowed {
+		if _, err := nodes.Patch(t.Context(), "a", types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{}); (err == nil) != allowed {
 			t.Errorf("patch %s: %v", patch, err)
 		}
 	}
@@ -73,7 +79,8 @@ func TestInformers(t *testing.T) {
 		c := client(t, s, "somebody")
 		create := func(name string) {
 			t.Helper()
-			if _, err := c.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			if _, err := c.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}},
+				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -103,7 +110,8 @@ func TestInformers(t *testing.T) {
 		create("c")
 		create("d")
 		holds("after a restart", "b", "c", "d")
-		if maps, err := c.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}); err != nil || len(maps.Items) != 5 {
+		if maps, err := c.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{}); err != nil ||
+			len(maps.Items) != 5 {
 			t.Errorf("manifests: %v, %v", maps, err)
 		}
 		cancel()

@@ -1,6 +1,6 @@
-// Package stock runs package lifecycle with the unmodified controllers of Kubernetes that hold nodes for lost and evict pods. It is a module of
-// its own, because k8s.io/kubernetes must not be one of Weir's dependencies; and not that of sim/controlplane, because the binaries
-// built there are cached by that module's files.
+// Package stock runs package lifecycle with the unmodified controllers of Kubernetes that hold nodes for lost and evict
+// pods. It is a module of its own, because k8s.io/kubernetes must not be one of Weir's dependencies; and not that of
+// sim/controlplane, because the binaries built there are cached by that module's files.
 package stock
 
 import (
@@ -33,12 +33,15 @@ func Controllers(ctx context.Context, as *rest.Config) error {
 		return err
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	lifecycle, err := nodelifecycle.NewNodeLifecycleController(ctx, factory.Coordination().V1().Leases(), factory.Core().V1().Pods(), factory.Core().V1().Nodes(),
-		factory.Apps().V1().DaemonSets(), client, monitorPeriod, startupGrace, monitorGrace, evictionRate, secondaryRate, largeCluster, unhealthyShare)
+	lifecycle, err := nodelifecycle.NewNodeLifecycleController(ctx, factory.Coordination().V1().Leases(),
+		factory.Core().V1().Pods(), factory.Core().V1().Nodes(),
+		factory.Apps().V1().DaemonSets(), client, monitorPeriod, startupGrace, monitorGrace, evictionRate, secondaryRate,
+		largeCluster, unhealthyShare)
 	if err != nil {
 		return err
 	}
-	eviction, err := tainteviction.New(ctx, client, factory.Core().V1().Pods(), factory.Core().V1().Nodes(), "taint-eviction-controller")
+	eviction, err := tainteviction.New(ctx, client, factory.Core().V1().Pods(), factory.Core().V1().Nodes(),
+		"taint-eviction-controller")
 	if err != nil {
 		return err
 	}

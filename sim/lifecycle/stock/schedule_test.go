@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSchedules runs random schedules of faults, and sees no pod evicted that should have stayed, nor kept that should have gone.
+// TestSchedules runs random schedules of faults, and sees no pod evicted that should have stayed, nor kept that should
+// have gone.
 func TestSchedules(t *testing.T) {
 	if *seed != 0 {
 		t.Log(run(t, lifecycle.Config{Schedule: lifecycle.Draw(*seed), Trace: func(line string) { t.Log(line) }}))
@@ -71,7 +72,8 @@ func run(t *testing.T, c lifecycle.Config) lifecycle.Verdict {
 	t.Helper()
 	v := bubble(t, c)
 	if !v.Fine() {
-		t.Errorf("%v\n%v\n%s\nrepeat with: go test . -run TestSchedules -seed %d -v", c.Schedule, v, strings.Join(v.Details, "\n"), c.Schedule.Seed)
+		t.Errorf("%v\n%v\n%s\nrepeat with: go test . -run TestSchedules -seed %d -v", c.Schedule, v,
+			strings.Join(v.Details, "\n"), c.Schedule.Seed)
 	}
 	return v
 }
@@ -94,8 +96,8 @@ func bubble(t *testing.T, c lifecycle.Config) (v lifecycle.Verdict) {
 	return v
 }
 
-// TestFound runs schedules again that found something: taint eviction went on to count from before a node was heard again, by a timer that had not
-// ended when the node was released.
+// TestFound runs schedules again that found something: taint eviction went on to count from before a node was heard
+// again, by a timer that had not ended when the node was released.
 func TestFound(t *testing.T) {
 	for _, s := range []uint64{
 		3566012234106480152, 13381280029882409368, 3913506220859706386, 76232993838612853, // wrong once: of weir-manager
@@ -121,19 +123,40 @@ func TestJudge(t *testing.T) {
 		config lifecycle.Config
 		want   func(lifecycle.Verdict) bool
 	}{
-		"a silent pool without the manager": {lifecycle.Config{Schedule: silent, NoManager: true}, func(v lifecycle.Verdict) bool { return v.Wrong == 6 }},
-		"a node that is cut off and not forwarded": {lifecycle.Config{Schedule: cut, NoForwarding: true}, func(v lifecycle.Verdict) bool {
-			return v.Wrong == 2 && v.Unjust == 1
-		}},
-		"a silent pool":          {lifecycle.Config{Schedule: silent}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 0 && v.Denied > 0 }},
-		"a node that is cut off": {lifecycle.Config{Schedule: cut}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Unknown == 0 && v.Forwarded > 30 }},
-		"a silent pool that is given up": {lifecycle.Config{Schedule: day(lifecycle.Fault{At: 10 * time.Second, What: "policy", Target: pool, Value: "evict:2m"},
-			lifecycle.Fault{At: 100 * time.Second, For: 400 * time.Second, What: "pool-cut", Target: pool})}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 6 }},
-		"a dead node": {lifecycle.Config{Schedule: dead}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 2 }},
-		"a dead node, and nobody evicts": {lifecycle.Config{Schedule: dead, Controllers: func(ctx context.Context, _ *rest.Config) error {
-			<-ctx.Done()
-			return nil
-		}}, func(v lifecycle.Verdict) bool { return v.Missed == 2 }},
+		"a silent pool without the manager": {
+			lifecycle.Config{Schedule: silent, NoManager: true}, func(v lifecycle.Verdict) bool { return v.Wrong == 6 },
+		},
+		"a node that is cut off and not forwarded": {
+			lifecycle.Config{Schedule: cut, NoForwarding: true}, func(v lifecycle.Verdict) bool {
+				return v.Wrong == 2 && v.Unjust == 1
+			},
+		},
+		"a silent pool": {
+			lifecycle.Config{Schedule: silent}, func(v lifecycle.Verdict) bool {
+				return v.Fine() && v.Evicted == 0 && v.Denied > 0
+			},
+		},
+		"a node that is cut off": {
+			lifecycle.Config{Schedule: cut}, func(v lifecycle.Verdict) bool {
+				return v.Fine() && v.Unknown == 0 && v.Forwarded > 30
+			},
+		},
+		"a silent pool that is given up": {
+			lifecycle.Config{
+				Schedule: day(lifecycle.Fault{At: 10 * time.Second, What: "policy", Target: pool, Value: "evict:2m"},
+					lifecycle.Fault{At: 100 * time.Second, For: 400 * time.Second, What: "pool-cut", Target: pool}),
+			},
+			func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 6 },
+		},
+		"a dead node": {
+			lifecycle.Config{Schedule: dead}, func(v lifecycle.Verdict) bool { return v.Fine() && v.Evicted == 2 },
+		},
+		"a dead node, and nobody evicts": {
+			lifecycle.Config{Schedule: dead, Controllers: func(ctx context.Context, _ *rest.Config) error {
+				<-ctx.Done()
+				return nil
+			}}, func(v lifecycle.Verdict) bool { return v.Missed == 2 },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

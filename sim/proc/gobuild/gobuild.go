@@ -72,9 +72,12 @@ func Run(ctx context.Context, s *proc.Spawner, spec Spec, progress func(string))
 	if err != nil {
 		return fmt.Errorf("resolve the packages of %s: %w", spec.Name, err)
 	}
-	build := append([]string{"build", "-v", "-o", spec.Output + string(filepath.Separator), "-ldflags", spec.LDFlags, "-overlay", spec.Overlay}, spec.Packages...)
+	build := append([]string{
+		"build", "-v", "-o", spec.Output + string(filepath.Separator), "-ldflags", spec.LDFlags, "-overlay", spec.Overlay,
+	}, spec.Packages...)
 	built, err := run(ctx, s, spec, build, func(c count) {
-		progress(fmt.Sprintf("%s: %d of at most %d packages compiled, %s", spec.Name, c.packages, resolved.packages, since(begin)))
+		progress(fmt.Sprintf("%s: %d of at most %d packages compiled, %s", spec.Name, c.packages, resolved.packages,
+			since(begin)))
 	})
 	if err != nil {
 		return fmt.Errorf("build %s: %w", spec.Name, err)

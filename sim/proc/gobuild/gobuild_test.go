@@ -25,7 +25,9 @@ func command(t *testing.T, source string) Spec {
 			t.Fatal(err)
 		}
 	}
-	return Spec{Name: "hello", Dir: dir, Packages: []string{"example.com/hello"}, Output: t.TempDir(), LDFlags: "-X main.who=pool"}
+	return Spec{
+		Name: "hello", Dir: dir, Packages: []string{"example.com/hello"}, Output: t.TempDir(), LDFlags: "-X main.who=pool",
+	}
 }
 
 func TestBuild(t *testing.T) {
@@ -45,7 +47,8 @@ func TestBuild(t *testing.T) {
 
 func TestBuildErrorsAreShown(t *testing.T) {
 	err := Run(t.Context(), proctest.Spawner(t), command(t, "package main\n\nfunc main() { nonsense() }\n"), nil)
-	if err == nil || !strings.Contains(err.Error(), "undefined: nonsense") || !strings.HasPrefix(err.Error(), "build hello: ") {
+	if err == nil || !strings.Contains(err.Error(), "undefined: nonsense") ||
+		!strings.HasPrefix(err.Error(), "build hello: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -53,7 +56,8 @@ func TestBuildErrorsAreShown(t *testing.T) {
 func TestBuildEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Run(ctx, proctest.Spawner(t), command(t, "package main\n\nfunc main() {}\n"), nil); !errors.Is(err, context.Canceled) {
+	if err := Run(ctx, proctest.Spawner(t), command(t, "package main\n\nfunc main() {}\n"), nil); !errors.Is(
+		err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,8 +1,9 @@
 // Package loopback reserves loopback addresses, so that runs side by side do not collide and every node of a run has an
 // address of its own.
 //
-// kube-apiserver takes no loopback address for an endpoint. ReserveNodes has addresses for Nodes that are to be one: of the range for benchmarks, 198.18.0.0/15
-// (RFC 2544), which a route makes this machine's own and which no packet leaves. Whoever may not add that route cannot have them.
+// kube-apiserver takes no loopback address for an endpoint. ReserveNodes has addresses for Nodes that are to be one: of
+// the range for benchmarks, 198.18.0.0/15 (RFC 2544), which a route makes this machine's own and which no packet
+// leaves. Whoever may not add that route cannot have them.
 //
 // It keeps no files and starts no goroutine: a reservation is an abstract unix socket, which lives exactly as long as
 // its process, however that ends, and in the same network namespace as the addresses.
@@ -19,8 +20,8 @@ import (
 // Size is the number of addresses of a Block.
 const Size = 254
 
-// Block is a set of loopback addresses, 127.x.y.1 to 127.x.y.254, or of such for Nodes, that nobody else who asks here uses. Since every node
-// has an address of its own, all of them can use the well-known ports.
+// Block is a set of loopback addresses, 127.x.y.1 to 127.x.y.254, or of such for Nodes, that nobody else who asks here
+// uses. Since every node has an address of its own, all of them can use the well-known ports.
 type Block struct {
 	first, x, y byte
 	lock        net.Listener
@@ -57,7 +58,8 @@ func reserve(ctx context.Context, first, from, to byte) (*Block, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("reserve loopback addresses: all blocks from %d.%d.0.0 to %d.%d.255.0 are in use", first, from, first, to)
+	return nil, fmt.Errorf("reserve loopback addresses: all blocks from %d.%d.0.0 to %d.%d.255.0 are in use", first, from,
+		first, to)
 }
 
 // Addr returns the nth address, counted from 1.

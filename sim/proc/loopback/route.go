@@ -15,7 +15,8 @@ const (
 	nodesPrefix                    = 15
 )
 
-// routeNodes makes the range this machine's own, if it is not yet. The route stays: it costs nothing, and others may use it.
+// routeNodes makes the range this machine's own, if it is not yet. The route stays: it costs nothing, and others may
+// use it.
 func routeNodes(ctx context.Context, b *Block) error {
 	address, err := b.Addr(1)
 	if err != nil {
@@ -32,7 +33,8 @@ func routeNodes(ctx context.Context, b *Block) error {
 		return nil
 	}
 	if err := addRoute(); err != nil {
-		return fmt.Errorf("addresses for Nodes: add route: %w; as root, do: ip route add local %d.%d.0.0/%d dev lo", err, nodesFirst, nodesFrom, nodesPrefix)
+		return fmt.Errorf("addresses for Nodes: add route: %w; as root, do: ip route add local %d.%d.0.0/%d dev lo", err,
+			nodesFirst, nodesFrom, nodesPrefix)
 	}
 	return bind()
 }
@@ -50,7 +52,10 @@ func addRoute() error {
 	defer syscall.Close(s)
 	order := binary.NativeEndian
 	// struct rtmsg, and the attributes destination and interface.
-	route := []byte{syscall.AF_INET, nodesPrefix, 0, 0, syscall.RT_TABLE_LOCAL, syscall.RTPROT_STATIC, syscall.RT_SCOPE_HOST, syscall.RTN_LOCAL, 0, 0, 0, 0}
+	route := []byte{
+		syscall.AF_INET, nodesPrefix, 0, 0, syscall.RT_TABLE_LOCAL, syscall.RTPROT_STATIC, syscall.RT_SCOPE_HOST,
+		syscall.RTN_LOCAL, 0, 0, 0, 0,
+	}
 	attribute := func(kind uint16, value []byte) {
 		route = order.AppendUint16(route, uint16(4+len(value)))
 		route = append(order.AppendUint16(route, kind), value...)
@@ -61,7 +66,8 @@ func addRoute() error {
 	message = order.AppendUint16(message, syscall.RTM_NEWROUTE)
 	message = order.AppendUint16(message, syscall.NLM_F_REQUEST|syscall.NLM_F_ACK|syscall.NLM_F_CREATE|syscall.NLM_F_EXCL)
 	message = append(message, make([]byte, 8)...) // sequence and port
-	if err := syscall.Sendto(s, append(message, route...), 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
+	if err := syscall.Sendto(s, append(message, route...), 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err !=
+		nil {
 		return err
 	}
 	answer := make([]byte, syscall.Getpagesize())

@@ -31,7 +31,8 @@ func (c *Canvas) Line(class string, a, b Point) {
 
 // Rect draws a rectangle; tip, if not empty, is shown when a pointer rests on it.
 func (c *Canvas) Rect(class, tip string, at Point, width, height float64) {
-	c.element("rect", class, tip, "x", num(at.X), "y", num(at.Y), "width", num(max(width, 0)), "height", num(max(height, 0)))
+	c.element("rect", class, tip, "x", num(at.X), "y", num(at.Y), "width", num(max(width, 0)), "height",
+		num(max(height, 0)))
 }
 
 // Circle draws a circle with a tip.
@@ -113,8 +114,9 @@ func (c *Canvas) Standalone(css string) string {
 // document writes the drawing; box is its place and size, before comes before what was drawn.
 func (c *Canvas) document(box, before string) string {
 	id := Escape(c.id)
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" class="plot" %s role="img" aria-labelledby="%s-title %s-desc">`+"\n"+
-		`<title id="%s-title">%s</title>`+"\n"+`<desc id="%s-desc">%s</desc>`+"\n%s%s</svg>\n",
+	return fmt.Sprintf(
+		`<svg xmlns="http://www.w3.org/2000/svg" class="plot" %s role="img" aria-labelledby="%s-title %s-desc">`+"\n"+
+			`<title id="%s-title">%s</title>`+"\n"+`<desc id="%s-desc">%s</desc>`+"\n%s%s</svg>\n",
 		box, id, id, id, Escape(c.title), id, Escape(c.desc), before, c.body.String())
 }
 

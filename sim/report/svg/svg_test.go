@@ -69,7 +69,9 @@ func TestDrawingsAreXML(t *testing.T) {
 	c.Area(bad, []svg.Point{at, {X: 1e300, Y: 2}}, math.NaN())
 	c.Text(bad, svg.Middle, at, bad)
 	c.TextTip(bad, svg.End, at, strings.Repeat(bad, 9), 10)
-	for name, drawing := range map[string]string{"inline": c.Inline(), "standalone": c.Standalone("a>b{}</style><script>")} {
+	for name, drawing := range map[string]string{
+		"inline": c.Inline(), "standalone": c.Standalone("a>b{}</style><script>"),
+	} {
 		t.Run(name, func(t *testing.T) {
 			if strings.Contains(drawing, "NaN") || strings.Contains(drawing, "Inf") {
 				t.Error("a number that is none was drawn")

@@ -14,7 +14,8 @@
 //	                           └─► Proxy ─────────────────────────────────► uplink: the cloud        (class node)
 //	                     reviews, as the caller ──────────────────────────► cloud                    (class node)
 //	                     probes, reviews of this node ────────────────────► cloud                    (class control)
-//	pool port ─► pooldoor ─► the same relays, whole ◄── the coordinator, if this hub leads; other hubs, if it is a leader hub
+//	pool port ─► pooldoor ─► the same relays, whole ◄── the coordinator, if this hub leads;
+//	                                                    other hubs, if it is a leader hub
 //	member ─► role.Machine ─► Leases in the coordinator; who feeds the relays; beat.Forwarding of a leader
 //
 //	account     what a hub tells of itself        answer       what a hub says itself

@@ -36,7 +36,11 @@ spec:
     metadata: {labels: {app: web}}
     spec:
       terminationGracePeriodSeconds: 15
-      topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: web}}}]
+      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: ScheduleAnyway
+        labelSelector: {matchLabels: {app: web}}
       containers: [{name: web, image: ` + appImage +
 	`, imagePullPolicy: Never, lifecycle: {preStop: {sleep: {seconds: 5}}}}]
 ---
@@ -332,8 +336,11 @@ func onNode(ctx context.Context, n int, line string) (string, error) {
 func files(ctx context.Context, n int) string {
 	GinkgoHelper()
 	const script = `cd /
-find etc usr/local opt root run/systemd/system var/lib -xdev \( -path var/lib/containerd -o -path var/lib/kubelet -o -path var/lib/systemd -o -path var/lib/cni -o -path var/lib/dbus \) -prune -o \
-  \( -type f -printf '%p %m %u ' -exec sha256sum {} \; -o -type l -printf '%p -> %l\n' -o -type d -printf '%p/ %m\n' \) | sort
+find etc usr/local opt root run/systemd/system var/lib -xdev \
+  \( -path var/lib/containerd -o -path var/lib/kubelet -o -path var/lib/systemd \
+     -o -path var/lib/cni -o -path var/lib/dbus \) -prune -o \
+  \( -type f -printf '%p %m %u ' -exec sha256sum {} \; \
+     -o -type l -printf '%p -> %l\n' -o -type d -printf '%p/ %m\n' \) | sort
 cat var/lib/kubelet/config.yaml var/lib/kubelet/kubeadm-flags.env | sha256sum
 systemctl list-unit-files --no-legend --type=service | sort
 systemctl cat kubelet
@@ -345,7 +352,8 @@ nft list tables | sort`
 
 // passing are objects that come and go by themselves, and the definitions, which stay by the chart's own word.
 var passing = regexp.MustCompile(
-	`^(events|pods|pod/|event|endpointslice|replicaset|controllerrevision|certificatesigningrequest|lease.*/apiserver|customresourcedefinition.*/(nodepools.apps.openyurt.io|pools.weir.dev)|apiservice.*)`)
+	`^(events|pods|pod/|event|endpointslice|replicaset|controllerrevision|certificatesigningrequest|` +
+		`lease.*/apiserver|customresourcedefinition.*/(nodepools.apps.openyurt.io|pools.weir.dev)|apiservice.*)`)
 
 // objects are the names of all that the cluster has.
 func objects(ctx context.Context) []string {

@@ -54,7 +54,9 @@ spec:
       hostNetwork: %[3]v
       containers:
       - {name: reader, image: ` + appImage +
-	`, imagePullPolicy: Never, args: [read, 500ms, /log, $(NAME)], env: [{name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], volumeMounts: [{name: log, mountPath: /log}]}
+	`, imagePullPolicy: Never, args: [read, 500ms, /log, $(NAME)],
+         env: [{name: NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}],
+         volumeMounts: [{name: log, mountPath: /log}]}
       volumes: [{name: log, hostPath: {path: ` + readersFolder + `, type: DirectoryOrCreate}}]
 `
 

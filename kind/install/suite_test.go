@@ -222,9 +222,10 @@ func evidence(ctx context.Context, dir string) {
 	_ = os.MkdirAll(dir, 0o755)
 	_ = on.run.CollectLogs(dir)
 	for name, line := range map[string]string{
-		"objects.yaml": "kubectl get nodes,pods,services,endpoints,endpointslices,deployments,daemonsets,jobs,configmaps,leases,csr,nodepools,pools.weir.dev --all-namespaces -o yaml",
-		"events.txt":   "kubectl get events --all-namespaces --sort-by=.lastTimestamp",
-		"check.txt":    "kubectl weir check",
+		"objects.yaml": "kubectl get nodes,pods,services,endpoints,endpointslices,deployments,daemonsets,jobs," +
+			"configmaps,leases,csr,nodepools,pools.weir.dev --all-namespaces -o yaml",
+		"events.txt": "kubectl get events --all-namespaces --sort-by=.lastTimestamp",
+		"check.txt":  "kubectl weir check",
 	} {
 		out, err := command(ctx, line)
 		_ = os.WriteFile(filepath.Join(dir, name), []byte(out+fmt.Sprintln(err)), 0o644)

@@ -25,7 +25,9 @@ const metricsPatch = `
 - {op: replace, path: /spec/template/spec/containers/0/imagePullPolicy, value: Never}
 - {op: replace, path: /spec/template/spec/containers/0/readinessProbe/initialDelaySeconds, value: 1}
 - {op: add, path: /spec/template/spec/nodeSelector/node-role.kubernetes.io~1control-plane, value: ""}
-- {op: add, path: /spec/template/spec/tolerations, value: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]}
+- op: add
+  path: /spec/template/spec/tolerations
+  value: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]
 `
 
 // addMetricsServer gives the cluster a metrics-server, as many a cluster has one before Weir.

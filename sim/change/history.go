@@ -218,9 +218,13 @@ func historyPlot(id int, name, unit string, values []float64, names []string) st
 }
 
 const historyTemplate = `<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Weir: history of figures</title>
-<style>{{.Style}}.plot{width:100%;height:auto;display:block}.plot text{font:11px system-ui,sans-serif;fill:var(--muted)}.plot .axis{stroke:var(--line)}.plot .course{fill:none;stroke:var(--link);stroke-width:2}.plot .landed{fill:var(--link)}
-.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,380px),1fr));gap:22px}.figures h3{margin:0}</style></head>
+<html lang="en"><head><meta charset="utf-8">` +
+	`<meta name="viewport" content="width=device-width, initial-scale=1"><title>Weir: history of figures</title>
+<style>{{.Style}}.plot{width:100%;height:auto;display:block}` +
+	`.plot text{font:11px system-ui,sans-serif;fill:var(--muted)}.plot .axis{stroke:var(--line)}` +
+	`.plot .course{fill:none;stroke:var(--link);stroke-width:2}.plot .landed{fill:var(--link)}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,380px),1fr));gap:22px}` +
+	`.figures h3{margin:0}</style></head>
 <body><h1>History of figures</h1><p class="muted">{{.Rows}} landed changes. Those that grew furthest come first.</p>
 <div class="figures">{{range .Plots}}<section><h3>{{.Name}}</h3><p class="muted">{{.Now}}</p>{{.SVG}}</section>
 {{end}}</div></body></html>

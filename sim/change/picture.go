@@ -105,9 +105,11 @@ func stateOf(name string) state {
 // pictureStyle takes its colours from Okabe and Ito's palette.
 const pictureStyle = `
 .plot text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, Arial, "DejaVu Sans", sans-serif; fill: #1b1f24; }
-.plot .ground { fill: #ffffff; } .plot .title { font-size: 14px; font-weight: 600; } .plot .tick { font-size: 11px; fill: #57606a; }
+.plot .ground { fill: #ffffff; } .plot .title { font-size: 14px; font-weight: 600; } ` +
+	`.plot .tick { font-size: 11px; fill: #57606a; }
 .plot .track { fill: #f0f2f4; } .plot .amount { fill: #0072b2; }
-.plot .span.one { fill: #d55e00; } .plot .span.two { fill: #56b4e9; } .plot .span.three { fill: #999999; } .plot .span.none { fill: #cccccc; }
+.plot .span.one { fill: #d55e00; } .plot .span.two { fill: #56b4e9; } ` +
+	`.plot .span.three { fill: #999999; } .plot .span.none { fill: #cccccc; }
 .plot line.fault { stroke: #1b1f24; stroke-dasharray: 3 3; } .plot circle.fault { fill: #1b1f24; }
 .plot .moment { fill: #f0e442; stroke: #1b1f24; } .plot .moment.bad { fill: #1b1f24; stroke: #1b1f24; }
 `

@@ -157,8 +157,11 @@ var pageTemplate = template.Must(
 <style>body{font:15px/1.5 sans-serif;margin:2em auto;max-width:60em}td,th{padding:.2em .8em;text-align:right}
 .held{background:#dfd}.no{background:#fdd}.idle{color:#888}</style>
 <h1>Thin links</h1><p>{{.Lead}} {{legend}}</p><pre>{{.Repeat}}</pre>
-<table><tr><th>link<th>changes<th>measured<th>fault<th>fresh, s<th>oldest, s<th>bytes<th>client relists<th>violations<th></tr>
-{{range .Rows}}<tr class="{{if .Held}}held{{else if .Ran}}no{{else}}idle{{end}}"><td>{{.Rate}}<td>{{.Cell.Load}} %<td>{{.Load}}<td>
-{{- if .Ran}}<a href="{{.Name}}/report.html">{{.Fault}}</a>{{else}}{{.Fault}}{{end}}<td>{{.Fresh}}<td>{{.Oldest}}<td>{{.Bytes}}<td>{{.Relists}}<td>{{.Breaks}}<td>{{.Verdict}}</tr>
+<table><tr><th>link<th>changes<th>measured<th>fault<th>fresh, s<th>oldest, s<th>bytes` +
+		`<th>client relists<th>violations<th></tr>
+{{range .Rows}}<tr class="{{if .Held}}held{{else if .Ran}}no{{else}}idle{{end}}">` +
+		`<td>{{.Rate}}<td>{{.Cell.Load}} %<td>{{.Load}}<td>
+{{- if .Ran}}<a href="{{.Name}}/report.html">{{.Fault}}</a>{{else}}{{.Fault}}{{end}}` +
+		`<td>{{.Fresh}}<td>{{.Oldest}}<td>{{.Bytes}}<td>{{.Relists}}<td>{{.Breaks}}<td>{{.Verdict}}</tr>
 {{end}}</table>
 `))

@@ -14,9 +14,13 @@ import (
 	"github.com/weir-edge/weir/sim/node"
 )
 
-const thingCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[1]ss.example.com"},"spec":{
-"group":"example.com","scope":"Namespaced","names":{"plural":"%[1]ss","singular":"%[1]s","kind":"%[2]s","listKind":"%[2]sCollection"},"versions":[{"name":"v1","served":true,
-"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
+const thingCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+"metadata":{"name":"%[1]ss.example.com"},"spec":{
+"group":"example.com","scope":"Namespaced",
+"names":{"plural":"%[1]ss","singular":"%[1]s","kind":"%[2]s","listKind":"%[2]sCollection"},
+"versions":[{"name":"v1","served":true,
+"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
+"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
 
 // TestListKinds: lists of custom resources are what their definitions call them, whether a relay answers or the cloud,
 // and what was kept does without the cloud.

@@ -82,9 +82,13 @@ var subjects = []subject{
 }
 
 // widgetCRD defines a resource whose lists have a name of their own: nothing but a list says it.
-const widgetCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},"spec":{
-"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetCollection"},"versions":[{"name":"v1","served":true,
-"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
+const widgetCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+"metadata":{"name":"widgets.example.com"},"spec":{
+"group":"example.com","scope":"Namespaced",
+"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetCollection"},
+"versions":[{"name":"v1","served":true,
+"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
+"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
 
 // prepare makes namespaces with what pods need there, and the custom resource.
 func prepare(t *testing.T, config *rest.Config) {

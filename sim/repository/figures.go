@@ -36,7 +36,8 @@ type block struct {
 // What makes a whole number a figure: a unit, or what a run counts.
 const (
 	units   = `ms|µs|s|min|seconds|minutes|hours|days|B|bytes|kB|KiB|MB|MiB|GB|%|kbit/s|Mbit/s|times`
-	counted = `kills|failovers|elections|schedules|calls|lists|re-lists|violations|evictions|attacks|mutants|bugs|specs|runs|events`
+	counted = `kills|failovers|elections|schedules|calls|lists|re-lists|violations|evictions|` +
+		`attacks|mutants|bugs|specs|runs|events`
 )
 
 var (

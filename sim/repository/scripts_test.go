@@ -103,7 +103,8 @@ func TestPublish(t *testing.T) {
 	}
 	fakes := map[string]string{
 		"gh": "",
-		"skopeo": `[ "$1" != login ] || [ "$(cat)" = secret ] || exit 1 # it reads its input, as skopeo does: printf in front of it gets a signal otherwise
+		"skopeo": `[ "$1" != login ] || [ "$(cat)" = secret ] || exit 1
+# It reads its input, as skopeo does: printf in front of it gets a signal otherwise.
 while [ $# -gt 0 ]; do [ "$1" != --digestfile ] || printf 'sha256:abc' >"$2"; shift; done`,
 	}
 	said, called, err := script(t, dir, "publish v0.1.0-rc.1", fakes)

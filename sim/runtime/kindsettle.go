@@ -16,7 +16,8 @@ import (
 const systemNamespace = metav1.NamespaceSystem
 
 // onPools keeps CoreDNS on nodes of pools.
-const onPools = `{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":
+const onPools = `{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":
+{"requiredDuringSchedulingIgnoredDuringExecution":
 {"nodeSelectorTerms":[{"matchExpressions":[{"key":"` + contract.NodePoolLabel + `",%s}]}]}}}}}}}`
 
 // corednsPlace is where CoreDNS runs: in pools, where it reads through hubs and links; but in those without a link if

@@ -221,8 +221,13 @@ func field(lit *ast.CompositeLit, name string) ast.Expr {
 	return nil
 }
 
-// text is the value of a literal.
+// text is the value of a literal, or of literals that are joined.
 func text(e ast.Expr) (string, bool) {
+	if sum, ok := e.(*ast.BinaryExpr); ok && sum.Op == token.ADD {
+		x, first := text(sum.X)
+		y, second := text(sum.Y)
+		return x + y, first && second
+	}
 	lit, ok := e.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {
 		return "", false

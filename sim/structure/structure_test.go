@@ -106,6 +106,20 @@ func TestBack(t *testing.T) {
 	}
 }
 
+// TestCodeLines: comments and blank lines are no code, each line of a string is.
+func TestCodeLines(t *testing.T) {
+	for text, want := range map[string]int{
+		"package a\n": 1,
+		"// Package a is one.\npackage a\n\n/* b\nc */\nvar d = 1 // e\n\n// f\n": 2,
+		"package a\n\nvar b = `1\n\n2` + f(\n\t3)\n":                              5,
+		"package a\n\nfunc b() { c(); d() }":                                      2,
+	} {
+		if got := codeLines([]byte(text)); got != want {
+			t.Errorf("%q has %d lines of code, want %d", text, got, want)
+		}
+	}
+}
+
 // TestMeasure measures this package: it has one way through its files.
 func TestMeasure(t *testing.T) {
 	root, err := gobuild.Root("")

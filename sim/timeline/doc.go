@@ -7,7 +7,7 @@
 // event, which Writer writes by itself:
 //
 //	{"t":0,"lane":"phase","event":"timeline","str":{"schema":"weir.timeline/1","start":"2026-10-05T09:12:44.1Z"}}
-//	{"t":1204511301,"lane":"cache","way":"weir","node":"edge-2","event":"synced","num":{"version":4711},"str":{"resource":"endpoints.v1."}}
+//	{"t":1204511301,"lane":"cache","way":"weir","node":"edge-2","event":"synced","str":{"resource":"endpoints.v1."}}
 //
 // The fields, of which only t, lane and event are always there:
 //

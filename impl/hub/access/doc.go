@@ -2,7 +2,7 @@
 // cloud lets its caller read.
 //
 //	request ─► Identifier: who calls ─► Gate: bounds of callers, of tokens, of all ─► Authorizer ─► a read of a relay
-//	                                     │  └ prover: what an unknown token is worth     └ Reviewer: asks the cloud, as the caller
+//	                                     │  └ prover: what an unknown token is worth     └ Reviewer: asks the cloud
 //	                                     └ Through: the way to the cloud, from each caller's share
 //
 // This node passes no gate. Nothing fails open: what the cloud does not say, and nobody remembers, is refused.
@@ -19,9 +19,8 @@
 //	a certificate of system:node:<this node>         with the node's certificate, which the hub has too
 //	both                                             with the token alone: nothing is lent to who names another identity
 //	any other certificate, also an unknown one       not at all: 401
-//	nothing                                          not at all: 401; but for /healthz, /livez, /readyz and /version.
-//	                                                 With --anonymous
-//	                                                 without credentials, and the cloud decides about system:anonymous
+//	nothing                                          not at all: 401; but for /healthz, /livez, /readyz and /version
+//	nothing, with --anonymous                        without credentials, and the cloud decides about system:anonymous
 //
 // What the hub itself reads, for relays above all, it reads as a user of its own, weir:hub:<pool>:<node>, by another
 // certificate, over other connections. No request of anybody goes that way: whoever holds the node's certificate gets

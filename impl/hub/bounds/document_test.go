@@ -18,14 +18,18 @@ const limitsFile = "../../../docs/limits.md"
 
 const limitsHead = `# Limits of a hub, and of a coordinator
 
-What one caller may take, and what all callers together may take. *This node* (the caller that shows the node's own certificate), the hub's probes and
-heartbeats are not limited by any row that says "others". They have connections of their own, so they never wait behind others.
+What one caller may take, and what all callers together may take. ` +
+	`*This node* (the caller that shows the node's own certificate), the hub's probes and
+heartbeats are not limited by any row that says "others". ` +
+	`They have connections of their own, so they never wait behind others.
 
 A refusal is a Status with code 429, a reason and ` + "`Retry-After`" + `. The metric ` +
 	"`weir_hub_refused_requests_total{reason}`" + ` counts refusals. The log names each
 reason once a minute at most.
 
-A caller is a service account, or a token that belongs to none. A caller is *known* once the cloud has taken its token. *Unknown* are tokens that the cloud has not taken
+A caller is a service account, or a token that belongs to none. ` +
+	`A caller is *known* once the cloud has taken its token. ` +
+	`*Unknown* are tokens that the cloud has not taken
 yet, and requests without a token.
 
 This file is made from the constants: ` + "`WEIR_WRITE_DOCS=1 go test ./impl/hub/bounds -run TestLimitsDocument`" +

@@ -201,7 +201,8 @@ func (p Page) table(w io.Writer, wide bool, now time.Time) error {
 	}
 	if wide {
 		fmt.Fprintln(t,
-			"\nNODE\tPOOL\tSTATE\tHEARTBEAT\tHUB\tJOINED\tROLE\tFRESHNESS\tUPLINK\tSERVED\tSAVED\tTOLD\tVERSION\tCERTIFICATES END")
+			"\nNODE\tPOOL\tSTATE\tHEARTBEAT\tHUB\tJOINED\tROLE\tFRESHNESS\tUPLINK\tSERVED\t"+
+				"SAVED\tTOLD\tVERSION\tCERTIFICATES END")
 		for _, o := range p.Pools {
 			for _, n := range o.Nodes {
 				beat, ends, told := "", "", ""

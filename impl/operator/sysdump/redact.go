@@ -40,7 +40,8 @@ var secrets = []struct {
 	{
 		[]string{"password", "passwd", "secret", "token", "key"},
 		regexp.MustCompile(
-			`(?i)(["']?[\w.-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|client-key-data)["']?\s*[:=]\s*)"[^"\n]{4,}"`),
+			`(?i)(["']?[\w.-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|client-key-data)` +
+				`["']?\s*[:=]\s*)"[^"\n]{4,}"`),
 	},
 	{
 		[]string{"password", "passwd", "token", "key"},

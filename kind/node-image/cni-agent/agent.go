@@ -23,7 +23,8 @@ const (
 )
 
 const configFormat = `{"cniVersion":"1.0.0","name":"kindnet","plugins":[
- {"type":"ptp","ipMasq":false,"ipam":{"type":"host-local","dataDir":"/run/cni-ipam-state","routes":[{"dst":"0.0.0.0/0"}],"ranges":[[{"subnet":"%s"}]]}},
+ {"type":"ptp","ipMasq":false,"ipam":{
+  "type":"host-local","dataDir":"/run/cni-ipam-state","routes":[{"dst":"0.0.0.0/0"}],"ranges":[[{"subnet":"%s"}]]}},
  {"type":"portmap","capabilities":{"portMappings":true}}]}
 `
 

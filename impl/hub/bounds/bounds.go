@@ -38,8 +38,11 @@ const (
 	MaxCallerReviews = 128
 	ParallelReviews  = 32
 
+	// Controllers go on at 20 to 30 requests a second (controller-runtime). At its start one lists and watches each kind
+	// that it knows, up to 300 (Argo CD, Crossplane). What of these is under way at once is bounded by its bytes. The
+	// burst costs the uplink once what the rate costs in half a minute, some 300 kB.
 	DefaultCallerRate  = 20 // new requests to the cloud a second
-	DefaultCallerBurst = 40 // controllers ask for 20 to 30 (controller-runtime); more is 10 kB/s for seconds
+	DefaultCallerBurst = 600
 	MaxCallerLimit     = 100_000
 	PublicRate         = 4 // the same of all who have no credential
 	PublicBurst        = 10

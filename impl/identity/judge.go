@@ -84,6 +84,7 @@ type Judge struct {
 	refused   *refused
 	doubts    *doubts
 	audiences *audiences
+	said      *sayings
 	log       *quiet.Log
 	streams
 }
@@ -112,7 +113,7 @@ func New(c Config) (*Judge, error) {
 	}
 	j := &Judge{
 		Config: c, node: nodeUser(c.Node), log: quiet.New(c.Clock, c.Logger), refused: newRefused(c.Clock, c.Away),
-		doubts: newDoubts(c.Ask, c.Clock), audiences: newAudiences(c.Documents, c.Logger),
+		doubts: newDoubts(c.Ask, c.Clock), audiences: newAudiences(c.Documents, c.Logger), said: newSayings(),
 	}
 	j.streams = streams{clock: c.Clock, now: c.Now, pods: c.Pods, refused: j.refused}
 	j.keys = &keys{

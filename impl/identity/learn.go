@@ -74,9 +74,9 @@ func (j *Judge) Revoked(h http.Header) bool {
 	if err != nil || !carries {
 		return false
 	}
-	t := readToken(raw)
-	ended := t.signed != nil && t.claims.Expiry != nil && j.Now().After(t.claims.Expiry.Time())
-	return ended || j.verdicts.last(tokenUser(t).at, authenticated()).denied != 0
+	said := j.said.of(raw)
+	ended := !said.end.IsZero() && j.Now().After(said.end)
+	return ended || j.verdicts.last(said.at, authenticated()).denied != 0
 }
 
 // Refuse takes the cloud's 401 to a request as it was sent: to a read or a write, of whatever.

@@ -199,9 +199,7 @@ func (z *Authorizer) remember(key verdictKey, v verdict) {
 // Size is how many verdicts are remembered.
 func (z *Authorizer) Size() int { return z.allowed.Len() + z.refusals.Len() }
 
-func newKey(who Caller, header http.Header, a identity.Attributes) (key verdictKey) {
-	h := sha256.New()
-	put(h, who.Kind.String())
+func newKey(who Caller, header http.Header, a identity.Attributes) verdictKey {
 	var names []string
 	for name := range header {
 		if isCredential(name) {
@@ -209,20 +207,21 @@ func newKey(who Caller, header http.Header, a identity.Attributes) (key verdictK
 		}
 	}
 	slices.Sort(names)
+	var r room
+	b := put(r[:0], who.Kind.String())
 	for _, name := range names {
-		put(h, name)
+		b = put(b, name)
 		for _, v := range header[name] {
-			put(h, v)
+			b = put(b, v)
 		}
-		put(h, "")
+		b = put(b, "")
 	}
-	for _, s := range []string{
+	for _, s := range [...]string{
 		"", a.Verb, a.Group, a.Version, a.Resource, a.Namespace, a.Name, a.FieldSelector, a.LabelSelector,
 	} {
-		put(h, s)
+		b = put(b, s)
 	}
-	h.Sum(key[:0])
-	return key
+	return sha256.Sum256(b)
 }
 
 // userOf is the name of a caller whom the cloud has authenticated, for messages: "" if it is not known here.

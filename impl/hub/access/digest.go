@@ -2,26 +2,22 @@ package access
 
 import (
 	"crypto/sha256"
-	"hash"
-	"io"
 	"net/http"
 )
 
 // digest stands for a token. Tokens are not kept.
 type digest [sha256.Size]byte
 
-func digestOf(h http.Header) (d digest) {
-	s := sha256.New()
-	for _, name := range []string{"Authorization", "Sec-Websocket-Protocol"} {
-		put(s, h.Get(name))
-	}
-	s.Sum(d[:0])
-	return d
+// room is for what a digest is made of. Each request needs some: they take memory only where there is more of it.
+type room [2 << 10]byte
+
+func digestOf(h http.Header) digest {
+	var r room
+	return sha256.Sum256(put(put(r[:0], h.Get("Authorization")), h.Get("Sec-Websocket-Protocol")))
 }
 
-// put writes a string so that no two sequences of strings are the same bytes.
-func put(h hash.Hash, s string) {
+// put appends a string so that no two sequences of strings are the same bytes.
+func put(b []byte, s string) []byte {
 	n := len(s)
-	_, _ = h.Write([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
-	_, _ = io.WriteString(h, s)
+	return append(append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24)), s...)
 }

@@ -23,7 +23,7 @@ import (
 type Gate struct {
 	GateConfig
 	prove     *prover       // asks the cloud
-	known     *lru.Cache    // digests of tokens that the cloud took
+	known     *lru.Cache    // digests of tokens that the cloud took, with the names of their callers
 	calls     limit.Rate    // new requests to the cloud, by caller
 	public    limit.Rate    // the same of all who have no credential
 	underway  limit.Shares  // requests of known callers, by what they take
@@ -98,17 +98,13 @@ func (g *Gate) knows(d digest) bool {
 
 // keyOf names the caller of a request.
 func (g *Gate) keyOf(h http.Header) string {
-	d := digestOf(h)
-	switch {
-	case !uplink.HasToken(h):
+	if !uplink.HasToken(h) {
 		return "anonymous"
-	case !g.knows(d):
-		return "unproven"
 	}
-	if account := ServiceAccountOf(h); account != "" {
-		return account
+	if key, ok := g.known.Get(digestOf(h)); ok {
+		return key.(string)
 	}
-	return hex.EncodeToString(d[:])
+	return "unproven"
 }
 
 // learn takes what the cloud said to a request.
@@ -125,7 +121,11 @@ func (g *Gate) learn(h http.Header, code int) {
 				g.Called(p)
 			}
 		}
-		g.known.Add(d, struct{}{})
+		key := ServiceAccountOf(h)
+		if key == "" {
+			key = hex.EncodeToString(d[:])
+		}
+		g.known.Add(d, key)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // through.
 type Proxy struct {
 	ProxyConfig
-	asCaller, asNode *httputil.ReverseProxy
+	asCaller, asNode passages
 	failures         *quiet.Log
 }
 
@@ -43,6 +43,16 @@ type written interface {
 	Lost(t *relayed.Target)                               // there is none, and the cloud may have done it
 }
 
+// passages are the ways to the cloud of one credential. A watch keeps its buffer as long as it is open.
+type passages struct{ watch, other *httputil.ReverseProxy }
+
+func (p passages) of(asked *request.Request) http.Handler {
+	if asked.Verb == "watch" {
+		return p.watch
+	}
+	return p.other
+}
+
 // passage is a request on its way through ReverseProxy; passageKey carries it to its answer.
 type passage struct {
 	asked  *request.Request
@@ -60,8 +70,8 @@ func passageOf(req *http.Request) passage {
 // NewProxy makes what sends on.
 func NewProxy(c ProxyConfig) *Proxy {
 	p := &Proxy{ProxyConfig: c, failures: quiet.New(c.Clock, c.Logger)}
-	buffers := &bufferPool{}
-	build := func(rt http.RoundTripper) *httputil.ReverseProxy {
+	watches, others := &bufferPool{size: watchBuffer}, &bufferPool{size: otherBuffer}
+	build := func(rt http.RoundTripper, buffers *bufferPool) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
 			Transport:     rt,
 			Rewrite:       rewrite,
@@ -86,7 +96,8 @@ func NewProxy(c ProxyConfig) *Proxy {
 			ErrorLog:     slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 		}
 	}
-	p.asCaller, p.asNode = build(c.AsCaller), build(c.AsNode)
+	p.asCaller = passages{build(c.AsCaller, watches), build(c.AsCaller, others)}
+	p.asNode = passages{build(c.AsNode, watches), build(c.AsNode, others)}
 	return p
 }
 
@@ -115,9 +126,9 @@ func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, asked *request.R
 func (p *Proxy) ServeUntil(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller,
 	t *relayed.Target, over answer.Over) {
 	req = req.WithContext(context.WithValue(req.Context(), passageKey{}, passage{asked, t, over}))
-	next, via := p.asCaller, p.AsCaller
+	next, via := p.asCaller.of(asked), p.AsCaller
 	if who.Kind == access.ThisNode {
-		next, via = p.asNode, p.AsNode
+		next, via = p.asNode.of(asked), p.AsNode
 	}
 	// A watch that goes on where a relay ended which there was passes by the store, too: the hub would have to list what
 	// the store lacks, on each node. The store takes the resource up when a client lists it.
@@ -163,16 +174,23 @@ func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 	}
 }
 
-// bufferPool lends the buffers that bodies are copied through.
-type bufferPool struct{ pool sync.Pool }
+// Sizes of buffers: most events fit into one.
+const (
+	watchBuffer = 8 << 10
+	otherBuffer = 32 << 10
+)
 
-const bufferSize = 32 << 10
+// bufferPool lends the buffers that bodies are copied through.
+type bufferPool struct {
+	size int
+	pool sync.Pool
+}
 
 func (b *bufferPool) Get() []byte {
 	if p, ok := b.pool.Get().(*[]byte); ok {
 		return *p
 	}
-	return make([]byte, bufferSize)
+	return make([]byte, b.size)
 }
 
 func (b *bufferPool) Put(p []byte) { b.pool.Put(&p) }

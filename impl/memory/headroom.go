@@ -13,6 +13,9 @@ type Headroom struct {
 	Min uint64
 	// Percent of the live heap, for processes that hold much. 0 means 25.
 	Percent uint64
+	// Scanned is the percentage of what a collection has to look at, for processes that hold little but have many
+	// goroutines: there a collection is dear. 0 means that this counts for nothing.
+	Scanned uint64
 }
 
 const (
@@ -63,17 +66,18 @@ func Trim() { debug.FreeOSMemory() }
 type heap struct {
 	live  uint64 // bytes of live objects
 	roots uint64 // bytes of stacks and globals, on which the runtime applies the percentage as well
+	scan  uint64 // bytes that a collection has to look at: stacks, globals, and objects up to their last pointer
 }
 
 func read() heap {
-	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/total:bytes"}}
 	metrics.Read(s)
 	for i := range s {
 		if s[i].Value.Kind() != metrics.KindUint64 {
 			return heap{}
 		}
 	}
-	return heap{live: s[0].Value.Uint64(), roots: s[1].Value.Uint64() + s[2].Value.Uint64()}
+	return heap{live: s[0].Value.Uint64(), roots: s[1].Value.Uint64() + s[2].Value.Uint64(), scan: s[3].Value.Uint64()}
 }
 
 // percent is the GOGC that leaves the wanted headroom: the runtime's goal is live + (live+roots)·GOGC/100.
@@ -87,6 +91,6 @@ func (h Headroom) percent(p heap) int {
 	if p.live == 0 {
 		return 100
 	}
-	room := max(h.Min, p.live/100*h.Percent)
+	room := max(h.Min, p.live/100*h.Percent, p.scan*h.Scanned/100)
 	return int(min(max(room*100/(p.live+p.roots), minGOGC), maxGOGC))
 }

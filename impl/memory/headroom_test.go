@@ -26,6 +26,8 @@ func TestPercent(t *testing.T) {
 		{"roots count", Headroom{}, heap{live: 100 * mb, roots: 100 * mb}, 12},
 		{"tiny heap: bounded", Headroom{}, heap{live: 100 << 10}, maxGOGC},
 		{"never without end", Headroom{Min: 1 << 10, Percent: 1}, heap{live: 100 * mb}, minGOGC},
+		{"what is looked at", Headroom{Scanned: 100}, heap{live: 20 * mb, roots: 4 * mb, scan: 12 * mb}, 50},
+		{"little is looked at", Headroom{Scanned: 100}, heap{live: 100 * mb, scan: 10 * mb}, 25},
 		{"as asked", Headroom{Min: mb, Percent: 50}, heap{live: 100 * mb}, 50},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -38,6 +38,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return h.Run(ctx)
 	})
 	g.Go(func() error { return sdnotify.Serve(ctx, "http://"+h.HealthAddr().String()+"/healthz", logger) })
-	g.Go(func() error { return memory.Headroom{Min: 3 << 20, Scanned: 100}.Keep(serving) }) // a hub that serves little has little
+	// a hub that serves little has little.
+	g.Go(func() error { return memory.Headroom{Min: 3 << 20, Scanned: 100}.Keep(serving) })
 	return g.Wait()
 }

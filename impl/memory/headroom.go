@@ -70,7 +70,10 @@ type heap struct {
 }
 
 func read() heap {
-	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/total:bytes"}}
+	s := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
+		{Name: "/gc/scan/total:bytes"},
+	}
 	metrics.Read(s)
 	for i := range s {
 		if s[i].Value.Kind() != metrics.KindUint64 {

@@ -19,7 +19,6 @@ const maxBaseline = 32 << 10
 // withoutBaseline are scenarios that nobody waits for, and why.
 var withoutBaseline = map[string]string{
 	"leader-kill-2000": "leader-kill-200 is the same, ten times shorter",
-	"cloud-unready-20": "cloud-unready is the same, with three nodes and quicker timers",
 }
 
 // TestBaselines: each scenario has one, and the benchmarks do. Each can be read, is of a run that passed, is small, and

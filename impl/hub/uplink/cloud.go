@@ -126,6 +126,7 @@ func NewCloud(c CloudConfig) *Cloud {
 		s.address.Store(&address)
 		s.Checker = NewChecker(CheckerConfig{
 			Named: s.name, Policy: c.Policy, Clock: c.Clock, Logger: c.Logger.With("at", "cloud"), grace: c.Policy.Interval,
+			lone:    len(c.Servers[ClassControl]) < 2,
 			Changed: k.judged,
 			Probe:   func(ctx context.Context) error { return k.probe(ctx, s) },
 			idle: func() bool { // a spare server is asked only while the one in use is in doubt

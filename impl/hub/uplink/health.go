@@ -33,6 +33,7 @@ type CheckerConfig struct {
 	Logger  *slog.Logger
 	Probe   func(ctx context.Context) error // nil or an UnreadyError: the server serves
 	Several func() bool                     // a probe finds the next server when one is gone; nil: there is one
+	lone    bool                            // there is no other server: whether this one is ready chooses nothing
 	grace   time.Duration                   // before the first probe, in which an answer to somebody else spares it
 	idle    func() bool                     // true: nobody needs to know; wait for a kick. nil: never
 	Changed func()                          // called without locks after each change of the judgement
@@ -160,7 +161,7 @@ func (c *Checker) due(last time.Time, after time.Duration) time.Duration {
 	if !c.state.Known && !c.wanted.IsZero() && c.wanted.Before(at) {
 		at = c.wanted
 	}
-	if c.state.OK && c.state.Fails == 0 && !c.doubted && c.unready == "" {
+	if c.state.OK && c.state.Fails == 0 && !c.doubted && (c.unready == "" || c.lone) {
 		heard := c.born.Add(time.Duration(c.heardAt.Load()) + c.Policy.Interval)
 		longest := spared * c.Policy.Interval
 		if c.fed.Load() {

@@ -153,6 +153,14 @@ func TestSparedProbes(t *testing.T) {
 	if !c.OK() {
 		t.Error("not healthy again")
 	}
+	answer = &UnreadyError{errors.New("a hook is down")}
+	probe()
+	probes = 0 // until now
+	pass(5*time.Minute, c.heard)
+	want("signs of life of a server that is not ready, where there is another one", 30)
+	c.lone = true
+	pass(5*time.Minute, c.heard)
+	want("signs of life of the only server, which is not ready", 5)
 }
 
 // TestHearing: signs of life are those of the server that an address belongs to, if that is one.

@@ -28,6 +28,8 @@ LONGEST := ./sim/install ./sim/runtime ./sim/attack ./impl/hub ./sim/offline ./s
 # What one process may have, in kB, so that a test that eats memory fails by itself and says where: the largest need 2 GB. The race detector
 # maps terabytes that it never uses, so it goes without.
 MEMORY  := 8388608
+# Files whose words vale looks at: all that people write, but for reports.
+PROSE   := '*.go' '*.md' ':!reports'
 TESTS    = bin/weir tests --name
 SPECS    = mkdir -p reports/out && WEIR_SPECS=1 WEIR_SPECS_RUNTIME=$(RUNTIME) WEIR_BUILT=$(CURDIR)/bin go test ./sim/specs -count 1 -timeout 0 -v -run TestSpecs -args \
 	   -ginkgo.v -ginkgo.timeout 24h -ginkgo.label-filter '$(LABELS)' -ginkgo.junit-report $(CURDIR)/reports/out/specs.xml
@@ -136,10 +138,16 @@ structure: build ## figures of the code: arrows that run back inside packages, t
 	@bin/weir structure
 
 .PHONY: lint
-lint: bin/golangci-lint ## gofmt, go vet and golangci-lint
+lint: bin/golangci-lint bin/vale ## gofmt, go vet, golangci-lint, and vale on the words of documents and comments
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'not gofmt-ed: run gofmt -w'; exit 1; }
 	bin/golangci-lint run --allow-parallel-runners ./...
 	@for m in .ci/release charts/helm charts/alerts; do (cd $$m && $(CURDIR)/bin/golangci-lint run --allow-parallel-runners ./...) || exit 1; done
+	bin/vale --config .ci/prose/vale.ini $$(git ls-files $(PROSE))
+
+bin/vale: .ci/prose/go.mod
+	@echo "building vale (once, some minutes)"
+	@mkdir -p bin
+	cd .ci/prose && CGO_ENABLED=1 go build -o ../../bin/vale github.com/vale-cli/vale/v3/cmd/vale # it parses Go by a library in C
 
 bin/golangci-lint: .ci/lint/go.mod
 	@echo "building golangci-lint (once, some minutes)"

@@ -183,7 +183,7 @@ func (p *coldPool) until(ctx context.Context, ok func() (bool, string)) error {
 	return runner.Until(ctx, cacheTick, cachePatience, p.Progress, ok)
 }
 
-// isReady tells whether the caches of all hubs hold everything, and with the cloud there, whether the coordinator is
+// isReady reports whether the caches of all hubs hold everything, and with the cloud there, whether the coordinator is
 // fed.
 func (p *coldPool) isReady(ctx context.Context, cloud bool) (bool, string) {
 	for _, id := range p.parts {

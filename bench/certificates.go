@@ -47,8 +47,8 @@ type certified struct {
 	progress func(string)
 }
 
-// Certificates measures what certificates cost the uplink: asking for one, and the watch of what is taken back. From
-// that follows what a year of them costs a node each day.
+// Certificates measures what certificates cost the uplink: asking for one, and the watch of what is revoked. From that
+// follows what a year of them costs a node each day.
 func Certificates(ctx context.Context, rounds int, progress func(string)) (_ []Figure, err error) {
 	c := &certified{progress: progress}
 	c.site, err = (&runtime.Local{}).Up(ctx, runtime.Topology{Manager: true, Pools: []runtime.Pool{
@@ -181,7 +181,7 @@ type measured struct {
 	fresh        bool // over a connection of its own
 	do           func(context.Context, http.RoundTripper) error
 	perDay       float64 // times a day, of each node
-	perDayLeader float64 // beside that, of who leads
+	perDayLeader float64 // beside that, of the one that leads
 	samples      []float64
 }
 
@@ -272,7 +272,7 @@ func figuresOf(all []*measured, rounds int) []Figure {
 	node := Figure{
 		Name: "certificates of a node, a day of a year", Unit: "B", Samples: make([]float64, rounds),
 		Detail: "both ways, TLS and all: renewals at three quarters of 90 days, what the Node says after each, two " +
-			"watches, of the denylist and of whom to trust, that are opened anew every twelve hours",
+			"watches, of the denylist and of whom to trust, that are opened again every twelve hours",
 	}
 	leader := Figure{
 		Name: "certificates of a leader beside that, a day", Unit: "B", Samples: make([]float64, rounds),

@@ -41,7 +41,7 @@ func (l *Limit) String() string {
 	return fmt.Sprintf("≤ %.4g", l.Value)
 }
 
-// allows tells whether a value is within the limit. What is not a number never is.
+// allows reports whether a value is within the limit. What is not a number never is.
 func (l *Limit) allows(v float64) bool {
 	switch {
 	case l == nil:
@@ -74,7 +74,7 @@ func (f Figure) Summary() benchmath.Summary {
 // Got is the median.
 func (f Figure) Got() float64 { return f.Summary().Center }
 
-// Met tells whether the median is within the limit, if there is one. A figure without a sample meets none.
+// Met reports whether the median is within the limit, if there is one. A figure without a sample meets none.
 func (f Figure) Met() bool { return f.Limit.allows(f.Got()) }
 
 // spread is how far the interval is from the median, for a person.

@@ -153,7 +153,7 @@ func (s Suite) Validate() error {
 	return s.Manager.validate()
 }
 
-// Run measures and writes the report, anew after each part. A part that fails keeps none of the others from being
+// Run measures and writes the report, again after each part. A part that fails keeps none of the others from being
 // measured. The error tells which parts failed, and has a *MissedError in it if a figure misses its target.
 func (s Suite) Run(ctx context.Context) (r Report, err error) {
 	if r = newReport(ctx); s.revision != "" {

@@ -68,7 +68,7 @@ func (k *ours) told() (int64, int) {
 	return s.Written, 2 * s.Flushes
 }
 
-// naive keeps each object in a file, written anew beside the old one at each change, made durable and renamed.
+// naive keeps each object in a file, rewritten beside the old one at each change, made durable and renamed.
 type naive struct {
 	dir     string
 	written int64

@@ -23,7 +23,7 @@ import (
 // sums names the file of checksums, in the form that sha256sum --check reads.
 const sums = "SHA256SUMS"
 
-// all makes everything anew in the folder out.
+// all makes everything in the folder out.
 func (c *config) all(ctx context.Context, stdout io.Writer) error {
 	if !charts.MatchString(c.version) {
 		return usageError(fmt.Sprintf("-version %q: a release has a version like v0.1.0 or v0.1.0-rc.1, since its chart has",
@@ -148,7 +148,7 @@ func (c *config) pin(path string, digests map[string]string) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// retime writes an archive anew with one time for all files: helm writes when each was checked out.
+// retime writes an archive again with one time for all files: helm writes when each was checked out.
 func retime(path string, made time.Time) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

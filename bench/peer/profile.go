@@ -126,7 +126,7 @@ func fields() (names []string) {
 // Path is the file of the profile.
 func (p *Profile) Path() string { return p.path }
 
-// Needs tells whether the tool is needed that applies the profile's objects.
+// Needs reports whether the tool is needed that applies the profile's objects.
 func (p *Profile) Needs() []string {
 	if len(p.manifests) == 0 {
 		return nil

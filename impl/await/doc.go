@@ -1,4 +1,4 @@
-// Package await is for tests: they wait on conditions, never for a time. It starts no goroutine.
+// Package await lets tests wait for a condition instead of for a time. It starts no goroutine.
 package await
 
 import (

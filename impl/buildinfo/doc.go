@@ -1,3 +1,3 @@
-// Package buildinfo is the metric weir_build_info: which part of Weir a process is, and of which version. Alerts and
-// dashboards know by it what is there. It starts no goroutine.
+// Package buildinfo is the metric weir_build_info. It shows which program of Weir a process runs, and in which version,
+// so that alerts and dashboards can tell the programs apart. It starts no goroutine.
 package buildinfo

@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Board are all Documents of one member of a pool. The first says which authorities count: when it changes, the others
-// are judged anew.
+// Board are all Documents of one member of a pool. The first says which authorities are trusted: when it changes, the
+// others are judged again.
 type Board []*Document
 
 // Retry says that the cloud may show the texts now. It never blocks.
@@ -19,10 +19,10 @@ func (b Board) Retry() {
 	}
 }
 
-// Anew says that the cloud is another one than before. It never blocks.
-func (b Board) Anew() {
+// Reset says that the cloud is another one than before. It never blocks.
+func (b Board) Reset() {
 	for _, d := range b {
-		d.Anew()
+		d.Reset()
 	}
 }
 
@@ -47,7 +47,7 @@ func (b Board) Run(ctx context.Context, c clock.Clock, meet Meet, cloud http.Rou
 	all.Wait()
 }
 
-// judge judges the others anew whenever other authorities count, until ctx ends.
+// judge judges the others again whenever other authorities are trusted, until ctx ends.
 func (b Board) judge(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := b[0].Changed()

@@ -1,9 +1,9 @@
-// Package bulletin carries the documents of a pool that the pool's authority has signed: whom to trust (package trust),
-// whose certificates are refused (package denylist), and what the pool is told about itself (package directory).
+// Package bulletin distributes the signed documents of a pool to its members. There are three: the trusted authorities
+// (package trust), the revoked certificates (package denylist) and the configuration of the pool (package directory).
 //
-// Whoever holds a document can tell a true one from any other by its signature and its number, so it does not matter
-// who hands it on: the cloud, the coordinator, a leader, another hub. A peer's word may wake somebody up; it never
-// changes what he believes.
+// A member can tell a true document from any other by its signature and its number, so it does not matter who hands it
+// on: the cloud, the coordinator, a leader, another hub. A peer's word may wake somebody up; it never changes what he
+// believes.
 //
 //	Form      how a document is signed, as one line of text
 //	Holder    who holds documents of one kind here, and judges what is handed over

@@ -23,7 +23,7 @@ type Holder interface {
 	Text() (text []byte, tag string)
 	// Take judges what a member of the pool handed over, and reports whether it changed what is held.
 	Take(text []byte) (changed bool, err error)
-	// TakeOfCloud does so with what the cloud shows; nothing: what is held is judged anew.
+	// TakeOfCloud does so with what the cloud shows; nothing: what is held is judged again.
 	TakeOfCloud(text []byte) (changed bool, err error)
 	// Changed is closed by the next change of what is held.
 	Changed() <-chan struct{}

@@ -45,11 +45,11 @@ func (d *Document) Follow(ctx context.Context, cloud http.RoundTripper, c clock.
 	defer d.shown.end()
 	for ctx.Err() == nil {
 		wait := watchAgain
-		watching, anew := context.WithCancel(ctx)
-		d.shown.follow(anew)
+		watching, again := context.WithCancel(ctx)
+		d.shown.follow(again)
 		err := d.watch(watching, cloud, c)
 		restored := watching.Err() != nil && ctx.Err() == nil
-		anew()
+		again()
 		var refused *refusedError
 		if errors.As(err, &refused) {
 			wait, denied = denied, min(2*denied, watchRarely)
@@ -164,11 +164,11 @@ func (d *Document) see(object []byte) {
 	}
 }
 
-// Anew says that the cloud is another one than before, as after a restore from a backup: the version that was seen last
-// may be one that it has yet to reach.
-func (d *Document) Anew() { d.shown.anew() }
+// Reset says that the cloud is another one than before, as after a restore from a backup: the version that was seen
+// last may be one that it has yet to reach.
+func (d *Document) Reset() { d.shown.reset() }
 
-// Judge judges anew what the cloud shows, and what is held: other authorities count now.
+// Judge judges again what the cloud shows, and what is held: other authorities are trusted now.
 func (d *Document) Judge() {
 	if _, err := d.TakeOfCloud(d.shown.now()); err != nil {
 		d.Log.Debug("the cloud's "+d.About+" still does not count", "err", err)

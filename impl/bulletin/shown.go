@@ -13,7 +13,7 @@ type shown struct {
 	mu      sync.Mutex
 	opened  time.Time // when the watch began that is open; zero: none is
 	closed  time.Time // when the last one ended; zero: none has
-	version string    // of the object, behind which a watch goes on; "": it begins anew
+	version string    // of the object, behind which a watch goes on; "": it begins again
 	text    []byte
 	again   func() // ends the watch
 }
@@ -28,8 +28,8 @@ func (s *shown) follow(again func()) {
 // end says that nothing is watched any more.
 func (s *shown) end() { s.follow(nil) }
 
-// anew ends the watch, and the next one begins with the object.
-func (s *shown) anew() {
+// again ends the watch, and the next one begins with the object.
+func (s *shown) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.version = ""; s.again != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// Ahead is how far the number of a document, and the times in it, may be ahead of the time of who judges it.
+// Ahead is how far the number of a document, and the times in it, may be ahead of the time of the one that judges it.
 const Ahead = time.Hour
 
 const signatureField = "signature"
@@ -33,7 +33,7 @@ type Signed struct {
 }
 
 // ErrUnsigned is of a document that none of the authorities has signed that may.
-var ErrUnsigned = errors.New("no authority that counts has signed it")
+var ErrUnsigned = errors.New("no trusted authority has signed it")
 
 // Sign is a document as one line of text.
 func (f Form) Sign(a *pki.Authority, doc any) (line []byte, err error) {

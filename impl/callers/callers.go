@@ -54,7 +54,7 @@ func Open(file string, logger *slog.Logger) *List {
 	var err error
 	if l.pods, err = Read(file); err != nil {
 		logger.Error("the pods that called this hub before are not known: when it is taken away, some may not be "+
-			"started anew", "file", file, "err", err)
+			"restarted", "file", file, "err", err)
 	}
 	return l
 }
@@ -125,7 +125,7 @@ func (l *List) keep() {
 		err = disk.WriteFile(l.file, text)
 	}
 	if err != nil {
-		l.logger.Warn("cannot keep which pods call this hub: when it is taken away, some may not be started anew",
+		l.logger.Warn("cannot keep which pods call this hub: when it is taken away, some may not be restarted",
 			"file", l.file, "err", err)
 	}
 }

@@ -31,8 +31,7 @@ func run(t *testing.T, l *List) {
 
 func pod(n int) Pod { return Pod{"default", fmt.Sprint("pod-", n), fmt.Sprint("uid-", n)} }
 
-// TestList: who called is on the list once, also after the hub was started anew; who was heard last stays when it is
-// full.
+// TestList: who called is on the list once, also after the hub was restarted; who was heard last stays when it is full.
 func TestList(t *testing.T) {
 	file := filepath.Join(t.TempDir(), File)
 	l := Open(file, slog.Default())
@@ -67,7 +66,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestUnreadable: what is no list is an error for who reads it, and an empty list for a hub.
+// TestUnreadable: what is no list is an error for the one that reads it, and an empty list for a hub.
 func TestUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -148,7 +148,7 @@ const (
 )
 
 // MaxLeaseDuration is the longest for which a hub may hold a Lease of the pool without a renewal: a coordinator refuses
-// more, and counts no more of what it finds.
+// more, and ignores what it finds.
 const MaxLeaseDuration = time.Minute
 
 // PoolAddress is an annotation of the election Lease and of a node's Lease in a coordinator: the IP address and port at
@@ -182,11 +182,13 @@ const (
 	PulsePath     = "/weir/v1/pulse"
 	DocumentsPath = "/weir/v1/documents" // of a hub and of a coordinator: copies of API discovery, see impl/documents
 	DoubtPath     = "/weir/v1/doubt"     // of a coordinator: POST of a Doubt by a hub that follows and reaches the cloud
-	// of a coordinator, and of a hub: which authorities count, and POST by who knows better, see impl/trust.
+	// of a coordinator, and of a hub: which authorities are trusted, and POST by the one that knows better, see
+	// impl/trust.
 	TrustPath = "/weir/v1/trust"
-	// of a coordinator, and of a hub: which certificates are refused, and POST by who knows better, see impl/denylist.
+	// of a coordinator, and of a hub: which certificates are refused, and POST by the one that knows better, see
+	// impl/denylist.
 	DenylistPath = "/weir/v1/denylist"
-	// of a hub: a Standing at each change, for as long as who asked is there, see impl/hub/leaderhub.
+	// of a hub: a Standing at each change, for as long as the one that asked is there, see impl/hub/leaderhub.
 	StandingPath = "/weir/v1/standing"
 	// of a hub and of a coordinator: what the pool is told about itself, see impl/directory.
 	DirectoryPath = "/weir/v1/directory"
@@ -278,7 +280,7 @@ const (
 	RevokedNodes     = "weir-revoked-nodes"
 
 	// CoordinatorImages is another one there. Under CoordinatorImagesKey it has the images of coordinators that
-	// weir-manager may run, one in a line. Whoever administers the cluster writes it. Under CoordinatorImagesRelease the
+	// weir-manager may run, one in a line. The administrator of the cluster writes it. Under CoordinatorImagesRelease the
 	// chart has the image of its release, which weir pool create makes one of those.
 	CoordinatorImages        = "weir-coordinator-images"
 	CoordinatorImagesKey     = "images"
@@ -299,7 +301,7 @@ const (
 	// machine does the work.
 	InstallerName = "weir-installer"
 	// InstallerImages is a ConfigMap in ManagerNamespace. Under InstallerImagesKey it has the images that these Jobs may
-	// run, one in a line; weir-manager runs the first. None: no Job is begun. Whoever administers the cluster writes it,
+	// run, one in a line; weir-manager runs the first. None: no Job is begun. The administrator of the cluster writes it,
 	// by the chart for example.
 	InstallerImages    = "weir-installer-images"
 	InstallerImagesKey = "images"
@@ -310,7 +312,7 @@ const (
 )
 
 // LeaderHubPrefix and the name of a pool are a Service, Endpoints and an EndpointSlice in ManagerNamespace with the
-// leader hubs of the pool (seed 003). Annotations of them tell whether its nodes reach each other ("true", "false"),
+// leader hubs of the pool (seed 003). Annotations of them report whether its nodes reach each other ("true", "false"),
 // and what it shares (group/version/resource, with commas between).
 const (
 	LeaderHubPrefix       = "leader-hub-"
@@ -328,8 +330,8 @@ const (
 	// address>, with commas between. Hubs of those nodes get the certificates; replicas meet each other by it, and one
 	// that is not there any more elects nobody.
 	LeaderHubReplicas = "weir.dev/coordinator-replicas"
-	// LeaderHubAllowance tells for how long after its end a certificate of the pool counts inside it, to read, while there
-	// is no sign of the cloud: a duration, 0 to OfflineAllowance. Without it: OfflineAllowance.
+	// LeaderHubAllowance tells for how long after its end a certificate of the pool is valid inside it, to read, while
+	// there is no sign of the cloud: a duration, 0 to OfflineAllowance. Without it: OfflineAllowance.
 	LeaderHubAllowance = "weir.dev/offline-allowance"
 	// LeaderHubSigned is all of this as weir-manager has signed it by the pool's authority: what hubs and coordinators go
 	// by, see impl/directory. Without it they go by their flags.
@@ -338,7 +340,7 @@ const (
 	LeaderHubPort = "pool"
 )
 
-// OfflineAllowance is the longest such duration. What is taken back is remembered for as long, and no longer.
+// OfflineAllowance is the longest such duration. What is revoked is remembered for as long, and no longer.
 const OfflineAllowance = 90 * 24 * time.Hour
 
 // PoolGroup and the kind Pool, version v1alpha1, are Weir's own object beside a NodePool of the same name: what a

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestStrangersAreBounded: attack 47. Who shows no certificate may open connections; the oldest of too many ends, and
-// hubs are served.
+// TestStrangersAreBounded: attack 47. A caller without a certificate may open connections; the oldest of too many ends,
+// and hubs are served.
 func TestStrangersAreBounded(t *testing.T) {
 	s := newPool(t).start()
 	hub := s.hub("a")
@@ -61,7 +61,7 @@ func TestStreamsEndWithTheCertificate(t *testing.T) {
 	shows := a.show(leaderRelay(t, 100))
 	a.elect("a_1")
 	eventually(t, "the list", func() bool { return a.reached() == 100 })
-	// Those of people: a hub's certificate counts for longer while nothing comes from the cloud, see TestLate.
+	// Those of people: a hub's certificate is valid for longer while nothing comes from the cloud, see TestLate.
 	reader := s.viewer()
 	long := s.from(time.Now().Add(-time.Hour), time.Now().Add(10*time.Hour), "eve", contract.ViewerGroup)
 	streams := map[string]io.ReadCloser{}
@@ -104,7 +104,7 @@ func TestPeersOfAnotherPool(t *testing.T) {
 			peer = rest
 		}
 	}
-	// enters tells whether etcd talks to a replica of a name and a pool.
+	// enters reports whether etcd talks to a replica of a name and a pool.
 	enters := func(user, pool string) error {
 		certPEM, keyPEM := one.pool.ca.client(user, contract.ReplicaGroup, contract.PoolGroupPrefix+pool)
 		pair, err := tls.X509KeyPair(certPEM, keyPEM)

@@ -33,7 +33,7 @@ func serving() *x509.Certificate {
 	}
 }
 
-// shows is the serial number of the certificate that is shown at an address to who connects with one.
+// shows is the serial number of the certificate that is shown at an address to the one that connects with one.
 func shows(address string, with tls.Certificate) string {
 	//nolint:gosec // it is the number that counts
 	c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{with}})
@@ -73,7 +73,7 @@ func TestCertificatesDir(t *testing.T) {
 	}
 }
 
-// TestCertificatesDirUsage: what cannot be meant is said at once, and not waited for.
+// TestCertificatesDirUsage: what is invalid is reported at once, and not waited for.
 func TestCertificatesDirUsage(t *testing.T) {
 	p := newPool(t)
 	c := p.spawn("--certificates-dir=" + t.TempDir())

@@ -128,8 +128,8 @@ func New(config Config) (*Coordinator, error) {
 	return c, nil
 }
 
-// seesCloud tells whether there is a sign of the cloud: what is fresh came from there a moment ago. Before anything is
-// served nobody knows.
+// seesCloud reports whether there is a sign of the cloud: what is fresh came from there a moment ago. Before anything
+// is served nobody knows.
 func (c *Coordinator) seesCloud() bool {
 	fresh := c.fresh.Load()
 	return fresh == nil || slices.ContainsFunc(c.relays.All(), *fresh)

@@ -13,7 +13,7 @@
 // no write of it for its duration (package fence, Tenure). It may give it back, and asks for contract.MaxLeaseDuration
 // at most. leader-informer-sync is written by the holder of the election Lease only. No hub deletes a Lease or puts
 // finalizers, owners, labels or annotations on it that are not of its node. An operator may clear or delete both. After
-// a start, and at each of several replicas, the time of a Lease begins anew.
+// a start, and at each of several replicas, the time of a Lease begins again.
 //
 // # The leader
 //
@@ -39,23 +39,23 @@
 // one goes on from the number in the status. More bytes than --relay-max-bytes are refused. The number is kept with the
 // relay on the disk; with an old disk, or none, the next leader brings it. Leases are the pool's own and not concerned.
 //
-// # Hearsay
+// # While nobody leads
 //
 // While no hub reaches the cloud nobody leads. The coordinator then asks the hubs that told an address in their nodes'
 // Leases what they hold, and pulls from the one that holds most (package pull). That moves a relay forward only, in the
 // history that it is in. If the hub still has the changes since what the relay has reached, these are what comes: after
 // a loss of power clients and hubs have seen a part of them, and go on from there. It is served with its age, makes
 // nothing ready, and is told with the name of its node. So a coordinator that lost its disk has the last state that any
-// hub holds. Whoever leads takes its place. As a leader may, a hub that lies can so lie to its pool, but only while the
-// cloud is away: afterwards the leader's list, or the change of history that it shows, puts it right.
+// hub holds. The hub that leads takes its place. As a leader may, a hub that lies can so lie to its pool, but only
+// while the cloud is away: afterwards the leader's list, or the change of history that it shows, puts it right.
 //
 // # Replicas
 //
 // A coordinator may be three processes whose etcds are one cluster. Elections and Leases are written at any of them,
 // and each fence follows the Lease. One reads the leader: that at which the leader writes its Lease, which claims so by
 // a write to etcd. The two others pull their relays from it as any client would. The claims are in one order, and
-// whoever claimed last pulls from no replica, so that old news never goes round in a circle. It alone takes the Lease
-// from a leader that it cannot read.
+// anyone who claimed last pulls from no replica, so that old news never goes round in a circle. It alone takes the
+// Lease from a leader that it cannot read.
 //
 // A replica that is cut off from both others is not healthy: hubs leave it. It sees no election and no claim, so it
 // goes on where it was, until the leader has to step down because it cannot renew its Lease; what comes are the cloud's
@@ -90,7 +90,7 @@
 //
 // # Healthy and Ready
 //
-// /healthz and /livez tell whether it serves: whether Leases can be read and written. /readyz has one check more for
+// /healthz and /livez report whether it serves: whether Leases can be read and written. /readyz has one check more for
 // each relay: synced, and shown to be fresh by its source within Config.FreshWithin. A relay that is not fresh is still
 // served; its age is told in the header contract.AgeHeader. Relays are kept on disk (package snapshot): after a restart
 // they are served as they were, with their age, and are not ready until they are fed again. One that was never synced

@@ -37,8 +37,8 @@ func (c *caller) tells(relays ...*relay.Relay) *edge {
 	return x
 }
 
-// TestHearsay: a coordinator that reads from nobody takes the latest that any hub holds, forward only. It serves that
-// with its age, is not ready by it, and a leader takes its place.
+// TestHearsay: a coordinator that reads from nobody takes the latest that any hub holds, forward only. It serves
+// that with its age, is not ready by it, and a leader takes its place.
 func TestHearsay(t *testing.T) {
 	s := newPool(t).start()
 	a, b, viewer := s.hub("a"), s.hub("b"), s.viewer()
@@ -85,8 +85,8 @@ func TestHearsayIsNeverFresh(t *testing.T) {
 	}
 }
 
-// TestHearsayGoesOn: what a hub has more than the coordinator comes as the changes that it was. Clients and hubs that
-// have seen a part of it, before all lost their power, go on from there.
+// TestHearsayGoesOn: what a hub has more than the coordinator comes as the changes that it was. Clients and hubs
+// that have seen a part of it, before all lost their power, go on from there.
 func TestHearsayGoesOn(t *testing.T) {
 	s := newPool(t).start()
 	viewer := s.viewer()
@@ -115,8 +115,8 @@ func TestHearsayGoesOn(t *testing.T) {
 	}
 }
 
-// TestLeaderEndsHearsay: who tells slowly what it holds is not waited for when there is a leader, and half of what it
-// tells shows nowhere.
+// TestLeaderEndsHearsay: who tells slowly what it holds is not waited for when there is a leader, and half of what
+// it tells shows nowhere.
 func TestLeaderEndsHearsay(t *testing.T) {
 	s := newPool(t).start()
 	a, viewer := s.hub("a"), s.viewer()

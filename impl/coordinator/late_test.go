@@ -43,8 +43,8 @@ func (c *caller) code(method, path, body string) int {
 }
 
 // TestLate: while nothing comes from the cloud, a hub whose certificate has ended reads, and renews the Lease of its
-// own node; it does nothing else, and nobody reads what it shows. Who was away for longer, whose certificate is taken
-// back, and people do not read either. When a leader shows the cloud, it is nobody.
+// own node; it does nothing else, and nobody reads what it shows. Hubs that were away for longer, hubs whose
+// certificate is revoked, and people do not read either. When a leader shows the cloud, it is nobody.
 func TestLate(t *testing.T) {
 	p := newPool(t)
 	s := p.start()

@@ -33,8 +33,8 @@ func (c *caller) tries(holder string) int {
 }
 
 // TestLeaderThatLied: two hubs of the pool say that the cloud contradicts the leader. It loses the Lease, cannot take
-// it again while another one may want it, and what the coordinator holds of it counts no more until it is listed anew
-// in a later history.
+// it again while another one may want it, and what the coordinator holds of it is no longer valid until it is listed
+// again in a later history.
 func TestLeaderThatLied(t *testing.T) {
 	s := newPool(t).start()
 	liar, b, c := s.hub("liar"), s.hub("b"), s.hub("c")

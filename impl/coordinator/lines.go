@@ -87,7 +87,7 @@ func (x *lines) demand(node string, chain []*x509.Certificate) error {
 	return nil
 }
 
-// guarded is a connection to a hub that ends when the hub's certificate is taken back.
+// guarded is a connection to a hub that ends when the hub's certificate is revoked.
 type guarded struct {
 	net.Conn
 	forget atomic.Pointer[func()]

@@ -49,7 +49,7 @@ func (r *replica) knock(certPEM, keyPEM []byte) *knock {
 	return &knock{t: t, client: &http.Client{Transport: tr}, url: "https://" + r.peer}
 }
 
-// heard tells whether it is let in.
+// heard reports whether it is let in.
 func (k *knock) heard() bool {
 	k.t.Helper()
 	req, err := http.NewRequestWithContext(k.t.Context(), http.MethodGet, k.url+contract.MeshPath, nil)
@@ -141,8 +141,8 @@ func running(all []*replica) []*replica {
 }
 
 // TestReplicasRotate: the authority of the pool is replaced under writes at each of three replicas, etcd's connections
-// included. None is started anew, no write fails, and the leader stays. Afterwards who has a certificate of the former
-// one is not let in, and what he had open has ended.
+// included. None is restarted, no write fails, and the leader stays. Afterwards who has a certificate of the former one
+// is not let in, and what he had open has ended.
 func TestReplicasRotate(t *testing.T) {
 	now := time.Now()
 	fresh := func() *pki.Authority {
@@ -405,8 +405,8 @@ func (r *replica) before(all []*replica) *embed.Config {
 	return c
 }
 
-// TestReplicasOfBefore: three replicas whose etcds did TLS by themselves are started anew, one after the other, with
-// what they have on their disks. When the last one runs, all are met over the mesh.
+// TestReplicasOfBefore: three replicas whose etcds did TLS by themselves are restarted, one after the other, with what
+// they have on their disks. When the last one runs, all are met over the mesh.
 func TestReplicasOfBefore(t *testing.T) {
 	all := trio(t)
 	old := make([]*embed.Etcd, len(all))

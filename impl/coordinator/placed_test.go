@@ -107,7 +107,7 @@ func (s *site) start(state string, cluster ...*site) {
 }
 
 // TestReplicaPlacedElsewhere: of three replicas one is lost with its machine, and comes to another node: the two others
-// hear of it from the hub that leads, take it in at the place of the former one, and none of them is started anew. The
+// hear of it from the hub that leads, take it in at the place of the former one, and none of them is restarted. The
 // former one comes back with its disk, and has no part any more. All know each other after a restart.
 func TestReplicaPlacedElsewhere(t *testing.T) {
 	all := place(t, newPool(t), 4)
@@ -174,7 +174,7 @@ func TestReplicaPlacedElsewhere(t *testing.T) {
 	four.healthy()
 }
 
-// TestPlacement: the data of another stay on the node counts no more, and a coordinator in whose place the pool has
+// TestPlacement: the data of another stay on the node is no longer valid, and a coordinator in whose place the pool has
 // another one elects nobody: who holds the Lease may renew it.
 func TestPlacement(t *testing.T) {
 	p := newPool(t)

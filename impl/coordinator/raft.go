@@ -14,13 +14,14 @@ import (
 )
 
 // meet takes the port at which the etcds of other replicas come in. s judges them as it judges all others, and cloud
-// tells whether there is a sign of the cloud.
+// reports whether there is a sign of the cloud.
 //
 // A replica whose certificate has ended goes on among the others while who judges it has no sign of the cloud, or has
 // not renewed its own: otherwise a pool that was away for long could not write the Leases of its nodes, and three
 // replicas would be worse than one. Nobody leads or feeds by that. What goes through etcd was allowed at the API of a
-// replica, by the certificate of who asked there. While one after the other is renewed there is a majority at any time:
-// those who are not renew yet take all others, and if those who are do not take them, there are two of one kind.
+// replica, by the certificate of the one that asked there. While one after the other is renewed there is a majority at
+// any time: those who are not renew yet take all others, and if those who are do not take them, there are two of one
+// kind.
 func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 	if p == nil {
 		return nil
@@ -65,7 +66,7 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 	return nil
 }
 
-// renewed tells whether the certificate of this replica has not ended.
+// renewed reports whether the certificate of this replica has not ended.
 func (p *peers) renewed() bool {
 	pair, err := p.certificate()
 	return err != nil || !p.serving.time.Now().After(pair.Leaf.NotAfter)

@@ -102,5 +102,5 @@ func near(req *http.Request) *http.Request {
 	return req.WithContext(context.WithValue(req.Context(), isNearKey{}, true))
 }
 
-// isNear tells whether near noted that.
+// isNear reports whether near noted that.
 func isNear(ctx context.Context) bool { return ctx.Value(isNearKey{}) != nil }

@@ -149,7 +149,7 @@ func (a api) addHealth(cfg *genericapiserver.Config) {
 }
 
 // newAuthenticator knows callers by client certificate, and lets in others where it does not matter who they are. Whose
-// certificate is taken back is nobody.
+// certificate is revoked is nobody.
 func newAuthenticator(s *serving) authenticator.Request {
 	var public []apiserverv1.AnonymousAuthCondition
 	for _, p := range authz.PublicPaths() {

@@ -24,7 +24,7 @@ import (
 // serving is what is taken before the server starts: the port and the files of credentials.
 type serving struct {
 	listener *callers.Callers
-	denied   *denylist.Held // certificates of the pool that count no more
+	denied   *denylist.Held // certificates of the pool that are no longer valid
 	time     *pki.Proven    // by which certificates are judged
 	late     *pki.Allowance // for those that have ended
 	cert     dynamiccertificates.CertKeyContentProvider
@@ -84,7 +84,7 @@ func (s *serving) learn() {
 	}
 }
 
-// verify tells whether somebody of the pool has proved by a certificate, leaf first, who it is. late: its certificate
+// verify reports whether somebody of the pool has proved by a certificate, leaf first, who it is. late: its certificate
 // has ended, and counts to read.
 func (s *serving) verify(chain []*x509.Certificate) (late bool, err error) {
 	opts, ok := s.ca.VerifyOptions()
@@ -94,7 +94,7 @@ func (s *serving) verify(chain []*x509.Certificate) (late bool, err error) {
 	return s.late.Verify(chain, opts)
 }
 
-// lasts is a request that ends when the certificate of its caller counts no more.
+// lasts is a request that ends when the certificate of its caller is no longer valid.
 func (s *serving) lasts(req *http.Request, c clock.WithDelayedExecution) (*http.Request, func()) {
 	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
 		return req, func() {}

@@ -29,7 +29,7 @@ type settings struct {
 	members   []replicas.Member // none: this is the only replica
 }
 
-// Validate tells what a user gave that cannot be meant, as a *cli.UsageError. It does not look at files.
+// Validate reports an invalid value, as a *cli.UsageError. It does not look at files.
 func (c Config) Validate() error {
 	_, err := c.check()
 	return err

@@ -32,7 +32,7 @@ func (c *Coordinator) newRelay(res relay.Resource, late bool) (*relay.Relay, err
 	})
 }
 
-// relayed tells whether a resource is read-only here, since it is a copy.
+// relayed reports whether a resource is read-only here, since it is a copy.
 func (c *Coordinator) relayed(r authz.GroupResource) bool {
 	return slices.ContainsFunc(c.relays.All(), func(held *relay.Relay) bool {
 		return held.Resource().Group == r.Group && held.Resource().Resource == r.Resource

@@ -314,7 +314,7 @@ func (c *frozenConn) Write(p []byte) (int, error) {
 	}
 }
 
-// read tells whether the coordinator reads it as the leader.
+// read reports whether the coordinator reads it as the leader.
 func (e *edge) read() bool {
 	read, _ := e.Read()
 	return read

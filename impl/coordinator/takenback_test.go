@@ -19,7 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// denies is a signed list by which certificates of nodes that were issued until now are taken back.
+// denies is a signed list by which certificates of nodes that were issued until now are revoked.
 func (a *authority) denies(nodes ...string) string {
 	a.t.Helper()
 	var entries []denylist.Entry
@@ -90,8 +90,8 @@ func (s *stream) open() bool {
 	}
 }
 
-// TestTakenBack: a leader whose certificate is taken back loses what it has open, its Lease, and that it is read; after
-// a restart too. The hub beside it leads, and its stream goes on.
+// TestTakenBack: a leader whose certificate is revoked loses what it has open, its Lease, and that it is read; after a
+// restart too. The hub beside it leads, and its stream goes on.
 func TestTakenBack(t *testing.T) {
 	p := newPool(t)
 	s := p.start()

@@ -26,5 +26,5 @@ func (c *Coordinator) board() bulletin.Board {
 	return bulletin.Board{c.serving.ca.held.Document, c.serving.denied.Document, c.told.Document}
 }
 
-// allowance is for how long a certificate of the pool counts after its end, as the pool was told.
+// allowance is for how long a certificate of the pool is valid after its end, as the pool was told.
 func (c *Coordinator) allowance() time.Duration { return c.told.Now().OfflineAllowance() }

@@ -23,8 +23,8 @@ func of(t *testing.T, a *pki.Authority) *authority {
 	return &authority{t: t, cert: a.Cert(), key: key.(*ecdsa.PrivateKey), pem: a.CertPEM()}
 }
 
-// TestTrust: a hub tells the coordinator which authorities count. It follows what they vouch for, at once and after a
-// restart, and nothing else. A stream that is open goes on.
+// TestTrust: a hub tells the coordinator which authorities are trusted. It follows what they vouch for, at once and
+// after a restart, and nothing else. A stream that is open goes on.
 func TestTrust(t *testing.T) {
 	now := time.Now()
 	fresh := func(pool string) *pki.Authority {

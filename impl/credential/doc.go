@@ -1,7 +1,6 @@
-// Package credential is how a node proves to the cloud who it is where the cloud has given its kubelet no client
-// certificate: by a token, by the file of a token that somebody renews, or by a program that prints one, as the
-// kubelet's kubeconfig says (user.token, user.tokenFile, user.exec). Clouds that know nodes by an identity of their own
-// work so.
+// Package credential authenticates a node to the cloud where the kubelet has no client certificate. It uses the token
+// that the kubelet's kubeconfig names: as text (user.token), in a file that is renewed (user.tokenFile), or from a
+// program (user.exec), as clouds with identities of their own for nodes do.
 //
 // client-go runs such programs too, but waits for one that hangs, and lets all requests wait with it. Here a program
 // has a time, its answer has a size, and it runs at most once at a time; after a failure it rests, longer each time,

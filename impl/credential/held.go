@@ -45,7 +45,7 @@ func (u *User) readToken() (held, error) {
 	return held{token: token}, nil
 }
 
-// wellFormed tells whether a token can be a header's. It is in no error.
+// wellFormed reports whether a token can be a header's. It is in no error.
 func wellFormed(token string) error {
 	if token == "" {
 		return errors.New("it holds no token")

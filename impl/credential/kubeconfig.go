@@ -62,7 +62,7 @@ func Load(path string) (*Kubeconfig, error) {
 	return Parse(path, text, readFile)
 }
 
-// Parse is Load for who has read it. Nothing is run, and paths become absolute.
+// Parse is Load for the one that has read it. Nothing is run, and paths become absolute.
 func Parse(path string, text []byte, read Read) (*Kubeconfig, error) {
 	var f file
 	if err := yaml.Unmarshal(text, &f); err != nil {

@@ -55,7 +55,7 @@ func Split(pair []byte) (cert, key []byte) {
 	return cert, key
 }
 
-// CheckLocal tells whether such files belong together, and are of a node.
+// CheckLocal reports whether such files belong together, and are of a node.
 func CheckLocal(authority, pair []byte, node string, now time.Time) error {
 	p, err := tls.X509KeyPair(pair, pair)
 	if err != nil {

@@ -34,7 +34,7 @@ type Source struct {
 
 	mu      sync.Mutex
 	now     held
-	refused string        // a token that the cloud has refused; what the source says again counts no more
+	refused string        // a token that the cloud has refused; what the source says again is no longer valid
 	failed  error         // why there is none
 	rest    time.Duration // after the last failure
 	again   time.Time     // not before it is tried again
@@ -93,7 +93,7 @@ func (s *Source) Token(ctx context.Context) (string, error) {
 	}
 }
 
-// counts tells whether what is held may still be shown.
+// counts reports whether what is held may still be shown.
 func (s *Source) counts(now time.Time) bool {
 	h := s.now
 	switch {
@@ -107,15 +107,15 @@ func (s *Source) counts(now time.Time) bool {
 	return true
 }
 
-// Counts tells whether there is a credential, for who does not want to wait. One that was not asked for yet may be
-// there.
+// Counts reports whether there is a credential, for the one that does not want to wait. One that was not asked for yet
+// may be there.
 func (s *Source) Counts() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed == nil || s.counts(s.Clock.Now())
 }
 
-// Get is an empty certificate, for who wants one: connections are opened without.
+// Get is an empty certificate, for the one that wants one: connections are opened without.
 func (s *Source) Get() *tls.Certificate { return &tls.Certificate{} }
 
 // Refused says that the cloud takes a token no more: another is got, by the next request.

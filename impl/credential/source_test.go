@@ -272,7 +272,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestLocal: a local credential is of its node, at whoever trusts its authority.
+// TestLocal: a local credential is of its node, at anyone who trusts its authority.
 func TestLocal(t *testing.T) {
 	authority, pair, err := NewLocal("edge-1", start)
 	if err != nil {

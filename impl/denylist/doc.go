@@ -1,8 +1,8 @@
-// Package denylist takes certificates back. It holds, for a pool, of which nodes certificates are refused that were
-// issued until some time.
+// Package denylist revokes certificates. It holds, for a pool, the nodes whose certificates are refused, and for each
+// the time until which they were issued.
 //
 // weir-manager writes a list when a Node is deleted, or leaves the pool, and signs it by the authority of the pool.
-// Whoever has the certificate of that authority can tell a true list from any other, so it does not matter who hands a
+// Anyone with the certificate of that authority can tell a true list from any other, so it does not matter who hands a
 // list on (package bulletin). A leader that would keep a list back keeps it from nobody.
 //
 // # What is refused
@@ -23,7 +23,7 @@
 //
 // A number, and a time in a list, is refused that is ahead of the time by more than an hour. What an authority has
 // signed that may not sign any more (Config.Speakers) counts only until there is a list of one that may: weir-manager
-// signs anew what counts of it. So a key that was stolen has no say once it is replaced.
+// signs again what counts of it. So a key that was stolen has no say once it is replaced.
 //
 // # Bounds
 //

@@ -24,7 +24,7 @@ type RefusedError struct{ Entry }
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf(
-		"certificates of node %s that were issued until %s are taken back: the node was deleted, or left the pool",
+		"certificates of node %s that were issued until %s are revoked: the node was deleted, or left the pool",
 		e.Node, e.Before.UTC().Format(time.RFC3339))
 }
 
@@ -92,7 +92,7 @@ func New(c Config) *Held {
 		_, err = h.take(text, true)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.Logger.Warn("the denylist on the disk does not count", "file", c.File, "err", err)
+		c.Logger.Warn("the denylist on the disk is invalid", "file", c.File, "err", err)
 	}
 	return h
 }
@@ -124,7 +124,7 @@ func (h *Held) Text() (text []byte, tag string) {
 	return text, s.tag
 }
 
-// Take looks at lists that somebody handed over, and tells whether they changed what is held.
+// Take looks at lists that somebody handed over, and reports whether they changed what is held.
 func (h *Held) Take(text []byte) (changed bool, err error) { return h.take(text, false) }
 
 // TakeOfCloud is Take: the signature says all.
@@ -168,19 +168,19 @@ func (h *Held) take(text []byte, kept bool) (changed bool, err error) {
 	h.enforce()
 	for _, e := range after.entries {
 		if !slices.ContainsFunc(before.entries, func(o Entry) bool { return o.Node == e.Node && o.Before.Equal(e.Before) }) {
-			h.Logger.Warn("the certificates of a node are taken back", "pool", h.Pool, "node", e.Node, "uid", e.UID,
+			h.Logger.Warn("the certificates of a node are revoked", "pool", h.Pool, "node", e.Node, "uid", e.UID,
 				"issuedUntil", e.Before, "number", after.lists[0].Number)
 		}
 	}
 	if text, _ := h.Text(); !kept && h.File != "" {
 		if err := disk.WriteFile(h.File, text); err != nil {
-			h.Logger.Error("the denylist counts, but cannot be kept: it is lost with this process", "file", h.File, "err", err)
+			h.Logger.Error("the denylist is used, but cannot be kept: it is lost with this process", "file", h.File, "err", err)
 		}
 	}
 	return true, nil
 }
 
-// speaking are the lists of those that may sign now, if there is one of theirs: they have signed anew what counts of
+// speaking are the lists of those that may sign now, if there is one of theirs: they have signed again what counts of
 // the others, one of whom may have lost its key. What nobody signed who is trusted at all is gone at once.
 func (h *Held) speaking(all []held) []held {
 	if h.Speakers == nil {

@@ -358,7 +358,7 @@ func TestRetired(t *testing.T) {
 	if len(nodes(h)) != 0 {
 		t.Errorf("after the switch: %v", nodes(h))
 	}
-	// Of an authority that counts no more nothing is left.
+	// Of an authority that is no longer valid nothing is left.
 	h = first.holder("")
 	h.Speakers = h.Trusted
 	first.take(h, stolen)

@@ -46,7 +46,7 @@ type Entry struct {
 	Before  time.Time `json:"before"`            // whole seconds
 }
 
-// End is when the entry counts no more.
+// End is when the entry is no longer valid.
 func (e Entry) End() time.Time { return e.Before.Add(Lasts()) }
 
 // commonNames are those by which certificates name the holder alone.

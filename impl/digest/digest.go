@@ -83,7 +83,7 @@ func plain(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(".+-_", r)
 }
 
-// Parse reads what a hub tells. Whoever is root there wrote it.
+// Parse reads what a hub tells. Root of that node wrote it.
 func Parse(text string) (d Digest, err error) {
 	if len(text) > maxRead {
 		return d, fmt.Errorf("%s: %d bytes, want %d at most", contract.DigestAnnotation, len(text), maxRead)

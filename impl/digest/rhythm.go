@@ -25,7 +25,8 @@ type Rhythm struct {
 	owed time.Duration // until when all that went out of turn is made up for
 }
 
-// Due tells whether a digest is to be sent: none was yet, it is time, or it says something on which somebody would act.
+// Due reports whether a digest is to be sent: none was yet, it is time, or it says something on which somebody would
+// act.
 func (r *Rhythm) Due(now time.Duration, d Digest) bool {
 	switch {
 	case !r.told:
@@ -46,8 +47,8 @@ func (r *Rhythm) Told(now time.Duration, d Digest) {
 	r.last, r.at, r.told = d, now, true
 }
 
-// changed tells whether somebody would act on the difference: another role or version, relays that became old or fresh,
-// or more than twice the bytes.
+// changed reports whether somebody would act on the difference: another role or version, relays that became old or
+// fresh, or more than twice the bytes.
 func changed(was, is Digest) bool {
 	bytes := func(d Digest) int64 { return d.Down + d.Up + d.Served }
 	return was.Role != is.Role || was.Version != is.Version || freshness(was) != freshness(is) || bytes(is) > 2*bytes(was)

@@ -85,14 +85,14 @@ func New(c Config) *Directory {
 			err = d.load(text)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			c.Logger.Warn("what the pool was told about itself, as it is on the disk, does not count", "file", c.File,
+			c.Logger.Warn("the configuration of the pool on the disk is invalid", "file", c.File,
 				"err", err)
 		}
 	}
 	d.fill()
 	d.Began = func() {
 		if d.Now().Version == 0 {
-			c.Logger.Info("nobody has signed what the pool is told about itself yet: flags count", "pool", c.Pool)
+			c.Logger.Info("the configuration of the pool is not signed yet: flags are used", "pool", c.Pool)
 		}
 	}
 	return d
@@ -113,7 +113,7 @@ func (d *Directory) load(text []byte) error {
 		}
 		if err != nil {
 			d.learnt = nil
-			d.Logger.Warn("the kinds of custom resources on the disk do not count", "file", d.File, "err", err)
+			d.Logger.Warn("the kinds of custom resources on the disk are invalid", "file", d.File, "err", err)
 		}
 		return nil
 	}
@@ -261,7 +261,7 @@ func (d *Directory) keep() {
 		err = disk.WriteFile(d.File, text)
 	}
 	if err != nil {
-		d.Logger.Error("what the pool is told about itself counts, but cannot be kept: it is lost with this process",
+		d.Logger.Error("the configuration of the pool is used, but cannot be kept: it is lost with this process",
 			"file", d.File, "err", err)
 	}
 }
@@ -271,7 +271,7 @@ func (d *Directory) refuse(err error) {
 	d.counts.Errors++
 	if text := err.Error(); text != d.refused {
 		d.refused = text
-		d.Logger.Error("what the pool is told about itself does not count, and what was told before stays", "err", err)
+		d.Logger.Error("the configuration of the pool is invalid, and the one before stays", "err", err)
 	}
 }
 

@@ -200,7 +200,7 @@ func TestKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log strings.Builder
-		if bad := p.holder(file, &log); bad.Now().Version != 0 || strings.Count(log.String(), "does not count") != 1 {
+		if bad := p.holder(file, &log); bad.Now().Version != 0 || strings.Count(log.String(), "is invalid") != 1 {
 			t.Errorf("%s: %+v, said %s", about, bad.Now(), &log)
 		}
 	}
@@ -311,7 +311,7 @@ func TestRefusedOnce(t *testing.T) {
 		}
 	}
 	if s := d.Status(); s.Version != 5 || s.Errors != 3 || s.Refused == "" ||
-		strings.Count(log.String(), "no authority that counts has signed it") != 1 {
+		strings.Count(log.String(), "no trusted authority has signed it") != 1 {
 		t.Errorf("%+v, said %s", s, &log)
 	}
 	must(d.Take(p.says(6, "b")))
@@ -470,7 +470,7 @@ func TestFollow(t *testing.T) {
 		default:
 		}
 		if s := d.Status(); s.Version != 50 || s.Errors != 1 ||
-			!strings.Contains(s.Refused, "no authority that counts has signed it") {
+			!strings.Contains(s.Refused, "no trusted authority has signed it") {
 			t.Errorf("%+v, said %s", s, &log)
 		}
 		send(event("ADDED", shows("8", p.says(80, "b"))))
@@ -483,7 +483,7 @@ func TestFollow(t *testing.T) {
 		send(event("ERROR", map[string]any{"kind": "Status", "code": 410, "message": "too old"}))
 		time.Sleep(10 * time.Second)
 		send(event("ADDED", shows("9", p.says(80, "b"))))
-		d.Anew()
+		d.Reset()
 		synctest.Wait()
 		if got, want := c.since(), []string{"", "", "8", "", ""}; !slices.Equal(got, want) {
 			t.Errorf("asked behind %q, want %q", got, want)

@@ -1,5 +1,5 @@
-// Package directory is what a pool is told about itself: how it shares, who its leader hubs are, where its coordinator
-// is and what it shares.
+// Package directory holds the configuration that a pool gets from the cloud: its mode, its leader hubs, its
+// coordinators and the resources that it shares.
 //
 // weir-manager signs it by the authority of the pool, and keeps it in the Endpoints leader-hub-<pool> in kube-system
 // (impl/manager/pools). Hubs follow that one object, and no NodePool, whose status changes with each node.

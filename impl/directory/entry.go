@@ -113,7 +113,8 @@ func (s Shared) Flag() string {
 	return s.String() + "=" + s.Kind
 }
 
-// OfflineAllowance is for how long a certificate of the pool counts after its end, while there is no sign of the cloud.
+// OfflineAllowance is for how long a certificate of the pool is valid after its end, while there is no sign of the
+// cloud.
 func (e Entry) OfflineAllowance() time.Duration {
 	if d, err := time.ParseDuration(e.Allowance); err == nil { // check saw to it
 		return d
@@ -179,7 +180,7 @@ func decode(pool string, text []byte) (Entry, error) {
 	return e, nil
 }
 
-// check tells what cannot be meant, whoever tells it.
+// check reports what is invalid, whoever tells it.
 func (e Entry) check(pool string) error {
 	if e.Pool != pool {
 		return fmt.Errorf("it is of pool %.80q", e.Pool)
@@ -278,7 +279,7 @@ func (e Entry) checkAllowance() error {
 	return nil
 }
 
-// plain tells whether an address is that of one machine.
+// plain reports whether an address is that of one machine.
 func plain(ip netip.Addr) bool {
 	return ip.IsValid() && !ip.IsUnspecified() && !ip.IsMulticast() && ip.Zone() == "" && !ip.Is4In6()
 }

@@ -93,7 +93,7 @@ func TestOpenYurts(t *testing.T) {
 	}
 }
 
-// TestRefused: each thing that cannot be meant is one line that names field, value and what is wanted.
+// TestRefused: each thing that is invalid is one line that names field, value and what is wanted.
 func TestRefused(t *testing.T) {
 	annotate := func(name, value string) func(o *corev1.Endpoints) {
 		return func(o *corev1.Endpoints) { o.Annotations[name] = value }

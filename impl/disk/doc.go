@@ -1,4 +1,4 @@
-// Package disk is the little that Weir's durable files need of a folder: open, create, append, cut, make durable,
+// Package disk has the few file operations that Weir's durable files need: open, create, append, truncate, sync and
 // rename.
 //
 // Those who write files of their own (snapshots of relays, the write queue) take the interface Disk, so that their

@@ -47,7 +47,7 @@ func ETagOf(body []byte) string {
 // ErrForged says that a document is not what its ETag says.
 var ErrForged = errors.New("the document is not what its ETag says")
 
-// Check tells whether a copy is what its ETag says, as far as ETags say anything: of API discovery.
+// Check reports whether a copy is what its ETag says, as far as ETags say anything: of API discovery.
 func Check(k Key, d *Document) error {
 	if slices.Contains(Paths, k.Path) && (d.ETag == "" || ETagOf(d.Body) != d.ETag) {
 		return fmt.Errorf("%s: %w", k.Path, ErrForged)

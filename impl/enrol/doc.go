@@ -1,5 +1,5 @@
-// Package enrol gets the certificates of a node, and renews them. A Keeper holds one of them. The key is made here and
-// never leaves the node.
+// Package enrol requests the certificates of a node and renews them. A Keeper holds one certificate. It makes the key
+// itself, and the key never leaves the node.
 //
 // A Keeper asks kube-apiserver by a CertificateSigningRequest, with any credential that may create and get them.
 // weir-manager approves and signs (package manager/certificates). The Keeper checks what it got by the table of package
@@ -9,8 +9,8 @@
 // # When
 //
 // A Keeper asks as soon as it holds nothing, when pki.Renewal says so (at 70 to 80 % of a life), and when no authority
-// of Config.Trusted vouches for what it holds, or Config.Refused takes it back. It asks only while it is wanted: see
-// Want. What it holds is handed out to its end and beyond: whoever verifies it judges that.
+// of Config.Trusted vouches for what it holds, or Config.Refused refuses it. It asks only while it is wanted: see Want.
+// What it holds is handed out to its end and beyond: whoever verifies it judges that.
 //
 // What fails is tried again after a pause, which doubles: about half a second at first, about five minutes at most, and
 // no more than a twentieth of a life. A request that nobody has answered yet is read again in the same way. Each

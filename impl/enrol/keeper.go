@@ -45,7 +45,7 @@ type Config struct {
 	Trusted func() []*x509.Certificate
 	// Signs is the authority that signs now: what another one signed is renewed soon. Nil, or of nil: that is not known.
 	Signs func() *x509.Certificate
-	// Refused tells why others do not take a certificate that they trust: it is taken back. Nil: nobody refuses one.
+	// Refused tells why others do not take a certificate that they trust: it is revoked. Nil: nobody refuses one.
 	Refused func(*x509.Certificate) error
 	// Patience is how long a first certificate is asked for while kube-apiserver answers and nobody signs it; then it is
 	// not wanted any more. 0: for ever.
@@ -189,8 +189,8 @@ func (k *Keeper) Retry() {
 }
 
 // Hurry says that somebody does not take the certificate any more. If it has ended, another one is asked for now, and
-// not after the pause of a cloud that was away: who refuses it has a sign of the cloud. It tells whether it was, which
-// is at most once in refusedPause. It never blocks.
+// not after the pause of a cloud that was away: who refuses it has a sign of the cloud. It reports whether it was,
+// which is at most once in refusedPause. It never blocks.
 func (k *Keeper) Hurry() bool {
 	h, now := k.held.Load(), k.Clock.Now()
 	if h == nil || now.Before(h.chain[0].NotAfter) {
@@ -325,7 +325,7 @@ func (k *Keeper) vouched(h *held) bool {
 	return k.good
 }
 
-// superseded tells whether another authority signs now than the one that signed a leaf.
+// superseded reports whether another authority signs now than the one that signed a leaf.
 func (k *Keeper) superseded(leaf *x509.Certificate) bool {
 	if k.Signs == nil {
 		return false
@@ -334,7 +334,7 @@ func (k *Keeper) superseded(leaf *x509.Certificate) bool {
 	return signs != nil && !pki.IssuedBy(leaf, signs)
 }
 
-// verify tells whether somebody who is trusted vouches for a certificate now.
+// verify reports whether somebody who is trusted vouches for a certificate now.
 func (k *Keeper) verify(chain []*x509.Certificate) error {
 	if k.Trusted == nil {
 		return pki.CheckSpan(chain[0], k.Clock.Now())
@@ -344,7 +344,7 @@ func (k *Keeper) verify(chain []*x509.Certificate) error {
 	}
 	if why := k.Refused(chain[0]); why != nil {
 		return &pki.MismatchError{
-			Field: "certificate", Value: chain[0].Subject.CommonName, Allowed: "one that is not taken back: " + why.Error(),
+			Field: "certificate", Value: chain[0].Subject.CommonName, Allowed: "one that is not revoked: " + why.Error(),
 		}
 	}
 	return nil
@@ -488,7 +488,7 @@ func (k *Keeper) note(err error) {
 	}
 	if k.impatient(reason) {
 		k.Want(false)
-		k.Logger.Warn("a certificate is not asked for any more, until the hub starts anew", "kind", k.Identity.Kind,
+		k.Logger.Warn("a certificate is not asked for any more, until the hub restarts", "kind", k.Identity.Kind,
 			"tried-for", k.Patience, "err", err)
 		return
 	}
@@ -510,7 +510,7 @@ func (k *Keeper) note(err error) {
 		"kind", k.Identity.Kind, "err", err)
 }
 
-// impatient tells whether nobody has signed the first certificate for too long.
+// impatient reports whether nobody has signed the first certificate for too long.
 func (k *Keeper) impatient(reason string) bool {
 	now := k.Clock.Now()
 	switch {

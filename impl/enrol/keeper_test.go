@@ -265,9 +265,9 @@ func TestCloudAway(t *testing.T) {
 	})
 }
 
-// TestRefusedByPeers: a certificate ended while the cloud was away. Who is refused with it asks at once for another
-// one, though nobody has told it that the cloud is back, and not more often than that makes sense. One that has not
-// ended is not renewed by it.
+// TestRefusedByPeers: a certificate ended while the cloud was away. A hub that is refused with it asks at once for
+// another one, though nobody has told it that the cloud is back, and not more often than that makes sense. One that has
+// not ended is not renewed by it.
 func TestRefusedByPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, t.TempDir(), nil)
@@ -342,8 +342,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestOneRequest: an answer that was lost, and a restart in the middle, lead to the same request. A bootstrap token
-// counts once.
+// TestOneRequest: an answer that was lost, and a restart in the middle, lead to the same request. A bootstrap token is
+// valid once.
 func TestOneRequest(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

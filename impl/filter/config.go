@@ -70,7 +70,7 @@ func defaults() map[string][]string {
 	}
 }
 
-// Validate tells which flag cannot be meant.
+// Validate tells which flag is invalid.
 func (c Config) Validate() error {
 	_, err := c.rules()
 	return err

@@ -1,4 +1,5 @@
-// Package filter alters what one component of a node sees of a resource, on the way out to it.
+// Package filter changes the objects of a resource on their way to one component of the node. For example, kube-proxy
+// gets only the endpoints that are near.
 //
 //	name                 component                         resource        what it does
 //	masterservice        kubelet                           services        the Service default/kubernetes has the hub's
@@ -16,11 +17,12 @@
 //
 // # The view of a client
 //
-// Whoever lists and watches through a filter has, at every version, what the filter makes of the state at that version.
-// Versions are the cloud's. An object that leaves the view is DELETED, one that enters is ADDED, one that stays outside
-// is not mentioned; bookmarks pass; a get of what is not in the view is 404. A DELETED has the object as it is now. A
-// watch that goes on at a version does not know what its client was shown before: an object that changes and is not in
-// the view is DELETED once, though the client may never have had it, and one that enters may be called MODIFIED.
+// A client that lists and watches through a filter has, at every version, what the filter makes of the state at that
+// version. Versions are the cloud's. An object that leaves the view is DELETED, one that enters is ADDED, one that
+// stays outside is not mentioned; bookmarks pass; a get of what is not in the view is 404. A DELETED has the object as
+// it is now. A watch that goes on at a version does not know what its client was shown before: an object that changes
+// and is not in the view is DELETED once, though the client may never have had it, and one that enters may be called
+// MODIFIED.
 //
 // Objects that are not altered pass as the bytes that came. Those that are, are patched: fields that this build does
 // not know stay. Protobuf and JSON are understood; tables and metadata alone pass as they are. What the cloud has
@@ -63,5 +65,5 @@
 // # Goroutines
 //
 // New starts none. Run lists the members, and ends with its context. A compressed watch has one of its own, which ends
-// with it. Changes are told to watches by who finds out.
+// with it. Changes are told to watches by the one that finds out.
 package filter

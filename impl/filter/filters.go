@@ -37,12 +37,12 @@ func New(c Config) (*Filters, error) {
 	return &Filters{topology: newTopology(c), rules: rules}, nil
 }
 
-// plain tells whether the answer to a request is objects.
+// plain reports whether the answer to a request is objects.
 func plain(asked *request.Request) bool {
 	return asked.Reads() && !asked.Upgrade && asked.Subresource == ""
 }
 
-// match tells whether a request is filtered.
+// match reports whether a request is filtered.
 func (f *Filters) match(req *http.Request, asked *request.Request) (q reading, ok bool) {
 	if !plain(asked) {
 		return q, false

@@ -109,7 +109,7 @@ func (o *Own) Serve(w http.ResponseWriter, req *http.Request, asked *request.Req
 	through(w, req, of, q, next)
 }
 
-// concerns tells whether a ConfigMap that is altered can be in the answer of a read. Others are none of the clients
+// concerns reports whether a ConfigMap that is altered can be in the answer of a read. Others are none of the clients
 // that a view is kept of: a kubelet watches each ConfigMap by itself.
 func (o *Own) concerns(asked *request.Request) bool {
 	if asked.Resource != configMaps || !plain(asked) {

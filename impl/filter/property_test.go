@@ -18,7 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// world is what the cloud holds, at each version, and what an edge node should see of it: written anew, on decoded
+// world is what the cloud holds, at each version, and what an edge node should see of it: rewritten, on decoded
 // objects.
 type world struct {
 	mu       sync.Mutex

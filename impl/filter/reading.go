@@ -39,12 +39,12 @@ func (q *reading) apply(v *view, enc wire.Encoding, o *wire.Object) (raw []byte,
 	return at.Raw, true
 }
 
-// learns tells whether Services that pass teach the view.
+// learns reports whether Services that pass teach the view.
 func (q *reading) learns() bool {
 	return slices.Contains(q.rules, rule(learn{}))
 }
 
-// follows tells whether what passes depends on the view.
+// follows reports whether what passes depends on the view.
 func (q *reading) follows() bool { return q.use.resource == slicesOf || q.use.component == thisNode }
 
 // teach notes the topology of a Service.

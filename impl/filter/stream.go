@@ -32,7 +32,7 @@ type stream struct {
 	view     *view
 	position uint64 // version that the client has; 0: not known
 	hidden   map[string]bool
-	owed     *view // what the client had before all was shown to it anew
+	owed     *view // what the client had before all was shown to it again
 	buf, out []byte
 	ended    bool
 	taught   map[string]scope
@@ -84,7 +84,7 @@ func (s *stream) flush() {
 	}
 }
 
-// write takes what comes from who answers.
+// write takes what comes from the one that answers.
 func (s *stream) write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

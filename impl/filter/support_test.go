@@ -334,7 +334,7 @@ func (i *informer) watch(ctx context.Context, path string) {
 	i.cut = cancel
 	i.resumed++
 	i.mu.Unlock()
-	defer func() { // one that breaks before it has shown all begins anew
+	defer func() { // one that breaks before it has shown all begins again
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if !i.whole && i.old != nil {
@@ -380,7 +380,7 @@ func (i *informer) event(ev *wire.Event) bool {
 		i.expired++
 		i.version = 0
 		i.old, i.oldVersions = nil, nil
-		clear(i.objects) // who is told to list begins anew here: see the package comment
+		clear(i.objects) // who is told to list begins again here: see the package comment
 		clear(i.versions)
 		return false
 	}

@@ -65,7 +65,7 @@ func (w *writer) WriteHeader(code int) {
 	}
 }
 
-// understood tells whether the answer is of objects in an encoding that can be altered.
+// understood reports whether the answer is of objects in an encoding that can be altered.
 func (w *writer) understood() bool {
 	h := w.Header()
 	media, params, _ := strings.Cut(h.Get("Content-Type"), ";")

@@ -8,7 +8,7 @@ const (
 	Slowest  = 10400 * time.Millisecond // the same with the kubelet's jitter of 4 %
 	Attempt  = 5 * time.Second          // for a heartbeat to reach the cloud, at any of its servers; a kubelet waits 10 s
 	Stagger  = 1500 * time.Millisecond  // after which the next server is asked as well
-	Withdraw = time.Second              // for the coordinator to take back that the node is cut off
+	Withdraw = time.Second              // for the coordinator to withdraw that the node is cut off
 	Life     = 12 * time.Second         // a heartbeat is forwarded within this, or not: a bit more than until the next
 	Pause    = time.Second              // between tries of a forward, but for the first two
 )

@@ -1,7 +1,7 @@
-// Package heartbeat decides about heartbeats of nodes that lose the cloud but not their pool: what a hub does with
-// those of its own kubelet (Node), and what the leader of the pool forwards of others (Forwarder). It is pure: no I/O,
-// no goroutine, no clock; time is a duration since the start of the process on the local monotonic clock. Package hub
-// steps it.
+// Package heartbeat decides about the heartbeats of nodes that lose the cloud but not their pool. Node decides for the
+// hub of such a node, and Forwarder decides for the leader of the pool, which forwards heartbeats of other nodes. The
+// package is pure: no I/O, no goroutine, no clock. Time is a duration since the start of the process, by the local
+// monotonic clock. Package hub steps it.
 //
 //	kubelet ──renews──► hub ──► cloud: kube-node-lease/<node>, as it came, never annotated
 //	                     └────► coordinator: the same Lease, annotated while the cloud cannot be reached
@@ -11,7 +11,7 @@
 //
 // The kubelet's renewal, as it passes through the hub of its node, is the only sign of life there is; a hub makes up
 // none. So a dead kubelet is not kept alive by its hub: when renewals end, all else does. In the coordinator a
-// heartbeat is a change of renewTime, timed by the clock of whoever sees it (stock Kubernetes goes by growth:
+// heartbeat is a change of renewTime, timed by the clock of anyone who sees it (stock Kubernetes goes by growth:
 // nodelifecycle, tryUpdateNodeHealth). No time of one machine is held against a time of another. What is written to the
 // cloud always grows (Later): a clock that was set back costs nothing, whether the node itself writes or the leader.
 //
@@ -22,16 +22,16 @@
 //
 // # Who sees
 //
-// All hubs watch delegated Leases, not the leader only, which costs nothing while there are none. Whoever leads next
-// has then seen heartbeats itself, and goes on with those that are younger than Life. A hub that has just started has
-// seen none; what it finds may be of a node that is dead, so it waits for a change. After a watch broke, what changed
+// All hubs watch delegated Leases, not the leader only, which costs nothing while there are none. The next leader has
+// then seen heartbeats itself, and goes on with those that are younger than Life. A hub that has just started has seen
+// none; what it finds may be of a node that is dead, so it waits for a change. After a watch broke, what changed
 // meanwhile counts if the Lease was looked at within Life.
 //
 // # A late forward never annotates a node that has returned
 //
 // Two rules make that certain, by order of events and without any clock:
 //
-//  1. A node that said in the coordinator that it is cut off takes that back there, and has the coordinator's word for
+//  1. A node that said in the coordinator that it is cut off withdraws that there, and has the coordinator's word for
 //     it, before it passes a heartbeat to the cloud again. Its writes there are conditional on the version, so an older
 //     one that is still under way cannot undo it.
 //  2. A forward is conditional on a version of the cloud's Lease. Either the Lease at that version is annotated: then
@@ -39,8 +39,8 @@
 //     no cache, that the node is cut off.
 //
 // Suppose a forward annotates what a returned node wrote, version R. The leader read R, so R was written; before that
-// the node had taken back its statement, by 1; after reading R the leader asked the coordinator, by 2, and would have
-// heard so, unless the node was cut off anew. A forward that was under way when the node wrote fails by its condition.
+// the node had withdrawn its statement, by 1; after reading R the leader asked the coordinator, by 2, and would have
+// heard so, unless the node was cut off again. A forward that was under way when the node wrote fails by its condition.
 // The version ahead of a forward is mostly that of the forward before: one small PATCH per heartbeat, no read.
 //
 // A node that reaches the cloud and not its coordinator cannot take anything back. It passes its heartbeats all the

@@ -87,7 +87,7 @@ func NewForwarder(parallel int) *Forwarder {
 	return &Forwarder{parallel: parallel, nodes: map[string]*peer{}}
 }
 
-// Lead tells whether this hub leads. Results of actions that are under way are still taken.
+// Lead reports whether this hub leads. Results of actions that are under way are still taken.
 func (f *Forwarder) Lead(yes bool) { f.leads = yes }
 
 // See takes a node's Lease as the coordinator has it. live says that it was seen to change: by a watch, or because the

@@ -17,8 +17,8 @@ func only(t *testing.T, f *Forwarder, now time.Duration) Action {
 	return actions[0]
 }
 
-// TestHeartbeatsExpire: a heartbeat that could not be forwarded within its life is not forwarded at all, neither by who
-// saw it nor by who leads next. The cloud would take it for a sign of life of the moment.
+// TestHeartbeatsExpire: a heartbeat that could not be forwarded within its life is not forwarded at all, neither by the
+// one that saw it nor by the one that leads next. The cloud would take it for a sign of life of the moment.
 func TestHeartbeatsExpire(t *testing.T) {
 	leader, next := NewForwarder(1), NewForwarder(1)
 	leader.Lead(true)

@@ -84,7 +84,7 @@ func (n *Node) Written(s Statement) {
 	n.written, n.delegated, n.writtenAt = true, s.Delegated, s.Until-Interval
 }
 
-// CutOff tells whether the last heartbeat did not reach the cloud, and since when that is as it is.
+// CutOff reports whether the last heartbeat did not reach the cloud, and since when that is as it is.
 func (n *Node) CutOff() (cutOff bool, since time.Duration) { return n.cutOff, n.since }
 
 // Last is when the last heartbeat came, and how many did.

@@ -41,7 +41,7 @@ func (n *simNode) try(attempt int, again func()) {
 	}
 }
 
-// withdraw takes back that the node is cut off.
+// withdraw withdraws that the node is cut off.
 func (n *simNode) withdraw(then func()) {
 	done := false
 	end := func(ok bool) {

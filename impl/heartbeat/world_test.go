@@ -35,7 +35,7 @@ type stored struct {
 	longest time.Duration // between two times that it grew
 	judged  bool          // longest is being measured
 	own     int           // when the node's hub sent the last write of its own that was applied
-	unsure  bool          // and it could not take back before that the node is cut off
+	unsure  bool          // and it could not revoke before that the node is cut off
 }
 
 // simNode is a node with its kubelet and hub.

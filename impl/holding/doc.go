@@ -1,5 +1,6 @@
-// Package holding is what a hub tells weir-manager of itself, by the annotation contract.HoldsAnnotation of its Node:
-// which trust bundle it holds, and from when to when its certificates count.
+// Package holding is the report of a hub to weir-manager about its trust bundle and its certificates: which bundle the
+// hub holds, and when each certificate begins and expires. The report is the annotation contract.HoldsAnnotation of the
+// Node.
 //
 // A Teller writes it as the node, which kube-apiserver lets write its own Node and no other. So nothing is granted for
 // it. weir-manager goes on with a rotation when all have heard, and tells a person of certificates that end. Nothing

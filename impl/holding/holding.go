@@ -30,7 +30,7 @@ type Holding struct {
 	Certificates map[string]Life `json:"certificates,omitempty"` // by kind
 }
 
-// Life is from when to when a certificate counts.
+// Life is from when to when a certificate is valid.
 type Life struct {
 	Begin  time.Time `json:"begin"`
 	End    time.Time `json:"end"`
@@ -63,7 +63,7 @@ func (h Holding) Text() string {
 	return string(text)
 }
 
-// Parse reads what a Node says. Whoever is root there wrote it.
+// Parse reads what a Node says. Root of that node wrote it.
 func Parse(text string) (h Holding, err error) {
 	if text == "" {
 		return h, nil

@@ -157,8 +157,8 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// TestHeartbeatCutOff: without the cloud the hub answers its kubelet, and says so in the coordinator, which it takes
-// back before anything reaches the cloud again.
+// TestHeartbeatCutOff: without the cloud the hub answers its kubelet, and says so in the coordinator, which it
+// withdraws before anything reaches the cloud again.
 func TestHeartbeatCutOff(t *testing.T) {
 	p := newPoolBed(t, "edge-1")
 	link := p.linked("edge-1")

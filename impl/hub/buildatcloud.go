@@ -56,7 +56,7 @@ func (h *Hub) buildAtCloud() (*ownuser.User, error) {
 	return a, nil
 }
 
-// asksAtCloud tells whether the hub asks for the certificate of its own user.
+// asksAtCloud reports whether the hub asks for the certificate of its own user.
 func (s *settings) asksAtCloud() bool {
 	return s.CloudHubCertFile == "" && s.CoordinatorClientCertFile == "" && s.CoordinatorClientKeyFile == ""
 }

@@ -42,7 +42,7 @@ func (h *Hub) buildOwn() (err error) {
 	return nil
 }
 
-// nodeCounts tells whether what the hub is its node by at the cloud is valid now.
+// nodeCounts reports whether what the hub is its node by at the cloud is valid now.
 func (h *Hub) nodeCounts() bool {
 	if h.shows != nil {
 		return h.shows.Counts()

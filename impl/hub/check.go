@@ -23,7 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 )
 
-// Validate tells what a user gave that cannot be meant, as a *cli.UsageError.
+// Validate reports an invalid value, as a *cli.UsageError.
 func (c Config) Validate() error {
 	_, err := c.check()
 	return err
@@ -273,7 +273,7 @@ func (s *settings) checkCoordinator() error {
 		"--coordinator-client-key-file", s.CoordinatorClientKeyFile)
 }
 
-// enrols tells whether the hub asks for its certificates in the pool itself.
+// enrols reports whether the hub asks for its certificates in the pool itself.
 func (s *settings) enrols() bool {
 	return s.EnableCoordinator && s.CoordinatorClientCertFile == "" && s.CoordinatorClientKeyFile == ""
 }

@@ -71,7 +71,7 @@ type Config struct {
 
 	PoolScopeResources   []string
 	UpstreamWatchTimeout time.Duration
-	MaxStaleRead         time.Duration // 0: nobody minds
+	MaxStaleRead         time.Duration // 0: no limit
 	RingBytes            int64
 	RelayMaxBytes        int64 // 0: the relay's default
 	RingAge              time.Duration

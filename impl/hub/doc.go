@@ -42,7 +42,7 @@
 // nodeauthority), unless --tls-cert-file names another. The kubelet trusts that authority by --node-authority-file,
 // pods by the kube-root-ca.crt that the kubelet reads through the hub (package filter). When they do, containers that
 // start are told to call the hub at --pods-address (package pods), and the hub keeps a list of the pods whose tokens
-// the cloud takes (package callers): they have to start anew when the hub is taken away.
+// the cloud takes (package callers): they have to restart when the hub is taken away.
 //
 // With --enrol-coordinator-dir the hub asks for the certificates of the pool's coordinator on its node as well, which
 // has no way to the cloud, and keeps them there for the coordinator to read. Hub and coordinator run as the same user:
@@ -54,8 +54,8 @@
 // successors by themselves. weir_late_certificates_total counts.
 //
 // Certificates of nodes that were deleted are on the pool's denylist (package denylist). Each hub watches it in the
-// cloud, gives it to the coordinator and takes it from there, and keeps it in <data-dir>/denylist. Who is on it does
-// not come in at the pool port, and what he has open there ends; so does a connection to such a coordinator.
+// cloud, gives it to the coordinator and takes it from there, and keeps it in <data-dir>/denylist. A node on it does
+// not come in at the pool port, and its open connections there end; so does a connection to such a coordinator.
 //
 // # What the pool is told
 //
@@ -71,11 +71,11 @@
 //
 // # A restored cloud
 //
-// Whoever feeds its relays from the cloud finds out that it was restored from a backup (package source), says so in its
-// log at level error, in its status and in the metrics weir_relay_history and weir_relay_histories_total, and lists
-// once for the pool. All others follow over the pool's network: their relays end the watches of clients with 410, and
-// those list at their own hub. The uplink carries one list, whatever the number of clients. A hub that comes back with
-// a disk of before is told by the coordinator.
+// A hub that reads the cloud finds out that it was restored from a backup (package source), says so in its log at level
+// error, in its status and in the metrics weir_relay_history and weir_relay_histories_total, and lists once for the
+// pool. All others follow over the pool's network: their relays end the watches of clients with 410, and those list at
+// their own hub. The uplink carries one list, whatever the number of clients. A hub that comes back with a disk of
+// before is told by the coordinator.
 //
 // # Goroutines
 //

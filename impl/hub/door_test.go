@@ -109,7 +109,7 @@ func TestSpellingsWithoutCloud(t *testing.T) {
 }
 
 // TestNamespaceWithoutCloud: what a request is authorized by is what is looked for. A Namespace, which is authorized in
-// itself and stands in none, may be read by who was shown it in a list.
+// itself and stands in none, may be read by the one that was shown it in a list.
 func TestNamespaceWithoutCloud(t *testing.T) {
 	b, link := offlineBed(t)
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")

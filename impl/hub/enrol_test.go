@@ -27,7 +27,7 @@ func enrolling(t *testing.T, nodes ...string) *poolBed {
 	return p
 }
 
-// TestEnrol: hubs that hold the certificates of their nodes get all others themselves. Who leads gets that of a
+// TestEnrol: hubs that hold the certificates of their nodes get all others themselves. The leader gets that of a
 // forwarder, of its own node. What they got is there after a restart.
 func TestEnrol(t *testing.T) {
 	p := enrolling(t, "edge-1", "edge-2")

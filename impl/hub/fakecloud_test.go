@@ -538,7 +538,7 @@ func (c *fakeCloud) reviewed() []string {
 	return append([]string(nil), c.reviews...)
 }
 
-// refuse makes tokens count no more.
+// refuse makes tokens are no longer valid.
 func (c *fakeCloud) refuse(tokens ...string) { c.answers(http.StatusUnauthorized, tokens...) }
 
 func (c *fakeCloud) answers(code int, tokens ...string) {

@@ -116,7 +116,7 @@ func (c *Config) bind(f *cli.Flags) {
 		"file in which such a key is made at the first start if none is given, on a disk that survives restarts, outside "+
 			"--data-dir; empty makes none")
 	f.BoolVar(&c.StorePlaintextSecrets, "store-plaintext-secrets", false,
-		"encrypt nothing: whoever gets --data-dir has the Secrets and tokens of this node's pods")
+		"encrypt nothing: a thief of --data-dir has the Secrets and tokens of this node's pods")
 	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
 		"how long after its end a token, or this node's own certificate, counts while the cloud is away, since nobody can "+
 			"renew it then")

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// inHistory tells whether the relays of hubs are in a history of the cloud.
+// inHistory reports whether the relays of hubs are in a history of the cloud.
 func (p *poolBed) inHistory(number uint64, nodes ...string) bool {
 	for _, n := range nodes {
 		for _, r := range p.hubs[n].hub.Status().Resources {

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/nodeauthority"
 )
 
-// ownsAuthority tells whether the hub's certificate comes from its node's own authority.
+// ownsAuthority reports whether the hub's certificate comes from its node's own authority.
 func (s *settings) ownsAuthority() bool { return s.TLSCertFile == "" && s.TLSPrivateKeyFile == "" }
 
 // hosts are all addresses and names of the hub's certificate.

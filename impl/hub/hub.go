@@ -77,7 +77,7 @@ type alone struct {
 type credentials struct {
 	kubeconfig *uplink.Kubeconfig // the kubelet's; nil: flags say all
 	reload     *uplink.Reloader   // of those in files
-	denied     *denylist.Held     // those of the pool that count no more; nil: there is no pool
+	denied     *denylist.Held     // those of the pool that are no longer valid; nil: there is no pool
 	serving    serving
 	node       uplink.Certificate // of the node, at the cloud
 	shows      uplink.Bearer      // what the node shows there beside it; nil: nothing
@@ -100,7 +100,7 @@ type ports struct {
 	lacks                         *standin.List // of them, and of what else a hub needs
 }
 
-// serving is what the hub shows to who connects, and wants to see.
+// serving is what the hub shows to the one that connects, and wants to see.
 type serving struct {
 	cert    uplink.Certificate
 	callers *uplink.Bundle // who signs certificates of callers; nil: they are not asked for
@@ -172,7 +172,7 @@ func (h *Hub) learned(number uint64, cloud bool) {
 	h.door.Consistency.Reset()
 	h.shelter.History(number)
 	if h.directory != nil {
-		h.board().Anew()
+		h.board().Reset()
 	}
 }
 

@@ -102,7 +102,7 @@ func (h *Hub) buildShelter() (err error) {
 // storeKey finds the key of the store.
 func (h *Hub) storeKey() (*seal.Key, error) {
 	if h.StorePlaintextSecrets {
-		h.Logger.Warn("Secrets and tokens are kept in the clear: whoever gets --data-dir has them", "dir", h.DataDir)
+		h.Logger.Warn("Secrets and tokens are kept in the clear: a thief of --data-dir has them", "dir", h.DataDir)
 		return nil, nil
 	}
 	key, file, err := seal.Source{

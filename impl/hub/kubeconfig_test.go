@@ -42,7 +42,7 @@ func (b *bed) byKubeconfig(cluster string) {
 
 // TestKubeconfig: the hub follows the kubelet's kubeconfig and the files that it names, while it runs: the authority of
 // the cluster is rotated by way of a bundle of both, and the API moves to another port, where its certificate has
-// another name than its address. The kubelet is known by who signs its certificate now.
+// another name than its address. The kubelet is known by the one that signs its certificate now.
 func TestKubeconfig(t *testing.T) {
 	b := newBed(t, 1)
 	next := newAuthority(t, "cloud-2")

@@ -176,8 +176,8 @@ func TestLeaderHubs(t *testing.T) {
 	}
 }
 
-// TestLeaderHubLies: a hub that finds that the cloud contradicts its leader hub says so, lists anew from the cloud, and
-// reads the other one. Nobody else is told.
+// TestLeaderHubLies: a hub that finds that the cloud contradicts its leader hub says so, lists again from the cloud,
+// and reads the other one. Nobody else is told.
 func TestLeaderHubLies(t *testing.T) {
 	p := newNamedBed(t, "edge-1", "edge-2", "edge-3")
 	p.start(p.nodes...)
@@ -230,7 +230,7 @@ func TestUntold(t *testing.T) {
 	p.reaches(p.nodes...)
 }
 
-// TestModeSwitch: a pool goes from its coordinator to leader hubs and back, while a client watches: nobody lists anew,
+// TestModeSwitch: a pool goes from its coordinator to leader hubs and back, while a client watches: nobody lists again,
 // at the cloud or at a hub.
 func TestModeSwitch(t *testing.T) {
 	nodes := []string{"edge-1", "edge-2", "edge-3", "edge-4"}

@@ -186,7 +186,7 @@ func TestPrivateFolder(t *testing.T) {
 	}
 	for _, test := range []struct{ given, generated, says string }{
 		{given: key("open", 0o644), says: "--store-key-file"}, {given: key("open", 0o644), says: "chmod 600"},
-		{given: key("data/key", 0o600), says: "whoever copies that has both"},
+		{given: key("data/key", 0o600), says: "a copy of that has both"},
 		{given: filepath.Join(b.dir, "none"), says: "no such file"},
 		{generated: filepath.Join(b.config.DataDir, "key"), says: "--store-generated-key-file"},
 		{says: "--store-plaintext-secrets"},

@@ -273,7 +273,8 @@ func TestCallerRate(t *testing.T) {
 	}
 }
 
-// TestHeaderBytes: headers are bounded, whoever sends them. Whoever sends more loses the request, or the connection.
+// TestHeaderBytes: headers are bounded, whoever sends them. A client that sends more loses the request, or the
+// connection.
 func TestHeaderBytes(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()

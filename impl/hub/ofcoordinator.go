@@ -45,7 +45,7 @@ func (h *Hub) buildBeside() error {
 	return nil
 }
 
-// managesReplica tells whether weir-manager runs the coordinator of this node, if there is one.
+// managesReplica reports whether weir-manager runs the coordinator of this node, if there is one.
 func (s *settings) managesReplica() bool { return s.CoordinatorReplica == contract.ManagedReplica }
 
 // awaitReplica asks for the certificates of the coordinator while the pool is told that one is to be on this node,

@@ -53,7 +53,7 @@ func TestForCoordinator(t *testing.T) {
 	}
 }
 
-// TestForCoordinatorUsage: what cannot be meant.
+// TestForCoordinatorUsage: what is invalid.
 func TestForCoordinatorUsage(t *testing.T) {
 	h := enrolling(t, "edge-1").hubs["edge-1"]
 	for want, change := range map[string]func(c *Config){

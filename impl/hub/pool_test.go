@@ -53,7 +53,7 @@ func (p *poolBed) start(nodes ...string) {
 	}
 }
 
-// settled tells whether one of the hubs leads, and all others are fed by the coordinator; it returns the leader.
+// settled reports whether one of the hubs leads, and all others are fed by the coordinator; it returns the leader.
 func (p *poolBed) settled(nodes ...string) (leader string) {
 	followers := 0
 	for _, n := range nodes {

@@ -44,7 +44,7 @@ func harbourDoor(c pooldoor.Config) *pooldoor.Door {
 }
 
 // TestPoolDoorLate: while the cloud is away, a hub of the pool whose certificate has ended reads here, for 90 days;
-// what is taken back does not.
+// what is revoked does not.
 func TestPoolDoorLate(t *testing.T) {
 	pool := newAuthority(t, "harbour")
 	dir := t.TempDir()
@@ -120,7 +120,7 @@ func TestPoolDoor(t *testing.T) {
 		change(c)
 		return c
 	}
-	gone, leave := context.WithCancel(t.Context()) // a pulse lasts as long as who asks for it is there
+	gone, leave := context.WithCancel(t.Context()) // a pulse lasts as long as the one that asks for it is there
 	leave()
 	const in, status, out = http.StatusServiceUnavailable, http.StatusOK, http.StatusForbidden
 	for name, c := range map[string]struct {

@@ -63,7 +63,7 @@ func TestReload(t *testing.T) {
 		return user == "system:node:edge-9"
 	})
 
-	// Another authority for callers: the kubelet's certificate counts no more.
+	// Another authority for callers: the kubelet's certificate is no longer valid.
 	other := newAuthority(t, "other")
 	write(t, b.dir, map[string][]byte{"cloud-ca.crt": append(other.pem, b.ca.pem...)})
 	step()

@@ -25,9 +25,9 @@ func (h *Hub) refused() {
 	}
 }
 
-// heedDenylist looks, whenever there is another denylist, whether it takes back what this hub holds, until ctx ends. A
-// hub that is on it asks for another certificate: it may be that its Node is there again. If it is not, weir-manager
-// says no.
+// heedDenylist looks, whenever there is another denylist, whether it revokes what this hub holds, until ctx ends. A hub
+// that is on it asks for another certificate: it may be that its Node is there again. If it is not, weir-manager says
+// no.
 func (h *Hub) heedDenylist(ctx context.Context) {
 	k, ok := h.member.(*enrol.Keeper)
 	if !ok {

@@ -21,8 +21,8 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// TestTakenBack: a hub whose certificate is taken back does not come in at the pool door, nor does such a coordinator,
-// and what each has open ends. Others stay.
+// TestTakenBack: a hub whose certificate is revoked does not come in at the pool door, nor does such a coordinator, and
+// what each has open ends. Others stay.
 func TestTakenBack(t *testing.T) {
 	now := time.Now()
 	authority, err := pki.NewPoolAuthority("harbour", now)

@@ -40,5 +40,5 @@ func (h *Hub) buildCourse() {
 	})
 }
 
-// allowance is for how long a certificate of the pool counts after its end, as the pool was told.
+// allowance is for how long a certificate of the pool is valid after its end, as the pool was told.
 func (h *Hub) allowance() time.Duration { return h.directory.Now().OfflineAllowance() }

@@ -98,9 +98,9 @@ func (a Attributes) String() string {
 	return s
 }
 
-// isServers tells whether kube-apiserver itself answers. Behind it may be servers of other groups, which it asks in the
-// name of the caller, and what pods, services and nodes answer: if one of those says 401, a good token is as good as
-// before.
+// isServers reports whether kube-apiserver itself answers. Behind it may be servers of other groups, which it asks in
+// the name of the caller, and what pods, services and nodes answer: if one of those says 401, a good token is as good
+// as before.
 func (a Attributes) isServers() bool {
 	group := a.Group
 	if path, ok := strings.CutPrefix(a.Path, "/apis/"); ok {

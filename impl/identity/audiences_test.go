@@ -69,8 +69,8 @@ func TestAudiences(t *testing.T) {
 	}
 }
 
-// TestAudiencesOfOthers: what is learnt of one issuer's tokens counts for no other's, what was not heard for long
-// counts no more, and what is kept is bounded.
+// TestAudiencesOfOthers: what is learnt of one issuer's tokens counts for no other's, what was not heard for long is no
+// longer valid, and what is kept is bounded.
 func TestAudiencesOfOthers(t *testing.T) {
 	b := newBed(t, func(c *Config) { c.Allowance = 10 * DefaultTTL })
 	b.fetch()

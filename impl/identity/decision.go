@@ -33,7 +33,7 @@ func (j *Judge) Authorize(header http.Header, certified bool, a Attributes) (Use
 	return u, unavailable("the cloud is away, and has not been seen to decide whether " + u.Name + " may do this")
 }
 
-// Allowed tells whether the cloud allowed a read when it was there. The reason says why not.
+// Allowed reports whether the cloud allowed a read when it was there. The reason says why not.
 func (j *Judge) Allowed(u User, a Attributes) (ok bool, reason string) {
 	d := j.decide(u, a)
 	return d == allowed, d.String()

@@ -307,8 +307,8 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// TestRotation: an unknown key is asked for, but not at once again; a key that was taken away counts no more, whatever
-// was seen.
+// TestRotation: an unknown key is asked for, but not at once again; a key that was taken away is no longer valid,
+// whatever was seen.
 func TestRotation(t *testing.T) {
 	b := newBed(t, nil)
 	b.fetch()

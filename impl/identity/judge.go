@@ -42,7 +42,7 @@ type Config struct {
 	Pods Pods
 	// File is where decisions are kept, "" for nowhere.
 	File string
-	// Allowance is how long after its end a token still counts. 0 is none.
+	// Allowance is how long after its end a token is still valid. 0 is none.
 	Allowance time.Duration
 	// TTL is how long a decision counts for others than the node. Default DefaultTTL.
 	TTL time.Duration
@@ -234,7 +234,7 @@ func (j *Judge) counts(at second) bool { return j.recent(at.time()) }
 
 func (j *Judge) recent(at time.Time) bool { return j.Now().Sub(at) < j.TTL }
 
-// ours tells whether the cluster has signed a token. The error says that it should have.
+// ours reports whether the cluster has signed a token. The error says that it should have.
 func (j *Judge) ours(t *token) (bool, error) {
 	set := j.keys.get()
 	if t.signed == nil || set == nil || t.claims.Issuer != set.Issuer {
@@ -264,7 +264,7 @@ func (j *Judge) inTime(t *token) error {
 	return nil
 }
 
-// bound tells whether the token of a service account is for this cluster's API and for a pod of this node.
+// bound reports whether the token of a service account is for this cluster's API and for a pod of this node.
 func (j *Judge) bound(t *token, ours, taken bool) error {
 	meant := !ours || taken || j.audiences.meant(&t.claims, j.recent) // what the cloud took is meant for it
 	pod, node := t.claims.Kubernetes.Pod, t.claims.Kubernetes.Node

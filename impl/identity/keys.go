@@ -65,7 +65,7 @@ type keys struct {
 	told    string      // what was logged last
 }
 
-// offer is a token of a service account that the cloud has just taken. Whoever has one may read the keys, unless a
+// offer is a token of a service account that the cloud has just taken. A caller with one may read the keys, unless a
 // cluster forbids that (ClusterRole system:service-account-issuer-discovery), over a connection that is open for it
 // anyway.
 type offer struct {
@@ -282,7 +282,7 @@ func (k *keys) askWith(ctx context.Context, t *token) (*keySet, json.RawMessage,
 // errIssuer says that a token is not of the issuer that the cluster names.
 var errIssuer = errors.New("the token is of another issuer")
 
-// unfit tells whether the keys may be had, but not with this token.
+// unfit reports whether the keys may be had, but not with this token.
 func unfit(err error) bool {
 	var answered *answerError
 	var key *unknownKeyError
@@ -338,7 +338,7 @@ func (k *keys) read(ctx context.Context, cloud http.RoundTripper, path string, w
 
 // fromPool takes the key that has signed a token from what another hub of the pool has; false if it cannot.
 //
-// Whoever shows keys to a pool could show one of his own. But kube-apiserver names its keys by their hashes
+// A member that shows keys to a pool could show one of its own. But kube-apiserver names its keys by their hashes
 // (keyIDFromPublicKey in pkg/serviceaccount/jwt.go of Kubernetes), and the cloud has taken this token, so the name in
 // it is the cluster's word: a key with this hash that has signed the token is the cluster's. No other key of the pool's
 // is taken. Clusters with an external signer may name keys otherwise; there the cloud is asked.

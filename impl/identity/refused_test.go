@@ -108,8 +108,8 @@ func TestWhoRefuses(t *testing.T) {
 	}
 }
 
-// TestEndedIsAsked: of a token that says that it has ended the cloud is asked, whatever is remembered. Who cannot say
-// when a token ends is not asked for it.
+// TestEndedIsAsked: of a token that says that it has ended the cloud is asked, whatever is remembered. A program that
+// cannot say when a token ends is not asked for it.
 func TestEndedIsAsked(t *testing.T) {
 	b := newBed(t, nil)
 	b.fetch()

@@ -122,7 +122,7 @@ func (s *streams) lookAfterPods(ctx context.Context) error {
 	}
 }
 
-// gone tells whether a pod has been seen to go. A store that has not heard of it yet has not seen it go.
+// gone reports whether a pod has been seen to go. A store that has not heard of it yet has not seen it go.
 func (s *streams) gone(b *boundPod) bool {
 	p, ok := s.pods(b.namespace, b.Name)
 	if !ok {

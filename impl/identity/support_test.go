@@ -98,7 +98,7 @@ type cloud struct {
 	keys   []jose.JSONWebKey
 	code   int      // 0 is 200
 	forbid bool     // service accounts may not read the keys
-	paths  []string // that were asked for, with who asked
+	paths  []string // that were asked for, with the one that asked
 	now    func() time.Time
 	server *httptest.Server
 }

@@ -36,7 +36,7 @@ type ref struct {
 	UID  string `json:"uid"`
 }
 
-// ofServiceAccount tells whether the claims are those of a token that a cluster issued for a service account.
+// ofServiceAccount reports whether the claims are those of a token that a cluster issued for a service account.
 func (c *claims) ofServiceAccount() bool {
 	k := c.Kubernetes
 	return k.Namespace != "" && k.ServiceAccount.Name != "" && k.ServiceAccount.UID != "" &&
@@ -72,8 +72,8 @@ func readToken(raw string) *token {
 // authentication/request/websocket).
 const webSocketToken = "base64url.bearer.authorization.k8s.io."
 
-// bearerOf gives the token of a request as kube-apiserver reads it; carries tells whether there is any credential but a
-// certificate. What could be read in two ways is refused: another token may be the one that the cloud took, or none.
+// bearerOf gives the token of a request as kube-apiserver reads it; carries reports whether there is any credential but
+// a certificate. What could be read in two ways is refused: another token may be the one that the cloud took, or none.
 func bearerOf(h http.Header) (raw string, carries bool, err error) {
 	for _, v := range h["Sec-Websocket-Protocol"] {
 		if strings.Contains(v, webSocketToken) {
@@ -97,7 +97,7 @@ func bearerOf(h http.Header) (raw string, carries bool, err error) {
 // errSignature says that a token is not what it says.
 var errSignature = errors.New("no key of the cluster fits its signature")
 
-// verify tells whether one of the keys has signed the token.
+// verify reports whether one of the keys has signed the token.
 func (t *token) verify(all *jose.JSONWebKeySet) error {
 	keys := all.Keys
 	if t.kid != "" {

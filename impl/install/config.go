@@ -38,7 +38,7 @@ type Config struct {
 	Coordinator bool
 	// Pods says that pods of this node are led to the hub, when they trust it.
 	Pods bool
-	// Abandon says that Leave takes the hub away from pods that call it and that nobody starts anew.
+	// Abandon says that Leave takes the hub away from pods that call it and that nobody starts again.
 	Abandon bool
 	// PoolAddress is --pool-address of the hub.
 	PoolAddress string
@@ -58,7 +58,7 @@ const defaultTimeout = 2 * time.Minute
 
 var tokenForm = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 
-// check fills in what is left out, and tells what cannot be meant.
+// check fills in what is left out, and reports what is invalid.
 func (c *Config) check() error {
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})

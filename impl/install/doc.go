@@ -1,5 +1,5 @@
-// Package install puts weir-hub on a node whose kubelet has joined its cluster already, and takes it off again. It is
-// what `weir node join`, `leave` and `status` do.
+// Package install puts weir-hub on a node whose kubelet has already joined a cluster, and removes it again. The
+// commands `weir node join`, `leave` and `status` use it.
 //
 // # Join
 //
@@ -7,16 +7,16 @@
 //	             nothing is changed before all is well
 //	files        the hub, its configuration and its unit, and a new kubeconfig for the kubelet, which leads to the hub
 //	start        the hub is started, and has to answer the kubelet's own credential
-//	trial        a drop-in in /run leads the kubelet to the hub; it is started anew, and has to renew the Lease of its
+//	trial        a drop-in in /run leads the kubelet to the hub; it is restarted, and has to renew the Lease of its
 //	             Node through the hub
 //	keep         the same drop-in in /etc
-//	kube-proxy   its pods start anew: the kubelet, which reads through the hub now, tells them of it
+//	kube-proxy   its pods restart: the kubelet, which reads through the hub now, tells them of it
 //
 // Other pods are not touched. The hub's unit gives the machine the address contract.PodsAddress, and containers that
 // start when their pods trust the hub are told it (package hub/pods).
 //
-// The kubelet's own kubeconfig is read, and never written. What fails takes everything back, and says why: in the
-// error, in an Event and in the condition contract.JoinedCondition of the Node.
+// The kubelet's own kubeconfig is read, and never written. What fails undoes everything, and says why: in the error, in
+// an Event and in the condition contract.JoinedCondition of the Node.
 //
 // # What the machine says
 //
@@ -30,12 +30,12 @@
 //
 // # Power
 //
-// At each moment a node that starts anew has an API server. A drop-in in /run is gone after a restart of the machine,
+// At each moment a node that starts again has an API server. A drop-in in /run is gone after a restart of the machine,
 // so a trial that was cut short leaves the kubelet as it was. The drop-in in /etc is written when the hub has proved
 // itself, and it goes before anything else does.
 //
 // A journal says that something was begun: it is written before the first change, and goes with the last one. What it
-// says to be unfinished is finished by the next call: Join goes on with a join and first ends a leave, Leave takes back
+// says to be unfinished is finished by the next call: Join goes on with a join and first ends a leave, Leave undoes
 // what there is of either. All steps may be done again.
 //
 // # Another hub
@@ -48,7 +48,7 @@
 //
 // Files, folders, units and addresses are as they were before Join, byte by byte. Pods of kube-proxy that were started
 // meanwhile call the hub, and so do those on its list of callers: they are deleted when the kubelet calls the cloud
-// again, and the hub stays until they are gone. What nobody would start anew (a pod without a controller, of a Job, a
+// again, and the hub stays until they are gone. What nobody would restart (a pod without a controller, of a Job, a
 // static one) keeps a node from leaving; Config.Abandon gives it up. A pod that has the hub's address and has never
 // called is left alone, and named.
 //

@@ -108,7 +108,7 @@ type file struct {
 	content []byte
 }
 
-// same tells whether it is there as it should be.
+// same reports whether it is there as it should be.
 func (h *Host) same(f file) bool {
 	info, err := os.Lstat(h.at(f.path))
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.mode || info.Size() != int64(len(f.content)) {
@@ -213,7 +213,7 @@ func (h *Host) active(ctx context.Context, service string) bool {
 	return err == nil
 }
 
-// has tells whether the machine has an address.
+// has reports whether the machine has an address.
 func (h *Host) has(ctx context.Context, address string) (bool, error) {
 	out, err := h.Run(ctx, "ip", "-o", "address", "show", "to", address)
 	return strings.TrimSpace(out) != "", err

@@ -81,7 +81,7 @@ func StatusOfHub(ctx context.Context, port int) (s HubStatus, err error) {
 	return s, err
 }
 
-// doorOpen tells whether the hub lets the kubelet read its own Node.
+// doorOpen reports whether the hub lets the kubelet read its own Node.
 func (i *Installer) doorOpen(ctx context.Context, k *kubelet) error {
 	if _, err := askHub(ctx, i.Ports.Health, "/readyz"); err != nil {
 		return fmt.Errorf("the hub is not ready: %w", err)
@@ -110,7 +110,7 @@ func (i *Installer) doorOpen(ctx context.Context, k *kubelet) error {
 	return nil
 }
 
-// opens tells whether the hub lets who shows a certificate read a Node.
+// opens reports whether the hub lets who shows a certificate read a Node.
 func (i *Installer) opens(ctx context.Context, node string, pair tls.Certificate, roots *x509.CertPool) error {
 	ctx, cancel := context.WithTimeout(ctx, cluster.AskFor)
 	defer cancel()

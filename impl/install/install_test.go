@@ -18,7 +18,7 @@ import (
 )
 
 // TestJoinAndLeave: a node joins, and its kubelet calls its hub; a second join changes nothing; it leaves, and all is
-// as it was, byte by byte. kube-proxy starts anew where it calls who it should not.
+// as it was, byte by byte. kube-proxy starts again where it calls who it should not.
 func TestJoinAndLeave(t *testing.T) {
 	w := newWorld(t)
 	w.proxies["kube-proxy-old"] = time.Now().Add(-time.Hour)
@@ -118,7 +118,7 @@ func (w *world) until(n int, do func(*Installer) error) (after string, err error
 	}))
 }
 
-// survives tells whether the kubelet has an API server after a cut: at once, and when the machine is back.
+// survives reports whether the kubelet has an API server after a cut: at once, and when the machine is back.
 func (w *world) survives(after string, power bool) {
 	w.t.Helper()
 	if !w.hasAPI() {
@@ -133,7 +133,7 @@ func (w *world) survives(after string, power bool) {
 }
 
 // TestCut cuts the installer off after each change that it makes: by a kill, and by the power of the machine. The
-// kubelet has an API server at once and after the machine is back. The next call finishes, or takes everything back.
+// kubelet has an API server at once and after the machine is back. The next call finishes, or undoes everything.
 func TestCut(t *testing.T) {
 	for _, leaving := range []bool{false, true} {
 		for _, power := range []bool{false, true} {
@@ -349,7 +349,7 @@ func TestKubespray(t *testing.T) {
 	}
 }
 
-// TestTrial: while a hub has not proved itself the kubelet is led to it until the machine starts anew, and no longer.
+// TestTrial: while a hub has not proved itself the kubelet is led to it until the machine starts again, and no longer.
 func TestTrial(t *testing.T) {
 	w := newWorld(t)
 	w.broken = "deaf"

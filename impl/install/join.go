@@ -172,7 +172,7 @@ func (i *Installer) start(ctx context.Context, p *preflight, changed bool) error
 	return i.serves(ctx, p)
 }
 
-// restartHub starts the hub anew, and waits until it serves the kubelet.
+// restartHub restarts the hub, and waits until it serves the kubelet.
 func (i *Installer) restartHub(ctx context.Context, p *preflight) error {
 	start, cancel := context.WithTimeout(ctx, i.Timeout)
 	defer cancel()
@@ -187,7 +187,7 @@ func (i *Installer) serves(ctx context.Context, p *preflight) error {
 	return i.until(ctx, "the hub serves", func(ctx context.Context) error { return i.doorOpen(ctx, p.kubelet) })
 }
 
-// lead leads the kubelet to the hub, first until the machine starts anew, and when it was heard for good.
+// lead leads the kubelet to the hub, first until the machine starts again, and when it was heard for good.
 func (i *Installer) lead(ctx context.Context, p *preflight, j *journal) error {
 	text := p.kubelet.unit.DropIn(kubeletConf, hubService)
 	trial, kept := file{volatile + dropIn, 0o644, text}, file{lasting + dropIn, 0o644, text}
@@ -223,8 +223,8 @@ func (i *Installer) lead(ctx context.Context, p *preflight, j *journal) error {
 	return err
 }
 
-// heard tells whether the kubelet is heard through the hub: the hub has passed a heartbeat of it, and the cloud has the
-// Lease in another version than before.
+// heard reports whether the kubelet is heard through the hub: the hub has passed a heartbeat of it, and the cloud has
+// the Lease in another version than before.
 func (i *Installer) heard(p *preflight, before string) func(context.Context) error {
 	since := i.Clock.Now().Add(-staleBeat)
 	if before != "" {

@@ -23,7 +23,7 @@ const (
 
 const journalVersion = 1
 
-// journal is what has to be known to finish or to take back what was begun.
+// journal is what has to be known to finish or to undo what was begun.
 type journal struct {
 	Version    int       `json:"version"`
 	State      State     `json:"state"`

@@ -83,7 +83,8 @@ func (i *Installer) readKubeconfig(k *kubelet) error {
 func (i *Installer) readUser(k *kubelet) (err error) {
 	if !k.conf.HasCertificate() {
 		if i.ClientCA != "" {
-			return errors.New("its user has no client certificate, and --client-ca-file is for who signs one: leave it out")
+			return errors.New(
+				"its user has no client certificate, and --client-ca-file is for the authority of one: leave it out")
 		}
 		own, err := k.conf.User()
 		k.source = credential.New(credential.Config{User: own, Clock: i.Clock})
@@ -107,7 +108,7 @@ func (i *Installer) readUser(k *kubelet) (err error) {
 	}
 	if k.leaf = pair.Leaf; credential.IsLocal(k.leaf) {
 		return errors.New("client-certificate: it has ended, and the kubelet goes on by the one that weir node join gave " +
-			"it, which the cloud does not take: give the kubelet another, or let it join its cluster anew")
+			"it, which the cloud does not take: give the kubelet another, or let it join its cluster again")
 	}
 	name, ok := strings.CutPrefix(k.leaf.Subject.CommonName, contract.NodeUserPrefix)
 	if !ok || !slices.Contains(k.leaf.Subject.Organization, contract.NodesGroup) {

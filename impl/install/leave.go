@@ -46,13 +46,13 @@ func (i *Installer) Leave(ctx context.Context) error {
 	return nil
 }
 
-// undo takes back a join that failed, and says why.
+// undo reverts a join that failed, and says why.
 func (i *Installer) undo(ctx context.Context, p *preflight, j *journal, why error) error {
-	i.say("it failed, and is taken back: %v", why)
+	i.say("it failed, and is undone: %v", why)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
 	if err := i.leave(ctx, j); err != nil {
-		return fmt.Errorf("%w; and what was done could not be taken back: %w; call weir node leave", why, err)
+		return fmt.Errorf("%w; and what was done could not be undone: %w; call weir node leave", why, err)
 	}
 	if err := p.cloud.Tell(ctx, cluster.ReasonUndone, why.Error()); err != nil {
 		i.say("the cloud could not be told: %v", err)
@@ -60,7 +60,7 @@ func (i *Installer) undo(ctx context.Context, p *preflight, j *journal, why erro
 	return fmt.Errorf("%w; the node is as it was", why)
 }
 
-// leave takes back all there is. The kubelet goes first: until it calls the cloud again the hub stays.
+// leave removes all there is. The kubelet goes first: until it calls the cloud again the hub stays.
 func (i *Installer) leave(ctx context.Context, j *journal) error {
 	joined := j.State != Joining
 	if j.State != Leaving {
@@ -161,7 +161,7 @@ func (i *Installer) ownCertificate(j *journal) error {
 			}
 		}
 	}
-	i.say("the kubelet's certificate has ended on %s: give it another, or let it join its cluster anew", j.Node)
+	i.say("the kubelet's certificate has ended on %s: give it another, or let it join its cluster again", j.Node)
 	if last == "" {
 		_, err = i.Host.remove(rotated)
 		return err

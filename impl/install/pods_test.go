@@ -26,7 +26,7 @@ func (w *world) calls(names ...string) {
 }
 
 // TestPods: a node that joins has the address at which its pods reach their hub, and its hub is told it. When it
-// leaves, pods that call the hub start anew while it is there, all others are left alone, and those are named that may
+// leaves, pods that call the hub restart while it is there, all others are left alone, and those are named that may
 // call later. Neither the address nor anything else is left.
 func TestPods(t *testing.T) {
 	w := newWorld(t)
@@ -63,7 +63,7 @@ func TestPods(t *testing.T) {
 		t.Errorf("pods that were left alone: %v", left)
 	}
 	if text := said.String(); !strings.Contains(text, "call the API later: default/silent\n") ||
-		!strings.Contains(text, "who they called before: default/caller\n") {
+		!strings.Contains(text, "their address of before: default/caller\n") {
 		t.Errorf("it says:\n%s", text)
 	}
 	if diff := differ(before, w.snapshot()); len(diff) > 0 {
@@ -71,7 +71,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestHeld: a node with a pod that calls the hub and that nothing would start anew does not leave, and nothing of it is
+// TestHeld: a node with a pod that calls the hub and that nothing would restart does not leave, and nothing of it is
 // changed; unless the pod ends, or its owner gives it up.
 func TestHeld(t *testing.T) {
 	for name, owner := range map[string]string{"bare": "", "of a Job": "Job", "static": "Node"} {

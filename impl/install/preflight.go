@@ -316,7 +316,7 @@ func (p *preflight) checkPool(context.Context) error {
 	return nil
 }
 
-// checkClientCA looks whether the hub will know the kubelet by its certificate: by who signs that.
+// checkClientCA looks whether the hub will know the kubelet by its certificate: by the one that signs that.
 func (i *Installer) checkClientCA(k *kubelet) error {
 	bundle, from := k.ca, "that of its kubeconfig"
 	if i.ClientCA != "" {

@@ -48,7 +48,7 @@ func (i *Installer) Status(ctx context.Context) (s Status, err error) {
 	return s, nil
 }
 
-// Well tells whether a node has joined and its kubelet is heard through its hub.
+// Well reports whether a node has joined and its kubelet is heard through its hub.
 func (s Status) Well() bool {
 	return s.State == Joined && s.Led == "for good" && s.Hub != nil && s.Beat >= 0 && s.Beat <= int(staleBeat/time.Second)
 }

@@ -148,7 +148,7 @@ func TestNoCredential(t *testing.T) {
 		"a password": {"{username: a, password: b}", nil, []string{"kubelet:", "a password or an auth-provider"}},
 		"a file of authorities": {
 			"{token: a-token-of-the-node}", func(_ *world, c *Config) { c.ClientCA = "/etc/kubernetes/pki/ca.crt" }, []string{
-				"kubelet:", "--client-ca-file is for who signs one",
+				"kubelet:", "--client-ca-file is for the authority of one",
 			},
 		},
 	} {

@@ -20,7 +20,7 @@ func programOf(program []byte) string {
 	return fmt.Sprintf("%s-%x", hubProgram, sum[:6])
 }
 
-// leads tells whether hubProgram leads to a program.
+// leads reports whether hubProgram leads to a program.
 func (h *Host) leads(program string) bool {
 	to, err := os.Readlink(h.at(hubProgram))
 	return err == nil && to == filepath.Base(program)
@@ -92,7 +92,7 @@ func (i *Installer) upgrade(ctx context.Context, p *preflight, n *next) error {
 	return nil
 }
 
-// try lets the new program run until the machine starts anew.
+// try lets the new program run until the machine starts again.
 func (i *Installer) try(ctx context.Context, p *preflight, n *next, before string) error {
 	text := fmt.Appendf(nil, "[Service]\nEnvironmentFile=-%s\nExecStart=\nExecStart=%s --config=%s\n", proxyEnv,
 		n.program.path, hubNext)

@@ -29,8 +29,8 @@ func (w *world) release(text string) func(*Config) {
 	return func(c *Config) { c.Hub, c.Timeout = w.root+"/opt/weir-hub-2", 10*time.Second }
 }
 
-// TestUpgrade: another hub is tried, proves itself, and counts; the former one is gone. The kubelet is not started
-// anew. Leaving takes all away.
+// TestUpgrade: another hub is tried, proves itself, and counts; the former one is gone. The kubelet is not restarted.
+// Leaving takes all away.
 func TestUpgrade(t *testing.T) {
 	w, before := joinedWorld(t)
 	second := w.release("another program")

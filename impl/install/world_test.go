@@ -197,7 +197,7 @@ func newWorld(t testing.TB) *world {
 var lastPort atomic.Int32
 
 // freePort is one below those that the system gives to connections: one of these could be taken while the hub is
-// started anew.
+// restarted.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for {
@@ -367,7 +367,7 @@ func (w *world) server() string {
 	return c.Clusters[c.Contexts[c.CurrentContext].Cluster].Server
 }
 
-// hasAPI tells whether what the kubelet calls answers.
+// hasAPI reports whether what the kubelet calls answers.
 func (w *world) hasAPI() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

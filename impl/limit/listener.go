@@ -43,7 +43,7 @@ type Conn struct {
 	l    *Listener
 	addr string
 	rank Rank
-	at   *list.Element // nil: it counts no more
+	at   *list.Element // nil: it is no longer valid
 
 	owes   atomic.Int64  // how long the next Read waits
 	closed chan struct{} // by Close

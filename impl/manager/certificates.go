@@ -25,7 +25,7 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// certifier puts in what judges, signs and takes back.
+// certifier puts in what judges, signs and revokes.
 type certifier struct {
 	ctrl    ctrl.Manager
 	set     *settings

@@ -25,7 +25,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.BoolVar(&printManifests, "print-manifests", false,
 		"print what the cluster needs, for kubectl apply --server-side -f -, and exit")
 	flags.BoolVar(&mayGo, "may-be-uninstalled", false,
-		"tell whether Weir may be taken off: not while nodes are in pools; and exit")
+		"report whether Weir may be removed: not while nodes are in pools; and exit")
 	flags.BoolVar(&goes, "remove-what-it-made", false,
 		"remove what weir-manager made in the cluster while it ran, after it was taken off; and exit")
 	if err := flags.Parse(args, stdout); err != nil {
@@ -55,7 +55,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return m.Run(ctx)
 }
 
-// remove is what package removal does, with the identity of whoever takes Weir off.
+// remove is what package removal does, with the identity of anyone who takes Weir off.
 func (c Config) remove(ctx context.Context, mayGo, goes bool) error {
 	if mayGo && goes {
 		return cli.Usage("--remove-what-it-made", true,

@@ -92,7 +92,7 @@ type settings struct {
 	usual   verdict.Policy
 }
 
-// Validate tells what a user gave that cannot be meant, as a *cli.UsageError. It looks at no file.
+// Validate reports an invalid value, as a *cli.UsageError. It looks at no file.
 func (c Config) Validate() error {
 	_, err := c.check()
 	return err
@@ -159,5 +159,5 @@ func parsePolicy(s string) (verdict.Policy, error) {
 	return verdict.Policy{}, fmt.Errorf("policy %q: want %s", s, allowedPolicies)
 }
 
-// certifies tells whether requests for certificates are looked at.
+// certifies reports whether requests for certificates are looked at.
 func (s *settings) certifies() bool { return s.Certificates != "" && s.Certificates != noCertificates }

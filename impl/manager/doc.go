@@ -1,6 +1,6 @@
-// Package manager is weir-manager: it tells nodes that are cut off from the cloud from nodes that are dead, shows it on
-// the Node, and sees to it that stock controllers leave the pods of the former alone. It runs in the cloud, on
-// controller-runtime.
+// Package manager is weir-manager, the part of Weir in the cloud. It distinguishes nodes that are cut off from nodes
+// that are dead, marks the Node, and keeps the stock controllers of Kubernetes from evicting the pods of a node that is
+// only cut off. It uses controller-runtime.
 //
 // Package verdict decides; everything here is thin around it. Watches of Nodes and of the Leases in kube-node-lease
 // feed one machine, which is stepped fifty times in a node-monitor grace period, in every replica. The replica that
@@ -22,9 +22,9 @@
 // Missing: stock Kubernetes works undisturbed.
 //
 // The condition is a type of its own. NetworkUnavailable, by which OpenYurt's documents disable eviction, belongs to
-// whoever sets up routes on the node (a cloud provider, a CNI plugin): two writers would undo each other's work. Stock
-// Kubernetes turns it into the taint node.kubernetes.io/network-unavailable:NoSchedule, which is the same effect as
-// ours, but it stops no eviction. And a node that is cut off has a network.
+// anyone who sets up routes on the node (a cloud provider, a CNI plugin): two writers would undo each other's work.
+// Stock Kubernetes turns it into the taint node.kubernetes.io/network-unavailable:NoSchedule, which is the same effect
+// as ours, but it stops no eviction. And a node that is cut off has a network.
 //
 // Other parties' taints are never lost: a patch replaces the list only at the version that was read, else it is tried
 // again. Conditions are merged by type.
@@ -86,7 +86,7 @@
 // its nodes off the list. So does a node's death: its peers are heard again and it is not. As the controllers have
 // forgotten by then what they were denied, such a node is released when every kube-apiserver knows the shorter list (a
 // tenth of the grace period): its pods are marked not ready, and its unreachable taint is taken away for a moment and
-// set anew, which makes taint eviction forget what it had begun to count, and begin again. It then gives each pod the
+// set again, which makes taint eviction forget what it had begun to count, and begin again. It then gives each pod the
 // time that it tolerates. A node that was not heard since it was tainted, and whose pods' times are not over, keeps its
 // taint: they are counted on, and a pool that is given up early is evicted when stock Kubernetes would have done so.
 // Stock's own limits, for example that nothing is evicted while every zone is silent, go on to hold.
@@ -125,7 +125,7 @@
 //
 // NodeRestriction protects labels of kubernetes.io only. A kubelet could label its Node into any pool, and that pool
 // would never be silent again; or bind its pods, and they would stay in all Services for ever. So could agents on it
-// that may patch statuses. The policy weir-membership denies both to nodes, to everybody at a status, and to whoever
+// that may patch statuses. The policy weir-membership denies both to nodes, to everybody at a status, and to anyone who
 // lacks the verb assign on nodepools.apps.openyurt.io. Administrators have it.
 //
 // The policy weir-manager narrows what RBAC cannot: whoever steals the token of weir-manager can taint nodes as cut off

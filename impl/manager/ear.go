@@ -27,7 +27,7 @@ type ear struct {
 	watches []toolscache.ResourceEventHandlerRegistration
 }
 
-// heardAll tells whether everything that was there at the start has reached the board.
+// heardAll reports whether everything that was there at the start has reached the board.
 func (e *ear) heardAll() bool {
 	return !slices.ContainsFunc(e.watches,
 		func(r toolscache.ResourceEventHandlerRegistration) bool { return !r.HasSynced() })
@@ -146,7 +146,7 @@ func factsOf(n *corev1.Node) verdict.Facts {
 	return f
 }
 
-// unreachable tells whether the cloud holds a node for lost, and not because its kubelet said that it is not ready.
+// unreachable reports whether the cloud holds a node for lost, and not because its kubelet said that it is not ready.
 func unreachable(n *corev1.Node) bool {
 	ready := conditionOf(n, corev1.NodeReady)
 	return ready != nil && ready.Status == corev1.ConditionUnknown ||

@@ -52,7 +52,7 @@ func (f *forwarders) add(m ctrl.Manager) error {
 const gather = 500 * time.Millisecond
 
 // membership asks for the pools that a change of a Node concerns: none, mostly. Addresses are held of coordinators
-// only. Who leaves a pool has left it at once.
+// only. A node that leaves a pool has left it at once.
 func membership() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 	after := func(q queue, n *corev1.Node, wait time.Duration) {
 		if pool := n.Labels[contract.NodePoolLabel]; pool != "" {

@@ -212,7 +212,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.ear.listen(ctx); err != nil {
 		return err
 	}
-	// Who is told to stop gives its Lease back, and controller-runtime may call that a loss.
+	// A manager that is told to stop gives its Lease back, and controller-runtime may call that a loss.
 	if err := m.ctrl.Start(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("manager: %w", err)
 	}

@@ -25,8 +25,8 @@ func (w *waits) AddAfter(r reconcile.Request, after time.Duration) {
 	w.asked = append(w.asked, fmt.Sprintf("%s %v", r.Name, after))
 }
 
-// TestMembership: nodes that join are gathered, so that a pool of a thousand is not written a thousand times. Who
-// leaves or is deleted has left at once.
+// TestMembership: nodes that join are gathered, so that a pool of a thousand is not written a thousand times. A node
+// that leaves or is deleted has left at once.
 func TestMembership(t *testing.T) {
 	node := func(pool, uid string) *corev1.Node {
 		return &corev1.Node{

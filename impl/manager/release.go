@@ -98,11 +98,11 @@ func (r *releaser) pay(ctx context.Context, name string, v verdict.Verdict) (pai
 }
 
 // release makes up for what stock controllers tried while the node was kept and do not try again: its pods are marked
-// as not ready, and the taint by which they are evicted is taken away and set anew, so that taint eviction begins again
-// for each pod, with the time that the pod tolerates it. A new time in the taint would not do: what taint eviction has
-// begun to count and not tried yet it counts on from the old one, though the node was heard since. Where it was not,
-// and no pod's time is over, that count is right and stays: a pool that is given up is not kept for longer than that
-// asks for. If the cloud holds the node for alive there is nothing to make up for.
+// as not ready, and the taint by which they are evicted is taken away and set again, so that taint eviction begins
+// again for each pod, with the time that the pod tolerates it. A new time in the taint would not do: what taint
+// eviction has begun to count and not tried yet it counts on from the old one, though the node was heard since. Where
+// it was not, and no pod's time is over, that count is right and stays: a pool that is given up is not kept for longer
+// than that asks for. If the cloud holds the node for alive there is nothing to make up for.
 func (r *releaser) release(ctx context.Context, name string, heard time.Time) error {
 	var n corev1.Node
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
@@ -135,7 +135,7 @@ func (r *releaser) release(ctx context.Context, name string, heard time.Time) er
 	return r.taint(ctx, name, anew)
 }
 
-// taint sets a taint anew, unless the node lifecycle controller has, or the cloud holds the node for alive by now.
+// taint sets a taint again, unless the node lifecycle controller has, or the cloud holds the node for alive by now.
 func (r *releaser) taint(ctx context.Context, name string, taint corev1.Taint) error {
 	var n corev1.Node
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
@@ -147,13 +147,13 @@ func (r *releaser) taint(ctx context.Context, name string, taint corev1.Taint) e
 	now := metav1.NewTime(r.clock.Now())
 	taint.TimeAdded = &now
 	if err := patchTaints(ctx, r.client, &n, append(slices.Clone(n.Spec.Taints), taint)); err != nil {
-		return fmt.Errorf("set taint %s of node %s anew: %w", taint.Key, name, err)
+		return fmt.Errorf("set taint %s of node %s again: %w", taint.Key, name, err)
 	}
 	return nil
 }
 
-// markPods marks the pods of a node as not ready, and tells whether one has tolerated its taint for as long as it does:
-// taint eviction may have tried that one.
+// markPods marks the pods of a node as not ready, and reports whether one has tolerated its taint for as long as it
+// does: taint eviction may have tried that one.
 func (r *releaser) markPods(ctx context.Context, node string, taint *corev1.Taint) (over bool, err error) {
 	page := client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node), Limit: podPage}
 	var errs []error
@@ -180,10 +180,10 @@ func (r *releaser) markPods(ctx context.Context, node string, taint *corev1.Tain
 	}
 }
 
-// clocksApart is by what the clock of whoever set a taint may be behind or ahead.
+// clocksApart is by what the clock of anyone who set a taint may be behind or ahead.
 const clocksApart = 5 * time.Second
 
-// toleratedEnough tells whether a pod has tolerated a taint for as long as it does, by the least of the times that it
+// toleratedEnough reports whether a pod has tolerated a taint for as long as it does, by the least of the times that it
 // tolerates it, as taint eviction takes it.
 func toleratedEnough(tolerations []corev1.Toleration, taint *corev1.Taint, now time.Time) bool {
 	if taint == nil || taint.TimeAdded == nil {

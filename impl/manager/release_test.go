@@ -135,7 +135,7 @@ func TestOneThatCannotBeReleased(t *testing.T) {
 	_ = r.group.Wait()
 }
 
-// TestToleratedEnough: a pod whose time is over is told from one that taint eviction still counts for.
+// TestToleratedEnough: a pod whose time is over is told from one that taint eviction is still valid for.
 func TestToleratedEnough(t *testing.T) {
 	added := metav1.NewTime(time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC))
 	taint := &corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &added}

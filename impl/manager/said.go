@@ -42,8 +42,8 @@ type said struct {
 // over.
 func (s *said) NeedLeaderElection() bool { return false }
 
-// known tells whether the board has been told what Pools said at the start. Before, a pool that is to be kept could be
-// given up.
+// known reports whether the board has been told what Pools said at the start. Before, a pool that is to be kept could
+// be given up.
 func (s *said) known() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *said) handler() toolscache.ResourceEventHandler {
 			delete(wrong, p.Name)
 		} else if is != wrong[p.Name] { // each change of the status comes here
 			wrong[p.Name] = is
-			s.log.Error("whenSilent of a Pool cannot be meant so: its pods are kept", "pool", p.Name, "err", err)
+			s.log.Error("whenSilent of a Pool is invalid: its pods are kept", "pool", p.Name, "err", err)
 		}
 		if delete(policies, p.Name); says {
 			policies[p.Name] = policy
@@ -122,7 +122,7 @@ func (s *said) handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// policyOf reads whenSilent. What cannot be meant so is to keep.
+// policyOf reads whenSilent. What is invalid is to keep.
 func policyOf(w *poolv1.WhenSilent) (p verdict.Policy, says bool, err error) {
 	switch {
 	case w == nil:

@@ -15,7 +15,7 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// TestWhenSilent: what cannot be meant so keeps pods. A schema refuses it, but one may be older.
+// TestWhenSilent: what is invalid keeps pods. A schema refuses it, but one may be older.
 func TestWhenSilent(t *testing.T) {
 	for name, c := range map[string]struct {
 		says *poolv1.WhenSilent
@@ -42,8 +42,7 @@ func TestWhenSilent(t *testing.T) {
 	}
 }
 
-// TestOneBadPool: a Pool that cannot be meant so keeps its pods, is told of once, and keeps no other from being
-// followed.
+// TestOneBadPool: a Pool that is invalid keeps its pods, is told of once, and keeps no other from being followed.
 func TestOneBadPool(t *testing.T) {
 	var log bytes.Buffer
 	b := newBoard(clock.RealClock{}, verdict.Config{Grace: time.Minute})
@@ -75,7 +74,7 @@ func TestOneBadPool(t *testing.T) {
 		d.Pools["good"].Policy != (verdict.Policy{Evict: true, After: 2 * time.Hour}) {
 		t.Errorf("%+v", d.Pools)
 	}
-	if n := strings.Count(log.String(), "cannot be meant"); n != 1 {
+	if n := strings.Count(log.String(), "whenSilent of a Pool is invalid"); n != 1 {
 		t.Errorf("it is told %d times", n)
 	}
 }

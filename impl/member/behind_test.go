@@ -6,7 +6,7 @@ import (
 )
 
 // TestBehind: how long an upstream is behind is counted on while a relay is fed from elsewhere for a moment. It begins
-// anew for another upstream, for a relay that has learned more, after the upstream came along, and after a long time
+// again for another upstream, for a relay that has learned more, after the upstream came along, and after a long time
 // without it.
 func TestBehind(t *testing.T) {
 	var b Behind

@@ -1,4 +1,4 @@
-// Package memory keeps the garbage a process carries around small in proportion to what it holds.
+// Package memory keeps the garbage of a process small in proportion to its live heap.
 //
 // Go's collector lets the heap grow to twice what lives (GOGC=100). For a relay, which holds tens of megabytes of bytes
 // without pointers, that is the dearest way: such bytes cost nothing to mark, so collecting more often is nearly free,

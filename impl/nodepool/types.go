@@ -17,18 +17,18 @@ const (
 	Mark   = "mark"
 )
 
-// LeaderReady is the condition that tells whether the pool has the leader hubs that it asks for.
+// LeaderReady is the condition that reports whether the pool has the leader hubs that it asks for.
 const LeaderReady = "LeaderReady"
 
-// LeaderHubSynced is the condition that tells whether the objects leader-hub-<pool> say what the pool's spec and status
-// say. It is Weir's own.
+// LeaderHubSynced is the condition that reports whether the objects leader-hub-<pool> say what the pool's spec and
+// status say. It is Weir's own.
 const LeaderHubSynced = "LeaderHubSynced"
 
-// ScopeAccepted is the condition that tells whether the pool may share all that poolScopeMetadata names. It is Weir's
+// ScopeAccepted is the condition that reports whether the pool may share all that poolScopeMetadata names. It is Weir's
 // own.
 const ScopeAccepted = "ScopeAccepted"
 
-// AttributesAccepted is the condition that tells whether all labels, annotations and taints of the spec may be put on
+// AttributesAccepted is the condition that reports whether all labels, annotations and taints of the spec may be put on
 // nodes. It is Weir's own.
 const AttributesAccepted = "AttributesAccepted"
 
@@ -49,17 +49,17 @@ type Spec struct {
 	// +optional
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 
-	// Labels are for all nodes of the pool, over what is there. They are taken back when a node leaves.
+	// Labels are for all nodes of the pool, over what is there. They are removed when a node leaves.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Annotations are for all nodes of the pool, over what is there. They are taken back when a node leaves.
+	// Annotations are for all nodes of the pool, over what is there. They are removed when a node leaves.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// Taints are for all nodes of the pool. They are taken back when a node leaves.
+	// Taints are for all nodes of the pool. They are removed when a node leaves.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	Taints []corev1.Taint `json:"taints,omitempty"`

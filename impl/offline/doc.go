@@ -1,6 +1,6 @@
-// Package offline keeps what the cloud answers to the clients of a node, and answers them from that while the cloud is
-// away. It is two halves around a store: a Recorder that looks at answers as they pass through a hub's proxy, and a
-// Server of reads. Who may read, when the cloud is away, and all writes are the hub's business.
+// Package offline keeps the answers of the cloud to the clients of a node, and serves them while the cloud is away. It
+// has two halves around a store: a Recorder copies answers that pass through the proxy of a hub, and a Server answers
+// reads. The hub decides which caller may read, when the cloud is away, and what becomes of writes.
 //
 // # Recording
 //

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// isDocument tells whether a path is one of those that answer the same to everybody who may read them: what kubectl and
-// client-go ask before anything else.
+// isDocument reports whether a path is one of those that answer the same to everybody who may read them: what kubectl
+// and client-go ask before anything else.
 func isDocument(path string) bool {
 	p := strings.Split(strings.Trim(path, "/"), "/")
 	switch p[0] {
@@ -42,7 +42,7 @@ func typeName(s string) string {
 		}
 	}
 	slices.Sort(kept)
-	// kube-apiserver answers with a dot to who asks with an at sign.
+	// kube-apiserver answers with a dot to the one that asks with an at sign.
 	return strings.Join(append([]string{strings.ReplaceAll(strings.TrimSpace(parts[0]), "@", ".")}, kept...), ";")
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// ofObjects tells whether a request is about objects, in a form that not only the cloud should judge.
+// ofObjects reports whether a request is about objects, in a form that not only the cloud should judge.
 func ofObjects(q *request.Request) bool { return q.IsResource && !q.Odd && !q.Upgrade }
 
 // verbOf is what requests are counted by.

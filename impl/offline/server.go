@@ -47,7 +47,7 @@ type Server struct {
 // answer writes what was found.
 type answer func(http.ResponseWriter, *http.Request)
 
-// Knows tells whether the store can answer a read, if only by saying that something does not exist.
+// Knows reports whether the store can answer a read, if only by saying that something does not exist.
 func (s *Server) Knows(component string, req *http.Request, q *request.Request) bool {
 	_, err := s.find(component, req, q)
 	return err == nil

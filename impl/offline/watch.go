@@ -93,7 +93,7 @@ type tried struct {
 	pause time.Duration
 }
 
-// leftAlone tells whether a list is not fetched now.
+// leftAlone reports whether a list is not fetched now.
 func (r *Recorder) leftAlone(bare store.Shape) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *Recorder) keeps(bare store.Shape, yes bool) {
 	r.unkept[bare] = t
 }
 
-// fetch asks for the list that a watch goes on from, or a later one, and records it. came tells whether the cloud has
+// fetch asks for the list that a watch goes on from, or a later one, and records it. came reports whether the cloud has
 // given it as a whole, so that an error is the store's.
 func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component string, q *request.Request, from uint64,
 	via http.RoundTripper) (came bool, err error) {

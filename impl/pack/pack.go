@@ -1,6 +1,5 @@
-// Package pack writes and reads the values of which the records of packages snapshot, store and store/queue consist.
-// What is read is not trusted: nothing makes it panic, or take more memory than there are bytes. It starts no
-// goroutine.
+// Package pack encodes and decodes the values in the records of packages snapshot, store and store/queue. It does not
+// trust its input: no input makes it panic, or use more memory than the input has bytes. It starts no goroutine.
 package pack
 
 import (
@@ -36,7 +35,7 @@ type Reader struct {
 // NewReader reads b, of which what Bytes returns are parts.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
-// End tells whether everything was there, and no more.
+// End reports whether everything was there, and no more.
 func (r *Reader) End() error {
 	if r.bad || len(r.b) > 0 {
 		return ErrMalformed
@@ -44,7 +43,7 @@ func (r *Reader) End() error {
 	return nil
 }
 
-// Err tells whether everything so far was there.
+// Err reports whether everything so far was there.
 func (r *Reader) Err() error {
 	if r.bad {
 		return ErrMalformed
@@ -52,7 +51,7 @@ func (r *Reader) Err() error {
 	return nil
 }
 
-// More tells whether there is anything left.
+// More reports whether there is anything left.
 func (r *Reader) More() bool { return !r.bad && len(r.b) > 0 }
 
 func (r *Reader) fail() { r.b, r.bad = nil, true }

@@ -1,4 +1,4 @@
-// Package pause waits by a clock that tests may hold in their hands.
+// Package pause waits by a clock that tests can replace.
 package pause
 
 import (

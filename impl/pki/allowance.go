@@ -28,15 +28,15 @@ func Lasts() time.Duration { return lasts }
 // Allowance is the rule for certificates inside a pool that have ended. Nobody can renew one without the cloud, and a
 // pool is to go on reading. So that of a hub, a coordinator or a replica counts for 90 days more, or as long as the
 // pool says, while who judges it has itself no sign of the cloud, and then its holder reads only. It never leads,
-// feeds, or takes a Lease of the pool. What is taken back never counts. Those of people do not last longer: they can go
-// to the cloud.
+// feeds, or takes a Lease of the pool. What is revoked never counts. Those of people do not last longer: they can go to
+// the cloud.
 //
-// The rule is for who verifies. Coordinator and hubs each have one.
+// The rule is for the one that verifies. Coordinator and hubs each have one.
 type Allowance struct {
 	Time   *Proven
 	Cloud  func() bool                   // there is a sign of the cloud
 	For    func() time.Duration          // as the pool says, 90 days at most; nil: 90 days
-	Refuse func(*x509.Certificate) error // tells why a certificate is taken back; nil: none is
+	Refuse func(*x509.Certificate) error // tells why a certificate is revoked; nil: none is
 	Logger *slog.Logger
 
 	counted atomic.Uint64
@@ -91,7 +91,7 @@ func (a *Allowance) allows(leaf *x509.Certificate, now time.Time) bool {
 	return now.After(leaf.NotAfter) && !now.After(a.until(leaf)) && ofMachine(leaf) && !a.Cloud()
 }
 
-// ofMachine tells whether a certificate is of a hub, a coordinator, or a replica.
+// ofMachine reports whether a certificate is of a hub, a coordinator, or a replica.
 func ofMachine(leaf *x509.Certificate) bool {
 	name := leaf.Subject
 	return name.CommonName == contract.CoordinatorName || slices.Contains(name.Organization, contract.HubGroup) ||
@@ -127,7 +127,8 @@ func (a *Allowance) note(leaf *x509.Certificate) {
 		"ended", leaf.NotAfter.UTC(), "until", a.until(leaf).UTC())
 }
 
-// While is a context that ends when a certificate counts no more, or when end is called. A stream may last for months.
+// While is a context that ends when a certificate is no longer valid, or when end is called. A stream may last for
+// months.
 func (a *Allowance) While(ctx context.Context, c clock.WithDelayedExecution, leaf *x509.Certificate) (
 	lasting context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)

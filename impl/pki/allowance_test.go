@@ -103,7 +103,7 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-// TestAllowanceOfAPool: a pool may say that it is shorter, at any time, and never longer than what is taken back is
+// TestAllowanceOfAPool: a pool may say that it is shorter, at any time, and never longer than what is revoked is
 // remembered.
 func TestAllowanceOfAPool(t *testing.T) {
 	authority, err := NewPoolAuthority("harbour", beginning)

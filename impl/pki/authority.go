@@ -146,7 +146,7 @@ func (a *Authority) Issue(t Template) (*Pair, error) {
 	return &Pair{CertPEM: certPEM, KeyPEM: keyPEM}, nil
 }
 
-// IssuedBy tells whether an authority has signed a leaf.
+// IssuedBy reports whether an authority has signed a leaf.
 func IssuedBy(leaf, authority *x509.Certificate) bool {
 	return bytes.Equal(leaf.RawIssuer, authority.RawSubject) && leaf.CheckSignatureFrom(authority) == nil
 }

@@ -40,11 +40,11 @@ func hostsOf(ips []net.IP, names []string) []string {
 	return hosts
 }
 
-// CheckRequest tells whether a request asks for the certificate of this subject, and for nothing else. Subject.Hosts
+// CheckRequest reports whether a request asks for the certificate of this subject, and for nothing else. Subject.Hosts
 // are the addresses that are known to be the subject's.
 func (i Identity) CheckRequest(r *x509.CertificateRequest, s Subject) error {
 	if err := r.CheckSignature(); err != nil {
-		return mismatch("public key", keyType(r.PublicKey), "the key of whoever asks: the request is not signed by it ("+
+		return mismatch("public key", keyType(r.PublicKey), "the key of the requester: the request is not signed by it ("+
 			err.Error()+")")
 	}
 	for _, e := range r.Extensions {
@@ -61,7 +61,7 @@ func (i Identity) CheckRequest(r *x509.CertificateRequest, s Subject) error {
 	return i.checkClaims(c, s)
 }
 
-// CheckCertificate tells whether a certificate is that of this subject, and nothing else. It says nothing about who
+// CheckCertificate reports whether a certificate is that of this subject, and nothing else. It says nothing about who
 // signed it, nor whether it is valid now: see Verify.
 func (i Identity) CheckCertificate(cert *x509.Certificate, s Subject) error {
 	c := claims{
@@ -168,7 +168,7 @@ func sameIP(a, b string) bool {
 	return ip != nil && ip.Equal(net.ParseIP(b))
 }
 
-// sameSet tells whether two lists hold the same, each once.
+// sameSet reports whether two lists hold the same, each once.
 func sameSet[T comparable](a, b []T) bool {
 	if len(a) != len(b) {
 		return false
@@ -193,8 +193,8 @@ func keyType(k crypto.PublicKey) string {
 	return fmt.Sprintf("%T", k)
 }
 
-// Verify tells whether one of the authorities vouches for a chain at a time, leaf first, for what the identity is used
-// for.
+// Verify reports whether one of the authorities vouches for a chain at a time, leaf first, for what the identity is
+// used for.
 func (i Identity) Verify(chain []*x509.Certificate, authorities []*x509.Certificate, now time.Time) error {
 	if len(chain) == 0 {
 		return mismatch("certificates", "none", "a certificate, and those between it and an authority")
@@ -219,7 +219,7 @@ func (i Identity) Verify(chain []*x509.Certificate, authorities []*x509.Certific
 	return nil
 }
 
-// CheckSpan tells whether a certificate is valid at a time.
+// CheckSpan reports whether a certificate is valid at a time.
 func CheckSpan(cert *x509.Certificate, now time.Time) error {
 	switch {
 	case now.Before(cert.NotBefore):
@@ -287,7 +287,7 @@ func sameKey(a, b crypto.PublicKey) bool {
 // poolAuthority is the name of the authority of a pool.
 func poolAuthority(pool string) string { return contract.PoolGroupPrefix + pool }
 
-// CheckAuthority tells whether a certificate is that of a pool's authority: it names the pool and signs leaves only.
+// CheckAuthority reports whether a certificate is that of a pool's authority: it names the pool and signs leaves only.
 func CheckAuthority(cert *x509.Certificate, pool string) error {
 	switch want := poolAuthority(pool); {
 	case cert.Subject.CommonName != want:

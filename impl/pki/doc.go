@@ -1,4 +1,4 @@
-// Package pki knows every certificate of Weir: who holds it, what stands in it, how long it lives, and who may sign it.
+// Package pki lists every certificate of Weir: its holder, its contents, its life, and the authority that may sign it.
 //
 // Identities is the table, as data. All that make or judge certificates read it: weir-manager, which signs requests;
 // `weir pki`; the testbed. So there is one rule for each certificate.

@@ -177,7 +177,7 @@ func (i Identity) Usages() string {
 	return "client"
 }
 
-// CheckLife tells whether a certificate may be asked to live for so long.
+// CheckLife reports whether a certificate may be asked to live for so long.
 func (i Identity) CheckLife(d time.Duration) error {
 	if d < i.Life.Least || d > i.Life.Most {
 		return mismatch("life", d, fmt.Sprintf("%s to %s", i.Life.Least, i.Life.Most))

@@ -17,14 +17,14 @@ import (
 
 // Proven is the time by which somebody judges certificates: its own clock, but never before the latest time that an
 // authority has vouched for. A machine without a battery clock starts in 1970; then it goes on from that time, which is
-// on its disk. Who hears the cloud goes by the cloud's clock instead of its own.
+// on its disk. A process that hears the cloud uses the cloud's clock instead of its own.
 //
 // What proves a time is signed: an authority does not sign a certificate before it begins. So a certificate that an
 // authority vouches for proves that it was NotBefore once, and that time never goes back. What a hub merely says proves
 // nothing: one that lies could otherwise end everybody's certificates by a time far ahead. All that it can do is to
-// keep newer certificates to itself, and the time of who has no clock stays behind by as much: what ended since then
-// counts there for a little longer, unless a denylist refuses it. A clock that is ahead is believed, as everywhere,
-// until the cloud is heard.
+// keep newer certificates to itself, and the time of the one that has no clock stays behind by as much: what ended
+// since then counts there for a little longer, unless a denylist refuses it. A clock that is ahead is believed, as
+// everywhere, until the cloud is heard.
 type Proven struct {
 	clock  clock.PassiveClock
 	file   string
@@ -168,7 +168,7 @@ func (p *Proven) keep(t time.Time) {
 	}
 }
 
-// later tells whether a time is after all that was proved.
+// later reports whether a time is after all that was proved.
 func (p *Proven) later(t time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -32,5 +32,5 @@ func (r Renewal) At(c *x509.Certificate) time.Time {
 	return c.NotBefore.Add(time.Duration(part * float64(c.NotAfter.Sub(c.NotBefore))))
 }
 
-// Due tells whether a certificate has to be renewed now.
+// Due reports whether a certificate has to be renewed now.
 func (r Renewal) Due(c *x509.Certificate) bool { return !r.Clock.Now().Before(r.At(c)) }

@@ -91,8 +91,8 @@ func (s Subject) fill(form string) string {
 	return strings.NewReplacer("<pool>", s.Pool, "<node>", s.Node, "<name>", s.Name).Replace(form)
 }
 
-// Template is what the certificate of a subject says, for a life that begins now. Who makes certificates by another
-// rule changes it.
+// Template is what the certificate of a subject says, for a life that begins now. A program that makes certificates by
+// another rule changes it.
 func (i Identity) Template(s Subject, now time.Time, life time.Duration) (Template, error) {
 	if err := i.check(s); err != nil {
 		return Template{}, err

@@ -18,7 +18,7 @@ type Succession struct {
 	Before   []*x509.Certificate // trusted still, the latest first
 	SignsAt  time.Time           // when Next signs; if there is none: when Signer does, or did
 	Overlap  time.Duration       // for which Signer counts once Next signs
-	RetireAt time.Time           // when those of Before count no more
+	RetireAt time.Time           // when those of Before are no longer valid
 }
 
 // Bounds of the times of a rotation.
@@ -27,7 +27,7 @@ const (
 	MostSettle  = 30 * day
 	// LeastOverlap is for those who hold a leaf to get another one, who spread that over some seconds.
 	LeastOverlap = 30 * time.Second
-	MostOverlap  = 2 * longest // the longest life of a leaf, and as much again for who was away when it ended
+	MostOverlap  = 2 * longest // the longest life of a leaf, and as much again for the one that was away when it ended
 	mostTrusted  = 4           // authorities of one pool at a time
 )
 
@@ -40,7 +40,7 @@ type Plan struct {
 // Usual is the plan of a rotation that nobody is in a hurry for.
 func Usual() Plan { return Plan{Settle: time.Hour, Overlap: MostOverlap} }
 
-// Check tells what in a plan cannot be meant.
+// Check reports what in a plan is invalid.
 func (p Plan) Check() error {
 	switch {
 	case p.Settle < LeastSettle || p.Settle > MostSettle:
@@ -51,7 +51,7 @@ func (p Plan) Check() error {
 	return nil
 }
 
-// Trusted are all authorities that count, the one that signs first.
+// Trusted are all trusted authorities, the one that signs first.
 func (s *Succession) Trusted() []*x509.Certificate {
 	all := []*x509.Certificate{s.Signer.cert}
 	if s.Next != nil {
@@ -62,7 +62,7 @@ func (s *Succession) Trusted() []*x509.Certificate {
 
 // Speakers are those of some trusted authorities, the signer first, whose word counts for what is signed now: the one
 // that signs, the next one, and those after it of which a cloud that was restored from a backup has lost the keys. Not
-// those before: a key may be why they were replaced. What was signed by them has been signed anew since.
+// those before: a key may be why they were replaced. What was signed by them has been signed again since.
 func Speakers(trusted []*x509.Certificate) []*x509.Certificate {
 	return slices.DeleteFunc(slices.Clone(trusted), func(c *x509.Certificate) bool {
 		return c.NotBefore.Before(trusted[0].NotBefore)
@@ -117,7 +117,7 @@ func (s *Succession) Retire(now time.Time) error {
 	return nil
 }
 
-// Recover begins anew with an authority in the place of those whose key is lost. Nobody vouches for it: it signs only
+// Recover begins again with an authority in the place of those whose key is lost. Nobody vouches for it: it signs only
 // when all who verify can have heard of it.
 func Recover(lost []*x509.Certificate, fresh *Authority, now time.Time, p Plan) (*Succession, error) {
 	if err := p.Check(); err != nil {
@@ -129,7 +129,7 @@ func Recover(lost []*x509.Certificate, fresh *Authority, now time.Time, p Plan) 
 }
 
 // Recall trusts authorities that came after the one that signs and whose keys are lost, until what they signed is
-// renewed. It tells whether there are any.
+// renewed. It reports whether there are any.
 func (s *Succession) Recall(later []*x509.Certificate, now time.Time) (changed bool) {
 	for _, c := range later {
 		if len(s.Trusted()) < mostTrusted && !slices.ContainsFunc(s.Trusted(), c.Equal) {

@@ -26,7 +26,7 @@ func (a *Authority) Vouch(what string, text []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// Vouches tells whether an authority has signed a text that is about something.
+// Vouches reports whether an authority has signed a text that is about something.
 func Vouches(authority *x509.Certificate, what string, text, signature []byte) bool {
 	var algorithm x509.SignatureAlgorithm
 	switch authority.PublicKey.(type) {

@@ -1,5 +1,5 @@
-// Package pool has the type Pool of the group weir.dev, version v1alpha1: what a person says of a pool that a NodePool
-// has no field for, and what weir-manager sees of it.
+// Package pool has the type Pool of the group weir.dev, version v1alpha1. A person sets in it what a NodePool has no
+// field for, and weir-manager reports in its status.
 //
 // A Pool belongs to the NodePool of its name. The NodePool says who leads and what is shared; the Pool says how it is
 // shared, who runs the coordinator, what happens to pods while the pool is silent, and how long credentials count

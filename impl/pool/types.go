@@ -18,20 +18,20 @@ const (
 
 // Conditions of a Pool.
 const (
-	// Described tells whether there is a NodePool of this name.
+	// Described reports whether there is a NodePool of this name.
 	Described = "Described"
-	// ModeApplied tells whether the hubs of the pool are told the mode that the spec asks for.
+	// ModeApplied reports whether the hubs of the pool are told the mode that the spec asks for.
 	ModeApplied = "ModeApplied"
-	// Heard tells whether a node of the pool is heard.
+	// Heard reports whether a node of the pool is heard.
 	Heard = "Heard"
-	// ScopeAccepted tells whether the pool may share all that poolScopeMetadata of its NodePool names.
+	// ScopeAccepted reports whether the pool may share all that poolScopeMetadata of its NodePool names.
 	ScopeAccepted = "ScopeAccepted"
-	// CoordinatorPlaced tells whether the coordinator runs where the spec asks for it.
+	// CoordinatorPlaced reports whether the coordinator runs where the spec asks for it.
 	CoordinatorPlaced = "CoordinatorPlaced"
-	// CertificatesCurrent tells whether no certificate of the pool, and not its authority, ends soon without a successor,
-	// as far as the hubs have told.
+	// CertificatesCurrent reports whether no certificate of the pool, and not its authority, ends soon without a
+	// successor, as far as the hubs have told.
 	CertificatesCurrent = "CertificatesCurrent"
-	// NodesInstalled tells whether each node of the pool has joined, where weir-manager sees to that.
+	// NodesInstalled reports whether each node of the pool has joined, where weir-manager sees to that.
 	NodesInstalled = "NodesInstalled"
 	// DeletionsConfirmed is False while nodes of the pool were deleted, and nobody has confirmed it. Else it is not there.
 	DeletionsConfirmed = "DeletionsConfirmed"
@@ -104,7 +104,7 @@ type Coordinator struct {
 	// +kubebuilder:validation:Enum=1;3
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// ReplaceAfter is for how long a node is lost, while others of the pool are heard, until its replica is placed anew.
+	// ReplaceAfter is for how long a node is lost, while others of the pool are heard, until its replica is placed again.
 	// 5m is the default.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}(\.[0-9]{1,9})?(h|m|s|ms))+$`
@@ -269,11 +269,11 @@ type Replica struct {
 	// Placement names this stay of it on the node. The data of another one does not count.
 	Placement string `json:"placement"`
 
-	// Joins tells whether it came to others that there were.
+	// Joins reports whether it came to others that there were.
 	// +optional
 	Joins bool `json:"joins,omitempty"`
 
-	// Ready tells whether it serves, by the word of its kubelet.
+	// Ready reports whether it serves, by the word of its kubelet.
 	Ready bool `json:"ready"`
 }
 

@@ -1,5 +1,5 @@
-// Package quiet keeps a log readable, and a disk free, when clients make a program say things: each thing is said once
-// in a while, and in that while there are so many lines and no more, whatever clients write into their requests.
+// Package quiet limits log lines that clients cause: each message is logged once in a while, and the number of lines in
+// that time is bounded, whatever clients write into their requests.
 //
 // A Log starts no goroutine.
 package quiet

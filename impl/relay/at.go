@@ -18,7 +18,7 @@ type At struct {
 	History *History
 }
 
-// agree tells whether a relay that asks is in the same history, nil if it is.
+// agree reports whether a relay that asks is in the same history, nil if it is.
 func agree(mine History, at At) error {
 	switch {
 	case at.History == nil || at.History.Number == mine.Number:

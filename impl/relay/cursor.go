@@ -14,7 +14,7 @@ import (
 
 const (
 	// MinWatch is kube-apiserver's --min-request-timeout: a watch without a timeout lives that long to twice as long, and
-	// none here lives longer than that, since whoever may watch is asked when it begins.
+	// none here lives longer than that, since anyone who may watch is asked when it begins.
 	MinWatch = 1800 * time.Second
 
 	bookmarkEvery  = time.Minute     // bookmarkFrequency in storage/cacher
@@ -308,7 +308,7 @@ type Event struct {
 	left bool        // Object is what the event replaced, under its version
 }
 
-// Shared tells whether others may be given the same event.
+// Shared reports whether others may be given the same event.
 func (e *Event) Shared() bool { return e.of != nil }
 
 // Frame is the frame of an event in a form. It is made once and shared, if Shared.

@@ -30,9 +30,9 @@ func (r *Relay) Denied() *apierrors.StatusError {
 }
 
 // Retire ends the use of the relay: somebody else answers for its resource from now on, by the same versions. Its
-// watches end in order, each behind all that there is and a bookmark if it has those. So their clients go on by
-// version, also those that have only just begun: client-go lists anew after a watch that was short and brought nothing.
-// Requests that are under way are answered as if the source had denied the resource.
+// watches end in order, each behind all that there is and a bookmark if it has those. So their clients go on from its
+// version, also those that have only just begun: client-go lists again after a watch that was short and brought
+// nothing. Requests that are under way are answered as if the source had denied the resource.
 func (r *Relay) Retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,14 +44,14 @@ func (r *Relay) Retire() {
 	r.broadcast()
 }
 
-// gone tells whether the relay is retired and nobody reads it any more.
+// gone reports whether the relay is retired and nobody reads it any more.
 func (r *Relay) gone() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.retired && r.streams.len() == 0
 }
 
-// CameAfter tells whether a relay that came late does not reach back to a version: who has seen that goes on where it
+// CameAfter reports whether a relay that came late does not reach back to a version: who has seen that goes on where it
 // was read before.
 func (r *Relay) CameAfter(version uint64) bool {
 	r.mu.RLock()

@@ -55,7 +55,7 @@ func TestDeny(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Denied() == nil {
-		t.Error("it was ended by hearsay of before")
+		t.Error("it was ended by unconfirmed data of before")
 	}
 	apply(t, r, wire.Modified, slice(t, "a/x", 13))
 	if r.Denied() != nil || !r.Resumable(10) {
@@ -64,8 +64,8 @@ func TestDeny(t *testing.T) {
 }
 
 // TestRetire: watches of a relay that is used no more end in order, behind all that there is, and with a bookmark: a
-// client that has only just begun goes on by version, and one that saw nothing for long knows a version that its next
-// server remembers. No sign of the source brings it back.
+// client that has only just begun goes on from its version, and one that saw nothing for long knows a version that its
+// next server remembers. No sign of the source brings it back.
 func TestRetire(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(1e9, 0))
 	r := newRelay(t, withClock(clock))

@@ -46,10 +46,11 @@
 // # Histories of the cloud
 //
 // Versions compare within one history only, and nothing in a version tells of which one it is. So histories are counted
-// by who finds out that the cloud has begun another one (package source), and the number goes wherever versions go
-// between relays: with lists, watches and feeds, and to the disk. A relay answers another one only in the same history;
-// one that is asked in an earlier history says 410, one that is asked in a later history 503, and both name theirs. A
-// later history replaces an earlier one, whatever its versions; within one, an older list is refused as ever.
+// by the one that finds out that the cloud has begun another one (package source), and the number goes wherever
+// versions go between relays: with lists, watches and feeds, and to the disk. A relay answers another one only in the
+// same history; one that is asked in an earlier history says 410, one that is asked in a later history 503, and both
+// name theirs. A later history replaces an earlier one, whatever its versions; within one, an older list is refused as
+// ever.
 //
 // Clients name no history. Those that watch when it changes are told by an ERROR event 410, and list. Those that come
 // back afterwards bring a version, and get 410 unless it means something. Until the highest version of the lost

@@ -52,9 +52,9 @@ func (r *Relay) replaceIn(h History, version uint64, items []*wire.Object, w wor
 	return r.begin(h, version, items, w)
 }
 
-// Renumber goes on in another history with all that the relay holds. It is for who hears from the cloud itself and
-// cannot agree with the others of a pool on a number, because theirs was not counted but made up: what clients of this
-// relay know stays true, so that they need not list. Relays that read this one begin anew.
+// Renumber goes on in another history with all that the relay holds. It is for the one that hears from the cloud itself
+// and cannot agree with the others of a pool on a number, because theirs was not counted but made up: what clients of
+// this relay know stays true, so that they need not list. Relays that read this one begin again.
 func (r *Relay) Renumber(h History) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

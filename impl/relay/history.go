@@ -35,11 +35,11 @@ func (h History) Next(reached uint64) History {
 	return History{min(h.Number, maxHistory-1) + 1, max(h.Lost, reached)}
 }
 
-// Near tells whether another history may be taken up after h at the word of a relay: whether it is not much later. Only
-// who holds nothing has none to compare with.
+// Near reports whether another history may be taken up after h at the word of a relay: whether it is not much later.
+// Only who holds nothing has none to compare with.
 func (h History) Near(o History) bool { return o.Number <= h.Number+historyStep }
 
-// First tells whether a relay that holds nothing may begin with a history at the word of another relay. Half of the
+// First reports whether a relay that holds nothing may begin with a history at the word of another relay. Half of the
 // numbers are left to count on from.
 func (h History) First() bool { return h.Number <= maxHistory/2 }
 

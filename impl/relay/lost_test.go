@@ -12,7 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Who resumes where a batch begins of which the ring has dropped a part would miss deletions: 410.
+// A client that resumes where a batch begins of which the ring has dropped a part would miss deletions: 410.
 func TestBatchTrimmedInPart(t *testing.T) {
 	r := newRelay(t, func(c *Config) { c.RingBytes, c.Gather = 64<<10, -1 })
 	big := strings.Repeat("x", 8<<10)

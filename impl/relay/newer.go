@@ -9,7 +9,7 @@ type newer struct {
 	field  string       // as a path of numbers; "": all are known
 }
 
-// look tells whether an object has the first one.
+// look reports whether an object has the first one.
 func (n *newer) look(o *wire.Object) bool {
 	if n.schema == nil || n.field != "" {
 		return false

@@ -155,7 +155,7 @@ func (r *Relay) Object(key string) *wire.Object {
 	return r.state.Get(&wire.Object{Key: key})
 }
 
-// Resumable tells whether a watch can start at a version without a new list.
+// Resumable reports whether a watch can start at a version without a new list.
 func (r *Relay) Resumable(version uint64) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

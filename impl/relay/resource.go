@@ -130,7 +130,7 @@ func (r Resource) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.Resource}
 }
 
-// Known tells whether more is known of the resource than its name: it is built into Kubernetes, or held as protobuf.
+// Known reports whether more is known of the resource than its name: it is built into Kubernetes, or held as protobuf.
 func (r Resource) Known() bool { return r.builtin != nil }
 
 // New is an empty object of the compiled type, nil if there is none.

@@ -76,14 +76,14 @@ func (s *Selector) convertField(label, value string) (string, string, error) {
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
 
-// fixed tells whether an object matches for as long as its labels stay.
+// fixed reports whether an object matches for as long as its labels stay.
 func (s *Selector) fixed() bool {
 	return s.fields == nil || !slices.ContainsFunc(s.fields.Requirements(), func(q fields.Requirement) bool {
 		return q.Field != "metadata.name" && q.Field != "metadata.namespace"
 	})
 }
 
-// all tells whether the selector matches everything in its namespace.
+// all reports whether the selector matches everything in its namespace.
 func (s *Selector) all() bool { return s.labels == nil && s.fields == nil }
 
 func (s *Selector) matches(o *wire.Object) bool {

@@ -30,7 +30,7 @@ func (s *Status) Age(now time.Time) (age time.Duration, ok bool) {
 	return max(now.Sub(s.ProgressAt), 0), true // a wall clock may have been set back since the snapshot
 }
 
-// Fresh tells whether the source has shown a sign within a time.
+// Fresh reports whether the source has shown a sign within a time.
 func (s *Status) Fresh(now time.Time, within time.Duration) bool {
 	age, ok := s.Age(now)
 	return s.Synced && !s.Restored && s.Denied == "" && ok && age <= within

@@ -15,10 +15,10 @@ import (
 type Testimony struct {
 	// Version is what the relay has reached. What comes later it hears after it testified.
 	Version uint64
-	// AsOf is when Version was last known to be all, by the monotonic clock of who has the testimony.
+	// AsOf is when Version was last known to be all, by the monotonic clock of the one that has the testimony.
 	AsOf time.Time
-	// Restored: the state comes from a disk, or from who had it from one, and no source has shown a sign since. So AsOf is
-	// by some wall clock, and nothing that the relay sends is a sign of the cloud, until it testifies anew.
+	// Restored: the state comes from a disk, or from the one that had it from one, and no source has shown a sign since.
+	// So AsOf is by some wall clock, and nothing that the relay sends is a sign of the cloud, until it testifies again.
 	Restored bool
 }
 
@@ -47,7 +47,7 @@ func parseTestimony(s string, now time.Time) (*Testimony, error) {
 const maxAge = uint64(100 * 365 * 24 * time.Hour / time.Millisecond)
 
 // word tells how much something that the relay has just taken proves: that its state was all there was at a time, and
-// whether that is hearsay.
+// whether that is unconfirmed.
 type word struct {
 	asOf     time.Time
 	restored bool

@@ -19,8 +19,8 @@ func (r *Relay) sign(w word, now time.Time) {
 // oldNews is how late what a relay passes on may be for those behind it to take it for a sign of now.
 const oldNews = time.Second
 
-// vouch notes a word about the state that the relay holds or is about to. Hearsay makes nothing worse that was proven:
-// a later state was all there was whenever an earlier one was.
+// vouch notes a word about the state that the relay holds or is about to. An unconfirmed word makes nothing worse that
+// was proven: a later state was all there was whenever an earlier one was.
 func (r *Relay) vouch(w word, now time.Time) {
 	r.given(w)
 	first := r.progress.IsZero()

@@ -62,7 +62,7 @@ func (r *Relay) wait(ctx context.Context, at At, version uint64) error {
 	}
 }
 
-// late is the answer to who has waited in vain.
+// late is the answer to the one that has waited in vain.
 func (r *Relay) late(at At, version uint64) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -72,7 +72,7 @@ func (r *Relay) late(at At, version uint64) error {
 	return errAhead(version, r.state.Version())
 }
 
-// meet tells whether a version is reached, and by an error that it cannot be.
+// meet reports whether a version is reached, and by an error that it cannot be.
 func (r *Relay) meet(at At, version uint64) (reached bool, err error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -85,8 +85,9 @@ func (r *Relay) meet(at At, version uint64) (reached bool, err error) {
 	return r.state.Version() >= version, nil
 }
 
-// alien tells whether a version that a client brings can only be of a history that was lost. A plain watch ahead of the
-// relay is accepted otherwise (rule 2), and would show nothing, or changes to a state that the client does not have.
+// alien reports whether a version that a client brings can only be of a history that was lost. A plain watch ahead of
+// the relay is accepted otherwise (rule 2), and would show nothing, or changes to a state that the client does not
+// have.
 //
 // Until this history has passed the versions of the lost one, one ahead that the relay does not reach while the client
 // waits (see Relay.wait) counts as lost. Of the versions behind, only those mean something that this relay had: its
@@ -103,8 +104,8 @@ func (r *Relay) alien(at At) bool {
 	return false
 }
 
-// doubts tells whether a version ahead of the relay may be of a lost history. Who brings it may also have heard a
-// little more of this history, from the cloud: if the relay reaches it in a moment, it was so.
+// doubts reports whether a version ahead of the relay may be of a lost history. The source that brings it may also have
+// heard a little more of this history, from the cloud: if the relay reaches it in a moment, it was so.
 func (r *Relay) doubts(at At) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

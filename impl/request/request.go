@@ -1,5 +1,5 @@
-// Package request reads what an HTTP request asks of the Kubernetes API, once, at the door. Who may do it, which filter
-// applies, which relay, store or queue answers: all of them go by the same value.
+// Package request parses an HTTP request to the Kubernetes API once, at the door of a hub. Authorization, filters,
+// relays, store and queue all use the same parsed value.
 //
 // It reads paths and queries as kube-apiserver does (k8s.io/apiserver/pkg/endpoints/request, RequestInfoFactory). A
 // Request is immutable, and may be read by many. Selectors are the costly part, and anybody may send them: they are
@@ -188,18 +188,18 @@ func (r *Request) IsTrue(parameter string) bool {
 	return ok && len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
 }
 
-// Reads tells whether the request is a get, list or watch of a resource.
+// Reads reports whether the request is a get, list or watch of a resource.
 func (r *Request) Reads() bool {
 	return r.Method == http.MethodGet && (r.Verb == "get" || r.Verb == "list" || r.Verb == "watch") && r.IsResource
 }
 
-// GoesOn tells whether the request is a watch that begins where its client stands.
+// GoesOn reports whether the request is a watch that begins where its client stands.
 func (r *Request) GoesOn() bool {
 	version, _ := strconv.ParseUint(r.Query.Get("resourceVersion"), 10, 64)
 	return r.Verb == "watch" && version > 0 && !r.IsTrue("sendInitialEvents")
 }
 
-// Writes tells whether the request may change something.
+// Writes reports whether the request may change something.
 func (r *Request) Writes() bool {
 	return slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method)
 }

@@ -32,8 +32,8 @@ type Listener struct {
 	stop   context.CancelFunc
 }
 
-// Dial opens a connection, over which HTTP/1.1 is spoken, to who may want to read. It is closed if the context that is
-// returned ends before it is wanted: the reader is another one then.
+// Dial opens a connection, over which HTTP/1.1 is spoken, to the one that may want to read. It is closed if the context
+// that is returned ends before it is wanted: the reader is another one then.
 type Dial func(context.Context) (net.Conn, context.Context, error)
 
 // NewListener returns one that opens nothing before Accept.
@@ -53,7 +53,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if l.clock.Since(began) > maxBackoff { // it had come about
 			backoff = firstBackoff
 		}
-		l.logger.Debug("no connection waits for who reads this hub", "err", err)
+		l.logger.Debug("no connection waits for a reader of this hub", "err", err)
 		pause.For(l.ctx, l.clock, backoff/2+rand.N(backoff/2))
 		backoff = min(2*backoff, maxBackoff)
 	}

@@ -92,7 +92,7 @@ func (l *Lot) Take(ctx context.Context, name string) (net.Conn, error) {
 	}
 }
 
-// Close closes all that wait, and whoever comes later.
+// Close closes all that wait, and anyone who comes later.
 func (l *Lot) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -108,7 +108,7 @@ func (b *bed) waits() bool {
 	return b.lot.waiting["edge-1"] != nil
 }
 
-// TestComeAgain: a connection that ends while it waits is opened anew, and a refused one as well, though not at once.
+// TestComeAgain: a connection that ends while it waits is opened again, and a refused one as well, though not at once.
 func TestComeAgain(t *testing.T) {
 	b, leave := newBed(t)
 	await.Until(t, time.Minute, "one to wait", b.waits)

@@ -12,7 +12,7 @@ const (
 	Mine                       // this hub is one of them
 )
 
-// naming is the part of a machine in a pool whose leaders are named. There are no Leases: Input.Coordinator tells
+// naming is the part of a machine in a pool whose leaders are named. There are no Leases: Input.Coordinator reports
 // whether another leader hub answers.
 type naming struct {
 	by    Designation

@@ -1,4 +1,4 @@
-// Package role decides what a hub is to its pool: Leader, Follower or Pending, and where its relays are fed from.
+// Package role decides the role of a hub in its pool (Leader, Follower or Pending) and the source of its relays.
 //
 // A Machine is pure. It is stepped with what the hub observed (is the coordinator healthy, is the cloud, what the two
 // Leases of the pool said, are its own streams fresh, what time is it) and returns one immutable Snapshot, the Actions
@@ -23,7 +23,7 @@
 // leader to which nothing comes from the cloud any more gives it back before probes have proved the loss. One whose
 // streams, or whose feed, fail for half of SyncDuration (Input.Unable) makes way for a hub that may do better, and
 // leaves the Lease to others for some seconds. Each time that this was in vain it waits four times as long, so that the
-// Lease does not go round where nobody can. Whoever takes a Lease that became free has to have heard from the cloud
+// Lease does not go round where nobody can. A hub that takes a Lease that became free has to have heard from the cloud
 // since (Input.Unproven). In a power cut a hub ends without giving the Lease back. Once it is there again it takes that
 // Lease at once (Config.Former), if the pool's cache is not ready. Its identity is another one, and so its term is.
 //

@@ -123,7 +123,7 @@ func (e *election) judge(m *self, in Input) (reason string) {
 	case !in.Cloud:
 		reason = "the cloud is not healthy"
 	case in.Silent:
-		// Probes will tell whether the cloud is away, but they take longer than a peer that reaches it should have to wait.
+		// Probes will report whether the cloud is away, but they take longer than a peer that reaches it should have to wait.
 		reason = "nothing comes from the cloud"
 	case e.unable != 0 && in.Now >= e.gives(m):
 		reason = "cannot feed all that the pool wants"
@@ -189,7 +189,7 @@ func (e *election) former(m *self) bool {
 	return m.cfg.Former != "" && e.record.Holder == m.cfg.Former
 }
 
-// eligible tells whether the hub may lead.
+// eligible reports whether the hub may lead.
 func (e *election) eligible(in Input) bool {
 	return in.Coordinator && in.Cloud && !in.Silent && !in.Unproven && !in.Stop && in.Now >= e.barred
 }
@@ -263,7 +263,7 @@ func (e *election) yields(m *self, in Input) time.Duration {
 	return 0
 }
 
-// free tells whether the Lease may be taken.
+// free reports whether the Lease may be taken.
 func (e *election) free(m *self, now time.Duration) bool {
 	return !e.record.Exists || e.record.Holder == "" || e.record.Holder == m.cfg.Identity || e.inherits(m) ||
 		now >= e.changed+e.duration(m)

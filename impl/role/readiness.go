@@ -71,12 +71,12 @@ func (s *readiness) observe(now time.Duration, r Record) {
 	s.record, s.seen, s.reread = r, true, false
 }
 
-// ready tells whether the pool's cache is fresh.
+// ready reports whether the pool's cache is fresh.
 func (s *readiness) ready(m *self, in Input) bool {
 	return in.Coordinator && in.Now < s.expires(m)
 }
 
-// unready tells whether it is known not to be: there is nothing that says so, or the coordinator was asked.
+// unready reports whether it is known not to be: there is nothing that says so, or the coordinator was asked.
 func (s *readiness) unready(m *self, in Input) bool {
 	return in.Coordinator && s.seen && (!s.record.Exists || s.denied || s.live) && !s.ready(m, in)
 }
@@ -120,7 +120,7 @@ func (s *readiness) next(m *self, in Input, leads bool) (Action, bool) {
 	return Action{Kind: ReadSync}, true
 }
 
-// renewing tells whether the hub's part is to write the Lease, not to read it.
+// renewing reports whether the hub's part is to write the Lease, not to read it.
 func (s *readiness) renewing(in Input, leads bool) bool {
 	return leads && in.Fresh && s.seen && !s.reread
 }

@@ -59,13 +59,13 @@ type Record struct {
 	Version     string // resourceVersion
 }
 
-// changed tells whether the holder wrote the Lease between two reads.
+// changed reports whether the holder wrote the Lease between two reads.
 func (r Record) changed(from Record) bool {
 	return r.Exists != from.Exists || r.Holder != from.Holder || !r.RenewTime.Equal(from.RenewTime) ||
 		!r.AcquireTime.Equal(from.AcquireTime) || r.UID != from.UID || r.Transitions != from.Transitions
 }
 
-// older tells whether r is surely from before another record: what was asked and what was watched come in any order.
+// older reports whether r is surely from before another record: what was asked and what was watched come in any order.
 func (r Record) older(than Record) bool {
 	if !r.Exists || !than.Exists || r.UID != than.UID {
 		return false
@@ -98,7 +98,7 @@ func (k Kind) String() string {
 	}[k]
 }
 
-// election tells whether an action is about the election Lease.
+// election reports whether an action is about the election Lease.
 func (k Kind) election() bool { return k <= Release }
 
 // Action is something for the hub to do.
@@ -133,7 +133,7 @@ type Result struct {
 	Ready       bool          // ReadStatus
 }
 
-// outrun tells whether r says that there is no Lease, and a watch showed one since it was asked. Without a version,
+// outrun reports whether r says that there is no Lease, and a watch showed one since it was asked. Without a version,
 // nothing else tells which is later.
 func (r Result) outrun(by Record, shown time.Duration) bool {
 	return r.Outcome == OK && !r.Lease.Exists && by.Exists && r.Sent < shown

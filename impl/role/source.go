@@ -36,9 +36,9 @@ func (s *sourcing) choose(m *self, e *election, in Input, ready bool) Source {
 	return Cloud
 }
 
-// waits tells whether a hub that holds nothing goes on waiting for the hub that leads. That one lists at the cloud for
-// all: a thin link brings the list no sooner if everybody asks for it, and what they asked for is still on its way when
-// it is needed for something else.
+// waits reports whether a hub that holds nothing goes on waiting for the hub that leads. That one lists at the cloud
+// for all: a thin link brings the list no sooner if everybody asks for it, and what they asked for is still on its way
+// when it is needed for something else.
 func (s *sourcing) waits(m *self, e *election, in Input) bool {
 	if !in.Coordinator || !e.lost(m) || e.free(m, in.Now) {
 		return false

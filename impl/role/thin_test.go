@@ -6,7 +6,7 @@ import (
 )
 
 // answer steps a machine and gives its requests the results of a coordinator without Leases, until it asks for nothing
-// more. It tells whether it stood.
+// more. It reports whether it stood.
 func answer(m *Machine, in Input) (out Output, stood bool) {
 	out = m.Step(in)
 	for actions := out.Actions; len(actions) > 0; actions = actions[1:] {

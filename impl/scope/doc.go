@@ -1,7 +1,7 @@
-// Package scope is what a process of a pool relays, while it runs: it begins to relay what the pool's directory names,
-// and ends what the directory names no more.
+// Package scope starts and stops the relays of a process while it runs: it starts those of the resources that the
+// pool's configuration names, and stops the others.
 //
-// Everything else goes on: no stream of another resource ends, and nobody lists another resource anew.
+// Everything else goes on: no stream of another resource ends, and nobody lists another resource again.
 //
 //   - What is added comes late (relay.Config.Late): nobody waits for it, and its clients are answered by the cloud
 //     until it holds something.

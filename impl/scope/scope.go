@@ -106,7 +106,7 @@ func (s *Scope) Run(ctx context.Context) error {
 	return nil
 }
 
-// settle relays what an entry names and nothing else, and tells whether that is all that it names.
+// settle relays what an entry names and nothing else, and reports whether that is all that it names.
 func (s *Scope) settle(ctx context.Context, e directory.Entry) (all bool) {
 	named := func(r *relay.Relay) bool {
 		return slices.ContainsFunc(e.Scope, func(x directory.Shared) bool { return x.String() == r.Resource().String() })

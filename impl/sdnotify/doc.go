@@ -1,5 +1,5 @@
-// Package sdnotify tells systemd how a service of Type=notify is. A process that systemd did not start tells nobody,
-// and that is no error.
+// Package sdnotify reports the state of a service of Type=notify to systemd. Without systemd it does nothing, and that
+// is no error.
 //
 // It starts no goroutine.
 package sdnotify

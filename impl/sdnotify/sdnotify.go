@@ -12,7 +12,7 @@ const (
 	Stopping = "STOPPING=1"
 )
 
-// Wanted tells whether somebody listens.
+// Wanted reports whether somebody listens.
 func Wanted() bool { return os.Getenv("NOTIFY_SOCKET") != "" }
 
 // Tell says it. systemd takes each datagram by itself, so nothing is kept open.

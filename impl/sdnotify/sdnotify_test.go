@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTell: what is told arrives, at a socket of a path and at an abstract one, and without one nobody minds.
+// TestTell: what is told arrives, at a socket of a path and at an abstract one, and without one nothing fails.
 func TestTell(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	if Wanted() || Tell(Ready) != nil {

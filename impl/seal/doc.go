@@ -1,4 +1,4 @@
-// Package seal encrypts what Weir keeps on a disk, and finds the key for that.
+// Package seal encrypts the files that Weir keeps on a disk, and finds the key for that.
 //
 // A key is 32 random bytes. It survives a loss of power, since a node starts without the cloud: nobody can be asked for
 // it. It comes from the first of

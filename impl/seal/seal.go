@@ -70,7 +70,7 @@ func (k *Key) Seal(raw, place []byte) []byte {
 	return k.aead.Seal(b, b[nameSize:], raw, place)
 }
 
-// Fits tells whether something was sealed with this key.
+// Fits reports whether something was sealed with this key.
 func (k *Key) Fits(b []byte) bool { return k != nil && bytes.HasPrefix(b, k.name[:]) }
 
 // Open gives what was sealed at a place.

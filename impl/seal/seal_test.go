@@ -86,12 +86,12 @@ func TestSource(t *testing.T) {
 		},
 		"a file that is not there":    {Source{File: in("none"), Generated: in("new4")}, "", "no such file"},
 		"a file that others can read": {Source{File: open}, "", "chmod 600"},
-		"in the folder":               {Source{File: inside}, "", "whoever copies that has both"},
-		"in the folder, by a link":    {Source{File: in("link", "key")}, "", "whoever copies that has both"},
+		"in the folder":               {Source{File: inside}, "", "a copy of that has both"},
+		"in the folder, by a link":    {Source{File: in("link", "key")}, "", "a copy of that has both"},
 		"made in the folder": {
-			Source{Generated: in("data", "store", "x", "key")}, "", "whoever copies that has both",
+			Source{Generated: in("data", "store", "x", "key")}, "", "a copy of that has both",
 		},
-		"made in the folder, by links": {Source{Generated: in("link", "x", "key")}, "", "whoever copies that has both"},
+		"made in the folder, by links": {Source{Generated: in("link", "x", "key")}, "", "a copy of that has both"},
 		"too short":                    {Source{File: in("short")}, "", "32 random bytes"},
 		"no file":                      {Source{File: in("credentials")}, "", "it is no file"},
 	} {

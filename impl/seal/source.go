@@ -40,7 +40,7 @@ func (s Source) Key() (k *Key, path string, err error) {
 		k, err = s.read(path)
 	case s.Credentials != "" && there(credential):
 		path = credential
-		k, err = readKey(path) // systemd sees to who may read it, by means that the file's mode does not tell
+		k, err = readKey(path) // systemd sees to the one that may read it, by means that the file's mode does not tell
 	case s.Generated != "":
 		path = s.Generated
 		if err = s.outside(path); err == nil && !there(path) {
@@ -81,7 +81,7 @@ func readKey(path string) (*Key, error) {
 	return New(b)
 }
 
-// outside tells whether a file lies elsewhere than the data, whatever links there are on the way.
+// outside reports whether a file lies elsewhere than the data, whatever links there are on the way.
 func (s Source) outside(path string) error {
 	if s.DataDir == "" {
 		return nil
@@ -96,7 +96,7 @@ func (s Source) outside(path string) error {
 	}
 	if in, err := filepath.Rel(dir, file); err == nil && in != ".." &&
 		!strings.HasPrefix(in, ".."+string(filepath.Separator)) {
-		return fmt.Errorf("it lies in the folder of the data, %s: whoever copies that has both", s.DataDir)
+		return fmt.Errorf("it lies in the folder of the data, %s: a copy of that has both", s.DataDir)
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func (d *decoder) change(p *pack.Reader) (err error) {
 	return d.c.relay.Apply(c)
 }
 
-// ended tells whether the block had all its record should, and no more.
+// ended reports whether the block had all its record should, and no more.
 func ended(p *pack.Reader) error {
 	if err := p.End(); err != nil {
 		return damaged("%v", err)

@@ -18,7 +18,7 @@ const (
 	firstLook   = 500 * time.Millisecond // how often a relay without a file is looked at
 	// bytes of a new file that are made durable at once: others wait for the same disk.
 	syncEvery  = 1 << 20
-	minAppend  = 1 << 20 // a file is written anew when this, and as much as it began with, was appended
+	minAppend  = 1 << 20 // a file is rewritten when this, and as much as it began with, was appended
 	firstRetry = 15 * time.Second
 	lastRetry  = 5 * time.Minute
 )
@@ -38,7 +38,7 @@ type keeper struct {
 	pos     position
 	least   int64 // minAppend, but for tests
 	began   int64 // size that the file began with
-	limit   int64 // size from which it is written anew
+	limit   int64 // size from which it is rewritten
 	place   mvcc.Place
 	reached uint64    // version at place
 	written uint64    // version in the file
@@ -259,7 +259,7 @@ func (k *keeper) freshAt(s *relay.Status) time.Time {
 	return now.Add(-now.Sub(s.ProgressAt)).Round(0) // of what was restored, ProgressAt is by the wall clock, and stays
 }
 
-// undo takes back what was appended in part.
+// undo removes what was appended in part.
 func (k *keeper) undo(why error) error {
 	if err := k.file.Cut(k.pos.offset); err != nil {
 		k.close()

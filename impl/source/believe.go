@@ -9,9 +9,9 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// What a relay of the pool says of the cloud's history is hearsay: whoever leads the pool, or its coordinator, may lie.
-// It is believed within bounds, and no further than the cloud itself does not contradict while it can be asked. Against
-// the cloud's own list it counts nothing.
+// What a relay of the pool says of the cloud's history is unconfirmed: the leader of the pool, or its coordinator, may
+// lie. It is believed within bounds, and no further than the cloud itself does not contradict while it can be asked.
+// Against the cloud's own list it counts nothing.
 
 // plausible tells why a history that an upstream says it is in cannot be taken up at its word. s is the relay's state,
 // other what the list was opened to take up.
@@ -46,7 +46,7 @@ func (f *Feeder) believe(ctx context.Context, up *hop.Upstream, in relay.History
 // intake begins to take a watch of an upstream.
 func (f *Feeder) intake(up *hop.Upstream) *relay.Intake {
 	i := relay.NewIntake(f.cfg.Relay)
-	if up.Hearsay {
+	if up.Unconfirmed {
 		i = relay.NewRefill(f.cfg.Relay)
 	}
 	if up.Progress {

@@ -12,7 +12,7 @@ import (
 // something believes it: a kube-apiserver that has just started says so before it knows its own rules.
 const barredPatience = 5 * time.Second
 
-// denied tells whether an upstream has answered that there is nothing for this client, and says so.
+// denied reports whether an upstream has answered that there is nothing for this client, and says so.
 func (f *Feeder) denied(up *hop.Upstream, err error) {
 	var s *hop.StatusError
 	now := f.cfg.Clock.Now()
@@ -23,7 +23,7 @@ func (f *Feeder) denied(up *hop.Upstream, err error) {
 		f.barred = now
 	}
 	switch {
-	case s == nil, up.Hearsay, up.Admits() != nil:
+	case s == nil, up.Unconfirmed, up.Admits() != nil:
 	case s.Code == http.StatusNotFound, s.Code == http.StatusMethodNotAllowed,
 		s.Code == http.StatusForbidden && (now.Sub(f.barred) >= barredPatience || !f.cfg.Relay.Status().Synced):
 		f.cfg.Denied(up, s)

@@ -1,6 +1,6 @@
-// Package source feeds relays, by pulling: from the cloud, and from relays of others, wherever they are. From the cloud
-// to a follower all hops are the same: a Feeder at the near end, and a kube-apiserver or a hop.Server at the far one.
-// What lies between is of package hop.
+// Package source fills relays by pulling: from the cloud, or from the relays of another process. Each step of that way
+// is the same: a Feeder at the near end, and a kube-apiserver or a hop.Server at the far end. Package hop has what lies
+// between.
 //
 // A Feeder keeps one relay fed from the hop.Upstream that its owner chose last. It lists once, then watches, and
 // resumes at the version that the relay has reached, after any break and at any other upstream: versions are the
@@ -26,13 +26,13 @@
 //
 // Whose relays count may change while something is under way: Upstream.Admit is asked before each change of a relay.
 //
-// While nobody hears from the cloud, somebody may hold more than others. That is hearsay (Upstream.Hearsay): it moves a
-// relay forward, in its own history, and makes nothing fresh.
+// While nobody hears from the cloud, somebody may hold more than others. That is unconfirmed (Upstream.Unconfirmed): it
+// moves a relay forward, in its own history, and makes nothing fresh.
 //
 // # The cloud's history
 //
 // A kube-apiserver whose etcd was restored from a backup accepts a watch from a version that it has not reached yet,
-// and says nothing until it has. Who is fed by it (Upstream.Consistent) has to ask.
+// and says nothing until it has. A relay that is fed by it (Upstream.Consistent) has to ask.
 //
 //   - When: a restore ends all processes that knew the lost history, so streams break and connections are new. The
 //     upstream is asked behind the first watch that it accepts after it was chosen, after anything broke, after a watch
@@ -43,8 +43,8 @@
 //     version meanwhile, the object tells: an object whose version is not later than the relay's must be just what the
 //     relay holds. If it changed later, or is gone, it is asked for as it was at the relay's version
 //     (resourceVersionMatch=Exact).
-//   - A list shows all of that by itself, also the list of metadata after 410, which is usual for who was away longer:
-//     its version, and each object, are looked at in the same way.
+//   - A list shows all of that by itself, also the list of metadata after 410, which is usual for the one that was away
+//     longer: its version, and each object, are looked at in the same way.
 //   - All resources of a cloud are in one etcd: what one feeder proves, its owner tells the others (Config.Learned,
 //     Overrule).
 //
@@ -52,7 +52,7 @@
 // forgotten it (its watch cache holds some minutes), while no resource of this hub had changed between the backup and
 // the restore, or all objects asked for were made just the same a second time. The relay then lacks what changed
 // between the backup and the relay's version. The UID of kube-system does not help: it is in the backup. (It would tell
-// a cluster built anew behind an old address; so do its versions, and the UIDs of its objects.)
+// a cluster built again behind an old address; so do its versions, and the UIDs of its objects.)
 //
 // A restored cloud is listed whole, by one hub of the pool: objects that look the same by UID and version need not be,
 // since versions were used twice. The list is there before anything is thrown away, so no client is ever answered 503.
@@ -60,10 +60,10 @@
 // Within the pool nobody asks the cloud: a relay says which history it is in (rest.HistoryHeader). An upstream that is
 // in a later one is listed once. One that is in an earlier one is waited for; if it shows signs of the cloud all the
 // same for member.BehindPatience, it is the one that is right, and its number, though lower, is taken up: the pool
-// began anew without a disk. A leader who finds the coordinator in a later history than its own was away meanwhile: it
-// lists from the cloud what it could not prove to be wrong (Overrule). Histories are counted, so two of them that were
-// found while a part was away are one for that part: a hub that comes back from a time before two restores, to parts
-// that saw only the second, takes its objects for theirs until they contradict.
+// began from nothing without a disk. A leader who finds the coordinator in a later history than its own was away
+// meanwhile: it lists from the cloud what it could not prove to be wrong (Overrule). Histories are counted, so two of
+// them that were found while a part was away are one for that part: a hub that comes back from a time before two
+// restores, to parts that saw only the second, takes its objects for theirs until they contradict.
 //
 // Each function runs in its caller's goroutine until its context ends.
 package source

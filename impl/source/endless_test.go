@@ -39,7 +39,7 @@ func (e *endless) Read(p []byte) (int, error) {
 // TestEndlessLists: attack 57. What a relay of the pool shows without an end is refused when it is more than the relay
 // may hold.
 func TestEndlessLists(t *testing.T) {
-	for name, hearsay := range map[string]bool{"leader": false, "any hub": true} {
+	for name, unconfirmed := range map[string]bool{"leader": false, "any hub": true} {
 		t.Run(name, func(t *testing.T) {
 			r, err := relay.New(relay.Config{Resource: newRelay(t).Resource(), MaxBytes: 1 << 20})
 			if err != nil {
@@ -51,7 +51,7 @@ func TestEndlessLists(t *testing.T) {
 			}
 			body := &endless{t: t, r: r}
 			err = f.feed(t.Context(), &hop.Upstream{
-				Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Hearsay: hearsay,
+				Name: "hub", URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Unconfirmed: unconfirmed,
 				Client: &http.Client{Transport: body},
 			})
 			var full *relay.FullError

@@ -37,7 +37,7 @@ type Config struct {
 	Judge func() *hop.Upstream
 	// Doubt, if set, is told how the cloud contradicts the relay that is the upstream. It must not block.
 	Doubt func(error)
-	// Feeds tells whether others may be fed from the relay, now or soon. Default: they may.
+	// Feeds reports whether others may be fed from the relay, now or soon. Default: they may.
 	Feeds func() bool
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTicker

@@ -17,7 +17,7 @@ import (
 // questionTries is how often a question is asked beside a watch that waits for the answer.
 const questionTries = 3
 
-// Overrule tells that others are in a later history of the cloud than the relay. It is listed anew from the cloud as
+// Overrule tells that others are in a later history of the cloud than the relay. It is listed again from the cloud as
 // soon as that is the upstream: what it holds may be of before.
 func (f *Feeder) Overrule(number uint64) {
 	f.mu.Lock()
@@ -31,7 +31,7 @@ func (f *Feeder) Overrule(number uint64) {
 	}
 }
 
-// Overruled tells whether the relay has yet to be listed anew for that.
+// Overruled reports whether the relay has yet to be listed again for that.
 func (f *Feeder) Overruled() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +63,7 @@ func (f *Feeder) learned(up *hop.Upstream, err error) {
 	var other *historyError
 	var late *behindError
 	switch {
-	case up.Hearsay: // only who hears from the cloud may bring another
+	case up.Unconfirmed: // only who hears from the cloud may bring another
 		return
 	case errors.As(err, &other):
 	case !errors.As(err, &late):
@@ -83,7 +83,7 @@ func (f *Feeder) learned(up *hop.Upstream, err error) {
 		f.cfg.Learned(other.history.Number, up.Consistent)
 	}
 	f.count(&f.status.Histories)
-	f.cfg.Logger.Error("what the relay holds is of another history of the cloud; it is listed anew", "upstream", up.Name,
+	f.cfg.Logger.Error("what the relay holds is of another history of the cloud; it is listed again", "upstream", up.Name,
 		"version", f.cfg.Relay.Status().Version, "history", other.history.Number, "err", err)
 }
 
@@ -91,7 +91,7 @@ func (f *Feeder) learned(up *hop.Upstream, err error) {
 // the relay knows.
 //
 // A kube-apiserver whose etcd was restored from a backup accepts a watch from a version that it has not reached yet,
-// and says nothing until it has. But it was started anew, so streams broke and connections are new. That is when it is
+// and says nothing until it has. But it was restarted, so streams broke and connections are new. That is when it is
 // asked, once, by a small consistent read. It is asked after the watch was accepted: what is restored later breaks the
 // watch.
 func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, conn net.Conn) error {
@@ -186,7 +186,7 @@ func (f *Feeder) check(ctx context.Context, up *hop.Upstream, witness *wire.Obje
 	return version, nil
 }
 
-// behindCloud tells whether the cloud was seen to have passed the relay.
+// behindCloud reports whether the cloud was seen to have passed the relay.
 func (f *Feeder) behindCloud(s relay.Status) bool { return s.Version < f.asked.Load() }
 
 // confirm asks the upstream what a watch did not show, on which not even a bookmark came: whether the relay has all.

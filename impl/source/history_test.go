@@ -234,7 +234,7 @@ func TestServerOfAnotherHistory(t *testing.T) {
 	}
 }
 
-// A leader of before lists anew at the cloud, though that could not prove it wrong.
+// A leader of before lists again at the cloud, though that could not prove it wrong.
 func TestOverruled(t *testing.T) {
 	cloud, mine := newCloud(t, 1000, slice(t, "a", 5)), newRelay(t)
 	f := feed(t, mine)

@@ -40,7 +40,7 @@ func follows(mine *relay.History) hop.Check {
 		case mine == nil || theirs.Number == mine.Number:
 			return nil
 		case theirs.Number < mine.Number, !mine.Near(theirs):
-			// that nobody can have missed so many is no proof: it may have begun anew.
+			// that nobody can have missed so many is no proof: it may have begun again.
 			return &behindError{theirs.Number, mine.Number, age}
 		}
 		return &historyError{

@@ -22,7 +22,7 @@ func (f *Feeder) relist(ctx context.Context, up *hop.Upstream, gap time.Duration
 	f.cfg.Logger.Info("a list costs less than the changes one by one", "upstream", up.Name, "plain", f.thrift.plain,
 		"missed", gap,
 		"version", s.Version, "cloud", f.asked.Load())
-	f.thrift = thrift{} // if it fails, the next one has to be worth it anew
+	f.thrift = thrift{} // if it fails, the next one has to be worth it again
 	switch {
 	case !current && !s.Restored && !f.cfg.Feeds():
 		return f.streamList(ctx, up, nil, alone, CauseCheaper)

@@ -25,8 +25,8 @@ const (
 	estimateOf     = 64        // objects whose size stands for that of all
 )
 
-// errContradicts says of a relay of the pool that it began anew, in a history that it counts like an earlier one: what
-// is the same may only look so.
+// errContradicts says of a relay of the pool that it began from nothing, in a history that it counts like an earlier
+// one: what is the same may only look so.
 var errContradicts = errors.New("the list contradicts what the relay holds")
 
 // resync brings the relay to the upstream's state without a list of everything (rule 5): the metadata of all objects
@@ -120,7 +120,7 @@ func (f *Feeder) compare(ctx context.Context, up *hop.Upstream, fetched map[stri
 	return end, items, missing, err
 }
 
-// largeMetadata tells whether kube-apiserver will compress a list of the metadata of objects.
+// largeMetadata reports whether kube-apiserver will compress a list of the metadata of objects.
 func (f *Feeder) largeMetadata(held map[string]*wire.Object) bool {
 	n, size := 0, 0
 	for _, o := range held {

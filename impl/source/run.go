@@ -135,9 +135,9 @@ func (f *Feeder) gap(s relay.Status) time.Duration {
 // lateAfter is the age of what a relay holds from which its upstream is asked how far it is before it is watched.
 const lateAfter = 3 * time.Second
 
-// late tells whether the relay has heard nothing for so long that a question, which takes a round trip, may spare more
-// than it costs. A watch that is opened at once brings all that was missed, uncompressed, and what is under way of it
-// holds up the list that would have been cheaper. A new leader mostly heard more lately.
+// late reports whether the relay has heard nothing for so long that a question, which takes a round trip, may spare
+// more than it costs. A watch that is opened at once brings all that was missed, uncompressed, and what is under way of
+// it holds up the list that would have been cheaper. A new leader mostly heard more lately.
 func (f *Feeder) late(s relay.Status) bool {
 	age, ok := s.Age(f.cfg.Clock.Now())
 	return ok && age > lateAfter

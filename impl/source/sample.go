@@ -49,7 +49,7 @@ type Sampler struct {
 // asked if nothing changed. It cannot see an object whose content alone was forged.
 func (f *Feeder) Sample(ctx context.Context, cloud *hop.Upstream, of *Sampler) error {
 	s := f.cfg.Relay.Status()
-	if !s.Synced || s.Restored || s.Version < of.floor { // in another history it begins anew
+	if !s.Synced || s.Restored || s.Version < of.floor { // in another history it begins again
 		*of = Sampler{}
 		return nil
 	}
@@ -114,7 +114,7 @@ func (f *Feeder) Compare(ctx context.Context, cloud *hop.Upstream, namespace, na
 	return true, f.counted(ctx, cloud, s)
 }
 
-// Distrust makes the relay be listed anew as soon as the cloud is the upstream: what it holds was forged.
+// Distrust makes the relay be listed again as soon as the cloud is the upstream: what it holds was forged.
 func (f *Feeder) Distrust() {
 	s := f.cfg.Relay.Status()
 	f.Overrule(s.History.Next(s.Version).Number)
@@ -162,7 +162,7 @@ func (f *Feeder) unchecked(of *Sampler) (one *wire.Object) {
 	return one
 }
 
-// holds tells whether the relay still holds an object as it was.
+// holds reports whether the relay still holds an object as it was.
 func (f *Feeder) holds(o *wire.Object) bool {
 	for held := range f.cfg.Relay.Objects() {
 		if held.Key == o.Key {

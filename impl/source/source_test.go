@@ -308,8 +308,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestNotAdmitted: nothing counts of what comes from who does not, whenever that begins: no list, no list of metadata
-// with what it lacks, no denial.
+// TestNotAdmitted: nothing counts of what comes from the one that does not, whenever that begins: no list, no list of
+// metadata with what it lacks, no denial.
 func TestNotAdmitted(t *testing.T) {
 	for name, mine := range map[string]func(*relay.Relay) error{
 		"list":   func(*relay.Relay) error { return nil },
@@ -376,7 +376,7 @@ func TestNoSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	up := shows(t, from)
-	up.Hearsay = true
+	up.Unconfirmed = true
 	f := feed(t, mine)
 	f.Use(up)
 	aged := func(version uint64) {
@@ -397,7 +397,7 @@ func TestNoSource(t *testing.T) {
 	denied := newRelay(t)
 	denied.Deny(apierrors.NewNotFound(schema.GroupResource{Resource: "widgets"}, "x"))
 	up = shows(t, denied)
-	up.Hearsay = true
+	up.Unconfirmed = true
 	f.Use(up)
 	eventually(t, "a denial to come", func() bool { return strings.Contains(f.Status().LastError, "404") })
 	if mine.Denied() != nil {

@@ -214,7 +214,7 @@ func (f *Feeder) prove(ctx context.Context, up *hop.Upstream, heard <-chan struc
 	return nil
 }
 
-// probe is one watch of prove. still tells whether nothing moved.
+// probe is one watch of prove. still reports whether nothing moved.
 func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, heard <-chan struct{}) (still bool, err error) {
 	probing, end := context.WithCancelCause(ctx)
 	defer end(nil)

@@ -24,7 +24,7 @@ const listShare = 3
 // kube-apiserver compresses a streaming list and the events behind it, but no watch that resumes at a version. After a
 // break a feeder resumes, because most breaks are short and a few changes cost less than everything. But it then pays
 // some two and a half times as much for each change, for as long as it watches. So once the plain events of one
-// upstream would fill the relay anew, a compressed stream is opened. A list costs about a third of the relay, so the
+// upstream would fill the relay again, a compressed stream is opened. A list costs about a third of the relay, so the
 // sum is never twice of what it had cost to know in advance how long the watch would last: the ski rental problem.
 //
 // After a long break the events that were missed are the larger part. What they will be is guessed from the rate
@@ -61,7 +61,7 @@ func (t *thrift) missed(d time.Duration) int64 {
 	return int64(t.sum * d.Seconds() / (rateMemory.Seconds() * (1 - math.Exp(-counted))))
 }
 
-// lists tells whether a list is the cheaper way from here. gap: the time of which the relay knows nothing. cloud: the
+// lists reports whether a list is the cheaper way from here. gap: the time of which the relay knows nothing. cloud: the
 // version that the upstream is known to have reached, 0: none is. That much came uncompressed is no reason while a
 // watch brings the little that is missing: a list instead would leave out versions that others have replaced, and
 // clients of this relay would not see them.

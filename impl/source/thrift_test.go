@@ -100,7 +100,7 @@ func resumed(t *testing.T) (c *testingclock.FakeClock, h *holder, r *relay.Relay
 	return c, h, r, f, plain
 }
 
-// Once the plain events would fill the relay anew, a compressed stream is opened beside the watch, and takes over.
+// Once the plain events would fill the relay again, a compressed stream is opened beside the watch, and takes over.
 func TestPlainWatchGivesWayToAStream(t *testing.T) {
 	c, h, r, f, plain := resumed(t)
 	for version := uint64(11); version <= 12; version++ {
@@ -202,8 +202,8 @@ func TestLateRelayAsksFirst(t *testing.T) {
 	}
 }
 
-// The metadata beside a list are for who has seen more than the relay holds. Where nobody can have, they are not paid
-// for.
+// The metadata beside a list are for the one that has seen more than the relay holds. Where nobody can have, they are
+// not paid for.
 func TestNobodyNeedsATrail(t *testing.T) {
 	for name, test := range map[string]struct{ feeds, restored, want bool }{
 		"it feeds others": {feeds: true, want: true}, "its disk was behind its clients": {restored: true, want: true},
@@ -264,7 +264,7 @@ func fatal(t *testing.T, err error) {
 	}
 }
 
-// open tells whether the client still reads.
+// open reports whether the client still reads.
 func (h *held) open() bool {
 	select {
 	case <-h.gone:

@@ -30,9 +30,9 @@ func (f *Feeder) traced(ctx context.Context, up *hop.Upstream, s relay.Status) e
 }
 
 // partly tells who can say what led to a state of the pool's, to clients that have seen a part of it; nil if nobody
-// can, or no client has. After a start from a disk that lacks its last changes, a coordinator that began anew cannot:
-// it knows no more of the way than the list does. The cloud can, of which a hub that starts may not know yet that it is
-// there.
+// can, or no client has. After a start from a disk that lacks its last changes, a coordinator that began from nothing
+// cannot: it knows no more of the way than the list does. The cloud can, of which a hub that starts may not know yet
+// that it is there.
 func (f *Feeder) partly(ctx context.Context, up *hop.Upstream) *hop.Upstream {
 	if up.Consistent || f.cfg.Judge == nil || f.restored.IsZero() || f.cfg.Clock.Since(f.restored) > returning {
 		return nil

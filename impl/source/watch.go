@@ -49,7 +49,7 @@ func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts
 	return err
 }
 
-// cheaper tells whether a list of an upstream is. What is not compressed behind it only saves what was missed.
+// cheaper reports whether a list of an upstream is. What is not compressed behind it only saves what was missed.
 func (f *Feeder) cheaper(up *hop.Upstream, s relay.Status, gap time.Duration) bool {
 	cloud := f.asked.Load()
 	if f.plainAt.Load() == up {

@@ -1,6 +1,6 @@
-// Package store keeps, on a node's disk, what the clients of that node read from the cloud, so that they can be
-// answered while it is away, also after a restart of everything; and, in package queue, what they wrote meanwhile. It
-// knows no HTTP: the hub tells it what passes through its proxy, and asks it.
+// Package store keeps, on the disk of a node, what the clients of that node read from the cloud. So they can be
+// answered while the cloud is away, also after a restart of everything. Package queue keeps what they wrote meanwhile.
+// The package knows no HTTP: the hub passes it what goes through its proxy, and asks it.
 //
 // # What can be said
 //
@@ -19,10 +19,11 @@
 // shown. So the kubelet's Secrets, each a watch of its own, cost 100 bytes each beside the object; metadata are taken
 // from the whole object where there is one.
 //
-// Who is a member, the cloud has said: selectors are not evaluated here, so any field selector works, those of custom
-// resources too. A shape that nobody has asked for is answered from a complete list without selectors, by labels, name
-// and namespace; else it is unknown. Tables are not kept: they are what the cloud's printers make of objects, and who
-// asks for one takes objects too. Objects of which the versions are no numbers (of some aggregated APIs) are not kept.
+// The cloud has said which objects are members: selectors are not evaluated here, so any field selector works, those of
+// custom resources too. A shape that nobody has asked for is answered from a complete list without selectors, by
+// labels, name and namespace; else it is unknown. Tables are not kept: they are what the cloud's printers make of
+// objects, and who asks for one takes objects too. Objects of which the versions are no numbers (of some aggregated
+// APIs) are not kept.
 //
 // What is known of an object is replaced only by something newer: by version, within one life of the cloud's history
 // (NewHistory). A watch that shows DELETED proves that the object is gone if its shape selects by name or namespace
@@ -33,7 +34,7 @@
 //
 //	lock            one process uses the folder
 //	cache.db        bbolt, with the tables below, see package table
-//	cache.db.new    the same, while it is written anew
+//	cache.db.new    the same, while it is rewritten
 //	queue.log       what waits for the cloud, see package queue
 //
 //	table      key                                     value
@@ -61,7 +62,7 @@
 //
 //   - Killed, power cut, at any write: a transaction counts or it does not.
 //   - A damaged row is dropped when it is read, at the latest by the check of all rows after a start. Collections that
-//     it was part of are unknown until they are listed anew: by a client, or by the hub when a client's watch begins
+//     it was part of are unknown until they are listed again: by a client, or by the hub when a client's watch begins
 //     again (Store.Covers), which is within ten minutes. All others are served.
 //   - A damaged page costs the rows of its groups, as above. What bbolt still stumbles over (it panics, or faults) is
 //     removed, and a new file begins. No copy is kept for anybody to look at: it might hold what should not lie about.
@@ -72,7 +73,7 @@
 //     Keys of more than 4 KiB, of which a caller chooses selectors and names, are not written in the first place.
 //   - The disk is full, or breaks: the store serves from memory and from what it can read; it tries again, with pauses
 //     from 5 s to 5 min. If more than 16 MiB wait, they are dropped, and what they were part of is incomplete. After a
-//     failed commit the file is opened anew, since bbolt's memory may differ from the disk.
+//     failed commit the file is opened again, since bbolt's memory may differ from the disk.
 //   - The store is full: whole components are dropped. The caller that has most gives first, of its components the one
 //     that asked least recently. A caller is whom the cloud has authenticated, whatever it calls itself (Owner); all
 //     but the node have 2,000 collections at most. So nobody can make the store drop what others live from. What the
@@ -92,8 +93,8 @@
 // documents: discovery, OpenAPI, and the public keys of the cluster.
 //
 // If a key appears over a file that was written without one, a new file is written and the old one removed, free pages
-// and all; the queue is written anew. (The blocks of removed files are the file system's.) Without the key, or with
-// another, what is encrypted is unknown, and stays until it is recorded anew.
+// and all; the queue is rewritten. (The blocks of removed files are the file system's.) Without the key, or with
+// another, what is encrypted is unknown, and stays until it is recorded again.
 //
 // # Memory
 //

@@ -32,7 +32,7 @@ type fact struct {
 	raw       []byte
 }
 
-// newer tells whether f says more than old. Between a fact and one at the same version, that an object is gone counts
+// newer reports whether f says more than old. Between a fact and one at the same version, that an object is gone counts
 // most: its deletion had that version. Without versions the later word counts.
 func (f *fact) newer(old *fact) bool {
 	switch {
@@ -217,7 +217,7 @@ func (s *catalog) best(r Resource, k Key, f Form) (Form, *fact) {
 	return f, v
 }
 
-// incomplete tells whether members of a collection are missing, or their objects.
+// incomplete reports whether members of a collection are missing, or their objects.
 func (s *catalog) incomplete(c *collection) bool {
 	keys, ok := s.keys(c)
 	for _, k := range keys {

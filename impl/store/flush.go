@@ -28,14 +28,14 @@ func (s *Store) bound() {
 	}
 }
 
-// crowded tells whether what waits for the disk has no more room for a component. The last half is the node's own:
+// crowded reports whether what waits for the disk has no more room for a component. The last half is the node's own:
 // nobody else's lists may make the store give up what its kubelet lives from.
 func (s *Store) crowded(component string) bool {
 	return s.pending.Bytes > maxPending/2 && Owner(component) != ""
 }
 
 // giveUp drops what waits for a disk that takes nothing. What is on the disk serves on; collections that changed
-// meanwhile do not until they are recorded anew.
+// meanwhile do not until they are recorded again.
 func (s *Store) giveUp() {
 	for c := range s.dirty {
 		c.complete = false
@@ -89,7 +89,7 @@ func (s *Store) sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// due tells whether it is time to write.
+// due reports whether it is time to write.
 func (s *Store) due(at time.Time, now bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,11 +41,11 @@ func (s *catalog) tell(m table.Mended) {
 	case m.Back:
 		s.Logger.Warn("the disk did not keep the last write of the store: what was before it counts", "why", m.Why)
 	case m.Why != nil:
-		s.Logger.Info("the store was written anew", "why", m.Why)
+		s.Logger.Info("the store was rewritten", "why", m.Why)
 	}
 }
 
-// reopen opens the file anew. flushing and mu must be held.
+// reopen opens the file again. flushing and mu must be held.
 func (s *catalog) reopen(why error) {
 	if s.db != nil {
 		_ = s.db.Close()
@@ -100,7 +100,7 @@ func (s *catalog) repair() {
 	}
 	for p, why := range rows {
 		if _, ok := s.pending.Get(p.Kind, p.Key); ok {
-			continue // written anew since
+			continue // rewritten since
 		}
 		s.stats.DamagedRows++
 		s.Logger.Error("a part of the store was damaged and is dropped; it is fetched again when a client asks and the "+

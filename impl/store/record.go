@@ -120,7 +120,7 @@ func (s *Store) commit(c *collection, kind wire.Kind, version uint64, keys map[K
 		return // a lagging server: what is known is newer
 	}
 	old, whole := s.keys(c)
-	if !whole { // members that do not add up: file them anew
+	if !whole { // members that do not add up: file them again
 		s.scan(table.Members, c.id, func(key string, _ []byte) { s.pending.Set(table.Members, key, nil) })
 		c.count, c.sum, old = 0, 0, nil
 	}

@@ -25,7 +25,7 @@ func TestRefused(t *testing.T) {
 	expect(t, "what was kept", read(t, s, kubelet()), "10: a/x@5")
 }
 
-// TestLongShapes: a collection or an object with a name that is too long is not recorded, and whoever records it is
+// TestLongShapes: a collection or an object with a name that is too long is not recorded, and anyone who records it is
 // told.
 func TestLongShapes(t *testing.T) {
 	s := open(t, Config{Dir: t.TempDir()})

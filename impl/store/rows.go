@@ -10,7 +10,7 @@ import (
 	"github.com/weir-edge/weir/impl/store/table"
 )
 
-// faults are damages that readers found. Who writes next sees to them.
+// faults are damages that readers found. The next writer sees to them.
 type faults struct {
 	mu     sync.Mutex
 	broken error // of the whole file

@@ -13,7 +13,7 @@ type Store struct {
 	lock  *disk.Lock
 	queue *queue.Queue
 
-	// flushing is held by who writes to the database or replaces it. catalog.mu guards all below.
+	// flushing is held by the one that writes to the database or replaces it. catalog.mu guards all below.
 	flushing sync.Mutex
 	catalog
 

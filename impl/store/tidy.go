@@ -100,7 +100,7 @@ type claim struct {
 }
 
 // dropSome drops components until so many bytes and collections are gone, or a bit less, since several may hold one
-// object. It tells whether there was any.
+// object. It reports whether there was any.
 func (s *Store) dropSome(bytes int64, collections int) bool {
 	callers := s.callers()
 	dropped := false

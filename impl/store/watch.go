@@ -39,8 +39,8 @@ func (s *Store) Watch(shape Shape, kind wire.Kind, from uint64, streaming bool) 
 	return w, nil
 }
 
-// Covers tells whether a watch from a version on can be recorded without a gap: the collection is complete, and reaches
-// it.
+// Covers reports whether a watch from a version on can be recorded without a gap: the collection is complete, and
+// reaches it.
 func (s *Store) Covers(shape Shape, from uint64) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -128,7 +128,7 @@ func (w *Watching) Event(ev *wire.Event) {
 	}
 }
 
-// news tells whether an event is about a state that the members do not show yet.
+// news reports whether an event is about a state that the members do not show yet.
 func (w *Watching) news(version uint64) bool {
 	return !w.c.complete || version > w.c.version || w.c.epoch != w.s.epoch
 }

@@ -22,7 +22,7 @@ const (
 	maxKept    = 2*MaxText + 4<<10 // of the file: a text in JSON, every second byte of it escaped
 )
 
-// errUnchained is of a text that nobody vouches for who is trusted here.
+// errUnchained is of a text that nobody vouches for the one that is trusted here.
 var errUnchained = errors.New("no authority that is trusted here, and signs or is to sign, vouches for it")
 
 // form is how bundles are signed.
@@ -55,7 +55,7 @@ func (l *link) trusted() []*x509.Certificate {
 	return append(all, l.before...)
 }
 
-// vouches tells whether a bundle may follow this one.
+// vouches reports whether a bundle may follow this one.
 func (l *link) vouches(after *link) bool {
 	return l.signer.Equal(after.signer) || l.next != nil && l.next.Equal(after.signer)
 }
@@ -189,7 +189,7 @@ func textOf(all []*link) (text []byte) {
 }
 
 // Publish is the text of a pool after one more step of its authority. It is the same if the last bundle says what the
-// succession says, and has the number above or a later one. A text that cannot be read is begun anew.
+// succession says, and has the number above or a later one. A text that cannot be read is begun again.
 func Publish(text []byte, pool string, s *pki.Succession, above uint64, now time.Time) (after []byte, err error) {
 	fail := func(err error) ([]byte, error) { return nil, fmt.Errorf("trust bundle of pool %s: %w", pool, err) }
 	all, err := read(text, pool)

@@ -1,10 +1,11 @@
-// Package trust tells the members of a pool which authorities count, and lets that change while all goes on.
+// Package trust tells the members of a pool which certificate authorities are trusted, and replaces an authority
+// without an interruption.
 //
 // weir-manager writes a Bundle for each step of a rotation (pki.Succession): who signs, who will sign next, who signed
 // before. The bundle is signed by the authority that signs at that time. Bundles are lines of one text, the oldest
-// first. Whoever knows the authority of one line can follow to the last: a bundle counts if its signer is the signer,
-// or the next one, of the bundle before it. Those before have no say: who has stolen an old key cannot take the pool
-// back.
+// first. A member that knows the authority of one line can follow to the last: a bundle counts if its signer is the
+// signer, or the next one, of the bundle before it. Those before have no say: who has stolen an old key cannot take the
+// pool back.
 //
 // # How it travels
 //
@@ -34,8 +35,8 @@
 //
 // # Bounds
 //
-// A bundle has 4 authorities, a text MaxLinks bundles and MaxText bytes. Who was away for more steps than that asks the
-// cloud.
+// A bundle has 4 authorities, a text MaxLinks bundles and MaxText bytes. A member that was away for more steps than
+// that asks the cloud.
 //
 // It starts no goroutine.
 package trust

@@ -34,7 +34,8 @@ type Config struct {
 	Dir   string                     // where it is kept; "": nowhere
 	// Beside is another directory for CAFile, of a coordinator on this machine; "": none.
 	Beside string
-	// Retrust is called when other authorities count, by whoever brought them; it must not wait. nil: nobody is told.
+	// Retrust is called when other authorities are trusted, by anyone who brought them; it must not wait. nil: nobody is
+	// told.
 	Retrust func()
 	Time    *pki.Proven // bounds numbers; nil: nothing does
 	Logger  *slog.Logger
@@ -186,7 +187,7 @@ func (h *Held) Number() uint64 {
 	return 0
 }
 
-// Text is all bundles that are held. Who has the same last one has the same tag.
+// Text is all bundles that are held. Members with the same last one have the same tag.
 func (h *Held) Text() (text []byte, tag string) {
 	s := h.now.Load()
 	return textOf(s.links), s.tag
@@ -221,7 +222,7 @@ func (h *Held) take(text []byte, cloud bool) (changed bool, err error) {
 	last, first := before.last(), h.first()
 	if n := len(theirs); cloud && n > 0 && last != nil && theirs[n-1].Number < last.Number {
 		err = fmt.Errorf("trust bundle of pool %s: the cloud has number %d, and %d is held: if the cloud was restored from "+
-			"a backup, weir pki rotate --pool %[1]s begins anew",
+			"a backup, weir pki rotate --pool %[1]s begins again",
 			h.Pool, theirs[n-1].Number, last.Number)
 	}
 	for _, l := range theirs {
@@ -326,7 +327,7 @@ func (h *Held) keep(s *state) {
 	}
 }
 
-// Reread follows a change of the file of the first authorities. It tells whether others count now.
+// Reread follows a change of the file of the first authorities. It reports whether others count now.
 func (h *Held) Reread() (changed bool) {
 	changed = h.overrule()
 	if changed && h.Retrust != nil {

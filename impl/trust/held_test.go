@@ -364,7 +364,7 @@ func TestAhead(t *testing.T) {
 	}
 	must(h.Take(of(bulletin.Next(0, now.Add(bulletin.Ahead)))))
 	must(h.TakeOfCloud(of(bulletin.Next(0, now.Add(2*bulletin.Ahead)))))
-	// A text with such a number is begun anew: nothing could follow it.
+	// A text with such a number is begun again: nothing could follow it.
 	if all := must(read(must(Publish(of(1<<64-1), "harbour", p.s, 0, now)), "harbour")); len(all) != 1 ||
 		all[0].Number != bulletin.Next(0, now) {
 		t.Errorf("after the last number comes %d", all[len(all)-1].Number)

@@ -1,5 +1,5 @@
-// Package virtualtime runs what is due, in order, in a time that does not pass by itself. The simulations of pools are
-// made of it: the tests of pure packages, and package sim/virtual. It starts no goroutine.
+// Package virtualtime runs scheduled events in order, in a time that does not pass by itself. The simulations of pools
+// use it: the tests of pure packages, and package sim/virtual. It starts no goroutine.
 package virtualtime
 
 import (

@@ -93,7 +93,7 @@ func (c *calls) seen() (made int, wrong []string) {
 	return c.made, slices.Clone(c.wrong)
 }
 
-// forget begins to count anew.
+// forget begins to count again.
 func (c *calls) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 
-// open are attacks that succeed today, and what is missing. Whoever mends one takes it out.
+// open are attacks that succeed today, and what is missing. A change that mends one takes it out.
 func open() map[string]string {
 	return map[string]string{}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// audit is what kube-apiserver notes of who called.
+// audit is what kube-apiserver notes of the one that called.
 type audit struct{ policy, log string }
 
 func newAudit(dir string) (*audit, error) {

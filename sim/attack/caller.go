@@ -91,7 +91,7 @@ func short(s string) string {
 	return s[:min(len(s), 80)]
 }
 
-// right tells whether an answer is what an ask wants.
+// right reports whether an answer is what an ask wants.
 func (a answer) right(q ask) bool {
 	return (len(q.codes) == 0 || slices.Contains(q.codes, a.code)) && strings.Contains(a.body, q.has) &&
 		(q.lacks == "" || !strings.Contains(a.body, q.lacks))
@@ -139,7 +139,7 @@ func (g *ground) client(d door, who actor, h1 bool) (*http.Client, string, error
 	}, base, nil
 }
 
-// insist sends a request as often as a limit of rates refuses it: such a refusal says nothing of who asks.
+// insist sends a request as often as a limit of rates refuses it: such a refusal says nothing of the one that asks.
 func (g *ground) insist(ctx context.Context, q ask) (a answer) {
 	within(ctx, patience, func() bool {
 		a = g.send(ctx, q)

@@ -180,7 +180,7 @@ func (x *scene) lease(ctx context.Context, name string) (l coordinationv1.Lease)
 	return l
 }
 
-// sound tells whether a Lease is held by a node for no longer than Leases of a pool are, and what it says.
+// sound reports whether a Lease is held by a node for no longer than Leases of a pool are, and what it says.
 func sound(l coordinationv1.Lease, node string) (bool, string) {
 	holder, seconds, renewed := "", int32(0), time.Time{}
 	if l.Spec.HolderIdentity != nil {

@@ -1,4 +1,4 @@
-// Package attack tries to break a pool, and tells which attempts succeed.
+// Package attack runs attacks on a pool, and reports which of them succeed.
 //
 // An Attack is data: who tries it (Position), what he wants (Goal), what he sends, what has to be answered, and a
 // control: the same or

@@ -226,7 +226,7 @@ func headerFlood(ctx context.Context, x *scene) error {
 	})
 }
 
-// watching opens a watch as the reader, and returns what tells whether it lives.
+// watching opens a watch as the reader, and returns what reports whether it lives.
 func (x *scene) watching(ctx context.Context) (alive func() bool, sees func(string) bool, stop func(), err error) {
 	who, err := x.who("reader")
 	if err != nil {

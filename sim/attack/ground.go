@@ -304,7 +304,7 @@ func until(ctx context.Context, what string, holds func() bool) error {
 	return nil
 }
 
-// within tells whether something comes in a time.
+// within reports whether something comes in a time.
 func within(ctx context.Context, d time.Duration, holds func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -66,7 +66,7 @@ func (x *scene) lair(ctx context.Context, instead func(http.ResponseWriter, *htt
 	return l, nil
 }
 
-// read tells whether the coordinator has read the liar as its leader.
+// read reports whether the coordinator has read the liar as its leader.
 func (l *lair) read() bool {
 	read, _ := l.Read()
 	return read

@@ -130,7 +130,7 @@ func placing(as string, subresources ...string) func(context.Context, *scene) er
 	}
 }
 
-// setImages writes both lists of images, as whoever administers the cluster does.
+// setImages writes both lists of images, as anyone who administers the cluster does.
 func setImages(ctx context.Context, x *scene) error {
 	maps := x.admin.CoreV1().ConfigMaps(contract.ManagerNamespace)
 	for _, name := range []string{contract.CoordinatorImages, contract.InstallerImages} {
@@ -301,8 +301,8 @@ func forClients() []certificatesv1.KeyUsage {
 	return []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 }
 
-// request makes a request for a certificate, at kube-apiserver's signer, as somebody. Who made it forgets it, or the
-// testbed's signer is asked for it all the time.
+// request makes a request for a certificate, at kube-apiserver's signer, as somebody. The caller that made it forgets
+// it, or the testbed's signer is asked for it all the time.
 func (x *scene) request(
 	ctx context.Context, as string, text []byte, seconds int32, usages ...certificatesv1.KeyUsage,
 ) (*certificatesv1.CertificateSigningRequest, error) {

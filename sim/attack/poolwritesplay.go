@@ -89,7 +89,7 @@ func hugeLease(ctx context.Context, x *scene) error {
 	return nil
 }
 
-// spokenFor cuts node 2 off, and tells whether its heartbeats reach the cloud all the same.
+// spokenFor cuts node 2 off, and reports whether its heartbeats reach the cloud all the same.
 func (x *scene) spokenFor(ctx context.Context) bool {
 	x.site.Link(x.place.name).Cut(link.Both, x.node(2))
 	defer x.site.Link(x.place.name).Heal(link.Both, x.node(2))

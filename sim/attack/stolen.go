@@ -50,7 +50,8 @@ func stolenAttacks() []Attack {
 		),
 		{
 			Number: "79", Position: Holder, Goal: "go on after the Node was deleted",
-			Sent: "what was granted to the node at the coordinator, at the hub beside it and at kube-apiserver, anew and over " +
+			Sent: "what was granted to the node at the coordinator, at the hub beside it and at kube-apiserver, over new " +
+				"connections and over " +
 				"open connections; open feeds and " +
 				"watches; a request for a certificate",
 			Expected: "refused everywhere, and all streams end",

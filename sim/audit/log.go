@@ -35,7 +35,7 @@ rules:
 
 const manager = "system:serviceaccount:kube-system:weir-manager"
 
-// ours tells whether a user is a part of Weir, or a node that joins.
+// ours reports whether a user is a part of Weir, or a node that joins.
 func ours(user string) bool {
 	return user == manager || strings.HasPrefix(user, "weir:") || strings.HasPrefix(user, "system:bootstrap:")
 }

@@ -255,7 +255,7 @@ func (c *column) done(pod string) bool {
 	return c.finished[pod]
 }
 
-// agree tells whether a cloud's pod says what its newest container is.
+// agree reports whether a cloud's pod says what its newest container is.
 func agree(p *corev1.Pod, x container, finished bool) bool {
 	if p == nil || len(p.Status.ContainerStatuses) != 1 {
 		return false
@@ -265,7 +265,7 @@ func agree(p *corev1.Pod, x container, finished bool) bool {
 		// it did not run again.
 		return p.Status.Phase == corev1.PodSucceeded && s.State.Terminated != nil && x.State != runningState
 	}
-	// A machine that lost its power counts attempts anew; its kubelet never counts restarts back (kubelet_pods.go,
+	// A machine that lost its power counts attempts again; its kubelet never counts restarts back (kubelet_pods.go,
 	// convertToAPIContainerStatuses). So the attempt alone may be that of before: only the time of its start says that it
 	// is this container.
 	return x.State == runningState && p.Status.Phase == corev1.PodRunning && s.State.Running != nil &&

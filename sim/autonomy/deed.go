@@ -48,7 +48,7 @@ func (c *column) faults(ctx context.Context) error {
 	return g.Wait()
 }
 
-// spared tells whether a fault is Weir's only: stock kubelets stay connected, for comparison.
+// spared reports whether a fault is Weir's only: stock kubelets stay connected, for comparison.
 func (c *column) spared(f scenario.Fault) bool {
 	return !c.weir &&
 		slices.Contains([]scenario.Action{scenario.Cut, scenario.FillDisk, scenario.Attempt, scenario.Expire}, f.Action)
@@ -144,7 +144,7 @@ func (c *column) healLink(dir link.Direction, node string) {
 	c.healed = time.Now()
 }
 
-// offline tells whether a node is cut off from the cloud.
+// offline reports whether a node is cut off from the cloud.
 func (c *column) offline(node string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,7 +259,7 @@ func (c *column) exitAll(ctx context.Context, node string) error {
 	return nil
 }
 
-// runsAgain tells whether the containers of all pods of a node run that should.
+// runsAgain reports whether the containers of all pods of a node run that should.
 func (c *column) runsAgain(ctx context.Context, node string) (bool, string) {
 	on, err := containers(ctx, c.machines[node])
 	if err != nil {

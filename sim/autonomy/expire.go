@@ -21,7 +21,8 @@ const (
 	tooLong = identity.DefaultAllowance + time.Hour
 )
 
-// expires tells whether a certificate may have expired: until a hub knows that the cloud is away, it counts no more.
+// expires reports whether a certificate may have expired: until a hub knows that the cloud is away, it is no longer
+// valid.
 func (c *column) expires() bool {
 	return slices.ContainsFunc(c.s.Faults, func(f scenario.Fault) bool { return f.Action == scenario.Expire })
 }
@@ -31,7 +32,7 @@ func (c *column) expires() bool {
 func (c *column) injectExpiry(ctx context.Context, f scenario.Fault) error {
 	issuer, ok := c.Site.(runtime.Issuer)
 	if !ok {
-		return errors.New("nothing can be issued anew on this runtime")
+		return errors.New("nothing can be issued again on this runtime")
 	}
 	c.Note(f.String())
 	if err := c.certify(ctx, issuer, lapse); err != nil {

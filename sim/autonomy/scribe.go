@@ -86,7 +86,7 @@ func (w *scribes) reads() (served, refused, wrong int) {
 	return served, refused, wrong
 }
 
-// allWritten tells whether the cloud has all that was taken.
+// allWritten reports whether the cloud has all that was taken.
 func (c *column) allWritten(ctx context.Context) (bool, string) {
 	list, err := c.admin.CoreV1().Events(corev1.NamespaceDefault).List(ctx,
 		metav1.ListOptions{FieldSelector: "reason=" + scribeName})

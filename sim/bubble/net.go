@@ -76,7 +76,7 @@ func (n *Network) Reset(host string) {
 	}
 }
 
-// separated tells whether two hosts do not reach each other.
+// separated reports whether two hosts do not reach each other.
 func (n *Network) separated(a, b string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package card measures builds of Weir beside one another: each in a pool of its own, all behind equal links at one and
-// the same cloud, at the same time. What one of them has to bear, all bear, so what they differ by is the builds. The
-// base has two pools: what these differ by is noise.
+// Package card measures builds of Weir beside one another. Each build runs in a pool of its own, at the same time,
+// behind equal links to the same cloud. So all builds bear the same load, and only the builds differ. The base has two
+// pools: their difference is noise.
 //
 //   - start: what crosses the uplink until the caches of a pool with empty disks are ready, and how long that takes;
 //   - memory: RssAnon of hubs and coordinator, filled;

@@ -56,7 +56,7 @@ func (b *bench) status(ctx context.Context, id runtime.PartID) (s poolStatus, er
 	return s, part.Status(ctx, &s)
 }
 
-// ready tells whether all caches of a pool hold everything up to a version, fresh, under a leader that is not the one
+// ready reports whether all caches of a pool hold everything up to a version, fresh, under a leader that is not the one
 // given.
 func (b *bench) ready(ctx context.Context, s *side, not string, version uint64) (bool, string) {
 	for _, id := range append([]runtime.PartID{runtime.CoordinatorOf(s.name)}, s.hubs...) {

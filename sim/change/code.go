@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// SameCode tells whether two Go files are the same but for comments and layout. Directives and build constraints are
+// SameCode reports whether two Go files are the same but for comments and layout. Directives and build constraints are
 // code. What does not parse is not the same.
 func SameCode(a, b []byte) bool {
 	if bytes.Equal(a, b) {

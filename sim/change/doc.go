@@ -1,5 +1,5 @@
-// Package change tells what a change of Weir did: which figures of it are worse or better than those of its base, and
-// which promises it breaks.
+// Package change reports the effect of a change of Weir: which figures are worse or better than those of the base, and
+// which promises the change breaks.
 //
 // The input is a Report of two sides, base and head, whose figures were measured beside one another on one machine.
 // Judge gives each figure a verdict, Rank puts the worst first, and Markdown, Page, Picture and JUnit show one and the

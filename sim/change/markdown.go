@@ -25,7 +25,7 @@ const (
 // PictureFile is where the picture of a Markdown is, beside it.
 const PictureFile = "change.svg"
 
-// Marker stands first in a comment, so that whoever posts it finds it again.
+// Marker stands first in a comment, so that anyone who posts it finds it again.
 const Marker = "<!-- weir report -->"
 
 // Markdown is the report for a pull request and for a terminal.

@@ -156,7 +156,7 @@ func install(t *testing.T, c *cluster, dir string) {
 	})
 }
 
-// TestBadValues: helm refuses what cannot be meant, and names it.
+// TestBadValues: helm refuses what is invalid, and names it.
 func TestBadValues(t *testing.T) {
 	h := findHelm(t)
 	for set, want := range map[string]string{

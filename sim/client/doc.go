@@ -1,5 +1,5 @@
-// Package client runs the clients of an edge node as they really are, client-go informers and kubectl, and takes down
-// all that their streams carry: lists, openings of watches, events, bookmarks, errors and ends.
+// Package client runs the real clients of an edge node, client-go informers and kubectl, and records all that their
+// streams carry: lists, openings of watches, events, bookmarks, errors and ends.
 //
 //	streams, err := client.Open(ctx, config, client.Specs("coredns")...)
 //	…

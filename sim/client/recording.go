@@ -63,7 +63,7 @@ func (r *Recording) Ops() []Op {
 	return r.ops[:len(r.ops):len(r.ops)]
 }
 
-// Synced tells whether the stream has had a complete state.
+// Synced reports whether the stream has had a complete state.
 func (r *Recording) Synced() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +77,7 @@ func (r *Recording) Version() uint64 {
 	return r.last
 }
 
-// add takes down op. Until the next one is added, undo takes it back.
+// add takes down op. Until the next one is added, undo removes it.
 func (r *Recording) add(op Op) (undo func()) {
 	op.At = time.Now()
 	r.mu.Lock()

@@ -23,7 +23,7 @@ import (
 // moduleDir is the nested module below the root of the repository; those of other versions are inside of it.
 const moduleDir = "sim/controlplane"
 
-// Built tells whether commands are in the cache: tests that need more than the base leave it to others to build them.
+// Built reports whether commands are in the cache: tests that need more than the base leave it to others to build them.
 func Built(ctx context.Context, names ...string) bool {
 	k, err := Choose("")
 	if err != nil || k.check(names) != nil {

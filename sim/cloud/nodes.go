@@ -61,8 +61,8 @@ func (c *Cloud) CreateNodes(ctx context.Context, nodes ...Node) error {
 	return nil
 }
 
-// KeepPools labels Nodes with their pools, by name, as whoever administers a cluster does: a kubelet may not label its
-// own. It starts goroutines, which end with stop.
+// KeepPools labels Nodes with their pools, by name, as anyone who administers a cluster does: a kubelet may not label
+// its own. It starts goroutines, which end with stop.
 func (c *Cloud) KeepPools(pools map[string]string) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	label := func(o any) {

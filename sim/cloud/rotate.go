@@ -26,7 +26,7 @@ func (c *Cloud) Trust(all ...*pki.Authority) error {
 	return err
 }
 
-// Move starts the apiserver anew at another port, with a certificate of another authority, which is the cluster's from
+// Move restarts the apiserver at another port, with a certificate of another authority, which is the cluster's from
 // then on. Client gives another client then.
 func (c *Cloud) Move(ctx context.Context, to *pki.Authority) error {
 	if err := c.APIServer().Stop(ctx, stopPatience); err != nil {

@@ -62,7 +62,7 @@ func Choose(name string) (Kubernetes, error) {
 // String is the version: "v1.37.1".
 func (k Kubernetes) String() string { return k.version }
 
-// Lacks tells whether a command is not built for this version.
+// Lacks reports whether a command is not built for this version.
 func (k Kubernetes) Lacks(name string) bool { return slices.Contains(k.lacks, name) }
 
 // minor is the version without the patch, "v1.37": any patch of it may be used when it is found.

@@ -38,7 +38,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// What is not built for a version is refused before anything is built, by whoever asks.
+// What is not built for a version is refused before anything is built, by anyone who asks.
 func TestAVersionSaysWhatItLacks(t *testing.T) {
 	oldest := Versions()[len(Versions())-1]
 	t.Setenv(VersionEnv, oldest)

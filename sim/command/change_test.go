@@ -238,7 +238,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestJudgeCommand: a stored report is judged anew, by bands, and its exit code follows what is worse.
+// TestJudgeCommand: a stored report is judged again, by bands, and its exit code follows what is worse.
 func TestJudgeCommand(t *testing.T) {
 	dir := t.TempDir()
 	r := &change.Report{

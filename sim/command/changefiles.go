@@ -90,7 +90,7 @@ func loadChange(path string) (*change.Report, error) {
 	return &r, nil
 }
 
-// reportJudge judges and writes a stored report anew, by the bands of now.
+// reportJudge judges and writes a stored report again, by the bands of now.
 func reportJudge(_ context.Context, args []string, stdout, _ io.Writer) error {
 	fs := pflag.NewFlagSet("report judge", pflag.ContinueOnError)
 	bandsFile := fs.String("bands", defaultBands, "what figures differ by from themselves")

@@ -29,7 +29,7 @@ func own() []cli.Command {
 		},
 		{
 			Name: "report judge", Args: "FILE|DIR",
-			About: "judge the figures of a stored report of a change anew, and write its files", Run: reportJudge,
+			About: "judge the figures of a stored report of a change again, and write its files", Run: reportJudge,
 		},
 		{
 			Name: "report bands", Args: "FILE|DIR…",
@@ -85,8 +85,8 @@ func own() []cli.Command {
 	}
 }
 
-// Run is the command weir of who works on Weir: what the testbed does, and what operators have. It returns cli.ErrHelp
-// after --help, and usage errors for cli.ExitCode.
+// Run is the command weir of the one that works on Weir: what the testbed does, and what operators have. It returns
+// cli.ErrHelp after --help, and usage errors for cli.ExitCode.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return cli.Commands{
 		Program: "weir", About: "runs scenarios of edge pools against a real control plane and reports what crossed the " +

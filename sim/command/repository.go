@@ -69,7 +69,8 @@ func (r repository) base(ctx context.Context, asked string) (string, error) {
 	return before, nil
 }
 
-// dirty tells whether files that git knows, or would take, have changes that are not committed. Reports are no source.
+// dirty reports whether files that git knows, or would take, have changes that are not committed. Reports are no
+// source.
 func (r repository) dirty(ctx context.Context) (bool, error) {
 	out, err := r.git(ctx, "status", "--porcelain", "--", ":(top)", ":(top,exclude)reports")
 	return out != "", err
@@ -141,7 +142,7 @@ func (r repository) different(ctx context.Context, base string) (names []string,
 	return names, nil
 }
 
-// ofProduct tells whether a file is, or may be, a part of Weir's commands.
+// ofProduct reports whether a file is, or may be, a part of Weir's commands.
 func ofProduct(name string) bool {
 	return name == "go.mod" || name == "go.sum" ||
 		strings.HasPrefix(name, "impl/") && !strings.HasSuffix(name, "_test.go") && !strings.Contains(name, "/testdata/")

@@ -200,7 +200,7 @@ func (f scenarioFlags) newRuntime(logs string) (runtime.Runtime, error) {
 	return nil, cli.Usage("--runtime", f.runtime, "local or kind")
 }
 
-// other tells whether the cloud is of another version than usual.
+// other reports whether the cloud is of another version than usual.
 func (f scenarioFlags) other() bool { return f.kubernetes != "" && f.kubernetes != cloud.Version }
 
 // dropLogs removes the logs of the run before: parts append to theirs when they are restarted.

@@ -16,7 +16,7 @@ import (
 
 const maxSeeds = 1000
 
-// runSeeds runs a scenario with several seeds, one after another. The table is written anew after each.
+// runSeeds runs a scenario with several seeds, one after another. The table is rewritten after each.
 func runSeeds(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, stderr io.Writer) error {
 	began, first := time.Now(), s.Seed
 	dir := filepath.Join(f.out, s.Name+"-seeds")

@@ -83,7 +83,7 @@ const (
 	NotRun   Verdict = "NOT RUN" // each way: the run was ended
 )
 
-// Verdict tells whether a spec that passes straight passes through hubs.
+// Verdict reports whether a spec that passes straight passes through hubs.
 func (r *Result) Verdict(spec string) Verdict {
 	row := r.Specs[spec]
 	straight := row.Columns[string(Straight)]
@@ -102,12 +102,12 @@ func (r *Result) Verdict(spec string) Verdict {
 	return Failed
 }
 
-// judgedDown tells whether a spec has passed straight and not through hubs: it is worth another look.
+// judgedDown reports whether a spec has passed straight and not through hubs: it is worth another look.
 func (r *Result) judgedDown(spec string) bool {
 	return r.Specs[spec] != nil && slices.Contains([]Verdict{Failed, Deviates}, r.Verdict(spec))
 }
 
-// failedAtHub tells whether a spec has failed, or was skipped, through a hub.
+// failedAtHub reports whether a spec has failed, or was skipped, through a hub.
 func (r *Result) failedAtHub(spec string) bool {
 	row := r.Specs[spec]
 	if row == nil {

@@ -22,7 +22,7 @@ func Specs() []string {
 	return all
 }
 
-// Again tells whether a spec runs many times: those about watches, and those that ever failed through a hub.
+// Again reports whether a spec runs many times: those about watches, and those that ever failed through a hub.
 func Again(spec string) bool {
 	return slices.ContainsFunc([]string{
 		"Watchers should", "negotiate watch and report errors", "should support creating EndpointSlice API operations",

@@ -23,7 +23,7 @@ const (
 	patience = 10 * time.Minute
 	atOnce   = 5                // pools that are started side by side
 	rest     = 90 * time.Second // before each count: what a start leaves idle ends within a minute
-	readings = 7                // that have to agree, a look apart: watches end now and then, and begin anew
+	readings = 7                // that have to agree, a look apart: watches end now and then, and begin again
 )
 
 // column is one run.
@@ -155,8 +155,8 @@ func (c *column) startNodes(ctx, watching context.Context, background *sync.Wait
 	})
 }
 
-// told tells whether weir-manager has told all pools what they are: to begin with so many at once is work for minutes,
-// and hubs would wait in it for their certificates.
+// told reports whether weir-manager has told all pools what they are: to begin with so many at once is work for
+// minutes, and hubs would wait in it for their certificates.
 func (c *column) told(ctx context.Context, t runtime.Topology) (bool, string) {
 	all, err := c.admin.CoreV1().Endpoints(contract.ManagerNamespace).List(ctx,
 		metav1.ListOptions{LabelSelector: contract.NodePoolLabel})
@@ -188,7 +188,7 @@ func (c *column) keepManager(ctx context.Context) {
 	}
 }
 
-// ready tells whether parts have all caches, as coordinators fresh ones.
+// ready reports whether parts have all caches, as coordinators fresh ones.
 func (c *column) ready(ctx context.Context, ids []runtime.PartID) (bool, string) {
 	for _, id := range ids {
 		var s struct {

@@ -1,5 +1,5 @@
-// Package crowd runs scenarios with many pools at one control plane, and counts what they cost kube-apiserver: watches,
-// by its own metric of requests that run long, and connections, by the uplinks of the pools.
+// Package crowd runs scenarios with many pools at one control plane, and measures their load on kube-apiserver:
+// watches, by its own metric of long-running requests, and connections, by the uplinks of the pools.
 //
 // Two columns run one after the other on sites of their own, so that nothing else is counted: the clients of stock
 // nodes, then Weir. All pools are there, with real processes. Of each pool some nodes run: first one, which leads, then

@@ -57,7 +57,7 @@ func (c Container) CopyTo(ctx context.Context, from, to string) error {
 // ID is its full id.
 func (c Container) ID(ctx context.Context) (string, error) { return c.inspect(ctx, "{{.Id}}") }
 
-// Running tells whether it runs, paused or not.
+// Running reports whether it runs, paused or not.
 func (c Container) Running(ctx context.Context) (bool, error) {
 	s, err := c.inspect(ctx, "{{.State.Running}}")
 	return s == "true", err

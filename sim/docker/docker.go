@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 // Unwrap returns how the command ended.
 func (e *Error) Unwrap() error { return e.Err }
 
-// says tells whether the engine's refusal has one of the words in it.
+// says reports whether the engine's refusal has one of the words in it.
 func says(err error, words ...string) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -42,7 +42,7 @@ func says(err error, words ...string) bool {
 	return false
 }
 
-// Gone tells whether a command failed because there is no such container or network.
+// Gone reports whether a command failed because there is no such container or network.
 func Gone(err error) bool { return says(err, "No such", "not found") }
 
 // Run runs the docker command and returns what it wrote to standard output, without white space around it.

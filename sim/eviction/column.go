@@ -165,7 +165,7 @@ func (c *column) fill(ctx context.Context) error {
 	return c.Until(ctx, fillPatience, func() (bool, string) { return c.synced(ctx) })
 }
 
-// synced tells whether all caches of Weir are there.
+// synced reports whether all caches of Weir are there.
 func (c *column) synced(ctx context.Context) (bool, string) {
 	for _, id := range c.Site.Parts() {
 		if id.Kind() != "hub" && id.Kind() != "coordinator" {

@@ -1,4 +1,4 @@
-// Package eviction runs scenarios in which nodes are lost, and judges who lost pods by it.
+// Package eviction runs scenarios in which nodes are lost, and judges which nodes lost their pods.
 //
 // A scenario runs as two columns, one after the other on sites of their own: stock Kubernetes, whose kubelets talk to
 // the cloud through the pool's link, then Weir, whose kubelets talk to their hub. Both have the same pools, pods,

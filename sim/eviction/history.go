@@ -78,7 +78,7 @@ func (h *History) at(spans []Span, t time.Time) (Span, bool) {
 	return Span{}, false
 }
 
-// touches tells whether any span has a moment in common with from to to.
+// touches reports whether any span has a moment in common with from to to.
 func (h *History) touches(spans []Span, from, to time.Time) bool {
 	return slices.ContainsFunc(spans, func(s Span) bool { return s.From.Before(to) && from.Before(h.until(s)) })
 }
@@ -137,7 +137,7 @@ func (h *History) poolSilent() []Span {
 	return common
 }
 
-// connected tells whether some node was neither dead nor cut off from one moment to another.
+// connected reports whether some node was neither dead nor cut off from one moment to another.
 func (h *History) connected(from, to time.Time) bool {
 	return slices.ContainsFunc(h.Nodes, func(n string) bool { return !h.touches(h.silent(n), from, to) })
 }

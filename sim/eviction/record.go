@@ -88,7 +88,7 @@ func (r *recorder) seePod(o any) {
 	}
 }
 
-// stays tells whether stock Kubernetes never evicts a pod from a node that is unreachable.
+// stays reports whether stock Kubernetes never evicts a pod from a node that is unreachable.
 func stays(p *corev1.Pod) bool {
 	taint := &corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}
 	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {

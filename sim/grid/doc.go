@@ -1,4 +1,4 @@
-// Package grid is a table of scenarios: one file, over links of several rates, at several paces of changes, with
+// Package grid runs one scenario file as a table: over links of several rates, with several paces of changes and
 // several faults.
 //
 // A Cell is one of them. Its scenario is the file's, but for link, pace and faults; its report is a folder of its own,

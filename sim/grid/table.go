@@ -51,7 +51,7 @@ func Write(dir, repeat string) error {
 	return nil
 }
 
-// Ran tells whether a cell has a report, of a pool that once was there.
+// Ran reports whether a cell has a report, of a pool that once was there.
 func (c Cell) Ran(dir string) bool {
 	res, err := report.Load(filepath.Join(dir, c.Name()))
 	return err == nil && cameUp(res)

@@ -128,7 +128,7 @@ func same(t *testing.T, before, after map[string]string) {
 }
 
 // ports are three free ones, as flags, below those that the system gives to connections: one of these could be taken
-// while the hub is started anew.
+// while the hub is restarted.
 func ports(t *testing.T) (flags []string) {
 	t.Helper()
 	names := []string{"--secure-port", "--health-port", "--pool-port"}

@@ -110,7 +110,7 @@ func write(t *testing.T, path string, text []byte) {
 	check(t, os.WriteFile(path, text, 0o600))
 }
 
-// start starts it anew, as its unit says; its files are below the machine's folder.
+// start restarts it, as its unit says; its files are below the machine's folder.
 func (k *realKubelet) start(args []string) error {
 	k.stop(k.runs)
 	for n, arg := range args {
@@ -135,7 +135,7 @@ func (k *realKubelet) start(args []string) error {
 	return err
 }
 
-// power starts the machine's containers anew: there are none before the kubelet has made some.
+// power restarts the machine's containers: there are none before the kubelet has made some.
 func (k *realKubelet) power() error {
 	k.stop(k.containers)
 	var err error

@@ -14,8 +14,8 @@ import (
 
 // TestRotation: the authority of a real kube-apiserver is replaced, by way of a bundle of both, and the apiserver moves
 // to another port. Only the kubelet's kubeconfig and the files that it names are changed on the node, as a tool of the
-// cluster does it. The hub, which is not started anew, goes on to bring the kubelet's heartbeats to the cloud; each
-// time another join of the node is well, and it leaves.
+// cluster does it. The hub, which is not restarted, goes on to bring the kubelet's heartbeats to the cloud; each time
+// another join of the node is well, and it leaves.
 func TestRotation(t *testing.T) {
 	c, _ := cloudtest.Start(t)
 	built, err := node.Find(t.Context(), proctest.Spawner(t), nil, func(m string) { t.Log(m) }, node.HubCommand,

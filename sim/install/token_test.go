@@ -296,7 +296,7 @@ func (s *systemd) breaks(does string, beats func(string)) {
 	}
 }
 
-// isAlone: the cloud goes, the program waits for it in vain, and the hub starts anew: the kubelet reads what it read
+// isAlone: the cloud goes, the program waits for it in vain, and the hub starts again: the kubelet reads what it read
 // before, and until the restart its heartbeats are taken.
 func (s *systemd) isAlone(c *cloud.Cloud, flags []string, does string) {
 	s.t.Helper()

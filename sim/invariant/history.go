@@ -118,7 +118,7 @@ func (h *History) end() map[string]client.Item {
 // Last is the version up to which the history is complete.
 func (h *History) Last() uint64 { return h.last }
 
-// Holds tells whether the history ends in a state: resourceVersions by key.
+// Holds reports whether the history ends in a state: resourceVersions by key.
 func (h *History) Holds(want map[string]string) bool {
 	state := h.end()
 	if len(state) != len(want) {

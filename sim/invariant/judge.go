@@ -327,5 +327,5 @@ type openWatch struct {
 	shown bool
 }
 
-// tooShort tells whether client-go takes the end of the watch at a time for a failure, after which it lists.
+// tooShort reports whether client-go takes the end of the watch at a time for a failure, after which it lists.
 func (w openWatch) tooShort(end time.Time) bool { return !w.shown && end.Sub(w.at) < time.Second }

@@ -50,7 +50,7 @@ func TestBatches(t *testing.T) {
 // lie makes a stream unfaithful. at are the indices of its live events; ok is false if it cannot be done here.
 type lie func(w *world, v *View, ops []client.Op, at []int) (lied []client.Op, ok bool)
 
-// lies are ways to be unfaithful; batches tells whether they are lies by the rules of batches too.
+// lies are ways to be unfaithful; batches reports whether they are lies by the rules of batches too.
 var lies = []struct {
 	name    string
 	batches bool

@@ -59,7 +59,7 @@ func (v *View) at(version uint64) map[string]client.Item {
 	return state
 }
 
-// genuine tells whether the cloud had this very object, content and all.
+// genuine reports whether the cloud had this very object, content and all.
 func (v *View) genuine(it client.Item) bool {
 	if old, ok := v.state[it.Key]; ok && old.Version == it.Version {
 		return same(old, it)

@@ -89,8 +89,8 @@ func give(ctx context.Context, m docker.Container, path string, command ...strin
 }
 
 // Call calls a URL from a machine that has the App, again and again until ctx ends, each time by a new connection, and
-// tells how each call went. as is nothing, or two files of the machine: the authority of who answers, and the caller's
-// certificate with its key.
+// tells how each call went. as is nothing, or two files of the machine: the authority of the one that answers, and the
+// caller's certificate with its key.
 func Call(ctx context.Context, m docker.Container, url string, every, patience time.Duration, told func(error),
 	as ...string) error {
 	out, in := io.Pipe()

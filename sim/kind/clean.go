@@ -32,7 +32,7 @@ func takeLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// locked tells whether a process holds the lock. A dead one's file is gone, with its other files, or free.
+// locked reports whether a process holds the lock. A dead one's file is gone, with its other files, or free.
 func locked(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

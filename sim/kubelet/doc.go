@@ -9,7 +9,7 @@
 //	hostNetwork      --bind-address with the address of the node
 //	readinessProbe   asked at that address: an httpGet over TLS, or a tcpSocket
 //	restartPolicy    a process that ends is started again
-//	another image    the process is stopped and started anew
+//	another image    the process is stopped and restarted
 //	deletion         SIGTERM, and the Pod goes when the process has ended
 //
 // # Goroutines

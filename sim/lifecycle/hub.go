@@ -54,7 +54,7 @@ func newHub(ctx context.Context, running *sync.WaitGroup, n *node) *hub {
 	return h
 }
 
-// lead tells whether it leads. The lock is held.
+// lead reports whether it leads. The lock is held.
 func (h *hub) lead(yes bool) {
 	h.fwd.Lead(yes && !h.w.config.NoForwarding)
 	h.poke()
@@ -171,7 +171,7 @@ func (h *hub) mirror(renew time.Time) {
 	})
 }
 
-// withdraw takes back that the node is cut off.
+// withdraw withdraws that the node is cut off.
 func (h *hub) withdraw() {
 	ctx, cancel := context.WithTimeout(h.ctx, heartbeat.Withdraw)
 	defer cancel()

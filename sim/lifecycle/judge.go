@@ -82,7 +82,7 @@ func (j *judge) fault(count *int, format string, args ...any) {
 	j.w.trace("WRONG: %s", line)
 }
 
-// disturbed tells that stock Kubernetes may begin to count anew. The lock is held.
+// disturbed tells that stock Kubernetes may begin to count again. The lock is held.
 func (j *judge) disturbed() { j.disturbance = j.w.now() }
 
 // lost tells that a pool has lost its leader. The lock is held.
@@ -92,7 +92,7 @@ func (j *judge) managed(up bool) {
 	j.w.locked(func() { j.managers = append(j.managers, managedAt{j.w.now(), up}) })
 }
 
-// unmanaged tells whether no manager was there at some time. The lock is held.
+// unmanaged reports whether no manager was there at some time. The lock is held.
 func (j *judge) unmanaged(from, to time.Duration) bool {
 	for i, x := range j.managers {
 		until := to

@@ -45,10 +45,10 @@ type node struct {
 	seen [2]uint64 // versions of nodes and pods at its last report, which found nothing wrong; its loop alone uses it
 }
 
-// lives tells whether its kubelet runs. The lock is held, as for all of these.
+// lives reports whether its kubelet runs. The lock is held, as for all of these.
 func (n *node) lives() bool { return n.down[power] == 0 && n.down[kubelet] == 0 }
 
-// works tells whether its hub runs, or it needs none.
+// works reports whether its hub runs, or it needs none.
 func (n *node) works() bool { return n.down[power] == 0 && n.down[hubDown] == 0 }
 
 func (n *node) toCloud() bool { return n.down[cloud] == 0 && n.w.outage == 0 && n.down[power] == 0 }
@@ -137,7 +137,7 @@ func (n *node) report(ctx context.Context, anyway bool) bool {
 }
 
 // reportPods makes pods ready again that somebody marked, and has new ones in place of those that were evicted. It
-// tells whether there was nothing to do.
+// reports whether there was nothing to do.
 func (n *node) reportPods(ctx context.Context, open bool) bool {
 	pods, err := n.w.admin.CoreV1().Pods(metav1.NamespaceDefault).List(ctx,
 		metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.name})

@@ -72,7 +72,7 @@ func (p *pool) restart(empty bool) {
 // do not cover that beside a Lease that had to run out.
 const warm = 20 * time.Second
 
-// fit tells whether a hub could lead.
+// fit reports whether a hub could lead.
 func (n *node) fit() bool { return n.hub != nil && n.works() && n.toCloud() && n.toPool() }
 
 // elect finds leaders until the context ends: some seconds after one is gone another one leads, which is soon if the

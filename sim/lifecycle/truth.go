@@ -18,7 +18,7 @@ type truth struct {
 	before  *truth        // while it is open: what was before
 }
 
-// opens tells whether the way of a node is open.
+// opens reports whether the way of a node is open.
 func (n *node) opens() bool {
 	if !n.lives() || !n.works() {
 		return false
@@ -86,7 +86,7 @@ type policyAt struct {
 	after time.Duration
 }
 
-// mayEvict tells whether a policy that was in force within the last slack allowed to evict a silent pool.
+// mayEvict reports whether a policy that was in force within the last slack allowed to evict a silent pool.
 func (p *poolTruth) mayEvict(now time.Duration) bool {
 	if p.voice {
 		return false

@@ -13,7 +13,7 @@ type Verdict struct {
 	Details []string // of what must not be
 }
 
-// Fine tells whether nothing happened that must not.
+// Fine reports whether nothing happened that must not.
 func (v Verdict) Fine() bool { return v.Wrong+v.Missed+v.Unjust+v.WrongMarks+v.Left == 0 }
 
 // Add counts two together.

@@ -23,7 +23,7 @@ func (p *Pool) Cut(dir Direction, node string) {
 	})
 }
 
-// Heal takes back what Cut did with the same arguments; other cuts stay.
+// Heal undoes what Cut did with the same arguments; other cuts stay.
 func (p *Pool) Heal(dir Direction, node string) {
 	p.change(func() {
 		for _, d := range []Direction{Up, Down} {
@@ -35,7 +35,7 @@ func (p *Pool) Heal(dir Direction, node string) {
 	})
 }
 
-// HealAll takes back every cut.
+// HealAll undoes every cut.
 func (p *Pool) HealAll() {
 	for _, c := range p.Cuts() {
 		p.Heal(c.Dir, c.Node)

@@ -50,7 +50,7 @@ func (m *meter) reserve(now time.Time, n int) (ticket float64) {
 	return m.tail
 }
 
-// sent tells whether the ticket's last byte has left, and when that was or will be at the present rate.
+// sent reports whether the ticket's last byte has left, and when that was or will be at the present rate.
 func (m *meter) sent(now time.Time, ticket float64) (at time.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -93,8 +93,8 @@ func (h *half) pump(stub *toxics.ToxicStub) (dead bool) {
 	}
 }
 
-// meetsReset tells whether the receiver closed its socket while the link was cut. What the sender had under way is lost
-// then: its first segment that crosses is answered by a reset.
+// meetsReset reports whether the receiver closed its socket while the link was cut. What the sender had under way is
+// lost then: its first segment that crosses is answered by a reset.
 func (h *half) meetsReset(c conditions) bool {
 	switch {
 	case !c.open && !h.cut:

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-edge/weir/impl/nodepool"
 )
 
-// testAttributes: labels, annotations and taints of a NodePool come to its Nodes and are taken back, and what hubs may
+// testAttributes: labels, annotations and taints of a NodePool come to its Nodes and are removed, and what hubs may
 // read follows what the pool shares. Nobody can use weir-manager for more.
 func testAttributes(t *testing.T, w0 *world) {
 	w := poolWorld{w0, t, w0.typed(t)}

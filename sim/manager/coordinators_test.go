@@ -94,7 +94,7 @@ func (w poolWorld) images(pool string) (all []string) {
 }
 
 // threeCoordinators: the one coordinator becomes three, while hubs use it until a majority of the three serves; another
-// image comes to one after the other; and the replica of a node that is lost is placed anew, beside the two others, to
+// image comes to one after the other; and the replica of a node that is lost is placed again, beside the two others, to
 // which it comes.
 func (w poolWorld) threeCoordinators(change func(spec string)) {
 	t := w.t

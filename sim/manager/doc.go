@@ -1,4 +1,4 @@
-// Package manager holds weir-manager against a real kube-apiserver: its admission policies, its grants, and what it
-// does to Nodes and pods. The manager runs in the test's process with the credential of its service account; the tests
-// write what kubelets and stock controllers would, as their users. It is tests only.
+// Package manager tests weir-manager with a real kube-apiserver: its admission policies, its grants, and its writes to
+// Nodes and pods. The manager runs in the process of the test with the credential of its service account. The tests
+// write what kubelets and stock controllers would write, as their users. It holds tests only.
 package manager

@@ -58,7 +58,7 @@ func (w poolWorld) ends(node string, well bool) {
 }
 
 // testInstalls: a Job on one node of a pool after the other leads it to its hub, and one back when its label goes. A
-// failure is told, and what is documented lets it begin anew. The token of weir-manager can run nothing else in a Job.
+// failure is told, and what is documented lets it begin again. The token of weir-manager can run nothing else in a Job.
 func testInstalls(t *testing.T, w0 *world) {
 	w := poolWorld{w0, t, w0.typed(t)}
 	ctx := t.Context()

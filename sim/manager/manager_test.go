@@ -307,7 +307,7 @@ func (w *world) memory(t *testing.T) string {
 	return c.Data["_weir"]
 }
 
-// policy says what happens to a pool that is silent, as whoever operates the cluster does.
+// policy says what happens to a pool that is silent, as anyone who operates the cluster does.
 func (w *world) policy(t *testing.T, name, whenSilent string) {
 	t.Helper()
 	text := `{"apiVersion":"weir.dev/v1alpha1","kind":"Pool","metadata":{"name":"` + name + `"},"spec":{"whenSilent":` +

@@ -430,7 +430,7 @@ func (w poolWorld) tampered(leaders string) {
 }
 
 // taken: an object of somebody else with the name of Weir's is left alone, and the pool says so. One of Weir's that
-// cannot be changed is made anew.
+// cannot be changed is made again.
 func (w poolWorld) taken() {
 	w.nodeAt(w.t, "jetty", "j-1", "10.2.0.1")
 	key := metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: "leader-hub-jetty"}

@@ -95,7 +95,7 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 		return held.Number() > number && len(held.Lacking(time.Now())) == 0
 	})
 
-	// Bundles: the cluster is taken back to before a rotation was prepared.
+	// Bundles: the cluster is restored to before a rotation was prepared.
 	key := contract.AuthorityPrefix + pool
 	secrets := w.client.CoreV1().Secrets(contract.KeyNamespace)
 	told, err := maps.Get(t.Context(), key, metav1.GetOptions{})

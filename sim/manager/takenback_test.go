@@ -59,7 +59,7 @@ func (w *world) certified(t *testing.T, dir string, k weirpki.Kind, s weirpki.Su
 
 // testTakenBack: from the deletion of a Node at a real kube-apiserver, or its move into another pool, over
 // weir-manager, the watch of a hub and a real coordinator, until what the node has open there ends and its requests are
-// refused. The hub beside it keeps its stream. Who was moved gets nothing more in its former pool.
+// refused. The hub beside it keeps its stream. A node that was moved gets nothing more in its former pool.
 func testTakenBack(t *testing.T, w *world) {
 	const pool = "taken"
 	w.nodes(t, pool, "t-1", "t-2", "t-3", "t-4")

@@ -1,4 +1,4 @@
-// Package mutant plants bugs, and sees whether the tests catch them.
+// Package mutant plants bugs in the code, and checks that the tests catch them.
 //
 // A Mutant is one small, dangerous change of one place, and the narrowest check that must catch it. The check is named
 // before it is run. The list stands in list/<area>.yaml. A place is named by function and snippet, so a mutant that no

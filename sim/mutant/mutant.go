@@ -63,7 +63,7 @@ func (c Check) String() string {
 // key tells checks apart.
 func (c Check) key() string { return fmt.Sprint(c.String(), c.Target) }
 
-// has tells whether go test -run takes a test for one of the check's.
+// has reports whether go test -run takes a test for one of the check's.
 func (c Check) has(test string) bool {
 	names := strings.Split(test, "/")
 	for i, pattern := range strings.Split(c.Run, "/") {

@@ -66,7 +66,7 @@ func testsOf(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// matches tells whether each test that is named between the bars of a pattern exists.
+// matches reports whether each test that is named between the bars of a pattern exists.
 func matches(run string, names []string) bool {
 	whole, _, _ := strings.Cut(run, "/")
 	inner := strings.TrimSuffix(strings.TrimPrefix(whole, "^("), ")$")

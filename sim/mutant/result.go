@@ -105,7 +105,7 @@ func Resume(dir, revision string) (r Result, err error) {
 		return Result{}, fmt.Errorf("resume: %w", err)
 	}
 	if r.Revision != revision {
-		return Result{}, fmt.Errorf("resume: %s is of revision %q, these sources are %q: begin anew, in another folder", dir,
+		return Result{}, fmt.Errorf("resume: %s is of revision %q, these sources are %q: begin again, in another folder", dir,
 			r.Revision, revision)
 	}
 	return r, nil

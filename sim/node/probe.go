@@ -38,7 +38,7 @@ func CoordinatorProbe(name string, c CoordinatorConfig, transport http.RoundTrip
 	return newProbe(name, "https://"+net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort)), transport)
 }
 
-// URLProbe asks whoever answers at a URL.
+// URLProbe asks anyone who answers at a URL.
 func URLProbe(name, url string, transport http.RoundTripper) *Probe {
 	return newProbe(name, url, transport)
 }

@@ -1,4 +1,4 @@
-// Package offline holds a hub of a node that is cut off against a real kube-apiserver: client-go's informers and
-// kubectl at a hub whose link is cut, or that is killed meanwhile, see what they saw before. And a hub that a pod
-// floods, while others and the kubelet work. It has nothing but tests.
+// Package offline tests a hub that is cut off, with a real kube-apiserver: informers of client-go and kubectl, at a hub
+// whose link is cut or that is killed meanwhile, still see the objects that they saw before. It also tests a hub that
+// one pod floods while others and the kubelet work. It holds tests only.
 package offline

@@ -92,8 +92,8 @@ func untyped(o any) runtime.Object {
 	return c
 }
 
-// TestAgents: a kubelet's informers that start anew at a hub that was killed while the cloud is away see what those of
-// before saw; and both go on by version when it is back, without a list.
+// TestAgents: a kubelet's informers that restart at a hub that was killed while the cloud is away see what those of
+// before saw; and both go on from its version when it is back, without a list.
 func TestAgents(t *testing.T) {
 	for name, watchList := range map[string]bool{"streaming lists": true, "list and watch": false} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 	kubeconfig  = "clusters:\n- cluster: {certificate-authority: /x, server: 'https://192.0.2.1:6443'}\n  name: default\n"
 )
 
-// reaches tells whether a pod that trusts nothing but a bundle gets an answer of the hub.
+// reaches reports whether a pod that trusts nothing but a bundle gets an answer of the hub.
 func (b *bed) reaches(roots, token string) error {
 	b.t.Helper()
 	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: []byte(roots)}})

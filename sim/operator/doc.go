@@ -1,4 +1,4 @@
-// Package operator tries the commands of operators (impl/operator) on the real kube-apiserver with the real
-// weir-manager: what they print is in testdata. Kubelets, hubs and the controller of Deployments are stood in for by
-// what they would write. It has nothing but tests.
+// Package operator tests the commands of operators (impl/operator) with a real kube-apiserver and a real weir-manager.
+// Their expected output is in testdata. The tests stand in for kubelets, hubs and the controller of Deployments by
+// writing what these would write. It holds tests only.
 package operator

@@ -94,7 +94,7 @@ func testInformer(t *testing.T, w *churn, pair Pair, version func() uint64) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the informer to hold what the cloud holds", func() bool {
-		// Each time anew: a write that the end of the churn cancelled may reach the cloud later.
+		// Each time again: a write that the end of the churn cancelled may reach the cloud later.
 		want, err := stock.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -310,7 +310,7 @@ func (p Pair) compareGet(ctx context.Context, r Request) error {
 	return last
 }
 
-// sameVersion tells whether two answers show the same version of an object, or are refusals.
+// sameVersion reports whether two answers show the same version of an object, or are refusals.
 func sameVersion(got, want *Answer) (bool, error) {
 	if got.Code != http.StatusOK {
 		return true, nil

@@ -1,4 +1,5 @@
-// Package oracle holds a relay against the real kube-apiserver: the same request to both, answers compared.
+// Package oracle compares a relay with a real kube-apiserver: it sends the same request to both, and compares the
+// answers.
 //
 // Requests are generated from a seed: gets, lists (every form of resourceVersion, resourceVersionMatch, limit and
 // continue, selectors, namespaces), watches (from a version, from 0, unset, streaming lists, bookmarks, selectors), in

@@ -18,10 +18,10 @@ type Request struct {
 	Refused bool // both sides must refuse it, with the same code and reason
 }
 
-// Watch tells whether it is a watch.
+// Watch reports whether it is a watch.
 func (r Request) Watch() bool { return r.Query.Get("watch") != "" }
 
-// initial tells whether a watch begins with the objects that there are: also one without a version, or with 0.
+// initial reports whether a watch begins with the objects that there are: also one without a version, or with 0.
 func (r Request) initial() bool {
 	v := r.Query.Get("resourceVersion")
 	return r.Query.Get("sendInitialEvents") == "true" || v == "" || v == "0"

@@ -14,7 +14,7 @@ func Kubeconfig(server string, caPEM []byte, client *Pair, token string) ([]byte
 	return KubeconfigOf(&clientcmdapi.Cluster{Server: server, CertificateAuthorityData: caPEM}, client, token)
 }
 
-// KubeconfigOf is Kubeconfig of a cluster whose authorities may be in a file, which is read by who uses it.
+// KubeconfigOf is Kubeconfig of a cluster whose authorities may be in a file, which is read by the one that uses it.
 func KubeconfigOf(cluster *clientcmdapi.Cluster, client *Pair, token string) ([]byte, error) {
 	if (client == nil) == (token == "") {
 		return nil, errors.New("write kubeconfig: want a client certificate or a token, one of them")

@@ -95,7 +95,7 @@ func Metrics() []Metric {
 		{"jitter_peak_ratio", UnitRatio, "the second of the window with most bytes ÷ its mean"},
 		{
 			"jitter_stock_ratio", UnitRatio,
-			"the same bytes if every node listed anew and then watched, as stock does, ÷ (bytes of the changes × the nodes)",
+			"the same bytes if every node listed again and then watched, as stock does, ÷ (bytes of the changes × the nodes)",
 		},
 		{
 			"lie_found_seconds", UnitSeconds, "from what a leader forged until the first hub said that the cloud contradicts it",
@@ -253,7 +253,8 @@ func Metrics() []Metric {
 		},
 		{
 			"moved_relists", UnitCount,
-			"lists that clients had to repeat on nodes that never lost their power; those of the others would begin anew with " +
+			"lists that clients had to repeat on nodes that never lost their power; those of the others would begin " +
+				"again with " +
 				"their machine",
 		},
 		{
@@ -281,7 +282,7 @@ func Metrics() []Metric {
 		},
 		{
 			"relay_lists", UnitCount,
-			"times that a relay of a hub was filled anew since all caches were there, by a list or by comparing",
+			"times that a relay of a hub was refilled since all caches were there, by a list or by comparing",
 		},
 		{
 			"cloud_watches", UnitCount,

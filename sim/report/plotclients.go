@@ -15,7 +15,7 @@ type clientRow struct {
 	byWay          map[string]Client
 }
 
-// strange tells whether the row has what no client should see.
+// strange reports whether the row has what no client should see.
 func (c clientRow) strange() bool {
 	for _, x := range c.byWay {
 		if x.Violations > 0 || x.Relists > 0 {

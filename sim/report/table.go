@@ -106,7 +106,7 @@ func countCell(n int64) cell {
 	return c
 }
 
-// widest is to what a column is padded: a longer field is for who reads the table rendered.
+// widest is to what a column is padded: a longer field is for the one that reads the table rendered.
 const widest = 120
 
 // markdown renders t in GitHub's Markdown; the columns are padded so that the text is readable as it is.

@@ -120,7 +120,7 @@ func parse(s string) (v float64, digits int) {
 	return v, digits
 }
 
-// holds tells whether a report has a number that is the figure, rounded as the document rounds.
+// holds reports whether a report has a number that is the figure, rounded as the document rounds.
 func (f figure) holds(report string) bool {
 	scale := math.Pow(10, float64(f.digits))
 	return slices.ContainsFunc(number.FindAllString(report, -1), func(s string) bool {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whoever doubts a figure builds the revision that was measured, and runs the command that measured it.
+// A reader who doubts a figure builds the revision that was measured, and runs the command that measured it.
 var (
 	revisionOf = regexp.MustCompile(`(?i)(?:revision|base|head)[ |:` + "`" + `]+[0-9a-f]{7,12}\b`)
 	commandOf  = regexp.MustCompile(`\b(?:make|bin/weir|go test) [a-z.-]+`)
@@ -45,7 +45,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// unrepeatable is what a report lacks for who wants to repeat it.
+// unrepeatable is what a report lacks for the one that wants to repeat it.
 func unrepeatable(text string) (lacks []string) {
 	if !revisionOf.MatchString(text) {
 		lacks = append(lacks, "revision")

@@ -50,7 +50,7 @@ func copied(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestComment: a comment is made once, and written anew afterwards; a stranger's report cannot say where.
+// TestComment: a comment is made once, and rewritten afterwards; a stranger's report cannot say where.
 func TestComment(t *testing.T) {
 	const report = "reports/out/change/report.md"
 	text := "<!-- weir report -->\n### Weir report: unchanged\n![what happened](change.svg)\n"

@@ -95,7 +95,7 @@ func graceOf(e *episode, connections []link.Connection) (first time.Duration) {
 	return first
 }
 
-// resumedBy tells whether a connection of class pool was opened since all were synced.
+// resumedBy reports whether a connection of class pool was opened since all were synced.
 func (r *run) resumedBy(at time.Time) bool {
 	return slices.ContainsFunc(r.connections(), func(c link.Connection) bool {
 		return c.Class == runtime.ClassPool && c.Opened.After(r.synced) && c.Opened.Before(at)

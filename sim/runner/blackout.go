@@ -120,7 +120,7 @@ func (r *run) powerCycle(ctx context.Context, d *deed, ids, lost []runtime.PartI
 	return runtime.Start(ctx, r.site, ids...)
 }
 
-// clientsOffline starts clients anew on nodes, as they would be when their machine has power again, and counts those
+// clientsOffline starts clients again on nodes, as they would be when their machine has power again, and counts those
 // that got a state in time.
 func (r *run) clientsOffline(ctx, until context.Context, nodes []string) error {
 	var streams []*stream

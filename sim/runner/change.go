@@ -210,8 +210,8 @@ func (r *run) changedFor(ctx context.Context, e *episode) error {
 	return err
 }
 
-// relayLists is how often each hub has filled a relay anew, by "<node>, <why>": by a list, or by comparing. If the
-// scope changes, only relays count that are there all the time.
+// relayLists is how often each hub has refilled a relay, by "<node>, <why>": by a list, or by comparing. If the scope
+// changes, only relays count that are there all the time.
 func (r *run) relayLists(ctx context.Context) (map[string]float64, error) {
 	stays, err := r.stays()
 	if err != nil {
@@ -238,7 +238,7 @@ func (r *run) relayLists(ctx context.Context) (map[string]float64, error) {
 	return all, nil
 }
 
-// addRelayLists counts how often hubs have filled a relay anew since all caches were there.
+// addRelayLists counts how often hubs have refilled a relay since all caches were there.
 func (r *run) addRelayLists(ctx context.Context) error {
 	now, err := r.relayLists(ctx)
 	if err != nil {
@@ -247,7 +247,7 @@ func (r *run) addRelayLists(ctx context.Context) error {
 	var sum float64
 	for _, which := range slices.Sorted(maps.Keys(now)) {
 		if n := now[which] - r.lists[which]; n > 0 {
-			r.Progress(fmt.Sprintf("a relay was filled anew by the hub of %s, times %v", which, n))
+			r.Progress(fmt.Sprintf("a relay was refilled by the hub of %s, times %v", which, n))
 			sum += n
 		}
 	}
@@ -255,8 +255,8 @@ func (r *run) addRelayLists(ctx context.Context) error {
 	return nil
 }
 
-// goesBy tells whether a pool does what its objects say: weir-manager has seen them, nodes have what the NodePool puts
-// on them, and all hubs that hear the cloud know of it and lead or follow.
+// goesBy reports whether a pool does what its objects say: weir-manager has seen them, nodes have what the NodePool
+// puts on them, and all hubs that hear the cloud know of it and lead or follow.
 func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {
 	told, why, err := r.told(ctx, p)
 	if err != nil || why != "" {
@@ -297,7 +297,7 @@ func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {
 	return true, ""
 }
 
-// names tells whether a node is one of the leader hubs.
+// names reports whether a node is one of the leader hubs.
 func names(told *corev1.Endpoints, node string) bool {
 	return slices.ContainsFunc(told.Subsets, func(s corev1.EndpointSubset) bool {
 		return slices.ContainsFunc(s.Addresses, func(a corev1.EndpointAddress) bool {

@@ -28,7 +28,7 @@ type deed struct {
 	node   string   // whose hub or Node is the target
 	object *changed // that Change and Remove are done to
 	stolen *stolen  // of a Node that is deleted
-	moved  *moved   // of a coordinator that is placed anew
+	moved  *moved   // of a coordinator that is placed again
 	back   func()   // tells that the apiserver, which is the target, is there again
 }
 
@@ -131,7 +131,7 @@ func (d *deed) name() string {
 	return d.nodes[0]
 }
 
-// ends tells whether the deed ends a process.
+// ends reports whether the deed ends a process.
 func (d *deed) ends() bool {
 	return d.part != "" && !slices.Contains([]scenario.Action{
 		scenario.Freeze, scenario.Lie, scenario.Forge, scenario.DeleteNode, scenario.Place, scenario.PowerOff,
@@ -178,7 +178,7 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 	return p.Kill()
 }
 
-// heal takes it back.
+// heal undoes it.
 func (r *run) heal(ctx context.Context, d *deed) error {
 	if d.fault.Action == scenario.RotateAuthority {
 		return r.rotated(ctx, d.pool)
@@ -437,7 +437,7 @@ func (r *run) ask(ctx context.Context, id runtime.PartID, s *status) error {
 	return p.Status(ctx, s)
 }
 
-// steady tells whether the pool is as it should be: all parts run and answer, one leads, all caches are there and
+// steady reports whether the pool is as it should be: all parts run and answer, one leads, all caches are there and
 // fresh.
 func (r *run) steady(ctx context.Context) (bool, string) {
 	var bad []string

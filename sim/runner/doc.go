@@ -8,12 +8,12 @@
 //
 // Faults happen beside the changes. Each is an episode: it begins, a marker is written and followed, it is healed,
 // another marker is written and followed, and what crossed the link meanwhile is counted. A run does not pass before it
-// is proved that nothing is left of them. Who writes to the cloud holds a lock, which a fault of the apiserver takes
-// for as long as it lasts.
+// is proved that nothing is left of them. A writer to the cloud holds a lock, which a fault of the apiserver takes for
+// as long as it lasts.
 //
-// In a blackout clients are started anew while the cloud is away, on nodes whose hub kept its disk, with the
-// credentials that they had; their streams are judged as all others are. Hubs are asked how old their state is, and
-// that is held against the time since the cut.
+// In a blackout clients are restarted while the cloud is away, on nodes whose hub kept its disk, with the credentials
+// that they had; their streams are judged as all others are. Hubs are asked how old their state is, and that is held
+// against the time since the cut.
 //
 // A run owns all goroutines that it starts and ends them before it returns; the processes belong to the runtime.
 package runner

@@ -238,7 +238,7 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 	return nil
 }
 
-// hubsBack tells whether the part that was the target has its caches again.
+// hubsBack reports whether the part that was the target has its caches again.
 func (r *run) hubsBack(ctx context.Context, d *deed) (bool, string) {
 	if d.part == "" || d.part == runtime.APIServer || d.part == runtime.ControllerManager {
 		return true, ""

@@ -110,7 +110,7 @@ func (r *run) lieEvent(at *time.Time, what, leader string) {
 	r.time.Emit(timeline.Event{Lane: timeline.Leader, Way: report.WayWeir, Node: leader, Name: "lie " + what})
 }
 
-// contradicted tells whether a hub of the pool says that the cloud contradicts the leader.
+// contradicted reports whether a hub of the pool says that the cloud contradicts the leader.
 func (r *run) contradicted(ctx context.Context, p scenario.Pool) bool {
 	for _, node := range nodesOf(p) {
 		if p, err := r.site.Part(runtime.HubOf(node)); err == nil {

@@ -63,8 +63,8 @@ func (r *run) unfed(pool string) bool {
 	return r.lives.unfed[pool]
 }
 
-// move takes a node to another pool, as whoever operates the cluster does: by the label of its Node, and by the flags
-// of its hub.
+// move takes a node to another pool, as anyone who operates the cluster does: by the label of its Node, and by the
+// flags of its hub.
 func (r *run) move(ctx context.Context, d *deed, to string) error {
 	movable, ok := r.site.(runtime.Movable)
 	if !ok {
@@ -115,7 +115,7 @@ func (r *run) movedFor(ctx context.Context, e *episode) error {
 	return sleep(ctx, time.Until(e.began.Add(d.fault.For)))
 }
 
-// hasMoved tells whether a node that was in one pool is in another: its grants are of that pool alone, and its hub
+// hasMoved reports whether a node that was in one pool is in another: its grants are of that pool alone, and its hub
 // leads or follows there.
 func (r *run) hasMoved(ctx context.Context, node, from, to string) (bool, string) {
 	for _, pool := range []string{from, to} {
@@ -140,7 +140,7 @@ func (r *run) hasMoved(ctx context.Context, node, from, to string) (bool, string
 	return true, ""
 }
 
-// granted tells whether the user of a hub is named in the binding of a pool.
+// granted reports whether the user of a hub is named in the binding of a pool.
 func (r *run) granted(ctx context.Context, role, pool, node string) (bool, error) {
 	name := revocation.Binding(role, pool, nil).Name
 	b, err := r.admin.RbacV1().ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})

@@ -14,7 +14,7 @@ import (
 // movePatience is for weir-manager to notice, and for all to be at the new place.
 const movePatience = 4 * time.Minute
 
-// moves are what became of coordinators that were placed anew.
+// moves are what became of coordinators that were placed again.
 type moves struct {
 	longest time.Duration
 	off     []string // nodes that lost their power
@@ -125,7 +125,7 @@ func (r *run) displaced(ctx context.Context, d *deed) error {
 	})
 }
 
-// readThere tells whether the coordinator, where it is now, knows a leader and is fresh, and all hubs read it.
+// readThere reports whether the coordinator, where it is now, knows a leader and is fresh, and all hubs read it.
 func (r *run) readThere(ctx context.Context, d *deed) (bool, string) {
 	for _, id := range r.coordinators(d.pool) {
 		var s status

@@ -37,7 +37,7 @@ func (r *run) backUp(ctx context.Context, at time.Time) error {
 }
 
 // restore gives the cloud, whose apiserver has ended, another history: that of the backup. Nothing is written
-// meanwhile. The recorders of the truth begin anew: in the other history they would, as any client of kube-apiserver,
+// meanwhile. The recorders of the truth begin again: in the other history they would, as any client of kube-apiserver,
 // wait in silence for versions that they had seen in this one.
 func (r *run) restore(ctx context.Context, d *deed, p runtime.Part) error {
 	c, ok := p.(runtime.Restorable)

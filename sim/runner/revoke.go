@@ -43,7 +43,7 @@ type stolen struct {
 	counts  chan struct{} // closed when the pool has the cloud: the time begins
 	stop    []context.CancelFunc
 	settled chan struct{}  // closed when all is refused, or nobody looks any more
-	pool    sync.WaitGroup // of who looks after the cloud has forgotten it
+	pool    sync.WaitGroup // of the one that looks after the cloud has forgotten it
 }
 
 // deleteNode takes what the node of a deed has, and deletes its Node.
@@ -234,8 +234,8 @@ func (r *run) asked(req thief.Request) {
 	})
 }
 
-// restoreNode makes the Node again, as whoever operates the cluster does, and starts its hub again. It waits until the
-// pool has it.
+// restoreNode makes the Node again, as anyone who operates the cluster does, and starts its hub again. It waits until
+// the pool has it.
 func (r *run) restoreNode(ctx context.Context, d *deed, hub runtime.Part) error {
 	s := d.stolen
 	r.revocations.mu.Lock()

@@ -43,7 +43,7 @@ func (r *run) rotation(ctx context.Context) (now rotation, err error) {
 	return now, nil
 }
 
-// holds tells whether a hub leads or follows, and is fed as that.
+// holds reports whether a hub leads or follows, and is fed as that.
 func (s status) holds() bool {
 	return s.Source != "" && s.Source == map[string]string{"Leader": "cloud", "Follower": "coordinator"}[s.Role]
 }

@@ -64,7 +64,7 @@ type run struct {
 	record  func() (*truth, error) // until the run ends
 	history atomic.Pointer[truth]  // the present one
 	marker  *workload.Marker
-	writing sync.Mutex // held by who writes to the cloud, and while it cannot be written to
+	writing sync.Mutex // held by the one that writes to the cloud, and while it cannot be written to
 	reach   *reach
 	outages outages
 	faults  []episode // those that are over; outages.mu guards it, marks and late
@@ -156,7 +156,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o Options) (res report.Resul
 	return res, nil
 }
 
-// Suits tells whether a runtime can do what a scenario asks for.
+// Suits reports whether a runtime can do what a scenario asks for.
 func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 	limited, ok := r.(runtime.Limited)
 	if !ok {

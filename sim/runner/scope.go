@@ -88,7 +88,7 @@ func (r *run) newcomers(ctx context.Context, d *deed) (n int64, err error) {
 	return n, nil
 }
 
-// relays tells whether a part relays what its pool is told to share and nothing else, and holds it all.
+// relays reports whether a part relays what its pool is told to share and nothing else, and holds it all.
 func (s *status) relays(told *corev1.Endpoints) (bool, string) {
 	var want, have []string
 	for _, name := range strings.Split(told.Annotations[contract.LeaderHubScope], ",") {

@@ -42,7 +42,7 @@ func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
 	})
 }
 
-// rotated waits until the authority before counts no more.
+// rotated waits until the authority before is no longer valid.
 func (r *run) rotated(ctx context.Context, of scenario.Pool) error {
 	defer r.turn.askNoMore()
 	c, err := kubernetes.NewForConfig(r.reach.through(r.site.Admin()))

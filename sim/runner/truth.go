@@ -20,7 +20,7 @@ import (
 // truthQuiet is for how long recorders of the truth that were cut off have to have a watch again.
 const truthQuiet = 1500 * time.Millisecond
 
-// askAgain is how long the recorders have to show what the cloud has before the cloud is asked anew.
+// askAgain is how long the recorders have to show what the cloud has before the cloud is asked again.
 const askAgain = time.Second
 
 // truth records a whole history of the cloud, over no link.
@@ -51,7 +51,7 @@ func recordTruth(ctx context.Context, admin *rest.Config, widgets bool) (*truth,
 	return t, nil
 }
 
-// synced tells whether the recorders have begun: what happens from then on is in the history.
+// synced reports whether the recorders have begun: what happens from then on is in the history.
 func (t *truth) synced() bool {
 	for _, s := range t.streams {
 		if !s.Recording.Synced() {
@@ -230,7 +230,7 @@ func (t *truth) eras(s *client.Stream) ([]invariant.Era, error) {
 	return append(eras, invariant.Era{View: all.Until(max(due.Last(), s.Recording.Version())), From: t.began}), nil
 }
 
-// listed tells whether a stream has listed in this history: versions of an earlier one mean nothing in it.
+// listed reports whether a stream has listed in this history: versions of an earlier one mean nothing in it.
 func (t *truth) listed(s *client.Stream) bool {
 	if t.before == nil {
 		return true

@@ -25,7 +25,7 @@ type turn struct {
 	asked, failed atomic.Int64
 
 	mu  sync.Mutex
-	end context.CancelFunc // of who asks; nil: nobody does
+	end context.CancelFunc // of the one that asks; nil: nobody does
 }
 
 // askOn lets a client of each node of a pool ask for what its relays hold and for what only the cloud has, on and on,

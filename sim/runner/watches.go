@@ -17,7 +17,7 @@ import (
 const (
 	longRunning  = "apiserver_longrunning_requests" // the metric of kube-apiserver that counts what it has open
 	watchLook    = time.Second
-	watchesAgree = 5 // readings: watches end now and then, and begin anew
+	watchesAgree = 5 // readings: watches end now and then, and begin again
 )
 
 // OpenWatches is how many watches kube-apiserver has open, by its own metric.
@@ -39,7 +39,7 @@ type watches struct {
 	most          float64 // with Weir besides
 }
 
-// countsWatches tells whether the scenario asks for it.
+// countsWatches reports whether the scenario asks for it.
 func (r *run) countsWatches() bool {
 	return slices.ContainsFunc(r.s.Expectations, func(e scenario.Expectation) bool {
 		return strings.HasSuffix(e.Metric, "cloud_watches")

@@ -66,12 +66,12 @@ func (s *kindSite) machine(_ context.Context, _ *localPool, _ int, name, _ strin
 	return nil
 }
 
-// goesWithCluster tells whether a part is no more than a piece of the cluster, which ends it.
+// goesWithCluster reports whether a part is no more than a piece of the cluster, which ends it.
 func (p *kindPart) goesWithCluster() bool {
 	return p.command == kubeletCommand || p.command == initCommand
 }
 
-// atCloud tells whether a machine has no link before it: the control plane's, and those of pools without one.
+// atCloud reports whether a machine has no link before it: the control plane's, and those of pools without one.
 func (m *machine) atCloud() bool { return m.pool.Name == "" || m.pool.Unlinked }
 
 // addKindManager runs weir-manager on this machine: it needs nothing of the cluster but the API.

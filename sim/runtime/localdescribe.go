@@ -23,7 +23,7 @@ var shared = []nodepool.Resource{
 	{Version: "v1", Resource: "endpoints"}, {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 }
 
-// describe writes the NodePool of each pool with Weir, as whoever operates the cluster would, and lets its nodes be
+// describe writes the NodePool of each pool with Weir, as anyone who operates the cluster would, and lets its nodes be
 // heard.
 func (s *localSite) describe(ctx context.Context) error {
 	if err := s.cloud.Apply(ctx, []byte(manifests.NodePools()+"---\n"+manifests.Pools())); err != nil {
@@ -71,10 +71,10 @@ func (s *localSite) describe(ctx context.Context) error {
 	return nil
 }
 
-// replaceAfter is for how long a node is lost until its coordinator is placed anew.
+// replaceAfter is for how long a node is lost until its coordinator is placed again.
 const replaceAfter = 20 * time.Second
 
-// allowImages lets weir-manager run coordinators, as whoever administers the cluster would.
+// allowImages lets weir-manager run coordinators, as anyone who administers the cluster would.
 func (s *localSite) allowImages(ctx context.Context) error {
 	patch, err := json.Marshal(map[string]any{
 		"data": map[string]string{contract.CoordinatorImagesKey: coordinatorImage + "\n"},

@@ -116,7 +116,7 @@ func digestCosts(t *testing.T, api kubernetes.Interface, h poolv1.Hub) {
 		t.Fatal(err)
 	}
 	// bytes are those of a heartbeat and its answer. A kubelet sends the managed fields that it has read; a hub that
-	// writes a heartbeat anew does not.
+	// writes a heartbeat again does not.
 	bytes := func(text string, managed bool) (n int) {
 		delete(lease.Annotations, contract.DigestAnnotation)
 		if text != "" {

@@ -43,10 +43,10 @@ type Placing interface {
 	PlacedAt(ctx context.Context, pool string) (servers []string, err error)
 	// Place says on which nodes it may be, those that are preferred first.
 	Place(ctx context.Context, pool string, nodes []string) error
-	// Runs tells whether a process of the coordinator runs on a node.
+	// Runs reports whether a process of the coordinator runs on a node.
 	Runs(node string) bool
 	// LosePower lets all that runs on a node stand still: nobody is told. Power ends it, and starts what the node runs
-	// anew, with its disk.
+	// again, with its disk.
 	LosePower(node string) error
 	Power(ctx context.Context, node string) error
 }
@@ -240,7 +240,7 @@ func (p *placed) close(ctx context.Context) (err error) {
 }
 
 // placedPart is one replica of such a coordinator, wherever it is: a Part of which the process is another one when it
-// is placed anew.
+// is placed again.
 type placedPart struct {
 	*placed
 	index int

@@ -130,7 +130,7 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 	return s.cloud.CreateNodes(ctx, nodes...)
 }
 
-// asks tells whether hubs of the pool ask for their certificates, and weir-manager grants what they may.
+// asks reports whether hubs of the pool ask for their certificates, and weir-manager grants what they may.
 func (x *localPool) asks() bool { return x.Lives != nil || x.Enrols }
 
 func newLink(name string, c Link, logger *slog.Logger) (*link.Pool, error) {
@@ -272,7 +272,7 @@ func (s *localSite) findTimeless(ctx context.Context, t Topology, progress func(
 	return err
 }
 
-// enrolsCoordinator tells whether a coordinator is beside the hub of node i, which asks for its certificates.
+// enrolsCoordinator reports whether a coordinator is beside the hub of node i, which asks for its certificates.
 func (x *localPool) enrolsCoordinator(i int) bool {
 	return (x.EnrolsCoordinator || x.Lives != nil && x.Lives.Coordinator > 0) && i < len(x.CoordinatorIDs())
 }

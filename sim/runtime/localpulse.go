@@ -53,7 +53,7 @@ func (p *pulse) beat(ctx context.Context, config *rest.Config, node string, life
 	})
 }
 
-// renew tells whether the Lease was renewed.
+// renew reports whether the Lease was renewed.
 func renew(ctx context.Context, config *rest.Config, api *kubernetes.Interface, node string, life time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, life/4)
 	defer cancel()

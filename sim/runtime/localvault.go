@@ -11,7 +11,8 @@ import (
 	"github.com/weir-edge/weir/sim/pki"
 )
 
-// Vault is a Site that hands out what only the testbed has, for whoever plays an attacker: keys that sign, and disks.
+// Vault is a Site that hands out what only the testbed has, for anyone who plays an attacker: keys that sign, and
+// disks.
 type Vault interface {
 	// Cloud issues certificates of nodes, and knows the key that signs tokens.
 	Cloud() *cloud.Cloud

@@ -72,7 +72,7 @@ func (n *notary) run(ctx context.Context) {
 	}
 }
 
-// others tells whether weir-manager signs a request itself.
+// others reports whether weir-manager signs a request itself.
 func (n *notary) others(r *certificatesv1.CertificateSigningRequest) bool {
 	return r.Spec.SignerName != contract.CloudSigner &&
 		slices.ContainsFunc(n.site.pools, func(x *localPool) bool { return x.Enrols })

@@ -170,7 +170,7 @@ func TestCustomResourceComesAndGoes(t *testing.T) {
 	for _, n := range nodes {
 		clients[n] = dynamicOf(t, site, n)
 	}
-	// fed tells whether each follower's relays are fed by the coordinator; widgets only if they are there.
+	// fed reports whether each follower's relays are fed by the coordinator; widgets only if they are there.
 	fed := func(there bool) func() bool {
 		return func() bool {
 			for _, n := range nodes {

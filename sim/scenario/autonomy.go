@@ -106,12 +106,12 @@ func (s *Scenario) cannotLiveOn(metric string) string {
 	return ""
 }
 
-// Tears tells whether a fault damages files.
+// Tears reports whether a fault damages files.
 func (s *Scenario) Tears() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Disk == TornDisk })
 }
 
-// Restarts tells whether something restarts that a connected stock node has, too.
+// Restarts reports whether something restarts that a connected stock node has, too.
 func (s *Scenario) Restarts() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
 		_, kubelet := f.Target.Kubelet()

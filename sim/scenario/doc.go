@@ -18,7 +18,7 @@
 //	                                                          # coordinator, for those of the coordinators beside the
 //	                                                          # first hubs too
 //	    enrols: true                # optional, without lives: the same for the usual life, and weir-manager signs, and
-//	                                # takes back. Where weir-manager
+//	                                # revokes. Where weir-manager
 //	                                # runs, each pool is described by a NodePool
 //	    noClock: [harbour-2, coordinator]   # optional; machines without a battery clock: what starts again there is in
 //	                                        # 1970
@@ -80,18 +80,18 @@
 //	change   pool, leader, follower, hub/<n>                     object: a NodePool, Pool or Node gets the content of
 //	                                                             patch:
 //	move     hub/<n>                                             to: another pool: the label of its Node, then the flags
-//	                                                             of its hub, which starts anew
+//	                                                             of its hub, which starts again
 //	remove   pool                                                object: a NodePool or Pool is deleted
 //	place    coordinator                                         weir-manager is told to run it elsewhere; for placed:
 //	                                                             true
-//	power-off coordinator                                        its machine stands still, and starts anew after for;
+//	power-off coordinator                                        its machine stands still, and starts again after for;
 //	                                                             likewise
 //	storm    pool                                                all of it on top of each other: each begins within for,
 //	                                                             as the seed decides
 //
 // In a blackout the machines have power again after off:, while the uplink is still cut. empty: names parts that find
-// an empty disk then: hub/<n>, or coordinator for all of them. On nodes whose hub kept its disk clients are started
-// anew, with the credentials that they had.
+// an empty disk then: hub/<n>, or coordinator for all of them. On nodes whose hub kept its disk clients are restarted,
+// with the credentials that they had.
 //
 // A Node that is deleted leaves a thief with all that was on its disk. With off: the pool is without the cloud from
 // before the deletion on, for so long, and the time begins at the first contact. The pool has to enrol.

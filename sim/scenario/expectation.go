@@ -54,7 +54,7 @@ func (e Expectation) Check(metrics map[string]float64) (got string, passed bool)
 	return got, passed
 }
 
-// OfTime tells whether e limits a time that passed, or what follows from one: a hub that hears nothing for a second
+// OfTime reports whether e limits a time that passed, or what follows from one: a hub that hears nothing for a second
 // opens a connection.
 func (e Expectation) OfTime() bool {
 	return e.Metric == "new_cloud_connections" ||

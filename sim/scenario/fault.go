@@ -62,12 +62,12 @@ const (
 	DeleteNode Action = "delete-node"
 
 	Change Action = "change" // an object that says what the pool is gets other content; healed by the content of before
-	// a node goes to another pool: its label says so, and its hub is started anew with the flags of that pool; healed by
+	// a node goes to another pool: its label says so, and its hub is restarted with the flags of that pool; healed by
 	// going back.
 	Move   Action = "move"
 	Remove Action = "remove" // such an object is deleted; healed by one of the same content
 
-	// the pool's authority is replaced, in all steps; healed when the one before counts no more.
+	// the pool's authority is replaced, in all steps; healed when the one before is no longer valid.
 	RotateAuthority Action = "rotate-authority"
 
 	// weir-manager is told to run the coordinator on other nodes; over when it is there, and the one before is gone.
@@ -145,10 +145,10 @@ const (
 	BothLinks       LinkName = "both"
 )
 
-// Cloud tells whether the uplink is meant, and LAN whether the pool's own network is.
+// Cloud reports whether the uplink is meant, and LAN whether the pool's own network is.
 func (l LinkName) Cloud() bool { return l == CloudLink || l == BothLinks }
 
-// LAN tells whether the network between the nodes and the coordinator is meant.
+// LAN reports whether the network between the nodes and the coordinator is meant.
 func (l LinkName) LAN() bool { return l == CoordinatorLink || l == BothLinks }
 
 // Disk says what a process finds when it starts again.
@@ -208,15 +208,15 @@ func actionRules() []actionRule {
 	}
 }
 
-// happens tells whether a fault of a kind happens to a pool.
+// happens reports whether a fault of a kind happens to a pool.
 func (s *Scenario) happens(p Pool, kind func(Fault) bool) bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return s.PoolOf(f).Name == p.Name && kind(f) })
 }
 
-// cutsLAN tells whether a fault needs a link between the nodes and the coordinator.
+// cutsLAN reports whether a fault needs a link between the nodes and the coordinator.
 func cutsLAN(f Fault) bool { return f.Link.LAN() || f.Action == Vanish }
 
-// RestartsAPIServer tells whether a fault ends the cloud's apiserver: its watch cache is then empty, and it answers
+// RestartsAPIServer reports whether a fault ends the cloud's apiserver: its watch cache is then empty, and it answers
 // 410.
 func (s *Scenario) RestartsAPIServer() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
@@ -224,7 +224,7 @@ func (s *Scenario) RestartsAPIServer() bool {
 	})
 }
 
-// RestoresCloud tells whether a fault restores the cloud from a backup. All clients then list once.
+// RestoresCloud reports whether a fault restores the cloud from a backup. All clients then list once.
 func (s *Scenario) RestoresCloud() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Restore })
 }
@@ -232,7 +232,7 @@ func (s *Scenario) RestoresCloud() bool {
 // longBreak is how long a relay is without a source before it may ask for a difference instead of all changes.
 const longBreak = 10 * time.Second
 
-// batches tells whether relays may send differences: the apiserver of a cloud that goes on starts with an empty watch
+// batches reports whether relays may send differences: the apiserver of a cloud that goes on starts with an empty watch
 // cache, or all relays of a pool are without a source for long.
 func (s *Scenario) batches() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
@@ -250,33 +250,33 @@ func (s *Scenario) batches() bool {
 	})
 }
 
-// Loses tells whether a blackout takes the disk of a target.
+// Loses reports whether a blackout takes the disk of a target.
 func (f Fault) Loses(t Target) bool { return slices.Contains(f.Empty, string(t)) }
 
-// Forges tells whether a fault asks for certificates.
+// Forges reports whether a fault asks for certificates.
 func (s *Scenario) Forges() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Forge })
 }
 
-// Places tells whether a fault lets weir-manager place the coordinator anew.
+// Places reports whether a fault lets weir-manager place the coordinator again.
 func (s *Scenario) Places() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Place || f.Action == PowerOff })
 }
 
-// Rotates tells whether a fault replaces the authority of a pool.
+// Rotates reports whether a fault replaces the authority of a pool.
 func (s *Scenario) Rotates() bool { return s.Topology.Has(s.RotatesIn) }
 
-// RotatesIn tells whether a fault replaces the pool's authority.
+// RotatesIn reports whether a fault replaces the pool's authority.
 func (s *Scenario) RotatesIn(p Pool) bool {
 	return s.happens(p, func(f Fault) bool { return f.Action == RotateAuthority })
 }
 
-// Deletes tells whether a fault deletes a Node.
+// Deletes reports whether a fault deletes a Node.
 func (s *Scenario) Deletes() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == DeleteNode })
 }
 
-// BlacksOut tells whether a fault takes the power of all machines of the pool.
+// BlacksOut reports whether a fault takes the power of all machines of the pool.
 func (s *Scenario) BlacksOut() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Blackout })
 }

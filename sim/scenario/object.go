@@ -23,7 +23,7 @@ const (
 	EndpointSliceObject ObjectKind = "EndpointSlice"
 )
 
-// Kept tells whether weir-manager puts the object right. A fault waits for that, and writes nothing back.
+// Kept reports whether weir-manager puts the object right. A fault waits for that, and writes nothing back.
 func (k ObjectKind) Kept() bool {
 	return slices.Contains([]ObjectKind{ServiceObject, EndpointsObject, EndpointSliceObject}, k)
 }
@@ -122,17 +122,17 @@ func (o object) withOthers(f Fault, p Pool, pools []Pool) {
 	}
 }
 
-// Moves tells whether a node goes to another pool.
+// Moves reports whether a node goes to another pool.
 func (s *Scenario) Moves() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Move })
 }
 
-// Changes tells whether a fault changes or removes an object that says what a pool is.
+// Changes reports whether a fault changes or removes an object that says what a pool is.
 func (s *Scenario) Changes() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Object != "" })
 }
 
-// OnlyChanges tells whether nothing else happens: no process ends, so what hubs count goes on.
+// OnlyChanges reports whether nothing else happens: no process ends, so what hubs count goes on.
 func (s *Scenario) OnlyChanges() bool {
 	return s.Changes() && !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Object == "" })
 }

@@ -365,7 +365,7 @@ func (s *Scenario) cannotMeasure(metric string) string {
 	case metric == "revoked_again" && (!s.Deletes() || !s.RestoresCloud()):
 		return metric + " is measured when the cloud forgets a deletion: want faults of actions delete-node and restore"
 	case slices.Contains([]string{"hub_restarts", "moved_relists", "moved_seconds_max"}, metric) && !s.Places():
-		return metric + " is measured when the coordinator is placed anew: want a fault place or power-off"
+		return metric + " is measured when the coordinator is placed again: want a fault place or power-off"
 	case strings.HasPrefix(metric, "forged_") && !s.Forges():
 		return metric + " is measured when somebody asks for certificates: want a fault of action forge"
 	case strings.HasPrefix(metric, "stock_") && !slices.Contains(s.Compare, report.WayStock):

@@ -23,7 +23,7 @@ type Topology struct {
 // Pools are all of them, in the order of the file.
 func (t Topology) Pools() []Pool { return append([]Pool{t.Pool}, t.More...) }
 
-// Has tells whether a pool is as it is asked for.
+// Has reports whether a pool is as it is asked for.
 func (t Topology) Has(which func(Pool) bool) bool { return slices.ContainsFunc(t.Pools(), which) }
 
 // MarshalYAML implements yaml.Marshaler.
@@ -92,10 +92,10 @@ func (p Pool) Mode() runtime.Mode {
 	return runtime.HubOnly
 }
 
-// Leads tells whether somebody reads the cloud for all.
+// Leads reports whether somebody reads the cloud for all.
 func (p Pool) Leads() bool { return p.Coordinators > 0 || p.LeaderHubs > 0 }
 
-// Asks tells whether hubs ask for certificates, so that weir-manager runs.
+// Asks reports whether hubs ask for certificates, so that weir-manager runs.
 func (p Pool) Asks() bool { return p.Lives != nil || p.Enrols }
 
 // RuntimePool is the pool as the runtime takes it, in one of its modes: Stock to compare with, Mode for Weir.

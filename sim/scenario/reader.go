@@ -63,7 +63,7 @@ func (v value) text() string {
 	return string(s)
 }
 
-// absent tells whether a field has no value.
+// absent reports whether a field has no value.
 func (v value) absent() bool {
 	return v.node == nil || v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!null"
 }
@@ -97,7 +97,7 @@ func (v value) object(fields ...string) (o object, ok bool) {
 	return o, true
 }
 
-// has tells whether the field is there.
+// has reports whether the field is there.
 func (o object) has(field string) bool { return !o.fields[field].absent() }
 
 // list returns the items of a sequence.

@@ -234,7 +234,7 @@ func TestLives(t *testing.T) {
 }
 
 // TestEnrols: hubs that ask weir-manager to sign need it, and no lives beside it. A Node is deleted only where somebody
-// takes certificates back.
+// revokes certificates.
 func TestEnrols(t *testing.T) {
 	const fault = "faults: [{at: 1s, action: delete-node, target: leader, for: 50s, off: 20s}]\n"
 	text := strings.NewReplacer("nodes: 3", "nodes: 3, enrols: true", "faults:\n", fault,

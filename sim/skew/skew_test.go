@@ -107,7 +107,7 @@ func play(t *testing.T, m mixture, builds map[version]node.Binaries, reference i
 		return crossed
 	}
 	p.losesPower(version.other) // the upgrade goes on while the cloud is away,
-	p.losesPower(version.other) // and is taken back
+	p.losesPower(version.other) // and is restored
 	return crossed
 }
 

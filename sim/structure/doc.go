@@ -1,4 +1,4 @@
-// Package structure measures the code itself: how the files of a package use one another, how large packages and
-// structs are, how many flags the binaries have. `make structure` prints it. Its tests hold which packages may stand in
-// the import closure of which.
+// Package structure measures the code itself: how the files of a package use one another, the size of packages and
+// structs, and the number of flags of the programs. `make structure` prints it. Its tests hold which packages may be in
+// the import closure of another.
 package structure

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// What is wanted of impl. CONTRIBUTING.md says so to who adds to it.
+// What is wanted of impl. CONTRIBUTING.md says so to the one that adds to it.
 const (
 	MaxBackShare = 0.05
 	MaxLines     = 2350 // of code in a package, which end at 120 columns

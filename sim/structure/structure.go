@@ -38,7 +38,7 @@ type Struct struct {
 	Fields int
 }
 
-// Configuration tells whether a struct is what somebody configures, which may have many fields.
+// Configuration reports whether a struct is what somebody configures, which may have many fields.
 func (s Struct) Configuration() bool {
 	return strings.HasSuffix(s.Name, "Config") || strings.HasSuffix(s.Name, "Options")
 }
@@ -132,7 +132,7 @@ func codeLines(text []byte) int {
 	}
 }
 
-// local tells whether an object is a variable, constant or type inside a function, or a parameter.
+// local reports whether an object is a variable, constant or type inside a function, or a parameter.
 func local(o types.Object) bool {
 	if v, ok := o.(*types.Var); ok && v.IsField() {
 		return false

@@ -209,7 +209,7 @@ func (w want) send(ctx context.Context) (*http.Response, error) {
 	return w.client.Do(req)
 }
 
-// alert tells whether the other side ended a handshake.
+// alert reports whether the other side ended a handshake.
 func alert(err error) bool {
 	var a tls.AlertError
 	return errors.As(err, &a) || strings.Contains(err.Error(), "remote error: tls:")

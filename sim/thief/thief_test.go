@@ -70,7 +70,7 @@ func newJudge(t *testing.T, a *pki.Authority) *judge {
 	return j
 }
 
-// TestThief: what is granted is tried again until all of it is refused: by a status, or by an alert. Who is away
+// TestThief: what is granted is tried again until all of it is refused: by a status, or by an alert. A hub that is away
 // refuses nothing, and a stream that goes on is told.
 func TestThief(t *testing.T) {
 	pool := must(pki.NewPoolAuthority("harbour"))

@@ -42,7 +42,7 @@ func (t *tokens) issue(ctx context.Context, node string, lasts time.Duration) (s
 	return id + "." + secret, nil
 }
 
-// drop takes them back.
+// drop removes them.
 func (t *tokens) drop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, decided)
 	defer cancel()

@@ -78,8 +78,8 @@ func (r *Reader) next() (Event, error) {
 	return e, nil
 }
 
-// readLine returns the next line without its newline; whole tells whether the newline was there. The line
-// is valid until the next call.
+// readLine returns the next line without its newline; whole reports whether the newline was there. The line is valid
+// until the next call.
 func (r *Reader) readLine() (line []byte, whole bool, err error) {
 	r.buf = r.buf[:0]
 	r.line++

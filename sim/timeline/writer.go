@@ -110,7 +110,7 @@ func (w *Writer) fail(err error) {
 	}
 }
 
-// Err tells whether events were lost, how many, and why the first was; nil if all were written.
+// Err reports whether events were lost, how many, and why the first was; nil if all were written.
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

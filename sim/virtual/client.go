@@ -148,7 +148,7 @@ func (c *Client) follow() {
 	}
 }
 
-// lost tells whether the client has to list because of what Weir does not promise: that a stock client is warned by a
+// lost reports whether the client has to list because of what Weir does not promise: that a stock client is warned by a
 // cloud that was restored, or by a hub that began from a disk of before, or comes back from before with a version that
 // means something in the present history, too, or that is later than all that its hub knows to be lost.
 func (c *Client) lost() bool {
@@ -307,7 +307,7 @@ func (c *Client) change(ev *wire.Event) {
 	c.state[o.Key] = identity{o.UID, ev.Version}
 }
 
-// removedAfter tells whether an object was deleted later than a version.
+// removedAfter reports whether an object was deleted later than a version.
 func (c *Client) removedAfter(o *wire.Object, version uint64) bool {
 	for _, ev := range c.truth().since(version) {
 		if ev.Type == wire.Deleted && ev.Object.Key == o.Key && ev.Object.UID == o.UID {
@@ -317,7 +317,7 @@ func (c *Client) removedAfter(o *wire.Object, version uint64) bool {
 	return false
 }
 
-// changes tells whether what an object was at the version of the client is changed or deleted later.
+// changes reports whether what an object was at the version of the client is changed or deleted later.
 func (c *Client) changes(key, uid string) bool {
 	for _, ev := range c.truth().since(c.version) {
 		if ev.Object.Key == key {

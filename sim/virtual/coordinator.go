@@ -68,7 +68,7 @@ func (c *Coordinator) keep() {
 	})
 }
 
-// ready tells whether its relay is fresh.
+// ready reports whether its relay is fresh.
 func (c *Coordinator) ready() bool {
 	s := c.server.Status()
 	return s.Fresh(c.server.clock.Now(), freshWithin)

@@ -19,7 +19,8 @@
 // over a map or starts a goroutine that runs beside it. Do executes a command, and Chance draws one:
 //
 //	write|delete|recreate OBJECT
-//	cloud restart|kill|start|forget              restart and forget empty the watch cache: 410 for who resumes from
+//	cloud restart|kill|start|forget              restart and forget empty the watch cache: 410 for the one that resumes
+//	                                             from
 //	                                             before
 //	cloud restore N                              another history begins where this one was N versions ago
 //	coordinator kill|start|start-empty|freeze|thaw   start-empty: its disk is lost

@@ -101,10 +101,10 @@ func (p *Pool) beliefs(but *Hub) (list []believed, all bool) {
 	return list, all
 }
 
-// agreed tells whether everybody, and every disk, is in the present history of the cloud, under one number, and no disk
-// is empty: who is killed before it has saved anything is as one that is wiped, see uncounted. Weir does not promise to
-// tell histories apart of which one came and went while a part was away: they are counted, and two parts may have
-// counted to the same number.
+// agreed reports whether everybody, and every disk, is in the present history of the cloud, under one number, and no
+// disk is empty: who is killed before it has saved anything is as one that is wiped, see uncounted. Weir does not
+// promise to tell histories apart of which one came and went while a part was away: they are counted, and two parts may
+// have counted to the same number.
 func (p *Pool) agreed() bool {
 	list, all := p.beliefs(nil)
 	for _, b := range list {
@@ -115,9 +115,9 @@ func (p *Pool) agreed() bool {
 	return all
 }
 
-// uncounted tells whether anybody but a hub is in an earlier history than the cloud, or has it on disk. The hub without
-// a disk that listed from the cloud would believe to be in that one as well, because it takes the number of others: nor
-// does Weir promise to tell these apart.
+// uncounted reports whether anybody but a hub is in an earlier history than the cloud, or has it on disk. The hub
+// without a disk that listed from the cloud would believe to be in that one as well, because it takes the number of
+// others: nor does Weir promise to tell these apart.
 func (p *Pool) uncounted(but *Hub) bool {
 	list, _ := p.beliefs(but)
 	for _, b := range list {

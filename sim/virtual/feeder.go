@@ -145,7 +145,7 @@ func (f *feeder) source() role.Source {
 	return role.Coordinator
 }
 
-// fails tells whether nothing came since an attempt failed.
+// fails reports whether nothing came since an attempt failed.
 func (f *feeder) fails() bool { return f.backoff > firstBackoff }
 
 // open opens a watch from a version, or a streaming list.
@@ -280,7 +280,7 @@ func (f *feeder) list() {
 	})
 }
 
-// admitted tells by an error that what comes counts no more, and that something is about to change if it does.
+// admitted tells by an error that what comes is no longer valid, and that something is about to change if it does.
 func (f *feeder) admitted() error {
 	if f.up.admit != nil {
 		if err := f.up.admit(); err != nil {

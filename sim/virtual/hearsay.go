@@ -29,7 +29,7 @@ func (c *Coordinator) hear(wait time.Duration) {
 	})
 }
 
-// lacks tells whether the relay is not at a version of a history, and may be moved there at the word of a hub.
+// lacks reports whether the relay is not at a version of a history, and may be moved there at the word of a hub.
 func (c *Coordinator) lacks(in relay.History, version uint64) bool {
 	st := c.server.Status()
 	return c.leader == (fence.Leader{}) && !c.ready() &&

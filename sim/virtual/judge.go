@@ -47,7 +47,7 @@ func (j *judge) fail(who, format string, args ...any) {
 	}
 }
 
-// fresh forgets what a relay had reached: its process began anew.
+// fresh forgets what a relay had reached: its process began from nothing.
 func (j *judge) fresh(name string) { delete(j.versions, name) }
 
 // reached checks that a relay never goes back.

@@ -20,8 +20,8 @@ type server struct {
 	*relay.Relay
 	clock *relayClock
 	taps  []*tap
-	// the latest version of earlier eras that it held, or was told of by who fed it: who comes with one of these has to be
-	// told.
+	// the latest version of earlier eras that it held, or was told of by the one that fed it: who comes with one of these
+	// has to be told.
 	lost uint64
 	era  int // of the cloud's, that what it holds is of: what the parts believe is in its history
 }
@@ -121,7 +121,7 @@ func (t *tap) run() {
 	}
 }
 
-// wait is called by the watch. It tells whether there may be something to do, or else that the client is gone.
+// wait is called by the watch. It reports whether there may be something to do, or else that the client is gone.
 func (t *tap) wait(d time.Duration) bool {
 	if t.over {
 		return false
@@ -163,7 +163,7 @@ func (t *tap) forget() {
 
 var errGone = apierrors.NewResourceExpired("too old resource version")
 
-// isGone tells whether a watch ended, or did not begin, because its version is too old.
+// isGone reports whether a watch ended, or did not begin, because its version is too old.
 func isGone(err error) bool { return apierrors.IsResourceExpired(err) }
 
 // list is what a relay gives as a list: version 0 if it has none.

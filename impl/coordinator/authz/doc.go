@@ -1,7 +1,8 @@
-// Package authz says who may do what at a coordinator, by rules that stand in the program: there is no RBAC in a pool,
-// and nobody, system:masters included, is above the rules.
+// Package authz authorizes the requests that a coordinator serves. The rules are part of the program: a pool has no
+// RBAC, and no caller is above the rules, not even system:masters.
 //
-// Who calls is known by client certificate. A certificate of this pool carries the group weir:pool:<pool> and one role:
+// Callers are known by their client certificates. A certificate of this pool carries the group weir:pool:<pool> and one
+// role:
 //
 //	role    certificate                                    may
 //	hub     CN system:node:<node>, O openyurt:yurthub      read everything; feed relayed resources and put

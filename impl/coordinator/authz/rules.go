@@ -109,7 +109,7 @@ func ReplicaOf(pool string, u user.Info) string {
 	return ""
 }
 
-// Operates tells whether a user that was let in is an operator, and so no hub.
+// Operates reports whether a user that was let in is an operator, and so no hub.
 func Operates(u user.Info) bool {
 	return NodeOf(u) == "" && u != nil && slices.Contains(u.GetGroups(), contract.OperatorGroup)
 }
@@ -207,7 +207,7 @@ func isLease(a authorizer.Attributes) bool {
 	return a.GetAPIGroup() == "coordination.k8s.io" && a.GetResource() == "leases" && a.GetSubresource() == ""
 }
 
-// ofPool tells whether a Lease is one of the two that are the pool's.
+// ofPool reports whether a Lease is one of the two that are the pool's.
 func ofPool(a authorizer.Attributes) bool {
 	return a.GetNamespace() == contract.LeaseNamespace &&
 		(a.GetName() == contract.ElectionLease || a.GetName() == contract.InformerSync)

@@ -1,5 +1,5 @@
-// Package callers ends connections to the API of a coordinator: those of too many strangers, and those of a certificate
-// that is taken back. It starts no goroutine.
+// Package callers closes connections to the API of a coordinator: those of too many unknown callers, and those with a
+// certificate that was revoked. It starts no goroutine.
 package callers
 
 import (
@@ -86,7 +86,7 @@ func (c *connection) Close() error {
 }
 
 // Proves notes that somebody of the pool asks something over a connection. It ends, with all that is open over it, when
-// the certificate is taken back.
+// the certificate is revoked.
 func (c *Callers) Proves(req *http.Request) {
 	if u, ok := genericrequest.UserFrom(req.Context()); !ok || u.GetName() == user.Anonymous {
 		return

@@ -1,4 +1,5 @@
-// Package catalog lists what a coordinator relays in its API discovery, beside what the generic server lists by itself.
+// Package catalog adds the relayed resources of a coordinator to its API discovery, beside those that the generic
+// server lists.
 package catalog
 
 import (

@@ -40,8 +40,8 @@ type Election struct {
 	Only  string // organization that who leads has; "": any hub may
 	// Refuses tells why a node may not hold the election Lease, "" if it may: see package jury. nil: there is no jury.
 	Refuses func(node string, renews bool, age time.Duration) string
-	// LeftOut tells whether the pool has another coordinator now: nobody is elected here any more. Who holds the Lease may
-	// renew it, until it goes there. nil: it never is.
+	// LeftOut reports whether the pool has another coordinator now: nobody is elected here any more. The holder of the
+	// Lease may renew it, until it goes there. nil: it never is.
 	LeftOut func() bool
 	Clock   clock.Clock
 	Logger  *slog.Logger

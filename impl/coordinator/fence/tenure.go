@@ -6,10 +6,10 @@ import (
 )
 
 // Tenure tells when a Lease of the pool has expired: when this coordinator has seen no write of it for its duration, by
-// its own monotonic clock. Neither the clock of the holder nor that of who wants the Lease counts. After a start all is
-// seen for the first time, so that a full duration passes. Of several replicas each has its own Tenure; one that hears
-// late of a renewal lets nobody in early, because the write of who takes the Lease is on condition of the version that
-// was judged.
+// its own monotonic clock. Neither the clock of the holder nor that of the one that wants the Lease counts. After a
+// start all is seen for the first time, so that a full duration passes. Of several replicas each has its own Tenure;
+// one that hears late of a renewal lets nobody in early, because the write of who takes the Lease is on condition of
+// the version that was judged.
 //
 // It does no I/O. The zero value is ready.
 type Tenure struct {

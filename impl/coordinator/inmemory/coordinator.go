@@ -33,7 +33,7 @@ const FreshWithin = 30 * time.Second
 // Config is what a Coordinator is made of. All is needed but Trusted.
 type Config struct {
 	Pool   string
-	Relays []*relay.Relay // run by who made them
+	Relays []*relay.Relay // run by the caller that made them
 	Leases *Leases
 	Line   func(node, address string) *hop.Line // leads to a hub, see Lines
 	Clock  clock.WithTicker
@@ -42,7 +42,7 @@ type Config struct {
 	Trusted func() []*x509.Certificate
 }
 
-// Coordinator is the API of a pool. It serves whoever shows a certificate that its server has verified.
+// Coordinator is the API of a pool. It serves anyone who shows a certificate that its server has verified.
 type Coordinator struct {
 	http.Handler
 	Documents pull.Documents

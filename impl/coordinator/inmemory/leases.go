@@ -218,7 +218,7 @@ func (l *Leases) follow(
 	}
 }
 
-// named tells whether a Lease is of a namespace, and of a name; "": any.
+// named reports whether a Lease is of a namespace, and of a name; "": any.
 func named(namespace, name string) func(*coordinationv1.Lease) bool {
 	return func(l *coordinationv1.Lease) bool { return l.Namespace == namespace && (name == "" || l.Name == name) }
 }

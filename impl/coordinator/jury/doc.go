@@ -1,4 +1,5 @@
-// Package jury decides in a coordinator whether the leader of the pool lied, by what the pool's hubs say.
+// Package jury decides, in a coordinator, whether the leader of the pool serves objects that the cloud never had. It
+// compares what the other hubs of the pool read from the cloud.
 //
 // A coordinator does not reach the cloud, so it cannot know. A hub that follows and reaches the cloud can: it compares
 // what the pool's cache brings with the cloud. If the cloud contradicts twice, the hub says so (contract.DoubtPath),
@@ -14,10 +15,10 @@
 // # A leader that lied
 //
 // It loses the election Lease. Its node is marked: it may take the Lease again only if nobody has wanted it for
-// Deference, and its word counts no more. The mark lasts ten minutes, and twice as long each time, up to a day. What
-// the coordinator holds may be forged, and a next leader was fed from it. So the coordinator asks for a later history
-// of the cloud (Floor): the next leader lists anew from the cloud, and coordinator and hubs throw away what they hold.
-// That is one list of each resource over the uplink.
+// Deference, and its word is no longer valid. The mark lasts ten minutes, and twice as long each time, up to a day.
+// What the coordinator holds may be forged, and a next leader was fed from it. So the coordinator asks for a later
+// history of the cloud (Floor): the next leader lists again from the cloud, and coordinator and hubs throw away what
+// they hold. That is one list of each resource over the uplink.
 //
 // # A follower that lies
 //
@@ -31,6 +32,6 @@
 //
 // All that is decided is one note in etcd (State), written on condition of the one before, so that replicas decide
 // together and a restart forgets nothing. Times are counted by each process from when it first saw an entry: no clocks
-// are compared. After a start they begin anew. State is pure. Jury owns the note: Run follows it and blocks until its
+// are compared. After a start they begin again. State is pure. Jury owns the note: Run follows it and blocks until its
 // context ends; New starts nothing.
 package jury

@@ -152,8 +152,8 @@ func (j *Jury) decide(ctx context.Context) error {
 		return nil
 	}
 	j.Lied()
-	j.Logger.Error("THE LEADER OF THE POOL LIED: hubs found that the cloud contradicts what it fed. It loses the Lease, "+
-		"and all is listed anew", "leader", c.Leader,
+	j.Logger.Error("the leader of the pool lied: hubs found that the cloud contradicts its data. It loses the Lease, "+
+		"and all is listed again", "leader", c.Leader,
 		"confirmed", c.Confirm, "denied", c.Deny, "resource", c.Resource, "namespace", c.Namespace, "name", c.Name)
 	if leader.Node != c.Leader {
 		return nil

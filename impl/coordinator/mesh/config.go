@@ -20,7 +20,7 @@ const (
 	// Silence is after what time a connection is asked whether it lives, and for as long again it may not answer.
 	Silence   = 3 * time.Second
 	connect   = 2 * time.Second // TCP, and as long for TLS
-	lookEvery = 5 * time.Second // how often it is looked whether what is open still counts
+	lookEvery = 5 * time.Second // how often it is looked whether what is open is still valid
 )
 
 // Config of a mesh. All fields are required.

@@ -1,16 +1,16 @@
-// Package mesh connects the etcds of a coordinator's replicas.
+// Package mesh connects the etcd members of a coordinator that has several replicas.
 //
 // etcd can do TLS with its peers by itself. But it reads the authorities when it starts, goes by the machine's clock,
 // and knows no denylist. So it is not let near the network: the mesh is between. What comes in over TLS at the address
 // of this replica is handed to etcd's handler (Serve). What etcd sends goes through a socket for each other replica,
 // and from there over TLS to the address of that replica. Both ways the caller of this package says who counts
-// (Config.Verify), for each connection anew, and again for all that are open when something has changed
-// (Config.Changes) and every few seconds. One that counts no more ends with all that is open over it. etcd connects
+// (Config.Verify), for each connection again, and again for all that are open when something has changed
+// (Config.Changes) and every few seconds. One that is no longer valid ends with all that is open over it. etcd connects
 // again at once.
 //
 // What raft had said over a connection that breaks is lost, and a write fails. So when one of two replicas has another
 // certificate, the streams between them move to a new connection first (out.follow), long before the old certificate
-// ends or its authority counts no more.
+// ends or its authority is no longer valid.
 //
 // # Sockets
 //

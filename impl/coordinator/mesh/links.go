@@ -16,7 +16,7 @@ type links struct {
 
 	mu   sync.Mutex
 	open map[*link]struct{}
-	told map[string]string // why somebody was refused last, by who he said he was
+	told map[string]string // why somebody was refused last, by the name that he said he was
 }
 
 // link is one connection, below its TLS.
@@ -24,7 +24,7 @@ type link struct {
 	net.Conn
 	links *links
 	who   string
-	again func() error // tells why it counts no more; nil: nothing is proved yet
+	again func() error // tells why it is no longer valid; nil: nothing is proved yet
 
 	closed bool
 }
@@ -53,7 +53,7 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// admit lets a connection count if who is at its other end does, and for as long as he does.
+// admit lets a connection count if the one that is at its other end does, and for as long as he does.
 func (l *link) admit(who string, chain []*x509.Certificate, check func() error) error {
 	if err := check(); err != nil {
 		l.links.refused(who, l.RemoteAddr(), chain, err)
@@ -89,7 +89,7 @@ func (s *links) refused(who string, at net.Addr, chain []*x509.Certificate, err 
 	}
 }
 
-// verify ends the connections that count no more.
+// verify ends the connections that are no longer valid.
 func (s *links) verify() {
 	s.mu.Lock()
 	all := make([]*link, 0, len(s.open))

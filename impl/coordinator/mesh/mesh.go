@@ -100,8 +100,9 @@ func (m *Mesh) open(o *out) error {
 	return nil
 }
 
-// Follow takes that the replicas are others, or are met elsewhere, from now on. This one is among them. Who is not is
-// not asked any more, and Config.NameOf is not to know its certificate. It is called after Start, by one at a time.
+// Follow takes that the replicas are others, or are met elsewhere, from now on. This one is among them. A replica that
+// is not is asked no more, and Config.NameOf is not to know its certificate. It is called after Start, by one at a
+// time.
 func (m *Mesh) Follow(replicas map[string]*url.URL) error {
 	var failed []error
 	var former []*out

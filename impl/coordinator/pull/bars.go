@@ -26,7 +26,7 @@ func (b *Bars) Add(node string, now time.Time) {
 	b.until[node] = now.Add(barredFor)
 }
 
-// Hold tells whether a node is barred.
+// Hold reports whether a node is barred.
 func (b *Bars) Hold(node string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -38,12 +38,13 @@ type Config struct {
 	Bars     *Bars
 	Line     func(node, address string) *hop.Line
 	Leases   Leases
-	Replicas Replicas                             // nil: there is one
-	Unready  func(*relay.Relay) error             // why a relay is not ready; nil: it is
-	Majority func() error                         // why nothing can be decided; nil: it can
-	Beside   func(context.Context, *hop.Upstream) // what else is read from who is, until the context ends; may be nil
-	Freed    func(reason string)                  // counts: the Lease was taken from a leader
-	Refilled func(resource, node string)          // counts: a relay was moved forward to what the hub of a node holds
+	Replicas Replicas                 // nil: there is one
+	Unready  func(*relay.Relay) error // why a relay is not ready; nil: it is
+	Majority func() error             // why nothing can be decided; nil: it can
+	// what else is read from the one that is, until the context ends; may be nil.
+	Beside   func(context.Context, *hop.Upstream)
+	Freed    func(reason string)         // counts: the Lease was taken from a leader
+	Refilled func(resource, node string) // counts: a relay was moved forward to what the hub of a node holds
 	Clock    clock.WithTicker
 	Logger   *slog.Logger
 }

@@ -16,7 +16,7 @@ import (
 const (
 	documentsAnswer = time.Second            // for which the leader has to show them
 	documentsRetry  = 250 * time.Millisecond // while it does not show all, at first; keys come when somebody needs them
-	documentsAgain  = 5 * time.Minute        // until all are looked at anew
+	documentsAgain  = 5 * time.Minute        // until all are looked at again
 )
 
 // Documents are the pool's copies of API discovery at contract.DocumentsPath: those that the leader shows, or showed

@@ -49,14 +49,14 @@ type origin struct {
 	up      *hop.Upstream
 }
 
-// New checks nothing: all of a Config is given by who makes a coordinator.
+// New checks nothing: all of a Config is given by the one that makes a coordinator.
 func New(c Config) *Puller {
 	return &Puller{
 		Config: c, poke: make(chan struct{}, 1), held: make(chan struct{}, 1), feeders: map[*relay.Relay]*source.Feeder{},
 	}
 }
 
-// Feed feeds a relay from who is read, until ctx ends.
+// Feed feeds a relay from the one that is read, until ctx ends.
 func (p *Puller) Feed(ctx context.Context, r *relay.Relay) error {
 	f, err := source.NewFeeder(source.Config{Relay: r, Clock: p.Clock, Logger: p.Logger})
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *Puller) read(ctx context.Context, o origin, patience time.Duration) (en
 			"term", o.leader.Term.String())
 		reading.Go(func() { p.follow(ctx, l, o.leader, patience) })
 	case o.up == nil:
-		reading.Go(func() { p.hearsay().run(ctx) })
+		reading.Go(func() { p.fallback().run(ctx) })
 	}
 	return func() {
 		cancel()
@@ -269,9 +269,9 @@ func (p *Puller) Feeder(r *relay.Relay) (node, replica string) {
 	return s.Upstream, ""
 }
 
-// hearsay is what runs while nobody is read.
-func (p *Puller) hearsay() *hearsay {
-	return &hearsay{p.Config, p.feeder, func() bool { return p.Upstream() != nil }}
+// fallback is what runs while nobody is read.
+func (p *Puller) fallback() *fallback {
+	return &fallback{p.Config, p.feeder, func() bool { return p.Upstream() != nil }}
 }
 
 // Upstream is who is read, nil if nobody is.

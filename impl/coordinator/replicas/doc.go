@@ -1,5 +1,5 @@
-// Package replicas knows which replicas a coordinator has: those of its flags and, if weir-manager placed it, those
-// that the pool is told of.
+// Package replicas knows the replicas of a coordinator: those that its flags name and, if weir-manager placed the
+// coordinator, those that the pool's configuration names.
 //
 //	Member     one of them: its name, and where it is
 //	Set        all of them as they are now, and the others as sources

@@ -30,8 +30,8 @@ type claim struct {
 
 // Fed knows which of several replicas reads the leader: the one that claimed it last, because the leader writes its
 // Lease there. A claim is one write to etcd for each change of the leader, or of the replica that it uses. Everybody
-// else reads that replica, so that there is one even while two believe to have the leader's ear. Were that one wrong,
-// the leader would write its Lease elsewhere, and that replica claim anew.
+// else reads that replica, so that there is one even while two replicas believe that the leader uses them. Were that
+// one wrong, the leader would write its Lease elsewhere, and that replica claim again.
 type Fed struct {
 	self   string
 	others func(name string) *hop.Upstream
@@ -79,11 +79,11 @@ func (f *Fed) Claim(ctx context.Context, t contract.Term) error {
 	for {
 		n, err := f.store.ReadNote(ctx, fedKey)
 		if err != nil {
-			return fmt.Errorf("read who reads the leader: %w", err)
+			return fmt.Errorf("read which replica reads the leader: %w", err)
 		}
 		revision, err := f.store.WriteNote(ctx, fedKey, raw, n.Revision)
 		if err != nil {
-			return fmt.Errorf("tell the other replicas who reads the leader: %w", err)
+			return fmt.Errorf("tell the other replicas which one reads the leader: %w", err)
 		}
 		if revision > 0 {
 			f.saw(mine, revision)
@@ -96,7 +96,7 @@ func (f *Fed) Claim(ctx context.Context, t contract.Term) error {
 func (f *Fed) Mine(ctx context.Context) (bool, error) {
 	n, err := f.store.ReadNote(ctx, fedKey)
 	if err != nil {
-		return false, fmt.Errorf("read who reads the leader: %w", err)
+		return false, fmt.Errorf("read which replica reads the leader: %w", err)
 	}
 	return f.take(n).Replica == f.self, nil
 }
@@ -105,7 +105,7 @@ func (f *Fed) Mine(ctx context.Context) (bool, error) {
 func (f *Fed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := f.store.FollowNote(ctx, fedKey, func(n store.Note) { f.take(n) }); err != nil && ctx.Err() == nil {
-			f.logger.Debug("the watch of who is fed ended", "err", err)
+			f.logger.Debug("the watch of the replica that reads the leader ended", "err", err)
 		}
 		pause.For(ctx, f.clock, fedRetry)
 	}
@@ -126,7 +126,7 @@ func (f *Fed) read(n store.Note) (c claim) {
 		return c
 	}
 	if err := json.Unmarshal(n.Value, &c); err != nil {
-		f.logger.Warn("cannot read who is fed", "note", string(n.Value), "err", err)
+		f.logger.Warn("cannot read which replica reads the leader", "note", string(n.Value), "err", err)
 		return claim{}
 	}
 	return c

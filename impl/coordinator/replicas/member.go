@@ -38,13 +38,13 @@ func URLs(flag string, list []string) (byName map[string]*url.URL, names []strin
 	return byName, names, nil
 }
 
-// plainHTTPS tells whether a URL is https://host:port and nothing more.
+// plainHTTPS reports whether a URL is https://host:port and nothing more.
 func plainHTTPS(u *url.URL) bool {
 	return u.Scheme == "https" && u.Hostname() != "" && ValidPort(u.Port()) && u.User == nil &&
 		strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }
 
-// ValidPort tells whether a text is a TCP port.
+// ValidPort reports whether a text is a TCP port.
 func ValidPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return err == nil && n > 0

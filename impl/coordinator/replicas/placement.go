@@ -21,8 +21,8 @@ const (
 // Placement names one stay of a replica on a node; "": weir-manager did not place it.
 type Placement string
 
-// Settle removes from a data directory what is of another placement: the pool went on without it, and what it held
-// counts no more. The directory is to be locked.
+// Settle removes from a data directory what is of another placement: the pool went on without it, and what it held is
+// no longer valid. The directory is to be locked.
 func (p Placement) Settle(dir string, logger *slog.Logger) error {
 	if p == "" {
 		return nil
@@ -44,7 +44,7 @@ func (p Placement) Settle(dir string, logger *slog.Logger) error {
 	return disk.WriteFile(file, []byte(p))
 }
 
-// LeftOut tells whether the pool was told of others in the place of this coordinator.
+// LeftOut reports whether the pool was told of others in the place of this coordinator.
 func (p Placement) LeftOut(told directory.Entry) bool {
 	if p == "" || len(told.Replicas) == 0 {
 		return false

@@ -29,7 +29,7 @@ func (x Readiness) Unready(r *relay.Relay) error {
 	age, _ := s.Age(now)
 	switch {
 	case s.History.Number < x.Floor(r.Resource().String()):
-		return fmt.Errorf("%s came from a leader that lied, and is not yet listed anew", r.Resource())
+		return fmt.Errorf("%s came from a leader that lied, and is not yet listed again", r.Resource())
 	case s.Restored:
 		return fmt.Errorf("%s was restored from a disk, or from what a hub held, and no leader has fed it since; "+
 			"it is %v old", r.Resource(), age.Round(time.Second))

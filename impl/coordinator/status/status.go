@@ -1,4 +1,4 @@
-// Package status is what a coordinator says of itself.
+// Package status is the status of a coordinator, as JSON.
 package status
 
 import (

@@ -37,7 +37,7 @@ type Cluster struct {
 
 	// Now are all members as they are to be now. Readmit removes others from etcd. nil: Peers, which never change.
 	Now func() []Peer
-	// Joins says that this member comes to others: without data it never begins anew.
+	// Joins says that this member comes to others: without data it never begins again.
 	Joins bool
 
 	// Serve takes what answers the other members.
@@ -79,7 +79,7 @@ func (c *Cluster) apply(e *embed.Config) error {
 	}
 	// A vote over a busy LAN takes longer than one among nobody. The defaults of etcd are meant for that.
 	e.TickMs, e.ElectionMs = 100, 1000
-	// Who was away for a moment should not need a snapshot.
+	// A replica that was away for a moment should not need a snapshot.
 	e.SnapshotCatchUpEntries = 500
 	return nil
 }
@@ -142,7 +142,7 @@ func rest(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// checkMembers tells whether the data here is of the cluster that was configured.
+// checkMembers reports whether the data here is of the cluster that was configured.
 func checkMembers(e *embed.Etcd, peers []Peer) error {
 	var known, want []string
 	for _, p := range peers {

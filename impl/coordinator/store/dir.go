@@ -57,7 +57,7 @@ func Lock(path string) (*Dir, error) {
 		by, _ := io.ReadAll(io.LimitReader(d.lock, 32))
 		return nil, &LockedError{Path: path, By: strings.TrimSpace(string(by))}
 	}
-	// Who holds the lock is told for the message above only.
+	// The holder of the lock is read for the message above only.
 	if err := d.lock.Truncate(0); err == nil {
 		_, _ = d.lock.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
 	}

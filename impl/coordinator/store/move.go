@@ -15,7 +15,7 @@ import (
 const moveGrace = 10 * time.Second
 
 // move lets this member be met at Peer.URL, if its directory is of before there was a mesh. It waits until all members
-// can be met so: one that is not started anew by then could not find those that have moved. stop ends it.
+// can be met so: one that is not restarted by then could not find those that have moved. stop ends it.
 func (c *Cluster) move(client *clientv3.Client, self types.ID, l *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -156,7 +156,7 @@ func (s *Store) Incarnation() string { return s.incarnation }
 // Failed is sent what etcd could not survive, once. After that the store cannot be used, nor closed.
 func (s *Store) Failed() <-chan error { return s.failure.c }
 
-// Check tells whether the store answers and takes writes.
+// Check reports whether the store answers and takes writes.
 func (s *Store) Check(ctx context.Context) error {
 	if len(s.alarms()) > 0 {
 		return errors.New("etcd is full and takes no writes")

@@ -1,4 +1,4 @@
-// Package disktest has a disk for tests that loses power and fills up.
+// Package disktest is a disk for tests that loses power and fills up.
 package disktest
 
 import (
@@ -40,7 +40,7 @@ func NewFlash(rnd *rand.Rand) *Flash {
 	return &Flash{rnd: rnd, Files: map[string]*Inode{}, Fail: func(string) bool { return false }}
 }
 
-// op counts an operation. done tells whether it happens, and err what its caller is told.
+// op counts an operation. done reports whether it happens, and err what its caller is told.
 func (d *Flash) op(name string) (done bool, err error) {
 	if d.Down {
 		return false, ErrCut

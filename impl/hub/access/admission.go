@@ -88,7 +88,7 @@ func AddressOf(req *http.Request) string {
 	return host
 }
 
-// isPublic tells whether a request is for what kube-apiserver shows to everybody (system:public-info-viewer).
+// isPublic reports whether a request is for what kube-apiserver shows to everybody (system:public-info-viewer).
 func isPublic(req *http.Request) bool {
 	p := req.URL.Path
 	if req.Method != http.MethodGet || path.Clean(p) != strings.TrimSuffix(p, "/") || len(req.Header["Upgrade"]) > 0 {
@@ -187,7 +187,7 @@ func (a *Admission) settle(answered bool) {
 	}
 }
 
-// Unproven tells whether the caller has shown nothing that counts.
+// Unproven reports whether the caller has shown nothing that counts.
 func (a *Admission) Unproven() bool {
 	if a == nil {
 		return false

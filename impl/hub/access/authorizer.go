@@ -24,10 +24,11 @@ import (
 )
 
 const (
-	allowTTL      = 5 * time.Minute  // how long an allowance is remembered
-	denyTTL       = 30 * time.Second // how long a denial is
-	doubtTTL      = time.Second      // how long what was remembered counts while nothing is known of the cloud
-	maxRefusals   = 1024             // they come from who may do nothing, and must not cost others their allowances
+	allowTTL = 5 * time.Minute  // how long an allowance is remembered
+	denyTTL  = 30 * time.Second // how long a denial is
+	doubtTTL = time.Second      // how long what was remembered counts while nothing is known of the cloud
+	// they come from the one that may do nothing, and must not cost others their allowances.
+	maxRefusals   = 1024
 	reviewTimeout = 10 * time.Second
 )
 
@@ -168,7 +169,7 @@ func (z *Authorizer) recall(key verdictKey, who Caller, credentials http.Header,
 	return v, nil
 }
 
-// lookup finds a verdict that still counts. An allowance does not if the cloud has refused the token since, wherever
+// lookup finds a verdict that is still valid. An allowance does not if the cloud has refused the token since, wherever
 // that was; a refusal not if the cloud cannot say it any more: it may have been one in passing.
 func (z *Authorizer) lookup(key verdictKey, header http.Header) (v verdict, ok bool) {
 	away, _ := z.Cloud.IsAway()

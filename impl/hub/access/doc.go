@@ -1,5 +1,5 @@
-// Package access decides who may take what of a hub: who calls, whether there is room for the request, and whether the
-// cloud lets its caller read.
+// Package access decides which caller of a hub may read what: it authenticates the caller, limits its requests, and
+// asks the cloud whether the caller may read.
 //
 //	request ─► Identifier: who calls ─► Gate: bounds of callers, of tokens, of all ─► Authorizer ─► a read of a relay
 //	                                     │  └ prover: what an unknown token is worth     └ Reviewer: asks the cloud
@@ -17,7 +17,8 @@
 //	caller shows                                     goes on to the cloud
 //	a token                                          with the token, over connections without any certificate
 //	a certificate of system:node:<this node>         with the node's certificate, which the hub has too
-//	both                                             with the token alone: nothing is lent to who names another identity
+//	both                                             with the token alone: nothing is lent to the one that names another
+//	                                                 identity
 //	any other certificate, also an unknown one       not at all: 401
 //	nothing                                          not at all: 401; but for /healthz, /livez, /readyz and /version
 //	nothing, with --anonymous                        without credentials, and the cloud decides about system:anonymous
@@ -41,12 +42,12 @@
 // path, is answered 400: the cloud could get another request than the one that came.
 //
 // A token that the cloud answers 401 is answered so here for 10 s, whatever it is used for: kube-apiserver ends the
-// connection with each 401. At once all that was remembered of it counts no more while the cloud is there, and its open
-// watches of relays end. Without the cloud it counts no more when the 401 stands: see package identity. The watches
-// also end when the store sees the pod go to which the token is bound. A ServiceAccount that is deleted, and rights
-// that are taken away, are found out when the token is used with the cloud next: at the latest when the watch ends. (A
-// 401 from behind kube-apiserver, by a server of another group or through services/proxy, says nothing of a token that
-// was good.)
+// connection with each 401. At once all that was remembered of it is no longer valid while the cloud is there, and its
+// open watches of relays end. Without the cloud it is no longer valid when the 401 stands: see package identity. The
+// watches also end when the store sees the pod go to which the token is bound. A ServiceAccount that is deleted, and
+// rights that are taken away, are found out when the token is used with the cloud next: at the latest when the watch
+// ends. (A 401 from behind kube-apiserver, by a server of another group or through services/proxy, says nothing of a
+// token that was good.)
 //
 // # Who may have how much
 //
@@ -60,12 +61,12 @@
 //
 // Each read from a relay is authorized by the cloud, with the credentials of the request itself, which authenticates
 // and authorizes in one round trip. Who may watch is asked by the very watch, which is left as soon as it begins (100
-// bytes); who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances count 5 minutes, denials 30
+// bytes); who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances are valid for 5 minutes, denials 30
 // seconds: one review for each token and question in that time. If a review fails beside a cloud that is there, the
 // answer is 503. In place of a 503 a watch that goes on at a version is told 429, after which client-go tries again and
 // does not list. A selector of more than 8 KiB is the cloud's to answer. Without the cloud an allowance that is
-// remembered still counts, a refusal only if it was recalled without the cloud; then package identity tells who is
+// remembered is still valid, a refusal only if it was recalled without the cloud; then package identity tells who is
 // calling, by the cluster's own keys, and what the cloud decided for that caller last: what was denied twice, ten
-// seconds apart, is denied, an allowance counts for --offline-access (7 days), and what nobody decided is 503. It never
-// fails open. Decisions are kept on disk, as hashes of who asked and of what was asked.
+// seconds apart, is denied, an allowance is valid for --offline-access (7 days), and what nobody decided is 503. It
+// never fails open. Decisions are kept on disk, as hashes of the one that asked and of what was asked.
 package access

@@ -85,7 +85,7 @@ func (g *Gate) refuse(reason string) {
 	g.told[reason] = t
 }
 
-// Away tells whether nobody can be asked what a token is worth.
+// Away reports whether nobody can be asked what a token is worth.
 func (g *Gate) Away() bool {
 	away, _ := g.Cloud.IsAway()
 	return away

@@ -58,7 +58,7 @@ func strange(why string) Caller {
 //  2. A certificate of this node's user, signed by --client-ca-file, is sent on with the node's own,
 //     --cloud-client-cert-file.
 //  3. Any other certificate is refused: its key is not here, so it cannot be passed on. One of this node that has
-//     expired may still count, while the cloud is away (package shelter).
+//     expired may still be valid, while the cloud is away (package shelter).
 //  4. A certificate of this node's user that the node's own authority has signed is like one that has expired. While
 //     the cloud is there it counts as long as the one counts that the hub has of the node (package shelter).
 //  5. A request without credentials goes on without any.
@@ -66,7 +66,7 @@ type Identifier struct {
 	User      string         // system:node:<this node>
 	Roots     *uplink.Bundle // nil: certificates of the cloud's authority are not looked at
 	Own       Authority      // nil: this node has none
-	Allowance time.Duration  // for which a certificate may still count when it has expired
+	Allowance time.Duration  // for which a certificate may still be valid when it has expired
 	Now       func() time.Time
 }
 
@@ -150,7 +150,7 @@ func (i *Identifier) roots() *x509.CertPool {
 
 func anonymous() Caller { return Caller{Kind: Anonymous, User: "system:anonymous"} }
 
-// IsNode tells whether a connection is this node's.
+// IsNode reports whether a connection is this node's.
 func (i *Identifier) IsNode(state *tls.ConnectionState) bool {
 	if len(state.PeerCertificates) == 0 {
 		return false
@@ -179,7 +179,7 @@ func (i *Identifier) judge(state *tls.ConnectionState, roots *x509.CertPool, at 
 	return Caller{Kind: ThisNode, User: i.User}
 }
 
-// Impersonates tells whether a caller takes another name.
+// Impersonates reports whether a caller takes another name.
 func Impersonates(h http.Header) bool {
 	for name := range h {
 		if strings.HasPrefix(name, "Impersonate-") {

@@ -49,11 +49,11 @@ func (p *prover) suspect() {
 	p.until.Store(p.Clock.Now().Add(bounds.Suspicion).UnixNano())
 }
 
-// suspicious tells whether tokens that nobody knows have to be proved.
+// suspicious reports whether tokens that nobody knows have to be proved.
 func (p *prover) suspicious() bool { return p.Clock.Now().UnixNano() < p.until.Load() }
 
-// prove tells whether the cloud takes the token of a request, and what to answer if it does not. Neither means that the
-// cloud cannot be asked.
+// prove reports whether the cloud takes the token of a request, and what to answer if it does not. Neither means that
+// the cloud cannot be asked.
 func (p *prover) prove(ctx context.Context, h http.Header, address string) (good bool, refusal *apierrors.StatusError) {
 	d := digestOf(h)
 	flight := p.flights.DoChan(string(d[:]), func() (any, error) {

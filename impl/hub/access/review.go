@@ -47,7 +47,7 @@ type Reviewer struct {
 // never is a version that is far in the future of each cluster: kube-apiserver sends what comes after it, so nothing.
 const never = "4611686018427387904"
 
-// isCredential tells whether a header says who the caller is or wants to be.
+// isCredential reports whether a header says who the caller is or wants to be.
 func isCredential(name string) bool {
 	return name == "Authorization" || strings.HasPrefix(name, "Impersonate-")
 }

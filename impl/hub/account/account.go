@@ -1,5 +1,5 @@
-// Package account gathers what a hub tells the cloud of itself (package digest). It starts no goroutine, and keeps
-// nothing.
+// Package account gathers the report of a hub about itself to the cloud (package digest). It starts no goroutine, and
+// keeps nothing.
 package account
 
 import (

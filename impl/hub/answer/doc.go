@@ -1,4 +1,4 @@
-// Package answer is what a hub says itself, and how answers get to their clients, whoever gives them.
+// Package answer writes the answers that a hub gives itself, such as errors, and gets all answers to their clients.
 //
 // Unavailable and the like word a refusal as kube-apiserver would, so that clients do what is right then. Write sends
 // one. A Recorder notes what was answered; Stalls ends answers whose client takes nothing; Whole makes a watch that the

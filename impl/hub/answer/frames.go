@@ -23,7 +23,7 @@ import (
 // them in.
 const ShortWatch = 2 * time.Second
 
-// Over tells whether a watch may end behind the frame that was just given: somebody else goes on from there. shown is
+// Over reports whether a watch may end behind the frame that was just given: somebody else goes on from there. shown is
 // what the frame says; nil: that cannot be told.
 type Over func(shown func() *wire.Event) bool
 
@@ -211,7 +211,7 @@ type depth struct {
 	text, escaping bool
 }
 
-// take takes a byte. It tells whether that ends a value.
+// take takes a byte. It reports whether that ends a value.
 func (d *depth) take(c byte) (ends bool) {
 	switch {
 	case d.escaping:

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ByRelay is the route of what relays answer. Whoever gives it, an error is nothing that a client came for: it counts
-// by itself.
+// ByRelay is the route of what relays answer. No matter where it comes from, an error is nothing that a client came
+// for: it counts by itself.
 const (
 	ByRelay = "relay"
 	byError = "error"

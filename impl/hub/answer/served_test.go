@@ -22,8 +22,8 @@ func (h half) Write(p []byte) (int, error) {
 	return n, errors.New("the client is gone")
 }
 
-// TestServed: each byte that a client got counts once, for who answered when it was written: a relay that cannot go on
-// lets the cloud answer.
+// TestServed: each byte that a client got counts once, for the one that answered when it was written: a relay that
+// cannot go on lets the cloud answer.
 func TestServed(t *testing.T) {
 	served := &Served{}
 	s := NewStalls(clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), func() {}, served,

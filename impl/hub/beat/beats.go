@@ -44,7 +44,7 @@ type Beats struct {
 	held   *coordinationv1.Lease // as the kubelet has it
 	passed time.Duration         // when the cloud last took one; zero: never
 
-	rhythm digest.Rhythm // of who has the token
+	rhythm digest.Rhythm // of the one that has the token
 }
 
 // BeatsConfig is what beats are made of.
@@ -83,7 +83,7 @@ func NewBeats(c BeatsConfig) *Beats {
 	return b
 }
 
-// Own tells whether a request is a heartbeat, or reads what heartbeats are based on.
+// Own reports whether a request is a heartbeat, or reads what heartbeats are based on.
 func (b *Beats) Own(header http.Header, asked *request.Request) bool {
 	return nodelease.IsOwn(header, asked, b.Node)
 }
@@ -160,7 +160,7 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, lease 
 	b.mu.Unlock()
 	if plan == heartbeat.Return {
 		if err := b.Pool.withdraw(req.Context()); err != nil {
-			b.Logger.Warn("this node cannot take back in the coordinator that it is cut off; its heartbeat passes all the same",
+			b.Logger.Warn("this node cannot withdraw in the coordinator that it is cut off; its heartbeat passes all the same",
 				"err", err)
 		}
 	}
@@ -288,7 +288,7 @@ func (b *Beats) keep(w *answer.Recorder, req *http.Request, lease *coordinationv
 	writeLease(w, req, code, l)
 }
 
-// turned tells whether the cloud answered the last heartbeat.
+// turned reports whether the cloud answered the last heartbeat.
 func (b *Beats) turned(taken bool) {
 	was, _ := b.state.CutOff()
 	b.state.Passed(b.now(), taken)

@@ -1,4 +1,5 @@
-// Package beat keeps a node alive: its kubelet's heartbeats reach the cloud, by whatever way there is.
+// Package beat gets the heartbeats of the node's kubelet to the cloud, directly or through the pool, so that the node
+// stays alive.
 //
 //	kubelet ─► Beats ─► cloud
 //	            └ Mirror ─► coordinator ─► Forwarding of the hub that leads ─► cloud
@@ -15,8 +16,8 @@
 // another (see uplink.Urgent), and mirrored in the coordinator where that is worth a write (heartbeat.Statement). If it
 // does not get through, the hub answers it itself and annotates the mirrored Lease; package heartbeat decides, and says
 // why. What passes goes byte for byte, but when it carries an annotation of Weir's, is to carry one, or would not grow:
-// then it is decoded and written anew, once, without fields that this build does not know. Some heartbeats carry what
-// the hub tells of itself (package digest), one in an hour mostly; the next one takes it away. Requests about the Lease
+// then it is decoded and rewritten, once, without fields that this build does not know. Some heartbeats carry what the
+// hub tells of itself (package digest), one in an hour mostly; the next one takes it away. Requests about the Lease
 // with a token, an impersonation or a compressed body are no heartbeats and go through the proxy.
 //
 // All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own,

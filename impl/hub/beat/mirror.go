@@ -136,7 +136,7 @@ func (m *Mirror) flush(ctx context.Context) error {
 	return nil
 }
 
-// withdraw takes back that the node is cut off, and has the coordinator's word for it, or returns an error after
+// withdraw withdraws that the node is cut off, and has the coordinator's word for it, or returns an error after
 // heartbeat.Withdraw.
 func (m *Mirror) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat.Withdraw)

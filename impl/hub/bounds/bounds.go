@@ -1,5 +1,5 @@
-// Package bounds is what others than this node may take of a hub: each bound stands here once, and docs/limits.md, the
-// table that operators read, is made from it. It holds constants, and nothing else.
+// Package bounds holds the limits of callers of a hub other than its own node. Each limit is a constant here, and
+// docs/limits.md, the table for operators, is made from them. The package holds nothing else.
 package bounds
 
 import "time"
@@ -52,7 +52,7 @@ const (
 	MaxProofConnections     = 2
 	MaxTrusting             = 4                // unknown tokens whose requests are under way unasked
 	MaxTrusted              = 2                // requests with one of them
-	TrustTime               = time.Minute      // for which one still counts that was left before its answer
+	TrustTime               = time.Minute      // for which one is still valid that was left before its answer
 	Suspicion               = 10 * time.Minute // for which tokens have to be proved after the cloud refused one
 	ProofRate               = 5
 	ProofBurst              = 30

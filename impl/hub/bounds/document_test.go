@@ -81,7 +81,7 @@ func coordinatorRows() []limitRow {
 			"the oldest one is closed",
 		},
 		{"bytes of a relay", size(128 << 20), "--relay-max-bytes", "what the leader feeds is not taken"},
-		{"bytes of recent changes of a relay", size(16 << 20), "--ring-bytes", "a client that is further behind lists anew"},
+		{"bytes of recent changes of a relay", size(16 << 20), "--ring-bytes", "a client that is further behind lists again"},
 		{
 			"bytes of etcd's database", size(pool.Quota), "",
 			fmt.Sprintf("from %s on its history is thrown away; at the limit it takes no writes for the seconds that this "+

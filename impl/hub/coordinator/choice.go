@@ -20,7 +20,7 @@ const shunFor = 10 * time.Minute
 // that is.
 const staleLooks = 2
 
-// Healthz tells whether any replica serves, and goes to another one if that stands better than the one in use. The
+// Healthz reports whether any replica serves, and goes to another one if that stands better than the one in use. The
 // one in use has the first word; others are asked as soon as it fails, or takes long.
 func (c *Client) Healthz(ctx context.Context) error {
 	use, all := c.InUse(), c.all()
@@ -145,8 +145,8 @@ func (c *Client) Shun(node string) {
 	c.shunned[node] = now.Add(shunFor)
 }
 
-// stays tells whether a replica is kept that serves and is not fresh. A leader makes it fresh. For others, fresh may be
-// a moment away, as after a start; that they looked is counted.
+// stays reports whether a replica is kept that serves and is not fresh. A leader makes it fresh. For others, fresh may
+// be a moment away, as after a start; that they looked is counted.
 func (c *Client) stays(now *Replica) bool {
 	switch {
 	case now.Node != "": // it said so by itself, at once

@@ -53,7 +53,7 @@ func (c *Client) Status(ctx context.Context) (*member.PoolStatus, error) {
 	return &s, err
 }
 
-// Doubt tells whether the cloud contradicts what the leader fed. refused: the coordinator does not want to hear it,
+// Doubt reports whether the cloud contradicts what the leader fed. refused: the coordinator does not want to hear it,
 // also not later.
 func (c *Client) Doubt(ctx context.Context, d contract.Doubt) (refused bool, err error) {
 	code, err := c.Do(ctx, http.MethodPost, contract.DoubtPath, d, nil)
@@ -135,7 +135,7 @@ func newUse(r *Replica) *Use {
 
 // Set says where the pool is asked from now on: at replicas of its coordinator, or at its leader hubs. What stays is
 // used on; if the one in use is not among them, the use of it ends, and the one that this node prefers is used. It
-// tells whether that changed.
+// reports whether that changed.
 func (c *Client) Set(servers []Server) (moved bool) {
 	c.mu.Lock()
 	before, now := c.replicas, make([]*Replica, 0, len(servers))
@@ -196,7 +196,7 @@ func (c *Client) all() []*Replica {
 	return c.replicas
 }
 
-// Several tells whether there is another one to go to.
+// Several reports whether there is another one to go to.
 func (c *Client) Several() bool { return len(c.all()) > 1 }
 
 // Shown is the node of the leader hub in use, if that says that what it shows is fresh and nothing here speaks against

@@ -19,11 +19,11 @@ type Config struct {
 	Pool    string
 	Roots   uplink.Authorities
 	Cert    uplink.Certificate
-	Denied  *denylist.Held // certificates of the pool that count no more; nil: none
+	Denied  *denylist.Held // certificates of the pool that are no longer valid; nil: none
 	Policy  member.Probing
 	OnBytes func(int)      // of what feeds relays
 	Leads   func() bool    // this hub is the leader
-	Refused func()         // called without locks when a replica does not take the certificate; nil: nobody minds
+	Refused func()         // called without locks when a replica does not take the certificate; nil: it is ignored
 	Moved   func()         // called without locks when another replica is used
 	Address func() string  // where this hub shows its relays, "": not known
 	Late    *pki.Allowance // judges the coordinator's certificate; nil: it is judged by this machine's clock, to its end

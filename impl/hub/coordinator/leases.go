@@ -28,7 +28,7 @@ const (
 	maxLeaseEvent = 1 << 20
 )
 
-// isName tells whether a name can be that of a Lease, so that a path has one element for it.
+// isName reports whether a name can be that of a Lease, so that a path has one element for it.
 func isName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // LeaseList is what could be read of a list. Its Leases are leasesMax at most.

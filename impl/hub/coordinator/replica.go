@@ -31,7 +31,7 @@ type Replica struct {
 	connect   func(context.Context) (net.Conn, error) // one of its own, over which HTTP/1.1 is spoken
 	Upstream  *hop.Upstream
 	resume    *uplink.Sessions
-	refused   func() // see Config; nil: nobody minds
+	refused   func() // see Config; nil: it is ignored
 }
 
 // pings find out that nobody answers any more: after a silence, for which answer.

@@ -19,7 +19,7 @@ func TestLeaderHubIsKnown(t *testing.T) {
 		by   *pki.Authority
 		kind pki.Kind
 		of   pki.Subject
-		here string // the pool of who asks
+		here string // the pool of the one that asks
 		in   bool
 	}{
 		"the hub of the node":     {pool, pki.Hub, pki.Subject{Pool: "harbour", Node: "edge-1"}, "harbour", true},

@@ -1,5 +1,5 @@
-// Package course takes a hub to where its pool is asked: when the directory of the pool names another coordinator, or
-// other leader hubs, the hub goes there while it runs.
+// Package course moves a hub to another coordinator, or to other leader hubs, while it runs, when the configuration of
+// its pool names them.
 //
 // A move costs no client anything and nothing of the uplink: relays resume by version at the new place, which the hub
 // that leads feeds from what it holds. So who leads goes first, after a moment in which the coordinator of before can
@@ -109,7 +109,7 @@ func (c *Course) turn(next directory.Entry) {
 	c.Go(next)
 }
 
-// same tells whether two entries say the same of where the pool is asked.
+// same reports whether two entries say the same of where the pool is asked.
 func same(a, b directory.Entry) bool {
 	return a.Mode == b.Mode && slices.Equal(a.Coordinators, b.Coordinators) &&
 		(a.Mode != contract.ModeLeaderHubs || reflect.DeepEqual(a.Leaders, b.Leaders))

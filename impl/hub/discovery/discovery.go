@@ -1,5 +1,5 @@
-// Package discovery keeps one copy of the cloud's API discovery in a pool, and of the keys by which service accounts'
-// tokens are proved.
+// Package discovery keeps one copy, in a pool, of the cloud's API discovery and of the keys that verify the tokens of
+// service accounts.
 //
 // A hub that leads asks the cloud (Keep) and shows the copies to its pool (Show); others ask the coordinator for them
 // (Fetch, Through). New starts nothing. Keep blocks until its context ends.
@@ -103,7 +103,7 @@ func (d *Discovery) Fetch(ctx context.Context, k documents.Key) (*documents.Docu
 	doc, err := documents.Fetch(ctx, r.Transport, r.URL.JoinPath(contract.DocumentsPath), k)
 	if errors.Is(err, documents.ErrForged) {
 		d.Forged()
-		d.Logger.Warn("the pool's copy is not used: whoever leads, or the coordinator, put in a forged one", "path", k.Path,
+		d.Logger.Warn("the pool's copy is not used: the leader, or the coordinator, put in a forged one", "path", k.Path,
 			"err", err)
 	}
 	return doc, err

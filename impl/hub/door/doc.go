@@ -1,5 +1,5 @@
-// Package door is where a request comes in: it is looked over, parsed once, told whose it is, and answered by a relay,
-// by the store, by the cloud, or here.
+// Package door is the entrance of a hub. It checks and parses each request once, identifies its caller, and passes it
+// to a relay, to the store, to the cloud, or answers it itself.
 //
 // A watch that is passed to the cloud ends in order, whatever becomes of the link (answer.Frames), and its client goes
 // on at the version it has seen. It ends so as well when a relay can go on where it stands: the relay had nothing to

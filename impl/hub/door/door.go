@@ -83,7 +83,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	d.Filters.Serve(w, req, asked, func(w http.ResponseWriter, req *http.Request) { d.answer(w, req, asked) })
 }
 
-// answer answers a request as it does for everybody. Whoever judges it, answers it or keeps it goes by what was parsed
+// answer answers a request as it does for everybody. The parts that judge it, answer it or keep it use what was parsed
 // at the door.
 func (d *Door) answer(w http.ResponseWriter, req *http.Request, asked *request.Request) {
 	clean(req.Header)
@@ -216,7 +216,7 @@ func (d *Door) read(w *answer.Recorder, req *http.Request, who access.Caller, t 
 		return
 	}
 	access.AdmissionOf(req.Context()).Proven()
-	if t.Verb == "watch" { // the cloud would end it when the credentials count no more
+	if t.Verb == "watch" { // the cloud would end it when the credentials are no longer valid
 		ctx, done := d.Authorizer.Judge.While(req.Context(), req.Header)
 		defer done()
 		if d.Authorizer.Cloud.Unknown() { // and may not grant it

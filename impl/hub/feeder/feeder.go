@@ -1,5 +1,5 @@
-// Package feeder feeds the relays of a hub, each from the cloud or from the pool's coordinator, as the hub's part in
-// the pool has it.
+// Package feeder fills the relays of a hub, each from the cloud or from the pool's coordinator, as the role of the hub
+// in its pool says.
 //
 // A Feeder is package source's, with what a hub has to know beside it: whether the relay has anything to answer with,
 // and whether the coordinator has the resource at all. Sources holds all of them, and points them. New starts nothing;
@@ -53,27 +53,27 @@ func (f *Feeder) denied(up *hop.Upstream, why error) {
 	f.looks()
 }
 
-// Lacked tells whether the coordinator does not have the resource, as far as it has said.
+// Lacked reports whether the coordinator does not have the resource, as far as it has said.
 func (f *Feeder) Lacked() bool {
 	at := f.refused.Load()
 	return at != nil && !f.Relay.Status().ProgressAt.After(*at) && !f.Given(*at)
 }
 
-// Given tells whether the coordinator gives the resource, and has begun to after a time. What it gives may be from
+// Given reports whether the coordinator gives the resource, and has begun to after a time. What it gives may be from
 // before that.
 func (f *Feeder) Given(after time.Time) bool {
 	s := f.Status()
 	return s.Upstream == role.Coordinator.String() && s.LastError == "" && s.Since.After(after)
 }
 
-// Unavailable tells whether the relay has nothing to answer with, and will not have soon: nobody whom it was fed by
+// Unavailable reports whether the relay has nothing to answer with, and will not have soon: nobody whom it was fed by
 // gives it the resource, or it has only just come. Then the cloud answers each request by itself.
 func (f *Feeder) Unavailable() bool {
 	s := f.Relay.Status()
 	return s.Denied != "" || s.Joins || !s.Synced && (f.Lacked() || f.broken())
 }
 
-// broken tells whether the cloud answers lists of the resource by an error, as it does for a custom resource that it
+// broken reports whether the cloud answers lists of the resource by an error, as it does for a custom resource that it
 // cannot convert. One that is only busy is not asked more.
 func (f *Feeder) broken() bool {
 	s := f.Status()
@@ -126,7 +126,7 @@ func (s *Sources) Relays() []*relay.Relay {
 	return nil
 }
 
-// Left tells whether a resource was relayed before, and is not now.
+// Left reports whether a resource was relayed before, and is not now.
 func (s *Sources) Left(resource string) bool {
 	n := s.now.Load()
 	return n != nil && slices.Contains(n.left, resource)
@@ -150,7 +150,7 @@ func (s *Sources) find(is func(*Feeder) bool) *Feeder {
 	return nil
 }
 
-// Add puts a feeder behind the others. Whoever feeds has to choose where from.
+// Add puts a feeder behind the others. A leader hub has to choose where to read.
 func (s *Sources) Add(f *Feeder) {
 	s.change(func(all []*Feeder) []*Feeder { return append(all, f) })
 }

@@ -1,7 +1,7 @@
-// Package leaderhub is what a leader hub shows to the hubs of a pool without a coordinator, beside its relays: how it
-// stands, and a place for heartbeats.
+// Package leaderhub serves what a leader hub shows to the other hubs of a pool without a coordinator, beside its
+// relays: its own state, and a place for heartbeats.
 //
-//	Standing   whether it hears the cloud, told again at each change, for as long as who asked is there
+//	Standing   whether it hears the cloud, told again at each change, for as long as the one that asked is there
 //	leases     the Leases of nodes that are cut off (package leases)
 //	Bounds     how much one hub of the pool may have under way
 //

@@ -47,7 +47,7 @@ func (s *Standing) Now() (contract.Standing, <-chan struct{}) {
 	return s.now, s.changed
 }
 
-// Fresh tells whether this hub leads and is fresh.
+// Fresh reports whether this hub leads and is fresh.
 func (s *Standing) Fresh() bool {
 	now, _ := s.Now()
 	return now.Fresh

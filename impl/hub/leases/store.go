@@ -1,7 +1,7 @@
 // Package leases keeps the Leases of nodes in the memory of a leader hub, in a pool that has no coordinator.
 //
 // A hub writes there how its node is, as it would at a coordinator (package beat), and the leader hub forwards for
-// those that are cut off. Nothing is on a disk: a leader hub that starts anew knows nobody until the next heartbeat,
+// those that are cut off. Nothing is on a disk: a leader hub that starts again knows nobody until the next heartbeat,
 // some ten seconds later, and a hub that reads another leader hub writes there. What nobody has written for a while is
 // forgotten, so a hub that went elsewhere is not spoken for twice.
 //
@@ -74,7 +74,7 @@ func (s *Store) Open(yes bool) {
 	s.change()
 }
 
-// IsOpen tells whether Leases are taken.
+// IsOpen reports whether Leases are taken.
 func (s *Store) IsOpen() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +219,7 @@ func (s *Store) delegated() (all map[string]*coordinationv1.Lease, open bool, ch
 	return all, s.open, s.changed
 }
 
-// Opened waits until the store is open, and tells whether that came before ctx ended.
+// Opened waits until the store is open, and reports whether that came before ctx ended.
 func (s *Store) Opened(ctx context.Context) bool {
 	for {
 		s.mu.Lock()

@@ -51,7 +51,7 @@ func Listen(on Net, flag, address string, port int) (net.Listener, error) {
 	return &limit.Listener{Listener: l, Sum: bounds.MaxConnections, Each: bounds.MaxConnectionsAddress}, nil
 }
 
-// Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, tells whether a connection is
+// Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, reports whether a connection is
 // this node's. Then it lets requests end for a moment before it cuts off what still runs, i.e. watches, and waits until
 // these have ended in order.
 func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler,

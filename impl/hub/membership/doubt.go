@@ -27,10 +27,10 @@ const (
 
 // doubt compares what the pool's cache brings with the cloud, while this hub reaches both: about every 40 s the
 // metadata of one object that changed and how many objects there are, and what the coordinator asks because another hub
-// was contradicted. Whoever leads may lie to the pool; so it is noticed. What is contradicted twice is told, to people
-// and to the coordinator, with the leader's node, and the pool's cache is left as if it were not fresh, within the
-// spread. What the relays hold is then listed anew from the cloud. The pool's cache is used again when another node
-// leads, or when the cloud no longer contradicts, as after a restore of the cloud that the leader has learned.
+// was contradicted. The leader may lie to the pool; so it is noticed. What is contradicted twice is told, to people and
+// to the coordinator, with the leader's node, and the pool's cache is left as if it were not fresh, within the spread.
+// What the relays hold is then listed again from the cloud. The pool's cache is used again when another node leads, or
+// when the cloud no longer contradicts, as after a restore of the cloud that the leader has learned.
 type doubt struct {
 	*Config
 	leader func() string                                                   // node
@@ -48,7 +48,7 @@ type doubt struct {
 	untold  *contract.Doubt // what the coordinator has yet to hear; nil: nothing
 }
 
-// holds tells whether the leader is doubted.
+// holds reports whether the leader is doubted.
 func (d *doubt) holds() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -118,7 +118,7 @@ func (d *doubted) within(limit time.Duration, what string, holds func() bool) {
 }
 
 // TestForgedSlice: attack 58. A leader that feeds an object which the cloud does not have so is found out within a
-// minute by who follows and reaches the cloud. It is doubted while it leads.
+// minute by the one that follows and reaches the cloud. It is doubted while it leads.
 func TestForgedSlice(t *testing.T) {
 	for name, forge := range map[string]func(d *doubted){
 		"a version of its own": func(d *doubted) {

@@ -31,7 +31,7 @@ func Former(path, node string, logger *slog.Logger) string {
 	switch id := string(text); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		logger.Warn("cannot read who the last process was: a Lease that it held has to expire", "err", err)
+		logger.Warn("cannot read the identity of the last process: a Lease that it held has to expire", "err", err)
 	case contract.NodeOfIdentity(id) == node:
 		return id
 	default:
@@ -44,6 +44,6 @@ func Former(path, node string, logger *slog.Logger) string {
 // leaveIdentity tells the next process who this one is.
 func (c *Config) leaveIdentity() {
 	if err := disk.WriteFile(c.IdentityFile, []byte(c.Role.Identity)); err != nil {
-		c.Logger.Warn("cannot keep who this process is: a Lease that it holds at its end has to expire", "err", err)
+		c.Logger.Warn("cannot keep the identity of this process: a Lease that it holds at its end has to expire", "err", err)
 	}
 }

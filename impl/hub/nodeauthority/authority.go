@@ -107,7 +107,7 @@ func (a *Authority) Get() *tls.Certificate {
 	return a.door.Load()
 }
 
-// Trusted are all authorities that count, in PEM. They are immutable.
+// Trusted are all trusted authorities, in PEM. They are immutable.
 func (a *Authority) Trusted() []byte { return a.shown.Load().pem }
 
 // Restored are those that counted when the process before ended; nil: none did.
@@ -239,7 +239,7 @@ func (a *Authority) issueDoor(now time.Time) error {
 	return nil
 }
 
-// good tells whether a certificate of an authority may stay.
+// good reports whether a certificate of an authority may stay.
 func (a *Authority) good(leaf *x509.Certificate, by *pki.Authority, now time.Time) bool {
 	return pki.CheckSpan(leaf, now) == nil && !a.renewal.Due(leaf) && leaf.CheckSignatureFrom(by.Cert()) == nil
 }
@@ -289,14 +289,14 @@ func (a *Authority) load() error {
 	}
 	if unusable != nil {
 		a.Logger.Error("another authority of this node is made: restart the kubelet; pods trust the hub again when kubelet " +
-			"has brought them kube-root-ca.crt anew")
+			"has brought them kube-root-ca.crt again")
 	}
 	return nil
 }
 
 // keys are the files of the authorities: the folder's, and a copy beside the certificates that the kubelet trusts. A
 // kubelet that goes on while its hub has lost its folder would trust another authority only when client-go reads the
-// file anew, after five minutes.
+// file again, after five minutes.
 func (a *Authority) keys() []string {
 	paths := []string{filepath.Join(a.Dir, keysFile)}
 	if a.File != "" {

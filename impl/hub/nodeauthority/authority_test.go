@@ -53,7 +53,7 @@ func (b *bed) open() *Authority {
 	return a
 }
 
-// verifies tells whether who read the file at some time takes the hub's certificate now.
+// verifies reports whether who read the file at some time takes the hub's certificate now.
 func (b *bed) verifies(a *Authority, roots []byte, host string) error {
 	b.t.Helper()
 	pool := x509.NewCertPool()

@@ -1,6 +1,6 @@
-// Package nodeauthority is the certificate authority of one node. The hub of the node makes it at its first start, and
-// its key never leaves the node. With it nobody has to make a certificate for the hub by hand, and no machine of Weir's
-// needs the key of the cluster's authority.
+// Package nodeauthority is the certificate authority of one node. The hub makes it at its first start, and its key
+// never leaves the node. So no operator has to make a certificate for the hub, and no machine needs the key of the
+// cluster's authority.
 //
 //	<dir>/node-authority.pem   the key and the certificate of the authority, mode 0600
 //	<dir>/kubelet.pem          the credential of the node's kubelet, key and certificate, mode 0600
@@ -27,7 +27,7 @@
 // file, or kube-root-ca.crt, once a year never sees a certificate that it does not trust. All times are those of the
 // machine's own clock: who verifies is on the same machine. A clock that jumps beyond the end of an authority makes a
 // successor at once. Then the kubelet has to read the file again: client-go does that by itself from Kubernetes 1.36
-// on, an older kubelet has to be restarted. Pods trust it when kubelet has brought them kube-root-ca.crt anew: the hub
+// on, an older kubelet has to be restarted. Pods trust it when kubelet has brought them kube-root-ca.crt again: the hub
 // ends kubelet's watch of it, and kubelet writes its volumes with each sync of a pod, by default within 90 s.
 //
 // # The kubelet's credential

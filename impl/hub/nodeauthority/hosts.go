@@ -17,7 +17,7 @@ var always = []string{
 	"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 }
 
-// CheckHosts tells which of --tls-hosts cannot be meant.
+// CheckHosts reports which of --tls-hosts is invalid.
 func CheckHosts(asked []string) error {
 	if len(asked) > maxHosts/2 {
 		return cli.Usage("--tls-hosts", len(asked), "16 at most")

@@ -91,7 +91,7 @@ func SetRenewTime(l *coordinationv1.Lease, t time.Time) {
 	l.Spec.RenewTime = &renew
 }
 
-// IsDelegated tells whether somebody speaks for the node.
+// IsDelegated reports whether somebody speaks for the node.
 func IsDelegated(l *coordinationv1.Lease) bool {
 	return l.Annotations[contract.DelegateHeartbeat] == contract.Delegated
 }
@@ -121,7 +121,7 @@ func SetDigest(l *coordinationv1.Lease, text string) {
 	metav1.SetMetaDataAnnotation(&l.ObjectMeta, contract.DigestAnnotation, text)
 }
 
-// IsOwn tells whether a request is a heartbeat of a node, or reads what heartbeats are based on.
+// IsOwn reports whether a request is a heartbeat of a node, or reads what heartbeats are based on.
 func IsOwn(header http.Header, asked *request.Request, node string) bool {
 	for name := range header {
 		if name == "Content-Encoding" || strings.HasPrefix(name, "Impersonate-") {

@@ -1,6 +1,6 @@
-// Package notices is a hub's part in what the authority of its pool has signed (package bulletin): the authorities, the
-// denylist and the directory. It reads them in the cloud, exchanges them with the coordinator, gives back to the cloud
-// what that has forgotten, and tells on the Node what this hub holds.
+// Package notices exchanges the signed documents of a pool (package bulletin) for a hub: the authorities, the denylist
+// and the configuration. It reads them in the cloud, exchanges them with the coordinator, returns to the cloud the
+// documents that the cloud has lost, and reports on the Node which of them this hub holds.
 //
 // Run starts goroutines, which end with its context.
 package notices

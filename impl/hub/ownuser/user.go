@@ -1,5 +1,5 @@
-// Package ownuser is who a hub is at the cloud: a user of its own, or its node. It starts no goroutine; Run ends with
-// its context.
+// Package ownuser is the user of a hub at the cloud: weir:hub:<pool>:<node>, or its node while it has no certificate of
+// its own. It starts no goroutine; Run ends with its context.
 package ownuser
 
 import (

@@ -1,4 +1,4 @@
-// Package pods leads the pods of a node to its hub, when they trust it.
+// Package pods directs the pods of a node to its hub, once they trust the hub's certificate.
 //
 // A pod calls the Kubernetes API at the address that its kubelet writes into the environment of its containers as they
 // start: the one that Service default/kubernetes has, as the kubelet reads it. Through the hub the kubelet reads
@@ -10,7 +10,7 @@
 // A pod trusts the hub when the kubelet has written kube-root-ca.crt into its volume, as it reads that through the hub.
 // A kubelet does so for pods that it starts, and for all others each time it looks after them: 90 s apart at most, if
 // its syncFrequency is the default, a minute. So the address is given --pods-wait after the kubelet has first read
-// Services through this hub, and not before: a container of an old pod that starts anew meanwhile calls the cloud, as
+// Services through this hub, and not before: a container of an old pod that starts again meanwhile calls the cloud, as
 // before. What was given is kept in <data-dir>/pods: after that a hub that starts gives it at once, with or without the
 // cloud. It does not count for an authority that the hub has just made.
 //
@@ -32,7 +32,7 @@
 //
 // An address is told by node, not by pod. A pod that verifies the API by something else than the ca.crt of its kubelet,
 // the Secret of a legacy token or a file that is mounted by subPath, is told the hub's address when its container
-// starts anew, and cannot verify it. Nodes with such pods do without --pods-address, or the pod names its API in
+// starts again, and cannot verify it. Nodes with such pods do without --pods-address, or the pod names its API in
 // KUBERNETES_SERVICE_HOST.
 //
 // # Goroutines

@@ -86,7 +86,7 @@ func (s *Status) String() string {
 	return "call the cloud: " + s.Waits
 }
 
-// Check tells which flag of a hub that listens at an address cannot be meant.
+// Check reports the invalid flag of a hub that listens at an address.
 func Check(address, bind string, wait time.Duration) error {
 	if wait < 0 {
 		return cli.Usage("--pods-wait", wait, "more than 0")

@@ -139,7 +139,7 @@ func (b *bed) told(t *testing.T, when string) {
 
 const there = address + ":10268"
 
-// TestLead: pods are led when the kubelet has read through the hub for long enough; a hub that starts anew leads them
+// TestLead: pods are led when the kubelet has read through the hub for long enough; a hub that starts again leads them
 // at once, unless nobody trusts its authority yet.
 func TestLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestOff(t *testing.T) {
 	})
 }
 
-// TestCheck: what cannot be meant is told with the flag, the value and what is allowed.
+// TestCheck: what is invalid is told with the flag, the value and what is allowed.
 func TestCheck(t *testing.T) {
 	for _, test := range []struct {
 		address, bind string

@@ -1,8 +1,7 @@
-// Package pooldoor is where a hub shows to its pool what it holds, at --pool-port: its relays, how they are, documents,
-// and what a leader hub shows beside (package leaderhub). It shows all of a relay to whoever comes in, so it lets in
-// nobody but hubs of the pool, and the coordinator where there is one. Both are known by the pool's authority, and
-// neither may be on the denylist. All is read, but for heartbeats of the caller's own node, and for texts that are
-// signed.
+// Package pooldoor serves the pool at --pool-port of a hub: its relays and their state, documents, and what a leader
+// hub serves besides (package leaderhub). It serves relays whole, so it accepts only hubs of the pool, and the
+// coordinator if there is one. The pool's authority identifies both, and the denylist may name neither. Callers only
+// read, except for the heartbeats of their own nodes and for signed documents.
 //
 // It starts no goroutine: it ends with the requests that it answers.
 package pooldoor
@@ -36,7 +35,7 @@ type Config struct {
 	Node, Pool   string
 	Coordinators func() []*url.URL // at which the pool's coordinator is met; none: there is none
 	Roots        uplink.Authorities
-	Denied       *denylist.Held // certificates of the pool that count no more
+	Denied       *denylist.Held // certificates of the pool that are no longer valid
 	Cert         uplink.Certificate
 	Address      string // that was given; "": it is found out
 	Local        func() string
@@ -107,8 +106,8 @@ func (d *Door) who(chain []*x509.Certificate) (coordinator bool, err error) {
 	return false, vouched(x509.ExtKeyUsageClientAuth)
 }
 
-// ServeHTTP implements http.Handler. No answer outlives the certificate of who asked: it ends when that has expired, or
-// is taken back.
+// ServeHTTP implements http.Handler. No answer outlives the certificate of the one that asked: it ends when that has
+// expired, or is revoked.
 func (d *Door) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	coordinator, err := d.who(req.TLS.PeerCertificates)
 	if err != nil || req.URL.Path == contract.PulsePath && !coordinator {

@@ -17,7 +17,7 @@ import (
 // maxWritten bounds the answers that are looked into: kube-apiserver takes no larger object by default.
 const maxWritten = 4 << 20
 
-// leaving tells whether an object has a deletionTimestamp.
+// leaving reports whether an object has a deletionTimestamp.
 func leaving(enc wire.Encoding, o *wire.Object) bool {
 	media := runtime.ContentTypeJSON
 	if enc == wire.Protobuf {

@@ -108,7 +108,7 @@ func (c *Consistency) Reset() {
 // Age is the time since what a relay holds was known to be all there was; ok is false if it never was.
 func (c *Consistency) Age(r *relay.Relay) (age time.Duration, ok bool) { return c.of(r).age.age() }
 
-// Old tells whether a read with unset version may not show what a relay holds.
+// Old reports whether a read with unset version may not show what a relay holds.
 func (c *Consistency) Old(r *relay.Relay) bool { return c.of(r).age.old() }
 
 // Current waits until the relay shows what a read with unset version has to show; false if it does not within

@@ -1,5 +1,5 @@
-// Package relayed is about requests for resources that relays hold: which those are, and what a read of a relay has to
-// show.
+// Package relayed recognizes the requests that a relay can answer, and checks the credentials that a read from a relay
+// needs.
 //
 // A Router finds the Target of a request. Consistency lets a read with unset resourceVersion wait until the relay shows
 // what was written through this hub, and nothing that is older than the hub may show. For what only the cloud knows it

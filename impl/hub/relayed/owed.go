@@ -157,7 +157,7 @@ func (o *owed) about(t *Target) (facts []*fact) {
 	return facts
 }
 
-// shown tells whether the relay shows what a read has to show, as far as that is known.
+// shown reports whether the relay shows what a read has to show, as far as that is known.
 func (o *owed) shown(t *Target) bool {
 	reached := o.relay.Status().Version
 	o.mu.Lock()
@@ -175,7 +175,7 @@ func (o *owed) shown(t *Target) bool {
 	return true
 }
 
-// shown tells whether a relay that has reached a version, or more, shows the fact.
+// shown reports whether a relay that has reached a version, or more, shows the fact.
 func (f *fact) shown(reached uint64, r *relay.Relay) bool {
 	if f.reached != 0 && reached >= f.reached {
 		return true

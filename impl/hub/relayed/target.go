@@ -27,7 +27,7 @@ func (t *Target) keyOf(name string) string {
 	return t.In() + "/" + name
 }
 
-// covers tells whether a read is about an object.
+// covers reports whether a read is about an object.
 func (t *Target) covers(key string) bool {
 	namespace, name, namespaced := strings.Cut(key, "/")
 	if !namespaced {
@@ -36,10 +36,10 @@ func (t *Target) covers(key string) bool {
 	return (t.Namespace == "" || t.Namespace == namespace) && (t.Rights.Name == "" || t.Rights.Name == name)
 }
 
-// OfNode tells whether a read is of a node's own Node or pods. What the node itself reads of these is node-scope where
-// it is kept for the time without the cloud, also if a relay has the resource: its statuses, its registration and the
-// tokens of its pods are judged then by what was kept, and what it wrote meanwhile is laid over that. It is what the
-// node reads without Weir, too: its own share of the resource, from the cloud itself.
+// OfNode reports whether a read is of a node's own Node or pods. What the node itself reads of these is node-scope
+// where it is kept for the time without the cloud, also if a relay has the resource: its statuses, its registration and
+// the tokens of its pods are judged then by what was kept, and what it wrote meanwhile is laid over that. It is what
+// the node reads without Weir, too: its own share of the resource, from the cloud itself.
 func (t *Target) OfNode(node string) bool {
 	switch {
 	case t.Resource.Group != "":

@@ -21,7 +21,7 @@ const (
 type vintage struct {
 	relay *relay.Relay
 	clock clock.PassiveClock
-	max   time.Duration // --max-stale-read; 0: nobody minds
+	max   time.Duration // --max-stale-read; 0: no limit
 
 	mu     sync.Mutex
 	last   *question // that was answered
@@ -82,7 +82,7 @@ func (v *vintage) age() (age time.Duration, ok bool) {
 	return age, ok
 }
 
-// old tells whether a read with unset version may not show this. What comes from a disk is old until something proves
+// old reports whether a read with unset version may not show this. What comes from a disk is old until something proves
 // the contrary: a client may have seen more before this hub started.
 func (v *vintage) old() bool {
 	if v.max == 0 {
@@ -97,14 +97,14 @@ func (v *vintage) old() bool {
 	return v.last == nil || s.Version < v.last.version || v.clock.Since(v.last.began) > v.max
 }
 
-// asked tells whether the cloud has said lately at which version it is.
+// asked reports whether the cloud has said lately at which version it is.
 func (v *vintage) asked() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.last != nil && v.clock.Since(v.last.began) <= v.max
 }
 
-// lags tells whether the relay has had its time to reach the version that the cloud told, and has not.
+// lags reports whether the relay has had its time to reach the version that the cloud told, and has not.
 func (v *vintage) lags() bool {
 	reached := v.relay.Status().Version
 	v.mu.Lock()
@@ -116,7 +116,7 @@ func (v *vintage) lags() bool {
 	return v.last != nil && reached < v.last.version && since > waitWritten && since <= v.max
 }
 
-// worthAsking tells whether the cloud should be asked how old this is.
+// worthAsking reports whether the cloud should be asked how old this is.
 func (v *vintage) worthAsking() bool {
 	if v.asked() {
 		return false

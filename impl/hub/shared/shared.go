@@ -1,5 +1,5 @@
-// Package shared is the relays of a hub as its scope has them (package scope): it makes one more, feeds it, and forgets
-// it. It starts no goroutine.
+// Package shared holds the relays of a hub, as its scope names them (package scope): it makes a relay, fills it, and
+// removes it. It starts no goroutine.
 package shared
 
 import (

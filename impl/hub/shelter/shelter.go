@@ -51,7 +51,7 @@ type Config struct {
 	// to it, for documents that the pool has no copy of.
 	Control http.RoundTripper
 	Shared  func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
-	// NodeCounts tells whether the certificate by which the hub is the node at the cloud counts now.
+	// NodeCounts reports whether the certificate by which the hub is the node at the cloud counts now.
 	NodeCounts func() bool
 	Spread     time.Duration // over which nodes come back to the cloud
 	Seed       uint64
@@ -124,7 +124,7 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// read tells whether the store might answer.
+// read reports whether the store might answer.
 func (a *attempt) read() bool {
 	return a.asked.Method == http.MethodGet && !a.asked.Upgrade
 }
@@ -160,7 +160,7 @@ func (s *Shelter) Serve(w http.ResponseWriter, req *http.Request, asked *request
 	next.ServeHTTP(w, req.WithContext(ctx))
 }
 
-// canAnswer tells whether the store has an answer for this caller.
+// canAnswer reports whether the store has an answer for this caller.
 func (s *Shelter) canAnswer(a *attempt) bool {
 	return s.mayRead(a) == nil && s.Offline.Knows(a.component, a.req, a.asked)
 }
@@ -230,7 +230,7 @@ func (s *Shelter) answer(until context.Context, w http.ResponseWriter, a *attemp
 	s.Offline.Serve(until, a.component, w, a.req, a.asked)
 }
 
-// mayRead tells whether the caller may read what the store holds. It never fails open.
+// mayRead reports whether the caller may read what the store holds. It never fails open.
 func (s *Shelter) mayRead(a *attempt) *apierrors.StatusError {
 	attributes, ok := identity.AttributesOf(a.asked)
 	if !ok {

@@ -16,11 +16,11 @@ const (
 	steady = 3                // looks in a row that find it gone
 )
 
-// MendedError says that the cause of a lack is gone: the hub ends, to be started anew with what it lacked.
+// MendedError says that the cause of a lack is gone: the hub ends, to be restarted with what it lacked.
 type MendedError struct{ What string }
 
 func (e *MendedError) Error() string {
-	return e.What + " can be used again: this hub ends, and is to be started anew with it, as its unit does"
+	return e.What + " can be used again: this hub ends, and its unit restarts it"
 }
 
 // Lack is something that a hub goes on without.
@@ -39,7 +39,7 @@ type List struct {
 	all []cause
 }
 
-// cause is a lack that stays until the hub starts anew.
+// cause is a lack that stays until the hub starts again.
 type cause struct {
 	Lack
 

@@ -11,7 +11,7 @@ var ErrLapsed = errors.New("the client certificate has expired, so nothing is se
 // lapsedKey marks requests that came with a certificate that has expired.
 type lapsedKey struct{}
 
-// IsLapsed tells whether a request is marked so.
+// IsLapsed reports whether a request is marked so.
 func IsLapsed(ctx context.Context) bool { return ctx.Value(lapsedKey{}) != nil }
 
 // LapsedAs marks a context as another one is.

@@ -55,7 +55,7 @@ type Pair struct {
 // Get is the pair as it was read last.
 func (p *Pair) Get() *tls.Certificate { return p.current.Load() }
 
-// Reload tells whether the files changed. A pair of which only one file was replaced yet does not match and is an
+// Reload reports whether the files changed. A pair of which only one file was replaced yet does not match and is an
 // error; the next reload finds both.
 func (p *Pair) Reload() (changed bool, err error) {
 	cert, key, err := p.read()
@@ -146,7 +146,7 @@ func (b *Bundle) List() (all []*x509.Certificate) {
 	return all
 }
 
-// Reload tells whether the file changed.
+// Reload reports whether the file changed.
 func (b *Bundle) Reload() (changed bool, err error) {
 	var raw []byte
 	for _, f := range b.files {

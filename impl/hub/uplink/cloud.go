@@ -70,7 +70,7 @@ type CloudConfig struct {
 	Kubeconfig *Kubeconfig
 	Proxy      tunnel.Choice // of the environment; nil: no server is called through one
 	Policy     member.Probing
-	NodeName   string // whose Lease tells whether a server serves that is not ready
+	NodeName   string // whose Lease reports whether a server serves that is not ready
 	Roots      *Bundle
 	Node       Certificate // of ways AsNode
 	Hub        Certificate // of ways AsHub
@@ -398,12 +398,12 @@ func (k *Cloud) Unbroken() time.Duration { return k.clock.Since(*k.broken.Load()
 // Ask makes the server in use give a sign of life now, if there is one.
 func (k *Cloud) Ask() { k.servers[k.current.Load()].Kick() }
 
-// Healthy tells whether any server is.
+// Healthy reports whether any server is.
 func (k *Cloud) Healthy() bool {
 	return slices.ContainsFunc(k.servers, func(s *server) bool { return s.OK() })
 }
 
-// Reach tells whether the cloud can be reached, as far as is known.
+// Reach reports whether the cloud can be reached, as far as is known.
 func (k *Cloud) Reach() Reach {
 	switch {
 	case k.Healthy():
@@ -414,11 +414,11 @@ func (k *Cloud) Reach() Reach {
 	return Unknown
 }
 
-// IsAway tells whether the cloud is away, which is when each of its servers was judged and none is healthy, and gives a
-// context that ends when that changes.
+// IsAway reports whether the cloud is away, which is when each of its servers was judged and none is healthy, and gives
+// a context that ends when that changes.
 func (k *Cloud) IsAway() (yes bool, until context.Context) { return k.gone.State() }
 
-// Unknown tells whether nothing is known of the cloud, and then asks it.
+// Unknown reports whether nothing is known of the cloud, and then asks it.
 func (k *Cloud) Unknown() bool {
 	if k.Reach() != Unknown {
 		return false
@@ -429,8 +429,8 @@ func (k *Cloud) Unknown() bool {
 	return true
 }
 
-// AwayBy tells whether a request failed because the cloud is away: it is judged to be, or nobody has judged it yet and
-// there was no connection. A failure alone shows nothing: callers can bring it about.
+// AwayBy reports whether a request failed because the cloud is away: it is judged to be, or nobody has judged it yet
+// and there was no connection. A failure alone shows nothing: callers can bring it about.
 func (k *Cloud) AwayBy(err error) bool {
 	switch k.Reach() {
 	case Away:

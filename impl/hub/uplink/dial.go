@@ -96,7 +96,7 @@ type Dialer struct {
 	ServerName string
 	// Proxy is through what an address is called; nil: through nothing.
 	Proxy tunnel.Choice
-	// Denied ends connections to those whose certificate is taken back; nil: nobody's is.
+	// Denied ends connections to those whose certificate is revoked; nil: nobody's is.
 	Denied *denylist.Held
 	// Verify judges who answers at an address, in the place of TLS; nil: TLS does.
 	Verify func(host string, chain []*x509.Certificate) error

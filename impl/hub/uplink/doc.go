@@ -1,5 +1,5 @@
-// Package uplink is how a hub reaches servers, above all the cloud: the cluster's kube-apiservers, of which one is used
-// at a time.
+// Package uplink connects a hub to the servers that it reads from, above all to the cloud: the kube-apiservers of the
+// cluster, of which the hub uses one at a time.
 //
 //	Cloud ─┬─ way of a class of traffic, as the hub, its node or its caller ─► transport ─► dialer ─► connection, metered
 //	       ├─ Checker of each server: probes, and what else is heard of it

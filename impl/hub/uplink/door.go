@@ -33,7 +33,7 @@ const (
 	AsCaller    Credential = iota // nobody's
 	AsNode                        // of this node, for its kubelet's requests, and the hub's for certificates
 	AsHub                         // of the hub's own user, for all that the hub reads for itself and for its pool
-	AsForwarder                   // of whoever forwards heartbeats of this pool
+	AsForwarder                   // of anyone who forwards heartbeats of this pool
 	asNobody                      // nobody's, for requests without a token
 	asUnproven                    // nobody's, for tokens of which nothing is known, see package access
 )
@@ -85,7 +85,7 @@ type door struct {
 type Bearer interface {
 	// Token is that; "": nothing. It may take as long as ctx lasts.
 	Token(ctx context.Context) (string, error)
-	// Counts tells whether there is something to show, for who does not want to wait.
+	// Counts reports whether there is something to show, for the one that does not want to wait.
 	Counts() bool
 	// Refused says that the cloud has answered 401 to it; "": to the certificate of its connection.
 	Refused(token string)

@@ -308,5 +308,5 @@ func (c *Checker) Judgement() Judgement {
 // Ready reports whether the server serves and does not say that it is not ready.
 func (j Judgement) Ready() bool { return j.Healthy && j.Unready == "" }
 
-// OK tells whether the server is healthy, as far as is known.
+// OK reports whether the server is healthy, as far as is known.
 func (c *Checker) OK() bool { return c.Judgement().Healthy }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Link tells whether the cloud is away: each of its servers was judged, and none is healthy.
+// Link reports whether the cloud is away: each of its servers was judged, and none is healthy.
 type Link struct {
 	reachable func() bool
 
@@ -15,7 +15,7 @@ type Link struct {
 	end   context.CancelFunc
 }
 
-// NewLink makes one by what tells whether the cloud can be reached.
+// NewLink makes one by what reports whether the cloud can be reached.
 func NewLink(reachable func() bool) *Link {
 	l := &Link{reachable: reachable}
 	l.until, l.end = context.WithCancel(context.Background())
@@ -33,7 +33,7 @@ func (l *Link) Look() {
 	}
 }
 
-// State tells whether the cloud is away, and gives a context that ends when that changes.
+// State reports whether the cloud is away, and gives a context that ends when that changes.
 func (l *Link) State() (away bool, until context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,10 +9,10 @@ import (
 // authentication/request/websocket).
 const WebSocketToken = "base64url.bearer.authorization.k8s.io."
 
-// MeansToken tells whether a request means to show a token: then it is not its certificate's.
+// MeansToken reports whether a request means to show a token: then it is not its certificate's.
 func MeansToken(h http.Header) bool { return len(h["Authorization"]) > 0 || hasProtocolToken(h) }
 
-// HasToken tells whether kube-apiserver finds a token in a request. What it does not take for one makes the request
+// HasToken reports whether kube-apiserver finds a token in a request. What it does not take for one makes the request
 // anonymous, and it ends the HTTP/2 connection of such a request.
 func HasToken(h http.Header) bool {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " ")

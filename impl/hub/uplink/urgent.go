@@ -22,7 +22,7 @@ type Urgent struct {
 	clock clock.WithTicker
 }
 
-// Able tells whether there is a certificate to send anything with.
+// Able reports whether there is a certificate to send anything with.
 func (u *Urgent) Able() bool { return u != nil && (u.cert == nil || u.cert.Get() != nil) }
 
 // Message is a small request.
@@ -42,7 +42,7 @@ type Answer struct {
 	Body   []byte
 }
 
-// Reachable tells whether a server is worth a try.
+// Reachable reports whether a server is worth a try.
 func (u *Urgent) Reachable() bool { return len(u.door.candidates()) > 0 }
 
 // urgentAgain is the pause before all servers are asked again: one that restarts is back in seconds.

@@ -1,5 +1,5 @@
-// Package cluster asks and tells the cluster as one of its nodes, for an installer on that node. It starts no
-// goroutine.
+// Package cluster reads and writes the objects of the cluster as one of its nodes, for an installer on that node. It
+// starts no goroutine.
 package cluster
 
 import (
@@ -35,7 +35,7 @@ import (
 // Reasons of contract.JoinedCondition, and of Events about a Node.
 const (
 	ReasonJoined = "WeirJoined"     // its kubelet calls its hub
-	ReasonUndone = "WeirJoinUndone" // it was tried, and taken back
+	ReasonUndone = "WeirJoinUndone" // it was tried, and undone
 	ReasonLeft   = "WeirLeft"       // an Event only: the condition goes
 
 	ReasonUpgraded      = "WeirUpgraded"      // its kubelet calls another hub than before
@@ -246,7 +246,7 @@ func bounded(message string) string {
 	return message
 }
 
-// Coordinates tells whether there is a Pod of a coordinator on this node, and stays whether there is to be one.
+// Coordinates reports whether there is a Pod of a coordinator on this node, and stays whether there is to be one.
 func (c *Cluster) Coordinates(ctx context.Context, pool string) (there, stays bool, err error) {
 	pods, err := c.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.nodeName=" + c.Node, LabelSelector: contract.NameLabel + "=" + contract.CoordinatorPods,

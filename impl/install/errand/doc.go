@@ -1,15 +1,15 @@
-// Package errand lets the systemd of a machine do what a container on it was started for: lead the kubelet to a hub, or
-// back. It is the inside of the Jobs of package manager/installs.
+// Package errand lets a container use the systemd of its machine, to direct the kubelet to a hub or back to the cloud.
+// It is the inner part of the Jobs of package manager/installs.
 //
-// A join starts the kubelet anew, below whose Pods the container runs, and whoever drains, evicts or deletes would end
+// A join restarts the kubelet, below whose Pods the container runs, and anyone who drains, evicts or deletes would end
 // it at any moment. So the container does nothing to the node itself. It goes to the root of the machine (/proc/1/root,
 // which needs hostPID and privileges), copies its programs to a folder there, and has systemd start them as a transient
 // unit of a fixed name. Then it waits, and shows what the unit says. A container that is killed leaves the work going
 // on, and the next one waits for its end before it begins. There are never two units, because there is one name.
 //
-// The unit remains when it has ended, so how it ended can be asked. Whoever saw the end takes away the unit and the
-// folder: nothing of the errand is left on the machine. Of a unit that has ended before, nobody knows for whom it ran.
-// So the work is done again, which changes nothing if it was done well.
+// The unit remains when it has ended, so how it ended can be asked. The process that saw the end takes away the unit
+// and the folder: nothing of the errand is left on the machine. Of a unit that has ended before, nobody knows for whom
+// it ran. So the work is done again, which changes nothing if it was done well.
 //
 // The folder is in /var/lib: /run may forbid programs, and /usr may be read-only.
 //

@@ -27,7 +27,7 @@ const (
 	Log = Folder + "/log"
 
 	poll = 500 * time.Millisecond
-	// mostErrors is for how many polls, a minute, systemd may give no answer: it may be starting itself anew.
+	// mostErrors is for how many polls, a minute, systemd may give no answer: it may be restarting.
 	mostErrors = 120
 	// mostLog bounds what is shown of the log.
 	mostLog = 1 << 20
@@ -91,7 +91,7 @@ func (e *Errand) do(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case s.gone(): // only a machine that was started anew meanwhile forgets it, and then this process would not be here
+	case s.gone(): // only a machine that was restarted meanwhile forgets it, and then this process would not be here
 		return errors.New("the machine does not know how it ended: look at the Node's condition " + contract.JoinedCondition)
 	case s.result != "success":
 		return errors.New(cmp.Or(e.last, fmt.Sprintf("it failed without a word: %s, exit code %s", s.result, s.code)))
@@ -104,7 +104,7 @@ type state struct{ load, active, sub, result, code string }
 
 func (s state) gone() bool { return s.load == "not-found" }
 
-// runs tells whether the work goes on. One that has ended well is active, because it remains.
+// runs reports whether the work goes on. One that has ended well is active, because it remains.
 func (s state) runs() bool {
 	return !s.gone() && s.active != "inactive" && s.active != "failed" && s.sub != "exited"
 }

@@ -1,5 +1,5 @@
-// Package jobs reads the Jobs by which weir-manager leads kubelets to their hubs, and back: how far one is, and why it
-// failed. Package manager/installs makes them. It starts no goroutine.
+// Package jobs reads the Jobs by which weir-manager joins nodes: how far a Job is, and why it failed. Package
+// manager/installs makes them. It starts no goroutine.
 package jobs
 
 import (
@@ -48,7 +48,7 @@ func PhaseOf(j *batchv1.Job) (Phase, time.Time) {
 // mostSay bounds what is told of a Job.
 const mostSay = 300
 
-// Retry is how a person lets failed Jobs of a pool begin anew.
+// Retry is how a person lets failed Jobs of a pool begin again.
 func Retry(pool string) string {
 	return fmt.Sprintf("kubectl -n %s delete jobs -l %s=%s,%s=%s --field-selector status.successful=0",
 		contract.ManagerNamespace, contract.NameLabel, contract.InstallerName, contract.NodePoolLabel, pool)

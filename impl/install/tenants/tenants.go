@@ -88,7 +88,7 @@ func (t *Tenants) restart(ctx context.Context, all []pod) error {
 	return nil
 }
 
-// move lets pods start anew that are to: they call what leads them then.
+// move lets pods restart that are to: they call what leads them then.
 func (t *Tenants) move(ctx context.Context, moves func(pod) bool) error {
 	find := func(ctx context.Context) (some []pod, err error) {
 		all, err := t.pods(ctx)
@@ -98,7 +98,7 @@ func (t *Tenants) move(ctx context.Context, moves func(pod) bool) error {
 	if err != nil || len(first) == 0 {
 		return err
 	}
-	t.Say("pods start anew, since they would go on to call who they called before: %s", names(first))
+	t.Say("pods are restarted, since they would go on to call their address of before: %s", names(first))
 	if err := t.restart(ctx, first); err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func (t *Tenants) move(ctx context.Context, moves func(pod) bool) error {
 	})
 }
 
-// LeadProxies lets pods of kube-proxy that were started before a time start anew: the kubelet then tells them of the
-// hub. Until then their watches cross the uplink. A node has joined without that.
+// LeadProxies lets pods of kube-proxy that were started before a time restart: the kubelet then tells them of the hub.
+// Until then their watches cross the uplink. A node has joined without that.
 func (t *Tenants) LeadProxies(ctx context.Context, before time.Time) {
 	err := t.move(ctx, func(p pod) bool {
 		return p.proxy && slices.ContainsFunc(p.since, func(at time.Time) bool { return at.Before(before) })
@@ -124,9 +124,9 @@ func (t *Tenants) LeadProxies(ctx context.Context, before time.Time) {
 	}
 }
 
-// Release lets pods start anew that call the hub, which goes then. The kubelet calls the cloud already, and so tells
-// them of it. A cloud that cannot be asked keeps nobody from leaving. named says that pods were led to the hub since a
-// time: those are told that could still call it.
+// Release lets pods restart that call the hub, which goes then. The kubelet calls the cloud already, and so tells them
+// of it. A cloud that cannot be asked keeps nobody from leaving. named says that pods were led to the hub since a time:
+// those are told that could still call it.
 func (t *Tenants) Release(ctx context.Context, since time.Time, named bool) {
 	since = since.Truncate(time.Second)
 	led := func(p pod) bool {
@@ -150,7 +150,7 @@ func (t *Tenants) Release(ctx context.Context, since time.Time, named bool) {
 	}
 }
 
-// Held is the error of who would take the hub away from pods that call it, and that nobody starts anew. It waits for
+// Held is the error of who would take the hub away from pods that call it, and that nobody starts again. It waits for
 // them a while.
 func (t *Tenants) Held(ctx context.Context) error {
 	if len(t.Called) == 0 {
@@ -171,7 +171,7 @@ func (t *Tenants) Held(ctx context.Context) error {
 	if len(stuck) == 0 {
 		return nil
 	}
-	return fmt.Errorf("pods call the hub of this node, and nothing would start them anew: %s; delete them, or take the "+
+	return fmt.Errorf("pods call the hub of this node, and nothing would restart them: %s; delete them, or take the "+
 		"API from them by weir node leave --abandon-pods; nothing was changed", names(stuck))
 }
 

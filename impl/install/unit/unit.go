@@ -1,4 +1,4 @@
-// Package unit reads how systemd starts a kubelet, and writes the drop-in that leads it to another kubeconfig. It
+// Package unit reads how systemd starts a kubelet, and writes the drop-in that gives the kubelet another kubeconfig. It
 // starts no goroutine, writes no file, and reads those of EnvironmentFile=.
 //
 // It goes by systemd's rules: comments, lines that go on after a backslash, quotes and escapes, several assignments in

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// change is the merge patch that lets a Node have what its pool wants, and takes back what is in its record and not
+// change is the merge patch that lets a Node have what its pool wants, and removes what is in its record and not
 // wanted; nil: nothing is to be done. It counts only for the Node as it was read.
 func change(n *corev1.Node, want Set, now metav1.Time) ([]byte, error) {
 	text := n.Annotations[contract.PoolAttributes]

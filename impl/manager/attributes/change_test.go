@@ -16,7 +16,7 @@ import (
 	"github.com/weir-edge/weir/impl/nodepool"
 )
 
-// put does to a Node what the API does with the patch, and tells whether there was one.
+// put does to a Node what the API does with the patch, and reports whether there was one.
 func put(t *testing.T, n *corev1.Node, spec nodepool.Spec) bool {
 	t.Helper()
 	want, refused := Of(spec)
@@ -67,7 +67,7 @@ func text(n *corev1.Node) string {
 	return strings.Join(all, " ")
 }
 
-// TestChange: what a pool says is put, changed and taken back. What others wrote stays.
+// TestChange: what a pool says is put, changed and removed. What others wrote stays.
 func TestChange(t *testing.T) {
 	taint := func(key, value string, effect corev1.TaintEffect) corev1.Taint {
 		return corev1.Taint{Key: key, Value: value, Effect: effect}

@@ -1,10 +1,10 @@
-// Package attributes puts the labels, annotations and taints that a NodePool names on the Nodes of its pool, and takes
-// them back when the NodePool changes, when a Node leaves the pool, or when the NodePool goes.
+// Package attributes copies the labels, annotations and taints of a NodePool to the Nodes of its pool. It removes them
+// when the NodePool changes, when a Node leaves the pool, or when the NodePool is deleted.
 //
 // What was put is recorded in an annotation of the Node, contract.PoolAttributes. Each line of it is one label, one
-// annotation with a digest of its value, or one taint. So it is known, also after a restart, what may be taken back:
-// what is in the record, and still has the value that was put. What somebody else wrote since stays. A key that was
-// there before is overwritten, as with OpenYurt, and is not restored.
+// annotation with a digest of its value, or one taint. So it is known, also after a restart, what may be removed: what
+// is in the record, and still has the value that was put. What somebody else wrote since stays. A key that was there
+// before is overwritten, as with OpenYurt, and is not restored.
 //
 // Keys that say who a Node is, or that belong to Kubernetes' own controllers, are not taken from a NodePool: see
 // refusal. Neither is what the API would refuse.

@@ -44,7 +44,7 @@ func (d *desk) Patch(_ context.Context, _ client.Object, p client.Patch, _ ...cl
 	return err
 }
 
-// TestWhoLeaves: what a Node has of its pool is taken back, whether it goes to another pool or to none, or its NodePool
+// TestWhoLeaves: what a Node has of its pool is removed, whether it goes to another pool or to none, or its NodePool
 // goes. A Node that has nothing is left alone.
 func TestWhoLeaves(t *testing.T) {
 	harbour := &nodepool.NodePool{

@@ -45,11 +45,11 @@ type Config struct {
 	Clock  clock.WithTicker
 	Sign   bool // else another signer signs what is approved
 	// Begin is when a certificate of a node has to begin at the earliest that is asked for, because those before are
-	// refused, and lets what is signed until an end be taken back. An error: that is not known yet, or, a
-	// *pki.MismatchError, not possible.
+	// refused, and lets what is signed until an end be revoked. An error: that is not known yet, or, a *pki.MismatchError,
+	// not possible.
 	Begin func(ctx context.Context, pool string, node *corev1.Node, asked *x509.CertificateRequest, end time.Time) (
 		time.Time, error)
-	// Granted tells whether it is written that a node is there, so that what it gets can be taken back, and what its users
+	// Granted reports whether it is written that a node is there, so that what it gets can be revoked, and what its users
 	// may do at kube-apiserver. Before that nothing is approved or signed for it.
 	Granted func(ctx context.Context, pool string, node *corev1.Node) (bool, error)
 	Metrics *Metrics
@@ -173,8 +173,8 @@ func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSign
 // errNotGranted says that it is not written yet that the node is there.
 var errNotGranted = errors.New("the node is not known to its pool yet")
 
-// known tells whether it is written that a node is there, and what its users may do. What a node has that nobody has
-// written down cannot be taken back from it; and a user that may do nothing yet is worse than none.
+// known reports whether it is written that a node is there, and what its users may do. What a node has that nobody has
+// written down cannot be revoked from it; and a user that may do nothing yet is worse than none.
 func (c *Controller) known(ctx context.Context, f *finding) error {
 	ok, err := c.Granted(ctx, f.subject.Pool, f.node)
 	if err == nil && !ok {

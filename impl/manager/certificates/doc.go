@@ -1,5 +1,5 @@
-// Package certificates approves and signs the certificates of Weir. Nodes ask for them by CertificateSigningRequests,
-// and nobody makes one by hand. Package pki says what stands in each.
+// Package certificates approves and signs the certificates of Weir. Nodes request them by CertificateSigningRequests,
+// so no operator makes one by hand. Package pki lists the contents of each certificate.
 //
 // # Two signers
 //
@@ -29,7 +29,7 @@
 //     kubelets to write.
 //
 // Nothing is approved or signed before the node is on the roster of its pool (package revocation): who has no line
-// there could not be taken back, and his user may not do anything at kube-apiserver yet. That takes half a second for a
+// there could not be revoked, and his user may not do anything at kube-apiserver yet. That takes half a second for a
 // node that has just joined.
 //
 // What somebody else approved is judged by the same rules before it is signed, and fails if it breaks them. What
@@ -48,10 +48,10 @@
 // The Rotator replaces an authority: when it is due (at 70 to 80 % of its life), or when contract.RotateAnnotation of
 // the ConfigMap asks for it, which is what `weir pki rotate` writes. The steps are those of pki.Succession. The next
 // one is trusted, and signs when all nodes of the pool have told that they hold the bundle that says so (package
-// holding), and that the replica of the coordinator holds it that they use. Who is away is waited for until the time
-// that the order says. A node that was away all that time finds out over its connection to the cloud, or by the chain
-// of bundles in its pool. Then leaves are renewed. The one before counts until none of its leaves can be alive: 180
-// days, or what the order says.
+// holding), and that the replica of the coordinator holds it that they use. A hub that is away is waited for until the
+// time that the order says. A node that was away all that time finds out over its connection to the cloud, or by the
+// chain of bundles in its pool. Then leaves are renewed. The one before counts until none of its leaves can be alive:
+// 180 days, or what the order says.
 //
 // A second order before the next authority signs is refused, and so is one that would make five authorities count.
 // contract.RotationAnnotation says how far a rotation is, and what became of the last order; an Event of that ConfigMap
@@ -71,7 +71,7 @@
 //
 // # Another signer
 //
-// In the mode Approve requests are approved and denied, and not signed. Whoever signs in its place (an HSM, another
+// In the mode Approve requests are approved and denied, and not signed. A signer in its place (an HSM, another
 // certificate manager) has to sign exactly what was asked for, and only what has the condition Approved with the reason
 // WeirApproved.
 //

@@ -32,8 +32,9 @@ func authorityEnds(pool string, end, now time.Time) (reason, text string) {
 				end.UTC().Format(time.RFC3339))
 	}
 	return contract.AuthorityEnded,
-		fmt.Sprintf("the authority of pool %s has ended at %s: no certificate of the pool counts any more; weir pki rotate "+
-			"--pool %[1]s", pool, end.UTC().Format(time.RFC3339))
+		fmt.Sprintf(
+			"the authority of pool %s has ended at %s: no certificate of the pool is valid any more; weir pki rotate "+
+				"--pool %[1]s", pool, end.UTC().Format(time.RFC3339))
 }
 
 // WatchmanConfig is what a Watchman is made of. All fields are required.

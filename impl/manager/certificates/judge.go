@@ -30,7 +30,7 @@ type finding struct {
 	token    string // id of the bootstrap token that it was asked for with
 }
 
-// concerns tells whether a request is for this package, and waits for something that this package does.
+// concerns reports whether a request is for this package, and waits for something that this package does.
 func concerns(r *certificatesv1.CertificateSigningRequest) bool {
 	switch {
 	case len(r.Status.Certificate) > 0, has(r, certificatesv1.CertificateDenied), has(r, certificatesv1.CertificateFailed):
@@ -55,7 +55,7 @@ func condition(r *certificatesv1.CertificateSigningRequest,
 	return nil
 }
 
-// claims tells whether a request names anything of Weir's. Others use kube-apiserver's signer too.
+// claims reports whether a request names anything of Weir's. Others use kube-apiserver's signer too.
 func claims(r *x509.CertificateRequest) bool {
 	return slices.ContainsFunc(append(r.Subject.Organization, r.Subject.CommonName), func(s string) bool {
 		return strings.HasPrefix(strings.ToLower(s), "weir:")
@@ -95,8 +95,8 @@ func examine(ctx context.Context, nodes client.Reader, r *certificatesv1.Certifi
 	return f, f.checkLife(r.Spec.ExpirationSeconds)
 }
 
-// identify finds the kind, and the node that a request is for: by the name that it asks for, or by who asks if the name
-// has none.
+// identify finds the kind, and the node that a request is for: by the name that it asks for, or by the one that asks if
+// the name has none.
 func (f *finding) identify(r *certificatesv1.CertificateSigningRequest, commonName string) error {
 	var forms []string
 	for _, i := range pki.SignedBy(r.Spec.SignerName) {
@@ -186,7 +186,7 @@ func approval(node string, uid types.UID) string {
 
 var tokenID = regexp.MustCompile(`^[a-z0-9]{6}$`)
 
-// checkRequester tells whether who asks may ask for this node.
+// checkRequester reports whether who asks may ask for this node.
 func (f *finding) checkRequester(spec certificatesv1.CertificateSigningRequestSpec) error {
 	s := f.subject
 	allowed := fmt.Sprintf("%s%s of the group %s", contract.NodeUserPrefix, s.Node, contract.NodesGroup)

@@ -30,7 +30,7 @@ import (
 
 const (
 	lookEvery   = 10 * time.Minute // after which a pool is looked at anyway
-	resignsFor  = 5 * time.Minute  // after a switch, in which what the authority before has signed is signed anew
+	resignsFor  = 5 * time.Minute  // after a switch, in which what the authority before has signed is signed again
 	resignEvery = 30 * time.Second
 	mostNames   = 5 // of nodes, in an Event
 	doneKey     = contract.RotateAnnotation
@@ -53,7 +53,7 @@ type RotatorConfig struct {
 	// Ends is told when the authority of a pool ends. It must not wait.
 	Ends func(pool string, end time.Time)
 	// Switched is called when another authority signs, and again for a while: what the one before has signed for the pool
-	// has to be signed anew.
+	// has to be signed again.
 	Switched func(ctx context.Context, pool string) error
 	Metrics  *Metrics
 	Log      *slog.Logger
@@ -78,7 +78,7 @@ func (r *Rotator) Reconcile(ctx context.Context, q reconcile.Request) (reconcile
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another manager has done something
 		return reconcile.Result{RequeueAfter: lag}, nil
-	case err != nil && ctx.Err() == nil: // else whoever takes over does it
+	case err != nil && ctx.Err() == nil: // else anyone who takes over does it
 		return reconcile.Result{}, fmt.Errorf("authority of pool %s: %w", q.Name, err)
 	}
 	wait := lookEvery
@@ -127,7 +127,7 @@ func (r *Rotator) look(ctx context.Context, pool string) (due time.Time, err err
 	}
 	text, asked := k.told.Annotations[contract.RotateAnnotation]
 	if asked && k.secret != nil && k.secret.Annotations[doneKey] == text {
-		asked = false // it was carried out, and whoever did that could not say so
+		asked = false // it was carried out, and anyone who did that could not say so
 	}
 	now := r.Clock.Now()
 	if k.s != nil {
@@ -170,7 +170,8 @@ func (r *Rotator) look(ctx context.Context, pool string) (due time.Time, err err
 }
 
 // settle lets the next authority sign, or the one in the place of a lost one, when all of the pool have told that they
-// know it. Who is away is waited for until SignsAt. It says when to look again; the zero time: the step was taken.
+// know it. A hub that is away is waited for until SignsAt. It says when to look again; the zero time: the step was
+// taken.
 func (r *Rotator) settle(ctx context.Context, k *kept, now time.Time) (due time.Time, err error) {
 	last, err := trust.Last([]byte(k.told.Data[contract.TrustKey]), k.pool)
 	if err != nil {
@@ -180,7 +181,7 @@ func (r *Rotator) settle(ctx context.Context, k *kept, now time.Time) (due time.
 	if err != nil {
 		return due, err
 	}
-	// Who tells of nothing, a person's program for one, has a moment as well.
+	// A client that reports nothing, a person's program for one, has a moment as well.
 	least := last.Issued.Add(pki.LeastSettle)
 	if now.Before(k.s.SignsAt) && (len(away) > 0 || now.Before(least)) {
 		if len(away) == 0 && least.Before(k.s.SignsAt) {
@@ -222,14 +223,14 @@ func (r *Rotator) recall(ctx context.Context, k *kept, now time.Time) error {
 	}
 	trusted, number, err := trust.Later([]byte(back.Data[contract.TrustKey]), k.pool, k.s.Signer.Cert())
 	if err != nil {
-		r.Log.Warn("a trust bundle that hubs gave back does not count", "pool", k.pool, "err", err)
+		r.Log.Warn("a trust bundle that hubs gave back is invalid", "pool", k.pool, "err", err)
 		return nil
 	}
 	if number <= last.Number {
 		return nil
 	}
 	if err := bulletin.At(now).Number(number); err != nil {
-		r.Log.Warn("a trust bundle that hubs gave back does not count", "pool", k.pool, "err", err)
+		r.Log.Warn("a trust bundle that hubs gave back is invalid", "pool", k.pool, "err", err)
 		return nil
 	}
 	k.above = number + 1
@@ -301,7 +302,8 @@ func (r *Rotator) obey(ctx context.Context, k *kept, text string, now time.Time)
 func (r *Rotator) replacement(k *kept, now time.Time, p pki.Plan) (*pki.Succession, error) {
 	lost, err := pki.ParseCertificates([]byte(k.told.Data[contract.AuthorityKey]))
 	if err != nil {
-		r.Log.Warn("nobody knows which authorities a pool trusted: none of their leaves counts any more", "pool", k.pool,
+		r.Log.Warn("nobody knows which authorities a pool trusted: none of their certificates is valid any more",
+			"pool", k.pool,
 			"err", err)
 	}
 	return r.fresh(k, slices.DeleteFunc(lost, func(c *x509.Certificate) bool {

@@ -193,7 +193,7 @@ func (w *wheel) heard(reason string) string {
 }
 
 // TestHeard: the next authority signs as soon as all of the pool have told that they know it, and those who tell of
-// nothing had a moment. Who is away is waited for until the time that was ordered, and named then.
+// nothing had a moment. A hub that is away is waited for until the time that was ordered, and named then.
 func TestHeard(t *testing.T) {
 	w := newWheel(t)
 	w.turn(0)
@@ -380,7 +380,7 @@ func TestRotateTwice(t *testing.T) {
 	w.same(trust.Switched, 4)
 }
 
-// TestBadOrders: what cannot be meant is refused with a reason, and nothing changes.
+// TestBadOrders: what is invalid is refused with a reason, and nothing changes.
 func TestBadOrders(t *testing.T) {
 	w := newWheel(t)
 	for want, text := range map[string]string{
@@ -456,7 +456,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestTwoRotators: of two managers at once one takes a step. Who is stopped in the middle of it goes on.
+// TestTwoRotators: of two managers at once one takes a step. A manager that is stopped in the middle of it goes on.
 func TestTwoRotators(t *testing.T) {
 	w := newWheel(t)
 	w.turn(0)

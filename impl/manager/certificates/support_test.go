@@ -81,7 +81,7 @@ func asked(k pki.Kind, key crypto.Signer) *certificatesv1.CertificateSigningRequ
 	return r
 }
 
-// anytime is when certificates may begin where nothing was ever taken back.
+// anytime is when certificates may begin where nothing was ever revoked.
 func anytime(context.Context, string, *corev1.Node, *x509.CertificateRequest, time.Time) (begin time.Time, err error) {
 	return begin, nil
 }

@@ -97,8 +97,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestBegin: a certificate begins no earlier than what is taken back of its name ends, and is not signed while that is
-// not known.
+// TestBegin: a certificate begins no earlier than what is revoked of its name ends, and is not signed while that is not
+// known.
 func TestBegin(t *testing.T) {
 	d, known := newDesk(newCluster(coordinator())), errors.New("not known")
 	d.Begin = func(_ context.Context, pool string, n *corev1.Node, asked *x509.CertificateRequest, _ time.Time) (

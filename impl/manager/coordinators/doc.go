@@ -1,5 +1,4 @@
-// Package coordinators runs the coordinator of a pool as Pods of weir-manager's own, one or three, where a Pool names
-// an image.
+// Package coordinators runs the coordinator of a pool as one or three Pods of weir-manager, if the Pool names an image.
 //
 // Each is on the network of its host, bound to a node of the pool by its name: no scheduler is asked, and no DaemonSet
 // or Deployment stands between, whose controllers live in the cloud. The kubelet of the node reads its Pods through its
@@ -29,16 +28,16 @@
 //
 // # Three
 //
-// They begin together, as one etcd. Hubs are told of them when a majority serves. Of three at most one is placed anew,
+// They begin together, as one etcd. Hubs are told of them when a majority serves. Of three at most one is placed again,
 // or gets another image, at a time, and only while the two others serve. The new one comes to those two: they hear of
 // it through leader-hub-<pool> and the hub that leads, remove the former one from etcd, and take the new one in. Nobody
-// is started anew for it. If fewer than two are left, all three are placed anew, and begin as another etcd: what the
+// is restarted for it. If fewer than two are left, all three are placed again, and begin as another etcd: what the
 // former one held are Leases, which hubs write again, and relays, which the leader fills. Going from one to three, or
 // back, is the same.
 //
 // # Another image
 //
-// It is put into the Pod that there is: the kubelet starts it anew in its place, and hubs serve from their relays
+// It is put into the Pod that there is: the kubelet restarts it in its place, and hubs serve from their relays
 // meanwhile. Pods that are not wanted any more go linger later.
 //
 // # Never two that elect
@@ -49,8 +48,8 @@
 //   - Hubs go by one entry, leader-hub-<pool> at its highest version, which names the ones or the others.
 //   - A hub leads only while it reaches the cloud, where it follows that entry itself.
 //   - A coordinator that hears, from the hub that leads, of an entry in which it is no replica
-//     (contract.LeaderHubReplicas) elects nobody any more. Who holds the Lease may renew it until it has gone to the
-//     new one.
+//     (contract.LeaderHubReplicas) elects nobody any more. The holder of the Lease may renew it until it has gone to
+//     the new one.
 //   - Of three a majority elects. A replica that was removed from etcd, or whose certificate is of none of the replicas
 //     of now, is not let in by the others, whatever is on its disk. Another etcd has another name
 //     (--initial-cluster-token), so replicas of two are never taken for some of one.

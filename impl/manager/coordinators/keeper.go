@@ -89,7 +89,7 @@ func (k *Keeper) Keep(ctx context.Context, p Pool) (Placed, error) {
 	return Placed{Servers: s.told(), Members: s.members(), State: s.state(why), Again: wait, record: s.record}, nil
 }
 
-// retire lets Pods go that are not recorded, linger after hubs have been told of others, and takes back labels of Nodes
+// retire lets Pods go that are not recorded, linger after hubs have been told of others, and removes labels of Nodes
 // that run none. serves: there are others.
 func (k *Keeper) retire(ctx context.Context, s *stand, serves bool) (wait time.Duration, err error) {
 	if k.leaving == nil {
@@ -158,7 +158,7 @@ func (k *Keeper) run(ctx context.Context, s *stand, r poolv1.Replica) error {
 	return nil
 }
 
-// spares tells whether a replica may be started anew: all others serve. One that was upgraded a moment ago does not.
+// spares reports whether a replica may be restarted: all others serve. One that was upgraded a moment ago does not.
 func (s *stand) spares(r poolv1.Replica) bool {
 	for _, o := range s.Replicas {
 		if o.Placement != r.Placement && !s.ready(o) {
@@ -168,7 +168,7 @@ func (s *stand) spares(r poolv1.Replica) bool {
 	return true
 }
 
-// upgrade gives a Pod another image. Its kubelet starts the container anew, in its place.
+// upgrade gives a Pod another image. Its kubelet restarts the container, in its place.
 func (k *Keeper) upgrade(ctx context.Context, s *stand, is *corev1.Pod, image string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{beforeAnnotation: container(is)}},

@@ -11,7 +11,7 @@ import (
 )
 
 // next is where the replicas are to be, and why that is not what the Pool asks for; "": it is. At most one replica of
-// three is placed anew at a time, while the two others serve. If fewer than two are left, all are: they begin as
+// three is placed again at a time, while the two others serve. If fewer than two are left, all are: they begin as
 // another cluster.
 func (s *stand) next() (record, string) {
 	want := replicas(s.Own.Spec.Coordinator)
@@ -49,7 +49,7 @@ func (s *stand) next() (record, string) {
 		}
 	}
 	if len(alive) < want-1 {
-		return s.record, fmt.Sprintf("that on %s is to be placed anew when the others are ready", list([]string{out.Node}))
+		return s.record, fmt.Sprintf("that on %s is to be placed again when the others are ready", list([]string{out.Node}))
 	}
 	at := s.choose(1, s.Replicas)
 	if len(at) == 0 {
@@ -62,7 +62,7 @@ func (s *stand) next() (record, string) {
 	return made, ""
 }
 
-// anew places all replicas.
+// again places all replicas.
 func (s *stand) anew(want int) (record, string) {
 	at := s.choose(want, nil)
 	if len(at) < want {
@@ -89,7 +89,7 @@ func (s *stand) placed(in *record, n *corev1.Node, joins bool) poolv1.Replica {
 	}
 }
 
-// remains tells whether a replica may stay where it is.
+// remains reports whether a replica may stay where it is.
 func (s *stand) remains(r poolv1.Replica) bool {
 	n := s.node(r.Node)
 	if n == nil || !selected(s.Own.Spec.Coordinator, n) {

@@ -33,7 +33,7 @@ func replaceAfter(c *poolv1.Coordinator) time.Duration {
 	return lostAfter
 }
 
-// selected tells whether the Pool lets a node run the coordinator.
+// selected reports whether the Pool lets a node run the coordinator.
 func selected(c *poolv1.Coordinator, n *corev1.Node) bool {
 	if _, ok := server(n); !ok || !n.DeletionTimestamp.IsZero() {
 		return false

@@ -33,7 +33,7 @@ func recorded(own *poolv1.Pool) record {
 	return record{slices.Clone(own.Status.Replicas), own.Status.Cluster, own.Status.Placements}
 }
 
-// same tells whether two records place the same.
+// same reports whether two records place the same.
 func (r record) same(o record) bool {
 	return r.Placements == o.Placements && r.Cluster == o.Cluster && slices.Equal(r.Replicas, o.Replicas)
 }
@@ -75,17 +75,17 @@ func (s *stand) pod(r poolv1.Replica) *corev1.Pod {
 	return nil
 }
 
-// recorded tells whether a Pod is one of those that are to be.
+// recorded reports whether a Pod is one of those that are to be.
 func (s *stand) recorded(o *corev1.Pod) bool {
 	return slices.ContainsFunc(s.Replicas, func(r poolv1.Replica) bool {
 		return r.Node == o.Spec.NodeName && r.Placement == o.Labels[placementLabel]
 	})
 }
 
-// ready tells whether the kubelet has seen a replica serve.
+// ready reports whether the kubelet has seen a replica serve.
 func (s *stand) ready(r poolv1.Replica) bool { return serving(s.pod(r)) }
 
-// serves tells whether enough of the replicas are ready for hubs to use them.
+// serves reports whether enough of the replicas are ready for hubs to use them.
 func (s *stand) serves() bool {
 	n := 0
 	for _, r := range s.Replicas {
@@ -164,7 +164,7 @@ func list(nodes []string) string {
 	return "nodes " + strings.Join(nodes, ", ")
 }
 
-// inTheWay tells whether a Pod that goes keeps a replica from its node, and hubs do without it: others of those that
+// inTheWay reports whether a Pod that goes keeps a replica from its node, and hubs do without it: others of those that
 // they know serve.
 func (s *stand) inTheWay(o *corev1.Pod) bool {
 	if !slices.ContainsFunc(s.Replicas, func(r poolv1.Replica) bool { return r.Node == o.Spec.NodeName }) {
@@ -179,7 +179,7 @@ func (s *stand) inTheWay(o *corev1.Pod) bool {
 	return others > 1 || s.serves()
 }
 
-// serving tells whether the kubelet has seen a coordinator serve, with the image that it is to have.
+// serving reports whether the kubelet has seen a coordinator serve, with the image that it is to have.
 func serving(o *corev1.Pod) bool {
 	if o == nil || !o.DeletionTimestamp.IsZero() {
 		return false

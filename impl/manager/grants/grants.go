@@ -1,5 +1,5 @@
-// Package grants waits for what a cluster does not let weir-manager read yet, because its manifests are older: a watch
-// that is refused would end the whole of weir-manager. It starts no goroutine.
+// Package grants waits for the rights that weir-manager does not have yet, because the manifests of the cluster are
+// older than the program. Without it, a watch that is refused would end weir-manager. It starts no goroutine.
 package grants
 
 import (

@@ -104,7 +104,7 @@ func changes[T client.Object](alike func(a, b T) bool) handler.TypedEventHandler
 	}
 }
 
-// alike tells whether the same follows from two states of a Node.
+// alike reports whether the same follows from two states of a Node.
 func alike(a, b *corev1.Node) bool {
 	return a.Labels[contract.NodePoolLabel] == b.Labels[contract.NodePoolLabel] && able(a) == able(b) &&
 		condition(a, contract.JoinedCondition) == condition(b, contract.JoinedCondition)

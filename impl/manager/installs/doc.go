@@ -1,11 +1,11 @@
-// Package installs leads the kubelets of nodes to their hubs when the label of a pool appears on them, and back when it
-// goes: by a Job for each node.
+// Package installs joins nodes to Weir: it runs a Job on each node that gets the label of a pool, which directs the
+// kubelet to the hub. It runs another Job for the way back when the label is removed.
 //
 // # What is wanted
 //
 // A Node with the label of a pool that has a NodePool and a Pool is to be in it. A Node without a label is to be in
 // none. Of a label that names a pool which nobody describes nothing follows: the node stays as it is. The work itself
-// is that of package install, which is idempotent, finishes what was cut short, and takes back what fails.
+// is that of package install, which is idempotent, finishes what was cut short, and undoes what fails.
 //
 // # The record
 //
@@ -18,7 +18,7 @@
 //     node leave afterwards is not overruled.
 //   - One that failed says so, and is not tried again until the label is another one, or a person deletes the Job, or
 //     joins the node by hand.
-//   - One whose image is not the one that Jobs run now is of a former release: it is begun anew, and the node gets the
+//   - One whose image is not the one that Jobs run now is of a former release: it is begun again, and the node gets the
 //     hub of this one. A hub that does not prove itself is taken off by the node itself (package install), and after
 //     two of these the other nodes keep theirs.
 //
@@ -34,13 +34,13 @@
 //
 // # Why a Job
 //
-// It outlives its Pods: a Pod that is evicted, or whose node starts anew in the middle, is no failure, and the next one
-// goes on. A bare Pod would need all that here again. Only the exit codes 1 and 2 are: they are the machine's own word.
-// The Job is bound to its node by spec.nodeName and tolerates everything. It has no token: on the machine the work goes
-// by the kubelet's own kubeconfig. Restarting the kubelet does not end its Pod, but the work does not run in it anyway:
-// see package install/errand. So the deadline, after which a Job failed though nothing is known, ends a Pod that never
-// started (its image cannot be pulled, its node is gone) or waits in vain, and never the work. It is longer than the
-// work can take, and a later Job waits for a unit that still runs.
+// It outlives its Pods: a Pod that is evicted, or whose node starts again in the middle, is no failure, and the next
+// one goes on. A bare Pod would need all that here again. Only the exit codes 1 and 2 are: they are the machine's own
+// word. The Job is bound to its node by spec.nodeName and tolerates everything. It has no token: on the machine the
+// work goes by the kubelet's own kubeconfig. Restarting the kubelet does not end its Pod, but the work does not run in
+// it anyway: see package install/errand. So the deadline, after which a Job failed though nothing is known, ends a Pod
+// that never started (its image cannot be pulled, its node is gone) or waits in vain, and never the work. It is longer
+// than the work can take, and a later Job waits for a unit that still runs.
 //
 // # Switched off
 //

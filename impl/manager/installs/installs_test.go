@@ -138,8 +138,8 @@ func TestOneRefused(t *testing.T) {
 	w.want("it can be made now", "a→harbour")
 }
 
-// TestRelease: with another image the nodes that have joined get its hub, one after the other. Who left by hand is left
-// alone, and after two failures the others are.
+// TestRelease: with another image the nodes that have joined get its hub, one after the other. A node that left by hand
+// is left alone, and after two failures the others are.
 func TestRelease(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d", "e")
 	w.pool("harbour")
@@ -167,8 +167,8 @@ func TestRelease(t *testing.T) {
 	w.want("a release that mends it", "b→harbour")
 }
 
-// TestFailures: after two failures of a pool no more begin there, and the Pool says why and what to do. They begin anew
-// when a person says so.
+// TestFailures: after two failures of a pool no more begin there, and the Pool says why and what to do. They begin
+// again when a person says so.
 func TestFailures(t *testing.T) {
 	w := newWorld(t, "a", "b", "c", "d", "x", "y")
 	w.pool("harbour")

@@ -62,7 +62,7 @@ func (s *stand) of(j *batchv1.Job) *corev1.Node {
 // pool is the one that a Job is for: that it comes into, or that it leaves, if that is known.
 func pool(j *batchv1.Job) string { return j.Labels[contract.NodePoolLabel] }
 
-// former tells whether a Job ran another image than the one that begins now.
+// former reports whether a Job ran another image than the one that begins now.
 func (s *stand) former(j *batchv1.Job) bool {
 	return s.image != "" && j.Spec.Template.Spec.Containers[0].Image != s.image
 }
@@ -86,7 +86,7 @@ func joined(n *corev1.Node) bool {
 	return condition(n, contract.JoinedCondition).Status == corev1.ConditionTrue
 }
 
-// able tells whether a node can do its work now.
+// able reports whether a node can do its work now.
 func able(n *corev1.Node) bool {
 	if os := n.Labels[corev1.LabelOSStable]; os != "" && os != "linux" {
 		return false
@@ -95,7 +95,7 @@ func able(n *corev1.Node) bool {
 		condition(n, contract.CutOffCondition).Status != corev1.ConditionTrue
 }
 
-// settled tells whether the failure of a join is no more: the node was joined by hand since.
+// settled reports whether the failure of a join is no more: the node was joined by hand since.
 func settled(n *corev1.Node, want string, at time.Time) bool {
 	return want != "" && joined(n) && condition(n, contract.JoinedCondition).LastTransitionTime.After(at)
 }
@@ -135,7 +135,7 @@ func (s *stand) decide(n *corev1.Node) (begin *start, useless *batchv1.Job) {
 	case was == want:
 		return nil, nil
 	case is == jobs.Failed && want == "" && condition(n, contract.JoinedCondition).Status == corev1.ConditionFalse:
-		// it was taken back at once.
+		// it was undone at once.
 		return nil, j
 	}
 	return &start{n, want, cmp.Or(want, was), j}, nil

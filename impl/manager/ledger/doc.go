@@ -1,4 +1,4 @@
-// Package ledger keeps what hubs have told of themselves (package digest), by node.
+// Package ledger keeps, by node, the reports that hubs send about themselves (package digest).
 //
 // It comes with heartbeats, by the watch of Leases that weir-manager has anyway, and stands there for seconds. So every
 // replica notes it when it comes, and the one that leads writes it into the status of the Pool, from which a replica

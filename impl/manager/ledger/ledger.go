@@ -30,7 +30,7 @@ type Ledger struct {
 	pools   map[string]string   // of nodes that there are
 	dirty   map[string]struct{} // pools of which something was told
 	poke    chan struct{}
-	refused int // digests that cannot be meant
+	refused int // digests that are invalid
 }
 
 // New makes one in which nothing is.

@@ -101,7 +101,7 @@ func sorted(all []string) []string {
 	return all
 }
 
-// TestTold: a Lease that somebody else writes does not tell anew, whoever started in between, and what was kept counts
+// TestTold: a Lease that somebody else writes does not tell again, whoever started in between, and what was kept counts
 // as long as nothing later is known.
 func TestTold(t *testing.T) {
 	clk := clocktesting.NewFakeClock(began)

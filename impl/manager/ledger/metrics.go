@@ -23,7 +23,7 @@ var (
 	served = prometheus.NewDesc("weir_manager_node_served_bytes_total",
 		"Bytes that clients of a node got from its relays, as its hub told last.", []string{"pool", "node"}, nil)
 	refused = prometheus.NewDesc("weir_manager_digest_refusals_total",
-		"Times that what a hub told of itself was not taken, since it cannot be meant.", nil, nil)
+		"Rejected digests of hubs: they were invalid.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

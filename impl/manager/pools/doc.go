@@ -1,5 +1,5 @@
-// Package pools keeps NodePools and Pools: what their status says, who the leader hubs of a pool are, and the objects
-// leader-hub-<pool> by which its hubs learn of them (seed 003).
+// Package pools maintains NodePools and Pools: their status, the leader hubs of a pool, and the objects
+// leader-hub-<pool>, from which hubs learn the configuration of their pool (seed 003).
 //
 // # Who belongs to a pool
 //
@@ -10,8 +10,8 @@
 //
 // A pool that asks for leaders (enableLeaderElection, and interConnectivity, since others have to reach them) gets
 // leaderReplicas of them. Any Node may lead that is Ready, is not cut off or about to be deleted, has an internal
-// address and, with the strategy mark, has the labels. Who leads stays while it may. Who comes next is decided by a
-// hash of the pool and of the node: nothing is random, so two managers agree, and yet pools differ.
+// address and, with the strategy mark, has the labels. A hub that leads stays while it may. The next hub is decided by
+// a hash of the pool and of the node: nothing is random, so two managers agree, and yet pools differ.
 //
 // A pool of which no node is heard is cut off, most likely. Its leaders stay as they were: its hubs go on with them,
 // and the cloud cannot know better. Package verdict says who is heard, before the node lifecycle controller calls one

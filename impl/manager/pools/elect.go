@@ -21,7 +21,7 @@ func wants(s nodepool.Spec) int {
 	return max(1, int(s.LeaderReplicas))
 }
 
-// elect says who leads a pool of these nodes. Who leads already goes on if it may, and while the pool is silent.
+// elect says who leads a pool of these nodes. A hub that leads already goes on if it may, and while the pool is silent.
 func elect(p *nodepool.NodePool, nodes []corev1.Node, silent bool) []nodepool.Leader {
 	n := wants(p.Spec)
 	if n == 0 {
@@ -71,7 +71,7 @@ func sortLeaders(all []nodepool.Leader) {
 	slices.SortFunc(all, func(a, b nodepool.Leader) int { return cmp.Compare(a.NodeName, b.NodeName) })
 }
 
-// mayLead tells whether a node may lead its pool.
+// mayLead reports whether a node may lead its pool.
 func mayLead(s nodepool.Spec, n *corev1.Node) bool {
 	if !n.DeletionTimestamp.IsZero() || !is(n, corev1.NodeReady) || is(n, contract.CutOffCondition) {
 		return false
@@ -80,7 +80,7 @@ func mayLead(s nodepool.Spec, n *corev1.Node) bool {
 		labels.SelectorFromSet(s.LeaderNodeLabelSelector).Matches(labels.Set(n.Labels))
 }
 
-// is tells whether a condition of a node is True.
+// is reports whether a condition of a node is True.
 func is(n *corev1.Node, t corev1.NodeConditionType) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == t && c.Status == corev1.ConditionTrue

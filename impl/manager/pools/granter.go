@@ -18,8 +18,8 @@ import (
 )
 
 // granter lets the hubs of a pool read what their NodePool shares: a ClusterRole for the pool, and a binding that names
-// the users of its hubs one by one. Who leaves the pool has lost it. If the NodePool goes while the pool has nodes, its
-// hubs go on as they were, and so does the role.
+// the users of its hubs one by one. A hub that leaves the pool has lost it. If the NodePool goes while the pool has
+// nodes, its hubs go on as they were, and so does the role.
 type granter struct {
 	client client.Client
 	reader client.Reader     // not from the cache

@@ -65,7 +65,7 @@ func (w *publisher) put(ctx context.Context, want client.Object) error {
 	}
 	next := have.DeepCopyObject().(client.Object)
 	if replaced(next, want) {
-		return client.IgnoreNotFound(w.client.Delete(ctx, have)) // the cache tells of it, and then it is made anew
+		return client.IgnoreNotFound(w.client.Delete(ctx, have)) // the cache tells of it, and then it is made again
 	}
 	if equality.Semantic.DeepEqual(have, next) {
 		return nil
@@ -98,7 +98,7 @@ func kindOf(o client.Object) string {
 	return "Endpoints"
 }
 
-// replaced makes an object as it should be, and keeps what others added beside. It tells whether that takes another
+// replaced makes an object as it should be, and keeps what others added beside. It reports whether that takes another
 // object, because a field cannot change.
 func replaced(o, want client.Object) bool {
 	labels, annotations := o.GetLabels(), o.GetAnnotations()

@@ -32,7 +32,7 @@ type rival struct {
 	is    bool
 }
 
-// runs tells whether yurt-manager runs.
+// runs reports whether yurt-manager runs.
 func (r *rival) runs(ctx context.Context) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,7 @@ func (r *rival) runs(ctx context.Context) (bool, error) {
 	return runs, nil
 }
 
-// holds tells whether a Lease is held. Clocks may differ by as much as it lasts.
+// holds reports whether a Lease is held. Clocks may differ by as much as it lasts.
 func holds(l coordinationv1.LeaseSpec, now time.Time) bool {
 	if l.HolderIdentity == nil || *l.HolderIdentity == "" || l.RenewTime == nil || l.LeaseDurationSeconds == nil {
 		return false

@@ -20,7 +20,7 @@ type scope struct {
 	kinds   []string
 	refused []string // what is left out, and why
 	unknown []string // what is shared, and the cloud does not serve
-	// what is shared, and the cloud does not tell whether it serves it: the server of its group is down, for one.
+	// what is shared, and the cloud does not report whether it serves it: the server of its group is down, for one.
 	unsure []string
 }
 
@@ -85,7 +85,7 @@ func (s scope) condition() metav1.Condition {
 		c.Reason, c.Message = "NotServed", "the cloud does not serve "+strings.Join(s.unknown, ", ")+
 			": hubs answer as it does, until it does"
 	case len(s.unsure) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NotKnown", "the cloud does not tell whether it serves "+
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, "NotKnown", "the cloud does not report whether it serves "+
 			strings.Join(s.unsure, ", ")+": it is asked again"
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Accepted", fmt.Sprintf("%d resources", len(s.shared))

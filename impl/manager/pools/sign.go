@@ -129,7 +129,7 @@ func (s *signer) returned(ctx context.Context, pool string, a *pki.Succession, n
 		err = bulletin.At(now).Number(e.Version)
 	}
 	if err != nil {
-		s.log.Warn("what hubs gave back of what their pool is told does not count", "pool", pool, "err", err)
+		s.log.Warn("the configuration of the pool that hubs gave back is invalid", "pool", pool, "err", err)
 		return 0, nil
 	}
 	return e.Version, nil

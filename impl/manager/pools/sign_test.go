@@ -43,7 +43,7 @@ func (s *shelf) Get(_ context.Context, key client.ObjectKey, o client.Object, _ 
 	return apierrors.NewNotFound(corev1.Resource("objects"), key.Name)
 }
 
-// TestSign: what a pool is told is signed once, and anew under a higher number when it says something else, when
+// TestSign: what a pool is told is signed once, and again under a higher number when it says something else, when
 // another authority signs, when somebody has spoilt the signature, and when hubs gave back what this cluster has
 // forgotten. What they gave back under a number of the far future is nothing.
 func TestSign(t *testing.T) {

@@ -69,7 +69,7 @@ func described(v *view) metav1.Condition {
 	}
 	if v.nodepool == nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NoNodePool",
-			"there is no NodePool of this name: only whenSilent counts"
+			"there is no NodePool of this name: only whenSilent is used"
 	}
 	return c
 }

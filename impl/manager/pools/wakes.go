@@ -51,7 +51,7 @@ func members() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 	}
 }
 
-// alike tells whether two states of a Node say the same of its pool.
+// alike reports whether two states of a Node say the same of its pool.
 func alike(a, b *corev1.Node) bool {
 	saysA, holdsA := certified(a)
 	saysB, holdsB := certified(b)

@@ -15,8 +15,8 @@ import (
 // MaxNames are in the ConfigMap of the policy weir-revoked, of all pools.
 const MaxNames = 4096
 
-// Barred is a line of that ConfigMap: a Node that was deleted, or is about to be. Who administers the cluster confirms
-// that beforehand or later, by a line that does not say that it is unconfirmed; weir node revoke does.
+// Barred is a line of that ConfigMap: a Node that was deleted, or is about to be. The administrator of the cluster
+// confirms that beforehand or later, by a line that does not say that it is unconfirmed; weir node revoke does.
 type Barred struct {
 	At          time.Time
 	Pool, UID   string

@@ -1,4 +1,4 @@
-// Package revocation takes back what a node had when its Node is deleted, or leaves its pool.
+// Package revocation revokes the rights of a node when its Node is deleted or leaves its pool.
 //
 // For each pool it keeps a roster: a ConfigMap with the nodes that the pool has. So it sees who left, even if
 // weir-manager was away when that happened. A node that is on the roster, and whose Node does not exist any more, or is
@@ -11,11 +11,11 @@
 //   - its grant to read that list and whom to trust, and to give both back: a Role and a RoleBinding for each pool name
 //     its users, one by one;
 //   - if the Node was deleted: the right to register itself again. Its name is entered in the ConfigMap that the policy
-//     weir-revoked reads. Whoever operates the cluster makes the Node in its place, or takes the name out.
+//     weir-revoked reads. The operator of the cluster makes the Node in its place, or takes the name out.
 //
-// The roster is written last. Who is stopped between these steps does them again. Something that fails, or cannot be
-// written, does not keep the rest: who could not be denied stays on the roster, who finds no room there is granted
-// nothing, and what others wrote and cannot be read counts for nothing.
+// The roster is written last. A manager that is stopped between these steps does them again. Something that fails, or
+// cannot be written, does not keep the rest: who could not be denied stays on the roster, who finds no room there is
+// granted nothing, and what others wrote and cannot be read counts for nothing.
 //
 // # The coordinator's certificates
 //
@@ -34,9 +34,9 @@
 //
 // # A cluster that was restored
 //
-// What was taken back after the backup, hubs of the pool hold, and give back (bulletin.Returner). What an authority of
-// the pool signed of it is entered in the next list, which is above theirs. A Node that was deleted then is there
-// again, by its uid: it is granted nothing.
+// What was revoked after the backup, hubs of the pool hold, and give back (bulletin.Returner). What an authority of the
+// pool signed of it is entered in the next list, which is above theirs. A Node that was deleted then is there again, by
+// its uid: it is granted nothing.
 //
 // # A node that comes back
 //

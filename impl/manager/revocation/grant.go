@@ -23,7 +23,7 @@ const (
 	returnSuffix = ":return"
 )
 
-// Roles of hubs that are bound for all namespaces. Who operates the cluster applies them, and may add the resources
+// Roles of hubs that are bound for all namespaces. The operator of the cluster applies them, and may add the resources
 // that his pools share.
 const (
 	HubRole      = "weir:hub"          // what relays hold

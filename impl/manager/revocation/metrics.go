@@ -2,7 +2,7 @@ package revocation
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics count what was taken back.
+// Metrics count what was revoked.
 type Metrics struct {
 	revoked *prometheus.CounterVec
 	dropped prometheus.Counter
@@ -16,7 +16,7 @@ func NewMetrics() *Metrics {
 	return &Metrics{
 		revoked: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_manager_revoked_nodes_total",
-			Help: "Nodes whose certificates were taken back, by cause: deleted, left (the pool), recalled (by the pool, after " +
+			Help: "Nodes whose certificates were revoked, by cause: deleted, left (the pool), recalled (by the pool, after " +
 				"the cluster was restored from a backup).",
 		}, []string{"cause"}),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{

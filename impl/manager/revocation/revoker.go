@@ -35,7 +35,7 @@ const (
 	mostReturned = 64 // lines that are looked at of what hubs gave back
 )
 
-// Revoker takes back what nodes had. See the package comment.
+// Revoker revokes what nodes had. See the package comment.
 type Revoker struct {
 	Config
 	quiet *quiet.Log
@@ -66,8 +66,7 @@ func (r *Revoker) Reconcile(ctx context.Context, q reconcile.Request) (reconcile
 }
 
 // look compares a pool with its roster. stale says that the cache is behind. Something that fails does not keep the
-// rest: who left and could not be taken back stays on the roster, and who could not be granted anything comes there
-// later.
+// rest: who left and could not be revoked stays on the roster, and who could not be granted anything comes there later.
 func (r *Revoker) look(ctx context.Context, pool string) (s seen, err error) {
 	var nodes corev1.NodeList
 	if err := r.Client.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: pool}); err != nil {
@@ -174,7 +173,7 @@ func (r *Revoker) away(ctx context.Context, pool, name string, m member) (away, 
 	return deleted || n.Labels[contract.NodePoolLabel] != pool, deleted, nil
 }
 
-// deny writes the pool's list: with those who left, or anew if the authority that signed it is not the one that signs
+// deny writes the pool's list: with those who left, or again if the authority that signed it is not the one that signs
 // now. Addresses of those who are there do not count as those of somebody who left: his own certificates are known by
 // their keys as well.
 func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[string]member) error {
@@ -200,7 +199,7 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[
 	for _, e := range more {
 		r.Metrics.revoked.WithLabelValues("recalled").Inc()
 		r.Log.Warn("the cluster was restored from a backup, and its pool knows of a node whose certificates were "+
-			"taken back since", "pool", pool, "node", e.Node, "uid", e.UID)
+			"revoked since", "pool", pool, "node", e.Node, "uid", e.UID)
 	}
 	others := map[string]bool{}
 	for _, m := range there {
@@ -225,21 +224,21 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[
 	}
 	for _, g := range left {
 		r.Metrics.revoked.WithLabelValues(g.cause()).Inc()
-		r.Log.Info("the certificates of a node are taken back", "node", g.name, "uid", g.UID, "pool", pool,
+		r.Log.Info("the certificates of a node are revoked", "node", g.name, "uid", g.UID, "pool", pool,
 			"cause", g.cause(), "number", next.Number)
 	}
 	for _, e := range dropped {
 		r.Metrics.dropped.Inc()
-		r.Log.Error("the denylist is full: certificates of a node that was deleted count again; replace the authority "+
+		r.Log.Error("the denylist is full: certificates of a node that was deleted are valid again; replace the authority "+
 			"of the pool", "pool", pool, "node", e.Node, "deleted", e.Before)
 	}
 	return nil
 }
 
-// Resign signs the list of a pool anew if another authority signs now.
+// Resign signs the list of a pool again if another authority signs now.
 func (r *Revoker) Resign(ctx context.Context, pool string) error { return r.deny(ctx, pool, nil, nil) }
 
-// open reads the pool's list. current says that there is nothing to write anew: there is none, or the authority signed
+// open reads the pool's list. current says that there is nothing to write again: there is none, or the authority signed
 // it that signs now. A list that no authority of the pool signed was written by somebody else.
 func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (l denylist.List, current bool) {
 	text := []byte(kept.Data[contract.DenylistKey])
@@ -252,7 +251,7 @@ func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (
 		return l, true
 	}
 	if err != nil {
-		r.Log.Error("the denylist of a pool does not count, and is begun anew: who holds it in the pool goes on with it",
+		r.Log.Error("the denylist of a pool is invalid, and is begun again: members of the pool that hold it go on with it",
 			"pool", pool, "err", err)
 		return denylist.List{Pool: pool}, false
 	}
@@ -331,7 +330,7 @@ func (r *Revoker) list(ctx context.Context, pool string) (l denylist.List, err e
 	return l, nil
 }
 
-// Granted tells whether a node may read what its user may: it is on the roster, which is written last. A
+// Granted reports whether a node may read what its user may: it is on the roster, which is written last. A
 // *pki.MismatchError says that it never will.
 func (r *Revoker) Granted(ctx context.Context, pool string, node *corev1.Node) (bool, error) {
 	roster, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)
@@ -345,8 +344,8 @@ func (r *Revoker) Granted(ctx context.Context, pool string, node *corev1.Node) (
 }
 
 // Begin is when a certificate of a node has to begin at the earliest, which is asked for and is to be signed until an
-// end: those that began before are refused. It notes what has to be known of that certificate so that it can be taken
-// back. An error says that this is not possible yet; a *pki.MismatchError, that it is not.
+// end: those that began before are refused. It notes what has to be known of that certificate so that it can be
+// revoked. An error says that this is not possible yet; a *pki.MismatchError, that it is not.
 func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, asked *x509.CertificateRequest,
 	end time.Time) (time.Time, error) {
 	roster, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.RosterPrefix+pool)
@@ -357,7 +356,7 @@ func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, ask
 	m, ok := all[node.Name]
 	if ok && m.UID != string(node.UID) {
 		return time.Time{},
-			fmt.Errorf("node %s: the certificates of the Node of this name before it, uid %s, are still to be taken back",
+			fmt.Errorf("node %s: the certificates of the Node of this name before it, uid %s, are still to be revoked",
 				node.Name, m.UID)
 	}
 	name, hosts, key := asked.Subject.CommonName, slices.Clone(asked.DNSNames), denylist.KeyOf(asked.PublicKey)

@@ -274,7 +274,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestBegin: a node of a name that was taken back gets certificates that begin later, and none before that is written
+// TestBegin: a node of a name that was revoked gets certificates that begin later, and none before that is written
 // down.
 func TestBegin(t *testing.T) {
 	c := newCluster(node("edge-1", "harbour", "u-1"))
@@ -366,7 +366,7 @@ func TestRestored(t *testing.T) {
 }
 
 // TestRecalled: what hubs give back after the cloud was restored is in the next list, above what they hold, once; the
-// Node that a backup has brought back gets nothing, and one that is made anew does. What no authority of the pool
+// Node that a backup has brought back gets nothing, and one that is made again does. What no authority of the pool
 // signed is nothing.
 func TestRecalled(t *testing.T) {
 	ghost := node("edge-1", "harbour", "u-1")

@@ -1,4 +1,4 @@
-// Package verdict decides which nodes live, which are cut off and which are dead, and whose pods must stay.
+// Package verdict decides which nodes are alive, cut off or dead, and which pods must not be evicted.
 //
 // A Machine is pure: it is told what was seen (a Node, a heartbeat, a policy), is stepped with the time, and returns a
 // Decision. It does no I/O, starts no goroutine, reads no clock. A heartbeat is a change of renewTime in a node's

@@ -18,7 +18,7 @@ var seed = flag.Uint64("seed", 0, "of the first random history; 0: one of this r
 const histories = 100
 
 // TestHistories holds random histories of nodes, heartbeats, policies and changes of leader to what the package
-// promises. What is true is worked out anew at each second from the whole history, without any of the machine's
+// promises. What is true is worked out again at each second from the whole history, without any of the machine's
 // shortcuts.
 func TestHistories(t *testing.T) {
 	first := *seed

@@ -61,7 +61,7 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// Alive tells whether a heartbeat was seen within Grace.
+// Alive reports whether a heartbeat was seen within Grace.
 func (s State) Alive() bool { return s == Normal || s == Delegated }
 
 // Verdict is what is known of a node.

@@ -21,7 +21,8 @@ type Config struct {
 	Store *store.Store
 	// Cloud sends requests to the cloud as this node; scheme and host of their URLs do not matter. Required.
 	Cloud http.RoundTripper
-	// Reach tells whether the cloud can be reached. It must not block. After a change the caller calls Changed. Required.
+	// Reach reports whether the cloud can be reached. It must not block. After a change the caller calls Changed.
+	// Required.
 	Reach func() Reach
 	// Moved is called after each change of the phase, by any goroutine. It must not block. Default: nobody is told.
 	Moved func()

@@ -1,6 +1,6 @@
-// Package writes decides what becomes of the writes of a node's clients while the cloud is away, and brings them to the
-// cloud when it is back. The hub asks it about every write (Take), and runs it (Run). What waits is in package queue,
-// what the cloud said before in package store.
+// Package writes queues the writes of a node's clients while the cloud is away, and sends them when it is back. The hub
+// passes every write to it (Take), and runs it (Run). Package queue holds the waiting writes, and package store holds
+// the earlier answers of the cloud.
 //
 // # What is answered while the cloud is away
 //
@@ -36,7 +36,7 @@
 //
 // # What clients see
 //
-// Overlay gives an object of the store with what waits. Whoever serves reads from the store calls it.
+// Overlay gives an object of the store with what waits. A server of reads from the store calls it.
 //
 // # When the cloud is back
 //

@@ -49,7 +49,7 @@ func (w *waiting) event(r *write, k kind, as queue.Kind) (*answer, *apierrors.St
 }
 
 // patchEvent changes an Event that waits. Of one that does not, a recorder has told the cloud before; it has all of it
-// at hand, and creates it anew if it hears that there is none (k8s.io/client-go/tools/record and tools/events). That
+// at hand, and creates it again if it hears that there is none (k8s.io/client-go/tools/record and tools/events). That
 // Event, of the same name, is queued, and when it is pushed the cloud's is brought up to its count.
 func (w *waiting) patchEvent(r *write, k kind, as queue.Kind) (*answer, *apierrors.StatusError) {
 	t := queue.Target{Kind: as, Namespace: r.namespace, Name: r.name}

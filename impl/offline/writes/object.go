@@ -142,7 +142,7 @@ func (d document) with(field string, value json.RawMessage) document {
 	return out
 }
 
-// same tells whether two values of JSON say the same. Nothing, null and an empty object do.
+// same reports whether two values of JSON say the same. Nothing, null and an empty object do.
 func same(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || reflect.DeepEqual(value(a), value(b))
 }

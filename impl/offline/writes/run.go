@@ -53,8 +53,8 @@ func (w *comeback) Phase() Phase {
 	return w.turn.phase
 }
 
-// Holding tells whether the cloud is back, or may be, and this node's clients should not see its latest state yet: they
-// are to be answered as if it were away, where that is possible.
+// Holding reports whether the cloud is back, or may be, and this node's clients should not see its latest state yet:
+// they are to be answered as if it were away, where that is possible.
 func (w *comeback) Holding() bool {
 	p := w.Phase()
 	return w.Reach() != Away && p != Open

@@ -57,7 +57,7 @@ func (t *turn) see(now time.Time, reach Reach, statuses int) {
 		t.phase, t.since = Apart, now
 	case reach == Here && t.phase == Apart:
 		t.phase, t.until = Waiting, now
-		// Who was away for a moment has missed little, and was seldom away with many others.
+		// A hub that was away for a moment has missed little, and was seldom away with many others.
 		if d := min(t.spread, now.Sub(t.since)); d > 0 {
 			t.until = now.Add(time.Duration(t.random.Int64N(int64(d))))
 		}

@@ -56,7 +56,7 @@ func kindsOf(r store.Resource) []queue.Kind {
 	return nil
 }
 
-// waits tells whether the cloud has yet to get something that was written to the same object. To send the cloud a
+// waits reports whether the cloud has yet to get something that was written to the same object. To send the cloud a
 // later write first would have the earlier one undo it.
 func (w *waiting) waits(r *write) bool {
 	if r.verb == "create" {

@@ -24,7 +24,7 @@ func targetOf(r *request.Request) target {
 	return t
 }
 
-// is tells whether a target is of a resource, "pods", or of one of its subresources, "pods/status".
+// is reports whether a target is of a resource, "pods", or of one of its subresources, "pods/status".
 func (t target) is(r store.Resource, sub string) bool { return t.Resource == r && t.sub == sub }
 
 func (t target) key() store.Key { return store.Key{Namespace: t.namespace, Name: t.name} }
@@ -66,7 +66,7 @@ type write struct {
 	again       bool // what it was decided from has changed
 }
 
-// answerable tells whether a request is of a kind that is answered here.
+// answerable reports whether a request is of a kind that is answered here.
 func (r *write) answerable() bool {
 	switch {
 	case r.is(nodes(), "status"), r.is(pods(), "status"):
@@ -79,7 +79,7 @@ func (r *write) answerable() bool {
 	return r.token()
 }
 
-// queued tells whether a request that is answered here goes to the cloud later.
+// queued reports whether a request that is answered here goes to the cloud later.
 func (r *write) queued() bool { return !r.token() && (!r.is(nodes(), "") || r.verb != "create") }
 
 // label is the resource of a write. Those that nobody knows share a name, so that clients cannot make up series.
@@ -93,5 +93,5 @@ func (r *write) label() string {
 	return r.Resource.Name
 }
 
-// token tells whether a request is for a token of a service account.
+// token reports whether a request is for a token of a service account.
 func (r *write) token() bool { return r.is(accounts(), "token") && r.verb == "create" }

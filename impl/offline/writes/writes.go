@@ -90,7 +90,7 @@ func (w *Writes) Fallback(rw http.ResponseWriter, req *http.Request) bool {
 	return ok && w.answer(rw, req, r, true)
 }
 
-// plain tells whether a request is nothing but itself.
+// plain reports whether a request is nothing but itself.
 func plain(header http.Header, asked *request.Request) bool {
 	for name := range header {
 		if name == "Content-Encoding" || strings.HasPrefix(name, "Impersonate-") {
@@ -155,7 +155,7 @@ func (w *Writes) refuse(rw http.ResponseWriter, req *http.Request, r *write, err
 	writeStatus(rw, req.Header.Values("Accept"), err)
 }
 
-// news tells whether a refusal is worth a line: clients try again every second.
+// news reports whether a refusal is worth a line: clients try again every second.
 func (w *Writes) news(r *write, code int32) bool {
 	key := fmt.Sprint(r.verb, " ", r.label(), " ", code)
 	now := w.Clock.Now()

@@ -19,8 +19,9 @@ func Commands(program string) []cli.Command {
 		{Name: "pki table", About: "list the kinds of certificates: what stands in each, and who signs it", Run: by(table)},
 		{Name: "pki request", About: "print a request for a certificate", Run: by(request)},
 		{
-			Name: "pki check", Args: "FILE…", About: "tell what certificates are, who vouches for them and when they end",
-			Run: by(check),
+			Name: "pki check", Args: "FILE…",
+			About: "show certificates: their contents, the authority that signed them, and when they expire",
+			Run:   by(check),
 		},
 		{
 			Name: "pki authority", About: "make the authority of a pool, by itself or below an existing one", Run: by(authority),

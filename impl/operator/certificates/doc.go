@@ -1,5 +1,5 @@
-// Package certificates is weir pki: what certificates there are, and to make, to look at and to replace them. Package
-// pki has the table that all of it goes by.
+// Package certificates is the command `weir pki`. It lists, makes, checks and replaces the certificates of Weir.
+// Package pki has the table of all certificates.
 //
 // It starts no goroutine.
 package certificates

@@ -176,7 +176,7 @@ func (f *fileMaker) make(flag string, a *pki.Authority, k pki.Kind, s pki.Subjec
 	if life == 0 {
 		life = i.Life.Usual
 	}
-	if k == pki.Forwarder { // a day, since whoever makes files does not make them anew each hour
+	if k == pki.Forwarder { // a day, since anyone who makes files does not make them again each hour
 		life = i.Life.Most
 	}
 	s.Pool = f.pool

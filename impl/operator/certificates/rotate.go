@@ -71,7 +71,7 @@ func (r *rotation) bind(fs *pflag.FlagSet) {
 		"the key is lost: nobody can vouch for the next authority, and hubs trust it because the cloud says so; a "+
 			"coordinator that has its own file of authorities needs the new one")
 	fs.BoolVar(&r.stolen, "stolen-key", false,
-		"the key was stolen: nothing that it signed counts any more, and the denylist begins anew; every hub and "+
+		"the key was stolen: nothing that it signed is valid any more, and the denylist begins again; every hub and "+
 			"coordinator gets another certificate, over the cloud")
 	fs.BoolVar(&r.follow, "follow", false, "wait until the next authority signs")
 	r.cluster = view.Bind(fs)

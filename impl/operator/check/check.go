@@ -84,7 +84,7 @@ func (l *looker) checkNodes(r *Report) {
 	}
 }
 
-// known tells whether there is what was asked for.
+// known reports whether there is what was asked for.
 func (l *looker) known(names []string) error {
 	if l.Pool != "" && !slices.Contains(names, l.Pool) {
 		return cli.Usage("--pool", l.Pool, "the name of a pool: "+strings.Join(names, ", "))

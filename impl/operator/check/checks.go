@@ -164,7 +164,7 @@ const (
 	poolsName     = "pools." + contract.PoolGroup
 )
 
-// serves tells whether a definition serves a version.
+// serves reports whether a definition serves a version.
 func serves(o *unstructured.Unstructured, version string) bool {
 	versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
 	return slices.ContainsFunc(versions, func(v any) bool {

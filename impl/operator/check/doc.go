@@ -1,4 +1,5 @@
-// Package check is weir check: is Weir well in this cluster, and if not, why, and where to read on.
+// Package check is the command `weir check`. It reports whether Weir works in this cluster and, if it does not, the
+// cause and where to read on.
 //
 // Checks are data: an anchor, a description and what looks. Each gives one line, or one for each pool or node. The
 // anchor is the heading in docs/operations.md that tells what to do; a test holds that each is there. The form of -o

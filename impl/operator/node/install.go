@@ -61,8 +61,8 @@ func (c commands) install(ctx context.Context, args []string, stdout, stderr io.
 	if err := errand.Enter(*host); err != nil {
 		return err
 	}
-	// Who is told to stop has nothing to tell: the work goes on. Exit codes 1 and 2 say that it has failed, and nothing
-	// else does.
+	// A program that is told to stop has nothing to report: the work goes on. Exit codes 1 and 2 say that it has failed,
+	// and nothing else does.
 	return e.Do(context.WithoutCancel(ctx))
 }
 

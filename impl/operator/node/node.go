@@ -19,7 +19,7 @@ func Commands(program string) []cli.Command {
 	return []cli.Command{
 		{Name: "node join", Args: "--pool POOL", About: "lead the kubelet of this machine to a hub", Run: c.join},
 		{Name: "node leave", About: "make this machine what it was before", Run: c.leave},
-		{Name: "node status", About: "tell whether the kubelet of this machine calls its hub", Run: c.status},
+		{Name: "node status", About: "report whether the kubelet of this machine calls its hub", Run: c.status},
 		{
 			Name: "node install", Args: "--pool POOL",
 			About: "what a Job of weir-manager runs on a node: join, or leave, as a unit of the machine", Run: c.install,
@@ -63,7 +63,7 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 	fs.IntVar(&o.Ports.Health, "health-port", contract.HubHealthPort, "as --health-port of weir-hub")
 	fs.IntVar(&o.Ports.Pool, "pool-port", contract.HubPoolPort, "as --pool-port of weir-hub")
 	fs.DurationVar(&o.Timeout, "timeout", 2*time.Minute,
-		"how long the hub may take to serve, and then the kubelet to be heard through it, before all is taken back")
+		"how long the hub may take to serve, and then the kubelet to be heard through it, before all is undone")
 	dry := fs.Bool("dry-run", false, "look whether this node could join, and change nothing")
 	o.Host.Root = "/"
 	r := root(fs)
@@ -90,9 +90,9 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 func (c commands) leave(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := c.flags("node leave")
 	timeout := fs.Duration("timeout", 2*time.Minute,
-		"how long pods that call the hub may take to start anew, and those to end that nothing would start anew")
+		"how long pods that call the hub may take to restart, and those to end that nothing would restart")
 	abandon := fs.Bool("abandon-pods", false,
-		"leave although there are pods that call the hub and that nothing would start anew: they lose the API")
+		"leave although there are pods that call the hub and that nothing would restart: they lose the API")
 	r := root(fs)
 	if err := cli.ParseArgs(fs, c.program+" node leave", args, 0, stdout); err != nil {
 		return err

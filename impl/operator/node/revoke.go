@@ -113,7 +113,7 @@ func (c commands) restore(ctx context.Context, args []string, stdout, _ io.Write
 	return c.each(ctx, "node restore", args, stdout, restore)
 }
 
-// restore makes the Node first: a kubelet that runs does not register itself anew, and goes on with the Node that it
+// restore makes the Node first: a kubelet that runs does not register itself again, and goes on with the Node that it
 // finds.
 func restore(ctx context.Context, c *view.Cluster, name string) (said string, err error) {
 	said = "it may register itself again"

@@ -77,7 +77,7 @@ func version() string {
 	return v
 }
 
-// check tells what cannot be meant.
+// check reports what is invalid.
 func (w *wanted) check() error {
 	if why := validation.IsDNS1035Label(contract.LeaderHubPrefix + w.name); len(why) > 0 {
 		return cli.Usage("NAME", w.name,
@@ -94,7 +94,7 @@ func (w *wanted) check() error {
 		return cli.Usage("--leader-hubs", w.leaders, "1 to 64")
 	case ways != 1:
 		return cli.Usage("--coordinator, --coordinator-server, --leader-hubs", ways,
-			"one of the three: who reads the cloud for the pool")
+			"one of the three: which hub reads the cloud for the pool")
 	case w.replicas != 1 && w.replicas != 3, w.replicas == 3 && !w.coordinator && w.image == "":
 		return cli.Usage("--coordinator-replicas", w.replicas, "1, or 3 with --coordinator")
 	case len(w.servers) != 0 && len(w.servers) != 1 && len(w.servers) != 3:

@@ -1,4 +1,4 @@
-// Package pool is weir pool: it makes the objects of a pool, and shows pools.
+// Package pool is the command `weir pool`. It makes the objects of a pool, and shows pools.
 //
 // It starts no goroutine.
 package pool

@@ -77,7 +77,7 @@ func kubeconfig(ctx context.Context, program string, args []string, stdout io.Wr
 	return err
 }
 
-// check tells what cannot be meant, before a key is made for nothing.
+// check reports what is invalid, before a key is made for nothing.
 func (p *person) check() (err error) {
 	if p.life == 0 {
 		p.life = p.identity.Life.Usual

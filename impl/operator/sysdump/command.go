@@ -16,7 +16,7 @@ import (
 // Command is weir sysdump; program is how the user calls it.
 func Command(program string) cli.Command {
 	return cli.Command{
-		Name: "sysdump", About: "write one archive for who is asked for help, without secrets",
+		Name: "sysdump", About: "write one archive for a person who is asked for help, without secrets",
 		Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 			fs := pflag.NewFlagSet("sysdump", pflag.ContinueOnError)
 			now := time.Now().UTC()

@@ -80,7 +80,8 @@ func redactLine(line []byte) []byte {
 	return line
 }
 
-// hasToken tells whether there may be a bootstrap token: a dot with six letters or digits before it and sixteen behind.
+// hasToken reports whether there may be a bootstrap token: a dot with six letters or digits before it and sixteen
+// behind.
 func hasToken(line []byte) bool {
 	for i, b := range line {
 		if b == '.' && i >= 6 && len(line)-i > 16 && plain(line[i-6:i]) && plain(line[i+1:i+17]) {

@@ -1,5 +1,5 @@
-// Package view is what the commands of operators see of a cluster: Kubernetes' own objects and those that weir-manager
-// keeps, read once.
+// Package view reads the objects of a cluster that the commands for operators show, once for each command: Kubernetes'
+// own objects and those of weir-manager.
 //
 // What cannot be read is no error of Read: Failed says why, by kind, and who needs it tells. It starts no goroutine.
 package view

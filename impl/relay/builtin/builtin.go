@@ -1,4 +1,4 @@
-// Package builtin knows what of Kubernetes is built in: short names, scopes and field selectors of resources, and the
+// Package builtin knows the resources that are built into Kubernetes: short names, scopes, field selectors, and the
 // compiled types of kinds.
 package builtin
 

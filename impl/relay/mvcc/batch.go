@@ -15,10 +15,10 @@ type Batch struct {
 	Admitted uint64
 }
 
-// Inside tells whether a version is none that the batch leads from or to.
+// Inside reports whether a version is none that the batch leads from or to.
 func (b *Batch) Inside(v uint64) bool { return b != nil && b.From < v && v < b.To }
 
-// Admits tells whether a client that has seen a version goes on with the rest of the batch.
+// Admits reports whether a client that has seen a version goes on with the rest of the batch.
 func (b *Batch) Admits(v uint64) bool { return !b.Inside(v) || v <= b.Admitted }
 
 // step is one event of a batch: an object in a new form, or one that is gone.

@@ -3,7 +3,7 @@
 //
 // Objects are in a copy-on-write B-tree ordered by "namespace/name". Changes are events in a ring, which its owner
 // bounds in bytes and in age (Trim). A reader is a Place in the ring: it holds no queue. An earlier state is a clone of
-// the tree of which later events are taken back. What is made of an event for its readers, such as its encoded frame,
+// the tree from which later events are removed. What is made of an event for its readers, such as its encoded frame,
 // belongs to the event and is shared by all.
 //
 // A list over an older state becomes one Batch of events. With a Trail, what happened on the way to the list is told as

@@ -47,8 +47,8 @@ func (e *Event) size() int64 {
 	return n
 }
 
-// After tells whether the event comes after the state that a client at version v has seen. The deletions of a batch are
-// stamped with the version that the batch starts from, and come after it all the same.
+// After reports whether the event comes after the state that a client at version v has seen. The deletions of a batch
+// are stamped with the version that the batch starts from, and come after it all the same.
 func (e *Event) After(v uint64) bool {
 	return e.Version > v || e.Version == v && e.Batch != nil && e.Batch.From == v
 }

@@ -26,7 +26,7 @@ func (s *State) Export() *Export {
 }
 
 // Objects returns how many objects there were at version From, and a walk over them in the order of their keys. It must
-// be called once: it takes back the changes in the export's own copy of the tree.
+// be called once: it reverts the changes in the export's own copy of the tree.
 func (x *Export) Objects() (n int, walk iter.Seq[*wire.Object]) {
 	undo(x.tree, x.events)
 	return x.tree.Len(), func(yield func(*wire.Object) bool) { x.tree.Ascend(yield) }

@@ -61,7 +61,7 @@ func (x *Restoration) Apply(e *Event) error {
 	return nil
 }
 
-// check tells whether a change can follow: versions never go back.
+// check reports whether a change can follow: versions never go back.
 func (x *Restoration) check(e *Event) error {
 	switch b := e.Batch; {
 	case x.batch != nil && (b == nil || b.From != x.batch.From || b.To != x.batch.To):

@@ -82,13 +82,14 @@ func (r *ring) From(v uint64) (seq uint64, ok bool) {
 	return r.base + uint64(i), true
 }
 
-// Inside tells whether what goes on at a sequence number and version is inside a batch: a state that nobody has whole.
+// Inside reports whether what goes on at a sequence number and version is inside a batch: a state that nobody has
+// whole.
 func (r *ring) Inside(seq, v uint64) bool {
 	i := seq - r.base
 	return i < uint64(len(r.events)) && r.events[i].Batch.Inside(v)
 }
 
-// Had tells whether the ring's state was at exactly this version once.
+// Had reports whether the ring's state was at exactly this version once.
 func (r *ring) Had(v uint64) bool {
 	if v == r.floor {
 		return true

@@ -159,8 +159,8 @@ func (t *Trail) tale(key string, to uint64, now *wire.Object) []step {
 	return nil
 }
 
-// plain tells whether the last form of an object is all that somebody needs who has seen any of its changes: there was
-// only one, or it stayed what it is and kept its labels.
+// plain reports whether the last form of an object is all that somebody needs who has seen any of its changes: there
+// was only one, or it stayed what it is and kept its labels.
 func plain(marks []mark, old, now *wire.Object) bool {
 	switch {
 	case len(marks) == 0:

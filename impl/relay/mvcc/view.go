@@ -60,7 +60,7 @@ func (s *State) Past() View {
 	return v
 }
 
-// undo takes events back, the last one first.
+// undo removes events, the last one first.
 func undo(tree *btree.BTreeG[*wire.Object], events []*Event) {
 	for i := len(events) - 1; i >= 0; i-- {
 		switch e := events[i]; {

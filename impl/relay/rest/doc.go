@@ -7,7 +7,7 @@
 // together, and a frame that does not depend on the watcher is made once for all. Errors are Status objects in the form
 // that the client prefers. What cannot be answered truthfully here is left to Handler.Fallback.
 //
-// Whoever calls a Handler must have authorized the request.
+// The caller of a Handler must have authorized the request.
 //
 // The package starts no goroutines. A watch runs in that of its request, and ends with it.
 package rest

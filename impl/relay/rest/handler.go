@@ -31,13 +31,13 @@ type Source interface {
 	Clock() clock.WithTickerAndDelayedExecution
 }
 
-// Handler answers get, list and watch of the resource of a Source. Whoever calls it must have authorized the request.
+// Handler answers get, list and watch of the resource of a Source. Its caller must have authorized the request.
 type Handler struct {
 	Source
 	// Fallback answers what the Source cannot answer truthfully: tables of kinds without columns here, YAML, and
 	// transcoding that would drop fields newer than the compiled types. nil: 406 Not Acceptable.
 	Fallback http.Handler
-	// Alone tells whether Fallback knows no better answer now, only why there is none, for example because the cloud is
+	// Alone reports whether Fallback knows no better answer now, only why there is none, for example because the cloud is
 	// away: of an Accept header, a clause that can be answered here is then preferred to an earlier one that cannot. It
 	// must not wait. nil: it always knows.
 	Alone func() bool

@@ -99,7 +99,7 @@ func (h *Handler) negotiate(header http.Header, asked *request.Request) (output,
 	return plain, notAcceptable()
 }
 
-// able tells whether the source can truthfully be shown in a form.
+// able reports whether the source can truthfully be shown in a form.
 func (h *Handler) able(o output) bool {
 	res := h.Resource()
 	if o.shape == table && tableOf(res) == nil {

@@ -73,7 +73,7 @@ func (h *Handler) check(header http.Header, asked *request.Request) (*query, err
 	return q, err
 }
 
-// has tells whether a request is about objects of the source.
+// has reports whether a request is about objects of the source.
 func (h *Handler) has(asked *request.Request) bool {
 	res, in := h.Resource(), asked.In()
 	return asked.IsResource && asked.Subresource == "" && asked.Resource == request.Resource{

@@ -16,7 +16,7 @@ const (
 	widgets = "/apis/example.com/v1/widgets"
 )
 
-// inCloud answers as whoever is behind Fallback.
+// inCloud answers as anyone who is behind Fallback.
 var inCloud = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "from the cloud") })
 
 func widgetRelay(t *testing.T) *relay.Relay {

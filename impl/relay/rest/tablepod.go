@@ -181,7 +181,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 }
 
-// is tells whether the first condition of a type is true.
+// is reports whether the first condition of a type is true.
 func is(p *corev1.Pod, c corev1.PodConditionType) bool {
 	for _, x := range p.Status.Conditions {
 		if x.Type == c {

@@ -28,8 +28,8 @@ const initialEventsEnd = "k8s.io/initial-events-end"
 // batch, which leads there from the bookmark's own version and is nothing in between.
 const BatchAnnotation = "weir/batch-to"
 
-// AdmitsAnnotation is on such a bookmark if who has seen a part of the batch elsewhere, up to this version, can go on
-// with it.
+// AdmitsAnnotation is on such a bookmark if the one that has seen a part of the batch elsewhere, up to this version,
+// can go on with it.
 const AdmitsAnnotation = "weir/batch-admits"
 
 // TestimonyAnnotation is on bookmarks that one relay sends to another: it says how old the sender's state is.

@@ -315,7 +315,7 @@ func readJSONList(r io.Reader, kind *Kind, f func(Kind, *Object) error) (ListMet
 	return m, expect(d, json.Delim('}'))
 }
 
-// readJSONItems reads the items of a list. own tells whether each declares its kind, as those of custom resources do,
+// readJSONItems reads the items of a list. own reports whether each declares its kind, as those of custom resources do,
 // or there are none of a kind that was asked for: then the name of their list's kind says nothing of them, and a kind
 // that was guessed by it gives way to that of the first one.
 func readJSONItems(d *json.Decoder, limit *cappedReader, kind *Kind, guessed bool, f func(Kind, *Object) error) (

@@ -50,7 +50,7 @@ func (l Labels) Lookup(label string) (string, bool) {
 	return "", false
 }
 
-// Has tells whether a label is there.
+// Has reports whether a label is there.
 func (l Labels) Has(label string) bool { _, ok := l.Lookup(label); return ok }
 
 // Get returns the value of a label, or "".

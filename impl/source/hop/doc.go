@@ -1,7 +1,8 @@
-// Package hop is the way of a list or a watch from one cache to the next one towards the cloud. An Upstream is the near
-// end: an address and a credential, of a kube-apiserver or of somebody's relays. A Server is the far end, which shows
-// relays to those who pull from them: to the coordinator those of the leader's hub, whole and as they come. A relay
-// that holds nothing begins with the past of who feeds it (rest.PastHeader), so that its own readers resume as before.
+// Package hop carries lists and watches from one cache to the next one towards the cloud. An Upstream is the near end:
+// the address and the credential of a kube-apiserver, or of another process with relays. A Server is the far end: it
+// serves relays to those that pull from them. For example, it serves the relays of the leader's hub to the coordinator,
+// whole and unchanged. An empty relay begins with the history of the relay that it reads (rest.PastHeader), so that its
+// own readers resume as before.
 //
 // A Line is the way to a Server: one connection for all that is read there, by which both ends know whether the other
 // one lives.

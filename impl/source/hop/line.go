@@ -26,8 +26,8 @@ const (
 // LineConfig says where a Line leads. All is required.
 type LineConfig struct {
 	Name string // of the Server, for people
-	// Dial opens a connection to the Server. Who cannot be reached may also have come by itself, and serve over the
-	// connection that it opened.
+	// Dial opens a connection to the Server. A Server that cannot be reached may also have come by itself, and serve over
+	// the connection that it opened.
 	Dial func(context.Context) (net.Conn, error)
 	// TLS says who this is, and who the Server has to be.
 	TLS   *tls.Config

@@ -47,7 +47,7 @@ type ServerStatus struct {
 type Server struct {
 	*http.ServeMux
 	clock clock.PassiveClock
-	// Vouch, if set before it serves, tells whether a relay is fresh at a leader hub that hears the cloud.
+	// Vouch, if set before it serves, reports whether a relay is fresh at a leader hub that hears the cloud.
 	Vouch func(*relay.Relay) bool
 
 	mu    sync.Mutex
@@ -105,7 +105,7 @@ func (s *Server) leans(n int) {
 	s.leant += n
 }
 
-// Read tells whether somebody leans on this server, and since when that is so.
+// Read reports whether somebody leans on this server, and since when that is so.
 func (s *Server) Read() (read bool, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ func Answered(err error) int {
 	return 0
 }
 
-// Gone tells whether an upstream answered 410: it has forgotten the version that was asked for.
+// Gone reports whether an upstream answered 410: it has forgotten the version that was asked for.
 func Gone(err error) bool { return Answered(err) == http.StatusGone }
 
 // FromStatus is the error that a status tells, as an event of a watch or as an answer.

@@ -48,9 +48,9 @@ type Upstream struct {
 	// Admit, if set, is asked before each change of the relay, and ends it by its error: this upstream may have ceased to
 	// be the one that counts, and what it brings is on its way.
 	Admit func() error
-	// Hearsay says that the upstream is no source: nobody hears from the cloud, and it holds more than others. What it
+	// Unconfirmed says that the upstream is no source: nobody hears from the cloud, and it holds more than others. What it
 	// brings moves the relay forward only, in its own history, and makes nothing fresh.
-	Hearsay bool
+	Unconfirmed bool
 
 	bodies atomic.Int64 // bytes of bodies that were read
 }
@@ -71,7 +71,7 @@ func (u *Upstream) Admits() error {
 	return u.Admit()
 }
 
-// IsSilent tells whether the connection is known to answer nothing.
+// IsSilent reports whether the connection is known to answer nothing.
 func (u *Upstream) IsSilent() bool { return u.Silent != nil && u.Silent() }
 
 // Get opens a list or watch; the caller closes the body.

@@ -1,6 +1,6 @@
-// Package queue keeps what a node wrote while the cloud was away, and pushes it when it is back: the status of the node
-// and of its pods, labels and annotations of the node, and Events. Nothing else is queued. It knows no HTTP: the hub
-// gives it writes and a Cloud to push them to.
+// Package queue keeps the writes of a node while the cloud was away, and sends them when it is back: the status of the
+// node and of its pods, labels and annotations of the node, and Events. It queues nothing else. It knows no HTTP: the
+// hub gives it the writes, and a Cloud to send them to.
 //
 // # The model
 //
@@ -24,11 +24,11 @@
 // # Nothing is done twice
 //
 // Between a push and the note that it is done, anything may happen. So before a status is sent, it is noted, durably,
-// what is sent in place of which version. Whoever finds such a note asks the cloud's object: is it still that version,
-// then nothing has arrived. Else, has it most of the values that were to change? Then it arrived, and where it differs
-// now others came later; it counts as the new Base. This could be wrong only if another wrote most of the same values,
-// with their times, at the same moment. What is pushed again for another reason does nothing: the merge gives the
-// cloud's object.
+// what is sent in place of which version. The process that finds such a note asks the cloud's object: is it still that
+// version, then nothing has arrived. Else, has it most of the values that were to change? Then it arrived, and where it
+// differs now others came later; it counts as the new Base. This could be wrong only if another wrote most of the same
+// values, with their times, at the same moment. What is pushed again for another reason does nothing: the merge gives
+// the cloud's object.
 //
 // # The file
 //
@@ -42,14 +42,14 @@
 //	  P  a write: target, time, ours, base if it is the first of its target
 //	  S  what the entry is now is about to be sent, in place of a version of the cloud's object
 //	  D  the entry is done
-//	  K  a whole entry, where the file was written anew
+//	  K  a whole entry, where the file was rewritten
 //
-// The file is written anew beside the old one, which it replaces, when more than half of it, and at least 256 KiB, is
-// of no use any more, and when the queue is empty. A tail that a power cut left is cut off: it was not answered. Behind
-// a damaged frame the next one is found by its mark, and the rest counts; a copy of the file is kept as queue.log.bad,
+// The file is rewritten beside the old one, which it replaces, when more than half of it, and at least 256 KiB, is of
+// no use any more, and when the queue is empty. A tail that a power cut left is cut off: it was not answered. Behind a
+// damaged frame the next one is found by its mark, and the rest counts; a copy of the file is kept as queue.log.bad,
 // but not one that may be in the clear while there is a key. A file of which this version of Weir can read nothing is
-// kept so too. A damaged last frame looks like a tail. After a failed sync the file is written anew. So it is when a
-// key appears over a file in the clear. Frames of which the key is not here count as damaged: they are in the copy.
+// kept so too. A damaged last frame looks like a tail. After a failed sync the file is rewritten. So it is when a key
+// appears over a file in the clear. Frames of which the key is not here count as damaged: they are in the copy.
 //
 // # Goroutines
 //

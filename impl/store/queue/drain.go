@@ -74,7 +74,7 @@ func (q *Queue) drain(ctx context.Context, cloud Cloud, events bool) error {
 	}
 }
 
-// change is write for who does not hold writing.
+// change is write for the one that does not hold writing.
 func (q *Queue) change(r *record, sync bool) error {
 	q.writing.Lock()
 	defer q.writing.Unlock()

@@ -281,7 +281,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFailedSync: what a failed sync left behind is not built upon: the file is written anew.
+// TestFailedSync: what a failed sync left behind is not built upon: the file is rewritten.
 func TestFailedSync(t *testing.T) {
 	d := flash(1)
 	q := open(t, d)

@@ -23,7 +23,7 @@ const (
 	mark      = "\xf7WQ\x0a"
 	frameHead = len(mark) + 4 + 4
 	maxRecord = 8 << 20
-	// leastGarbage is how much of the file must be of no use any more before it is written anew.
+	// leastGarbage is how much of the file must be of no use any more before it is rewritten.
 	leastGarbage = 256 << 10
 )
 
@@ -150,7 +150,7 @@ func openJournal(d disk.Disk, key *seal.Key, f func(*record)) (j *journal, found
 	}
 	found = j.read(b, f)
 	torn = len(b) - found.end
-	if found.end < len(magic) || found.bad > 0 || found.sealed != (key != nil) { // written anew by the caller
+	if found.end < len(magic) || found.bad > 0 || found.sealed != (key != nil) { // rewritten by the caller
 		if found.bad > 0 && (found.sealed || found.later || key == nil) { // else the copy might be in the clear
 			keepBad(d, b)
 		}
@@ -164,8 +164,8 @@ func openJournal(d disk.Disk, key *seal.Key, f func(*record)) (j *journal, found
 	return j, found, torn, nil
 }
 
-// keepBad keeps a copy of a damaged file for whoever wants to look at it. The next one takes its place. If the disk is
-// full, there is none: the copy is not worth the queue.
+// keepBad keeps a copy of a damaged file for anyone who wants to look at it. The next one takes its place. If the disk
+// is full, there is none: the copy is not worth the queue.
 func keepBad(d disk.Disk, b []byte) {
 	f, err := d.Create(badName)
 	if err == nil {
@@ -213,7 +213,7 @@ var errNoFile = errors.New("the queue has no file")
 func (j *journal) rewrite(frames []byte) error {
 	f, err := j.disk.Create(tempName)
 	if err != nil {
-		return fmt.Errorf("write the queue anew: %w", err)
+		return fmt.Errorf("rewrite the queue: %w", err)
 	}
 	b := append([]byte(j.magic()), frames...)
 	_, err = f.Write(b)
@@ -221,16 +221,16 @@ func (j *journal) rewrite(frames []byte) error {
 		err = f.Sync()
 	}
 	if err != nil {
-		return fmt.Errorf("write the queue anew: %w", errors.Join(err, f.Close(), j.disk.Remove(tempName)))
+		return fmt.Errorf("rewrite the queue: %w", errors.Join(err, f.Close(), j.disk.Remove(tempName)))
 	}
 	err = j.disk.Rename(tempName, fileName)
 	j.close() // also if that failed: which file has the name now, nobody knows
 	if err != nil {
-		return fmt.Errorf("write the queue anew: %w", errors.Join(err, f.Close()))
+		return fmt.Errorf("rewrite the queue: %w", errors.Join(err, f.Close()))
 	}
 	j.file, j.size = f, int64(len(b))
 	return nil
 }
 
-// wasteful tells whether the file should be written anew.
+// wasteful reports whether the file should be rewritten.
 func (j *journal) wasteful(live int64) bool { return j.size-live > max(live, leastGarbage) }

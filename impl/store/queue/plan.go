@@ -140,7 +140,7 @@ func withPart(k Kind, object []byte, part any) ([]byte, error) {
 	return withFields(object, map[string]any{"metadata": json.RawMessage(metadata)})
 }
 
-// arrived tells whether what was sent, in place of the version sentAt of the cloud's object, is in the cloud's object
+// arrived reports whether what was sent, in place of the version sentAt of the cloud's object, is in the cloud's object
 // of now. If that is still the version sentAt, it is not. Otherwise either what was sent is the version after sentAt,
 // and others have changed parts of it since, or somebody else wrote that version, and what was sent was refused.
 // Statuses carry times, names and counts, so these look different: in the first case the object has most of what was
@@ -153,8 +153,8 @@ func arrived(base, sent, theirs any, sentAt, version string) bool {
 	return 2*same > changed
 }
 
-// planEvent brings the cloud's Event up to ours if ours has been seen more often. The name of an Event is drawn by who
-// records it and never used twice, so it makes a repeated creation harmless.
+// planEvent brings the cloud's Event up to ours if ours has been seen more often. The name of an Event is drawn by the
+// one that records it and never used twice, so it makes a repeated creation harmless.
 func planEvent(e *Entry, cloud []byte, theirs *head) (verdict, error) {
 	var ours head
 	if err := json.Unmarshal(e.Ours, &ours); err != nil {

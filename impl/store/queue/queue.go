@@ -73,8 +73,8 @@ var (
 type Queue struct {
 	Config
 
-	// writing is held by who changes the queue, through the disk's Sync; mu only while memory changes, so that reads wait
-	// for no disk. draining is held by Drain.
+	// writing is held by the one that changes the queue, through the disk's Sync; mu only while memory changes, so that
+	// reads wait for no disk. draining is held by Drain.
 	writing, draining sync.Mutex
 	journal           *journal
 	bucket            bucket
@@ -188,7 +188,7 @@ func (q *Queue) put(w Write, still func(now *Entry) bool) error {
 	return nil
 }
 
-// admit tells whether there is room for a write.
+// admit reports whether there is room for a write.
 func (q *Queue) admit(w Write, old *Entry) error {
 	more := len(w.Ours)
 	if old == nil {
@@ -254,7 +254,7 @@ func (q *Queue) Lookup(t Target) (*Entry, bool) {
 // offline.Overlay.
 func (q *Queue) Left() uint64 { return q.left.Load() }
 
-// Waits tells whether anything of an object waits, whatever its uid.
+// Waits reports whether anything of an object waits, whatever its uid.
 func (q *Queue) Waits(k Kind, namespace, name string) bool {
 	q.mu.RLock()
 	defer q.mu.RUnlock()

@@ -13,7 +13,7 @@ const (
 	recordPut  byte = 'P' // a write
 	recordSent byte = 'S' // what the entry seq is now is about to be sent, in place of a version
 	recordDone byte = 'D' // the entry seq needs no more pushing
-	recordKeep byte = 'K' // a whole entry, in a file that was written anew
+	recordKeep byte = 'K' // a whole entry, in a file that was rewritten
 )
 
 // record is a change of the queue.

@@ -194,7 +194,7 @@ func (d *Database) view(t Kind, f func(*bbolt.Bucket) error) error {
 
 // Commit makes changes durable, all or none of them, and tells how many bytes that took. Rows that bbolt does not take
 // are left out: one that cannot be written must not keep all others from the disk. ErrFull: nothing was changed. After
-// any other error the file must be opened anew: bbolt's memory and the disk may differ.
+// any other error the file must be opened again: bbolt's memory and the disk may differ.
 func (d *Database) Commit(o *Overlay) (done Committed, err error) {
 	if d == nil {
 		return done, errors.New("there is no database")

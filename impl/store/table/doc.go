@@ -1,5 +1,5 @@
-// Package table keeps the rows of package store in a file of bbolt, and tells which of them can be believed after a
-// power cut, a bit that flipped, or a disk that lied about a sync. It does not know what the rows mean.
+// Package table keeps the rows of package store in a file of bbolt. After a power cut, a flipped bit, or a disk that
+// lied about a sync, it reports which rows can be trusted. It does not know what the rows mean.
 //
 // Each row begins with a CRC-32C of its table, key and value, since bbolt checks none of its data.
 //

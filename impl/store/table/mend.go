@@ -13,7 +13,7 @@ import (
 // newName is what a database is called until it is whole.
 const newName = FileName + ".new"
 
-// renewBytes is how much of a database is written anew in one transaction, which is in memory until it ends.
+// renewBytes is how much of a database is rewritten in one transaction, which is in memory until it ends.
 const renewBytes = 1 << 20
 
 // Mended is what was done with a file before it could be opened.
@@ -188,7 +188,7 @@ func (c *Config) renew(f *os.File, size int64, old *survey) (lost int, err error
 		err = disk.Folder(c.Dir).Rename(newName, FileName)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("it cannot be written anew: %w", err)
+		return 0, fmt.Errorf("it cannot be rewritten: %w", err)
 	}
 	return max(0, old.rows-len(old.about)-copied), nil
 }

@@ -33,7 +33,7 @@ func (o *Overlay) Set(t Kind, key string, value []byte) {
 	o.Bytes += len(key) + len(value)
 }
 
-// Empty tells whether there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (o *Overlay) Empty() bool {
 	for _, rows := range o.Rows {
 		if len(rows) > 0 {

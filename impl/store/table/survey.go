@@ -177,10 +177,10 @@ func (s *survey) sums() error {
 	return nil
 }
 
-// whole tells whether every row is there, and of this transaction.
+// whole reports whether every row is there, and of this transaction.
 func (s *survey) whole() bool { return s.err == nil && s.broken == nil && s.said.sums == s.found.sums }
 
-// believable tells whether a row is one of this transaction.
+// believable reports whether a row is one of this transaction.
 func (s *survey) believable(t Kind, key []byte) bool {
 	g := groupOf(t, key)
 	return s.err == nil && s.said.sums[g] == s.found.sums[g]

@@ -1,4 +1,4 @@
-// Package cloudtest gives tests a real control plane of their own, which ends with them.
+// Package cloudtest gives a test a real control plane of its own, which ends with the test.
 package cloudtest
 
 import (

@@ -108,7 +108,7 @@ func ready(p *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// Ready tells whether a pod says that it is.
+// Ready reports whether a pod says that it is.
 func Ready(p *corev1.Pod) bool {
 	c := ready(p)
 	return c != nil && c.Status == corev1.ConditionTrue

@@ -89,7 +89,7 @@ func (r *request) notFound() error {
 	return apierrors.NewNotFound(r.store.kind.GroupResource(), r.name)
 }
 
-// selects tells whether a list or a watch would show an object.
+// selects reports whether a list or a watch would show an object.
 func (r *request) selects(o *Object) bool {
 	return (r.namespace == "" || r.namespace == o.Namespace) && r.labels.Matches(labels.Set(o.labels)) &&
 		r.fields.Matches(fields.Set{"metadata.name": o.Name, "metadata.namespace": o.Namespace, "spec.nodeName": o.Node})

@@ -47,7 +47,7 @@ func newObject(resource string, version uint64, content map[string]any) (*Object
 	}, nil
 }
 
-// same tells whether content is that of an object, its version aside.
+// same reports whether content is that of an object, its version aside.
 func same(o *Object, content map[string]any) bool {
 	metadata(content)["resourceVersion"] = format(o.version)
 	return reflect.DeepEqual(o.content, content)

@@ -1,4 +1,4 @@
-// Package gobuild runs the Go toolchain for the testbed and tells how far it is.
+// Package gobuild runs the Go toolchain for the testbed and shows its progress.
 //
 // A cold build of a kube-apiserver takes many minutes; whoever waits sees every few seconds how many modules were
 // downloaded, how many packages compiled, and for how long already. The toolchain and the compilers under it run in

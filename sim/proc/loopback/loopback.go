@@ -3,7 +3,7 @@
 //
 // kube-apiserver takes no loopback address for an endpoint. ReserveNodes has addresses for Nodes that are to be one: of
 // the range for benchmarks, 198.18.0.0/15 (RFC 2544), which a route makes this machine's own and which no packet
-// leaves. Whoever may not add that route cannot have them.
+// leaves. A user that may not add that route cannot have them.
 //
 // It keeps no files and starts no goroutine: a reservation is an abstract unix socket, which lives exactly as long as
 // its process, however that ends, and in the same network namespace as the addresses.

@@ -1,4 +1,4 @@
-// Package proctest gives tests processes that end with them.
+// Package proctest gives a test processes that end with the test.
 package proctest
 
 import (

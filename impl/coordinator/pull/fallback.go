@@ -21,15 +21,15 @@ const (
 	hearLasts    = time.Minute      // for what one of them holds
 )
 
-// rumour is what a hub says that it holds.
-type rumour struct {
+// offer is what a hub says that it holds.
+type offer struct {
 	node string
 	line *hop.Line
 	hop.Shown
 }
 
-// hearsay asks hubs while nobody leads.
-type hearsay struct {
+// fallback asks hubs while nobody leads.
+type fallback struct {
 	Config
 	feeder func(*relay.Relay) *source.Feeder // nil: nothing feeds it
 	read   func() bool                       // somebody is
@@ -38,7 +38,7 @@ type hearsay struct {
 // run asks, while nobody leads because no hub reaches the cloud, what the hubs hold, until ctx ends. The relays that
 // are not ready are moved forward to the latest that any of them has. It is served with its age and makes nothing
 // ready: that is the word of one hub.
-func (h *hearsay) run(ctx context.Context) {
+func (h *fallback) run(ctx context.Context) {
 	for wait := hearFirst; ctx.Err() == nil; wait = min(2*wait, hearMost) {
 		pause.For(ctx, h.Clock, wait/2+rand.N(wait/2))
 		if ctx.Err() != nil || h.Fence.Leader().Node != "" || h.Majority() != nil ||
@@ -51,11 +51,11 @@ func (h *hearsay) run(ctx context.Context) {
 	}
 }
 
-// round asks once, and tells whether anything came of it.
-func (h *hearsay) round(ctx context.Context) (any bool) {
+// round asks once, and reports whether anything came of it.
+func (h *fallback) round(ctx context.Context) (any bool) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	said, slots := map[string][]rumour{}, make(chan struct{}, hearParallel)
+	said, slots := map[string][]offer{}, make(chan struct{}, hearParallel)
 	var asked []*hop.Line
 	defer func() {
 		for _, l := range asked {
@@ -78,7 +78,7 @@ func (h *hearsay) round(ctx context.Context) (any bool) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, s := range shown {
-				said[s.Resource] = append(said[s.Resource], rumour{node, l, s})
+				said[s.Resource] = append(said[s.Resource], offer{node, l, s})
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func ask(ctx context.Context, l *hop.Line) ([]hop.Shown, error) {
 
 // latest is what moves a relay forward most: in its own history, or if it holds nothing, in the latest that can have
 // been counted.
-func latest(st relay.Status, said []rumour) (best *rumour) {
+func latest(st relay.Status, said []offer) (best *offer) {
 	for i := range said {
 		switch s := &said[i]; {
 		case !s.Synced || s.Denied != "":
@@ -114,8 +114,8 @@ func latest(st relay.Status, said []rumour) (best *rumour) {
 	return best
 }
 
-// take moves a relay forward to what a hub holds, and tells whether that came.
-func (h *hearsay) take(ctx context.Context, r *relay.Relay, from *rumour) bool {
+// take moves a relay forward to what a hub holds, and reports whether that came.
+func (h *fallback) take(ctx context.Context, r *relay.Relay, from *offer) bool {
 	ctx, cancel := context.WithTimeout(ctx, hearLasts)
 	defer cancel()
 	f, before := h.feeder(r), r.Status()
@@ -123,13 +123,13 @@ func (h *hearsay) take(ctx context.Context, r *relay.Relay, from *rumour) bool {
 		return false
 	}
 	up := from.line.Upstream()
-	up.Hearsay, up.Admit = true, ctx.Err
+	up.Unconfirmed, up.Admit = true, ctx.Err
 	f.Use(up)
 	err := r.WaitUntil(ctx, func() bool {
 		s := r.Status()
 		return s.Synced && s.History.Number == from.History && s.Version >= from.Version
 	})
-	cancel() // what comes later counts no more
+	cancel() // what comes later is no longer valid
 	if !h.read() {
 		f.Use(nil)
 	}

@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,12 +30,15 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/install/unit"
+	"github.com/weir-edge/weir/impl/relay/builtin"
 )
 
 const (
@@ -530,6 +534,14 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 		})
 		return
 	}
+	if err := selects(req.URL); err != nil {
+		rw.WriteHeader(http.StatusBadRequest)
+		answer(object{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "BadRequest", "message": err.Error(),
+			"code": 400,
+		})
+		return
+	}
 	switch path := req.URL.Path; {
 	case path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
 		answer(object{
@@ -603,6 +615,45 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 	default:
 		rw.WriteHeader(http.StatusNotFound)
 		answer(object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
+	}
+}
+
+// selects is what a kube-apiserver says to selectors: it refuses those of fields that the kind has not.
+func selects(u *url.URL) error {
+	q := u.Query()
+	if _, err := labels.Parse(q.Get("labelSelector")); err != nil {
+		return err
+	}
+	selector, err := fields.ParseSelector(q.Get("fieldSelector"))
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{"metadata.name": true, "metadata.namespace": true}
+	if kind := builtin.Find("", "v1", filepath.Base(u.Path)); kind != nil {
+		for field := range kind.Fields {
+			known[field] = true
+		}
+	}
+	for _, r := range selector.Requirements() {
+		if !known[r.Field] {
+			return fmt.Errorf("field label not supported: %s", r.Field)
+		}
+	}
+	return nil
+}
+
+// TestWorldRefuses: the cloud of these tests takes no selector that a real one does not.
+func TestWorldRefuses(t *testing.T) {
+	for query, taken := range map[string]bool{
+		"pods?fieldSelector=spec.nodeName%3Da": true, "pods?fieldSelector=spec.NodeName%3Da": false,
+		"pods?fieldSelector=metadata.name%3Da": true, "pods?fieldSelector=spec.nodeName": false,
+		"nodes?fieldSelector=spec.nodeName%3Da": false, "pods?labelSelector=a%3Db": true, "pods?labelSelector=%3Db": false,
+	} {
+		u, err := url.Parse("/api/v1/" + query)
+		check(t, err)
+		if err := selects(u); (err == nil) != taken {
+			t.Errorf("%s: %v", query, err)
+		}
 	}
 }
 

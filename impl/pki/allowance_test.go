@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -226,4 +227,38 @@ func TestProven(t *testing.T) {
 	}
 	p = OpenProven(file, c, logger)
 	is("half a file", c.Now())
+}
+
+// TestTimeOfAThief: who holds a pool's key signs certificates that begin far ahead, up to the end of the authority. The
+// cloud's clock outranks them, before and after; beyond the authority's end nobody believes them.
+func TestTimeOfAThief(t *testing.T) {
+	authority, err := NewPoolAuthority("harbour", beginning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(authority.Cert())
+	c := clocktesting.NewFakeClock(beginning)
+	date := func(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
+	ahead := leaf(t, authority, Hub, beginning.Add(2*365*24*time.Hour), time.Hour)
+	beyond := leaf(t, authority, Hub, time.Date(9998, 1, 1, 0, 0, 0, 0, time.UTC), time.Hour)
+	p := OpenProven(filepath.Join(t.TempDir(), "time"), c, slog.New(slog.DiscardHandler))
+
+	if p.Learn(beyond, roots); !p.Now().Equal(beginning) {
+		t.Errorf("it is %v, by what is signed after the authority has ended", p.Now())
+	}
+	p.Learn(ahead, roots)
+	if p.Now().Before(ahead[0].NotBefore) { // a machine without a clock, of which nobody knows how long it was away
+		t.Errorf("without the cloud it is %v", p.Now())
+	}
+	if p.Hear(date(beginning)); !p.Now().Equal(beginning) {
+		t.Errorf("when the cloud is heard it is %v", p.Now())
+	}
+	if p.Learn(ahead, roots); !p.Now().Equal(beginning) {
+		t.Errorf("after the cloud was heard it is %v", p.Now())
+	}
+	soon := leaf(t, authority, Hub, beginning.Add(astray/2), time.Hour)
+	if p.Learn(soon, roots); !p.Now().Equal(soon[0].NotBefore) { // who signs it may be ahead of the cloud's clock
+		t.Errorf("beside the cloud's clock it is %v", p.Now())
+	}
 }

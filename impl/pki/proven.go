@@ -25,6 +25,10 @@ import (
 // keep newer certificates to itself, and the time of the one that has no clock stays behind by as much: what ended
 // since then counts there for a little longer, unless a denylist refuses it. A clock that is ahead is believed, as
 // everywhere, until the cloud is heard.
+//
+// The holder of a pool's key proves any time up to the end of its authority. A machine that does not hear the cloud has
+// to believe that: one that lost its clock does not know for how long it was off. What the cloud says ends it: nothing
+// counts that is ahead of the cloud's clock by more than an hour.
 type Proven struct {
 	clock  clock.PassiveClock
 	file   string
@@ -75,7 +79,8 @@ func (p *Proven) Now() time.Time {
 	return p.now()
 }
 
-// astray is by how much a clock may be behind what was proved, and be a clock all the same.
+// astray is by how much a clock may be behind what was proved, and be a clock all the same, and how far ahead of the
+// cloud's clock a certificate may begin.
 const astray = time.Hour
 
 // Known is Now, and whether that is known: the cloud was heard, or this machine has a clock. If it has none, as what
@@ -115,6 +120,11 @@ func (p *Proven) Hear(date string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.heard, p.from, p.at = true, said, p.clock.Now()
+	if p.signed.Sub(said) > astray {
+		p.logger.Warn("the cloud's clock is far behind what a certificate of the pool says: the cloud's counts; was the "+
+			"pool's key stolen?", "cloud", said.UTC(), "certificate", p.signed.UTC())
+		p.signed = time.Time{}
+	}
 	if said.Sub(p.kept).Abs() >= keepEvery {
 		p.keep(said)
 	}
@@ -134,7 +144,7 @@ func (p *Proven) Learn(chain []*x509.Certificate, authorities *x509.CertPool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !begin.After(p.signed) {
+	if !begin.After(p.signed) || p.heard && begin.Sub(p.told()) > astray {
 		return
 	}
 	if now := p.now(); begin.After(now) {

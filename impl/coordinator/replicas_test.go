@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -91,26 +90,25 @@ func (r *replica) pair(by *authority, begin, end time.Time) (certPEM, keyPEM []b
 	return certPEM, keyPEM
 }
 
+// freePort is a port that no other test takes until this one ends: an abstract unix socket of its name is held.
+// Below 32768 the system gives none to an outgoing connection: one could take the port while its owner is down.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
-		// Below 32768 the system gives none to an outgoing connection: one could take the port while its owner is down.
-		port := strconv.Itoa(20_000 + rand.IntN(12_000))
-		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		port := strconv.Itoa(12_000 + rand.IntN(20_000))
+		lock, err := net.Listen("unix", "@weir-test-port/"+port)
 		if err != nil {
 			continue
 		}
-		check(t, l.Close())
-		if _, again := given.LoadOrStore(port, true); !again {
+		t.Cleanup(func() { _ = lock.Close() })
+		if l, err := net.Listen("tcp", ":"+port); err == nil {
+			check(t, l.Close())
 			return port
 		}
 	}
 	t.Fatal("1000 ports are in use")
 	return ""
 }
-
-// given has the ports that freePort gave.
-var given sync.Map
 
 func (r *replica) run() { r.process = r.pool.spawnAt(r.url.Port(), r.flags...) }
 

@@ -120,6 +120,7 @@ func TestHeartbeat(t *testing.T) {
 	k := b.kubelet()
 	k.beats(http.StatusNotFound, http.StatusCreated) // made
 	p.mirrored(k, false)
+	eventually(t, "the coordinator's word for it", func() bool { return !b.hub.Status().Heartbeat.Mirrored.IsZero() })
 	k.beats(http.StatusOK)
 	l := cloud.get("edge-1")
 	if !nodelease.RenewTime(l).Equal(k.now) || *l.Spec.HolderIdentity != "edge-1" || nodelease.IsDelegated(l) {

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"maps"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,7 +27,6 @@ import (
 	"slices"
 	"strings"
 	gosync "sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,14 +198,17 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-var lastPort atomic.Int32
-
-// freePort is one below those that the system gives to connections: one of these could be taken while the hub is
-// restarted.
+// freePort is a port that no other test takes until this one ends: an abstract unix socket of its name is held.
+// Below 32768 the system gives none to an outgoing connection: one could take the port while the hub is restarted.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for {
-		port := 12000 + (os.Getpid()*97+int(lastPort.Add(1)))%18000
+		port := 12_000 + mathrand.IntN(20_000)
+		lock, err := net.Listen("unix", fmt.Sprintf("@weir-test-port/%d", port))
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = lock.Close() })
 		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
 			check(t, l.Close())
 			return port

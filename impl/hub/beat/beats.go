@@ -39,10 +39,11 @@ type Beats struct {
 	began time.Time
 	turn  chan struct{} // holds a token while no heartbeat is dealt with
 
-	mu     sync.Mutex
-	state  heartbeat.Node
-	held   *coordinationv1.Lease // as the kubelet has it
-	passed time.Duration         // when the cloud last took one; zero: never
+	mu       sync.Mutex
+	state    heartbeat.Node
+	held     *coordinationv1.Lease // as the kubelet has it
+	passed   time.Duration         // when the cloud last took one; zero: never
+	mirrored time.Duration         // when the coordinator last took one; zero: never
 
 	rhythm digest.Rhythm // of the one that has the token
 }
@@ -311,6 +312,7 @@ func (b *Beats) tell(lease *coordinationv1.Lease) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.state.Written(s)
+		b.mirrored = b.now()
 	})
 }
 
@@ -389,8 +391,10 @@ type HeartbeatStatus struct {
 	Count  int       `json:"count"`
 	Last   time.Time `json:"last,omitzero"`   // when the kubelet last gave a sign of life
 	Passed time.Time `json:"passed,omitzero"` // when the cloud last took one
-	CutOff bool      `json:"cutOff"`
-	Since  time.Time `json:"since,omitzero"` // of cutOff as it is
+	// when the coordinator last took one: of those that the cloud takes only the first, and one in heartbeat.Quiet
+	Mirrored time.Time `json:"mirrored,omitzero"`
+	CutOff   bool      `json:"cutOff"`
+	Since    time.Time `json:"since,omitzero"` // of cutOff as it is
 }
 
 // Status is what became of them so far.
@@ -405,6 +409,9 @@ func (b *Beats) Status() HeartbeatStatus {
 	}
 	if b.passed > 0 {
 		s.Passed = at(b.passed)
+	}
+	if b.mirrored > 0 {
+		s.Mirrored = at(b.mirrored)
 	}
 	var since time.Duration
 	if s.CutOff, since = b.state.CutOff(); since > 0 {

@@ -19,7 +19,7 @@
 //
 // The coordinator pulls its relays (package source) from the hub of the node that holds the election Lease, and from
 // nobody else. The hub told its address with the Lease (contract.PoolAddress), and has to prove by its certificate that
-// it is of that node. Nothing else that a hub says counts: the coordinator keeps the Lease, so it knows who leads,
+// it is of that node. Nothing else that a hub says is believed: the coordinator keeps the Lease, so it knows who leads,
 // since when, and when that ends. From that moment on nothing of the former leader is applied, whatever is on its way
 // (package fence); the next one is read from the version reached.
 //
@@ -79,7 +79,7 @@
 //
 // Certificates are judged by this machine's clock, but never by a time before the latest that an authority of the pool
 // has vouched for: a certificate that it signed proves that it was its NotBefore once. That time is kept on disk, so a
-// machine that starts in 1970 goes on from it (pki.Proven). What a hub says of the time does not count. A hub that lies
+// machine that starts in 1970 goes on from it (pki.Proven). What a hub says of the time is ignored. A hub that lies
 // could end all certificates by a time far ahead; as it is, it can only withhold new ones.
 //
 // Nobody renews a certificate without the cloud. While no relay is fresh, which is the coordinator's sign of the cloud,

@@ -136,7 +136,7 @@ func TestElectionExpiresByTheCoordinatorsClock(t *testing.T) {
 		l, err := leases.Get(t.Context(), contract.ElectionLease, metav1.GetOptions{})
 		check(t, err)
 		past := metav1.NewMicroTime(time.Unix(1e9, 0))
-		l.Spec.HolderIdentity, l.Spec.RenewTime = &holder, &past // what a clock of another machine says does not count
+		l.Spec.HolderIdentity, l.Spec.RenewTime = &holder, &past // what a clock of another machine says is ignored
 		_, err = leases.Update(t.Context(), l, metav1.UpdateOptions{})
 		return err
 	}

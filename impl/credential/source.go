@@ -28,7 +28,7 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Source tells the credential that counts now. Make it with New. Its methods may be called by many goroutines.
+// Source tells the credential that is valid now. Make it with New. Its methods may be called by many goroutines.
 type Source struct {
 	Config
 

@@ -18,12 +18,12 @@
 // Lists are numbered. The number is the time of writing in milliseconds, or one more than the number before, whatever
 // is more. So after a restore from a backup, the next list of the restored cloud is above all that the pool holds. A
 // list with more entries of the past does not come from it until a hub has given them back (Lacking): therefore an
-// entry counts to its end, whatever a later list says, and lists that have such entries are kept and handed on beside
+// entry is valid to its end, whatever a later list says, and lists that have such entries are kept and handed on beside
 // the newest (MaxLists of them).
 //
 // A number, and a time in a list, is refused that is ahead of the time by more than an hour. What an authority has
-// signed that may not sign any more (Config.Speakers) counts only until there is a list of one that may: weir-manager
-// signs again what counts of it. So a key that was stolen has no say once it is replaced.
+// signed that may not sign any more (Config.Speakers) is valid only until there is a list of one that may: weir-manager
+// signs again what is valid of it. So a key that was stolen has no say once it is replaced.
 //
 // # Bounds
 //

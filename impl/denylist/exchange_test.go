@@ -20,7 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// asked is a server that counts.
+// asked is a server that is valid.
 type asked struct {
 	*Held
 	seen []string

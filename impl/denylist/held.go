@@ -32,7 +32,7 @@ func (e *RefusedError) Error() string {
 type Config struct {
 	Pool    string
 	Trusted func() []*x509.Certificate // authorities of the pool as they are now
-	// Speakers are those of Trusted that may sign lists now. What others signed counts only until there is a list of
+	// Speakers are those of Trusted that may sign lists now. What others signed is valid only until there is a list of
 	// theirs. Nil: all may.
 	Speakers func() []*x509.Certificate
 	Time     *pki.Proven // bounds numbers and times; nil: nothing does
@@ -74,8 +74,8 @@ type guard struct {
 	end  func(error)
 }
 
-// New reads what was kept. What cannot be read or is of other authorities does not count: who has the newest list will
-// be asked for it.
+// New reads what was kept. What cannot be read or is of other authorities is ignored: who has the newest list will be
+// asked for it.
 func New(c Config) *Held {
 	h := &Held{Config: c, guards: map[*guard]struct{}{}, changed: make(chan struct{})}
 	h.Document = bulletin.New(h, &bulletin.Document{
@@ -112,7 +112,7 @@ func (h *Held) Changed() <-chan struct{} {
 	return h.changed
 }
 
-// Entries are those that count.
+// Entries are those that are valid.
 func (h *Held) Entries() []Entry { return h.now.Load().entries }
 
 // Text is all lists that are held, and Tag is the same for the same lists.
@@ -180,7 +180,7 @@ func (h *Held) take(text []byte, kept bool) (changed bool, err error) {
 	return true, nil
 }
 
-// speaking are the lists of those that may sign now, if there is one of theirs: they have signed again what counts of
+// speaking are the lists of those that may sign now, if there is one of theirs: they have signed again what is valid of
 // the others, one of whom may have lost its key. What nobody signed who is trusted at all is gone at once.
 func (h *Held) speaking(all []held) []held {
 	if h.Speakers == nil {
@@ -246,7 +246,7 @@ func combine(all []held) *state {
 	return s
 }
 
-// Refuse tells why a certificate does not count: a *RefusedError. nil: no list says anything of it.
+// Refuse reports why a certificate is refused: a *RefusedError. nil: no list says anything of it.
 func (h *Held) Refuse(cert *x509.Certificate) error {
 	if h == nil {
 		return nil

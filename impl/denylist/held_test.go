@@ -315,7 +315,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestRetired: what an authority has signed that may not sign any more counts until there is a list of one that may,
+// TestRetired: what an authority has signed that may not sign any more is valid until there is a list of one that may,
 // whatever its number; and then no more.
 func TestRetired(t *testing.T) {
 	p := newPool(t, "harbour")

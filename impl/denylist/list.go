@@ -31,8 +31,8 @@ const (
 // form is how lists are signed.
 var form = bulletin.Form{Subject: "denylist", Field: "list", Max: maxList}
 
-// Lasts is how long an entry counts: the longest life of a certificate, and as much again for those who were away when
-// it ended.
+// Lasts is how long an entry is valid: the longest life of a certificate, and as much again for those who were away
+// when it ended.
 func Lasts() time.Duration { return pki.Lasts() }
 
 // Entry refuses the certificates of a node that began until a time.

@@ -24,7 +24,7 @@ import (
 // Config of a Directory.
 type Config struct {
 	Pool  string
-	Flags Entry  // what counts where nobody tells; its Pool and Version are not looked at
+	Flags Entry  // what is valid where nobody tells; its Pool and Version are not looked at
 	File  string // where what was heard last is kept; "": nowhere
 	// Trusted are the authorities of the pool, and Speakers those of them that may sign an entry now. Both are required.
 	Trusted, Speakers func() []*x509.Certificate
@@ -33,7 +33,7 @@ type Config struct {
 	Logger            *slog.Logger
 }
 
-// Who told what is held.
+// The source of what is held.
 const (
 	ByFlags = "flags"
 	ByDisk  = "disk"
@@ -64,7 +64,7 @@ type Counts struct {
 	Errors  int `json:"errors"`  // times that what was told did not count
 }
 
-// New reads what was kept. What cannot be read does not count: the cloud or the pool will tell it again.
+// New reads what was kept. What cannot be read is ignored: the cloud or the pool will tell it again.
 func New(c Config) *Directory {
 	d := &Directory{Config: c, changed: make(chan struct{}), by: ByFlags}
 	d.Document = bulletin.New(d, &bulletin.Document{
@@ -117,8 +117,8 @@ func (d *Directory) load(text []byte) error {
 		}
 		return nil
 	}
-	// A version of before kept it unsigned. Like a flag, it is of this machine alone, and counts until somebody tells what
-	// is signed: a pool goes on while it is upgraded.
+	// A version of before kept it unsigned. Like a flag, it is of this machine alone, and is valid until somebody tells
+	// what is signed: a pool goes on while it is upgraded.
 	var former struct {
 		Entry json.RawMessage `json:"entry"`
 	}
@@ -134,13 +134,13 @@ func (d *Directory) load(text []byte) error {
 	return nil
 }
 
-// fill makes what counts; d.mu is held.
+// fill makes what is valid; d.mu is held.
 func (d *Directory) fill() {
 	d.now = d.told.knowing(Entry{Scope: d.learnt}).filled(d.Flags)
 	d.now.Pool = d.Pool
 }
 
-// Now is what counts. Its Version is 0 while only flags count.
+// Now is what is valid. Its Version is 0 while only flags are used.
 func (d *Directory) Now() Entry {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,7 +186,8 @@ func (d *Directory) take(text []byte, by string) (changed bool, err error) {
 		return false, err
 	}
 	d.refused = ""
-	// What somebody signed who may not sign any more is below all that counts now: its key may have been stolen.
+	// What somebody signed without the right to sign any more is below all that is valid now: its key may have been
+	// stolen.
 	if d.line != nil && slices.ContainsFunc(may, d.signer.Equal) && e.Version <= d.told.Version {
 		if by == ByCloud && e.Version == d.told.Version {
 			d.by = by
@@ -266,7 +267,7 @@ func (d *Directory) keep() {
 	}
 }
 
-// refuse notes what does not count; d.mu is held.
+// refuse notes what is invalid; d.mu is held.
 func (d *Directory) refuse(err error) {
 	d.counts.Errors++
 	if text := err.Error(); text != d.refused {
@@ -277,9 +278,9 @@ func (d *Directory) refuse(err error) {
 
 // Status is what a Directory says of itself.
 type Status struct {
-	Version uint64 `json:"version"` // 0: only flags count
+	Version uint64 `json:"version"` // 0: only flags are used
 	By      string `json:"by"`      // who told it: flags, disk, cloud, pool
-	// by the pool's authority; else flags count, or what a version of before has kept.
+	// by the pool's authority; else flags are used, or what a version of before has kept.
 	Signed     bool     `json:"signed"`
 	Live       bool     `json:"live"`       // it is what the cloud says now
 	AgeSeconds float64  `json:"ageSeconds"` // since this process knew what the cloud says, -1 for never
@@ -288,10 +289,10 @@ type Status struct {
 	Servers    []string `json:"coordinators,omitempty"`
 	Scope      []string `json:"scope,omitempty"`
 	Counts
-	Refused string `json:"refused,omitempty"` // why what was told last does not count
+	Refused string `json:"refused,omitempty"` // why what was told last is ignored
 }
 
-// Status tells what counts, and who said so.
+// Status tells what is valid, and who said so.
 func (d *Directory) Status() Status {
 	age, live := -1.0, d.Live(d.Clock.Now())
 	if a, ever := d.Age(d.Clock.Now()); ever {

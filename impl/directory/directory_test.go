@@ -86,7 +86,7 @@ func (p *pool) holder(file string, log io.Writer) *Directory {
 
 func (d *Directory) coordinator() string { return strings.Join(d.Now().Coordinators, ",") }
 
-// TestPrecedence: flags count until something is told, and then for what is not told.
+// TestPrecedence: flags are used until something is told, and then for what is not told.
 func TestPrecedence(t *testing.T) {
 	p := newPool()
 	d := p.holder("", io.Discard)
@@ -206,7 +206,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestFormer: what a version of before has kept, which is not signed, counts until something is signed, is told to
+// TestFormer: what a version of before has kept, which is not signed, is valid until something is signed, is told to
 // nobody, and is gone then.
 func TestFormer(t *testing.T) {
 	p, file := newPool(), filepath.Join(t.TempDir(), "directory")
@@ -229,7 +229,7 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// TestBelieved holds what counts, whoever tells it: what an authority that may sign now has signed, under a higher
+// TestBelieved holds what is valid, whoever tells it: what an authority that may sign now has signed, under a higher
 // number.
 func TestBelieved(t *testing.T) {
 	p, stranger := newPool(), newPool()
@@ -298,7 +298,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce: what does not count is told once, in a line that says why.
+// TestRefusedOnce: what is invalid is told once, in a line that says why.
 func TestRefusedOnce(t *testing.T) {
 	p := newPool()
 	var log strings.Builder
@@ -320,7 +320,7 @@ func TestRefusedOnce(t *testing.T) {
 	}
 }
 
-// TestExchange: two members come to hold the same, whoever heard of it first. One that lies is told what counts.
+// TestExchange: two members come to hold the same, whoever heard of it first. One that lies is told what is valid.
 func TestExchange(t *testing.T) {
 	p := newPool()
 	mine, theirs := p.holder("", io.Discard), p.holder("", io.Discard)

@@ -332,7 +332,7 @@ func (e Entry) knowing(other Entry) Entry {
 
 // filled is an entry in which flags stand for what it does not tell.
 func (e Entry) filled(flags Entry) Entry {
-	if e.Version == 0 { // leader hubs of flags count until an object was seen
+	if e.Version == 0 { // leader hubs of flags are used until an object was seen
 		e.Mode, e.Connected, e.Leaders = flags.Mode, flags.Connected, flags.Leaders
 	}
 	if len(e.Coordinators) == 0 {

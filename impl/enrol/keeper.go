@@ -97,7 +97,7 @@ type Status struct {
 	LastError string    `json:"lastError,omitempty"`
 }
 
-// Open reads what is kept. What cannot be used is told, and the one before counts.
+// Open reads what is kept. What cannot be used is told, and the one before is used.
 func Open(c Config) (*Keeper, error) {
 	if c.Identity.Signer == "" {
 		return nil, fmt.Errorf("certificate of a %s: nobody signs requests for it", c.Identity.Kind)

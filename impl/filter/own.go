@@ -47,7 +47,7 @@ type Own struct {
 	rules []rule
 }
 
-// NewOwn makes one that shows what the process before did. SetRoots and SetPods tell it what counts now.
+// NewOwn makes one that shows what the process before did. SetRoots and SetPods tell it what is valid now.
 func NewOwn(c OwnConfig) *Own {
 	c.Clock, c.Logger = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
 	of := Config{Node: c.Node, Clock: c.Clock, Logger: c.Logger}

@@ -24,7 +24,7 @@ const (
 
 // Holding is what a hub holds.
 type Holding struct {
-	// Trust is the number of the trust bundle that counts here, and at the replica of the coordinator that the hub uses;
+	// Trust is the number of the trust bundle that is valid here, and at the replica of the coordinator that the hub uses;
 	// 0: none.
 	Trust        uint64          `json:"trust,omitempty"`
 	Certificates map[string]Life `json:"certificates,omitempty"` // by kind

@@ -42,7 +42,7 @@ func (h *Hub) buildNode() error {
 	if !h.kubeconfig.Tokens() {
 		p, err := h.reload.PairOf(h.CloudClientKubeconfig, h.CloudClientCertFile, h.CloudClientKeyFile)
 		if err == nil && p.Ours() {
-			h.Logger.Warn("the kubelet's own certificate has ended, and it goes on by the one of weir node join: at the cloud "+
+			h.Logger.Warn("the kubelet's own certificate has expired, and it uses the one of weir node join: at the cloud "+
 				"this node is nobody until the kubelet has another", "kubeconfig", h.CloudClientKubeconfig)
 		}
 		h.node = p

@@ -26,8 +26,8 @@ const (
 // certified means the node, by its certificate.
 type Ask func(ctx context.Context, credentials http.Header, certified bool, a Attributes) (code int, err error)
 
-// doubts are denials that do not stand yet, of what counts without the cloud. Their callers may never ask again, so the
-// hub does, once, in their name: who is denied, and leaves it at that, must not be let in when the cloud is away.
+// doubts are denials that do not stand yet, of what is valid without the cloud. Their callers may never ask again, so
+// the hub does, once, in their name: who is denied, and leaves it at that, must not be let in when the cloud is away.
 type doubts struct {
 	ask   Ask // nil: nobody asks
 	clock clock.Clock

@@ -107,7 +107,7 @@ func (i *Installer) readUser(k *kubelet) (err error) {
 		return fmt.Errorf("client-certificate: %w", err)
 	}
 	if k.leaf = pair.Leaf; credential.IsLocal(k.leaf) {
-		return errors.New("client-certificate: it has ended, and the kubelet goes on by the one that weir node join gave " +
+		return errors.New("client-certificate: it has expired, and the kubelet uses the one that weir node join gave " +
 			"it, which the cloud does not take: give the kubelet another, or let it join its cluster again")
 	}
 	name, ok := strings.CutPrefix(k.leaf.Subject.CommonName, contract.NodeUserPrefix)

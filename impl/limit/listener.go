@@ -14,7 +14,7 @@ type Rank int
 // Ranks, lowest first. A connection of rank Kept counts for no bound.
 const (
 	Unknown Rank = iota // nothing
-	Proven              // a credential that counts
+	Proven              // a credential that is valid
 	Kept                // whom the listener is there for
 )
 

@@ -21,7 +21,7 @@ func TestSilence(t *testing.T) {
 		{time.Second, 1, true, false}, // something came
 		{Silent + 1, 0, true, true},
 		{time.Second, 0, false, false},
-		{time.Hour, 0, true, false}, // streams again: the silence of before does not count
+		{time.Hour, 0, true, false}, // streams again: the silence of before is ignored
 	} {
 		now = now.Add(c.after)
 		read += c.comes

@@ -273,7 +273,7 @@ func TestAuthorities(t *testing.T) {
 		err, errEnded) {
 		t.Errorf("an authority that ends: %v", err)
 	}
-	// Path length 0: what it signed for another authority does not count.
+	// Path length 0: what it signed for another authority is ignored.
 	below := must(NewPoolAuthority("harbour", now))
 	template := *below.cert
 	template.MaxPathLen, template.MaxPathLenZero = 0, false

@@ -55,12 +55,12 @@ type Spec struct {
 	// +optional
 	WhenSilent *WhenSilent `json:"whenSilent,omitempty"`
 
-	// Offline is what counts in the pool while there is no sign of the cloud.
+	// Offline is what is valid in the pool while there is no sign of the cloud.
 	// +optional
 	Offline *Offline `json:"offline,omitempty"`
 }
 
-// Offline is what counts in a pool while there is no sign of the cloud.
+// Offline is what is valid in a pool while there is no sign of the cloud.
 type Offline struct {
 	// CertificateAllowance is for how long after its end a certificate of a hub or of the coordinator counts inside the
 	// pool, to read. 2160h, 90 days, is the default and the most; 0s is none. Hubs and coordinators that have not heard of
@@ -266,7 +266,7 @@ type Replica struct {
 	// Server is where it is asked.
 	Server string `json:"server"`
 
-	// Placement names this stay of it on the node. The data of another one does not count.
+	// Placement names this stay of it on the node. The data of another one is ignored.
 	Placement string `json:"placement"`
 
 	// Joins reports whether it came to others that there were.

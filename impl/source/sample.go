@@ -130,7 +130,7 @@ func (f *Feeder) contradicted(ctx context.Context, cloud *hop.Upstream, s relay.
 }
 
 // counted compares how many objects the relay holds with how many there were in the cloud at that version. A cloud that
-// has forgotten the version, or does not count, says nothing.
+// has forgotten the version, or is ignored, says nothing.
 func (f *Feeder) counted(ctx context.Context, cloud *hop.Upstream, s relay.Status) error {
 	f.count(&f.status.Checks)
 	n, known, err := cloud.CountAt(ctx, f.cfg.Relay.Resource(), s.Version)

@@ -144,8 +144,8 @@ func Last(text []byte, pool string) (Bundle, error) {
 	return all[len(all)-1].Bundle, nil
 }
 
-// Later are the authorities that count by the last bundle of a text, and its number, if an authority that signs here
-// vouches for it, directly or by a chain of others.
+// Later are the authorities that are valid by the last bundle of a text, and its number, if an authority that signs
+// here vouches for it, directly or by a chain of others.
 func Later(text []byte, pool string, signer *x509.Certificate) (trusted []*x509.Certificate, number uint64, err error) {
 	all, err := read(text, pool)
 	if err != nil {

@@ -16,10 +16,10 @@
 //
 // # The first authority
 //
-// A file of authorities (Config.First) counts until there is a bundle. A file that is replaced by one with an authority
-// of the pool that the bundle does not have counts above the bundle: so somebody with a key to the machine overrules
-// everything but the cloud. Without a file the first bundle is the cloud's. Authorities in the file that are none of
-// the pool's by their names go on to count beside the bundle.
+// A file of authorities (Config.First) is valid until there is a bundle. A file that is replaced by one with an
+// authority of the pool that the bundle does not have counts above the bundle: so somebody with a key to the machine
+// overrules everything but the cloud. Without a file the first bundle is the cloud's. Authorities in the file that are
+// none of the pool's by their names go on to count beside the bundle.
 //
 // # Numbers
 //
@@ -29,7 +29,7 @@
 //
 // # On the disk
 //
-// trust.json is the text; ca.crt are the authorities that count, in PEM, for programs that only read files. A hub
+// trust.json is the text; ca.crt are the authorities that are valid, in PEM, for programs that only read files. A hub
 // writes it beside the certificates that it gets for the coordinator of its machine (Config.Beside) too, which so
 // follows even a replacement that nobody vouches for.
 //

@@ -72,7 +72,7 @@ type kept struct {
 	Text  string `json:"text"`
 }
 
-// New reads what was kept. What cannot be read does not count: whoever has the text will be asked for it.
+// New reads what was kept. What cannot be read is ignored: whoever has the text will be asked for it.
 func New(c Config) *Held {
 	h := &Held{Config: c, changed: make(chan struct{})}
 	h.Document = bulletin.New(h, &bulletin.Document{
@@ -146,8 +146,8 @@ func (h *Held) others() []*x509.Certificate {
 	})
 }
 
-// List are the authorities that count now. The one that signs is first, if there is a bundle. None: nothing is known
-// yet.
+// List are the authorities that are valid now. The one that signs is first, if there is a bundle. None: nothing is
+// known yet.
 func (h *Held) List() []*x509.Certificate {
 	if l := h.now.Load().last(); l != nil {
 		return append(l.trusted(), h.others()...)
@@ -291,7 +291,7 @@ func (h *Held) set(s *state) {
 	h.show()
 }
 
-// show writes the authorities that count for programs that only read files.
+// show writes the authorities that are valid for programs that only read files.
 func (h *Held) show() {
 	all := h.List()
 	if h.Dir == "" || len(all) == 0 {
@@ -327,7 +327,7 @@ func (h *Held) keep(s *state) {
 	}
 }
 
-// Reread follows a change of the file of the first authorities. It reports whether others count now.
+// Reread follows a change of the file of the first authorities. It reports whether others are trusted now.
 func (h *Held) Reread() (changed bool) {
 	changed = h.overrule()
 	if changed && h.Retrust != nil {

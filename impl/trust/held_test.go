@@ -86,7 +86,7 @@ func holds(first func() []*x509.Certificate, dir string) *Held {
 	return New(Config{Pool: "harbour", First: first, Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// counts fails unless exactly these authorities count, the one that signs first.
+// counts fails unless exactly these authorities are trusted, the one that signs first.
 func counts(t *testing.T, h *Held, want ...*x509.Certificate) {
 	t.Helper()
 	have := h.List()

@@ -292,7 +292,7 @@ func (c *column) spoil(node string, p runtime.Part, d scenario.Disk) error {
 }
 
 // tornPage is how much of a file one bad spot of a flash is about. The first two pages of a database say which others
-// count: without both, nothing of it can be found.
+// are trusted: without both, nothing of it can be found.
 const tornPage = 4096
 
 // tear changes a byte in one of three pages of each file and cuts the end of it off, as a power cut and bad flash may.

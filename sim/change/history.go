@@ -236,7 +236,7 @@ const ends = 3
 
 // Drift names the figures that grew by more than a share over the last so many landed changes, or by more than what
 // they differ by from themselves where that is more: small losses, each within its band. A count has to grow by more
-// than one. What a figure grew by where a change accepted its losses does not count.
+// than one. What a figure grew by where a change accepted its losses is ignored.
 func (h *History) Drift(last int, share float64, bands Bands) (grown []string) {
 	rows := h.Rows[max(len(h.Rows)-last, 0):]
 	for i, column := range h.Columns {

@@ -244,8 +244,8 @@ func testJudge(t *testing.T, c *Cloud) {
 			t.Errorf("nobody: %v", refusal)
 		}
 	}
-	// A token that the cloud refuses, because its pod is deleted there, does not count when the cloud is away, though its
-	// pod is still here.
+	// A token that the cloud refuses, because its pod is deleted there, is ignored when the cloud is away, though its pod
+	// is still here.
 	if err := c.Client().CoreV1().Pods(clientNamespace).Delete(t.Context(), own.Name,
 		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 
 // testRevocation: a Node that is deleted at a real kube-apiserver is denied in its pool, reads its pool's list no more,
 // and does not register itself again. The node beside it goes on, and a node of the same name that an administrator
-// makes gets certificates that count.
+// makes gets certificates that are valid.
 func testRevocation(t *testing.T, w *world) {
 	const pool = "revoked"
 	w.nodes(t, pool, "v-1", "v-2")

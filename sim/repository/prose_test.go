@@ -1,20 +1,22 @@
 package repository
 
 import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 // TestProse: each rule of .ci/prose finds what it is for, in a comment and in a document, and leaves plain words alone.
 func TestProse(t *testing.T) {
-	vale := filepath.Join(root(t), "bin", "vale")
-	if _, err := os.Stat(vale); err != nil {
-		t.Skip("bin/vale is not there: make lint builds it")
-	}
+	vale := vale(t)
 	long := strings.Repeat("word ", 30)
 	for text, want := range map[string][]string{
 		"The hub reports whether it leads.":                   nil,
@@ -49,15 +51,76 @@ func TestProse(t *testing.T) {
 			if name == code { // sentences of comments may be longer
 				want = slices.DeleteFunc(want, func(rule string) bool { return rule == "Weir.Sentences" })
 			}
-			if got := findings(t, vale, dir, name); !slices.Equal(got, want) {
+			var got []string
+			for _, f := range findings(t, vale, dir, name) {
+				got = append(got, f.rule)
+			}
+			if !slices.Equal(got, want) {
 				t.Errorf("%s, %q: found %v, want %v", name, text, got, want)
 			}
 		}
 	}
 }
 
-// findings are the rules that a file breaks, as vale says.
-func findings(t *testing.T, vale, dir, name string) (rules []string) {
+// TestMessages: what programs print, log and answer has the same words as documents.
+func TestMessages(t *testing.T) {
+	vale := vale(t)
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "*.go", ":!*_test.go")
+	list.Dir = root(t)
+	names, err := list.Output()
+	if err != nil {
+		t.Skipf("no git here: %v", err)
+	}
+	var page strings.Builder // each text is a paragraph
+	var places []string
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, filepath.Join(root(t), name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if words := strings.Fields(strings.ReplaceAll(text, "`", "'")); err == nil && len(words) > 1 {
+				fmt.Fprintf(&page, "Text %s\n\n", strings.Join(words, " "))
+				places = append(places, fmt.Sprintf("%s:%d: %s", name, files.Position(n.Pos()).Line, text))
+			}
+			return true
+		})
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "messages.md"), []byte(page.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if len(places) < 1000 {
+		t.Fatalf("%d texts were found", len(places))
+	}
+	for _, f := range findings(t, vale, dir, "messages.md") {
+		t.Errorf("%s: %s", f.rule, places[(f.line-1)/2])
+	}
+}
+
+// vale is the path of the command.
+func vale(t *testing.T) string {
+	path := filepath.Join(root(t), "bin", "vale")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("bin/vale is not there: make lint builds it")
+	}
+	return path
+}
+
+// finding is a rule that a line of a file breaks.
+type finding struct {
+	line int
+	rule string
+}
+
+// findings are what vale finds in a file.
+func findings(t *testing.T, vale, dir, name string) (found []finding) {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), vale, "--config", filepath.Join(root(t), ".ci", "prose", "vale.ini"),
 		"--no-exit", "--output", "line", name)
@@ -68,8 +131,12 @@ func findings(t *testing.T, vale, dir, name string) (rules []string) {
 	}
 	for line := range strings.Lines(string(out)) { // file:line:column:rule:message
 		if fields := strings.SplitN(line, ":", 5); len(fields) == 5 {
-			rules = append(rules, fields[3])
+			n, err := strconv.Atoi(fields[1])
+			if err != nil {
+				t.Fatalf("vale: %s", line)
+			}
+			found = append(found, finding{n, fields[3]})
 		}
 	}
-	return rules
+	return found
 }

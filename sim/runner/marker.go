@@ -61,8 +61,8 @@ func (r *run) served() []*stream {
 }
 
 // mark writes the marker and waits until all clients that can be served have it; it returns how long after a time that
-// was, and how many streams that were. One that does not come is told, counts as long as it was waited for, and fails
-// the run.
+// was, and how many streams that were. One that does not come is told, ~is valid as long as it was waited for, and
+// fails the run.
 func (r *run) mark(ctx context.Context, from time.Time) (took time.Duration, waited int, err error) {
 	r.writing.Lock()
 	written, gone := time.Now(), r.reach.gone()

@@ -506,7 +506,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	return err
 }
 
-// until waits for a condition. While a fault has the apiserver, time does not count.
+// until waits for a condition. While a fault has the apiserver, time is ignored.
 func (r *run) until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
 	for {
 		before := r.reach.gone()

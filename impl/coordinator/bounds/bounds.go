@@ -30,7 +30,7 @@ const (
 	// MaxDoubt bounds what a hub says against its leader, in bytes: names of Kubernetes are 253 at most.
 	MaxDoubt = 2 << 10
 	// MaxStrangers is how many connections may be open over which nobody of the pool has asked anything. Hubs that start
-	// together each are one of them for the time of a handshake. A caller with a proven identity does not count.
+	// together each are one of them for the time of a handshake. A caller with a proven identity is not counted.
 	MaxStrangers = 256
 
 	// Quota is what the database of etcd may take, in bytes. Leases of a thousand nodes are 4 MiB at most; the rest is

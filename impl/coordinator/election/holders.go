@@ -20,7 +20,7 @@ import (
 const maxUID = 64
 
 // Caller is who wants to write a Lease, as its certificate says. What a hub says of itself, of the time and of others
-// does not count.
+// is ignored.
 type Caller struct {
 	Node     string   // whose hub it is; "": of none
 	Groups   []string // organizations

@@ -3,7 +3,7 @@
 //
 // That is the hub of the node that holds the election Lease, and nobody else's. A Fence is shown the Lease, by reads,
 // by writes and by a watch, and knows the present Leader: the node, the address of its hub, and its term, (incarnation
-// of the coordinator's etcd, resourceVersion of the election Lease at the acquisition). What was read from a leader
-// counts as long as that node holds the Lease and no later term has begun: who loses the Lease and wins it back is read
-// again, and so is another process of the same node. Nothing that a hub says counts.
+// of the coordinator's etcd, resourceVersion of the election Lease at the acquisition). What was read from a leader is
+// valid as long as that node holds the Lease and no later term has begun: who loses the Lease and wins it back is read
+// again, and so is another process of the same node. Nothing that a hub says is believed.
 package fence

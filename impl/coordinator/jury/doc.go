@@ -5,7 +5,7 @@
 // what the pool's cache brings with the cloud. If the cloud contradicts twice, the hub says so (contract.DoubtPath),
 // and names the object. That opens a case. The coordinator shows the case in its status. Each other hub that follows
 // and reaches the cloud looks at the same object, and says whether the cloud contradicts there too. The leader's own
-// word does not count.
+// word is ignored.
 //
 //	two hubs confirm, none denies      the leader lied, at once
 //	after Patience, more confirm       the leader lied. One hub is enough if no other one can tell

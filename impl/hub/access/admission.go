@@ -160,7 +160,7 @@ func (a *Admission) ask() *apierrors.StatusError {
 	return refusal
 }
 
-// Proven says that the caller has shown a credential that counts. It holds a slot of its own from now on.
+// Proven says that the caller has shown a credential that is valid. It holds a slot of its own from now on.
 func (a *Admission) Proven() {
 	if a == nil {
 		return

@@ -121,7 +121,7 @@ func TestAuthorizeRemembers(t *testing.T) {
 	}
 }
 
-// TestAuthorizeOffline: while the cloud is away a verdict counts as long as it is valid, an allowance for 7 days, and
+// TestAuthorizeOffline: while the cloud is away a verdict is used as long as it is valid, an allowance for 7 days, and
 // nothing longer or without one.
 func TestAuthorizeOffline(t *testing.T) {
 	a := asked{allowed: true}
@@ -206,7 +206,7 @@ func TestAuthorizeInDoubt(t *testing.T) {
 	}
 }
 
-// TestAllowanceIsTakenBack: what the cloud denies later does not count when it is away again.
+// TestAllowanceIsTakenBack: what the cloud denies later is ignored when it is away again.
 func TestAllowanceIsTakenBack(t *testing.T) {
 	for code, said := range map[int32]*asked{403: {}, 401: {refused: apierrors.NewUnauthorized("Unauthorized")}} {
 		a := asked{allowed: true}
@@ -227,7 +227,7 @@ func TestAllowanceIsTakenBack(t *testing.T) {
 }
 
 // TestRefusedInPassing: what the cloud refused once, and then was cut off, is what it had allowed before: at once, and
-// by the same answer that counts while it is there.
+// by the same answer that is valid while it is there.
 func TestRefusedInPassing(t *testing.T) {
 	for code, said := range map[int32]*asked{403: {}, 401: {refused: apierrors.NewUnauthorized("Unauthorized")}} {
 		a := asked{allowed: true}

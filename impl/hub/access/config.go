@@ -30,7 +30,7 @@ type GateConfig struct {
 type AuthorizerConfig struct {
 	Review ReviewFunc
 	Cloud  reachability
-	Judge  *identity.Judge // knows what counts while the cloud is away
+	Judge  *identity.Judge // knows what is valid while the cloud is away
 	Clock  clock.WithTicker
 	Count  func(outcome string) // cached, allowed, denied, refused, remembered, unavailable
 }

@@ -27,7 +27,7 @@
 // certificate, over other connections. No request of anybody goes that way: whoever holds the node's certificate gets
 // through the hub what kube-apiserver grants to the node, and no more.
 //
-// A certificate of this node that has expired counts on for --offline-token-allowance (24 h) while the cloud is away,
+// A certificate of this node that has expired stays valid for --offline-token-allowance (24 h) while the cloud is away,
 // since nobody can renew it then; it is refused as soon as the cloud is back, and nothing of such a request is ever
 // sent there (package shelter). So it reads, registers, gets tokens that were issued before, and sends heartbeats,
 // which a leader forwards as its own; statuses and Events are refused with 503. A kubelet with rotateCertificates does

@@ -26,7 +26,7 @@ const (
 	Anonymous Kind = iota // as it came, without credentials
 	Bearer                // with the token it came with
 	ThisNode              // proved by certificate to be this node: the request goes on with the node's
-	Stranger              // showed a certificate that does not count: refused
+	Stranger              // showed a certificate that is ignored: refused
 )
 
 func (k Kind) String() string {
@@ -60,7 +60,7 @@ func strange(why string) Caller {
 //  3. Any other certificate is refused: its key is not here, so it cannot be passed on. One of this node that has
 //     expired may still be valid, while the cloud is away (package shelter).
 //  4. A certificate of this node's user that the node's own authority has signed is like one that has expired. While
-//     the cloud is there it counts as long as the one counts that the hub has of the node (package shelter).
+//     the cloud is there it is valid as long as the one is valid that the hub has of the node (package shelter).
 //  5. A request without credentials goes on without any.
 type Identifier struct {
 	User      string         // system:node:<this node>

@@ -58,8 +58,8 @@ func (x *trusting) begin(d digest) (ok bool, wait <-chan struct{}) {
 	return true, nil
 }
 
-// end ends what begin began. A request that was left before its answer counts on for a while: the cloud may still get
-// it, and end the connection that it comes over.
+// end ends what begin began. A request that was left before its answer ~stays valid for a while: the cloud may still
+// get it, and end the connection that it comes over.
 func (x *trusting) end(d digest, answered bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -146,7 +146,7 @@ func (p *Pool) verify(ctx context.Context, f *feeder.Feeder, version uint64) {
 	limit, cancel := context.WithTimeout(ctx, sampleAnswer)
 	defer cancel()
 	if err := f.Ahead(limit, version); err != nil && ctx.Err() == nil {
-		p.Logger.Warn("cannot tell whether the coordinator can be ahead of this leader; trying again",
+		p.Logger.Warn("cannot know whether the coordinator can be ahead of this leader; trying again",
 			"resource", f.Resource, "err", err)
 	}
 }

@@ -177,7 +177,7 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-// TestClock: a machine that starts in 1970 has a certificate that counts there, and the same authority when it learns
+// TestClock: a machine that starts in 1970 has a certificate that is valid there, and the same authority when it learns
 // the time.
 func TestClock(t *testing.T) {
 	b := newBed(t, time.Unix(60, 0))

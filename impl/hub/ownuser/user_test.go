@@ -26,8 +26,8 @@ func (t *token) Token(context.Context) (string, error) { return "the node's", ni
 func (t *token) Counts() bool                          { return true }
 func (t *token) Refused(token string)                  { t.refused = append(t.refused, token) }
 
-// TestToken: a token is shown while there is no certificate that counts: none yet, one that has ended, or one that the
-// cloud has just refused.
+// TestToken: a token is shown while there is no certificate that is valid: none yet, one that has ended, or one that
+// the cloud has just refused.
 func TestToken(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Now())
 	node, own, changed := &token{cert: cert{&tls.Certificate{}}}, &cert{}, 0

@@ -12,7 +12,7 @@
 // its syncFrequency is the default, a minute. So the address is given --pods-wait after the kubelet has first read
 // Services through this hub, and not before: a container of an old pod that starts again meanwhile calls the cloud, as
 // before. What was given is kept in <data-dir>/pods: after that a hub that starts gives it at once, with or without the
-// cloud. It does not count for an authority that the hub has just made.
+// cloud. It is not for an authority that the hub has just made.
 //
 // As long as the hub cannot listen at the address, it is not given. That is tried again each second.
 //

@@ -22,7 +22,7 @@ import (
 //	of these, what names no object                  the version that the cloud says it is at
 //	any other refusal, a dry run                    as before: nothing was written, and nothing was learnt
 //
-// The resourceVersion of a list is that of before the deletions, so it does not count.
+// The resourceVersion of a list is that of before the deletions, so it is ignored.
 func (c *Consistency) Observe(t *Target, resp *http.Response) error {
 	o := c.of(t.Relay).owed
 	deletion := t.Method == http.MethodDelete

@@ -50,7 +50,7 @@ type Checker struct {
 
 	mu        sync.Mutex
 	state     member.Health
-	doubted   bool // signs of life do not count before the next probe
+	doubted   bool // signs of life are ignored before the next probe
 	within    time.Duration
 	wanted    time.Time // when the first probe is due because somebody has to know; zero: nobody has
 	lastError string

@@ -50,12 +50,12 @@
 // one is trusted, and signs when all nodes of the pool have told that they hold the bundle that says so (package
 // holding), and that the replica of the coordinator holds it that they use. A hub that is away is waited for until the
 // time that the order says. A node that was away all that time finds out over its connection to the cloud, or by the
-// chain of bundles in its pool. Then leaves are renewed. The one before counts until none of its leaves can be alive:
+// chain of bundles in its pool. Then leaves are renewed. The one before is valid until none of its leaves can be alive:
 // 180 days, or what the order says.
 //
-// A second order before the next authority signs is refused, and so is one that would make five authorities count.
-// contract.RotationAnnotation says how far a rotation is, and what became of the last order; an Event of that ConfigMap
-// and a metric tell of each step.
+// A second order before the next authority signs is refused, and so is one that would make five authorities are
+// trusted. contract.RotationAnnotation says how far a rotation is, and what became of the last order; an Event of that
+// ConfigMap and a metric tell of each step.
 //
 // After a loss nobody can vouch for the new authority. Hubs take it because the cloud says so, and the file that they
 // write for their coordinator has it.

@@ -265,8 +265,8 @@ func TestAwayForAll(t *testing.T) {
 }
 
 // TestRecall: a cluster that was restored from before a rotation hears of it by what hubs give back. The old authority
-// signs again, by a bundle above what hubs hold; that of the rotation counts until what it signed is renewed. What the
-// old authority does not vouch for is nothing.
+// signs again, by a bundle above what hubs hold; that of the rotation is valid until what it signed is renewed. What
+// the old authority does not vouch for is nothing.
 func TestRecall(t *testing.T) {
 	for name, upTo := range map[string][]time.Duration{
 		"before the switch": {0}, "after it": {0, time.Minute}, "at its end": {0, time.Minute, time.Hour},

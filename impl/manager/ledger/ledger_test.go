@@ -101,8 +101,8 @@ func sorted(all []string) []string {
 	return all
 }
 
-// TestTold: a Lease that somebody else writes does not tell again, whoever started in between, and what was kept counts
-// as long as nothing later is known.
+// TestTold: a Lease that somebody else writes does not tell again, whoever started in between, and what was kept is
+// valid as long as nothing later is known.
 func TestTold(t *testing.T) {
 	clk := clocktesting.NewFakeClock(began)
 	l := New(clk)

@@ -18,8 +18,8 @@
 // which nobody was heard yet is silent.
 //
 // A node is dead once a peer of its pool was heard Grace or longer after it: the peers speak, and it does not. It stays
-// dead until it is heard, also while the pool falls silent after it. Time in which the whole pool was silent does not
-// count against a node: when the pool returns, each of its nodes has Grace to be heard.
+// dead until it is heard, also while the pool falls silent after it. Time in which the whole pool was silent is ignored
+// against a node: when the pool returns, each of its nodes has Grace to be heard.
 //
 // # Whose pods stay
 //

@@ -77,8 +77,8 @@ func readToken(contentType string, body []byte) (*authenticationv1.TokenRequest,
 	return tr, nil
 }
 
-// tokenKey names what a token is for: account, object that it is bound to, audiences. How long it should last does not
-// count.
+// tokenKey names what a token is for: account, object that it is bound to, audiences. How long it should last is
+// ignored.
 func tokenKey(r *write, tr *authenticationv1.TokenRequest) store.Key {
 	audiences := slices.Sorted(slices.Values(tr.Spec.Audiences))
 	bound := authenticationv1.BoundObjectReference{}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPutAfter: a write that was made from an entry counts only while that entry is as it was. Else what others changed
-// in the cloud would be undone.
+// TestPutAfter: a write that was made from an entry is valid only while that entry is as it was. Else what others
+// changed in the cloud would be undone.
 func TestPutAfter(t *testing.T) {
 	q := open(t, flash(1))
 	write := func(v string) Write { return Write{Target: node(), Base: status("base"), Ours: status(v)} }

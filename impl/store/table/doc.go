@@ -20,7 +20,7 @@
 //
 //   - the last transaction is whole: it counts;
 //   - the one before is whole, of which all pages are still there: the disk lost a part of the last one, and the one
-//     before counts;
+//     before is used;
 //   - else a new file is written with the rows of those groups that add up;
 //   - else, if not even the page of the tables can be believed, the file is removed.
 //

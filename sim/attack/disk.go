@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,8 +12,10 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/store/table"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runtime"
 )
@@ -30,6 +33,15 @@ func diskAttacks() []Attack {
 			Control:  "the hub itself reads the Secret from it",
 			place:    &place{name: "disk", mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift()},
 			play:     stealDisk,
+		},
+		{
+			Number: "151", Position: Thief, Goal: "read a Secret as something that is no secret, by a disk that was changed",
+			Sent: "the row of a Secret that the kubelet read, in the place of a ConfigMap that a pod reads, with the checksum " +
+				"of that place; the hub starts without the cloud",
+			Expected: "the pod gets the ConfigMap, or nothing",
+			Control:  "the pod reads another object, and the kubelet its Secret",
+			place:    &place{name: "swapped", mode: runtime.HubOnly, nodes: 1, hubs: []int{1}, flags: swift()},
+			play:     swapRows,
 		},
 		{
 			Number: "71", Position: Thief, Goal: "read Secrets, tokens and keys from logs",
@@ -110,6 +122,98 @@ func stealDisk(ctx context.Context, x *scene) error {
 	x.control(within(ctx, patience, func() bool { a = x.send(ctx, q); return a.right(q) }),
 		"restarted without the cloud: %s", a)
 	return nil
+}
+
+// swapRows has the encrypted Secret stand where a ConfigMap stood.
+func swapRows(ctx context.Context, x *scene) error {
+	secret := ask{
+		as: "kubelet", path: "/api/v1/namespaces/a/secrets/canary", header: []string{kubeletAgent}, codes: ok, has: secret64,
+	}
+	plain := ask{as: "reader", path: plainMaps + "/canary", codes: ok, has: "hello"}
+	other := ask{as: "reader", path: slices1, codes: ok, has: "shop-1"}
+	if err := mounted(ctx, x); err != nil {
+		return err
+	}
+	// It has the name of the Secret: an object under another name is not taken, whatever it is.
+	namesake := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "canary"}, Data: map[string]string{"greeting": "hello"},
+	}
+	if _, err := x.admin.CoreV1().ConfigMaps("a").Create(ctx, namesake, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	for _, q := range []ask{secret, plain, other} {
+		if err := until(ctx, q.as+" to read "+q.path, func() bool { return x.send(ctx, q).right(q) }); err != nil {
+			return err
+		}
+	}
+	if err := x.flushed(ctx); err != nil {
+		return err
+	}
+	if err := x.hub(1).Kill(); err != nil {
+		return err
+	}
+	dir, err := x.vault.Kept(runtime.HubOf(x.node(1)))
+	if err != nil {
+		return err
+	}
+	moved, err := moveRow(dir, "secrets.v1.\x00a\x00canary\x00", "configmaps.v1.\x00a\x00canary\x00")
+	if err != nil {
+		return err
+	}
+	x.note("rows that were replaced: %d", moved)
+	x.site.Link(x.place.name).Cut(link.Both, "")
+	defer x.site.Link(x.place.name).HealAll()
+	if err := x.hub(1).Start(ctx); err != nil {
+		return err
+	}
+	for _, q := range []ask{secret, other} {
+		var a answer
+		x.control(moved > 0 && within(ctx, patience, func() bool { a = x.send(ctx, q); return a.right(q) }),
+			"restarted without the cloud, %s: %s", q.path, a)
+	}
+	a := x.send(ctx, plain)
+	x.judge(!strings.Contains(a.body, canary) && !strings.Contains(a.body, secret64), "the pod asks for the ConfigMap: %s",
+		a)
+	return nil
+}
+
+// moveRow writes a row of one object, of which the key begins with from, over those of another one in the store below a
+// folder, as the store itself would: with its checksums. It returns how many rows it wrote over.
+func moveRow(dir, from, to string) (moved int, err error) {
+	var folders []string
+	if err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Name() == table.FileName {
+			folders = append(folders, filepath.Dir(path))
+		}
+		return err
+	}); err != nil || len(folders) != 1 {
+		return 0, errors.Join(err, fmt.Errorf("%d stores are below %s, want one", len(folders), dir))
+	}
+	db, _, err := table.Open(table.Config{
+		Dir: folders[0], MaxBytes: 64 << 20, Seal: func(_ string, sealed []byte) []byte { return sealed },
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var secret []byte
+	if err := db.Walk(table.Objects, from, from, func(key string, row []byte) bool {
+		payload, _ := table.Decode(table.Objects, key, row)
+		secret = bytes.Clone(payload)
+		return true
+	}); err != nil || secret == nil {
+		return 0, errors.Join(err, fmt.Errorf("no row begins with %q", from))
+	}
+	changes := table.NewOverlay()
+	err = db.Walk(table.Objects, to, to, func(key string, _ []byte) bool {
+		changes.Set(table.Objects, key, table.Encode(table.Objects, key, secret))
+		moved++
+		return true
+	})
+	if err == nil {
+		_, err = db.Commit(changes)
+	}
+	return moved, err
 }
 
 // flushed waits until everything is on the disk.

@@ -156,5 +156,17 @@ func exhaustionAttacks() []Attack {
 				return err
 			},
 		},
+		{
+			Number: "150", Position: Pod, Goal: "hold more than a share of a hub, by watches that are upgraded",
+			Sent:     "200 watches by WebSocket by one token, over as many connections, at a hub with 8 MiB for callers",
+			Expected: "at most 96 are open at once, 64 KiB each, and 429 for the others",
+			Control:  "another pod watches", place: littleRoom("150"), before: []ask{reads}, play: upgradedWatches,
+			controls: []ask{{as: "other reader", path: slices1 + "?watch=1", codes: ok, has: "shop-1"}},
+			prepare: func(ctx context.Context, x *scene) error {
+				token, err := x.account(ctx, "other-reader")
+				x.let("other reader", actor{token: token})
+				return err
+			},
+		},
 	}
 }

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -20,6 +21,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/hub/bounds"
 )
 
 // memory is the hub's RssAnon.
@@ -667,4 +670,43 @@ func manyWatches(ctx context.Context, x *scene) error {
 		x.note("%d are open, %d refused", open.Load(), refused.Load())
 		return nil
 	})
+}
+
+// littleRoom is a place of one hub that has 8 MiB for callers, of which one alone may take three quarters.
+func littleRoom(number string) *place {
+	p := own(number)
+	p.flags["callers-max-bytes"] = bounds.LeastCallersBytes
+	return p
+}
+
+// upgradedWatches opens watches that leave HTTP behind, and holds them.
+func upgradedWatches(ctx context.Context, x *scene) error {
+	const share = bounds.LeastCallersBytes / 4 * 3 / bounds.WatchBytes
+	who, err := x.who("reader")
+	if err != nil {
+		return err
+	}
+	codes := map[int]int{}
+	for range 200 {
+		c, err := x.dial(ctx, hubDoor, actor{}, "http/1.1")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(answerPatience))
+		if _, err := io.WriteString(c, "GET "+plainMaps+"?watch=1 HTTP/1.1\r\nHost: hub\r\nAuthorization: Bearer "+who.token+
+			"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nOrigin: http://hub\r\n"+
+			"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"); err != nil {
+			return err
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil) //nolint:bodyclose // its connection is closed
+		if err != nil {
+			return err
+		}
+		codes[resp.StatusCode]++
+	}
+	open, refused := codes[http.StatusSwitchingProtocols], codes[http.StatusTooManyRequests]
+	x.judge(open <= share && open+refused == 200, "answers by code: %v, want at most %d upgraded and 429", codes, share)
+	x.control(open > 0, "watches that were upgraded: %d", open)
+	return nil
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/memory"
+	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/reverse"
@@ -87,6 +88,7 @@ func New(config Config) (*Coordinator, error) {
 		return nil, err
 	}
 	c.serving.time = pki.OpenProven(filepath.Join(c.dir.Path(), "time"), set.Clock, set.Logger)
+	c.serving.overhear(set.CertificatesDir)
 	c.serving.ca.open(set, c.dir.Path(), c.serving.time)
 	if err := c.buildRelays(); err != nil {
 		c.dir.Close()
@@ -274,6 +276,12 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	g.Go(func() error { c.board().Run(ctx, c.set.Clock, c.peers.meetOthers, nil); return nil })
 	g.Go(func() error { return follows.Run(ctx) })
 	g.Go(func() error { return c.kept.Run(ctx) })
+	g.Go(func() error {
+		for ; ctx.Err() == nil; pause.For(ctx, c.set.Clock, overhearEvery) {
+			c.serving.overhear(c.set.CertificatesDir)
+		}
+		return nil
+	})
 	g.Go(func() error { return vote.Run(ctx) })
 	g.Go(func() error {
 		if err := server.PrepareRun().RunWithContext(ctx); err != nil {

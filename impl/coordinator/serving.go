@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/utils/clock"
@@ -74,6 +76,17 @@ func listen(set *settings, denied *denylist.Held) (*callers.Callers, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	return callers.New(l, denied), nil
+}
+
+// overhearEvery is how often it is looked what the hub of this machine has heard of the time.
+const overhearEvery = 10 * time.Second
+
+// overhear takes the cloud's time from the hub of this machine: a coordinator does not hear the cloud itself, and who
+// has stolen the pool's key signs certificates that begin when he likes.
+func (s *serving) overhear(certificatesDir string) {
+	if certificatesDir != "" {
+		s.time.Overhear(filepath.Join(certificatesDir, pki.CloudTimeFile))
+	}
 }
 
 // learn takes the time that the certificate of this coordinator itself proves.

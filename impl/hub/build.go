@@ -37,6 +37,9 @@ import (
 // buildCloud reads the credentials of both sides of the hub.
 func (h *Hub) buildCloud() (err error) {
 	h.time = pki.OpenProven(filepath.Join(h.DataDir, "time"), h.clock, h.Logger)
+	if h.EnrolCoordinatorDir != "" {
+		h.time.HandOn(filepath.Join(h.EnrolCoordinatorDir, pki.CloudTimeFile))
+	}
 	if !h.ownsAuthority() {
 		if h.serving.cert, err = h.reload.Pair("--tls-cert-file", h.TLSCertFile, "--tls-private-key-file",
 			h.TLSPrivateKeyFile); err != nil {

@@ -229,6 +229,65 @@ func TestProven(t *testing.T) {
 	is("half a file", c.Now())
 }
 
+// TestOverhear: a process that does not hear the cloud takes its time from one of the same machine that does, as if it
+// heard the cloud itself; what is old, or no time, says nothing.
+func TestOverhear(t *testing.T) {
+	authority, err := NewPoolAuthority("harbour", beginning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(authority.Cert())
+	c := clocktesting.NewFakeClock(beginning)
+	dir := t.TempDir()
+	file, kept := filepath.Join(dir, CloudTimeFile), filepath.Join(dir, "time")
+	open := func(file string) *Proven { return OpenProven(file, c, slog.New(slog.DiscardHandler)) }
+	wrote := func() { // the file has the time of this machine's clock
+		if err := os.Chtimes(file, c.Now(), c.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ahead := leaf(t, authority, Hub, beginning.Add(2*365*24*time.Hour), time.Hour)
+	deaf := open(kept)
+	deaf.Learn(ahead, roots)
+	is := func(what string, want time.Time) {
+		t.Helper()
+		if now := deaf.Now(); now.Sub(want).Abs() > time.Second {
+			t.Errorf("%q: it is %v, want %v", what, now, want)
+		}
+	}
+	deaf.Overhear(file)
+	is("nothing was handed on", ahead[0].NotBefore)
+
+	hears := open("")
+	hears.HandOn(file)
+	hears.Hear(beginning.Add(time.Minute).Format(http.TimeFormat)) // the cloud's clock is a minute ahead
+	wrote()
+	c.Step(overheard + time.Second)
+	deaf.Overhear(file)
+	is("it is old", ahead[0].NotBefore.Add(overheard+time.Second))
+
+	hears.Hear(c.Now().Add(time.Minute).Format(http.TimeFormat))
+	wrote()
+	c.Step(5 * time.Second)
+	deaf.Overhear(file)
+	is("it was handed on", c.Now().Add(time.Minute))
+	deaf.Learn(ahead, roots)
+	is("a thief's certificate again", c.Now().Add(time.Minute))
+	if deaf = open(kept); deaf.Now().After(c.Now().Add(2 * time.Minute)) {
+		t.Errorf("after a restart it is %v", deaf.Now())
+	}
+	for _, text := range []string{"", "tomorrow", strings.Repeat("9", 2*maxTime)} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wrote()
+		before := deaf.Now()
+		deaf.Overhear(file)
+		is(text, before)
+	}
+}
+
 // TestTimeOfAThief: who holds a pool's key signs certificates that begin far ahead, up to the end of the authority. The
 // cloud's clock outranks them, before and after; beyond the authority's end nobody believes them.
 func TestTimeOfAThief(t *testing.T) {

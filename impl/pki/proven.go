@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +29,8 @@ import (
 //
 // The holder of a pool's key proves any time up to the end of its authority. A machine that does not hear the cloud has
 // to believe that: one that lost its clock does not know for how long it was off. What the cloud says ends it: nothing
-// counts that is ahead of the cloud's clock by more than an hour.
+// counts that is ahead of the cloud's clock by more than an hour. A coordinator has no way to the cloud: the hub of its
+// machine hands on what it hears (HandOn, Overhear).
 type Proven struct {
 	clock  clock.PassiveClock
 	file   string
@@ -41,10 +43,20 @@ type Proven struct {
 	from time.Time
 	at   time.Time
 	kept time.Time // what is on the disk
+
+	handOn string    // a file for another process; "": none
+	handed time.Time // what is in it
 }
+
+// CloudTimeFile is the name of the file in which a hub hands on the cloud's time, beside the certificates of the
+// coordinator of its machine.
+const CloudTimeFile = "cloud-time"
 
 // keepEvery is how much of the cloud's time may be lost in a power cut.
 const keepEvery = 10 * time.Minute
+
+// overheard is for how long what another process of this machine has heard is valid.
+const overheard = 2 * keepEvery
 
 const maxTime = 100 // bytes of a time on the disk
 
@@ -59,10 +71,7 @@ func OpenProven(file string, c clock.PassiveClock, logger *slog.Logger) *Proven 
 	if errors.Is(err, fs.ErrNotExist) {
 		return p
 	}
-	var said time.Time
-	if err == nil {
-		said, err = time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
-	}
+	said, err := parseTime(text, err)
 	if err != nil {
 		logger.Warn("the time on the disk does not count: certificates are judged by this machine's clock until one "+
 			"proves a time", "file", file, "err", err)
@@ -70,6 +79,35 @@ func OpenProven(file string, c clock.PassiveClock, logger *slog.Logger) *Proven 
 	}
 	p.kept, p.from, p.at = said, said, c.Now()
 	return p
+}
+
+func parseTime(text []byte, err error) (time.Time, error) {
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
+}
+
+// HandOn has the cloud's time written to a file, too, for a process of this machine that does not hear the cloud. It is
+// called before the cloud is heard.
+func (p *Proven) HandOn(file string) { p.handOn = file }
+
+// Overhear takes the time that another process of this machine has heard from the cloud and handed on in a file, as if
+// the cloud had been heard. A file that is older than overheard, or not there, says nothing. Who may write the file has
+// the keys beside it.
+func (p *Proven) Overhear(file string) {
+	about, err := os.Stat(file)
+	if err != nil {
+		return
+	}
+	said, err := parseTime(disk.ReadFile(file, maxTime))
+	age := p.clock.Since(about.ModTime())
+	if err != nil || age < 0 || age > overheard {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hear(said.Add(age).Truncate(time.Second))
 }
 
 // Now is the time by which to judge.
@@ -119,6 +157,17 @@ func (p *Proven) Hear(date string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.hear(said)
+	if p.handOn == "" || said.Sub(p.handed).Abs() < keepEvery {
+		return
+	}
+	p.handed = said
+	if err := disk.WriteFile(p.handOn, []byte(said.UTC().Format(time.RFC3339)+"\n")); err != nil {
+		p.logger.Warn("the cloud's time cannot be handed on to the coordinator of this machine", "file", p.handOn, "err", err)
+	}
+}
+
+func (p *Proven) hear(said time.Time) {
 	p.heard, p.from, p.at = true, said, p.clock.Now()
 	if p.signed.Sub(said) > astray {
 		p.logger.Warn("the cloud's clock is far behind what a certificate of the pool says: the cloud's counts; was the "+

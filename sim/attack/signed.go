@@ -2,6 +2,7 @@ package attack
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -49,7 +50,7 @@ func signedAttacks() []Attack {
 		{
 			Number: "87", Position: Member, Goal: "hold a pool whose key was stolen, although it is rotated",
 			Sent: "with the stolen key: an authority of the attacker's as the next one, a denylist of all nodes, both as far " +
-				"ahead as is taken, again and again; " +
+				"ahead as is taken, and a hub's certificate that begins in two years, again and again; " +
 				"then weir pki rotate --stolen-key",
 			Expected: "nobody trusts the stolen key or the attacker's after it",
 			Control:  "the hub leads and feeds the pool, with a certificate of the new authority",
@@ -279,6 +280,18 @@ func stolenKey(ctx context.Context, x *scene) error {
 		return err
 	}
 	// The thief has certificates of the key that no list refuses, as "member" and "viewer" are: they begin when he likes.
+	// One of them begins in two years: by such a beginning a machine without a clock knows the time.
+	const twoYears = 2 * 365 * 24 * time.Hour
+	hub := pki.Must(pki.Hub)
+	later, err := a.Grant(hub, pki.Subject{Pool: x.place.name, Node: x.node(2)}, time.Now().Add(twoYears), hub.Life.Usual)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(later.CertPEM, later.KeyPEM)
+	if err != nil {
+		return err
+	}
+	x.let("from later", actor{cert: &pair})
 	wedge := func() (trusted, denied answer) {
 		ahead := time.Now().Add(time.Hour - time.Minute)
 		bundle, err := x.bundle(a, millis(ahead), evil, nil)
@@ -286,6 +299,7 @@ func stolenKey(ctx context.Context, x *scene) error {
 		if err == nil && failed == nil {
 			trusted, denied = x.bring(ctx, contract.TrustPath, bundle), x.bring(ctx, contract.DenylistPath, list)
 		}
+		x.send(ctx, ask{as: "from later", at: coordinatorDoor, path: slices1})
 		return trusted, denied
 	}
 	trusted, denied := wedge()

@@ -28,6 +28,16 @@
 // The deposed one leads again after Deference if nobody else stands, so that a pool is not without a leader for longer
 // than the heartbeats of its nodes allow. Two liars in one pool can do it against one honest follower.
 //
+// # Why it is kept
+//
+// A follower that is cut off from the cloud cannot check its leader: kube-apiserver signs no objects. Without a jury a
+// leader that forges EndpointSlices sends the traffic of the pool elsewhere until somebody removes it by hand, although
+// other followers see in the cloud what it forges. With the jury this ends within two minutes (attacks 58 and 60).
+// --leaders-only, which restricts who may lead, bounds that. A signature of the pool's authority protects what
+// weir-manager writes. Neither speaks of objects of the cloud. A pool of leader hubs has no jury: there an
+// administrator named the leaders, each follower keeps its own doubt, and there is no election to lose. The price is
+// this package and one note in etcd. While nobody doubts, nothing is sent and nothing is written.
+//
 // # State
 //
 // All that is decided is one note in etcd (State), written on condition of the one before, so that replicas decide

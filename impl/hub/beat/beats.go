@@ -51,7 +51,7 @@ type Beats struct {
 // BeatsConfig is what beats are made of.
 type BeatsConfig struct {
 	Node   string
-	Cloud  *uplink.Urgent
+	Cloud  Cloud
 	Pool   InPool
 	Pass   func(w *answer.Recorder, req *http.Request, asked *request.Request) // sends on what is no heartbeat
 	Clock  clock.WithTicker

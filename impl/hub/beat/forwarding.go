@@ -73,8 +73,8 @@ type DelegationStatus struct {
 
 // ForwardingConfig is what a forwarding is made of.
 type ForwardingConfig struct {
-	Cloud       *uplink.Urgent // with the forwarder's certificate; nil: there will be none, and nothing is forwarded
-	Coordinator *coordinator.Client
+	Cloud       Cloud // with the forwarder's certificate; nil: there will be none, and nothing is forwarded
+	Coordinator Coordinator
 	Own         *leases.Store // of this hub while it is a leader hub: then nodes say there how they are
 	Timeout     time.Duration // of a request to the coordinator
 	Clock       clock.WithTicker
@@ -85,6 +85,9 @@ type ForwardingConfig struct {
 
 // NewForwarding makes what has seen nobody yet.
 func NewForwarding(c ForwardingConfig) *Forwarding {
+	if u, ok := c.Cloud.(*uplink.Urgent); ok && u == nil { // of a hub that has no certificate for it
+		c.Cloud = nil
+	}
 	return &Forwarding{
 		ForwardingConfig: c, began: c.Clock.Now(), poke: make(chan struct{}, 1), seen: make(chan sighting),
 		results: make(chan heartbeat.Result),
@@ -117,7 +120,7 @@ func (f *Forwarding) Run(ctx context.Context) error {
 	told := false
 	for ctx.Err() == nil {
 		now := f.Clock.Since(f.began)
-		forwarder.Lead(f.leads.Load() && f.Cloud.Able())
+		forwarder.Lead(f.leads.Load() && f.Cloud != nil && f.Cloud.Able())
 		actions, wake := forwarder.Next(now)
 		for _, a := range actions {
 			g.Go(func() error {

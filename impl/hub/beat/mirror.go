@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
-	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/pause"
 )
@@ -47,7 +46,7 @@ type mirrored struct {
 
 // MirrorConfig is what a mirror is made of.
 type MirrorConfig struct {
-	Coordinator *coordinator.Client
+	Coordinator Coordinator
 	Node        string
 	Timeout     time.Duration // of one write
 	Clock       clock.WithTicker
@@ -201,9 +200,14 @@ func (m *Mirror) tell(ctx context.Context) (err error) {
 	case <-m.turn:
 	}
 	defer func() { m.turn <- struct{}{} }()
-	if m.held, err = m.read(ctx); err != nil ||
-		m.held != nil && m.held.Annotations[contract.PoolAddress] == m.Coordinator.Address() {
+	if m.held, err = m.read(ctx); err != nil {
 		return err
+	}
+	if m.held != nil {
+		as := m.held.DeepCopy()
+		if m.Coordinator.SetAddress(as); as.Annotations[contract.PoolAddress] == m.held.Annotations[contract.PoolAddress] {
+			return nil
+		}
 	}
 	return m.write(ctx, func(*coordinationv1.Lease) {})
 }

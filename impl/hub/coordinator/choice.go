@@ -29,7 +29,7 @@ func (c *Client) Healthz(ctx context.Context) error {
 	case len(all) == 0:
 		return errNobody
 	case len(all) == 1 && now.Node == "":
-		_, err := now.do(ctx, http.MethodGet, "/healthz", nil, nil)
+		_, err := now.Do(ctx, http.MethodGet, "/healthz", nil, nil)
 		return err
 	}
 	best := c.survey(ctx, now, all)

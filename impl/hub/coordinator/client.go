@@ -43,7 +43,7 @@ type Client struct {
 func (c *Client) Do(ctx context.Context, method, uri string, in, out any) (code int, err error) {
 	r, ctx, cancel := c.With(ctx)
 	defer cancel()
-	return r.do(ctx, method, uri, in, out)
+	return r.Do(ctx, method, uri, in, out)
 }
 
 // Status asks the replica in use how its caches are.

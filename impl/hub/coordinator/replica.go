@@ -126,7 +126,8 @@ func (r *Replica) sees(code int) {
 	}
 }
 
-func (r *Replica) do(ctx context.Context, method, uri string, in, out any) (code int, err error) {
+// Do sends a request to this replica, as Client.Do does to the one in use.
+func (r *Replica) Do(ctx context.Context, method, uri string, in, out any) (code int, err error) {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)

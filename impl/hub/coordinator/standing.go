@@ -31,19 +31,19 @@ type finding struct {
 func (r *Replica) probe(ctx context.Context) finding {
 	if r.Node != "" {
 		var s member.PoolStatus
-		if _, err := r.do(ctx, http.MethodGet, contract.StatusPath, nil, &s); err != nil {
+		if _, err := r.Do(ctx, http.MethodGet, contract.StatusPath, nil, &s); err != nil {
 			return finding{r, down, err}
 		} else if s.Ready {
 			return finding{r, ready, nil}
 		}
 		return finding{r, serving, nil}
 	}
-	code, err := r.do(ctx, http.MethodGet, "/readyz", nil, nil)
+	code, err := r.Do(ctx, http.MethodGet, "/readyz", nil, nil)
 	if err == nil {
 		return finding{r, ready, nil}
 	}
 	if code != 0 {
-		_, err = r.do(ctx, http.MethodGet, "/healthz", nil, nil)
+		_, err = r.Do(ctx, http.MethodGet, "/healthz", nil, nil)
 	}
 	if err != nil {
 		return finding{r, down, err}

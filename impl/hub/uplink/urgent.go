@@ -121,20 +121,34 @@ func (u *Urgent) round(ctx context.Context, servers []*server, m Message) (*Answ
 }
 
 func (u *Urgent) ask(ctx context.Context, s *server, m Message) (*Answer, error) {
+	a, err := m.Ask(ctx, func(req *http.Request) (*http.Response, error) {
+		resp, err := u.door.at(s, req)
+		if err != nil {
+			s.Kick()
+		}
+		return resp, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name(), err)
+	}
+	return a, nil
+}
+
+// Ask sends a message by a round trip to one server, and reads the answer.
+func (m Message) Ask(ctx context.Context, by func(*http.Request) (*http.Response, error)) (*Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, m.Method, "https://cloud"+m.URI, bytes.NewReader(m.Body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header = m.Header.Clone()
-	resp, err := u.door.at(s, req)
+	resp, err := by(req)
 	if err != nil {
-		s.Kick()
-		return nil, fmt.Errorf("%s: %w", s.name(), err)
+		return nil, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.name(), err)
+		return nil, err
 	}
 	return &Answer{resp.StatusCode, resp.Header, body}, nil
 }

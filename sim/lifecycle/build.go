@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
@@ -78,11 +82,19 @@ func (w *World) create(ctx context.Context, n *node) error {
 	if _, err := w.admin.CoreV1().Nodes().Create(ctx, o, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	l, err := w.leases.create(ctx, n.name, n.clock())
-	if err != nil {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.name}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &n.name, LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NewMicroTime(n.clock())),
+	}}
+	var err error
+	if n.lease, err = w.admin.CoordinationV1().Leases(contract.NodeLeaseNamespace).Create(ctx, l,
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	n.lease = l
+	if n.kubelet, err = kubernetes.NewForConfig(&rest.Config{
+		Host: "http://hub", Transport: n, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+	}); err != nil {
+		return err
+	}
 	for range podsPerNode {
 		if err := n.createPod(ctx); err != nil {
 			return err

@@ -154,10 +154,7 @@ func (w *World) hold(f *Fault, by int) {
 			n.hold(hubDown, by)
 		}
 	case coordinator:
-		if p.away += by; by > 0 {
-			p.restart(f.Value == empty)
-		}
-		p.tell()
+		p.hold(by, f.Value == empty)
 	case poolCut:
 		for _, n := range p.nodes {
 			n.hold(cloud, by)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 
@@ -123,8 +124,9 @@ func (j *judge) policy(name, text string) {
 	}
 }
 
-func (j *judge) forwarded(yes bool) {
-	if yes {
+// forwarded counts a step of a leader: the heartbeats that reached the cloud.
+func (j *judge) forwarded(step, outcome string) {
+	if step == heartbeat.Write.String() && outcome == heartbeat.OK.String() {
 		j.w.locked(func() { j.v.Forwarded++ })
 	}
 }

@@ -3,14 +3,21 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
+	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 
@@ -35,12 +42,14 @@ type node struct {
 	pool *pool // nil: it has none
 
 	// Guarded by the World's lock.
-	down  map[string]int // how many faults hold what down
-	skew  time.Duration  // of its clock
-	hub   *hub           // nil: it does not run
-	boot  func()         // starts a hub
-	lease heartbeat.Lease
-	pods  int
+	down map[string]int // how many faults hold what down
+	skew time.Duration  // of its clock
+	hub  *hub           // nil: it does not run
+	boot func()         // starts a hub
+	pods int
+
+	kubelet kubernetes.Interface  // the way of its kubelet to its hub
+	lease   *coordinationv1.Lease // as its kubelet has it
 
 	seen [2]uint64 // versions of nodes and pods at its last report, which found nothing wrong; its loop alone uses it
 }
@@ -86,17 +95,47 @@ func (n *node) start(ctx context.Context, running *sync.WaitGroup) {
 
 // beat is one turn of the kubelet: it renews its Lease, up to five times.
 func (n *node) beat(ctx context.Context) {
+	leases := n.kubelet.CoordinationV1().Leases(contract.NodeLeaseNamespace)
 	for range 5 {
-		var h *hub
-		n.w.locked(func() {
-			if n.lives() {
-				h = n.hub
-			}
-		})
-		if h == nil || h.heartbeat(ctx) {
+		next := n.lease.DeepCopy()
+		n.w.locked(func() { nodelease.SetRenewTime(next, n.clock()) })
+		l, err := leases.Update(ctx, next, metav1.UpdateOptions{})
+		conflict := apierrors.IsConflict(err)
+		if conflict {
+			l, err = leases.Get(ctx, n.name, metav1.GetOptions{})
+		}
+		if err == nil {
+			n.lease = l
+		}
+		if err != nil || !conflict {
 			return
 		}
 	}
+}
+
+// RoundTrip takes a request of its kubelet.
+func (n *node) RoundTrip(req *http.Request) (*http.Response, error) {
+	var h *hub
+	n.w.locked(func() {
+		if n.lives() {
+			h = n.hub
+		}
+	})
+	if h == nil {
+		return nil, errLost
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	defer context.AfterFunc(h.ctx, cancel)()
+	req = req.WithContext(ctx)
+	if req.Body == nil {
+		req.Body = http.NoBody // as a server sees it
+	}
+	w := httptest.NewRecorder()
+	answered := h.answers.Record(w)
+	defer h.answers.Forget(answered)
+	h.beats.Serve(answered, req, nil)
+	return w.Result(), nil
 }
 
 // report is a kubelet's look at its node and its pods in the cloud: what is not as it should be is reported.

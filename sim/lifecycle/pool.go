@@ -2,10 +2,15 @@ package lifecycle
 
 import (
 	"context"
-	"strconv"
+	"net/http"
+	"net/url"
 	"time"
 
-	"github.com/weir-edge/weir/impl/heartbeat"
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	hubs "github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 
 // pool is a pool of nodes with its coordinator and its election. The World's lock guards it.
@@ -15,57 +20,25 @@ type pool struct {
 	nodes []*node
 
 	// The coordinator.
-	away    int // how many faults hold it down
-	life    int
-	version int
-	leases  map[string]heartbeat.Lease
-	log     []mirrored
-	changed chan struct{} // closed and replaced at each change
+	away        int // how many faults hold it down
+	coordinator *api.Server
 
 	leader *node // nil: there is none
 }
 
-// mirrored is a change of a Lease in the coordinator.
-type mirrored struct {
-	node  string
-	lease heartbeat.Lease
-}
-
 func newPool(w *World, name string) *pool {
-	return &pool{w: w, name: name, leases: map[string]heartbeat.Lease{}, changed: make(chan struct{})}
+	return &pool{w: w, name: name, coordinator: api.New(api.Config{})}
 }
 
 func (p *pool) up() bool { return p.away == 0 }
 
-// put writes a Lease if it is at the version given; "" creates it.
-func (p *pool) put(node string, l heartbeat.Lease, version string) (heartbeat.Lease, heartbeat.Outcome) {
-	switch is, ok := p.leases[node]; {
-	case !ok && version != "":
-		return heartbeat.Lease{}, heartbeat.Absent
-	case is.Version != version:
-		return is, heartbeat.Conflict
+// hold lets a fault hold the coordinator down, or no longer: its watches end, and all that it has may be lost.
+func (p *pool) hold(by int, lost bool) {
+	p.away += by
+	if p.coordinator.Away(!p.up()); by > 0 && lost {
+		p.coordinator = api.New(api.Config{})
+		p.coordinator.Away(true)
 	}
-	p.version++
-	l.Version = strconv.Itoa(p.version)
-	p.leases[node] = l
-	p.log = append(p.log, mirrored{node, l})
-	p.tell()
-	return l, heartbeat.OK
-}
-
-func (p *pool) tell() {
-	close(p.changed)
-	p.changed = make(chan struct{})
-}
-
-// restart begins another life of the coordinator: all watches end.
-func (p *pool) restart(empty bool) {
-	p.life++
-	p.log = nil
-	if empty {
-		clear(p.leases)
-	}
-	p.tell()
 }
 
 // warm is the age at which a hub has seen the heartbeats of others; a younger one does not stand, since stated budgets
@@ -118,3 +91,25 @@ func (p *pool) elect(ctx context.Context) {
 		})
 	}
 }
+
+// seen is the coordinator of a pool as a hub reaches it. It implements beat.Coordinator.
+type seen struct{ *hubs.Replica }
+
+func (p *pool) seen(by *node) seen {
+	at, t := &url.URL{Scheme: "pool", Host: p.name}, &http.Transport{}
+	t.RegisterProtocol(at.Scheme, &link{p.w, by.toPool, func() http.RoundTripper {
+		return p.coordinator.As(by.name).Transport
+	}})
+	return seen{&hubs.Replica{
+		Server: hubs.Server{URL: at}, Transport: uplink.NewTransport(func() *http.Transport { return t }),
+	}}
+}
+
+// With implements beat.Coordinator.
+func (s seen) With(ctx context.Context) (*hubs.Replica, context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	return s.Replica, ctx, cancel
+}
+
+// SetAddress implements beat.Coordinator.
+func (seen) SetAddress(*coordinationv1.Lease) {}

@@ -35,7 +35,6 @@ type World struct {
 	began  time.Time
 	cloud  *api.Server
 	judge  *judge
-	leases leases // as a hub writes them
 	admin  kubernetes.Interface
 
 	mu     sync.Mutex // guards all below, and what nodes, hubs and pools hold; nobody waits with it
@@ -63,11 +62,6 @@ func Run(ctx context.Context, c Config) (Verdict, error) {
 	if w.admin, err = kubernetes.NewForConfig(w.cloud.As("admin")); err != nil {
 		return Verdict{}, err
 	}
-	hubs, err := kubernetes.NewForConfig(w.cloud.As("hub"))
-	if err != nil {
-		return Verdict{}, err
-	}
-	w.leases = leases{hubs}
 	if err := w.build(ctx); err != nil {
 		return Verdict{}, err
 	}

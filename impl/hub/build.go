@@ -24,6 +24,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/request"
@@ -116,7 +117,8 @@ func (h *Hub) buildClient() error {
 	c.Denied = h.denied
 	h.metrics.registry.MustRegister(h.denied)
 	h.late = &pki.Allowance{
-		Time: h.time, Cloud: func() bool { return h.cloud.Reach() != uplink.Away }, For: h.allowance, Refuse: h.denied.Refuse,
+		Time: h.time, Cloud: func() bool { return h.cloud.Reach() != member.CloudAway }, For: h.allowance,
+		Refuse: h.denied.Refuse,
 		Logger: h.Logger,
 	}
 	c.Late = h.late

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 )
 
 // setReady sets what a cloud answers to GET /readyz.
@@ -71,14 +71,14 @@ func TestUnready(t *testing.T) {
 func TestServesNothing(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()
-	eventually(t, "the cloud to be there", func() bool { return b.hub.cloud.Reach() == uplink.Here })
+	eventually(t, "the cloud to be there", func() bool { return b.hub.cloud.Reach() == member.CloudHere })
 	cloud := b.clouds[0]
 	cloud.set(func() { cloud.broken = http.StatusInternalServerError })
 	eventually(t, "the hub to see that the cloud is away",
-		func() bool { b.hub.cloud.Ask(); return b.hub.cloud.Reach() == uplink.Away })
+		func() bool { b.hub.cloud.Ask(); return b.hub.cloud.Reach() == member.CloudAway })
 	cloud.set(func() { cloud.broken = 0 })
 	eventually(t, "the hub to see that the cloud is back",
-		func() bool { b.hub.cloud.Ask(); return b.hub.cloud.Reach() == uplink.Here })
+		func() bool { b.hub.cloud.Ask(); return b.hub.cloud.Reach() == member.CloudHere })
 }
 
 // TestUnreadyForChoice: of two servers that answer the one is used that is ready; of two that are not, the one that is
@@ -106,7 +106,7 @@ func TestUnreadyForChoice(t *testing.T) {
 func TestReadyzHangs(t *testing.T) {
 	b := newBed(t, 1)
 	b.start()
-	eventually(t, "the cloud to be there", func() bool { return b.hub.cloud.Reach() == uplink.Here })
+	eventually(t, "the cloud to be there", func() bool { return b.hub.cloud.Reach() == member.CloudHere })
 	cloud := b.clouds[0]
 	cloud.setReady(hangs)
 	cloud.probed(b, 2*b.config.HeartbeatFailedRetry)

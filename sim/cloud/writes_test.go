@@ -26,6 +26,7 @@ import (
 	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/utils/ptr"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/offline/writes"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
@@ -118,7 +119,7 @@ func (k *keeper) start() {
 	}
 	lossy := frail{k.door, func() bool { return k.fault.Load() && k.random.IntN(4) == 0 }}
 	k.writes, err = writes.New(writes.Config{
-		Node: "edge-1", Store: k.store, Cloud: lossy, Reach: func() writes.Reach { return writes.Reach(k.reach.Load()) },
+		Node: "edge-1", Store: k.store, Cloud: lossy, Reach: func() member.Reach { return member.Reach(k.reach.Load()) },
 		Spread: time.Millisecond, Logger: quiet,
 	})
 	if err != nil {
@@ -149,7 +150,7 @@ func (k *keeper) start() {
 	}
 }
 
-func (k *keeper) set(r writes.Reach) {
+func (k *keeper) set(r member.Reach) {
 	k.reach.Store(uint32(r))
 	k.writes.Changed()
 }
@@ -256,7 +257,7 @@ func testWrites(t *testing.T, c *Cloud) {
 	}
 	event := k.event("w-before", 1)
 
-	k.set(writes.Away)
+	k.set(member.CloudAway)
 	if again, err := ask(); err != nil || again.Status.Token != issued.Status.Token {
 		t.Errorf("the token: %v", err)
 	}
@@ -317,7 +318,7 @@ func testWrites(t *testing.T, c *Cloud) {
 	// Back, with answers that get lost, and a hub that ends in between; then for good.
 	k.fault.Store(true)
 	for range 5 {
-		k.set(writes.Here)
+		k.set(member.CloudHere)
 		done := k.store.Queue().Stats()
 		k.wait("something to be pushed", func() bool {
 			s := k.store.Queue().Stats()
@@ -330,7 +331,7 @@ func testWrites(t *testing.T, c *Cloud) {
 		}
 	}
 	k.fault.Store(false)
-	k.set(writes.Here)
+	k.set(member.CloudHere)
 	k.wait("the queue to be empty", func() bool { return k.store.Queue().Len() == 0 })
 
 	for name, want := range map[string]string{"written": "4", "changed": "3", "replaced": "", "moved": ""} {

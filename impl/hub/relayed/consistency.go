@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -57,7 +57,7 @@ type held struct {
 
 // way is what is known of the way to the cloud.
 type way interface {
-	Reach() uplink.Reach
+	Reach() member.Reach
 	Patience() time.Duration // how long a cloud is waited for of which nothing is known
 }
 
@@ -126,7 +126,7 @@ func (c *Consistency) Current(ctx context.Context, t *Target) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, waitWritten)
 	defer cancel()
-	if c.way.Reach() == uplink.Away {
+	if c.way.Reach() == member.CloudAway {
 		facts, doubt, old = nil, false, false
 	}
 	if len(facts) > maxAsked {
@@ -145,7 +145,7 @@ func (c *Consistency) Current(ctx context.Context, t *Target) bool {
 	}
 	if old && v.worthAsking() {
 		asking, stop := ctx, context.CancelFunc(func() {})
-		if c.way.Reach() == uplink.Unknown {
+		if c.way.Reach() == member.CloudUnknown {
 			asking, stop = context.WithTimeout(ctx, c.way.Patience())
 		}
 		_ = c.askVersion(asking, h) // if it cannot tell, the answer tells its age
@@ -220,7 +220,7 @@ func (c *Consistency) askObject(ctx context.Context, h *held, f *fact) error {
 
 func (c *Consistency) look(h *held, namespace, name string) (version uint64, found *wire.Object, err error) {
 	limit := waitWritten
-	if c.way.Reach() != uplink.Here {
+	if c.way.Reach() != member.CloudHere {
 		limit = askUnknown
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, limit)

@@ -8,6 +8,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 )
 
 // tellLapsed is how often the log says that this node's certificate has expired.
@@ -35,7 +36,7 @@ func (s *Shelter) Admit(req *http.Request, who access.Caller) (_ *http.Request, 
 		}
 	case who.Local && s.NodeCounts():
 		return req, access.Caller{Kind: access.ThisNode, User: who.User}, func() {}
-	case s.Cloud.Reach() == uplink.Unknown:
+	case s.Cloud.Reach() == member.CloudUnknown:
 		s.Cloud.Ask()
 		who.Refusal = answer.Unavailable(
 			"the client certificate has expired, and it is not known yet whether the cloud is away, so that it counts")

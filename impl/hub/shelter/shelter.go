@@ -24,6 +24,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/offline"
 	"github.com/weir-edge/weir/impl/offline/writes"
 	"github.com/weir-edge/weir/impl/request"
@@ -74,27 +75,20 @@ func New(c Config) (*Shelter, error) {
 	s := &Shelter{Config: c}
 	var err error
 	s.Writes, err = writes.New(writes.Config{
-		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: s.reach, Moved: func() { s.link.Look() }, Spread: c.Spread,
-		Allowance: c.Judge.Allowance, Now: c.Judge.Now, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
+		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: c.Cloud.Reach, Moved: func() { s.link.Look() },
+		Spread: c.Spread, Allowance: c.Judge.Allowance, Now: c.Judge.Now, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.Offline = offline.New(offline.Config{Store: c.Store, Overlay: s.Writes, Clock: c.Clock, Logger: c.Logger})
-	s.link = uplink.NewLink(func() bool { return c.Cloud.Reach() != uplink.Away && !s.Writes.Holding() })
+	s.link = uplink.NewLink(func() bool { return c.Cloud.Reach() != member.CloudAway && !s.Writes.Holding() })
 	c.Cloud.Follow(func() {
 		s.Writes.Changed()
 		s.link.Look()
 	})
 	s.link.Look() // something may wait from before
 	return s, nil
-}
-
-// reach tells the writes what is known of the cloud.
-func (s *Shelter) reach() writes.Reach {
-	return [...]writes.Reach{
-		uplink.Unknown: writes.Unknown, uplink.Here: writes.Here, uplink.Away: writes.Away,
-	}[s.Cloud.Reach()]
 }
 
 // Collectors are the metrics of what is kept.

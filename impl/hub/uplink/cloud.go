@@ -27,16 +27,6 @@ import (
 	"github.com/weir-edge/weir/impl/tunnel"
 )
 
-// Reach is whether the cloud can be reached, as far as is known.
-type Reach uint8
-
-// Unknown is what it is before anything was heard of the cloud: requests are tried.
-const (
-	Unknown Reach = iota
-	Here
-	Away
-)
-
 // Cloud is all that the hub knows of the cluster's kube-apiservers.
 type Cloud struct {
 	servers []*server
@@ -94,7 +84,7 @@ func NewCloud(c CloudConfig) *Cloud {
 		logger: c.Logger, clock: c.Clock, resume: NewSessions(), hub: c.Hub, forward: c.Forward,
 		kubeconfig: c.Kubeconfig, fixed: len(c.Servers[ClassControl]) > 0, proxy: c.Proxy,
 	}
-	k.gone = NewLink(func() bool { return k.Reach() != Away })
+	k.gone = NewLink(func() bool { return k.Reach() != member.CloudAway })
 	k.breaks()
 	open := func(key doorKey) {
 		shows := map[Credential]Bearer{AsNode: c.NodeShows, AsHub: c.HubShows}[key.as]
@@ -404,14 +394,14 @@ func (k *Cloud) Healthy() bool {
 }
 
 // Reach reports whether the cloud can be reached, as far as is known.
-func (k *Cloud) Reach() Reach {
+func (k *Cloud) Reach() member.Reach {
 	switch {
 	case k.Healthy():
-		return Here
+		return member.CloudHere
 	case len(k.candidates()) == 0:
-		return Away
+		return member.CloudAway
 	}
-	return Unknown
+	return member.CloudUnknown
 }
 
 // IsAway reports whether the cloud is away, which is when each of its servers was judged and none is healthy, and gives
@@ -420,7 +410,7 @@ func (k *Cloud) IsAway() (yes bool, until context.Context) { return k.gone.State
 
 // Unknown reports whether nothing is known of the cloud, and then asks it.
 func (k *Cloud) Unknown() bool {
-	if k.Reach() != Unknown {
+	if k.Reach() != member.CloudUnknown {
 		return false
 	}
 	now := k.clock.Now()
@@ -433,9 +423,9 @@ func (k *Cloud) Unknown() bool {
 // and there was no connection. A failure alone shows nothing: callers can bring it about.
 func (k *Cloud) AwayBy(err error) bool {
 	switch k.Reach() {
-	case Away:
+	case member.CloudAway:
 		return true
-	case Here:
+	case member.CloudHere:
 		return false
 	}
 	return Unsent(err)

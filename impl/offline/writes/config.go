@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -23,7 +24,7 @@ type Config struct {
 	Cloud http.RoundTripper
 	// Reach reports whether the cloud can be reached. It must not block. After a change the caller calls Changed.
 	// Required.
-	Reach func() Reach
+	Reach func() member.Reach
 	// Moved is called after each change of the phase, by any goroutine. It must not block. Default: nobody is told.
 	Moved func()
 	// Spread is the time over which nodes that find the cloud again come back to it; at most as long as it was away.

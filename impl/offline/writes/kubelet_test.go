@@ -18,6 +18,7 @@ import (
 	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/store"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
@@ -28,7 +29,7 @@ func bothEncodings(t *testing.T, f func(t *testing.T, b *bed, c kubernetes.Inter
 		t.Run(media, func(t *testing.T) {
 			b := newBed(t, clock.RealClock{})
 			b.knowNode()
-			b.set(Away)
+			b.set(member.CloudAway)
 			f(t, b, b.client(media))
 		})
 	}
@@ -100,7 +101,7 @@ func TestKubeletNodeStatus(t *testing.T) {
 			t.Errorf("%d entries", n)
 		}
 		b.run()
-		b.set(Here)
+		b.set(member.CloudHere)
 		eventually(t, "the queue to be empty", func() bool { return b.writes.queue.Len() == 0 })
 		var there corev1.Node
 		d := b.cloud.get("/api/v1/nodes/" + nodeName)
@@ -188,13 +189,13 @@ func TestRecorder(t *testing.T) {
 				return false
 			})
 		}
-		b.set(Here)
+		b.set(member.CloudHere)
 		say("Before", 1)
-		b.set(Away)
+		b.set(member.CloudAway)
 		say("Offline", 1)
 		say("Offline", 2)
 		say("Before", 2)
-		b.set(Here)
+		b.set(member.CloudHere)
 		eventually(t, "the queue to be empty", func() bool { return b.writes.queue.Len() == 0 })
 		say("Offline", 3)
 		say("Before", 3)
@@ -233,7 +234,7 @@ func TestGroupEvents(t *testing.T) {
 			t.Errorf("a patch of what is not here: %v", err)
 		}
 		b.run()
-		b.set(Here)
+		b.set(member.CloudHere)
 		eventually(t, "the queue to be empty", func() bool { return b.writes.queue.Len() == 0 })
 		if all := b.cloud.events(); len(all) != 1 || all[0].in("series")["count"] == nil {
 			t.Errorf("the cloud has %v", all)

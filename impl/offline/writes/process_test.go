@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/store"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
@@ -46,10 +47,11 @@ func runHub() {
 	must(err)
 	go func() { must(s.Run(context.Background())) }()
 	var reach atomic.Uint32
-	reach.Store(uint32(Away))
+	reach.Store(uint32(member.CloudAway))
 	door := doorTo{cloud, &http.Transport{}}
 	w, err := New(Config{
-		Node: nodeName, Store: s, Cloud: door, Reach: func() Reach { return Reach(reach.Load()) }, Spread: time.Millisecond,
+		Node: nodeName, Store: s, Cloud: door, Reach: func() member.Reach { return member.Reach(reach.Load()) },
+		Spread: time.Millisecond,
 		Logger: quiet,
 	})
 	must(err)
@@ -96,7 +98,7 @@ func (h *hubProcess) start() {
 		return
 	}
 	h.url = strings.TrimSpace(line)
-	h.tell(Reach(h.reach.Load()))
+	h.tell(member.Reach(h.reach.Load()))
 }
 
 // kill may be called by anybody; start waits for its end.
@@ -129,7 +131,7 @@ func (h *hubProcess) call(method, uri, media string, body []byte) (code int, ans
 }
 
 // tell says whether the cloud is away, and gives how much waits.
-func (h *hubProcess) tell(r Reach) string {
+func (h *hubProcess) tell(r member.Reach) string {
 	h.reach.Store(uint32(r))
 	_, n := h.call("GET", "/control?reach="+strconv.Itoa(int(r)), "", nil)
 	return n
@@ -172,7 +174,7 @@ func TestNothingLostNothingDoubled(t *testing.T) {
 	u, err := url.Parse(cloud.server.URL)
 	check(t, err)
 	hub := &hubProcess{t: t, env: dir + "|" + u.Host}
-	hub.reach.Store(uint32(Away))
+	hub.reach.Store(uint32(member.CloudAway))
 
 	// Faults happen under the cloud's lock.
 	var cut, faulty atomic.Bool
@@ -223,9 +225,9 @@ func TestNothingLostNothingDoubled(t *testing.T) {
 			cloud.change(o.path, func(d document) { setTheirs(t, d, step) })
 		case n < 88:
 			cut.Store(!cut.Load())
-			reach := Here
+			reach := member.CloudHere
 			if cut.Load() {
-				reach = Away
+				reach = member.CloudAway
 			}
 			hub.tell(reach)
 		case n < 95:
@@ -253,7 +255,7 @@ func TestNothingLostNothingDoubled(t *testing.T) {
 		if code, _ := hub.call("GET", "/control", "", nil); code == 0 {
 			hub.revive()
 		}
-		return hub.tell(Here) == "0"
+		return hub.tell(member.CloudHere) == "0"
 	})
 
 	count := 0

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -28,7 +29,7 @@ func TestRefused(t *testing.T) {
 	other.Spec.NodeName = "edge-2"
 	b.know(podKind(), pods(), other)
 	check(t, b.store.NotFound(component, pods(), store.Protobuf, store.Key{Namespace: "default", Name: "gone"}))
-	b.set(Away)
+	b.set(member.CloudAway)
 	pod, statusOf := podPath("web"), podPath("web")+"/status"
 	const node = "/api/v1/nodes/" + nodeName
 	for _, c := range []struct {

@@ -15,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/store"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
@@ -45,7 +46,7 @@ func TestOrder(t *testing.T) {
 	for i := range 3 {
 		b.knowPod(fmt.Sprint("p", i))
 	}
-	b.set(Away)
+	b.set(member.CloudAway)
 	b.say("e", 1)
 	for _, i := range []int{0, 2, 1, 0} {
 		b.status(podPath(fmt.Sprint("p", i)), `{"message":"w"}`)
@@ -53,7 +54,7 @@ func TestOrder(t *testing.T) {
 	}
 	b.status(nodePath, `{"conditions":[{"type":"Ready","status":"True","reason":"Offline"}]}`)
 	b.run()
-	b.set(Here)
+	b.set(member.CloudHere)
 	eventually(t, "clients to see the cloud's state", func() bool { return !b.writes.Holding() })
 	if got := b.cloud.written(); len(got) < 4 {
 		t.Errorf("clients see the cloud's state after %v", got)
@@ -64,7 +65,7 @@ func TestOrder(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	// What was pushed is what the store has from now on.
-	b.set(Away)
+	b.set(member.CloudAway)
 	var shown corev1.Pod
 	check(t, shown.Unmarshal(b.shown(pods(), store.Key{Namespace: "default", Name: "p1"}, store.Protobuf)))
 	if !strings.HasPrefix(shown.Status.Message, "w") {
@@ -79,7 +80,7 @@ func TestConflicts(t *testing.T) {
 	for _, name := range []string{"changed", "deleted", "replaced", "moved", "refused", "invalid"} {
 		b.knowPod(name)
 	}
-	b.set(Away)
+	b.set(member.CloudAway)
 	for _, name := range []string{"changed", "deleted", "replaced", "moved", "refused", "invalid"} {
 		b.status(podPath(name), `{"message":"mine","conditions":[{"type":"Ready","status":"True"}]}`)
 	}
@@ -111,7 +112,7 @@ func TestConflicts(t *testing.T) {
 	b.cloud.set(pathFor(other), other)
 
 	b.run()
-	b.set(Here)
+	b.set(member.CloudHere)
 	eventually(t, "the queue to be empty", func() bool { return b.writes.queue.Len() == 0 })
 	d := b.cloud.get(podPath("changed"))
 	for _, want := range []string{
@@ -144,9 +145,9 @@ func TestLaterWrite(t *testing.T) {
 	b := newBed(t, clock.RealClock{})
 	b.knowPod("web")
 	b.knowPod("db")
-	b.set(Away)
+	b.set(member.CloudAway)
 	b.status(podPath("web"), `{"message":"first"}`)
-	b.set(Here) // nothing runs: it waits
+	b.set(member.CloudHere) // nothing runs: it waits
 	b.status(podPath("web"), `{"message":"second"}`)
 	b.status(podPath("db"), `{"message":"at once"}`)
 	if got := b.cloud.written(); len(got) != 1 || got[0] != podPath("db") {
@@ -164,13 +165,13 @@ func TestPatience(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	b := newBed(t, clk, func(c *Config) { c.Spread, c.Patience = 5*time.Second, 10*time.Second })
 	b.knowPod("web")
-	b.set(Away)
+	b.set(member.CloudAway)
 	b.cloud.fault = func(method, _ string, before bool) bool { return before && method == "GET" }
 	b.run()
 	eventually(t, "the cloud to be away", func() bool { return b.writes.Phase() == Apart })
 	b.status(podPath("web"), `{"message":"w"}`)
 	clk.Step(time.Hour)
-	b.set(Here)
+	b.set(member.CloudHere)
 	began := clk.Now()
 	eventually(t, "clients to see the cloud's state", func() bool {
 		if clk.HasWaiters() {
@@ -190,7 +191,7 @@ func TestForbidden(t *testing.T) {
 	for i := range 3 {
 		b.knowPod(fmt.Sprint("p", i))
 	}
-	b.set(Away)
+	b.set(member.CloudAway)
 	for i := range 3 {
 		b.status(podPath(fmt.Sprint("p", i)), `{"message":"w"}`)
 	}
@@ -200,7 +201,7 @@ func TestForbidden(t *testing.T) {
 		b.cloud.refuse[podPath(fmt.Sprint("p", i))] = no
 	}
 	b.run()
-	b.set(Here)
+	b.set(member.CloudHere)
 	began := clk.Now()
 	eventually(t, "the queue to be empty", func() bool {
 		if clk.HasWaiters() {
@@ -228,7 +229,7 @@ func TestExpired(t *testing.T) {
 	b := newBed(t, clk, func(c *Config) { c.Spread, c.Patience = 5*time.Second, 10*time.Second })
 	b.knowNode()
 	b.knowPod("web")
-	b.set(Away)
+	b.set(member.CloudAway)
 	b.status(nodePath, `{"conditions":[{"type":"Ready","status":"True","reason":"Offline"}]}`)
 	b.status(podPath("web"), `{"message":"w"}`)
 	b.say("e", 3)
@@ -237,7 +238,7 @@ func TestExpired(t *testing.T) {
 	b.cloud.mu.Unlock()
 	b.run()
 	eventually(t, "the cloud to be away", func() bool { return b.writes.Phase() == Apart })
-	b.set(Here)
+	b.set(member.CloudHere)
 	began := clk.Now()
 	eventually(t, "some minutes to pass", func() bool {
 		if clk.HasWaiters() {

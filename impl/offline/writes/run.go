@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-edge/weir/impl/member"
 )
 
 // maxRetry is the longest pause between two tries to push what waits.
@@ -57,7 +59,7 @@ func (w *comeback) Phase() Phase {
 // they are to be answered as if it were away, where that is possible.
 func (w *comeback) Holding() bool {
 	p := w.Phase()
-	return w.Reach() != Away && p != Open
+	return w.Reach() != member.CloudAway && p != Open
 }
 
 // Run brings to the cloud what waits, until ctx ends.
@@ -132,7 +134,7 @@ func (w *comeback) drain(ctx context.Context) error {
 			wait, last = firstRetry, phase
 		}
 		var err error
-		if w.queue.Len() > 0 && w.Reach() != Away && phase >= Pushing {
+		if w.queue.Len() > 0 && w.Reach() != member.CloudAway && phase >= Pushing {
 			began := w.queue.Stats()
 			if err = w.push(ctx, phase); err == nil {
 				wait = firstRetry

@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
@@ -69,9 +70,10 @@ func newBed(t testing.TB, clk clock.WithTicker, change ...func(*Config)) *bed {
 	check(t, err)
 	t.Cleanup(func() { b.store.Close() })
 	b.door = b.cloud.door()
-	b.reach.Store(uint32(Here))
+	b.reach.Store(uint32(member.CloudHere))
 	c := Config{
-		Node: nodeName, Store: b.store, Cloud: b.door, Reach: func() Reach { return Reach(b.reach.Load()) }, Seed: 1,
+		Node: nodeName, Store: b.store, Cloud: b.door, Reach: func() member.Reach { return member.Reach(b.reach.Load()) },
+		Seed:  1,
 		Clock: clk, Logger: quiet,
 		Spread: time.Millisecond, Patience: time.Minute,
 	}
@@ -104,7 +106,7 @@ func hubHandler(w *Writes, door http.RoundTripper) http.Handler {
 	})
 }
 
-func (b *bed) set(r Reach) {
+func (b *bed) set(r member.Reach) {
 	b.reach.Store(uint32(r))
 	b.writes.Changed()
 }

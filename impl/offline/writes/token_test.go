@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store"
 )
@@ -52,7 +53,7 @@ func TestTokens(t *testing.T) {
 			if first.Status.Token == second.Status.Token {
 				t.Fatal("the cloud issues one token twice")
 			}
-			b.set(Away)
+			b.set(member.CloudAway)
 			again := func(what, account, pod string, audiences ...string) {
 				t.Helper()
 				tr, err := ask(account, pod, audiences...)
@@ -86,7 +87,7 @@ func TestTokens(t *testing.T) {
 			s = openStore()
 			defer func() { s.Close() }()
 			b = newBed(t, clock, with)
-			b.set(Away)
+			b.set(member.CloudAway)
 			c = b.client(media)
 			b.hub.Config.Handler = noRetry(b.hub.Config.Handler)
 			again("after a restart", "sa", "web", "a", "b")
@@ -96,7 +97,7 @@ func TestTokens(t *testing.T) {
 			}
 			clock.Step(2 * time.Hour)
 			refused("after that", "expired at", "sa", "web", "a", "b")
-			b.set(Here)
+			b.set(member.CloudHere)
 			b.cloud.ends = clock.Now().Add(time.Hour)
 			_, err = ask("sa", "new", "a")
 			check(t, err)

@@ -3,16 +3,8 @@ package writes
 import (
 	"math/rand/v2"
 	"time"
-)
 
-// Reach is what is known of the way to the cloud.
-type Reach uint8
-
-// Unknown is what it is before anything was heard of the cloud: requests are tried.
-const (
-	Unknown Reach = iota
-	Here
-	Away
+	"github.com/weir-edge/weir/impl/member"
 )
 
 // Phase is how far a node's return to the cloud has come.
@@ -51,11 +43,11 @@ func newTurn(spread, patience time.Duration, random *rand.Rand, now time.Time, w
 }
 
 // see takes what is known now. statuses is how many wait.
-func (t *turn) see(now time.Time, reach Reach, statuses int) {
+func (t *turn) see(now time.Time, reach member.Reach, statuses int) {
 	switch {
-	case reach == Away && t.phase != Apart:
+	case reach == member.CloudAway && t.phase != Apart:
 		t.phase, t.since = Apart, now
-	case reach == Here && t.phase == Apart:
+	case reach == member.CloudHere && t.phase == Apart:
 		t.phase, t.until = Waiting, now
 		// A hub that was away for a moment has missed little, and was seldom away with many others.
 		if d := min(t.spread, now.Sub(t.since)); d > 0 {

@@ -4,14 +4,18 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/weir-edge/weir/impl/member"
 )
+
+const unknown, here, away = member.CloudUnknown, member.CloudHere, member.CloudAway
 
 // TestTurn: how the phases follow from what is seen.
 func TestTurn(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	type seen struct {
 		at       time.Duration
-		reach    Reach
+		reach    member.Reach
 		statuses int
 		want     Phase
 	}
@@ -21,34 +25,34 @@ func TestTurn(t *testing.T) {
 		waits bool
 		seen  []seen
 	}{
-		{"nothing happens", false, []seen{{0, Unknown, 0, Open}, {s, Here, 0, Open}, {9 * s, Here, 3, Open}}},
+		{"nothing happens", false, []seen{{0, unknown, 0, Open}, {s, here, 0, Open}, {9 * s, here, 3, Open}}},
 		{
 			"away and back", false, []seen{
-				{0, Here, 0, Open}, {s, Away, 0, Apart}, {100 * s, Away, 5, Apart}, {101 * s, Here, 5, Waiting},
-				{106 * s, Here, 5, Pushing}, {107 * s, Here, 0, Open},
+				{0, here, 0, Open}, {s, away, 0, Apart}, {100 * s, away, 5, Apart}, {101 * s, here, 5, Waiting},
+				{106 * s, here, 5, Pushing}, {107 * s, here, 0, Open},
 			},
 		},
-		{"nothing waits", false, []seen{{s, Away, 0, Apart}, {101 * s, Here, 0, Waiting}, {106 * s, Here, 0, Open}}},
+		{"nothing waits", false, []seen{{s, away, 0, Apart}, {101 * s, here, 0, Waiting}, {106 * s, here, 0, Open}}},
 		{
 			"it takes too long", false, []seen{
-				{s, Away, 0, Apart}, {101 * s, Here, 5, Waiting}, {106 * s, Here, 5, Pushing}, {115 * s, Here, 1, Pushing},
-				{116 * s, Here, 1, Open},
+				{s, away, 0, Apart}, {101 * s, here, 5, Waiting}, {106 * s, here, 5, Pushing}, {115 * s, here, 1, Pushing},
+				{116 * s, here, 1, Open},
 			},
 		},
 		{
 			"away again", false, []seen{
-				{s, Away, 0, Apart}, {101 * s, Here, 5, Waiting}, {102 * s, Away, 5, Apart}, {300 * s, Unknown, 5, Apart},
-				{301 * s, Here, 5, Waiting}, {310 * s, Here, 5, Pushing}, {311 * s, Away, 5, Apart},
+				{s, away, 0, Apart}, {101 * s, here, 5, Waiting}, {102 * s, away, 5, Apart}, {300 * s, unknown, 5, Apart},
+				{301 * s, here, 5, Waiting}, {310 * s, here, 5, Pushing}, {311 * s, away, 5, Apart},
 			},
 		},
 		{
 			"for a moment", false, []seen{
-				{s, Away, 0, Apart}, {s + time.Millisecond, Here, 2, Waiting}, {s + 2*time.Millisecond, Here, 2, Pushing},
+				{s, away, 0, Apart}, {s + time.Millisecond, here, 2, Waiting}, {s + 2*time.Millisecond, here, 2, Pushing},
 			},
 		},
 		{
 			"a start with something that waits", true, []seen{
-				{0, Unknown, 5, Apart}, {s, Here, 5, Waiting}, {6 * s, Here, 5, Pushing}, {7 * s, Here, 0, Open},
+				{0, unknown, 5, Apart}, {s, here, 5, Waiting}, {6 * s, here, 5, Pushing}, {7 * s, here, 0, Open},
 			},
 		},
 	} {
@@ -72,7 +76,7 @@ func TestSpread(t *testing.T) {
 	var tenths [10]int
 	for seed := range uint64(n) {
 		turn := newTurn(spread, time.Second, rand.New(rand.NewPCG(seed, 31)), start, true)
-		turn.see(start, Here, 1)
+		turn.see(start, here, 1)
 		at, _ := turn.wake()
 		tenths[at.Sub(start)*10/spread]++
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
@@ -61,7 +62,7 @@ func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, asked *request.
 		target: targetOf(asked), verb: asked.Verb, own: own && plain(req.Header, asked), late: late,
 		contentType: req.Header.Get("Content-Type"),
 	}
-	away := w.Reach() == Away
+	away := w.Reach() == member.CloudAway
 	if away {
 		w.see() // what is written from here on is pushed in its turn, whatever Run has seen
 	}

@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -28,8 +27,12 @@ const (
 	maxOwn       = 8192 // and for the node: 30 pods with 200 Secrets and config maps are about 1000
 	stampAge     = 12 * time.Hour
 	verdictMagic = "weirverd3"
-	formerMagic  = "weirverd2"     // of one number in a row: when, and whether it was denied
-	gatherTime   = 5 * time.Second // in which more may come, before they are written
+	formerMagic  = "weirverd2" // of one number in a row: when, and whether it was denied
+	// withFormer ends the name of the file of this version. Beside it the same is kept as earlier versions read it: a hub
+	// may go back to one while it is cut off.
+	withFormer  = "3"
+	maxVerdicts = 64 << 20        // bytes of a file
+	gatherTime  = 5 * time.Second // in which more may come, before they are written
 )
 
 // verdicts are what the cloud decided last, by caller and read.
@@ -159,13 +162,13 @@ func (v *verdicts) load() {
 	if v.path == "" {
 		return
 	}
-	b, err := os.ReadFile(v.path)
+	b, err := disk.ReadFile(v.path, maxVerdicts)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	if err == nil {
 		var callers map[digest]map[digest]word
-		if callers, err = decodeVerdicts(b); err == nil {
+		if callers, err = v.decode(b); err == nil {
 			v.callers = callers
 			byAge := sorted(callers)
 			slices.SortStableFunc(byAge, func(x, y digest) int { return cmp.Compare(newest(callers[x]), newest(callers[y])) })
@@ -181,6 +184,18 @@ func (v *verdicts) load() {
 		v.logger.Error("remembered decisions cannot be used: while the cloud is away, reads are refused until it "+
 			"has been asked", "file", v.path, "err", err)
 	}
+}
+
+// decode reads the decisions that were written together with the file of earlier versions, else that file: an earlier
+// version has written it since, or it is all there is.
+func (v *verdicts) decode(former []byte) (map[digest]map[digest]word, error) {
+	b, err := disk.ReadFile(v.path+withFormer, maxVerdicts)
+	if n := len(b) - 4; err == nil && n > 0 && bytes.HasSuffix(former, b[n:]) { // by its checksum
+		if callers, err := decodeVerdicts(b[:n]); err == nil {
+			return callers, nil
+		}
+	}
+	return decodeVerdicts(former)
 }
 
 func newest(of map[digest]word) (s second) {
@@ -218,9 +233,13 @@ func (v *verdicts) save() {
 		return
 	}
 	v.mu.Lock()
-	b, n := encodeVerdicts(v.callers), v.unsaved
+	former, b, n := encodeFormer(v.callers), encodeVerdicts(v.callers), v.unsaved
 	v.mu.Unlock()
-	if err := disk.WriteFile(v.path, b); err != nil {
+	err := disk.WriteFile(v.path, former)
+	if err == nil {
+		err = disk.WriteFile(v.path+withFormer, append(b, former[len(former)-4:]...))
+	}
+	if err != nil {
 		v.logger.Warn("cannot remember on disk who may read", "file", v.path, "err", err)
 		return
 	}
@@ -232,12 +251,20 @@ func (v *verdicts) save() {
 func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
 func encodeVerdicts(callers map[digest]map[digest]word) []byte {
-	b := []byte(verdictMagic)
+	return encode(verdictMagic, callers, word.append)
+}
+
+func encodeFormer(callers map[digest]map[digest]word) []byte {
+	return encode(formerMagic, callers, word.appendFormer)
+}
+
+func encode(magic string, callers map[digest]map[digest]word, row func(word, []byte) []byte) []byte {
+	b := []byte(magic)
 	for _, caller := range sorted(callers) {
 		of := callers[caller]
 		b = binary.LittleEndian.AppendUint32(append(b, caller[:]...), uint32(len(of)))
 		for _, read := range sorted(of) {
-			b = of[read].append(append(b, read[:]...))
+			b = row(of[read], append(b, read[:]...))
 		}
 	}
 	return binary.LittleEndian.AppendUint32(b, castagnoli(b))

@@ -1,10 +1,14 @@
 package identity
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -348,17 +352,25 @@ func TestKept(t *testing.T) {
 	if _, refusal := b.authorizeRequest(carrying("Test-Node", "yes"), a); refusal == nil || refusal.ErrStatus.Code != 403 {
 		t.Errorf("a denial is forgotten: %v", refusal)
 	}
-	raw, err := os.ReadFile(b.File)
-	check(t, err)
-	for i := range raw {
-		damaged := slices.Clone(raw)
-		damaged[i] ^= 1
-		check(t, os.WriteFile(b.File, damaged, 0o600))
-		b.start(nil)
-		if n := b.Size(); n != 0 {
-			t.Fatalf("byte %d is wrong, and there are %d decisions", i, n)
+	// Where one of the two files is damaged the other one is valid; what is damaged never is.
+	eachByte := func(file string, want int) {
+		t.Helper()
+		raw, err := os.ReadFile(file)
+		check(t, err)
+		for i := range raw {
+			damaged := slices.Clone(raw)
+			damaged[i] ^= 1
+			check(t, os.WriteFile(file, damaged, 0o600))
+			b.start(nil)
+			if n := b.Size(); n != want {
+				t.Fatalf("byte %d of %s is wrong, and there are %d decisions, want %d", i, file, n, want)
+			}
 		}
+		check(t, os.WriteFile(file, raw, 0o600))
 	}
+	eachByte(b.File+withFormer, 2)
+	check(t, os.Remove(b.File+withFormer))
+	eachByte(b.File, 0)
 }
 
 // TestBounds: nobody crowds out the decisions of another.
@@ -389,5 +401,36 @@ func TestBounds(t *testing.T) {
 	full := encodeVerdicts(b.verdicts.callers)
 	if _, err := decodeVerdicts(full); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestVerdictsOfFormerVersions: beside the file of this version is one that earlier ones read, and if such a one has
+// written it since, that one is valid.
+func TestVerdictsOfFormerVersions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "verdicts")
+	caller, yes, twice, no := hashOf("a"), hashOf("yes"), hashOf("denied once"), hashOf("no")
+	open := func() *verdicts { return newVerdicts(caller, path, slog.New(slog.NewTextHandler(t.Output(), nil))) }
+	v := open()
+	v.callers[caller] = map[digest]word{
+		yes: {allowed: 100}, twice: {allowed: 100, since: 120, denied: 121}, no: {since: 120, denied: 140},
+	}
+	v.save()
+	if got := open().callers[caller]; !maps.Equal(got, v.callers[caller]) {
+		t.Errorf("read again: %v, want %v", got, v.callers[caller])
+	}
+	former, err := os.ReadFile(path)
+	check(t, err)
+	if !bytes.HasPrefix(former, []byte(formerMagic)) {
+		t.Fatalf("an earlier version reads %q", former[:len(formerMagic)])
+	}
+	callers, err := decodeVerdicts(former)
+	check(t, err)
+	if of := callers[caller]; of[yes].allowed != 100 || of[twice].allowed != 100 || of[no].allowed != 0 ||
+		!of[no].stands() {
+		t.Errorf("to an earlier version it is %v", of)
+	}
+	check(t, os.WriteFile(path, encodeFormer(map[digest]map[digest]word{caller: {yes: {since: 190, denied: 200}}}), 0o600))
+	if of := open().callers[caller]; len(of) != 1 || !of[yes].stands() {
+		t.Errorf("after an earlier version has written it is %v", of)
 	}
 }

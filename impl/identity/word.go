@@ -82,6 +82,16 @@ func wordOf(b []byte) word {
 	return word{at(0), at(1), at(2)}
 }
 
+// appendFormer is how earlier versions keep it: one time, and whether it was denied. One denial does not take a right
+// away.
+func (w word) appendFormer(b []byte) []byte {
+	n := uint32(w.allowed) << 1
+	if w.allowed == 0 {
+		n = uint32(w.denied)<<1 | 1
+	}
+	return binary.LittleEndian.AppendUint32(b, n)
+}
+
 // formerWord reads what earlier versions kept, by whom each denial stood.
 func formerWord(b []byte) word {
 	n := binary.LittleEndian.Uint32(b)

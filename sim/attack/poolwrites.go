@@ -68,7 +68,7 @@ func poolWriteAttacks() []Attack {
 		},
 		{
 			Number: "101", Position: Member, Goal: "wear the disk of the coordinator out, and keep it from other writes",
-			Sent:     "2,000 changes of its own Lease, as large as may be, over 16 connections",
+			Sent:     "2,000 changes of its own Lease, as large as may be, 120 at a time",
 			Expected: "429 with Retry-After for all beyond 60 at once and 20 a second, and the leader keeps its Lease",
 			Control:  "others write at once, and it does after the time that it is told", place: berth, play: manyWrites,
 		},

@@ -248,7 +248,7 @@ func TestOwnCertificate(t *testing.T) {
 	check(t, os.Remove(w.root+rotated))
 	check(t, os.Symlink(dir+"kubelet-client-2026-01-01-00-00-00.pem", w.root+rotated)) // as the kubelet does it
 	if err := w.installer(nil).Join(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "client-certificate: it has ended") {
+		!strings.Contains(err.Error(), "client-certificate: it has expired") {
 		t.Errorf("a join meanwhile: %v", err)
 	}
 	check(t, w.installer(nil).Leave(t.Context()))

@@ -26,7 +26,8 @@
 //
 // What is invalid changes nothing: one line in the log says why, and weir_directory_errors_total counts. A deleted
 // object changes nothing either. What was heard last is kept on the disk with its signature, so a restart without the
-// cloud knows it. A version of before kept it without: that is valid until something signed was seen.
+// cloud knows it. An earlier version kept an entry without a signature. Such an entry is valid until a signed one is
+// seen.
 //
 // It starts no goroutine. How it travels stands in package bulletin.
 package directory

@@ -28,9 +28,9 @@ const (
 	stampAge     = 12 * time.Hour
 	verdictMagic = "weirverd3"
 	formerMagic  = "weirverd2" // of one number in a row: when, and whether it was denied
-	// withFormer ends the name of the file of this version. Beside it the same is kept as earlier versions read it: a hub
+	// ownSuffix ends the name of the file of this version. Beside it the same is kept as earlier versions read it: a hub
 	// may go back to one while it is cut off.
-	withFormer  = "3"
+	ownSuffix   = "3"
 	maxVerdicts = 64 << 20        // bytes of a file
 	gatherTime  = 5 * time.Second // in which more may come, before they are written
 )
@@ -189,7 +189,7 @@ func (v *verdicts) load() {
 // decode reads the decisions that were written together with the file of earlier versions, else that file: an earlier
 // version has written it since, or it is all there is.
 func (v *verdicts) decode(former []byte) (map[digest]map[digest]word, error) {
-	b, err := disk.ReadFile(v.path+withFormer, maxVerdicts)
+	b, err := disk.ReadFile(v.path+ownSuffix, maxVerdicts)
 	if n := len(b) - 4; err == nil && n > 0 && bytes.HasSuffix(former, b[n:]) { // by its checksum
 		if callers, err := decodeVerdicts(b[:n]); err == nil {
 			return callers, nil
@@ -237,7 +237,7 @@ func (v *verdicts) save() {
 	v.mu.Unlock()
 	err := disk.WriteFile(v.path, former)
 	if err == nil {
-		err = disk.WriteFile(v.path+withFormer, append(b, former[len(former)-4:]...))
+		err = disk.WriteFile(v.path+ownSuffix, append(b, former[len(former)-4:]...))
 	}
 	if err != nil {
 		v.logger.Warn("cannot remember on disk who may read", "file", v.path, "err", err)

@@ -368,8 +368,8 @@ func TestKept(t *testing.T) {
 		}
 		check(t, os.WriteFile(file, raw, 0o600))
 	}
-	eachByte(b.File+withFormer, 2)
-	check(t, os.Remove(b.File+withFormer))
+	eachByte(b.File+ownSuffix, 2)
+	check(t, os.Remove(b.File+ownSuffix))
 	eachByte(b.File, 0)
 }
 

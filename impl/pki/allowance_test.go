@@ -232,12 +232,8 @@ func TestProven(t *testing.T) {
 // TestOverhear: a process that does not hear the cloud takes its time from one of the same machine that does, as if it
 // heard the cloud itself; what is old, or no time, says nothing.
 func TestOverhear(t *testing.T) {
-	authority, err := NewPoolAuthority("harbour", beginning)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(authority.Cert())
+	authority := must(NewPoolAuthority("harbour", beginning))
+	roots := authority.Pool()
 	c := clocktesting.NewFakeClock(beginning)
 	dir := t.TempDir()
 	file, kept := filepath.Join(dir, CloudTimeFile), filepath.Join(dir, "time")
@@ -291,12 +287,8 @@ func TestOverhear(t *testing.T) {
 // TestTimeOfAThief: who holds a pool's key signs certificates that begin far ahead, up to the end of the authority. The
 // cloud's clock outranks them, before and after; beyond the authority's end nobody believes them.
 func TestTimeOfAThief(t *testing.T) {
-	authority, err := NewPoolAuthority("harbour", beginning)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(authority.Cert())
+	authority := must(NewPoolAuthority("harbour", beginning))
+	roots := authority.Pool()
 	c := clocktesting.NewFakeClock(beginning)
 	date := func(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
 	ahead := leaf(t, authority, Hub, beginning.Add(2*365*24*time.Hour), time.Hour)

@@ -87,13 +87,7 @@ func stealDisk(ctx context.Context, x *scene) error {
 		return err
 	}
 	x.send(ctx, ask{as: "kubelet", path: "/api/v1/namespaces/a/secrets/canary", header: []string{kubeletAgent}})
-	if err := x.flushed(ctx); err != nil {
-		return err
-	}
-	if err := x.hub(1).Kill(); err != nil {
-		return err
-	}
-	dir, err := x.vault.Kept(runtime.HubOf(x.node(1)))
+	dir, err := x.diskOfKilled(ctx)
 	if err != nil {
 		return err
 	}
@@ -146,13 +140,7 @@ func swapRows(ctx context.Context, x *scene) error {
 			return err
 		}
 	}
-	if err := x.flushed(ctx); err != nil {
-		return err
-	}
-	if err := x.hub(1).Kill(); err != nil {
-		return err
-	}
-	dir, err := x.vault.Kept(runtime.HubOf(x.node(1)))
+	dir, err := x.diskOfKilled(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,6 +202,17 @@ func moveRow(dir, from, to string) (moved int, err error) {
 		_, err = db.Commit(changes)
 	}
 	return moved, err
+}
+
+// diskOfKilled kills the hub when all is written, and returns the folder of what it keeps.
+func (x *scene) diskOfKilled(ctx context.Context) (dir string, err error) {
+	if err := x.flushed(ctx); err != nil {
+		return "", err
+	}
+	if err := x.hub(1).Kill(); err != nil {
+		return "", err
+	}
+	return x.vault.Kept(runtime.HubOf(x.node(1)))
 }
 
 // flushed waits until everything is on the disk.

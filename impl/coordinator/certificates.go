@@ -22,15 +22,12 @@ const (
 // neither: there is no certificate to show.
 func (c Config) awaitCertificates(ctx context.Context) error {
 	s, err := c.check()
-	if err != nil || s.CertificatesDir == "" {
+	if err != nil {
 		return err
 	}
-	files := []string{s.TLSCertFile}
-	if c.ClientCAFile == "" {
-		files = append(files, s.ClientCAFile)
-	}
-	if s.PeerCertFile != "" {
-		files = append(files, s.PeerCertFile)
+	files := []string{s.servingFile, s.caFile}
+	if s.peerFile != "" {
+		files = append(files, s.peerFile)
 	}
 	for _, file := range files {
 		waited := time.Duration(0)

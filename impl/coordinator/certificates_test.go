@@ -7,13 +7,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -22,7 +20,7 @@ import (
 func (a *authority) put(file string, template *x509.Certificate) string {
 	a.t.Helper()
 	cert, _, certPEM, keyPEM := a.sign(template)
-	check(a.t, os.Rename(write(a.t, file+".tmp", append(keyPEM, certPEM...)), file))
+	keep(a.t, file, certPEM, keyPEM)
 	return cert.SerialNumber.String()
 }
 
@@ -48,10 +46,9 @@ func shows(address string, with tls.Certificate) string {
 // its successor without a restart. A stream goes on.
 func TestCertificatesDir(t *testing.T) {
 	p := newPool(t)
-	dir := t.TempDir()
-	p.config.TLSCertFile, p.config.TLSPrivateKeyFile = "", ""
-	c := p.spawn("--certificates-dir=" + dir)
-	file := enrol.File(dir, pki.Coordinator)
+	file := p.of(pki.Coordinator)
+	check(t, os.Remove(file))
+	c := p.spawn()
 	eventually(t, "it says what it waits for", func() bool {
 		return strings.Contains(c.stderr.String(), "waiting for a certificate") && strings.Contains(c.stderr.String(), file)
 	})
@@ -76,14 +73,9 @@ func TestCertificatesDir(t *testing.T) {
 // TestCertificatesDirUsage: what is invalid is reported at once, and not waited for.
 func TestCertificatesDirUsage(t *testing.T) {
 	p := newPool(t)
-	c := p.spawn("--certificates-dir=" + t.TempDir())
-	if code, said := c.ended(), c.stderr.String(); code != 2 || !strings.Contains(said, "--tls-cert-file") ||
-		!strings.Contains(said, "none with --certificates-dir") {
-		t.Errorf("exit code %d: %s", code, said)
-	}
-	p.config.TLSCertFile, p.config.TLSPrivateKeyFile = "", ""
-	for _, more := range []string{"--peer-cert-file=a", "--fresh-within=1ms"} {
-		c := p.spawn("--certificates-dir="+t.TempDir(), more)
+	check(t, os.Remove(p.of(pki.Coordinator)))
+	for _, more := range []string{"--certificates-dir=", "--secure-port=-1"} {
+		c := p.spawn(more)
 		name, _, _ := strings.Cut(more, "=")
 		if code, said := c.ended(), c.stderr.String(); code != 2 || !strings.Contains(said, name) {
 			t.Errorf("%s: exit code %d: %s", more, code, said)
@@ -109,9 +101,8 @@ func TestPeersRenew(t *testing.T) {
 		t.Fatal("no address")
 		return ""
 	}
-	file := func(r *replica, name string) string { return filepath.Join(filepath.Dir(r.dir), name) }
 	// The third is nothing but somebody who notes who connects.
-	pair, err := tls.LoadX509KeyPair(file(three, "peer.crt"), file(three, "peer.key"))
+	pair, err := tls.LoadX509KeyPair(three.cert, three.cert)
 	check(t, err)
 	var mu sync.Mutex
 	seen := map[string]bool{}
@@ -145,8 +136,7 @@ func TestPeersRenew(t *testing.T) {
 			x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth,
 		},
 	})
-	write(t, file(one, "peer.crt"), certPEM)
-	write(t, file(one, "peer.key"), keyPEM)
+	keep(t, one.cert, certPEM, keyPEM)
 	serial := cert.SerialNumber.String()
 	eventually(t, "who connects to it to be shown the next one", func() bool { return shows(peer(one), pair) == serial })
 	eventually(t, "whom it connects to to be shown the next one", func() bool {

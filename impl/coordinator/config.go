@@ -20,15 +20,12 @@ const (
 type Config struct {
 	NodePoolName string
 
-	BindAddress       string
-	SecurePort        int // 0: any free one
-	DataDir           string
-	TLSCertFile       string
-	TLSPrivateKeyFile string
-	ClientCAFile      string
-	CertificatesDir   string // that the hub of this node fills; "": the files of certificates are named one by one
-	LeadersOnly       bool
-	Placement         replicas.Placement
+	BindAddress     string
+	SecurePort      int // 0: any free one
+	DataDir         string
+	CertificatesDir string // that the hub of this node fills
+	LeadersOnly     bool
+	Placement       replicas.Placement
 
 	PoolScopeResources []string // none: Endpoints and EndpointSlices
 	RingBytes          int64    // 0: the relay's default
@@ -43,9 +40,6 @@ type Config struct {
 	ClusterToken    string   // names all of them together; "": by the name of the pool
 	ClusterState    string   // "": ClusterNew
 	PeerBindAddress string
-	PeerCertFile    string
-	PeerKeyFile     string
-	PeerCAFile      string
 
 	Clock  clock.WithTickerAndDelayedExecution // for tests; nil: the real one
 	Logger *slog.Logger                        // nil: slog.Default()

@@ -15,18 +15,10 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.DataDir, "data-dir", "",
 		"directory of the pool's Leases and of what the relays hold, on a disk that survives restarts; one process at a "+
 			"time; required")
-	f.StringVar(&c.TLSCertFile, "tls-cert-file", "",
-		"PEM file of the serving certificate; read again when it changes; required without --certificates-dir")
-	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "",
-		"PEM file of its key; required without --certificates-dir")
-	f.StringVar(&c.ClientCAFile, "client-ca-file", "",
-		"PEM file of the pool's authorities, who sign all client certificates, which count until a hub or a replica has "+
-			"brought others that they vouch for; read again when it changes; required without --certificates-dir, where the "+
-			"hub of this node writes it")
 	f.StringVar(&c.CertificatesDir, "certificates-dir", "",
-		"directory in which the hub of this node keeps this coordinator's certificates, its --enrol-coordinator-dir; "+
-			"instead of --tls-cert-file, --tls-private-key-file, --peer-cert-file and "+
-			"--peer-key-file; the coordinator waits until they are there")
+		"directory in which the hub of this node keeps this coordinator's certificates and the pool's authorities, its "+
+			"--enrol-coordinator-dir; the coordinator waits until they are there, and reads them again when they change; "+
+			"required")
 	f.BoolVar(&c.LeadersOnly, "leaders-only", false,
 		"only hubs lead whose certificate has the organization "+contract.LeaderGroup+
 			": weir-manager gives it to Nodes with the label "+contract.LeaderLabel+"=true")
@@ -56,12 +48,6 @@ func (c *Config) bind(f *cli.Flags) {
 			"of the pool")
 	f.StringVar(&c.PeerBindAddress, "peer-bind-address", "",
 		"host:port on which this replica meets the others; that of --initial-cluster if empty")
-	f.StringVar(&c.PeerCertFile, "peer-cert-file", "",
-		"PEM file of the certificate by which the others know this replica, as client and server: CN "+
-			contract.ReplicaUser("<pool>", "<name>")+", O "+contract.ReplicaGroup+" and "+contract.PoolGroupPrefix+"<pool>")
-	f.StringVar(&c.PeerKeyFile, "peer-key-file", "", "PEM file of its key")
-	f.StringVar(&c.PeerCAFile, "peer-ca-file", "",
-		"PEM file of the pool's authority, who signs the certificates of all replicas; --client-ca-file if empty")
 	f.DurationVar(&c.FreshWithin, "fresh-within", 30*time.Second,
 		"a resource is ready while its feed has shown a sign of life within this time")
 }

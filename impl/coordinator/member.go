@@ -20,7 +20,7 @@ const maxToken = 200
 func (c *Config) replicas() (members []replicas.Member, err error) {
 	if len(c.InitialCluster) == 0 {
 		if c.ClusterState == ClusterExisting || c.ClusterToken != "" || c.Name != "" || len(c.ReplicaServers) > 0 ||
-			c.PeerBindAddress != "" || c.PeerCertFile != "" || c.PeerKeyFile != "" || c.PeerCAFile != "" {
+			c.PeerBindAddress != "" {
 			return nil,
 				cli.Usage("--initial-cluster", "",
 					"name=https://host:port for each of three replicas, or no flag of replicas at all")
@@ -71,14 +71,6 @@ func (c *Config) replicas() (members []replicas.Member, err error) {
 	}
 	if err := c.checkPeerBindAddress(peers[c.Name]); err != nil {
 		return nil, err
-	}
-	if c.PeerCAFile == "" {
-		c.PeerCAFile = c.ClientCAFile
-	}
-	for _, f := range [][2]string{{"--peer-cert-file", c.PeerCertFile}, {"--peer-key-file", c.PeerKeyFile}} {
-		if f[1] == "" {
-			return nil, cli.Usage(f[0], "", "the path of a PEM file; one of several replicas needs it")
-		}
 	}
 	return members, nil
 }

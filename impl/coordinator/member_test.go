@@ -13,17 +13,17 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // oneOfThree is what the replica a of three is told.
 func oneOfThree() coordinator.Config {
 	return coordinator.Config{
-		NodePoolName: "p", BindAddress: "0.0.0.0", DataDir: "d", TLSCertFile: "c", TLSPrivateKeyFile: "k", ClientCAFile: "ca",
+		NodePoolName: "p", BindAddress: "0.0.0.0", DataDir: "d", CertificatesDir: "c",
 		FreshWithin:    30e9,
 		Name:           "a",
 		InitialCluster: []string{"a=https://10.0.0.1:2380", "b=https://10.0.0.2:2380", "c=https://10.0.0.3:2380"},
 		ReplicaServers: []string{"c=https://10.0.0.3:10270/", "b=https://10.0.0.2:10270", "a=https://10.0.0.1:10270"},
-		PeerCertFile:   "pc", PeerKeyFile: "pk",
 	}
 }
 
@@ -57,9 +57,10 @@ func TestReplicaFlags(t *testing.T) {
 				c.InitialCluster, c.ReplicaServers = nil, nil
 			}, "--initial-cluster", "or no flag of replicas at all",
 		},
-		"a certificate alone": {
-			func(c *coordinator.Config) { c.InitialCluster, c.ReplicaServers, c.Name = nil, nil, "" }, "--initial-cluster",
-			"or no flag of replicas at all",
+		"an address alone": {
+			func(c *coordinator.Config) {
+				c.InitialCluster, c.ReplicaServers, c.Name, c.PeerBindAddress = nil, nil, "", "10.0.0.1:2380"
+			}, "--initial-cluster", "or no flag of replicas at all",
 		},
 		"no name":            {func(c *coordinator.Config) { c.Name = "" }, "--name", "a, b, c"},
 		"the name of nobody": {func(c *coordinator.Config) { c.Name = "d" }, "--name", "a, b, c"},
@@ -130,11 +131,8 @@ func TestReplicaFlags(t *testing.T) {
 			func(c *coordinator.Config) { c.ReplicaServers[2] = "a=https://10.0.0.1:2380" }, "--replica-server",
 			"their own port",
 		},
-		"no certificate": {
-			func(c *coordinator.Config) { c.PeerCertFile = "" }, "--peer-cert-file", "one of several replicas needs it",
-		},
-		"no key": {
-			func(c *coordinator.Config) { c.PeerKeyFile = "" }, "--peer-key-file", "one of several replicas needs it",
+		"no certificates": {
+			func(c *coordinator.Config) { c.CertificatesDir = "" }, "--certificates-dir", "it is required",
 		},
 		"listening on a name": {
 			func(c *coordinator.Config) {
@@ -194,16 +192,18 @@ func TestReplicaCertificate(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			dir := t.TempDir()
 			_, _, cert, key := p.ca.sign(test.cert)
-			c := p.config
+			own := *p
+			own.moveCertificates(filepath.Join(dir, "certificates"))
+			keep(t, own.of(pki.Replica), cert, key)
+			c := own.config
 			c.Name, c.DataDir, c.SecurePort = "a", filepath.Join(dir, "data"), 0
 			c.InitialCluster = []string{"a=https://127.0.0.1:1", "b=https://127.0.0.2:1", "c=https://127.0.0.3:1"}
 			c.ReplicaServers = []string{"a=https://127.0.0.1:2", "b=https://127.0.0.2:2", "c=https://127.0.0.3:2"}
-			c.PeerCertFile, c.PeerKeyFile = write(t, filepath.Join(dir, "crt"), cert), write(t, filepath.Join(dir, "key"), key)
 			co, err := coordinator.New(c)
 			if err == nil {
 				co.Close()
 			}
-			wantUsage(t, err, "--peer-cert-file", test.words)
+			wantUsage(t, err, "--certificates-dir", test.words)
 		})
 	}
 }
@@ -223,8 +223,7 @@ func TestExpiredPeer(t *testing.T) {
 		},
 		NotAfter: time.Now().Add(-time.Minute),
 	})
-	write(t, filepath.Join(filepath.Dir(r.dir), "peer.crt"), cert)
-	write(t, filepath.Join(filepath.Dir(r.dir), "peer.key"), key)
+	keep(t, r.cert, cert, key)
 	r.run()
 	eventually(t, "it says what is wrong, and waits for the others", func() bool {
 		said := r.stderr.String()

@@ -115,6 +115,7 @@ func (r *replica) writing(node string, by *authority, roots ...*authority) (stop
 func (r *replica) shown() string {
 	text, err := os.ReadFile(r.cert)
 	check(r.pool.t, err)
+	_, text = pem.Decode(text) // the key
 	block, _ := pem.Decode(text)
 	sum := sha256.Sum256(block.Bytes)
 	return hex.EncodeToString(sum[:8])
@@ -193,8 +194,7 @@ func TestReplicasRotate(t *testing.T) {
 	for _, r := range all {
 		r.certify(latter, now.Add(-time.Hour), now.Add(time.Hour))
 		cert, key := latter.server()
-		write(t, r.pool.config.TLSPrivateKeyFile, key)
-		write(t, r.pool.config.TLSCertFile, cert)
+		keep(t, r.pool.of(pki.Coordinator), cert, key)
 	}
 	for _, r := range all {
 		for _, o := range all {
@@ -364,7 +364,7 @@ func TestReplicaIn1970(t *testing.T) {
 	t.Chdir(t.TempDir()) // and back: one of several replicas goes elsewhere
 	c := three.pool.config
 	c.Clock = otherTime{by: time.Until(time.Unix(60, 0))}
-	c.Name, c.PeerCertFile, c.PeerKeyFile = three.name, three.cert, three.key
+	c.Name = three.name
 	for _, r := range all {
 		c.InitialCluster = append(c.InitialCluster, r.name+"=https://"+r.peer)
 		c.ReplicaServers = append(c.ReplicaServers, r.name+"="+r.url.String())
@@ -393,7 +393,7 @@ func (r *replica) before(all []*replica) *embed.Config {
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{at}, []url.URL{at}
 	var cluster []string
 	c.PeerTLSInfo = transport.TLSInfo{
-		CertFile: r.cert, KeyFile: r.key, TrustedCAFile: r.pool.config.ClientCAFile, ClientCertAuth: true,
+		CertFile: r.cert, KeyFile: r.cert, TrustedCAFile: r.pool.caFile(), ClientCertAuth: true,
 		SkipClientSANVerify: true,
 	}
 	for _, o := range all {

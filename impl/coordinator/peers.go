@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -56,24 +55,14 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 	if len(s.members) == 0 {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(s.PeerCertFile, s.PeerKeyFile)
+	pair, err := tls.LoadX509KeyPair(s.peerFile, s.peerFile)
 	if err != nil {
-		return nil,
-			cli.Usage("--peer-cert-file", s.PeerCertFile, "a PEM certificate that belongs to --peer-key-file: "+err.Error())
+		return nil, cli.Usage("--certificates-dir", s.peerFile, "a PEM file of a key and its certificate: "+err.Error())
 	}
-	ca, err := os.ReadFile(s.PeerCAFile)
-	if err != nil {
-		return nil, cli.Usage("--peer-ca-file", s.PeerCAFile, err.Error())
+	if err := s.checkPeerCert(pair, known.roots()); err != nil {
+		return nil, cli.Usage("--certificates-dir", s.peerFile, err.Error())
 	}
-	file := x509.NewCertPool()
-	if !file.AppendCertsFromPEM(ca) {
-		return nil, cli.Usage("--peer-ca-file", s.PeerCAFile, "a PEM file with at least one certificate")
-	}
-	roots := s.ofPeers(known, file)
-	if err := s.checkPeerCert(pair, roots()); err != nil {
-		return nil, cli.Usage("--peer-cert-file", s.PeerCertFile, err.Error())
-	}
-	p := &peers{self: s.Name, set: s, known: known, roots: roots, logger: s.Logger}
+	p := &peers{self: s.Name, set: s, known: known, roots: known.roots, logger: s.Logger}
 	p.held.Store(&pair)
 	p.transport = newRenewing(p.certificate, func() *http.Transport {
 		return &http.Transport{
@@ -95,7 +84,7 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 // certificate is that of this replica now: it may have been renewed. While the files are no pair, as when somebody is
 // writing them, the last one counts that was.
 func (p *peers) certificate() (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(p.set.PeerCertFile, p.set.PeerKeyFile)
+	pair, err := tls.LoadX509KeyPair(p.set.peerFile, p.set.peerFile)
 	if err == nil {
 		p.held.Store(&pair)
 	}
@@ -111,7 +100,7 @@ func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) err
 	// One that has ended, or begins by a clock that is behind, is for others to judge.
 	cert, now := pair.Leaf, s.Clock.Now()
 	if err := pki.CheckSpan(cert, now); err != nil {
-		s.Logger.Warn("the certificate of this replica is not valid by this machine's clock", "file", s.PeerCertFile,
+		s.Logger.Warn("the certificate of this replica is not valid by this machine's clock", "file", s.peerFile,
 			"err", err)
 		now = cert.NotAfter
 	}
@@ -158,7 +147,7 @@ func (p *peers) cluster() *store.Cluster {
 	}
 	c := &store.Cluster{
 		Token: "weir:" + p.set.NodePoolName, Name: p.self, Serve: p.mesh.Serve, Meshed: p.mesh.Meshed,
-		CertFile: p.set.PeerCertFile, KeyFile: p.set.PeerKeyFile, CAFile: p.set.peerCAFile(p.known), Join: p.join,
+		CertFile: p.set.peerFile, KeyFile: p.set.peerFile, CAFile: p.set.peerCAFile(p.known), Join: p.join,
 		Joins: p.set.ClusterState == ClusterExisting,
 	}
 	if p.set.Placement != "" {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // placed are the replicas that weir-manager has placed, as it says it.
@@ -51,9 +52,9 @@ func place(t *testing.T, first *pool, n int) (all []*site) {
 		}
 		dir, p := t.TempDir(), *first
 		p.config.DataDir = filepath.Join(dir, "data")
+		p.moveCertificates(filepath.Join(dir, "certificates"))
 		s.replica = &replica{
-			pool: &p, name: contract.ReplicaName(s.node), dir: p.config.DataDir, cert: filepath.Join(dir, "peer.crt"),
-			key: filepath.Join(dir, "peer.key"),
+			pool: &p, name: contract.ReplicaName(s.node), dir: p.config.DataDir, cert: p.of(pki.Replica),
 		}
 		s.process = &process{
 			server: &server{
@@ -64,27 +65,24 @@ func place(t *testing.T, first *pool, n int) (all []*site) {
 		}
 		hosts := []net.IP{s.address.AsSlice()}
 		for _, f := range []struct {
-			subject   pkix.Name
-			uses      []x509.ExtKeyUsage
-			cert, key string
+			subject pkix.Name
+			uses    []x509.ExtKeyUsage
+			file    string
 		}{
 			{
-				pkix.Name{CommonName: "coordinator"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, filepath.Join(dir, "tls.crt"),
-				filepath.Join(dir, "tls.key"),
+				pkix.Name{CommonName: "coordinator"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, p.of(pki.Coordinator),
 			},
 			{
 				pkix.Name{
 					CommonName:   contract.ReplicaUser("p", s.name),
 					Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"},
 				},
-				[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, s.cert, s.key,
+				[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, s.cert,
 			},
 		} {
 			_, _, cert, key := p.ca.sign(&x509.Certificate{Subject: f.subject, IPAddresses: hosts, ExtKeyUsage: f.uses})
-			write(t, f.cert, cert)
-			write(t, f.key, key)
+			keep(t, f.file, cert, key)
 		}
-		p.config.TLSCertFile, p.config.TLSPrivateKeyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 		all = append(all, s)
 	}
 	return all
@@ -94,8 +92,7 @@ func place(t *testing.T, first *pool, n int) (all []*site) {
 func (s *site) start(state string, cluster ...*site) {
 	flags := []string{"--bind-address=" + s.address.String(), "--placement=" + s.placement, "--fresh-within=5s"}
 	if len(cluster) > 0 {
-		flags = append(flags, "--name="+s.name, "--initial-cluster-state="+state, "--initial-cluster-token=p/1",
-			"--peer-cert-file="+s.cert, "--peer-key-file="+s.key)
+		flags = append(flags, "--name="+s.name, "--initial-cluster-state="+state, "--initial-cluster-token=p/1")
 	}
 	for _, o := range cluster {
 		flags = append(flags, "--initial-cluster="+o.name+"=https://"+net.JoinHostPort(o.address.String(),

@@ -65,8 +65,7 @@ func (p *pool) spawnAt(port string, more ...string) *process {
 	}
 	args := append([]string{
 		"--nodepool-name=p", "--bind-address=127.0.0.1", "--secure-port=" + port, "--data-dir=" + p.config.DataDir,
-		"--client-ca-file=" + p.config.ClientCAFile,
-		"--tls-cert-file=" + p.config.TLSCertFile, "--tls-private-key-file=" + p.config.TLSPrivateKeyFile,
+		"--certificates-dir=" + p.config.CertificatesDir,
 	}, more...)
 	c.cmd = exec.Command(exe, args...)
 	c.cmd.Env = append(os.Environ(), asCommand+"=1")
@@ -177,7 +176,12 @@ func TestStartFailures(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	defer l.Close()
-	broken := write(t, filepath.Join(t.TempDir(), "broken.pem"), []byte("not PEM"))
+	broken := func(file string) string {
+		q := *p
+		q.moveCertificates(filepath.Join(t.TempDir(), "certificates"))
+		write(t, filepath.Join(q.config.CertificatesDir, file), []byte("not PEM"))
+		return "--certificates-dir=" + q.config.CertificatesDir
+	}
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -186,10 +190,9 @@ func TestStartFailures(t *testing.T) {
 		"port taken": {
 			[]string{"--secure-port=" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port)}, 1, "address already in use",
 		},
-		"no such certificate":    {[]string{"--tls-cert-file=/nonexistent.crt"}, 2, "/nonexistent.crt"},
-		"unreadable certificate": {[]string{"--tls-cert-file=" + broken}, 2, "broken.pem"},
-		"no such CA":             {[]string{"--client-ca-file=/nonexistent.ca"}, 2, "/nonexistent.ca"},
-		"unreadable CA":          {[]string{"--client-ca-file=" + broken}, 2, "broken.pem"},
+		"no certificates":        {[]string{"--certificates-dir="}, 2, "--certificates-dir"},
+		"unreadable certificate": {[]string{broken("coordinator.pem")}, 2, "coordinator.pem"},
+		"unreadable CA":          {[]string{broken("ca.crt")}, 2, "ca.crt"},
 		"no pool":                {[]string{"--nodepool-name="}, 2, "--nodepool-name"},
 		"bad address":            {[]string{"--bind-address=localhost"}, 2, "--bind-address"},
 		"unknown resource":       {[]string{"--pool-scope-resources=things.v1.example.com"}, 2, "--pool-scope-resources"},
@@ -223,8 +226,8 @@ func TestRotatedAuthority(t *testing.T) {
 	old.want(http.StatusOK, http.MethodGet, contract.StatusPath, "")
 	fresh := newAuthority(t)
 	both := append(append([]byte{}, p.ca.pem...), fresh.pem...)
-	next := write(t, p.config.ClientCAFile+".new", both)
-	check(t, os.Rename(next, p.config.ClientCAFile))
+	next := write(t, p.caFile()+".new", both)
+	check(t, os.Rename(next, p.caFile()))
 	issuer := *p
 	issuer.ca = &authority{t: t, cert: fresh.cert, key: fresh.key, pem: fresh.pem}
 	eventually(t, "a certificate of the new authority to be taken", func() bool {

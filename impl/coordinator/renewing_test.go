@@ -15,6 +15,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -113,19 +114,9 @@ func TestRenewing(t *testing.T) {
 // TestHalfPeerCertificate: a replica goes on with the certificate that it had while its files are half written, or of
 // two pairs.
 func TestHalfPeerCertificate(t *testing.T) {
-	dir := t.TempDir()
-	p := &peers{
-		set: &settings{
-			Config: Config{PeerCertFile: filepath.Join(dir, "peer.crt"), PeerKeyFile: filepath.Join(dir, "peer.key")},
-		},
-	}
+	p := &peers{set: &settings{peerFile: filepath.Join(t.TempDir(), "replica.pem")}}
 	if _, err := p.certificate(); err == nil {
 		t.Error("a certificate of no file")
-	}
-	put := func(path, kind string, der []byte) []byte {
-		text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-		ok(t, os.WriteFile(path, text, 0o600))
-		return text
 	}
 	shows := func(want int64, when string) {
 		t.Helper()
@@ -135,20 +126,21 @@ func TestHalfPeerCertificate(t *testing.T) {
 			t.Errorf("%s it shows certificate %d, want %d", when, got, want)
 		}
 	}
-	key := func(c *tls.Certificate) []byte {
-		der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	text := func(key, cert *tls.Certificate) []byte {
+		der, err := x509.MarshalPKCS8PrivateKey(key.PrivateKey)
 		ok(t, err)
-		return der
+		return slices.Concat(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}))
 	}
+	put := func(data []byte) { ok(t, os.WriteFile(p.set.peerFile, data, 0o600)) }
 	first, second := selfSigned(t, 1), selfSigned(t, 2)
-	put(p.set.PeerCertFile, "CERTIFICATE", first.Certificate[0])
-	put(p.set.PeerKeyFile, "PRIVATE KEY", key(first))
+	put(text(first, first))
 	shows(1, "at first")
-	whole := put(p.set.PeerCertFile, "CERTIFICATE", second.Certificate[0])
+	put(text(first, second))
 	shows(1, "with the key of before")
-	ok(t, os.WriteFile(p.set.PeerCertFile, whole[:len(whole)/2], 0o600))
-	put(p.set.PeerKeyFile, "PRIVATE KEY", key(second))
+	whole := text(second, second)
+	put(whole[:len(whole)-len(whole)/4])
 	shows(1, "with half a certificate")
-	ok(t, os.WriteFile(p.set.PeerCertFile, whole, 0o600))
+	put(whole)
 	shows(2, "in the end")
 }

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -28,7 +29,7 @@ type replica struct {
 	name, dir string
 	pool      *pool
 	flags     []string
-	cert, key string // files by which other replicas know it
+	cert      string // file by which other replicas know it
 	peer      string // where their etcds meet it
 }
 
@@ -47,18 +48,17 @@ func trioOf(t testing.TB, first *pool) []*replica {
 		dir := t.TempDir()
 		p := *first
 		p.config.DataDir = filepath.Join(dir, "data")
+		p.moveCertificates(filepath.Join(dir, "certificates"))
 		api, peer := freePort(t), freePort(t)
 		shared = append(shared, "--initial-cluster="+name+"=https://127.0.0.1:"+peer,
 			"--replica-server="+name+"=https://127.0.0.1:"+api)
 		all[i] = &replica{
 			process: &process{server: &server{pool: &p, url: &url.URL{Scheme: "https", Host: "127.0.0.1:" + api}}}, name: name,
 			dir: p.config.DataDir, pool: &p,
-			cert: filepath.Join(dir, "peer.crt"), key: filepath.Join(dir, "peer.key"), peer: "127.0.0.1:" + peer,
+			cert: p.of(pki.Replica), peer: "127.0.0.1:" + peer,
 		}
 		all[i].certify(p.ca, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
-		all[i].flags = []string{
-			"--name=" + name, "--peer-cert-file=" + all[i].cert, "--peer-key-file=" + all[i].key, "--fresh-within=3s",
-		}
+		all[i].flags = []string{"--name=" + name, "--fresh-within=3s"}
 	}
 	for _, r := range all {
 		r.flags = append(r.flags, shared...)
@@ -70,8 +70,7 @@ func trioOf(t testing.TB, first *pool) []*replica {
 func (r *replica) certify(by *authority, begin, end time.Time) {
 	r.pool.t.Helper()
 	cert, key := r.pair(by, begin, end)
-	write(r.pool.t, r.key, key)
-	write(r.pool.t, r.cert, cert)
+	keep(r.pool.t, r.cert, cert, key)
 }
 
 // pair is a certificate of a replica, whoever has it.
@@ -354,7 +353,7 @@ func TestLeaderGoesElsewhere(t *testing.T) {
 func TestPeersNeedTheirCertificate(t *testing.T) {
 	all := trio(t)
 	// The second calls itself by a name that the others do not know, with a certificate of the pool's authority.
-	dir, honest := t.TempDir(), all[1].flags
+	honest := all[1].flags
 	_, _, cert, key := all[1].pool.ca.sign(&x509.Certificate{
 		Subject: pkix.Name{
 			CommonName: contract.ReplicaUser("p", "9"), Organization: []string{
@@ -365,10 +364,8 @@ func TestPeersNeedTheirCertificate(t *testing.T) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	all[2].flags = append(all[2].flags, "--log-level=debug")
-	all[1].flags = []string{
-		"--name=9", "--peer-cert-file=" + write(t, filepath.Join(dir, "crt"), cert),
-		"--peer-key-file=" + write(t, filepath.Join(dir, "key"), key),
-	}
+	keep(t, all[1].cert, cert, key)
+	all[1].flags = []string{"--name=9"}
 	for _, f := range honest[len(all[1].flags):] {
 		all[1].flags = append(all[1].flags, strings.Replace(f, "=2=", "=9=", 1))
 	}

@@ -35,31 +35,28 @@ type serving struct {
 
 // loadCredentials reads the files once, for clear errors; later changes are followed by dynamiccertificates.
 func loadCredentials(set *settings) (s serving, err error) {
-	cert, key := set.TLSCertFile, set.TLSPrivateKeyFile
-	if _, err := disk.ReadFile(cert, pki.MaxPEM); err != nil {
-		return s, cli.Usage("--tls-cert-file", cert, err.Error())
+	file := set.servingFile
+	if _, err := disk.ReadFile(file, pki.MaxPEM); err != nil {
+		return s, cli.Usage("--certificates-dir", file, err.Error())
 	}
-	if _, err := disk.ReadFile(key, pki.MaxPEM); err != nil {
-		return s, cli.Usage("--tls-private-key-file", key, err.Error())
+	if _, err := tls.LoadX509KeyPair(file, file); err != nil {
+		return s, cli.Usage("--certificates-dir", file, "a PEM file of a key and its certificate: "+err.Error())
 	}
-	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
-		return s, cli.Usage("--tls-cert-file", cert, "a PEM certificate that belongs to --tls-private-key-file: "+err.Error())
-	}
-	ca, err := disk.ReadFile(set.ClientCAFile, pki.MaxPEM)
+	ca, err := disk.ReadFile(set.caFile, pki.MaxPEM)
 	if err != nil {
-		return s, cli.Usage("--client-ca-file", set.ClientCAFile, err.Error())
+		return s, cli.Usage("--certificates-dir", set.caFile, err.Error())
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(ca) {
-		return s, cli.Usage("--client-ca-file", set.ClientCAFile, "a PEM file with at least one certificate")
+		return s, cli.Usage("--certificates-dir", set.caFile, "a PEM file with at least one certificate")
 	}
-	if s.cert, err = dynamiccertificates.NewDynamicServingContentFromFiles("serving", cert, key); err != nil {
-		return s, cli.Usage("--tls-cert-file", cert, err.Error())
+	if s.cert, err = dynamiccertificates.NewDynamicServingContentFromFiles("serving", file, file); err != nil {
+		return s, cli.Usage("--certificates-dir", file, err.Error())
 	}
-	file, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", set.ClientCAFile)
+	content, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", set.caFile)
 	if err != nil {
-		return s, cli.Usage("--client-ca-file", set.ClientCAFile, err.Error())
+		return s, cli.Usage("--certificates-dir", set.caFile, err.Error())
 	}
-	s.ca = &authorities{DynamicFileCAContent: file}
+	s.ca = &authorities{DynamicFileCAContent: content}
 	return s, nil
 }
 

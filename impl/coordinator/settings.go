@@ -27,6 +27,9 @@ type settings struct {
 	Config
 	resources []relay.Resource
 	members   []replicas.Member // none: this is the only replica
+	// Below CertificatesDir: the certificate of this server with its key, the one by which other replicas know it ("": it
+	// is the only one), and the pool's authorities, until a hub or a replica has brought others that they vouch for.
+	servingFile, peerFile, caFile string
 }
 
 // Validate reports an invalid value, as a *cli.UsageError. It does not look at files.
@@ -52,24 +55,20 @@ func (c Config) check() (*settings, error) {
 		return nil, cli.Usage("--secure-port", s.SecurePort, "a TCP port, 0 to 65535")
 	case s.DataDir == "":
 		return nil, cli.Usage("--data-dir", "", "a directory on a disk that survives restarts; it is required")
+	case s.CertificatesDir == "":
+		return nil, cli.Usage("--certificates-dir", "", "the --enrol-coordinator-dir of this node's hub; it is required")
 	case s.Placement != "" && len(validation.IsDNS1123Label(string(s.Placement))) > 0:
 		return nil, cli.Usage("--placement", s.Placement, "at most 63 lower-case letters, digits and '-', or nothing")
 	case s.FreshWithin < time.Second:
 		return nil, cli.Usage("--fresh-within", s.FreshWithin, "1s or more")
 	}
-	if err := s.fromDir(); err != nil {
-		return nil, err
-	}
 	if err := s.absolute(); err != nil {
 		return nil, err
 	}
-	for _, f := range [][2]string{
-		{"--tls-cert-file", s.TLSCertFile}, {"--tls-private-key-file", s.TLSPrivateKeyFile},
-		{"--client-ca-file", s.ClientCAFile},
-	} {
-		if f[1] == "" {
-			return nil, cli.Usage(f[0], "", "the path of a PEM file; it is required")
-		}
+	s.servingFile = enrol.File(s.CertificatesDir, pki.Coordinator)
+	s.caFile = filepath.Join(s.CertificatesDir, trust.CAFile)
+	if len(s.InitialCluster) > 0 {
+		s.peerFile = enrol.File(s.CertificatesDir, pki.Replica)
 	}
 	var err error
 	if s.members, err = s.replicas(); err != nil {
@@ -121,46 +120,13 @@ func (s *settings) absolute() error {
 		flag string
 		path *string
 	}{
-		{"--data-dir", &s.DataDir}, {"--certificates-dir", &s.CertificatesDir}, {"--client-ca-file", &s.ClientCAFile},
-		{"--tls-cert-file", &s.TLSCertFile}, {"--tls-private-key-file", &s.TLSPrivateKeyFile},
-		{"--peer-cert-file", &s.PeerCertFile}, {"--peer-key-file", &s.PeerKeyFile}, {"--peer-ca-file", &s.PeerCAFile},
+		{"--data-dir", &s.DataDir}, {"--certificates-dir", &s.CertificatesDir},
 	} {
-		if *f.path == "" {
-			continue
-		}
 		path, err := filepath.Abs(*f.path)
 		if err != nil {
 			return cli.Usage(f.flag, *f.path, "an absolute path, as the directory of this process is not known: "+err.Error())
 		}
 		*f.path = path
-	}
-	return nil
-}
-
-// fromDir names the files that the hub of this node keeps.
-func (s *settings) fromDir() error {
-	if s.CertificatesDir == "" {
-		return nil
-	}
-	if s.ClientCAFile == "" {
-		s.ClientCAFile = filepath.Join(s.CertificatesDir, trust.CAFile)
-	}
-	for _, f := range []struct {
-		flag string
-		path *string
-		kind pki.Kind
-	}{
-		{
-			"--tls-cert-file", &s.TLSCertFile, pki.Coordinator,
-		}, {"--tls-private-key-file", &s.TLSPrivateKeyFile, pki.Coordinator},
-		{"--peer-cert-file", &s.PeerCertFile, pki.Replica}, {"--peer-key-file", &s.PeerKeyFile, pki.Replica},
-	} {
-		switch {
-		case *f.path != "":
-			return cli.Usage(f.flag, *f.path, "none with --certificates-dir, which has it")
-		case f.kind == pki.Coordinator || len(s.InitialCluster) > 0:
-			*f.path = enrol.File(s.CertificatesDir, f.kind)
-		}
 	}
 	return nil
 }

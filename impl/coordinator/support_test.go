@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,11 +42,14 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator"
 	"github.com/weir-edge/weir/impl/coordinator/store"
+	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // asCommand makes the test binary be weir-coordinator, for tests that need a process to kill.
@@ -145,6 +149,25 @@ func write(t testing.TB, path string, data []byte) string {
 	return path
 }
 
+// keep replaces a file by a key and its certificate, in one step, as the hub of a node does.
+func keep(t testing.TB, file string, cert, key []byte) {
+	t.Helper()
+	check(t, os.Rename(write(t, file+".tmp", slices.Concat(key, cert)), file))
+}
+
+// of is the file of a certificate of the coordinator.
+func (p *pool) of(k pki.Kind) string { return enrol.File(p.config.CertificatesDir, k) }
+
+// caFile is that of the pool's authorities.
+func (p *pool) caFile() string { return filepath.Join(p.config.CertificatesDir, trust.CAFile) }
+
+// moveCertificates gives the coordinator a folder of its own for them.
+func (p *pool) moveCertificates(dir string) {
+	p.t.Helper()
+	check(p.t, os.CopyFS(dir, os.DirFS(p.config.CertificatesDir)))
+	p.config.CertificatesDir = dir
+}
+
 // pool is a coordinator's surroundings: its authority and its files.
 type pool struct {
 	t      testing.TB
@@ -165,13 +188,14 @@ func newPoolOf(t testing.TB, ca *authority) *pool {
 	if testing.Verbose() {
 		level = slog.LevelDebug
 	}
+	certificates := t.TempDir()
+	keep(t, enrol.File(certificates, pki.Coordinator), cert, key)
+	write(t, filepath.Join(certificates, trust.CAFile), ca.pem)
 	return &pool{t: t, ca: ca, config: coordinator.Config{
 		NodePoolName: "p", BindAddress: "127.0.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,
 		RingBytes: 1 << 20, RingAge: time.Minute,
-		TLSCertFile:       write(t, filepath.Join(dir, "tls.crt"), cert),
-		TLSPrivateKeyFile: write(t, filepath.Join(dir, "tls.key"), key),
-		ClientCAFile:      write(t, filepath.Join(dir, "ca.crt"), ca.pem),
-		Logger:            slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
+		CertificatesDir: certificates,
+		Logger:          slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
 	}}
 }
 

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"crypto/x509"
-	"os"
 	"path/filepath"
 
 	kx509 "k8s.io/apiserver/pkg/authentication/request/x509"
@@ -80,25 +79,10 @@ func (a *authorities) roots() *x509.CertPool {
 	return x509.NewCertPool() // nil would be those of the system
 }
 
-// ofPeers tells by whom the certificates of other replicas are known: the pool's authorities as they are now, unless
-// they have a file of their own.
-func (s *settings) ofPeers(ca *authorities, file *x509.CertPool) func() *x509.CertPool {
-	if s.PeerCAFile != s.ClientCAFile {
-		return func() *x509.CertPool {
-			text, err := os.ReadFile(s.PeerCAFile)
-			if now := x509.NewCertPool(); err == nil && now.AppendCertsFromPEM(text) {
-				return now
-			}
-			return file // half a file is none
-		}
-	}
-	return ca.roots
-}
-
 // peerCAFile is for an etcd that does TLS by itself, see store.Cluster.
 func (s *settings) peerCAFile(ca *authorities) string {
-	if s.PeerCAFile != s.ClientCAFile || ca.held.Number() == 0 {
-		return s.PeerCAFile
+	if ca.held.Number() == 0 {
+		return s.caFile
 	}
 	return filepath.Join(ca.held.Dir, trust.CAFile)
 }

@@ -3,7 +3,6 @@ package coordinator_test
 import (
 	"crypto/ecdsa"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +33,7 @@ func TestTrust(t *testing.T) {
 	}
 	first, next, stranger := fresh("p"), fresh("p"), fresh("p")
 	p := newPool(t)
-	p.config.ClientCAFile = write(t, filepath.Join(t.TempDir(), "pool.crt"), first.CertPEM())
+	write(t, p.caFile(), first.CertPEM())
 	s := p.start()
 	hub := func(by *pki.Authority, node string) *caller {
 		c := s.asIssuedBy(of(t, by), contract.NodeUserPrefix+node, contract.HubGroup, contract.PoolGroupPrefix+"p")

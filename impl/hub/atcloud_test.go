@@ -1,15 +1,15 @@
 package hub
 
 import (
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -69,9 +69,9 @@ func TestOwnUser(t *testing.T) {
 // the node may not read. When the certificate is there the hub reads by it, and no client notices.
 func TestOwnUserComes(t *testing.T) {
 	b := newBed(t, 1)
-	c := &b.config
-	c.CloudHubCertFile, c.CloudHubKeyFile, c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile = "", "", "", ""
+	check(t, os.RemoveAll(b.config.DataDir))
 	cloud := b.clouds[0]
+	cloud.signer.signs(nil, nil)
 	cloud.put("default", "web")
 	cloud.denies = func(user, _ string) int {
 		if user == nodeUser {
@@ -112,26 +112,17 @@ func TestOwnUserComes(t *testing.T) {
 // TestOwnUserEnds: a certificate that has ended is not shown any more. One of somebody else is not taken.
 func TestOwnUserEnds(t *testing.T) {
 	b := newBed(t, 1)
-	issue := func(user string, life time.Duration) {
-		_, key, cert := b.ca.sign(&x509.Certificate{
-			Subject: pkix.Name{CommonName: user}, NotAfter: time.Now().Add(life), KeyUsage: x509.KeyUsageDigitalSignature,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		})
-		text, err := pki.EncodeKey(key)
-		check(t, err)
-		write(t, b.dir, map[string][]byte{"own.crt": cert, "own.key": text})
+	b.clouds[0].signer.signs(nil, nil)
+	p := b.ca.grant(pki.HubAtCloud, pki.Subject{Pool: "pool-b", Node: "edge-1"}, time.Hour)
+	check(t, os.WriteFile(enrol.File(filepath.Join(b.config.DataDir, "pki"), pki.HubAtCloud),
+		append(p.KeyPEM, p.CertPEM...), 0o600))
+	stop := b.start()
+	b.fed()
+	if s := b.hub.Status().User; s.Name != nodeUser || !strings.Contains(s.Reason, "not there yet") {
+		t.Errorf("with another pool's it says that it is %+v", s)
 	}
-	issue("weir:hub:pool-b:edge-1", time.Hour)
-	if _, err := New(b.config); !strings.Contains(errorOf(err), "--cloud-hub-cert-file") ||
-		!strings.Contains(errorOf(err), ownUser) {
-		t.Errorf("another pool's: %v", err)
-	}
-	b.config.CloudHubKeyFile = ""
-	if err := b.config.Validate(); !strings.Contains(errorOf(err), "--cloud-hub-key-file") {
-		t.Errorf("without its key: %v", err)
-	}
-	b.config.CloudHubKeyFile = filepath.Join(b.dir, "own.key")
-	issue(ownUser, -time.Minute)
+	stop()
+	b.holds(b.ca, pki.HubAtCloud, "edge-1", -time.Minute)
 	b.start()
 	b.fed()
 	if s := b.hub.Status().User; s.Name != nodeUser || !strings.Contains(s.Reason, "ended") {
@@ -140,11 +131,4 @@ func TestOwnUserEnds(t *testing.T) {
 	if by := b.clouds[0].by("/api/v1/endpoints"); !slices.Equal(by, []string{nodeUser}) {
 		t.Errorf("it reads as %q", by)
 	}
-}
-
-func errorOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

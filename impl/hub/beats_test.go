@@ -166,7 +166,7 @@ func TestHeartbeatCutOff(t *testing.T) {
 	b := p.hubs["edge-1"]
 	// Nothing is forwarded: a hub that leads as soon as the cloud is back may forward the last heartbeat before its
 	// kubelet sends the next one, which then conflicts.
-	b.config.DelegateClientCertFile, b.config.DelegateClientKeyFile = "", ""
+	p.clouds[0].signer.signs(nil, nil)
 	p.start("edge-1")
 	k := b.kubelet()
 	k.beats(http.StatusNotFound, http.StatusCreated)

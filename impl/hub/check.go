@@ -92,12 +92,6 @@ func (s *settings) checkCloud() error {
 				fmt.Sprintf("one for each --cloud-server, in their order: %d", len(all)))
 		}
 	}
-	if s.CloudHubCertFile != "" || s.CloudHubKeyFile != "" {
-		if err := needFiles("--cloud-hub-cert-file", s.CloudHubCertFile, "--cloud-hub-key-file", s.CloudHubKeyFile); err !=
-			nil {
-			return err
-		}
-	}
 	if s.CloudClientKubeconfig != "" {
 		if (s.CloudClientCertFile == "") != (s.CloudClientKeyFile == "") {
 			return needFiles("--cloud-client-cert-file", s.CloudClientCertFile, "--cloud-client-key-file", s.CloudClientKeyFile)
@@ -252,30 +246,7 @@ func (s *settings) checkCoordinator() error {
 				s.FailoverGracePeriod, ", ", s.FailoverSpread),
 			strings.TrimPrefix(err.Error(), "role: "))
 	}
-	if err := s.checkPoolDoor(); err != nil {
-		return err
-	}
-	if s.DelegateClientCertFile != "" || s.DelegateClientKeyFile != "" {
-		if err := needFiles("--delegate-client-cert-file", s.DelegateClientCertFile, "--delegate-client-key-file",
-			s.DelegateClientKeyFile); err != nil {
-			return err
-		}
-	}
-	if s.enrols() {
-		return nil
-	}
-	if s.BootstrapTokenFile != "" {
-		return cli.Usage("--bootstrap-token-file", s.BootstrapTokenFile,
-			"none with --coordinator-client-cert-file: it would not be used")
-	}
-	return needFiles(
-		"--coordinator-client-cert-file", s.CoordinatorClientCertFile,
-		"--coordinator-client-key-file", s.CoordinatorClientKeyFile)
-}
-
-// enrols reports whether the hub asks for its certificates in the pool itself.
-func (s *settings) enrols() bool {
-	return s.EnableCoordinator && s.CoordinatorClientCertFile == "" && s.CoordinatorClientKeyFile == ""
+	return s.checkPoolDoor()
 }
 
 func (s *settings) checkPoolDoor() error {

@@ -53,8 +53,7 @@ func TestUsage(t *testing.T) {
 	garbage := filepath.Join(t.TempDir(), "garbage.pem")
 	check(t, os.WriteFile(garbage, []byte("garbage"), 0o600))
 	coordinator := []string{"enable-coordinator", "true", "coordinator-server", "https://127.0.0.1:1",
-		"coordinator-ca-file", b.config.CoordinatorCAFile, "coordinator-client-cert-file", b.config.CoordinatorClientCertFile,
-		"coordinator-client-key-file", b.config.CoordinatorClientKeyFile}
+		"coordinator-ca-file", b.config.CoordinatorCAFile}
 	with := func(pairs ...string) []string { return append(append([]string(nil), coordinator...), pairs...) }
 	tests := []struct {
 		pairs []string
@@ -123,7 +122,6 @@ func TestUsage(t *testing.T) {
 		},
 		{[]string{"heartbeat-failed-retry", "0"}, []string{"--heartbeat-failed-retry"}},
 		{[]string{"heartbeat-healthy-threshold", "0"}, []string{"--heartbeat-healthy-threshold"}},
-		{with("coordinator-client-cert-file", ""), []string{"--coordinator-client-cert-file"}},
 		{
 			with("leader-elect-renew-deadline", "20s"), []string{
 				"--leader-elect-renew-deadline", "less than the lease duration",

@@ -32,8 +32,6 @@ type Config struct {
 	CloudClientKeyFile  string
 	// CloudClientKubeconfig is the kubelet's, which says what those above do not.
 	CloudClientKubeconfig string
-	CloudHubCertFile      string // "": the hub asks for it, or is its node if --coordinator-client-cert-file is given
-	CloudHubKeyFile       string
 	CloudPostQuantum      bool
 
 	BindAddress       string
@@ -76,22 +74,18 @@ type Config struct {
 	RelayMaxBytes        int64 // 0: the relay's default
 	RingAge              time.Duration
 
-	EnableCoordinator         bool
-	CoordinatorServers        []string
-	LeaderHubs                []string // node=IP:port; none: the pool has a coordinator
-	CoordinatorCAFile         string
-	CoordinatorClientCertFile string
-	CoordinatorClientKeyFile  string
-	BootstrapTokenFile        string // "": the hub asks for its certificate in the pool as its node
-	EnrolCoordinatorDir       string // "": no coordinator on this node that the hub gets certificates for
-	EnrolCoordinatorHosts     []string
-	CoordinatorReplica        string // "": it is the only one
-	CoordinatorWait           time.Duration
-	PoolBindAddress           string // "": all
-	PoolPort                  int    // 0: any free one
-	PoolAddress               string // "": it is found out
-	DelegateClientCertFile    string // "": a leader does not forward heartbeats
-	DelegateClientKeyFile     string
+	EnableCoordinator     bool
+	CoordinatorServers    []string
+	LeaderHubs            []string // node=IP:port; none: the pool has a coordinator
+	CoordinatorCAFile     string
+	BootstrapTokenFile    string // "": the hub asks for its certificate in the pool as its node
+	EnrolCoordinatorDir   string // "": no coordinator on this node that the hub gets certificates for
+	EnrolCoordinatorHosts []string
+	CoordinatorReplica    string // "": it is the only one
+	CoordinatorWait       time.Duration
+	PoolBindAddress       string // "": all
+	PoolPort              int    // 0: any free one
+	PoolAddress           string // "": it is found out
 
 	FailoverGracePeriod, FailoverSpread time.Duration
 

@@ -26,15 +26,14 @@
 //
 // # Certificates
 //
-// What is given as files is read again when the files change. A hub without --coordinator-client-cert-file asks
-// weir-manager for its certificate in the pool, as its node or by a bootstrap token, keeps it in <data-dir>/pki and
-// renews it (package enrol). It asks for that of a forwarder while it leads. Until it is in the pool it works as a hub
+// What is given as files is read again when the files change. A hub asks weir-manager for its certificate in the
+// pool, as its node or by a bootstrap token, keeps it in <data-dir>/pki and renews it (package enrol). It asks for that
+// of a forwarder while it leads, and keeps it in memory only. Until it is in the pool it works as a hub
 // without one. A new certificate is for new connections: streams go on where they are.
 //
 // At the cloud a hub is two users. As its node, by the certificate of --cloud-client-cert-file, it sends on what the
 // kubelet asks, and asks for its certificates. All that it reads for itself and for its pool it reads as
-// weir:hub:<pool>:<node>. That certificate it asks for as well, unless --cloud-hub-cert-file names one; where
-// certificates in the pool come from files, it does not ask. While it has none, and after its end, it reads as its
+// weir:hub:<pool>:<node>. That certificate it asks for as well. While it has none, and after its end, it reads as its
 // node: what the node may not read is not relayed then, and such requests are the cloud's to answer. The log, the
 // status and weir_hub_own_user say who it is.
 //

@@ -15,59 +15,43 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-// buildMember gets the hub's certificate in its pool: from files, or one that the hub asks for itself and keeps.
-func (h *Hub) buildMember() error {
-	if !h.enrols() {
-		p, err := h.reload.Pair("--coordinator-client-cert-file", h.CoordinatorClientCertFile,
-			"--coordinator-client-key-file", h.CoordinatorClientKeyFile)
-		h.member = p
-		return err
-	}
+// buildMember gets the hub's certificate in its pool.
+func (h *Hub) buildMember() (err error) {
+	h.member, err = h.byToken(enrol.Config{
+		Identity: pki.Must(pki.Hub), Trusted: h.trusted.List, Signs: h.trusted.Signer, Changed: h.enrolled,
+		Refused: h.takenBack,
+	})
+	return err
+}
+
+// byToken makes what asks for a certificate of the hub and keeps it. The first one is asked for by the bootstrap token,
+// if there is one.
+func (h *Hub) byToken(c enrol.Config) (*enrol.Keeper, error) {
 	token := ""
-	c := enrol.Config{
-		Identity: pki.Must(pki.Hub), Dir: filepath.Join(h.DataDir, "pki"), Trusted: h.trusted.List, Signs: h.trusted.Signer,
-		Changed: h.enrolled, Refused: h.takenBack,
-	}
+	c.Dir = filepath.Join(h.DataDir, "pki")
 	k, err := h.keeper(c, func(k *enrol.Keeper) http.RoundTripper {
 		if token != "" && k.Get() == nil {
 			return credential.Bearer{With: token, RoundTripper: h.cloud.Way(uplink.ClassControl, uplink.AsCaller)}
 		}
 		return h.asks()
 	})
-	if err != nil {
-		return err
+	if err == nil && k.Get() == nil {
+		token, err = credential.BootstrapToken(h.BootstrapTokenFile)
 	}
-	h.member = k
-	if k.Get() == nil {
-		if token, err = credential.BootstrapToken(h.BootstrapTokenFile); err != nil {
-			return err
-		}
-	}
-	return nil
+	return k, err
 }
 
-// buildForwarder gets the certificate of a leader that forwards heartbeats: from files, or one that the hub asks for
-// while it leads. That one lives for an hour, so it is kept nowhere.
-func (h *Hub) buildForwarder() error {
-	switch {
-	case !h.EnableCoordinator:
-	case h.DelegateClientCertFile != "":
-		p, err := h.reload.Pair("--delegate-client-cert-file", h.DelegateClientCertFile, "--delegate-client-key-file",
-			h.DelegateClientKeyFile)
-		h.forward = p
-		return err
-	case h.enrols():
-		c := enrol.Config{Identity: pki.Must(pki.Forwarder), Idle: true, Changed: func() {
-			h.cloud.RenewAs(uplink.AsForwarder)
-			h.forwarding.Look()
-		}}
-		k, err := h.keeper(c, func(*enrol.Keeper) http.RoundTripper { return h.asks() })
-		if err != nil {
-			return err
-		}
-		h.forward = k
+// buildForwarder gets the certificate of a leader that forwards heartbeats. The hub asks for it while it leads. It
+// lives for an hour, so it is kept nowhere.
+func (h *Hub) buildForwarder() (err error) {
+	if !h.EnableCoordinator {
+		return nil
 	}
-	return nil
+	h.forward, err = h.keeper(enrol.Config{Identity: pki.Must(pki.Forwarder), Idle: true, Changed: func() {
+		h.cloud.RenewAs(uplink.AsForwarder)
+		h.forwarding.Look()
+	}}, func(*enrol.Keeper) http.RoundTripper { return h.asks() })
+	return err
 }
 
 // keeper makes what asks for a certificate of this node. way is by whom it asks.

@@ -114,7 +114,7 @@ func (s *fakeSigner) requests() []string {
 	return append([]string(nil), s.by...)
 }
 
-// signs is the manager that comes back.
+// signs is the manager that comes back; without authorities it goes away.
 func (s *fakeSigner) signs(cluster, pool *authority) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,12 +39,6 @@ func (c *Config) bind(f *cli.Flags) {
 			"--cloud-client-cert-file is where the kubelet renews a certificate that stands in the kubeconfig; "+
 			"a plugin is run by the hub, has 30 s, and may want no terminal; with a token the hub asks the cloud for a "+
 			"certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
-	f.StringVar(&c.CloudHubCertFile, "cloud-hub-cert-file", "",
-		"PEM file of the certificate of the hub's own user at the cloud, "+contract.HubUserPrefix+
-			"<nodepool-name>:<node-name>, by which it reads what its relays hold; without it the hub asks weir-manager "+
-			"for it, keeps it in --data-dir and renews it, or is its node if --coordinator-client-cert-file is given; while "+
-			"there is none, and after its end, the hub reads as its node")
-	f.StringVar(&c.CloudHubKeyFile, "cloud-hub-key-file", "", "PEM file of its key")
 	f.BoolVar(&c.CloudPostQuantum, "cloud-post-quantum", true,
 		"agree on TLS keys that a quantum computer cannot recover either, for the node's own requests (Secrets are among "+
 			"them); false saves 2.3 kB a connection")
@@ -165,19 +159,9 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "",
 		"PEM file of the pool's authorities, which count until the hub has heard of others from the cloud or its pool; "+
 			"without it the cloud tells the first")
-	f.StringVar(&c.CoordinatorClientCertFile, "coordinator-client-cert-file", "",
-		"PEM file of the hub's certificate in the pool; without it the hub asks weir-manager for it, and for that of a "+
-			"leader that forwards heartbeats, keeps it in --data-dir and renews it")
-	f.StringVar(&c.CoordinatorClientKeyFile, "coordinator-client-key-file", "", "PEM file of its key")
-	f.StringVar(&c.DelegateClientCertFile, "delegate-client-cert-file", "",
-		"PEM file of the certificate, of user "+contract.ForwarderUserPrefix+
-			"<nodepool-name>:<node-name>, by which a leader forwards heartbeats of nodes that are cut off; without it a "+
-			"leader asks for one of its own, "+
-			"or forwards none if --coordinator-client-cert-file is given")
 	f.StringVar(&c.BootstrapTokenFile, "bootstrap-token-file", "",
 		"file of a bootstrap token of this node, by which the hub asks for its certificate in the pool while it holds "+
 			"none; without it, it asks by --cloud-client-cert-file")
-	f.StringVar(&c.DelegateClientKeyFile, "delegate-client-key-file", "", "PEM file of its key")
 	c.bindOfCoordinator(f)
 	f.DurationVar(&c.CoordinatorWait, "coordinator-wait", 10*time.Second,
 		"how long a starting hub waits for the coordinator to be ready before it lists from the cloud; a third of it if "+

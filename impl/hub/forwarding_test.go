@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -100,19 +99,21 @@ func TestForwardAfterChange(t *testing.T) {
 	}
 }
 
-// TestForwardWithoutCertificate: a leader that has none says so, and does nothing.
+// TestForwardWithoutCertificate: a leader that nobody has given one forwards nothing.
 func TestForwardWithoutCertificate(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2")
 	link := p.linked("edge-2")
 	lead := p.hubs["edge-1"]
-	lead.config.DelegateClientCertFile, lead.config.DelegateClientKeyFile = "", ""
+	signer := p.clouds[0].signer
+	signer.signs(nil, nil)
 	p.start("edge-1")
 	eventually(t, "edge-1 to lead", func() bool { return lead.hub.Status().Role == "Leader" })
 	link.set(true)
 	p.start("edge-2")
 	p.hubs["edge-2"].kubelet().beats(http.StatusNotFound, http.StatusCreated)
-	eventually(t, "edge-1 to complain", func() bool {
-		return strings.Contains(lead.log.String(), "--delegate-client-cert-file")
+	eventually(t, "edge-1 to ask, and to hear of edge-2", func() bool {
+		return lead.hub.Status().Delegation.Nodes == 1 &&
+			slices.Contains(signer.requests(), "system:node:edge-1 forwarder edge-1")
 	})
 	if w := p.clouds[0].leases.written(); len(w) != 0 {
 		t.Errorf("written in the cloud: %+v", w)

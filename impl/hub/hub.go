@@ -84,7 +84,7 @@ type credentials struct {
 	tokens     *credential.Source // of that, if the kubelet has no certificate
 	atCloud    *ownuser.User      // of the hub itself, there
 	member     uplink.Certificate // in the pool; nil: there is none
-	forward    uplink.Certificate // of a leader, at the cloud; nil: it forwards nothing
+	forward    uplink.Certificate // of a leader, at the cloud; nil: there is no pool
 	trusted    *trust.Held        // authorities of the pool; nil: there is none
 	keepers    []*enrol.Keeper    // of those that the hub asks for itself
 	beside     []*enrol.Keeper    // those of them that are the coordinator's on this node

@@ -44,9 +44,7 @@ func (h *Hub) keep() (err error) {
 // volume, or by a group that an operator made for that, it may be meant. Unlike the key of the store they were made by
 // others, who chose the mode.
 func (h *Hub) tellOpenKeys() {
-	for _, file := range []string{
-		h.CloudClientKeyFile, h.CloudHubKeyFile, h.TLSPrivateKeyFile, h.CoordinatorClientKeyFile, h.DelegateClientKeyFile,
-	} {
+	for _, file := range []string{h.CloudClientKeyFile, h.TLSPrivateKeyFile} {
 		if err := disk.Private(file); file != "" && err != nil {
 			h.Logger.Warn("a key is not this process's alone", "file", file, "why", err)
 		}

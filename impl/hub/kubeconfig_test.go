@@ -81,12 +81,11 @@ func TestKubeconfig(t *testing.T) {
 	eventually(t, "certificates of both", func() bool { return arrives(b.ca, b.clouds[0]) && arrives(next, b.clouds[0]) })
 
 	cert, key := next.issue("system:node:edge-1", "system:nodes")
-	own, ownKey := next.issue("weir:hub:pool-a:edge-1")
 	_, port, err := net.SplitHostPort(b.clouds[1].server.Listener.Addr().String())
 	check(t, err)
 	step(map[string][]byte{
 		"kubelet.conf": kubeconfig(fmt.Sprintf("server: \"https://localhost:%s\", tls-server-name: 127.0.0.1", port)),
-		"cloud.crt":    cert, "cloud.key": key, "own.crt": own, "own.key": ownKey,
+		"cloud.crt":    cert, "cloud.key": key,
 	})
 	eventually(t, "the second cloud", func() bool { return arrives(next, b.clouds[1]) })
 	if s := h.Status().Cloud; len(s) != 1 || s[0].Server != "localhost:"+port {

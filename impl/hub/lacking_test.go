@@ -59,14 +59,14 @@ func TestDamagedCredentials(t *testing.T) {
 			map[string]func([]byte) []byte{"cloud-ca.crt": emptied}, []string{"--client-ca-file", "--cloud-ca-file"}, true,
 		},
 		"neither certificate for the cloud": {
-			map[string]func([]byte) []byte{"cloud.crt": emptied, "own.crt": halved},
-			[]string{"--cloud-client-cert-file", "--cloud-hub-cert-file"}, false,
+			map[string]func([]byte) []byte{"cloud.crt": emptied, "data/pki/hub-at-cloud.pem": halved},
+			[]string{"--cloud-client-cert-file"}, false,
 		},
 		"all of them": {
 			map[string]func([]byte) []byte{
-				"cloud.crt": emptied, "cloud.key": emptied, "own.key": emptied, "cloud-ca.crt": halved,
+				"cloud.crt": emptied, "cloud.key": emptied, "data/pki/hub-at-cloud.pem": emptied, "cloud-ca.crt": halved,
 			},
-			[]string{"--client-ca-file", "--cloud-ca-file", "--cloud-client-cert-file", "--cloud-hub-cert-file"}, false,
+			[]string{"--client-ca-file", "--cloud-ca-file", "--cloud-client-cert-file"}, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,6 +27,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // asCommand makes the test binary be weir-hub, for tests that need a process to kill.
@@ -156,6 +158,7 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 	for range clouds {
 		c := newFakeCloud(t, b.ca)
 		c.signs, b.clouds = b.local, append(b.clouds, c)
+		c.signer.signs(b.ca, b.local)
 	}
 	b.credentials("edge-1")
 	path := func(name string) string { return filepath.Join(b.dir, name) }
@@ -164,15 +167,12 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 		NodeName: "edge-1", NodePoolName: "pool-a",
 		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"),
 		CloudPostQuantum: true,
-		CloudHubCertFile: path("own.crt"), CloudHubKeyFile: path("own.key"),
-		BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", PoolBindAddress: "127.0.0.1",
+		BindAddress:      "127.0.0.1", HealthBindAddress: "127.0.0.1", PoolBindAddress: "127.0.0.1",
 		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"),
 		ClientCAFiles: []string{path("cloud-ca.crt")},
 		CallerRate:    10_000, CallerBurst: 10_000, // tests have little time
-		UpstreamWatchTimeout: 3 * time.Second,
-		CoordinatorCAFile:    path("pool-ca.crt"), CoordinatorClientCertFile: path("pool.crt"),
-		CoordinatorClientKeyFile: path("pool.key"),
-		DelegateClientCertFile:   path("delegate.crt"), DelegateClientKeyFile: path("delegate.key"),
+		UpstreamWatchTimeout:     3 * time.Second,
+		CoordinatorCAFile:        path("pool-ca.crt"),
 		CoordinatorWait:          5 * time.Second,
 		LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second,
 		LeaderElectRetryPeriod: 200 * time.Millisecond,
@@ -191,12 +191,33 @@ func (b *bed) credentials(node string) {
 	b.t.Helper()
 	files := map[string][]byte{"cloud-ca.crt": b.ca.pem, "pool-ca.crt": b.local.pem}
 	files["cloud.crt"], files["cloud.key"] = b.ca.issue("system:node:"+node, "system:nodes")
-	files["own.crt"], files["own.key"] = b.ca.issue("weir:hub:pool-a:" + node)
 	files["serving.crt"], files["serving.key"] = b.local.issue("hub")
-	files["delegate.crt"], files["delegate.key"] = b.ca.issue("weir:forwarder:pool-a:"+node, "weir:forwarders",
-		"weir:forwarders:pool-a")
-	files["pool.crt"], files["pool.key"] = b.local.issue("system:node:"+node, "weir:pool:pool-a", "openyurt:yurthub")
 	write(b.t, b.dir, files)
+	b.holds(b.ca, pki.HubAtCloud, node, time.Hour)
+	b.holds(b.local, pki.Hub, node, time.Hour)
+}
+
+// holds puts a certificate where a hub keeps those that it was given. A forwarder's is kept nowhere.
+func (b *bed) holds(by *authority, k pki.Kind, node string, life time.Duration) {
+	b.t.Helper()
+	file := enrol.File(filepath.Join(b.dir, "data", "pki"), k)
+	check(b.t, os.MkdirAll(filepath.Dir(file), 0o700))
+	p := by.grant(k, pki.Subject{Pool: "pool-a", Node: node}, life)
+	check(b.t, os.WriteFile(file, append(p.KeyPEM, p.CertPEM...), 0o600))
+}
+
+// grant makes a certificate of the product's own kinds.
+func (a *authority) grant(k pki.Kind, s pki.Subject, life time.Duration) *pki.Pair {
+	a.t.Helper()
+	key, err := pki.EncodeKey(a.key)
+	check(a.t, err)
+	signer, err := pki.LoadAuthority(a.pem, key)
+	check(a.t, err)
+	t, err := pki.Must(k).Template(s, a.now(), life)
+	check(a.t, err)
+	p, err := signer.Issue(t)
+	check(a.t, err)
+	return p
 }
 
 // start runs the hub until the test ends, or until the function returned is called.

@@ -15,6 +15,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/enrol"
+	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -411,9 +413,8 @@ func foreignReplica(ctx context.Context, x *scene) error {
 	if err != nil {
 		return err
 	}
-	cert, err := tls.LoadX509KeyPair(
-		filepath.Join(filepath.Dir(data), "peer.crt"), filepath.Join(filepath.Dir(data), "peer.key"),
-	)
+	both := enrol.File(filepath.Join(filepath.Dir(data), "certificates"), weirpki.Replica)
+	cert, err := tls.LoadX509KeyPair(both, both)
 	if err != nil {
 		return err
 	}

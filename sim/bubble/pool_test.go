@@ -207,9 +207,15 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 	}
 	c.CloudCAFile, c.CoordinatorCAFile = caFile, caFile
 	c.CloudClientCertFile, c.CloudClientKeyFile = issue("cloud", weirpki.Kubelet, weirpki.Subject{Node: name})
-	c.CloudHubCertFile, c.CloudHubKeyFile = issue("own", weirpki.HubAtCloud, weirpki.Subject{Pool: "pool", Node: name})
-	c.CoordinatorClientCertFile, c.CoordinatorClientKeyFile = issue("pool", weirpki.Hub,
-		weirpki.Subject{Pool: "pool", Node: name})
+	for _, k := range []weirpki.Kind{weirpki.HubAtCloud, weirpki.Hub} {
+		p, err := ca.IssueTo(k, weirpki.Subject{Pool: "pool", Node: name}, 0)
+		if err == nil {
+			err = pki.Keep(filepath.Join(c.DataDir, "pki"), k, p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	c.TLSCertFile, c.TLSPrivateKeyFile = issue("serving", weirpki.Door, weirpki.Subject{Hosts: []string{ip}})
 	h, err := hub.New(c)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,7 @@ func testTakenBack(t *testing.T, w *world) {
 	dir := t.TempDir()
 	cert, key := w.certified(t, dir, weirpki.Coordinator,
 		weirpki.Subject{Pool: pool, Node: "t-3", Name: "one", Hosts: []string{"127.10.0.1"}})
+	must(weirpki.WriteFile(dir, "coordinator.pem", slices.Concat(must(os.ReadFile(key)), must(os.ReadFile(cert)))))
 	trust, err := w.client.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-"+pool, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +81,7 @@ func testTakenBack(t *testing.T, w *world) {
 	c, err := coordinator.New(coordinator.Config{
 		NodePoolName: pool, BindAddress: "127.10.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,
 		RingBytes: 1 << 20, RingAge: time.Minute,
-		TLSCertFile: cert, TLSPrivateKeyFile: key, ClientCAFile: ca, Logger: slog.New(slog.DiscardHandler),
+		CertificatesDir: dir, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

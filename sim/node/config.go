@@ -25,8 +25,6 @@ type HubConfig struct {
 	CloudCAFile     string   `json:"cloud-ca-file,omitempty"`
 	CloudClientCert string   `json:"cloud-client-cert-file,omitempty"`
 	CloudClientKey  string   `json:"cloud-client-key-file,omitempty"`
-	CloudHubCert    string   `json:"cloud-hub-cert-file,omitempty"`
-	CloudHubKey     string   `json:"cloud-hub-key-file,omitempty"`
 
 	BindAddress       string `json:"bind-address,omitempty"`
 	SecurePort        int    `json:"secure-port,omitempty"`
@@ -50,10 +48,6 @@ type HubConfig struct {
 	CoordinatorServers    []string `json:"coordinator-server,omitempty"`
 	LeaderHubs            []string `json:"leader-hub,omitempty"` // node=IP:port
 	CoordinatorCAFile     string   `json:"coordinator-ca-file,omitempty"`
-	CoordinatorClientCert string   `json:"coordinator-client-cert-file,omitempty"`
-	CoordinatorClientKey  string   `json:"coordinator-client-key-file,omitempty"`
-	DelegateClientCert    string   `json:"delegate-client-cert-file,omitempty"`
-	DelegateClientKey     string   `json:"delegate-client-key-file,omitempty"`
 	EnrolCoordinatorDir   string   `json:"enrol-coordinator-dir,omitempty"`  // of the coordinator on its node
 	EnrolCoordinatorHosts []string `json:"enrol-coordinator-host,omitempty"` // likewise
 	CoordinatorReplica    string   `json:"coordinator-replica,omitempty"`    // likewise
@@ -72,18 +66,13 @@ type CoordinatorConfig struct {
 	BindAddress        string   `json:"bind-address"`
 	SecurePort         int      `json:"secure-port"`
 	DataDir            string   `json:"data-dir"`
-	TLSCertFile        string   `json:"tls-cert-file,omitempty"`
-	TLSKeyFile         string   `json:"tls-private-key-file,omitempty"`
-	CertificatesDir    string   `json:"certificates-dir,omitempty"` // instead, and of those of replicas
-	ClientCAFile       string   `json:"client-ca-file"`
+	CertificatesDir    string   `json:"certificates-dir"`
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
 
 	// Of one of three replicas.
 	Name           string   `json:"name,omitempty"`
 	InitialCluster []string `json:"initial-cluster,omitempty"` // "name=https://…", of etcd's peers
 	ReplicaServers []string `json:"replica-server,omitempty"`  // "name=https://…", of the API
-	PeerCertFile   string   `json:"peer-cert-file,omitempty"`
-	PeerKeyFile    string   `json:"peer-key-file,omitempty"`
 	LogLevel       string   `json:"log-level,omitempty"`
 
 	Flags Flags `json:"-"`

@@ -159,7 +159,7 @@ func TestConfigFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `bind-address: 127.0.0.2
-client-ca-file: ""
+certificates-dir: ""
 data-dir: ""
 fresh-within: 30s
 nodepool-name: a

@@ -24,6 +24,7 @@ import (
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/revocation"
+	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/link"
@@ -137,8 +138,7 @@ func (b *bed) newHub(flags node.Flags) {
 	check(t, err)
 	own, err := b.cloud.HubCertificate("pool-a", edge, 0)
 	check(t, err)
-	c.CloudHubCert, c.CloudHubKey, err = own.Write(b.dir, "cloud-hub")
-	check(t, err)
+	check(t, pki.Keep(filepath.Join(c.DataDir, "pki"), weirpki.HubAtCloud, own))
 	check(t, b.cloud.GrantHubs(t.Context(), "pool-a", edge))
 	_, err = b.admin.RbacV1().ClusterRoleBindings().Create(t.Context(),
 		revocation.Binding(revocation.TopologyRole, "pool-a", []string{edge}), metav1.CreateOptions{})

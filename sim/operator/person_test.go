@@ -25,6 +25,7 @@ import (
 	"github.com/weir-edge/weir/impl/operator"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/cloud"
+	simpki "github.com/weir-edge/weir/sim/pki"
 )
 
 // said is what a command prints that asks no cluster.
@@ -76,18 +77,19 @@ func (d *desk) coordinate(pool string) string {
 	_, err := d.cloud.Client().CoreV1().Nodes().Patch(ctx, "edge-3", types.MergePatchType, label, metav1.PatchOptions{})
 	must(d.t, err)
 	key := filepath.Join(dir, "serving.key")
-	cert, err := weirpki.WriteFile(dir, "serving.crt",
-		d.certified("edge-3", "--kind=coordinator", "--pool="+pool, "--name=one", "--host=127.10.0.1", "--key="+key))
+	cert := d.certified("edge-3", "--kind=coordinator", "--pool="+pool, "--name=one", "--host=127.10.0.1", "--key="+key)
+	keyPEM, err := os.ReadFile(key)
 	must(d.t, err)
+	must(d.t, simpki.Keep(dir, weirpki.Coordinator, &weirpki.Pair{CertPEM: cert, KeyPEM: keyPEM}))
 	told, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(ctx, contract.AuthorityPrefix+pool,
 		metav1.GetOptions{})
 	must(d.t, err)
-	ca, err := weirpki.WriteFile(dir, "ca.crt", []byte(told.Data[contract.AuthorityKey]))
+	_, err = weirpki.WriteFile(dir, "ca.crt", []byte(told.Data[contract.AuthorityKey]))
 	must(d.t, err)
 	c, err := coordinator.New(coordinator.Config{
 		NodePoolName: pool, BindAddress: "127.10.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,
 		RingBytes: 1 << 20, RingAge: time.Minute,
-		TLSCertFile: cert, TLSPrivateKeyFile: key, ClientCAFile: ca, Logger: slog.New(slog.DiscardHandler),
+		CertificatesDir: dir, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(d.t, err)
 	ctx, stop := context.WithCancel(context.Background())

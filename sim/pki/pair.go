@@ -4,12 +4,22 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"path/filepath"
+	"slices"
 
+	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
 // Pair is a certificate with its private key.
 type Pair = pki.Pair
+
+// Keep puts a pair where a hub keeps what it was given for its requests, as if it had asked before.
+func Keep(dir string, k pki.Kind, p *Pair) error {
+	file := enrol.File(dir, k)
+	_, err := WriteFile(dir, filepath.Base(file), slices.Concat(p.KeyPEM, p.CertPEM))
+	return err
+}
 
 // WriteFile writes a file of credentials, readable by this user only, in one step, and returns its path.
 func WriteFile(dir, name string, data []byte) (string, error) { return pki.WriteFile(dir, name, data) }

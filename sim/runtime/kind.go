@@ -115,6 +115,7 @@ func (k *Kind) Up(ctx context.Context, t Topology, progress Progress) (_ Site, e
 			return nil, fmt.Errorf("set up pool %s: %w", p.Name, err)
 		}
 	}
+	s.notary = newNotary(s.localSite)
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}

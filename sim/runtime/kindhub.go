@@ -45,6 +45,7 @@ type hub struct {
 	dir     string // of certificates, on this machine
 	flags   string // that the scenario gives it beside those of weir node join
 	log     string
+	data    string // what it holds when it begins, on this machine
 }
 
 // hub implements ground.
@@ -75,6 +76,7 @@ func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
 	}
 	m.hub = &hub{
 		program: l.Path, dir: l.Dir, flags: strings.ReplaceAll(string(text), l.Dir, hubCertificates), log: l.LogFile,
+		data: l.Data,
 	}
 	return &kindPart{
 		prober: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: node.HubCommand, log: l.LogFile,
@@ -132,6 +134,9 @@ func (s *kindSite) join(ctx context.Context, m *machine) error {
 		return err
 	}
 	if err := m.CopyTo(ctx, m.hub.dir+"/.", hubCertificates); err != nil {
+		return err
+	}
+	if err := m.CopyTo(ctx, m.hub.data+"/.", hubData); err != nil { // what it was given before
 		return err
 	}
 	return m.put(ctx, map[string]string{hubFlags: m.hub.flags})

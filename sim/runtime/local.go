@@ -96,6 +96,7 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 		}
 		progress(fmt.Sprintf("pool %s: %d nodes at %s, mode %s", p.Name, p.Nodes, s.blocks[i+1], p.Mode))
 	}
+	s.notary = newNotary(s)
 	if t.Described {
 		if err := s.describe(ctx); err != nil {
 			return nil, err
@@ -125,7 +126,7 @@ type localSite struct {
 	cloud   *cloud.Cloud
 	pools   []*localPool
 	label   func()  // ends the labelling of nodes
-	notary  *notary // nil: nobody signs
+	notary  *notary // nil: it does not run yet
 	pulse   *pulse  // nil: no Node is said to be alive but by its kubelet
 
 	endpoints map[string]func(class string) (Endpoint, error) // by node

@@ -89,12 +89,8 @@ func (s *localSite) addManager(ctx context.Context) error {
 		"--node-monitor-grace-period=" + s.topology.timers().MonitorGrace.String(),
 	}
 	has := func(which func(Pool) bool) bool { return slices.ContainsFunc(s.topology.Pools, which) }
-	lives := has(func(p Pool) bool { return p.Lives != nil })
-	if lives {
+	if has(func(p Pool) bool { return p.Lives != nil }) {
 		args = append(args, "--certificates=approve")
-	}
-	if lives || has(func(p Pool) bool { return p.Enrols }) {
-		s.notary = newNotary(s)
 	}
 	s.addCommand(Manager, cloud.Command{
 		Name: node.ManagerCommand, Path: s.commands[node.ManagerCommand], Dir: dir,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/node"
@@ -130,7 +131,8 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 	return s.cloud.CreateNodes(ctx, nodes...)
 }
 
-// asks reports whether hubs of the pool ask for their certificates, and weir-manager grants what they may.
+// asks reports whether hubs of the pool begin without certificates, and weir-manager grants what they may. Other hubs
+// have asked before, and the testbed's notary grants what else they ask.
 func (x *localPool) asks() bool { return x.Lives != nil || x.Enrols }
 
 func newLink(name string, c Link, logger *slog.Logger) (*link.Pool, error) {
@@ -217,18 +219,21 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 	if c.DataDir, err = x.site.spawner.Scratch(x.Name, folder, "data"); err != nil {
 		return err
 	}
-	if !x.EnrolsCoordinator { // else its hub writes it
-		if c.ClientCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil {
+	c.CertificatesDir = filepath.Join(dir, "certificates")
+	if x.enrolsCoordinator(i) {
+		if c.CertificatesDir, err = x.certificatesDir(i); err != nil {
 			return err
 		}
 	}
-	if x.enrolsCoordinator(i) {
-		c.CertificatesDir, err = x.certificatesDir(i)
-	} else {
-		err = x.issueCoordinator(&c, dir)
+	if !x.EnrolsCoordinator { // else its hub writes it
+		if _, err = pki.WriteFile(c.CertificatesDir, trust.CAFile, x.authority.CertPEM()); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	if !x.enrolsCoordinator(i) {
+		if err = x.issueCoordinator(c); err != nil {
+			return err
+		}
 	}
 	part, err := x.site.ground.coordinator(node.Launch{
 		Spawner: x.site.spawner,
@@ -283,7 +288,7 @@ func (x *localPool) certificatesDir(i int) (string, error) {
 }
 
 // issueCoordinator makes the certificates of a coordinator for which nobody asks.
-func (x *localPool) issueCoordinator(c *node.CoordinatorConfig, dir string) (err error) {
+func (x *localPool) issueCoordinator(c node.CoordinatorConfig) error {
 	hosts := []string{c.BindAddress, "localhost"}
 	if x.lan != nil { // then hubs reach it by the near ends of that link
 		for i := range x.Nodes {
@@ -298,17 +303,21 @@ func (x *localPool) issueCoordinator(c *node.CoordinatorConfig, dir string) (err
 			hosts = append(hosts, host)
 		}
 	}
-	c.TLSCertFile, c.TLSKeyFile, err = issue(x.authority, dir, "serving", weirpki.Coordinator,
-		weirpki.Subject{Pool: x.Name, Hosts: hosts})
+	err := x.give(c.CertificatesDir, weirpki.Coordinator, weirpki.Subject{Pool: x.Name, Hosts: hosts})
+	if err == nil && c.Name != "" {
+		err = x.give(c.CertificatesDir, weirpki.Replica,
+			weirpki.Subject{Pool: x.Name, Name: c.Name, Hosts: []string{c.BindAddress}})
+	}
+	return err
+}
+
+// give issues a certificate of the pool to those who would have asked weir-manager for it.
+func (x *localPool) give(dir string, k weirpki.Kind, s weirpki.Subject) error {
+	pair, err := x.authority.IssueTo(k, s, 0)
 	if err != nil {
 		return err
 	}
-	if c.Name != "" {
-		c.PeerCertFile, c.PeerKeyFile, err = issue(x.authority, dir, "peer", weirpki.Replica, weirpki.Subject{
-			Pool: x.Name, Name: c.Name, Hosts: []string{c.BindAddress},
-		})
-	}
-	return err
+	return pki.Keep(dir, k, pair)
 }
 
 // entrust gives the pool's authority to weir-manager, which signs by it.
@@ -429,8 +438,7 @@ func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string)
 	if err != nil {
 		return err
 	}
-	c.CloudHubCert, c.CloudHubKey, err = own.Write(dir, "cloud-hub")
-	return err
+	return pki.Keep(filepath.Join(c.DataDir, "pki"), weirpki.HubAtCloud, own)
 }
 
 // connectToCoordinator gives a hub its way to the coordinator and its credential there.
@@ -479,16 +487,7 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil || x.asks() {
 		return err
 	}
-	forwarder, err := x.site.cloud.ForwarderCertificate(x.Name, name)
-	if err != nil {
-		return err
-	}
-	if c.DelegateClientCert, c.DelegateClientKey, err = forwarder.Write(dir, "delegate"); err != nil {
-		return err
-	}
-	c.CoordinatorClientCert, c.CoordinatorClientKey, err = issue(x.authority, dir, "coordinator", weirpki.Hub,
-		weirpki.Subject{Pool: x.Name, Node: name})
-	return err
+	return x.give(filepath.Join(c.DataDir, "pki"), weirpki.Hub, weirpki.Subject{Pool: x.Name, Node: name})
 }
 
 // nameLeaderHubs tells a hub who leads the pool.

@@ -117,7 +117,6 @@ func (f *Forwarding) Run(ctx context.Context) error {
 	g.Go(func() error { return f.watch(ctx) })
 	g.Go(func() error { return f.watchOwn(ctx) })
 	forwarder := heartbeat.NewForwarder(forwardParallel)
-	told := false
 	for ctx.Err() == nil {
 		now := f.Clock.Since(f.began)
 		forwarder.Lead(f.leads.Load() && f.Cloud != nil && f.Cloud.Able())
@@ -133,11 +132,6 @@ func (f *Forwarding) Run(ctx context.Context) error {
 			})
 		}
 		f.publish(forwarder)
-		if f.Cloud == nil && f.leads.Load() && forwarder.Delegated() > 0 && !told {
-			told = true
-			f.Logger.Warn("this hub leads and forwards no heartbeats: it has no certificate for that; set " +
-				"--delegate-client-cert-file and --delegate-client-key-file, or neither them nor --coordinator-client-cert-file")
-		}
 		timer := f.Clock.NewTimer(max(wake-now, 0))
 		select {
 		case <-ctx.Done():

@@ -93,7 +93,7 @@ func (a *User) Refused(token string) {
 // usable is the own certificate, or why it cannot be used.
 func (a *User) usable() (own *tls.Certificate, why string) {
 	if a.Own == nil {
-		return nil, "it has none of its own, see --cloud-hub-cert-file"
+		return nil, "it has none of its own"
 	}
 	own = a.Own.Get()
 	switch {

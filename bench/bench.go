@@ -64,7 +64,7 @@ func Run(ctx context.Context, c Config) (_ []Figure, err error) {
 	local := &runtime.Local{}
 	topology := runtime.Topology{Pools: []runtime.Pool{{
 		Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true,
-		HubFlags: parts.Flags{"caller-rate": 100_000, "caller-burst": 100_000}, // one caller asks as fast as it is answered
+		HubFlags: parts.Flags{"caller-rate": 100_000}, // one caller asks as fast as it is answered
 	}}}
 	if r.site, err = local.Up(ctx, topology, c.Progress); err != nil {
 		return nil, err

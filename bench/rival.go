@@ -150,7 +150,7 @@ func (r *rival) guard(ctx context.Context) {
 func (r *rival) topology() runtime.Topology {
 	weir := r.scenario.WeirPool()
 	weir.Name = "weir"
-	flags := parts.Flags{"caller-rate": 100_000, "caller-burst": 100_000} // one caller asks as fast as it is answered
+	flags := parts.Flags{"caller-rate": 100_000} // one caller asks as fast as it is answered
 	maps.Copy(flags, weir.HubFlags)
 	weir.HubFlags = flags
 	stock := r.scenario.RuntimeTopology(runtime.Stock).Pools[0]

@@ -96,6 +96,24 @@ func NewFlags(name, about string) *Flags {
 	return f
 }
 
+// Former declares flags that are gone, and in one line what to do instead. They stand in no help. One of them, as in a
+// file of before an upgrade, is an error that says so.
+func (f *Flags) Former(instead string, names ...string) {
+	for _, name := range names {
+		f.Var(former{name, instead}, name, "")
+		_ = f.MarkHidden(name)
+		f.Lookup(name).NoOptDefVal = "true" // it may have been one that needs no value
+	}
+}
+
+// former is a flag that is gone. Its error is that of Set.
+type former struct{ name, instead string }
+
+func (f former) String() string   { return "" }
+func (f former) Type() string     { return "no flag any more: " + f.instead }
+func (f former) Set(string) error { return f }
+func (f former) Error() string    { return fmt.Sprintf("--%s is %s", f.name, f.Type()) }
+
 // Parse reads args and the --config file. It prints --help and --version on stdout and returns ErrHelp then.
 func (f *Flags) Parse(args []string, stdout io.Writer) error {
 	f.SetOutput(io.Discard)
@@ -105,6 +123,9 @@ func (f *Flags) Parse(args []string, stdout io.Writer) error {
 		fmt.Fprintf(stdout, "%s: %s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", f.name, f.about, f.name, f.FlagUsages())
 		return ErrHelp
 	case err != nil:
+		if gone := (former{}); errors.As(err, &gone) {
+			err = gone
+		}
 		return &parseError{err, f.name}
 	}
 	if f.version {

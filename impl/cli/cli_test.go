@@ -28,6 +28,7 @@ func parse(t *testing.T, config string, args ...string) (values, string, error) 
 	f.StringVar(&v.name, "name", "", "a name")
 	f.StringArrayVar(&v.servers, "server", nil, "servers")
 	f.DurationVar(&v.wait, "wait", 0, "a wait")
+	f.Former("remove it", "pause", "patient")
 	if config != "" {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
@@ -100,6 +101,34 @@ func TestWrongUsageIsExitCode2AndNamesTheField(t *testing.T) {
 		if err == nil || ExitCode(err) != 2 || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v %q: exit code %d, %v", c.args, c.config, ExitCode(err), err)
 		}
+	}
+}
+
+// TestFormerFlag: who gives a flag that is gone is told so in one line, and what to do, wherever it is given. The help
+// does not have it.
+func TestFormerFlag(t *testing.T) {
+	for _, c := range []struct {
+		config string
+		args   []string
+		want   []string
+	}{
+		{args: []string{"--pause=5s"}, want: []string{"--pause is no flag any more: remove it"}},
+		{args: []string{"--pause", "5s"}, want: []string{"--pause is no flag any more: remove it"}},
+		{args: []string{"--patient"}, want: []string{"--patient is no flag any more: remove it"}},
+		{config: "pause: 5s\n", want: []string{"config.yaml: pause", `"5s"`, "no flag any more: remove it"}},
+	} {
+		_, _, err := parse(t, c.config, c.args...)
+		if err == nil || ExitCode(err) != 2 || strings.Contains(err.Error(), "\n") {
+			t.Fatalf("%v %q: exit code %d, %v", c.args, c.config, ExitCode(err), err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: does not say %q", err, want)
+			}
+		}
+	}
+	if _, help, _ := parse(t, "", "--help"); strings.Contains(help, "pause") || !strings.Contains(help, "--wait") {
+		t.Errorf("the help has a flag that is gone: %s", help)
 	}
 }
 

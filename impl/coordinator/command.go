@@ -17,6 +17,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c Config
 	flags := cli.NewFlags("weir-coordinator", "the Kubernetes API of an edge pool")
 	c.bind(flags)
+	former(flags)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}

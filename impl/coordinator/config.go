@@ -27,19 +27,18 @@ type Config struct {
 	LeadersOnly     bool
 	Placement       replicas.Placement
 
-	PoolScopeResources []string // none: Endpoints and EndpointSlices
-	RingBytes          int64    // 0: the relay's default
-	RelayMaxBytes      int64    // likewise
-	RingAge            time.Duration
+	PoolScopeResources []string      // none: Endpoints and EndpointSlices
+	RingBytes          int64         // 0: the relay's default
+	RelayMaxBytes      int64         // likewise
+	RingAge            time.Duration // likewise; no flag
 	FreshWithin        time.Duration
 
 	// Of one of several replicas.
-	Name            string
-	InitialCluster  []string // name=URL
-	ReplicaServers  []string // name=URL
-	ClusterToken    string   // names all of them together; "": by the name of the pool
-	ClusterState    string   // "": ClusterNew
-	PeerBindAddress string
+	Name           string
+	InitialCluster []string // name=URL
+	ReplicaServers []string // name=URL
+	ClusterToken   string   // names all of them together; "": by the name of the pool
+	ClusterState   string   // "": ClusterNew
 
 	Clock  clock.WithTickerAndDelayedExecution // for tests; nil: the real one
 	Logger *slog.Logger                        // nil: slog.Default()

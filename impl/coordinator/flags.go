@@ -33,7 +33,6 @@ func (c *Config) bind(f *cli.Flags) {
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
 	f.Int64Var(&c.RelayMaxBytes, "relay-max-bytes", 128<<20,
 		"bytes per resource that are taken from a leader or another replica, with 1 KiB beside each object")
-	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 	f.StringVar(&c.Name, "name", "", "name of this replica, one of --initial-cluster; only if the pool has three")
 	f.StringArrayVar(&c.InitialCluster, "initial-cluster", nil,
 		"name=https://host:port where a replica meets the others (the peer URL of its etcd); once for each of the three, "+
@@ -46,8 +45,6 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.ClusterToken, "initial-cluster-token", "",
 		"name of the replicas together: those of another name are never taken for some of them; default: by the name "+
 			"of the pool")
-	f.StringVar(&c.PeerBindAddress, "peer-bind-address", "",
-		"host:port on which this replica meets the others; that of --initial-cluster if empty")
 	f.DurationVar(&c.FreshWithin, "fresh-within", 30*time.Second,
 		"a resource is ready while its feed has shown a sign of life within this time")
 }

@@ -17,39 +17,38 @@ const replicaCount = 3
 const maxToken = 200
 
 // replicas reads what makes this one of several; none: it is alone. It sets the defaults of that.
-func (c *Config) replicas() (members []replicas.Member, err error) {
-	if len(c.InitialCluster) == 0 {
-		if c.ClusterState == ClusterExisting || c.ClusterToken != "" || c.Name != "" || len(c.ReplicaServers) > 0 ||
-			c.PeerBindAddress != "" {
+func (s *settings) replicas() (members []replicas.Member, err error) {
+	if len(s.InitialCluster) == 0 {
+		if s.ClusterState == ClusterExisting || s.ClusterToken != "" || s.Name != "" || len(s.ReplicaServers) > 0 {
 			return nil,
 				cli.Usage("--initial-cluster", "",
 					"name=https://host:port for each of three replicas, or no flag of replicas at all")
 		}
 		return nil, nil
 	}
-	if c.ClusterState != "" && c.ClusterState != ClusterNew && c.ClusterState != ClusterExisting {
-		return nil, cli.Usage("--initial-cluster-state", c.ClusterState, ClusterNew+" or "+ClusterExisting)
+	if s.ClusterState != "" && s.ClusterState != ClusterNew && s.ClusterState != ClusterExisting {
+		return nil, cli.Usage("--initial-cluster-state", s.ClusterState, ClusterNew+" or "+ClusterExisting)
 	}
-	if len(c.ClusterToken) > maxToken {
+	if len(s.ClusterToken) > maxToken {
 		return nil,
-			cli.Usage("--initial-cluster-token", fmt.Sprintf("%.40s… of %d bytes", c.ClusterToken, len(c.ClusterToken)),
+			cli.Usage("--initial-cluster-token", fmt.Sprintf("%.40s… of %d bytes", s.ClusterToken, len(s.ClusterToken)),
 				fmt.Sprintf("at most %d bytes", maxToken))
 	}
-	peers, names, err := replicas.URLs("--initial-cluster", c.InitialCluster)
+	peers, names, err := replicas.URLs("--initial-cluster", s.InitialCluster)
 	if err != nil {
 		return nil, err
 	}
-	servers, _, err := replicas.URLs("--replica-server", c.ReplicaServers)
+	servers, _, err := replicas.URLs("--replica-server", s.ReplicaServers)
 	if err != nil {
 		return nil, err
 	}
 	if len(peers) != replicaCount {
-		return nil, cli.Usage("--initial-cluster", strings.Join(c.InitialCluster, " "),
+		return nil, cli.Usage("--initial-cluster", strings.Join(s.InitialCluster, " "),
 			fmt.Sprintf("%d replicas, or none: with %d a majority is lost as easily", replicaCount, len(peers)))
 	}
 	for _, name := range names {
 		if servers[name] == nil {
-			return nil, cli.Usage("--replica-server", strings.Join(c.ReplicaServers, " "),
+			return nil, cli.Usage("--replica-server", strings.Join(s.ReplicaServers, " "),
 				"one for each of --initial-cluster: there is none for "+name)
 		}
 		members = append(members, replicas.Member{Name: name, Peer: peers[name], API: servers[name]})
@@ -64,29 +63,20 @@ func (c *Config) replicas() (members []replicas.Member, err error) {
 	}
 	if len(servers) != len(peers) {
 		return nil,
-			cli.Usage("--replica-server", strings.Join(c.ReplicaServers, " "), "one for each of --initial-cluster, and no more")
+			cli.Usage("--replica-server", strings.Join(s.ReplicaServers, " "), "one for each of --initial-cluster, and no more")
 	}
-	if peers[c.Name] == nil {
-		return nil, cli.Usage("--name", c.Name, "one of the names in --initial-cluster: "+strings.Join(names, ", "))
+	if peers[s.Name] == nil {
+		return nil, cli.Usage("--name", s.Name, "one of the names in --initial-cluster: "+strings.Join(names, ", "))
 	}
-	if err := c.checkPeerBindAddress(peers[c.Name]); err != nil {
-		return nil, err
-	}
+	s.peerAddress = s.listensAt(peers[s.Name])
 	return members, nil
 }
 
-// checkPeerBindAddress finds out where the others come in. A name is not an address to listen on.
-func (c *Config) checkPeerBindAddress(url *url.URL) error {
-	if c.PeerBindAddress == "" {
-		host := url.Hostname()
-		if net.ParseIP(host) == nil {
-			host = c.BindAddress
-		}
-		c.PeerBindAddress = net.JoinHostPort(host, url.Port())
+// listensAt is where the others come in. A name is not an address to listen on.
+func (s *settings) listensAt(url *url.URL) string {
+	host := url.Hostname()
+	if net.ParseIP(host) == nil {
+		host = s.BindAddress
 	}
-	host, port, err := net.SplitHostPort(c.PeerBindAddress)
-	if err != nil || net.ParseIP(host) == nil || !replicas.ValidPort(port) {
-		return cli.Usage("--peer-bind-address", c.PeerBindAddress, "address:port, with an IP address of this machine")
-	}
-	return nil
+	return net.JoinHostPort(host, url.Port())
 }

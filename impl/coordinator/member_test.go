@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,9 +58,9 @@ func TestReplicaFlags(t *testing.T) {
 				c.InitialCluster, c.ReplicaServers = nil, nil
 			}, "--initial-cluster", "or no flag of replicas at all",
 		},
-		"an address alone": {
+		"a state alone": {
 			func(c *coordinator.Config) {
-				c.InitialCluster, c.ReplicaServers, c.Name, c.PeerBindAddress = nil, nil, "", "10.0.0.1:2380"
+				c.InitialCluster, c.ReplicaServers, c.Name, c.ClusterState = nil, nil, "", coordinator.ClusterExisting
 			}, "--initial-cluster", "or no flag of replicas at all",
 		},
 		"no name":            {func(c *coordinator.Config) { c.Name = "" }, "--name", "a, b, c"},
@@ -133,14 +134,6 @@ func TestReplicaFlags(t *testing.T) {
 		},
 		"no certificates": {
 			func(c *coordinator.Config) { c.CertificatesDir = "" }, "--certificates-dir", "it is required",
-		},
-		"listening on a name": {
-			func(c *coordinator.Config) {
-				c.PeerBindAddress = "one.example:2380"
-			}, "--peer-bind-address", "an IP address of this machine",
-		},
-		"listening on no port": {
-			func(c *coordinator.Config) { c.PeerBindAddress = "10.0.0.1" }, "--peer-bind-address", "address:port",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,9 +236,22 @@ func TestPeerPort(t *testing.T) {
 	check(t, err)
 	defer l.Close()
 	for address, want := range map[string]string{
-		l.Addr().String(): "choose another --peer-bind-address", "192.0.2.1:2380": "an IP address of this machine",
+		l.Addr().String(): "choose another address in --initial-cluster", "192.0.2.1:2380": "an address of this machine",
 	} {
-		r := all[0].pool.spawnAt("0", append(all[0].flags, "--peer-bind-address="+address)...)
+		_, _, cert, key := all[0].pool.ca.sign(&x509.Certificate{
+			Subject: pkix.Name{
+				CommonName:   contract.ReplicaUser("p", "1"),
+				Organization: []string{contract.ReplicaGroup, contract.PoolGroupPrefix + "p"},
+			},
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(192, 0, 2, 1)},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		})
+		keep(t, all[0].cert, cert, key)
+		flags := slices.Clone(all[0].flags)
+		for i, f := range flags {
+			flags[i] = strings.ReplaceAll(f, "https://"+all[0].peer, "https://"+address)
+		}
+		r := all[0].pool.spawnAt("0", flags...)
 		<-r.done
 		if code := r.cmd.ProcessState.ExitCode(); code == 0 || !strings.Contains(r.stderr.String(), want) {
 			t.Errorf("on %s: exit code %d, and %s", address, code, r.stderr)

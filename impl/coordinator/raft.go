@@ -32,7 +32,7 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 		Cloud: func() bool { return cloud() && p.renewed() },
 	}
 	p.mesh, err = mesh.New(mesh.Config{
-		Self: p.self, Replicas: p.Meets(), Listen: p.set.PeerBindAddress, Dir: filepath.Join(dir, "mesh"),
+		Self: p.self, Replicas: p.Meets(), Listen: p.set.peerAddress, Dir: filepath.Join(dir, "mesh"),
 		Certificate: p.certificate, NameOf: p.NameOf,
 		Verify: func(name, host string, chain []*x509.Certificate) error {
 			if is := p.NameOf(chain[0]); is != name {
@@ -53,13 +53,13 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 		Refresh: func(ctx context.Context) { _ = s.ca.RunOnce(ctx) },
 		Clock:   p.set.Clock, Logger: p.logger,
 	})
-	at := p.set.PeerBindAddress
+	at := p.set.peerAddress
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("listen on %s: %w: stop the other process, or choose another --peer-bind-address", at,
+		return fmt.Errorf("listen on %s: %w: stop the other process, or choose another address in --initial-cluster", at,
 			syscall.EADDRINUSE)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return cli.Usage("--peer-bind-address", at, "address:port, with an IP address of this machine")
+		return cli.Usage("--initial-cluster", at, "an address of this machine for this replica")
 	case err != nil:
 		return fmt.Errorf("listen on %s: %w", at, err)
 	}

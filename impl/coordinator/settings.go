@@ -30,6 +30,7 @@ type settings struct {
 	// Below CertificatesDir: the certificate of this server with its key, the one by which other replicas know it ("": it
 	// is the only one), and the pool's authorities, until a hub or a replica has brought others that they vouch for.
 	servingFile, peerFile, caFile string
+	peerAddress                   string // where this replica meets the others, as it listens
 }
 
 // Validate reports an invalid value, as a *cli.UsageError. It does not look at files.
@@ -98,8 +99,7 @@ func (s *settings) checkResources() error {
 		}
 		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).
 			Validate(); err != nil {
-			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age",
-				fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
+			return cli.Usage("--ring-bytes, --relay-max-bytes", fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes), err.Error())
 		}
 		if why := r.Exposed(); why != "" {
 			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)

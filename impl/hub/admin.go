@@ -37,7 +37,7 @@ func (h *Hub) admin() http.Handler {
 }
 
 // readyz is good once every relay can answer, or the cloud does in its place: clients of pool-scope resources get more
-// than 503 then. While the cloud is there, what a relay holds must not be older than --max-stale-read either.
+// than 503 then. While the cloud is there, what a relay holds must not be older than Config.MaxStaleRead either.
 func (h *Hub) readyz(w http.ResponseWriter, _ *http.Request) {
 	there := h.cloud.Healthy()
 	for _, f := range h.sources.All() {

@@ -163,7 +163,7 @@ func TestAttemptsOnTheWire(t *testing.T) {
 func TestLogWithoutCloud(t *testing.T) {
 	b, link := offlineBed(t)
 	b.clouds[0].put("default", "web")
-	b.config.CallerRate, b.config.CallerBurst = 10_000, 100_000
+	b.config.CallerRate = 10_000
 	b.start()
 	b.here()
 	client := b.client(nil)

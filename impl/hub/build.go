@@ -14,6 +14,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/account"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
+	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/door"
@@ -173,8 +174,8 @@ func (h *Hub) feeder(res relay.Resource, late bool) (*feeder.Feeder, error) {
 
 func (h *Hub) buildDoor() error {
 	gate := access.NewGate(access.GateConfig{
-		Anonymous: h.Anonymous, Rate: h.CallerRate, Burst: h.CallerBurst, Bytes: h.CallersMaxBytes, Cloud: h.cloud,
-		Unproven: h.cloud.Prove(), Judge: h.judge, Called: h.own.callers.Note,
+		Anonymous: h.Anonymous, Rate: h.CallerRate, Burst: h.CallerRate * bounds.CallerRest, Bytes: h.CallersMaxBytes,
+		Cloud: h.cloud, Unproven: h.cloud.Prove(), Judge: h.judge, Called: h.own.callers.Note,
 		Clock: h.clock, Count: counted(h.metrics.refusals), Logger: h.Logger,
 	})
 	callers := gate.Through(h.cloud.Way(uplink.ClassNode, uplink.AsCaller))

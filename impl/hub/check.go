@@ -124,19 +124,10 @@ func (s *settings) checkListeners() error {
 		(s.SecurePort == s.HealthPort && s.BindAddress == s.HealthBindAddress || s.SecurePort == s.ProxyPort) {
 		return cli.Usage("--secure-port", s.SecurePort, "a port that no other flag names")
 	}
-	for _, n := range []struct {
-		flag   string
-		n      *int
-		unless int
-	}{
-		{
-			"--caller-rate", &s.CallerRate, bounds.DefaultCallerRate,
-		}, {"--caller-burst", &s.CallerBurst, bounds.DefaultCallerBurst},
-	} {
-		if *n.n < 0 || *n.n > bounds.MaxCallerLimit {
-			return cli.Usage(n.flag, *n.n, fmt.Sprintf("1 to %d requests; 0 is %d", bounds.MaxCallerLimit, n.unless))
-		}
-		*n.n = cmp.Or(*n.n, n.unless)
+	if s.CallerRate = cmp.Or(s.CallerRate, bounds.DefaultCallerRate); s.CallerRate < 0 ||
+		s.CallerRate > bounds.MaxCallerLimit {
+		return cli.Usage("--caller-rate", s.CallerRate,
+			fmt.Sprintf("1 to %d requests; 0 is %d", bounds.MaxCallerLimit, bounds.DefaultCallerRate))
 	}
 	if s.CallersMaxBytes = cmp.Or(s.CallersMaxBytes, bounds.DefaultCallersBytes); s.CallersMaxBytes <
 		bounds.LeastCallersBytes {
@@ -160,8 +151,7 @@ func (s *settings) checkResources() error {
 		}
 		if err := (relay.Config{Resource: r, RingBytes: s.RingBytes, MaxBytes: s.RelayMaxBytes, RingAge: s.RingAge}).
 			Validate(); err != nil {
-			return cli.Usage("--ring-bytes, --relay-max-bytes, --ring-age",
-				fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes, ", ", s.RingAge), err.Error())
+			return cli.Usage("--ring-bytes, --relay-max-bytes", fmt.Sprint(s.RingBytes, ", ", s.RelayMaxBytes), err.Error())
 		}
 		if why := r.Exposed(); why != "" {
 			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)
@@ -169,13 +159,12 @@ func (s *settings) checkResources() error {
 		s.resources = append(s.resources, r)
 	}
 	if t := s.UpstreamWatchTimeout; t < 3*time.Second || t%time.Second != 0 {
-		return cli.Usage("--upstream-watch-timeout", t,
-			"whole seconds, 3s or more: the cloud tells how fresh a watch is 2s before its end")
+		return fmt.Errorf("a watch at the cloud lasts %v, want whole seconds, 3s or more: the cloud tells how fresh it is "+
+			"2s before its end", t)
 	}
 	if s.MaxStaleRead < 0 || s.MaxStaleRead > 0 && s.MaxStaleRead < 2*s.UpstreamWatchTimeout {
-		return cli.Usage("--max-stale-read", s.MaxStaleRead,
-			fmt.Sprintf("%v or more, twice --upstream-watch-timeout, since a quiet resource gives a sign that often; or 0 "+
-				"for no limit", 2*s.UpstreamWatchTimeout))
+		return fmt.Errorf("a relay answers up to an age of %v, want %v or more, twice a watch at the cloud, since a quiet "+
+			"resource gives a sign that often; or 0 for no limit", s.MaxStaleRead, 2*s.UpstreamWatchTimeout)
 	}
 	return nil
 }
@@ -187,13 +176,8 @@ func (s *settings) checkStore() error {
 	if s.StorePlaintextSecrets && s.StoreKeyFile != "" {
 		return cli.Usage("--store-plaintext-secrets", true, "false, or no --store-key-file")
 	}
-	if s.ReturnSpread < 0 {
-		return cli.Usage("--return-spread", s.ReturnSpread, "a time, e.g. 5s; 0 is 5s")
-	}
 	if err := s.storeConfig().Validate(); err != nil {
-		return cli.Usage("--store-max-bytes, --store-every, --store-lazy, --store-idle, --store-forget",
-			fmt.Sprint(s.StoreMaxBytes, ", ", s.StoreEvery, ", ", s.StoreLazy, ", ", s.StoreIdle, ", ", s.StoreForget),
-			strings.TrimPrefix(err.Error(), "store: "))
+		return cli.Usage("--store-max-bytes", s.StoreMaxBytes, strings.TrimPrefix(err.Error(), "store: "))
 	}
 	return nil
 }
@@ -240,9 +224,8 @@ func (s *settings) checkCoordinator() error {
 	}
 	if err := s.role("").Validate(); err != nil {
 		return cli.Usage("--leader-elect-lease-duration, --leader-elect-renew-deadline, --leader-elect-retry-period, "+
-			"--coordinator-wait, --failover-grace-period, --failover-spread",
+			"--failover-grace-period, --failover-spread",
 			fmt.Sprint(s.LeaderElectLeaseDuration, ", ", s.LeaderElectRenewDeadline, ", ", s.LeaderElectRetryPeriod, ", ",
-				s.CoordinatorWait, ", ",
 				s.FailoverGracePeriod, ", ", s.FailoverSpread),
 			strings.TrimPrefix(err.Error(), "role: "))
 	}

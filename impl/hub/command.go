@@ -14,9 +14,10 @@ import (
 
 // Run is the command weir-hub, for cli.Main.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var c Config
+	c := Default()
 	flags := cli.NewFlags("weir-hub", "the one door of an edge node to the Kubernetes API")
 	c.bind(flags)
+	former(flags)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}

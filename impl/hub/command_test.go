@@ -114,8 +114,6 @@ func TestUsage(t *testing.T) {
 		},
 		{[]string{"ring-bytes", "1"}, []string{"--ring-bytes"}},
 		{[]string{"data-dir", "/data", "store-max-bytes", "1"}, []string{"--store-max-bytes", "at least 1048576"}},
-		{[]string{"data-dir", "/data", "store-forget", "1s"}, []string{"--store-forget", "at least 1h"}},
-		{[]string{"upstream-watch-timeout", "1s"}, []string{"--upstream-watch-timeout", "3s or more"}},
 		{
 			[]string{"heartbeat-interval", "1s", "heartbeat-timeout", "2s"},
 			[]string{"--heartbeat-timeout", "at most --heartbeat-interval"},
@@ -130,6 +128,8 @@ func TestUsage(t *testing.T) {
 		{with("leader-elect-retry-period", "9s"), []string{"--leader-elect-retry-period"}},
 		{[]string{"config", "/none.yaml"}, []string{"--config", "/none.yaml"}},
 		{[]string{"no-such-flag", "1"}, []string{"no-such-flag"}},
+		{[]string{"store-every", "1s"}, []string{"--store-every", "no flag any more", "it is a constant"}},
+		{[]string{"cloud-hub-cert-file", "/pem"}, []string{"--cloud-hub-cert-file", "the hub asks weir-manager"}},
 	}
 	for _, test := range tests {
 		t.Run(strings.Join(test.pairs, " "), func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestCommand(t *testing.T) {
 func TestHelp(t *testing.T) {
 	var out bytes.Buffer
 	err := Run(t.Context(), []string{"--help"}, &out, io.Discard)
-	if !errors.Is(err, cli.ErrHelp) || cli.ExitCode(err) != 0 || !strings.Contains(out.String(), "--coordinator-wait") {
+	if !errors.Is(err, cli.ErrHelp) || cli.ExitCode(err) != 0 || !strings.Contains(out.String(), "--failover-spread") {
 		t.Errorf("got %v, %s", err, out.String())
 	}
 }

@@ -45,9 +45,9 @@ type Config struct {
 	HealthPort        int // 0: any free one
 	ProxyPort         int // 0: none
 
-	Anonymous               bool
-	CallerRate, CallerBurst int   // 0: the default
-	CallersMaxBytes         int64 // 0: the default
+	Anonymous       bool
+	CallerRate      int   // 0: the default
+	CallersMaxBytes int64 // 0: the default
 
 	DataDir string
 

@@ -12,6 +12,16 @@ import (
 	"github.com/weir-edge/weir/impl/seal"
 )
 
+// Default is what no flag of weir-hub sets: times and sizes that only break things when they are others. Tests set
+// them.
+func Default() Config {
+	return Config{
+		StoreEvery: 5 * time.Second, StoreLazy: time.Minute, StoreIdle: 10 * time.Minute, StoreForget: 30 * 24 * time.Hour,
+		ReturnSpread: 5 * time.Second, UpstreamWatchTimeout: 10 * time.Second, MaxStaleRead: 30 * time.Second,
+		RingAge: 5 * time.Minute, CoordinatorWait: 10 * time.Second,
+	}
+}
+
 // bind declares the flags of weir-hub.
 func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.NodeName, "node-name", "", "name of this node in the cluster; required")
@@ -79,10 +89,8 @@ func (c *Config) bind(f *cli.Flags) {
 		"send requests without a token or certificate to the cloud, which decides about them as system:anonymous; "+
 			"without it they are answered here with 401, but for /healthz, /livez, /readyz and /version")
 	f.IntVar(&c.CallerRate, "caller-rate", bounds.DefaultCallerRate,
-		"new requests a second to the cloud of one service account, or of one token of another user; beyond that they are "+
-			"answered with 429; this node is not limited")
-	f.IntVar(&c.CallerBurst, "caller-burst", bounds.DefaultCallerBurst,
-		"how many of them may come at once, by one that rested")
+		"new requests a second to the cloud of one service account, or of one token of another user; one that rested may "+
+			"send those of half a minute at once; beyond that they are answered with 429; this node is not limited")
 
 	f.Int64Var(&c.CallersMaxBytes, "callers-max-bytes", bounds.DefaultCallersBytes,
 		fmt.Sprintf("bytes that requests of all others than this node may take while they are under way, where a watch "+
@@ -96,12 +104,6 @@ func (c *Config) bind(f *cli.Flags) {
 	f.Int64Var(&c.StoreMaxBytes, "store-max-bytes", 256<<20,
 		"bytes that this may take on the disk; when it is full, what the component read that asked least recently is "+
 			"dropped, but nothing of the kubelet's")
-	f.DurationVar(&c.StoreEvery, "store-every", 5*time.Second,
-		"time between two writes of objects that came or went; a power cut may cost that, of what the cloud has as well")
-	f.DurationVar(&c.StoreLazy, "store-lazy", time.Minute, "the same of objects that merely changed")
-	f.DurationVar(&c.StoreIdle, "store-idle", 10*time.Minute, "the same of nothing but that the cloud was still there")
-	f.DurationVar(&c.StoreForget, "store-forget", 30*24*time.Hour,
-		"how long nobody must have asked for something before it is dropped")
 	f.StringVar(&c.StoreKeyFile, "store-key-file", "",
 		"file of a key, 32 bytes or these in base64, that encrypts what is kept of objects, Secrets and tokens among them, "+
 			"and of writes; mode 0600, outside --data-dir; "+
@@ -118,10 +120,6 @@ func (c *Config) bind(f *cli.Flags) {
 		"how long after the cloud last allowed a caller a read it counts while the cloud is away; the node itself is "+
 			"not limited")
 
-	f.DurationVar(&c.ReturnSpread, "return-spread", 5*time.Second,
-		"time over which nodes that were cut off together come back to the cloud, but for their heartbeats; no longer than "+
-			"they were cut off")
-
 	f.StringArrayVar(&c.Filters, "filters", nil,
 		"filter of what a component of this node sees: masterservice (kubelet), discardcloudservice (kube-proxy), "+
 			"servicetopology (kube-proxy, coredns, nginx-ingress-controller); "+
@@ -134,17 +132,10 @@ func (c *Config) bind(f *cli.Flags) {
 			"same as at the coordinator; "+
 			"what leader-hub-<pool> in the cloud names counts above it; "+
 			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
-	f.DurationVar(&c.UpstreamWatchTimeout, "upstream-watch-timeout", 10*time.Second,
-		"how long one watch at the cloud lasts before it is resumed; shorter is fresher")
-	f.DurationVar(&c.MaxStaleRead, "max-stale-read", 30*time.Second,
-		"age from which a relay's state answers no read with unset resourceVersion any more, while the cloud is there: the "+
-			"cloud is asked for its version, once for all, and the read "+
-			"waits for that; 0 never asks")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
 	f.Int64Var(&c.RelayMaxBytes, "relay-max-bytes", 128<<20,
 		"bytes per resource that are taken from others of the pool, with 1 KiB beside each object; what comes from the "+
 			"cloud is not bounded")
-	f.DurationVar(&c.RingAge, "ring-age", 5*time.Minute, "age of recent changes kept per resource")
 
 	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false,
 		"take part in the pool: in its coordinator, or where it has none, in what its leader hubs show; leader-hub-<pool> "+
@@ -163,9 +154,6 @@ func (c *Config) bind(f *cli.Flags) {
 		"file of a bootstrap token of this node, by which the hub asks for its certificate in the pool while it holds "+
 			"none; without it, it asks by --cloud-client-cert-file")
 	c.bindOfCoordinator(f)
-	f.DurationVar(&c.CoordinatorWait, "coordinator-wait", 10*time.Second,
-		"how long a starting hub waits for the coordinator to be ready before it lists from the cloud; a third of it if "+
-			"the coordinator does not answer")
 
 	f.StringVar(&c.PoolBindAddress, "pool-bind-address", "0.0.0.0",
 		"IP address on which this hub shows its relays to the coordinator and the hubs of its pool")

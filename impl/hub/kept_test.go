@@ -109,7 +109,6 @@ func TestKilledWithoutCloud(t *testing.T) {
 	flags := []string{
 		"cloud-server", link.url(), "heartbeat-interval", "200ms", "heartbeat-timeout", "200ms", "heartbeat-failed-retry",
 		"2",
-		"upstream-watch-timeout", "3s",
 	}
 	first := b.spawn(flags...)
 	client, plain := b.client(nil), testClient(t, nil, false)

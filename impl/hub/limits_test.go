@@ -230,7 +230,7 @@ func TestOneForgedToken(t *testing.T) {
 // TestCallerRate: one caller has a share of the uplink, the node and others are not behind it.
 func TestCallerRate(t *testing.T) {
 	b := newBed(t, 1)
-	b.config.CallerRate, b.config.CallerBurst = 0, 0
+	b.config.CallerRate = 0
 	b.start()
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
 	client, node := fewConnections(b.client(nil)), fewConnections(b.client(&cert))

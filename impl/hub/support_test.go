@@ -169,8 +169,8 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 		CloudPostQuantum: true,
 		BindAddress:      "127.0.0.1", HealthBindAddress: "127.0.0.1", PoolBindAddress: "127.0.0.1",
 		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"),
-		ClientCAFiles: []string{path("cloud-ca.crt")},
-		CallerRate:    10_000, CallerBurst: 10_000, // tests have little time
+		ClientCAFiles:            []string{path("cloud-ca.crt")},
+		CallerRate:               10_000, // tests have little time
 		UpstreamWatchTimeout:     3 * time.Second,
 		CoordinatorCAFile:        path("pool-ca.crt"),
 		CoordinatorWait:          5 * time.Second,

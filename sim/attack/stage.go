@@ -52,7 +52,7 @@ type place struct {
 func swift() node.Flags {
 	return node.Flags{
 		"heartbeat-interval": "1s", "heartbeat-timeout": "1s", "heartbeat-failed-retry": 3, "heartbeat-healthy-threshold": 1,
-		"proxy-port": 10261, "return-spread": "1s",
+		"proxy-port": 10261,
 	}
 }
 

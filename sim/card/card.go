@@ -117,7 +117,7 @@ func Measure(ctx context.Context, c Config) (figures []change.Figure, err error)
 		p := runtime.Pool{
 			Name: name, Nodes: nodes, Mode: runtime.Weir, LAN: &runtime.Link{RTT: time.Millisecond},
 			Binaries: []node.Binaries{c.Base, twin, c.Head}[i],
-			HubFlags: node.Flags{"caller-rate": 100_000, "caller-burst": 100_000}, // one caller asks as fast as it is answered
+			HubFlags: node.Flags{"caller-rate": 100_000}, // one caller asks as fast as it is answered
 		}
 		pools = append(pools, p)
 		b.sides[i] = &side{name: name, nodes: p.NodeNames()}

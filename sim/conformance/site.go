@@ -63,7 +63,7 @@ type place struct {
 
 // unlimited lifts the hub's limit of requests for each caller: all specs call with one credential, and three processes
 // of them at once. Some of them count an answer 429 as a failure, where client-go waits and asks again.
-var unlimited = node.Flags{"caller-rate": 100_000, "caller-burst": 100_000}
+var unlimited = node.Flags{"caller-rate": 100_000}
 
 // newPlace brings up a site whose link has a delay.
 func newPlace(ctx context.Context, o Options, dir string, rtt time.Duration) (p *place, err error) {

@@ -52,7 +52,7 @@ func TestKills(t *testing.T) {
 	}
 	t.Logf("seed %d, another by WEIR_SEED; %d kills, more by -kills", seed, *howOften)
 	b := newBed(t, node.Flags{
-		"heartbeat-interval": "200ms", "heartbeat-timeout": "200ms", "heartbeat-failed-retry": 1, "return-spread": "100ms",
+		"heartbeat-interval": "200ms", "heartbeat-timeout": "200ms", "heartbeat-failed-retry": 1,
 		"log-level": "info",
 	})
 	b.fill(writtenPods, writtenPods)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	watchTimeout   = 10 * time.Second // --upstream-watch-timeout
+	watchTimeout   = 10 * time.Second // as a hub has it
 	bookmarkEvery  = time.Minute
 	bookmarkBefore = 2 * time.Second
 )

@@ -42,7 +42,8 @@ const (
 	// that it knows, up to 300 (Argo CD, Crossplane). What of these is under way at once is bounded by its bytes. The
 	// burst costs the uplink once what the rate costs in half a minute, some 300 kB.
 	DefaultCallerRate  = 20 // new requests to the cloud a second
-	DefaultCallerBurst = 600
+	CallerRest         = 30 // seconds whose requests one that rested may send at once
+	DefaultCallerBurst = DefaultCallerRate * CallerRest
 	MaxCallerLimit     = 100_000
 	PublicRate         = 4 // the same of all who have no credential
 	PublicBurst        = 10

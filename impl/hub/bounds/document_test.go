@@ -152,7 +152,7 @@ func limitRows() []limitRow {
 		{"requests without a credential", "only /healthz, /livez, /readyz, /version", "--anonymous", "401 (anonymous)"},
 		{
 			"new requests to the cloud, one caller", rate(DefaultCallerRate, DefaultCallerBurst),
-			"--caller-rate, --caller-burst", "429 (caller-rate)",
+			"--caller-rate", "429 (caller-rate)",
 		},
 		{
 			"new requests to the cloud, all without a credential", rate(PublicRate, PublicBurst),

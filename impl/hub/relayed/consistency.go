@@ -31,7 +31,7 @@ const (
 )
 
 // Consistency sees to it that a read with unset resourceVersion that a relay answers shows what was written through
-// this hub (owed), and nothing that is older than --max-stale-read (vintage). kube-apiserver would answer it from its
+// this hub (owed), and nothing that is older than the hub allows (vintage). kube-apiserver would answer it from its
 // etcd; a relay cannot. So the read waits for the relay, and for what it has to wait only the cloud may know: it is
 // asked, once for all who want to know, by a read of one object's metadata. That is some hundred bytes, and at most
 // four a second and resource, whatever clients do; a question about one object follows a write of it, which cost more.

@@ -18,7 +18,7 @@
 // was lost (see Consistency.Observe). Where only the cloud knows what came of a write, it is asked for the metadata of
 // that object, once. Side effects of a write on other resources are not waited for.
 //
-// While the cloud is there, nothing is shown that is older than --max-stale-read (30 s). What is older, or comes from a
+// While the cloud is there, nothing is shown that is older than 30 s. What is older, or comes from a
 // disk, is compared with the version that the cloud says it is at. It is asked once for all clients, and at most each
 // 30 s as long as the relay is behind: never by a list. The default is three times the 10 s in which a healthy pool
 // shows a sign of a quiet resource, so a healthy pool never asks; and less than the 50 s after which Kubernetes itself

@@ -24,8 +24,8 @@ const (
 // minute.
 //
 // A version alone would be simpler. But where a write does not tell its version, the cloud can only be asked for that
-// of its whole etcd, and a relay reaches that at the next change or bookmark of its resource, up to
-// --upstream-watch-timeout later. The object itself shows at once.
+// of its whole etcd, and a relay reaches that at the next change or bookmark of its resource, up to ten seconds later.
+// The object itself shows at once.
 type owed struct {
 	relay *relay.Relay
 	clock clock.PassiveClock

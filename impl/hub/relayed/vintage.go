@@ -21,7 +21,7 @@ const (
 type vintage struct {
 	relay *relay.Relay
 	clock clock.PassiveClock
-	max   time.Duration // --max-stale-read; 0: no limit
+	max   time.Duration // that is shown while the cloud is there; 0: no limit
 
 	mu     sync.Mutex
 	last   *question // that was answered

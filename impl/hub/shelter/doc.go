@@ -26,7 +26,7 @@
 //
 // Statuses and Events that this node writes meanwhile, with a certificate that is valid, are kept for the cloud, on
 // disk; any other write is refused (package writes). When the cloud is back, heartbeats pass at once, the rest over
-// --return-spread: first what waits of statuses; then clients, who are served as before until then. If the hub's own
+// five seconds: first what waits of statuses; then clients, who are served as before until then. If the hub's own
 // certificate has expired meanwhile, nothing of it is lost: it waits until the files are replaced.
 //
 // A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But

@@ -20,11 +20,11 @@ import (
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/leaderhub"
-	"github.com/weir-edge/weir/impl/hub/leases"
 	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
@@ -276,7 +276,7 @@ func (h *Hub) buildPoolDoor() *pooldoor.Door {
 		Server: shown, Node: h.NodeName, Pool: h.NodePoolName, Coordinators: h.course.Coordinators,
 		Roots: c.Roots, Denied: c.Denied, Cert: h.member, Address: h.PoolAddress, Local: c.Local, Late: h.late,
 		Clock: h.clock,
-		Desk:  leaderhub.NewDesk(leaderhub.NewStanding(h.clock), leases.New(h.clock)),
+		Desk:  leaderhub.NewDesk(leaderhub.NewStanding(h.clock), lease.NewNodes(h.clock)),
 	}}
 	d.Desk.Handle(d.ServeMux)
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))

@@ -21,7 +21,6 @@
 //	account     what a hub tells of itself        answer       what a hub says itself
 //	bounds      what others may take              coordinator  the client of the pool's coordinator
 //	discovery   API discovery, one copy in a pool leaderhub    what a leader hub shows beside relays
-//	leases      Leases of nodes in its memory     nodelease    the Lease of a node
 //	pooldoor    the port for the pool             pods         leads the pods of the node to the hub
 //
 // # Certificates

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/lease/nodelease"
 	"github.com/weir-edge/weir/impl/pki"
 )
 

@@ -99,7 +99,7 @@ func (c *fakeCoordinator) wipe() {
 
 func (c *fakeCoordinator) begin() {
 	now, err := inmemory.New(inmemory.Config{
-		Pool: "pool-a", Relays: slices.Clone(c.relays), Leases: c.leases.Leases, Clock: clock.RealClock{},
+		Pool: "pool-a", Relays: slices.Clone(c.relays), Leases: c.leases.Store, Clock: clock.RealClock{},
 		Trusted: func() []*x509.Certificate { return []*x509.Certificate{c.ca.cert} },
 		Line: inmemory.Lines(c.cert, func(ctx context.Context, node, address string) (net.Conn, error) {
 			shuns := ""

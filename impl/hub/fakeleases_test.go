@@ -1,20 +1,19 @@
 package hub
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/inmemory"
-	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
+	"github.com/weir-edge/weir/impl/lease/nodelease"
 )
 
 // leaseLog are Leases that remember who wrote them: those of nodes, and who took the election's.
 type leaseLog struct {
-	*inmemory.Leases
+	*lease.Store
 
 	mu      sync.Mutex
 	writes  []leaseWrite
@@ -40,7 +39,7 @@ type leaseWrite struct {
 var leaseWrites atomic.Int64
 
 func newLeaseLog(life string, version uint64) *leaseLog {
-	f := &leaseLog{Leases: inmemory.NewLeases(life, version)}
+	f := &leaseLog{Store: lease.New(life, version)}
 	f.Wrote = func(by string, l *coordinationv1.Lease) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -59,8 +58,7 @@ func newLeaseLog(life string, version uint64) *leaseLog {
 
 // get returns the Lease of a node, nil if there is none.
 func (f *leaseLog) get(node string) *coordinationv1.Lease {
-	l, _ := f.Get(context.Background(), contract.NodeLeaseNamespace, node)
-	return l
+	return f.Of(node)
 }
 
 // written are the writes so far.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/lease/nodelease"
 )
 
 // TestForward: the leader forwards heartbeats of a node that is cut off, as the forwarder of its pool, and nothing

@@ -277,14 +277,14 @@ func TestLeaderHubForwards(t *testing.T) {
 		k.beat()
 		return p.hubs["edge-1"].hub.Status().Delegation.Forwarded > 0
 	})
-	if l := p.hubs["edge-1"].hub.poolDoor.Desk.Leases.Get("edge-2"); l == nil ||
+	if l := p.hubs["edge-1"].hub.poolDoor.Desk.Leases.Of("edge-2"); l == nil ||
 		l.Annotations[contract.DelegateHeartbeat] != contract.Delegated {
 		t.Errorf("the leader hub keeps %+v", l)
 	}
 	p.links["edge-2"].set(false)
 	eventually(t, "edge-2 to speak for itself", func() bool {
 		k.beat()
-		l := p.hubs["edge-1"].hub.poolDoor.Desk.Leases.Get("edge-2")
+		l := p.hubs["edge-1"].hub.poolDoor.Desk.Leases.Of("edge-2")
 		return l != nil && l.Annotations[contract.DelegateHeartbeat] == ""
 	})
 	if resp, _ := get(t, p.hubs["edge-2"].client(nil), "http://"+p.hubs["edge-2"].hub.HealthAddr().String()+

@@ -18,9 +18,9 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/leaderhub"
-	"github.com/weir-edge/weir/impl/hub/leases"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -38,7 +38,7 @@ func judges(c clock.PassiveClock, refuse func(*x509.Certificate) error) *pki.All
 func harbourDoor(c pooldoor.Config) *pooldoor.Door {
 	c.Server, c.Node, c.Pool, c.Clock = hop.NewServer("edge-1", scope.NewSet().All, clock.RealClock{}), "edge-1",
 		"harbour", clock.RealClock{}
-	c.Desk = leaderhub.NewDesk(leaderhub.NewStanding(clock.RealClock{}), leases.New(clock.RealClock{}))
+	c.Desk = leaderhub.NewDesk(leaderhub.NewStanding(clock.RealClock{}), lease.NewNodes(clock.RealClock{}))
 	c.Desk.Handle(c.ServeMux)
 	return &pooldoor.Door{Config: c}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/coordinator/inmemory"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/sim/pki"
 )
@@ -25,7 +26,7 @@ func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *inmemory.Coordi
 		return nil, nil, err
 	}
 	c, err = inmemory.New(inmemory.Config{
-		Pool: "pool", Relays: []*relay.Relay{r}, Leases: inmemory.NewLeases(strconv.Itoa(life), 10), Clock: clock.RealClock{},
+		Pool: "pool", Relays: []*relay.Relay{r}, Leases: lease.New(strconv.Itoa(life), 10), Clock: clock.RealClock{},
 		Line: inmemory.Lines(cert, func(ctx context.Context, _, address string) (net.Conn, error) {
 			return from.DialContext(ctx, "tcp", address)
 		}),

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
-	"github.com/weir-edge/weir/impl/hub/leases"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/lease"
 )
 
 const (
@@ -48,7 +48,7 @@ func newHub(ctx context.Context, running *sync.WaitGroup, n *node) *hub {
 			Coordinator: pool, Node: n.name, Timeout: patience, Clock: clk, Logger: log, Count: func(string) {},
 		})
 		h.forwarding = beat.NewForwarding(beat.ForwardingConfig{
-			Cloud: h, Coordinator: pool, Own: leases.New(clk), Timeout: patience, Clock: clk, Logger: log,
+			Cloud: h, Coordinator: pool, Own: lease.NewNodes(clk), Timeout: patience, Clock: clk, Logger: log,
 			Count: n.w.judge.forwarded,
 		})
 		c.Pool = mirror

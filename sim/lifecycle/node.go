@@ -17,7 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
-	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/lease/nodelease"
 	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 

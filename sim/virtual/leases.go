@@ -16,12 +16,13 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/inmemory"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/role"
 )
 
 // leases are the two Leases of the pool: the coordinator's disk, and what its process makes of it by the real rules.
 type leases struct {
-	disk     *inmemory.Leases
+	disk     *lease.Store
 	lives    int // of the disk
 	election *election.Election
 	watches  []*leaseWatch
@@ -35,7 +36,7 @@ type leaseWatch struct {
 // wipe begins a new life.
 func (l *leases) wipe() {
 	l.lives++
-	l.disk = inmemory.NewLeases(strconv.Itoa(l.lives), 0)
+	l.disk = lease.New(strconv.Itoa(l.lives), 0)
 }
 
 // boot is a start of the coordinator: the fence follows the Lease from what is stored.
@@ -45,7 +46,7 @@ func (l *leases) boot(s *server, moved func(), bars *pull.Bars) {
 		Store: l.disk, Fence: &fence.Fence{Incarnation: strconv.Itoa(l.lives), Moved: moved}, Bars: bars, Clock: s.clock,
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	l.disk.Obey(l.election)
+	inmemory.Obey(l.disk, l.election)
 	l.disk.Wrote = func(_ string, lease *coordinationv1.Lease) {
 		if lease.Name == contract.ElectionLease {
 			must(l.election.Follow(lease, false))

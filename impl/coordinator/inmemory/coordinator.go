@@ -10,9 +10,11 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -21,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/coordinator/status"
 	"github.com/weir-edge/weir/impl/directory"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/scope"
@@ -34,7 +37,7 @@ const FreshWithin = 30 * time.Second
 type Config struct {
 	Pool   string
 	Relays []*relay.Relay // run by the caller that made them
-	Leases *Leases
+	Leases *lease.Store
 	Line   func(node, address string) *hop.Line // leads to a hub, see Lines
 	Clock  clock.WithTicker
 	// Trusted are the authorities of the pool, by which it knows what the pool is told about itself; nil: it takes and
@@ -56,7 +59,7 @@ func New(c Config) (*Coordinator, error) {
 	logger := slog.New(slog.DiscardHandler)
 	x := &Coordinator{relays: c.Relays}
 	x.vote = &election.Election{
-		Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.life}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger,
+		Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.Life()}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger,
 	}
 	ready := status.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
 	relays := scope.NewSet(c.Relays...)
@@ -67,7 +70,7 @@ func New(c Config) (*Coordinator, error) {
 		Freed:    func(string) {}, Refilled: func(_, _ string) {}, Clock: c.Clock, Logger: logger,
 	})
 	x.vote.Fence.Moved, x.vote.Held = x.puller.Moved, x.puller.Held
-	c.Leases.Obey(x.vote)
+	Obey(c.Leases, x.vote)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -101,6 +104,20 @@ func New(c Config) (*Coordinator, error) {
 	}
 	x.Handler = mux
 	return x, nil
+}
+
+// Obey lets an election decide who may write Leases, and shows it each write. Nobody may use the Leases meanwhile.
+func Obey(leases *lease.Store, e *election.Election) {
+	leases.Policy = lease.Policy{
+		Write: func(ctx context.Context, user string, l, old *coordinationv1.Lease) error {
+			who := election.Caller{Near: true}
+			if node, hub := strings.CutPrefix(user, contract.NodeUserPrefix); hub {
+				who.Node = node
+			}
+			return e.Check(ctx, who, l, old)
+		},
+		Applied: func(l *coordinationv1.Lease) { e.Wrote(l, false) },
+	}
 }
 
 // Run pulls and follows the election until ctx ends.

@@ -1,5 +1,5 @@
 // Package inmemory is a coordinator without etcd, disk and sockets. Tests and simulations use it; no program links it.
 //
-// Leases are kept by the rules of a Kubernetes API. Who may write them, who leads, who is read and what the status says
-// is decided by the code that weir-coordinator runs (packages election, fence, pull and status).
+// Package lease keeps the Leases. Who may write them, who leads, who is read and what the status says is decided by the
+// code that weir-coordinator runs (packages election, fence, pull and status).
 package inmemory

@@ -22,8 +22,8 @@ import (
 	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/lease/nodelease"
 	"github.com/weir-edge/weir/impl/request"
 )
 

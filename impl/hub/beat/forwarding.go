@@ -23,9 +23,9 @@ import (
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/leases"
-	"github.com/weir-edge/weir/impl/hub/nodelease"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/lease"
+	"github.com/weir-edge/weir/impl/lease/nodelease"
 	"github.com/weir-edge/weir/impl/pause"
 )
 
@@ -75,7 +75,7 @@ type DelegationStatus struct {
 type ForwardingConfig struct {
 	Cloud       Cloud // with the forwarder's certificate; nil: there will be none, and nothing is forwarded
 	Coordinator Coordinator
-	Own         *leases.Store // of this hub while it is a leader hub: then nodes say there how they are
+	Own         *lease.Store  // of this hub while it is a leader hub: then nodes say there how they are
 	Timeout     time.Duration // of a request to the coordinator
 	Clock       clock.WithTicker
 	Logger      *slog.Logger
@@ -228,7 +228,7 @@ func (f *Forwarding) readPool(ctx context.Context, r *heartbeat.Result) (code in
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
 	if f.Own.IsOpen() {
-		l := f.Own.Get(r.Node)
+		l := f.Own.Of(r.Node)
 		if l == nil {
 			return http.StatusNotFound, nil
 		}
@@ -304,7 +304,7 @@ func (f *Forwarding) watch(ctx context.Context) error {
 // watchOwn does the same of those that nodes write here, while this is a leader hub.
 func (f *Forwarding) watchOwn(ctx context.Context) error {
 	for f.Own.Opened(ctx) {
-		f.Own.Follow(ctx, func(names []string) {
+		f.Own.Delegated(ctx, func(names []string) {
 			f.saw(ctx, sighting{listed: names})
 		}, func(node string, l *coordinationv1.Lease) {
 			s := sighting{name: node, live: true}

@@ -6,30 +6,30 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
-	"github.com/weir-edge/weir/impl/hub/leases"
-	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
+	"github.com/weir-edge/weir/impl/lease/nodelease"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
 // Desk is all that a leader hub shows beside its relays.
 type Desk struct {
 	Standing *Standing
-	Leases   *leases.Store
+	Leases   *lease.Store
 	slots    limit.Slots
 }
 
 // NewDesk makes that of a hub.
-func NewDesk(s *Standing, l *leases.Store) *Desk {
+func NewDesk(s *Standing, l *lease.Store) *Desk {
 	return &Desk{Standing: s, Leases: l, slots: limit.Slots{Each: bounds.MaxPeerRequests, Sum: bounds.MaxPeersRequests}}
 }
 
 // Handle shows it at a port, whose callers are hubs of the pool.
 func (d *Desk) Handle(at *http.ServeMux) {
 	at.Handle("GET "+contract.StandingPath, d.Standing)
-	own := func(w http.ResponseWriter, req *http.Request) { d.Leases.Serve(caller(req), w, req) }
-	at.HandleFunc("GET "+nodelease.Path+"/{name}", own)
-	at.HandleFunc("PUT "+nodelease.Path+"/{name}", own)
-	at.HandleFunc("POST "+nodelease.Path, own)
+	own := d.Leases.Handler(caller)
+	at.Handle("GET "+nodelease.Path+"/{name}", own)
+	at.Handle("PUT "+nodelease.Path+"/{name}", own)
+	at.Handle("POST "+nodelease.Path, own)
 }
 
 // caller is the node of the hub that asks, "" if it is none.

@@ -1,4 +1,4 @@
-package leases
+package lease
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/nodelease"
+	"github.com/weir-edge/weir/impl/lease/nodelease"
 )
 
 // desk serves a store to the hub of a node.
 func desk(s *Store, node string) func(method, name, body string) (int, *coordinationv1.Lease) {
 	mux := http.NewServeMux()
-	own := func(w http.ResponseWriter, req *http.Request) { s.Serve(node, w, req) }
-	mux.HandleFunc(nodelease.Path+"/{name}", own)
-	mux.HandleFunc(nodelease.Path, own)
+	own := s.Handler(func(*http.Request) string { return node })
+	mux.Handle(nodelease.Path+"/{name}", own)
+	mux.Handle(nodelease.Path, own)
 	return func(method, name, body string) (int, *coordinationv1.Lease) {
 		path := nodelease.Path
 		if name != "" {
@@ -45,7 +45,7 @@ func text(name, version, uid string) string {
 // and no other.
 func TestServe(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	s := New(c)
+	s := NewNodes(c)
 	ask := desk(s, "edge-2")
 	is := func(about string, got, want int) {
 		t.Helper()
@@ -93,17 +93,18 @@ func TestServe(t *testing.T) {
 // TestFollow tells of nodes that are cut off: what there is, what changes, what goes, and what is forgotten.
 func TestFollow(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Unix(1e9, 0))
-	s := New(c)
+	s := NewNodes(c)
 	s.Open(true)
 	put := func(node string, delegated bool) {
 		t.Helper()
-		l := s.Get(node)
+		l, write := s.Of(node), s.Update
 		if l == nil {
-			l = &coordinationv1.Lease{}
+			l, write = &coordinationv1.Lease{}, s.Create
+			l.Namespace, l.Name = contract.NodeLeaseNamespace, node
 		}
 		nodelease.SetDelegated(l, delegated)
-		if _, refusal := s.Put(node, l); refusal != Taken {
-			t.Fatalf("%s: refused: %d", node, refusal)
+		if _, err := write(t.Context(), node, l); err != nil {
+			t.Fatalf("%s: refused: %v", node, err)
 		}
 	}
 	put("edge-2", true)
@@ -113,7 +114,7 @@ func TestFollow(t *testing.T) {
 	told, done := make(chan string), make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Follow(ctx, func(names []string) { told <- strings.Join(names, ",") }, func(node string, l *coordinationv1.Lease) {
+		s.Delegated(ctx, func(names []string) { told <- strings.Join(names, ",") }, func(node string, l *coordinationv1.Lease) {
 			if l == nil {
 				node = "-" + node
 			}
@@ -138,7 +139,7 @@ func TestFollow(t *testing.T) {
 	s.Open(false)
 	<-done
 	cancel()
-	if s.Opened(ctx) || s.Get("edge-3") != nil {
+	if s.Opened(ctx) || s.Of("edge-3") != nil {
 		t.Error("closed, it keeps something")
 	}
 }

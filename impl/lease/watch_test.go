@@ -1,4 +1,4 @@
-package inmemory
+package lease
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 
 // TestWatch: a watch of Leases with a label shows how they come and go, from any version that is remembered.
 func TestWatch(t *testing.T) {
-	leases := NewLeases("1", 0)
+	leases := New("1", 0)
 	l := &coordinationv1.Lease{}
 	l.Namespace, l.Name = "n", "a"
 	_, err := leases.Create(t.Context(), "a", l)

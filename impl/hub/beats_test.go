@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 )
 
 // testKubelet renews the Lease of a node through its hub, as a kubelet does, when a test says so.
@@ -36,13 +36,13 @@ func (b *bed) kubelet() *testKubelet {
 func (k *testKubelet) send(method string, l *coordinationv1.Lease) (int, *coordinationv1.Lease) {
 	k.b.t.Helper()
 	var body []byte
-	path := nodelease.Path
+	path := lease.Path
 	if method != http.MethodPost {
 		path += "/" + k.node
 	}
 	if l != nil {
 		var err error
-		_, body, err = nodelease.Encode(l, runtime.ContentTypeProtobuf)
+		_, body, err = lease.Encode(l, runtime.ContentTypeProtobuf)
 		check(k.b.t, err)
 	}
 	resp, answer := do(k.b.t, k.client, method, k.b.url()+path+"?timeout=10s", body,
@@ -51,7 +51,7 @@ func (k *testKubelet) send(method string, l *coordinationv1.Lease) (int, *coordi
 	if resp.StatusCode > 299 {
 		return resp.StatusCode, nil
 	}
-	out, err := nodelease.Decode(resp.Header.Get("Content-Type"), []byte(answer))
+	out, err := lease.Decode(resp.Header.Get("Content-Type"), []byte(answer))
 	check(k.b.t, err)
 	return resp.StatusCode, out
 }
@@ -68,7 +68,7 @@ func (k *testKubelet) beat() (codes []int) {
 			if code == http.StatusNotFound {
 				l = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: k.node}}
 				l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &k.node, ptr.To[int32](40)
-				nodelease.SetRenewTime(l, k.now)
+				lease.SetRenewTime(l, k.now)
 				code, k.lease = k.send(http.MethodPost, l)
 				return append(codes, code)
 			}
@@ -76,7 +76,7 @@ func (k *testKubelet) beat() (codes []int) {
 			continue
 		}
 		l := k.lease.DeepCopy()
-		nodelease.SetRenewTime(l, k.now)
+		lease.SetRenewTime(l, k.now)
 		var code int
 		code, k.lease = k.send(http.MethodPut, l)
 		if codes = append(codes, code); code == http.StatusOK {
@@ -99,8 +99,8 @@ func (p *poolBed) mirrored(k *testKubelet, delegated bool) {
 	eventually(p.t, "the heartbeat of "+k.node+" in the coordinator, delegated "+strconv.FormatBool(delegated),
 		func() bool {
 			l := p.coordinator.leases.get(k.node)
-			return l != nil && nodelease.RenewTime(l).Sub(k.now).Abs() < time.Millisecond &&
-				nodelease.IsDelegated(l) == delegated
+			return l != nil && lease.RenewTime(l).Sub(k.now).Abs() < time.Millisecond &&
+				lease.IsDelegated(l) == delegated
 		})
 }
 
@@ -123,7 +123,7 @@ func TestHeartbeat(t *testing.T) {
 	eventually(t, "the coordinator's word for it", func() bool { return !b.hub.Status().Heartbeat.Mirrored.IsZero() })
 	k.beats(http.StatusOK)
 	l := cloud.get("edge-1")
-	if !nodelease.RenewTime(l).Equal(k.now) || *l.Spec.HolderIdentity != "edge-1" || nodelease.IsDelegated(l) {
+	if !lease.RenewTime(l).Equal(k.now) || *l.Spec.HolderIdentity != "edge-1" || lease.IsDelegated(l) {
 		t.Errorf("in the cloud: %+v", l)
 	}
 	if w := cloud.written(); w[len(w)-1].user != "system:node:edge-1" {
@@ -136,25 +136,25 @@ func TestHeartbeat(t *testing.T) {
 
 	// A leader forwarded it, a minute ahead.
 	forwarded := l.DeepCopy()
-	nodelease.SetDelegated(forwarded, true)
-	nodelease.SetRenewTime(forwarded, k.now.Add(time.Minute))
+	lease.SetDelegated(forwarded, true)
+	lease.SetRenewTime(forwarded, k.now.Add(time.Minute))
 	_, err := cloud.Update(t.Context(), "weir:forwarder:pool-a", forwarded)
 	check(t, err)
 	k.beats(http.StatusConflict, http.StatusOK, http.StatusOK)
 	l = cloud.get("edge-1")
-	if nodelease.IsDelegated(l) || !nodelease.RenewTime(l).Equal(k.now.Add(50*time.Second+time.Microsecond)) {
-		t.Errorf("returned: annotations %v, renewed %v at %v", l.Annotations, nodelease.RenewTime(l), k.now)
+	if lease.IsDelegated(l) || !lease.RenewTime(l).Equal(k.now.Add(50*time.Second+time.Microsecond)) {
+		t.Errorf("returned: annotations %v, renewed %v at %v", l.Annotations, lease.RenewTime(l), k.now)
 	}
 	if n := len(p.coordinator.leases.written()); n != 1 {
 		t.Errorf("while the cloud takes its heartbeats, %d were mirrored, want the first one", n)
 	}
 
 	// Any client may patch, or use JSON.
-	code, _ := do(t, k.client, http.MethodPatch, b.url()+nodelease.Path+"/edge-1",
+	code, _ := do(t, k.client, http.MethodPatch, b.url()+lease.Path+"/edge-1",
 		[]byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`),
 		"Content-Type", "application/merge-patch+json", "Accept", "application/json")
-	if l := cloud.get("edge-1"); code.StatusCode != http.StatusOK || nodelease.RenewTime(l).Year() != 2027 {
-		t.Errorf("patched: %d, %v", code.StatusCode, nodelease.RenewTime(l))
+	if l := cloud.get("edge-1"); code.StatusCode != http.StatusOK || lease.RenewTime(l).Year() != 2027 {
+		t.Errorf("patched: %d, %v", code.StatusCode, lease.RenewTime(l))
 	}
 }
 
@@ -181,11 +181,11 @@ func TestHeartbeatCutOff(t *testing.T) {
 		t.Errorf("status: %+v", s)
 	}
 	code, l := k.send(http.MethodGet, nil)
-	if code != http.StatusOK || nodelease.IsDelegated(l) || !nodelease.RenewTime(l).Equal(k.now) {
+	if code != http.StatusOK || lease.IsDelegated(l) || !lease.RenewTime(l).Equal(k.now) {
 		t.Errorf("read without the cloud: %d %+v", code, l)
 	}
 	patch := []byte(`{"spec":{"renewTime":"2027-01-01T00:00:00.000000Z"}}`)
-	resp, _ := do(t, k.client, http.MethodPatch, b.url()+nodelease.Path+"/edge-1", patch, "Content-Type",
+	resp, _ := do(t, k.client, http.MethodPatch, b.url()+lease.Path+"/edge-1", patch, "Content-Type",
 		"application/merge-patch+json", "Accept", "application/json")
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("patched without the cloud: %s", resp.Status)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -45,7 +45,7 @@ func TestEnrol(t *testing.T) {
 	far.beats(http.StatusOK)
 	eventually(t, "the heartbeat of edge-2 in the cloud", func() bool {
 		l := p.clouds[0].leases.get("edge-2")
-		return nodelease.IsDelegated(l) && nodelease.RenewTime(l).Equal(far.now)
+		return lease.IsDelegated(l) && lease.RenewTime(l).Equal(far.now)
 	})
 	for _, w := range p.clouds[0].leases.written() {
 		if w.delegated && w.user != "weir:forwarder:pool-a:edge-1" {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/lease"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
 )
 
 // leaseLog are Leases that remember who wrote them: those of nodes, and who took the election's.
@@ -46,7 +45,7 @@ func newLeaseLog(life string, version uint64) *leaseLog {
 		node := contract.NodeOfIdentity(*l.Spec.HolderIdentity)
 		switch {
 		case l.Namespace == contract.NodeLeaseNamespace:
-			f.writes = append(f.writes, leaseWrite{leaseWrites.Add(1), by, l, nodelease.IsDelegated(l)})
+			f.writes = append(f.writes, leaseWrite{leaseWrites.Add(1), by, l, lease.IsDelegated(l)})
 		case l.Name == contract.ElectionLease && node != f.leader:
 			if f.leader = node; node != "" {
 				f.leaders = append(f.leaders, node)

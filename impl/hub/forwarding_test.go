@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 )
 
 // TestForward: the leader forwards heartbeats of a node that is cut off, as the forwarder of its pool, and nothing
@@ -31,7 +31,7 @@ func TestForward(t *testing.T) {
 		t.Helper()
 		eventually(t, "the heartbeat of edge-2 in the cloud", func() bool {
 			l := cloud.get("edge-2")
-			return nodelease.IsDelegated(l) && nodelease.RenewTime(l).Equal(far.now)
+			return lease.IsDelegated(l) && lease.RenewTime(l).Equal(far.now)
 		})
 	}
 	for range 5 {
@@ -39,10 +39,10 @@ func TestForward(t *testing.T) {
 		forwarded()
 	}
 	far.now = far.now.Add(-time.Minute) // its clock is set back
-	before := nodelease.RenewTime(cloud.get("edge-2"))
+	before := lease.RenewTime(cloud.get("edge-2"))
 	far.beats(http.StatusOK)
 	eventually(t, "a heartbeat of a clock that was set back",
-		func() bool { return nodelease.RenewTime(cloud.get("edge-2")).After(before) })
+		func() bool { return lease.RenewTime(cloud.get("edge-2")).After(before) })
 	far.now = before
 
 	eventually(t, "six heartbeats in the status", func() bool {
@@ -70,7 +70,7 @@ func TestForward(t *testing.T) {
 	far.beats(http.StatusConflict, http.StatusOK, http.StatusOK)
 	p.mirrored(far, false)
 	near.beats(http.StatusOK)
-	if l := cloud.get("edge-2"); nodelease.IsDelegated(l) {
+	if l := cloud.get("edge-2"); lease.IsDelegated(l) {
 		t.Error("returned and still delegated")
 	}
 	eventually(t, "nobody to be delegated", func() bool { return leader.Status().Delegation.Nodes == 0 })
@@ -92,7 +92,7 @@ func TestForwardAfterChange(t *testing.T) {
 	far.beats(http.StatusOK)
 	eventually(t, "edge-2 to forward the only heartbeat", func() bool {
 		l := p.clouds[0].leases.get("edge-3")
-		return nodelease.IsDelegated(l) && nodelease.RenewTime(l).Equal(far.now)
+		return lease.IsDelegated(l) && lease.RenewTime(l).Equal(far.now)
 	})
 	if s := p.hubs["edge-2"].hub.Status(); s.Role != "Leader" {
 		t.Errorf("edge-2 is %s", s.Role)

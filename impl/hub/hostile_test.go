@@ -27,7 +27,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/member"
 )
 
@@ -85,7 +85,7 @@ func pour(w http.ResponseWriter, sent *atomic.Int64) {
 func TestHostileCoordinator(t *testing.T) {
 	var document, frame atomic.Int64
 	names := []string{"edge-2", "..", ".", "a/b", "a%2fb", "UPPER", "", strings.Repeat("n", 300), "edge-3"}
-	lease := func(name string) coordinationv1.Lease {
+	named := func(name string) coordinationv1.Lease {
 		return coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name, Annotations: map[string]string{contract.DelegateHeartbeat: contract.Delegated},
@@ -101,10 +101,10 @@ func TestHostileCoordinator(t *testing.T) {
 		_, _ = io.WriteString(w, `{"type":"ADDED","object":{"metadata":{"name":"`)
 		pour(w, &frame)
 	})
-	mux.HandleFunc(nodelease.Path, func(w http.ResponseWriter, req *http.Request) {
+	mux.HandleFunc(lease.Path, func(w http.ResponseWriter, req *http.Request) {
 		var list coordinationv1.LeaseList
 		for _, name := range names {
-			l := lease(name)
+			l := named(name)
 			list.Items = append(list.Items, l)
 			if req.URL.Query().Has("watch") {
 				_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": l})
@@ -137,12 +137,12 @@ func TestHostileCoordinator(t *testing.T) {
 	want := []string{"edge-2", "edge-3"}
 	var seen []string
 	r := c.InUse()
-	_ = r.WatchLeases(t.Context(), nodelease.Path, "",
+	_ = r.WatchLeases(t.Context(), lease.Path, "",
 		func(_ string, l *coordinationv1.Lease) { seen = append(seen, l.Name) })
 	if !slices.Equal(seen, want) {
 		t.Errorf("a watch tells of %q", seen)
 	}
-	list, err := r.ListLeases(t.Context(), nodelease.Path, "")
+	list, err := r.ListLeases(t.Context(), lease.Path, "")
 	check(t, err)
 	seen = nil
 	for i := range list.Items {
@@ -167,7 +167,7 @@ func TestPoisonedList(t *testing.T) {
 	var endless atomic.Bool
 	var asked atomic.Int64
 	mux := http.NewServeMux()
-	mux.HandleFunc(nodelease.Path, func(w http.ResponseWriter, req *http.Request) {
+	mux.HandleFunc(lease.Path, func(w http.ResponseWriter, req *http.Request) {
 		asked.Add(1)
 		from, _ := strconv.Atoi(req.URL.Query().Get("continue"))
 		limit, err := strconv.Atoi(req.URL.Query().Get("limit"))
@@ -185,7 +185,7 @@ func TestPoisonedList(t *testing.T) {
 		}{"LeaseList", map[string]string{"resourceVersion": "7", "continue": more}, items[from:to]})
 	})
 	r := hostile(t, mux).InUse()
-	list, err := r.ListLeases(t.Context(), nodelease.Path, "labelSelector=a%3Db")
+	list, err := r.ListLeases(t.Context(), lease.Path, "labelSelector=a%3Db")
 	check(t, err)
 	if len(list.Items) != nodes-2 || list.Unread != 2 || list.Version != "7" {
 		t.Errorf("%d Leases are read, %d are not, at version %q", len(list.Items), list.Unread, list.Version)
@@ -194,7 +194,7 @@ func TestPoisonedList(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	endless.Store(true)
-	list, err = r.ListLeases(t.Context(), nodelease.Path, "")
+	list, err = r.ListLeases(t.Context(), lease.Path, "")
 	if len(list.Items) > heartbeat.MaxNodes {
 		t.Errorf("of an endless list %d are kept, %v", len(list.Items), err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 )
 
 // expired makes a client certificate that ended a while ago.
@@ -196,7 +196,7 @@ func TestLapsedNodeLives(t *testing.T) {
 	})
 	cloud.set(func() {
 		for _, s := range cloud.seen {
-			if strings.HasPrefix(s.path, "/echo/") || strings.HasPrefix(s.path, nodelease.Path) {
+			if strings.HasPrefix(s.path, "/echo/") || strings.HasPrefix(s.path, lease.Path) {
 				t.Errorf("%s arrived at the cloud, by %s", s.path, s.user)
 			}
 		}

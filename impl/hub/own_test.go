@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -134,7 +134,7 @@ func TestOwnCredential(t *testing.T) {
 	cloud.set(func() {
 		for _, s := range cloud.seen {
 			if strings.HasPrefix(s.path, "/echo/") || strings.HasPrefix(s.path, own) ||
-				strings.HasPrefix(s.path, nodelease.Path) {
+				strings.HasPrefix(s.path, lease.Path) {
 				t.Errorf("%s arrived at the cloud, by %s", s.path, s.user)
 			}
 		}

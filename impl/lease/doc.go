@@ -3,7 +3,9 @@
 // package coordinator/inmemory adds the election.
 //
 // A Store has the Leases, a Policy says who may write them and how long they are kept, and Handler serves them over
-// HTTP.
+// HTTP. Decode, Encode and the functions beside them read and write the Lease of a node, which is its heartbeat: as a
+// kubelet sends it, as the cloud and the pool's coordinator keep it, with the annotation by which others speak for a
+// node that is cut off.
 //
 // # In a leader hub
 //

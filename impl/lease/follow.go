@@ -10,8 +10,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/weir-edge/weir/impl/lease/nodelease"
 )
 
 // Follow implements election.Store.
@@ -28,7 +26,7 @@ func (s *Store) Follow(ctx context.Context, namespace, name, version string,
 func (s *Store) Delegated(ctx context.Context, all func(names []string),
 	take func(node string, l *coordinationv1.Lease)) {
 	for ctx.Err() == nil && s.IsOpen() {
-		list, names := s.list(nodelease.IsDelegated), []string{}
+		list, names := s.list(IsDelegated), []string{}
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)
 		}
@@ -36,7 +34,7 @@ func (s *Store) Delegated(ctx context.Context, all func(names []string),
 		for i := range list.Items {
 			take(names[i], &list.Items[i])
 		}
-		_ = s.follow(ctx, list.ResourceVersion, nodelease.IsDelegated,
+		_ = s.follow(ctx, list.ResourceVersion, IsDelegated,
 			func(kind watch.EventType, l *coordinationv1.Lease) error {
 				node := l.Name
 				if kind == watch.Deleted {

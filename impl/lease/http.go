@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
 )
 
 // maxBody bounds what a request carries: a Lease is some hundred bytes.
@@ -111,7 +110,7 @@ func (s *Store) received(req *http.Request) (lease *coordinationv1.Lease, err er
 		return nil, err
 	}
 	if req.Method != http.MethodPatch {
-		lease, err = nodelease.Decode(cmp.Or(req.Header.Get("Content-Type"), runtime.ContentTypeJSON), body)
+		lease, err = Decode(cmp.Or(req.Header.Get("Content-Type"), runtime.ContentTypeJSON), body)
 	} else if lease, err = s.Get(req.Context(), namespace, name); err == nil {
 		err = merge(lease, body)
 	}
@@ -139,7 +138,7 @@ func merge(lease *coordinationv1.Lease, patch []byte) error {
 }
 
 func reply(w http.ResponseWriter, req *http.Request, lease *coordinationv1.Lease) error {
-	contentType, body, err := nodelease.Encode(lease, req.Header.Get("Accept"))
+	contentType, body, err := Encode(lease, req.Header.Get("Accept"))
 	if err != nil {
 		return err
 	}

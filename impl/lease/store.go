@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
 )
 
 var resource = coordinationv1.Resource("leases")
@@ -202,7 +201,7 @@ func (s *Store) put(lease, old *coordinationv1.Lease) (done bool, err error) {
 	case old == nil && s.Max > 0 && len(s.stored) >= s.Max:
 		return false, apierrors.NewTooManyRequestsError("no more Leases are kept here")
 	}
-	lease.TypeMeta = metav1.TypeMeta{APIVersion: nodelease.Kind.APIVersion, Kind: nodelease.Kind.Kind}
+	lease.TypeMeta = metav1.TypeMeta{APIVersion: Kind.APIVersion, Kind: Kind.Kind}
 	lease.ResourceVersion = strconv.FormatUint(s.version+1, 10)
 	if lease.UID = types.UID(s.life + "-" + lease.ResourceVersion); old != nil {
 		lease.UID = old.UID

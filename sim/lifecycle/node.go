@@ -17,7 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 
@@ -98,7 +98,7 @@ func (n *node) beat(ctx context.Context) {
 	leases := n.kubelet.CoordinationV1().Leases(contract.NodeLeaseNamespace)
 	for range 5 {
 		next := n.lease.DeepCopy()
-		n.w.locked(func() { nodelease.SetRenewTime(next, n.clock()) })
+		n.w.locked(func() { lease.SetRenewTime(next, n.clock()) })
 		l, err := leases.Update(ctx, next, metav1.UpdateOptions{})
 		conflict := apierrors.IsConflict(err)
 		if conflict {

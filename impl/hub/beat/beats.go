@@ -23,7 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -63,7 +63,7 @@ type BeatsConfig struct {
 // InPool is where the pool sees how this node is: a Mirror, or Alone. It never blocks for long.
 type InPool interface {
 	// state writes a statement soon, instead of one before; not after until. It calls written when it has.
-	state(s heartbeat.Statement, lease *coordinationv1.Lease, until time.Time, written func())
+	state(s heartbeat.Statement, beat *coordinationv1.Lease, until time.Time, written func())
 	withdraw(ctx context.Context) error                      // that the node is cut off
 	read(ctx context.Context) (*coordinationv1.Lease, error) // nil: there is no Lease
 }
@@ -86,7 +86,7 @@ func NewBeats(c BeatsConfig) *Beats {
 
 // Own reports whether a request is a heartbeat, or reads what heartbeats are based on.
 func (b *Beats) Own(header http.Header, asked *request.Request) bool {
-	return nodelease.IsOwn(header, asked, b.Node)
+	return lease.IsOwn(header, asked, b.Node)
 }
 
 func (b *Beats) now() time.Duration { return b.Clock.Since(b.began) }
@@ -113,13 +113,13 @@ func (b *Beats) Serve(w *answer.Recorder, req *http.Request, asked *request.Requ
 		b.read(w, req)
 		return
 	}
-	lease, ok := b.written(req, body)
+	beat, ok := b.written(req, body)
 	if !ok { // no heartbeat
 		b.Pass(w, req, asked)
 		return
 	}
 	w.Route = "heartbeat"
-	b.renew(w, req, body, lease)
+	b.renew(w, req, body, beat)
 }
 
 // written is the Lease as a request would have it; false if that is not the Lease of this node, or no heartbeat.
@@ -128,7 +128,7 @@ func (b *Beats) written(req *http.Request, body []byte) (*coordinationv1.Lease, 
 	if req.Method == http.MethodPatch {
 		return b.patched(contentType, body)
 	}
-	l, err := nodelease.Decode(contentType, body)
+	l, err := lease.Decode(contentType, body)
 	return l, err == nil && l.Name == b.Node && l.Spec.RenewTime != nil
 }
 
@@ -154,7 +154,7 @@ func (b *Beats) patched(contentType string, body []byte) (*coordinationv1.Lease,
 	return l, true
 }
 
-func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, lease *coordinationv1.Lease) {
+func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *coordinationv1.Lease) {
 	b.mu.Lock()
 	plan := b.state.Beat(b.now(), b.Cloud.Reachable())
 	held := b.held
@@ -169,7 +169,7 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, lease 
 	if plan != heartbeat.Keep {
 		text, told := b.due()
 		var err error
-		if a, err = b.Cloud.Send(req.Context(), b.message(req, body, lease, held, text)); err != nil {
+		if a, err = b.Cloud.Send(req.Context(), b.message(req, body, beat, held, text)); err != nil {
 			if req.Context().Err() != nil { // the kubelet is gone, or the hub ends
 				answer.Write(w, answer.Unavailable("the request was cancelled"))
 				return
@@ -180,11 +180,11 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, lease 
 		}
 	}
 	if a != nil {
-		b.took(lease, a)
+		b.took(beat, a)
 		b.answer(w, a)
 		return
 	}
-	b.keep(w, req, lease)
+	b.keep(w, req, beat)
 }
 
 // due is what goes along with the next heartbeat, "" for nothing, and whom to call when the cloud has taken it.
@@ -201,11 +201,11 @@ func (b *Beats) due() (text string, told func()) {
 
 // message is a heartbeat as it goes to the cloud: growing, with what the hub tells along with it, and without the
 // annotations that the kubelet has read there. Most go as they came.
-func (b *Beats) message(req *http.Request, body []byte, lease, held *coordinationv1.Lease, text string) uplink.Message {
+func (b *Beats) message(req *http.Request, body []byte, beat, held *coordinationv1.Lease, text string) uplink.Message {
 	m := uplink.Message{Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header), Body: body}
-	renew := nodelease.RenewTime(lease)
+	renew := lease.RenewTime(beat)
 	if held != nil {
-		renew = heartbeat.Later(renew, nodelease.RenewTime(held))
+		renew = heartbeat.Later(renew, lease.RenewTime(held))
 	}
 	if req.Method == http.MethodPatch {
 		if stripped, err := stripPatch(body, renew, text); err == nil {
@@ -213,16 +213,16 @@ func (b *Beats) message(req *http.Request, body []byte, lease, held *coordinatio
 		}
 		return m
 	}
-	if !nodelease.IsDelegated(lease) && renew.Equal(nodelease.RenewTime(lease)) &&
-		lease.Annotations[contract.DigestAnnotation] == text {
+	if !lease.IsDelegated(beat) && renew.Equal(lease.RenewTime(beat)) &&
+		beat.Annotations[contract.DigestAnnotation] == text {
 		return m
 	}
-	l := lease.DeepCopy()
+	l := beat.DeepCopy()
 	l.ManagedFields = nil // of an update that has none kube-apiserver goes on with those that it knows
-	nodelease.SetDelegated(l, false)
-	nodelease.SetDigest(l, text)
-	nodelease.SetRenewTime(l, renew)
-	if _, encoded, err := nodelease.Encode(l, req.Header.Get("Content-Type")); err == nil {
+	lease.SetDelegated(l, false)
+	lease.SetDigest(l, text)
+	lease.SetRenewTime(l, renew)
+	if _, encoded, err := lease.Encode(l, req.Header.Get("Content-Type")); err == nil {
 		m.Body = encoded
 	}
 	return m
@@ -252,7 +252,7 @@ func stripPatch(body []byte, renew time.Time, text string) ([]byte, error) {
 }
 
 // took notes that the cloud answered.
-func (b *Beats) took(lease *coordinationv1.Lease, a *uplink.Answer) {
+func (b *Beats) took(beat *coordinationv1.Lease, a *uplink.Answer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.turned(true)
@@ -260,19 +260,19 @@ func (b *Beats) took(lease *coordinationv1.Lease, a *uplink.Answer) {
 	if a.Code < 300 {
 		outcome = "passed"
 		b.passed = b.now()
-		if l, err := nodelease.Decode(a.Header.Get("Content-Type"), a.Body); err == nil {
+		if l, err := lease.Decode(a.Header.Get("Content-Type"), a.Body); err == nil {
 			b.held = l
 		}
 	}
 	b.Count(outcome)
-	b.tell(lease)
+	b.tell(beat)
 }
 
 // keep answers a heartbeat as the cloud would.
-func (b *Beats) keep(w *answer.Recorder, req *http.Request, lease *coordinationv1.Lease) {
-	l := lease.DeepCopy()
-	nodelease.SetDelegated(l, false)
-	nodelease.SetDigest(l, "")
+func (b *Beats) keep(w *answer.Recorder, req *http.Request, beat *coordinationv1.Lease) {
+	l := beat.DeepCopy()
+	lease.SetDelegated(l, false)
+	lease.SetDigest(l, "")
 	if l.ResourceVersion == "" {
 		l.ResourceVersion = madeUp
 	}
@@ -280,7 +280,7 @@ func (b *Beats) keep(w *answer.Recorder, req *http.Request, lease *coordinationv
 	b.turned(false)
 	b.held = l
 	b.Count("kept")
-	b.tell(lease)
+	b.tell(beat)
 	b.mu.Unlock()
 	code := http.StatusOK
 	if req.Method == http.MethodPost {
@@ -303,12 +303,12 @@ func (b *Beats) turned(taken bool) {
 }
 
 // tell has the heartbeat that came last mirrored, if that is worth it.
-func (b *Beats) tell(lease *coordinationv1.Lease) {
-	s := b.state.Statement(nodelease.RenewTime(lease))
+func (b *Beats) tell(beat *coordinationv1.Lease) {
+	s := b.state.Statement(lease.RenewTime(beat))
 	if !s.Needed {
 		return
 	}
-	b.Pool.state(s, lease, b.began.Add(s.Until), func() {
+	b.Pool.state(s, beat, b.began.Add(s.Until), func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.state.Written(s)
@@ -324,7 +324,7 @@ func (b *Beats) read(w *answer.Recorder, req *http.Request) {
 			Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header),
 		})
 		if err == nil {
-			if l, err := nodelease.Decode(a.Header.Get("Content-Type"), a.Body); err == nil && a.Code < 300 {
+			if l, err := lease.Decode(a.Header.Get("Content-Type"), a.Body); err == nil && a.Code < 300 {
 				b.mu.Lock()
 				b.held = l
 				b.mu.Unlock()
@@ -342,7 +342,7 @@ func (b *Beats) read(w *answer.Recorder, req *http.Request) {
 		if m, err := b.Pool.read(ctx); err == nil && m != nil {
 			l = m
 			l.ResourceVersion, l.UID, l.ManagedFields = madeUp, "", nil
-			nodelease.SetDelegated(l, false)
+			lease.SetDelegated(l, false)
 		}
 	}
 	if l == nil { // so that the kubelet creates one
@@ -362,7 +362,7 @@ func (b *Beats) answer(w *answer.Recorder, a *uplink.Answer) {
 }
 
 func writeLease(w *answer.Recorder, req *http.Request, code int, l *coordinationv1.Lease) {
-	contentType, body, err := nodelease.Encode(l, req.Header.Get("Accept"))
+	contentType, body, err := lease.Encode(l, req.Header.Get("Accept"))
 	if err != nil {
 		answer.Write(w, apierrors.NewInternalError(err))
 		return

@@ -25,7 +25,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/lease"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
 	"github.com/weir-edge/weir/impl/pause"
 )
 
@@ -236,14 +235,14 @@ func (f *Forwarding) readPool(ctx context.Context, r *heartbeat.Result) (code in
 		return http.StatusOK, nil
 	}
 	var l coordinationv1.Lease
-	code, err = f.Coordinator.Do(ctx, http.MethodGet, nodelease.Path+"/"+r.Node, nil, &l)
+	code, err = f.Coordinator.Do(ctx, http.MethodGet, lease.Path+"/"+r.Node, nil, &l)
 	r.Lease = beatOf(&l)
 	return code, err
 }
 
 // ask asks the cloud about the Lease of a node, which is in the answer.
 func (f *Forwarding) ask(ctx context.Context, m uplink.Message, r *heartbeat.Result) (code int, err error) {
-	m.URI = nodelease.Path + "/" + url.PathEscape(r.Node)
+	m.URI = lease.Path + "/" + url.PathEscape(r.Node)
 	if m.Header == nil {
 		m.Header = http.Header{}
 	}
@@ -257,7 +256,7 @@ func (f *Forwarding) ask(ctx context.Context, m uplink.Message, r *heartbeat.Res
 		return a.Code,
 			fmt.Errorf("%s %s: %w", m.Method, m.URI, answer.Decode(&http.Response{StatusCode: a.Code, Header: a.Header}, a.Body))
 	}
-	l, err := nodelease.Decode(a.Header.Get("Content-Type"), a.Body)
+	l, err := lease.Decode(a.Header.Get("Content-Type"), a.Body)
 	if err != nil {
 		return 0, err
 	}
@@ -324,7 +323,7 @@ func (f *Forwarding) look(ctx context.Context) error {
 		return errNoLeases
 	}
 	limit, stop := context.WithTimeout(ctx, f.Timeout)
-	list, err := r.ListLeases(limit, nodelease.Path, delegatedOnly)
+	list, err := r.ListLeases(limit, lease.Path, delegatedOnly)
 	stop()
 	if err != nil {
 		return err
@@ -339,7 +338,7 @@ func (f *Forwarding) look(ctx context.Context) error {
 		f.saw(ctx, sighting{name: list.Items[i].Name, lease: beatOf(&list.Items[i])})
 	}
 	f.saw(ctx, sighting{listed: names})
-	return r.WatchLeases(ctx, nodelease.Path, delegatedOnly+"&resourceVersion="+list.Version,
+	return r.WatchLeases(ctx, lease.Path, delegatedOnly+"&resourceVersion="+list.Version,
 		func(kind string, l *coordinationv1.Lease) {
 			s := sighting{name: l.Name, lease: beatOf(l), live: true}
 			if kind == "DELETED" {
@@ -358,5 +357,5 @@ func (f *Forwarding) saw(ctx context.Context, s sighting) {
 
 // beatOf is what decisions need of a Lease.
 func beatOf(l *coordinationv1.Lease) heartbeat.Lease {
-	return heartbeat.Lease{Version: l.ResourceVersion, Renew: nodelease.RenewTime(l), Delegated: nodelease.IsDelegated(l)}
+	return heartbeat.Lease{Version: l.ResourceVersion, Renew: lease.RenewTime(l), Delegated: lease.IsDelegated(l)}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pause"
 )
 
@@ -62,9 +62,9 @@ func NewMirror(c MirrorConfig) *Mirror {
 }
 
 // state mirrors a heartbeat soon, instead of one before that was not yet. It never blocks.
-func (m *Mirror) state(s heartbeat.Statement, lease *coordinationv1.Lease, until time.Time, written func()) {
+func (m *Mirror) state(s heartbeat.Statement, l *coordinationv1.Lease, until time.Time, written func()) {
 	m.mu.Lock()
-	m.pending = &mirrored{s, lease, until, written}
+	m.pending = &mirrored{s, l, until, written}
 	m.mu.Unlock()
 	select {
 	case m.poke <- struct{}{}:
@@ -119,8 +119,8 @@ func (m *Mirror) flush(ctx context.Context) error {
 		l.Spec = coordinationv1.LeaseSpec{
 			HolderIdentity: s.lease.Spec.HolderIdentity, LeaseDurationSeconds: s.lease.Spec.LeaseDurationSeconds,
 		}
-		nodelease.SetRenewTime(l, s.Renew)
-		nodelease.SetDelegated(l, s.Delegated)
+		lease.SetRenewTime(l, s.Renew)
+		lease.SetDelegated(l, s.Delegated)
 	})
 	if err != nil {
 		return err
@@ -149,10 +149,10 @@ func (m *Mirror) withdraw(ctx context.Context) error {
 	m.mu.Lock()
 	m.pending = nil
 	m.mu.Unlock()
-	if m.held != nil && !nodelease.IsDelegated(m.held) {
+	if m.held != nil && !lease.IsDelegated(m.held) {
 		return nil
 	}
-	return m.write(ctx, func(l *coordinationv1.Lease) { nodelease.SetDelegated(l, false) })
+	return m.write(ctx, func(l *coordinationv1.Lease) { lease.SetDelegated(l, false) })
 }
 
 // write changes the Lease, or creates it, also to withdraw: a creation that is still under way must fail.
@@ -166,14 +166,14 @@ func (m *Mirror) write(ctx context.Context, change func(*coordinationv1.Lease)) 
 			}
 		}
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: m.Node}}
-		method, path := http.MethodPost, nodelease.Path
+		method, path := http.MethodPost, lease.Path
 		if m.held != nil {
 			l = m.held.DeepCopy()
-			method, path = http.MethodPut, nodelease.Path+"/"+m.Node
+			method, path = http.MethodPut, lease.Path+"/"+m.Node
 		}
 		change(l)
 		m.Coordinator.SetAddress(l)
-		l.TypeMeta = metav1.TypeMeta{APIVersion: nodelease.Kind.APIVersion, Kind: nodelease.Kind.Kind}
+		l.TypeMeta = metav1.TypeMeta{APIVersion: lease.Kind.APIVersion, Kind: lease.Kind.Kind}
 		m.held = nil // not known, unless the answer tells
 		var out coordinationv1.Lease
 		var code int
@@ -228,7 +228,7 @@ func (m *Mirror) Announce(ctx context.Context, alone func() bool) error {
 // read returns nil if there is no Lease.
 func (m *Mirror) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	var l coordinationv1.Lease
-	switch code, err := m.Coordinator.Do(ctx, http.MethodGet, nodelease.Path+"/"+m.Node, nil, &l); {
+	switch code, err := m.Coordinator.Do(ctx, http.MethodGet, lease.Path+"/"+m.Node, nil, &l); {
 	case code == http.StatusNotFound:
 		return nil, nil
 	case err != nil:

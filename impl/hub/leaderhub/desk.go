@@ -7,7 +7,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/lease"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -27,9 +26,9 @@ func NewDesk(s *Standing, l *lease.Store) *Desk {
 func (d *Desk) Handle(at *http.ServeMux) {
 	at.Handle("GET "+contract.StandingPath, d.Standing)
 	own := d.Leases.Handler(caller)
-	at.Handle("GET "+nodelease.Path+"/{name}", own)
-	at.Handle("PUT "+nodelease.Path+"/{name}", own)
-	at.Handle("POST "+nodelease.Path, own)
+	at.Handle("GET "+lease.Path+"/{name}", own)
+	at.Handle("PUT "+lease.Path+"/{name}", own)
+	at.Handle("POST "+lease.Path, own)
 }
 
 // caller is the node of the hub that asks, "" if it is none.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/bounds"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/tunnel"
@@ -257,9 +257,9 @@ func (k *Cloud) probe(ctx context.Context, s *server) error {
 	ready, serves := make(chan error, 1), make(chan error, 1)
 	go func() { ready <- k.question(ctx, s, ClassControl, AsHub, "/readyz") }()
 	ask := func() {
-		err := k.question(ctx, s, ClassHeartbeat, AsNode, nodelease.Path+"/"+k.node)
+		err := k.question(ctx, s, ClassHeartbeat, AsNode, lease.Path+"/"+k.node)
 		if Unsent(err) { // the node has nothing to show: who is refused has an answer as well
-			err = k.question(ctx, s, ClassControl, AsHub, nodelease.Path+"/"+k.node)
+			err = k.question(ctx, s, ClassControl, AsHub, lease.Path+"/"+k.node)
 		}
 		serves <- err
 	}

@@ -1,6 +1,4 @@
-// Package nodelease reads and writes the Lease of a node, whose heartbeat it is: as a kubelet sends it, as the cloud
-// and the pool's coordinator keep it, with the annotation by which a node that is cut off is spoken for. It is pure.
-package nodelease
+package lease
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package nodelease
+package lease
 
 import (
 	"net/http"

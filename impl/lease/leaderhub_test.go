@@ -13,17 +13,16 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
 )
 
 // desk serves a store to the hub of a node.
 func desk(s *Store, node string) func(method, name, body string) (int, *coordinationv1.Lease) {
 	mux := http.NewServeMux()
 	own := s.Handler(func(*http.Request) string { return node })
-	mux.Handle(nodelease.Path+"/{name}", own)
-	mux.Handle(nodelease.Path, own)
+	mux.Handle(Path+"/{name}", own)
+	mux.Handle(Path, own)
 	return func(method, name, body string) (int, *coordinationv1.Lease) {
-		path := nodelease.Path
+		path := Path
 		if name != "" {
 			path += "/" + name
 		}
@@ -102,7 +101,7 @@ func TestFollow(t *testing.T) {
 			l, write = &coordinationv1.Lease{}, s.Create
 			l.Namespace, l.Name = contract.NodeLeaseNamespace, node
 		}
-		nodelease.SetDelegated(l, delegated)
+		SetDelegated(l, delegated)
 		if _, err := write(t.Context(), node, l); err != nil {
 			t.Fatalf("%s: refused: %v", node, err)
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
-	"github.com/weir-edge/weir/impl/lease/nodelease"
 )
 
 // forgetAfter is how long a leader hub keeps a Lease that nobody writes: a hub writes each heartbeat, and one that is
@@ -60,7 +59,7 @@ func ofNode(l *coordinationv1.Lease) *coordinationv1.Lease {
 			RenewTime: l.Spec.RenewTime,
 		},
 	}
-	nodelease.SetDelegated(out, nodelease.IsDelegated(l))
+	SetDelegated(out, IsDelegated(l))
 	if address, ok := l.Annotations[contract.PoolAddress]; ok {
 		if _, _, err := contract.ParsePoolAddress(address); err == nil {
 			metav1.SetMetaDataAnnotation(&out.ObjectMeta, contract.PoolAddress, address)

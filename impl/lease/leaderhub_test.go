@@ -113,7 +113,8 @@ func TestFollow(t *testing.T) {
 	told, done := make(chan string), make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Delegated(ctx, func(names []string) { told <- strings.Join(names, ",") }, func(node string, l *coordinationv1.Lease) {
+		list := func(names []string) { told <- strings.Join(names, ",") }
+		s.Delegated(ctx, list, func(node string, l *coordinationv1.Lease) {
 			if l == nil {
 				node = "-" + node
 			}

@@ -59,7 +59,8 @@ func New(c Config) (*Coordinator, error) {
 	logger := slog.New(slog.DiscardHandler)
 	x := &Coordinator{relays: c.Relays}
 	x.vote = &election.Election{
-		Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.Life()}, Bars: &pull.Bars{}, Clock: c.Clock, Logger: logger,
+		Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.Life()}, Bars: &pull.Bars{}, Clock: c.Clock,
+		Logger: logger,
 	}
 	ready := status.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
 	relays := scope.NewSet(c.Relays...)

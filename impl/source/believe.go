@@ -13,17 +13,6 @@ import (
 // lie. It is believed within bounds, and no further than the cloud itself does not contradict while it can be asked.
 // Against the cloud's own list it counts nothing.
 
-// plausible tells why a history that an upstream says it is in cannot be taken up at its word. s is the relay's state,
-// other what the list was opened to take up.
-func (f *Feeder) plausible(s relay.Status, theirs relay.History, other *historyError) error {
-	switch {
-	case !s.Synced && theirs.First(), s.Synced && s.History.Near(theirs), other != nil && other.yield && theirs.First():
-		return nil
-	}
-	return fmt.Errorf("the upstream says that it is in history %d of the cloud, which cannot follow %d", theirs.Number,
-		s.History.Number)
-}
-
 // believe asks the cloud, if it can be reached, whether a relay can have reached a version in a history that is new to
 // this one.
 func (f *Feeder) believe(ctx context.Context, up *hop.Upstream, in relay.History, version uint64) error {

@@ -45,12 +45,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// firstBackoff is how long is waited after the first attempt that fails.
-const firstBackoff = 200 * time.Millisecond
-
-// soonest is the shortest watch on which kube-apiserver sends a bookmark.
-const soonest = 3 * time.Second
-
 // reportAgain is after what time an error that lasts is told again.
 const reportAgain = time.Minute
 
@@ -58,7 +52,7 @@ const reportAgain = time.Minute
 type Feeder struct {
 	cfg    Config
 	change chan struct{} // capacity 1: Use was called
-	thrift thrift        // of the goroutine that feeds
+	plan   member.Plan   // of the goroutine that feeds
 
 	mu     sync.Mutex
 	up     *hop.Upstream
@@ -74,9 +68,6 @@ type Feeder struct {
 	asked   atomic.Uint64                // version that the cloud had reached when it was last asked
 	named   *hop.Upstream                // has said what lists declare
 	told    bool                         // that the cloud shows no bookmarks
-	over    *historyError                // to be taken up …
-	overAt  *hop.Upstream                // … from here
-	behind  member.Behind                // an upstream that is in an earlier history
 	barred  time.Time                    // since when it says that this client may not read
 	// restored is when it began to feed a relay that came from a disk; zero: it did not.
 	restored time.Time
@@ -98,17 +89,6 @@ type Status struct {
 	reported  time.Time // when it was last said that it fails
 }
 
-// Cause is why a feeder opens a full list.
-type Cause string
-
-// The causes.
-const (
-	CauseFirst   Cause = "first"   // the relay holds nothing
-	CauseExpired Cause = "expired" // after 410 too much differs
-	CauseHistory Cause = "history" // the cloud is in another history (rule 7)
-	CauseCheaper Cause = "cheaper" // what was missed, or what comes uncompressed, costs more
-)
-
 // Lists counts full lists by cause.
 type Lists struct {
 	First   int `json:"first"`
@@ -121,10 +101,10 @@ type Lists struct {
 func (l Lists) Total() int { return l.First + l.Expired + l.History + l.Cheaper }
 
 // All walks over the counts.
-func (l Lists) All() iter.Seq2[Cause, int] {
-	return func(yield func(Cause, int) bool) {
-		_ = yield(CauseFirst, l.First) && yield(CauseExpired, l.Expired) && yield(CauseHistory, l.History) &&
-			yield(CauseCheaper, l.Cheaper)
+func (l Lists) All() iter.Seq2[member.Cause, int] {
+	return func(yield func(member.Cause, int) bool) {
+		_ = yield(member.CauseFirst, l.First) && yield(member.CauseExpired, l.Expired) && yield(member.CauseHistory, l.History) &&
+			yield(member.CauseCheaper, l.Cheaper)
 	}
 }
 
@@ -136,7 +116,7 @@ func NewFeeder(c Config) (*Feeder, error) {
 	if c.WatchTimeout == 0 {
 		c.WatchTimeout = 10 * time.Second
 	}
-	if c.WatchTimeout < soonest || c.WatchTimeout%time.Second != 0 {
+	if c.WatchTimeout < member.ShortestWatch || c.WatchTimeout%time.Second != 0 {
 		return nil, fmt.Errorf("feeder: watch timeout %v: whole seconds, at least 3s", c.WatchTimeout)
 	}
 	if c.Denied == nil {
@@ -152,7 +132,7 @@ func NewFeeder(c Config) (*Feeder, error) {
 		c.Logger = slog.Default()
 	}
 	c.Logger = c.Logger.With("resource", c.Relay.Resource().String())
-	return &Feeder{cfg: c, change: make(chan struct{}, 1)}, nil
+	return &Feeder{cfg: c, change: make(chan struct{}, 1), plan: member.Plan{Lasts: c.WatchTimeout}}, nil
 }
 
 // Use feeds the relay from an upstream from now on; nil means from nowhere. The relay goes on at the version it has
@@ -233,15 +213,15 @@ func (f *Feeder) Kick() {
 	}
 }
 
-func (f *Feeder) listing(why Cause) {
+func (f *Feeder) listing(why member.Cause) {
 	switch l := &f.status.Lists; why {
-	case CauseFirst:
+	case member.CauseFirst:
 		f.count(&l.First)
-	case CauseExpired:
+	case member.CauseExpired:
 		f.count(&l.Expired)
-	case CauseHistory:
+	case member.CauseHistory:
 		f.count(&l.History)
-	case CauseCheaper:
+	case member.CauseCheaper:
 		f.count(&l.Cheaper)
 	}
 }

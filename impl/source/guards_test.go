@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -17,7 +18,7 @@ func TestGuards(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Status()
-	if f.plausible(s, relay.History{Number: 17, Lost: 1000}, nil) == nil {
+	if member.Plausible(s, relay.History{Number: 17, Lost: 1000}, nil) == nil {
 		t.Error("history 17 is believed to follow 0")
 	}
 	cloud := &hop.Upstream{Name: "cloud", Consistent: true}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pause"
@@ -38,53 +37,18 @@ func (f *Feeder) Overruled() bool {
 	return f.overruled > f.cfg.Relay.Status().History.Number
 }
 
-// other is what is known of the upstream's history, if the relay has to take it up; nil if it need not.
-func (f *Feeder) other(up *hop.Upstream) *historyError {
-	if f.over != nil && f.overAt == up {
-		return f.over
-	}
-	f.over = nil
-	s := f.cfg.Relay.Status()
-	f.mu.Lock()
-	number := f.overruled
-	f.mu.Unlock()
-	if up.Consistent && number > s.History.Number {
-		return &historyError{
-			history: relay.History{
-				Number: number, Lost: s.Version,
-			}, proof: fmt.Sprintf("the coordinator is in history %d", number),
-		}
-	}
-	return nil
-}
-
-// learned looks whether an error tells something of the upstream's history. The list that follows takes it up.
-func (f *Feeder) learned(up *hop.Upstream, err error) {
-	var other *historyError
-	var late *behindError
-	switch {
-	case up.Unconfirmed: // only who hears from the cloud may bring another
+// learned notes that an upstream is in another history than the relay, which takes that up; nil: it is not.
+func (f *Feeder) learned(up *hop.Upstream, other *member.AnotherHistory, err error) {
+	if other == nil {
 		return
-	case errors.As(err, &other):
-	case !errors.As(err, &late):
-		return
-	default:
-		waited, yields := f.behind.Yields(up.Name, late.mine, late.age, f.cfg.Clock.Now())
-		if !yields {
-			return
-		}
-		other = &historyError{
-			relay.History{Number: late.theirs}, fmt.Sprintf("%v, for %v, and fresh", late, waited.Round(time.Second)), true,
-		}
 	}
-	f.over, f.overAt, f.behind = other, up, member.Behind{}
 	f.asked.Store(0)
 	if f.cfg.Learned != nil {
-		f.cfg.Learned(other.history.Number, up.Consistent)
+		f.cfg.Learned(other.History.Number, up.Consistent)
 	}
 	f.count(&f.status.Histories)
 	f.cfg.Logger.Error("what the relay holds is of another history of the cloud; it is listed again", "upstream", up.Name,
-		"version", f.cfg.Relay.Status().Version, "history", other.history.Number, "err", err)
+		"version", f.cfg.Relay.Status().Version, "history", other.History.Number, "err", err)
 }
 
 // trust makes sure that an upstream that has just accepted a watch, over a connection, goes on with the history that
@@ -106,7 +70,7 @@ func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, conn net.Conn) err
 	}
 	for try := 1; ; try++ {
 		_, err := f.verify(ctx, up)
-		var proof *historyError
+		var proof *member.AnotherHistory
 		var answer *hop.StatusError
 		switch {
 		case err == nil:
@@ -115,7 +79,7 @@ func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, conn net.Conn) err
 		case ctx.Err() != nil || try == questionTries || errors.As(err, &proof) || errors.As(err, &answer):
 			return err
 		}
-		pause.For(ctx, f.cfg.Clock, firstBackoff) // the question was lost, and not what the watch brings
+		pause.For(ctx, f.cfg.Clock, member.FirstBackoff) // the question was lost, and not what the watch brings
 	}
 }
 
@@ -141,7 +105,7 @@ func (f *Feeder) doubtful() bool {
 
 // verify asks for the object of the relay that changed last. Within one history the answer is not older than the relay,
 // and the object is as the relay holds it, or changed later; then, or if it is gone, it is asked for as it was at the
-// relay's version. The error is a *historyError if that proves the contrary; any other one leaves the doubt. It returns
+// relay's version. The error is a *member.AnotherHistory if that proves the contrary; any other one leaves the doubt. It returns
 // the version that the upstream has reached.
 func (f *Feeder) verify(ctx context.Context, up *hop.Upstream) (version uint64, err error) {
 	version, err = f.check(ctx, up, f.witness())
@@ -185,9 +149,6 @@ func (f *Feeder) check(ctx context.Context, up *hop.Upstream, witness *wire.Obje
 	}
 	return version, nil
 }
-
-// behindCloud reports whether the cloud was seen to have passed the relay.
-func (f *Feeder) behindCloud(s relay.Status) bool { return s.Version < f.asked.Load() }
 
 // confirm asks the upstream what a watch did not show, on which not even a bookmark came: whether the relay has all.
 // The cloud's bookmarks stand still while its etcd tells its cache of no progress, which it does every ten minutes
@@ -251,8 +212,8 @@ func (f *Feeder) historyOf(up *hop.Upstream, before relay.Status, in relay.Histo
 	if proof == nil {
 		return in, false
 	}
-	f.learned(up, proof)
-	f.over = nil // it is taken up here and now
+	f.learned(up, f.plan.Learn(f.upstream(up), proof, f.cfg.Clock.Now()), proof)
+	f.plan.TookUp() // here and now
 	return now.History.Next(now.Version), true
 }
 

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -9,11 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	testingclock "k8s.io/utils/clock/testing"
-
-	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -249,38 +244,5 @@ func TestOverruled(t *testing.T) {
 	eventually(t, "an event", func() bool { return mine.Status().Version == 1001 })
 	if s := f.Status(); s.Lists.Total() != 2 {
 		t.Errorf("%+v", s)
-	}
-}
-
-// A pool that is in an earlier history is waited for, and believed only when it is fresh all the same.
-func TestPatienceWithThePool(t *testing.T) {
-	for name, c := range map[string]struct {
-		waited, age time.Duration
-		yields      bool
-	}{
-		"a moment":            {time.Second, 0, false},
-		"fresh":               {member.BehindPatience + time.Second, time.Second, true},
-		"not fresh since":     {member.BehindPatience + time.Second, member.BehindPatience + 2*time.Second, false},
-		"nobody knows":        {10 * member.BehindPatience, -1, false},
-		"fresh for very long": {10 * member.BehindPatience, time.Second, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			clock := testingclock.NewFakeClock(time.Now())
-			f, err := NewFeeder(Config{Relay: relayBy(t, clock), Clock: clock})
-			if err != nil {
-				t.Fatal(err)
-			}
-			up := &hop.Upstream{Name: "coordinator", Progress: true}
-			f.learned(up, &behindError{1, 2, 0})
-			for range 10 { // it is asked again and again
-				clock.Step(c.waited / 10)
-				f.behind.Yields(up.Name, 2, -1, clock.Now())
-			}
-			f.learned(up, fmt.Errorf("watch: %w", &behindError{1, 2, c.age}))
-			other := f.other(up)
-			if yields := other != nil && other.yield && other.history.Number == 1; yields != c.yields {
-				t.Errorf("yields: %v, want %v; %+v", yields, c.yields, other)
-			}
-		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -75,7 +76,7 @@ func (f *Feeder) resync(ctx context.Context, up *hop.Upstream) error {
 			return intake.End(f.cfg.Relay.Status().History, end, items)
 		}
 	}
-	return f.streamList(ctx, up, nil, settle, CauseExpired)
+	return f.streamList(ctx, up, nil, settle, member.CauseExpired)
 }
 
 // compare lists the metadata of everything. It returns the bookmark that ends that, the objects that the relay, or

@@ -2,21 +2,16 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
-	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// maxBackoff is how long is waited at most between attempts that fail.
-const maxBackoff = 15 * time.Second
-
 // Run feeds the relay until ctx ends.
 func (f *Feeder) Run(ctx context.Context) error {
-	backoff := firstBackoff
 	for ctx.Err() == nil {
 		up, using, stop := f.begin(ctx)
 		if up == nil {
@@ -25,7 +20,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 			case <-f.change:
 			case <-ctx.Done():
 			}
-			backoff = firstBackoff
+			f.plan.Kicked()
 			continue
 		}
 		before := f.cfg.Relay.Status().ProgressAt
@@ -34,24 +29,25 @@ func (f *Feeder) Run(ctx context.Context) error {
 		switched := using.Err() != nil
 		stop()
 		if switched {
-			f.thrift.switched()
-			backoff, f.barred = firstBackoff, time.Time{}
+			f.plan.Switched()
+			f.barred = time.Time{}
 			continue
-		}
-		if f.cfg.Relay.Status().ProgressAt.After(before) {
-			backoff = firstBackoff
 		}
 		f.denied(up, err)
+		next := f.plan.Ended(member.End{
+			Now: f.cfg.Clock.Now(), Up: f.upstream(up), Err: err, Gone: hop.Gone(err), RetryAfter: hop.RetryAfter(err),
+			Progressed: f.cfg.Relay.Status().ProgressAt.After(before),
+		})
 		if err == nil {
-			f.behind.Ended(up.Name)
 			continue
 		}
-		f.doubts()
-		f.learned(up, err)
+		if next.Doubt {
+			f.doubts()
+		}
+		f.learned(up, next.Learned, err)
 		f.failed(up, err)
-		kicked := f.sleep(ctx, backoff, err)
-		if backoff = min(2*backoff, maxBackoff); kicked {
-			backoff = firstBackoff
+		if f.sleep(ctx, next.Wait) {
+			f.plan.Kicked()
 		}
 	}
 	return nil
@@ -72,92 +68,60 @@ func (f *Feeder) begin(ctx context.Context) (*hop.Upstream, context.Context, con
 	return f.up, using, stop
 }
 
-// feed lists if that is needed, then watches once, from the version reached. nil: the watch ended in order.
+// feed takes the next step of the plan. nil: it ended in order.
 func (f *Feeder) feed(ctx context.Context, up *hop.Upstream) error {
-	s, other := f.cfg.Relay.Status(), f.other(up)
-	if s.Restored && f.restored.IsZero() {
+	if s := f.cfg.Relay.Status(); s.Restored && f.restored.IsZero() {
 		f.restored = f.cfg.Clock.Now()
 	}
-	if !s.Synced || other != nil {
-		why := CauseFirst
-		if s.Synced {
-			why = CauseHistory
-		}
-		if err := f.streamList(ctx, up, other, alone, why); err != nil {
-			return fmt.Errorf("streaming list: %w", err)
-		}
-		return nil
-	}
-	gap := f.gap(s)
-	lasts := f.cfg.WatchTimeout
-	// what was missed may be much: a question comes before it pours.
-	if up.Consistent && f.doubtful() && (gap > 0 || f.late(s)) {
-		version, err := f.verify(ctx, up)
-		if err != nil {
+	step := f.plan.Next(f.sees(up))
+	if step.Do == member.Ask {
+		if _, err := f.verify(ctx, up); err != nil {
 			return err
 		}
-		if between(s, version) < worthAList {
-			lasts = soonest // a relay that has all, or nearly, is fresh at the bookmark: reads wait for that
-		}
+		step = f.plan.Next(f.sees(up))
 	}
-	if f.cheaper(up, s, gap) {
-		if err := f.relist(ctx, up, gap); err != nil {
-			return fmt.Errorf("streaming list: %w", err)
-		}
+	if step.Why == member.CauseCheaper {
+		f.cfg.Logger.Info("a list costs less than the changes one by one", "upstream", up.Name, "plain", step.Plain,
+			"missed", step.Missed, "version", f.cfg.Relay.Status().Version, "cloud", f.asked.Load())
+	}
+	switch err := f.do(ctx, up, step); {
+	case err == nil:
 		return nil
-	}
-	err := f.watch(ctx, up, s.Version, lasts)
-	if hop.Gone(err) {
-		f.failed(up, err)
-		f.cfg.Logger.Info("the upstream has forgotten our version; looking what changed", "upstream", up.Name,
-			"version", s.Version)
-		if err := f.resync(ctx, up); err != nil {
-			return fmt.Errorf("after 410: %w", err)
+	case step.Do == member.Compare:
+		return fmt.Errorf("after 410: %w", err)
+	case step.Do == member.Resume:
+		if hop.Gone(err) {
+			f.cfg.Logger.Info("the upstream has forgotten our version; looking what changed", "upstream", up.Name,
+				"version", f.cfg.Relay.Status().Version)
 		}
-		return nil
-	}
-	if err != nil {
 		return fmt.Errorf("watch: %w", err)
+	default:
+		return fmt.Errorf("streaming list: %w", err)
 	}
-	return nil
 }
 
-// gap is how long the relay has missed what changed, beyond what is usual between two watches. What a disk held was
-// missed from then on.
-func (f *Feeder) gap(s relay.Status) time.Duration {
-	age, ok := s.Age(f.cfg.Clock.Now())
-	if !ok || age <= f.cfg.WatchTimeout && !s.Restored {
-		return 0
+// do does what the plan says.
+func (f *Feeder) do(ctx context.Context, up *hop.Upstream, step member.Step) error {
+	switch step.Do {
+	case member.Compare:
+		return f.resync(ctx, up)
+	case member.ListBeside:
+		return f.relist(ctx, up)
+	case member.ListTraced:
+		return f.traced(ctx, up, f.cfg.Relay.Status())
+	case member.List:
+		return f.streamList(ctx, up, step.Another, alone, step.Why)
+	case member.Resume, member.Ask:
 	}
-	return age
-}
-
-// lateAfter is the age of what a relay holds from which its upstream is asked how far it is before it is watched.
-const lateAfter = 3 * time.Second
-
-// late reports whether the relay has heard nothing for so long that a question, which takes a round trip, may spare
-// more than it costs. A watch that is opened at once brings all that was missed, uncompressed, and what is under way of
-// it holds up the list that would have been cheaper. A new leader mostly heard more lately.
-func (f *Feeder) late(s relay.Status) bool {
-	age, ok := s.Age(f.cfg.Clock.Now())
-	return ok && age > lateAfter
+	return f.watch(ctx, up, f.cfg.Relay.Status().Version, step.Lasts)
 }
 
 // sleep waits before another attempt. kicked: the wait was ended, because the upstream is another one or answers again.
-func (f *Feeder) sleep(ctx context.Context, d time.Duration, err error) (kicked bool) {
-	var s *hop.StatusError
-	var other *historyError
-	if errors.As(err, &other) { // the list that follows is not a retry
-		return
+func (f *Feeder) sleep(ctx context.Context, d time.Duration) (kicked bool) {
+	if d == 0 {
+		return false
 	}
-	if errors.As(err, &s) {
-		if s.Code == 410 { // the list that follows is not a retry
-			return false
-		}
-		d = max(d, s.RetryAfter)
-	}
-	d = d/2 + rand.N(d/2+1)
-	t := f.cfg.Clock.NewTimer(d)
+	t := f.cfg.Clock.NewTimer(d/2 + rand.N(d/2+1))
 	defer t.Stop()
 	select {
 	case <-t.C():

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -122,9 +123,9 @@ func (f *Feeder) Distrust() {
 
 func (f *Feeder) contradicted(ctx context.Context, cloud *hop.Upstream, s relay.Status, witness *wire.Object) error {
 	_, err := f.check(ctx, cloud, witness)
-	var other *historyError
+	var other *member.AnotherHistory
 	if errors.As(err, &other) {
-		return &ContradictionError{Proof: other.proof, witness: witness, history: s.History.Number, version: s.Version}
+		return &ContradictionError{Proof: other.Proof, witness: witness, history: s.History.Number, version: s.Version}
 	}
 	return err
 }

@@ -24,6 +24,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -539,7 +540,7 @@ func TestKick(t *testing.T) {
 	for range 10 { // until the pause is as long as it gets
 		<-asked
 		eventually(t, "a pause", c.HasWaiters)
-		c.Step(maxBackoff)
+		c.Step(member.MaxBackoff)
 	}
 	<-asked
 	eventually(t, "a pause", c.HasWaiters)

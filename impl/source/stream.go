@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -40,8 +41,8 @@ func alone(uint64, []*wire.Object) *mvcc.Trail { return nil }
 // not compressed is left for short watches once it is quiet.
 //
 // It takes up the history of other, if that is given.
-func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *historyError, settle settle,
-	why Cause) error {
+func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member.AnotherHistory, settle settle,
+	why member.Cause) error {
 	f.listing(why)
 	if f.plainAt.Load() == up {
 		return f.plainList(ctx, up, other, settle)
@@ -67,9 +68,9 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *histor
 		return err
 	}
 	defer w.body.Close()
-	in := historyFor(up, w.history, other, s)
+	in := member.HistoryOf(f.upstream(up), w.history, other, s)
 	if up.Progress {
-		if err := f.plausible(s, in, other); err != nil {
+		if err := member.Plausible(s, in, other); err != nil {
 			return err
 		}
 	}
@@ -90,7 +91,7 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *histor
 			err := f.takeList(ctx, up, s, other, in, intake, ev, items)
 			items, done = nil, true // a list may take long over a thin link: it is not timed
 			if err == nil {
-				f.over = nil
+				f.plan.TookUp()
 				f.trusts(w.conn)
 				beside.Go(func() { stop(f.attend(ctx, up, w.compressed, heard)) })
 			}
@@ -112,43 +113,29 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *histor
 
 // takeList gives the relay a complete list, unless it is beyond that.
 func (f *Feeder) takeList(
-	ctx context.Context, up *hop.Upstream, before relay.Status, other *historyError, in relay.History,
+	ctx context.Context, up *hop.Upstream, before relay.Status, other *member.AnotherHistory, in relay.History,
 	intake *relay.Intake, end *wire.Event, items []*wire.Object,
 ) error {
 	in, next := f.historyOf(up, before, in, end.Version, items)
-	now := f.cfg.Relay.Status()
-	switch changes := next || other != nil; {
-	case up.Consistent && changes: // the cloud has the word, whatever the relay was told by others meanwhile
-		if now.Synced && in.Number <= now.History.Number {
-			in = now.History.Next(now.Version)
-		}
-		return intake.Yield(in, end, items)
-	case !changes && now.Version >= end.Version:
-		return intake.Apply(end) // it may testify
-	case up.Progress && now.Synced && in.Number != now.History.Number:
-		if err := f.believe(ctx, up, in, end.Version); err != nil {
+	t := member.Take(member.Listed{
+		Up: f.upstream(up), Now: f.cfg.Relay.Status(), In: in, Version: end.Version, Another: other, Next: next,
+	})
+	if t.Testify {
+		return intake.Apply(end)
+	}
+	if t.Believe {
+		if err := f.believe(ctx, up, t.In, end.Version); err != nil {
 			return err
 		}
 	}
-	if other != nil && other.yield {
-		return intake.Yield(in, end, items)
+	if t.Yield {
+		return intake.Yield(t.In, end, items)
 	}
-	return intake.End(in, end, items)
-}
-
-// historyFor is what a list is taken to be of. A relay says so itself.
-func historyFor(up *hop.Upstream, told relay.History, other *historyError, s relay.Status) relay.History {
-	switch {
-	case up.Progress:
-		return told
-	case other != nil:
-		return other.history
-	}
-	return s.History
+	return intake.End(t.In, end, items)
 }
 
 // plainList is a streamList where there are no streaming lists. Short watches go on behind it.
-func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *historyError, settle settle) error {
+func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *member.AnotherHistory, settle settle) error {
 	s := f.cfg.Relay.Status()
 	var items []*wire.Object
 	end, err := f.list(ctx, up, hop.Whole, url.Values{}, func(o *wire.Object) { items = append(items, o) })
@@ -157,10 +144,10 @@ func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *history
 	}
 	intake := relay.NewIntake(f.cfg.Relay)
 	intake.Along(settle(end.Version, items))
-	if err := f.takeList(ctx, up, s, other, historyFor(up, relay.History{}, other, s), intake, end, items); err != nil {
+	if err := f.takeList(ctx, up, s, other, member.HistoryOf(f.upstream(up), relay.History{}, other, s), intake, end, items); err != nil {
 		return err
 	}
-	f.over = nil
+	f.plan.TookUp()
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
@@ -26,7 +27,7 @@ const tellMost = 16
 func (f *Feeder) traced(ctx context.Context, up *hop.Upstream, s relay.Status) error {
 	settle, end := f.way(ctx, up, s)
 	defer end()
-	return f.streamList(ctx, up, nil, settle, CauseCheaper)
+	return f.streamList(ctx, up, nil, settle, member.CauseCheaper)
 }
 
 // partly tells who can say what led to a state of the pool's, to clients that have seen a part of it; nil if nobody
@@ -55,7 +56,7 @@ func (f *Feeder) way(ctx context.Context, up *hop.Upstream, s relay.Status) (set
 	tracing, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(over)
-		f.trace(tracing, up, trail, max(s.Bytes/listShare, worthAList), stepped)
+		f.trace(tracing, up, trail, member.TrailLimit(s), stepped)
 	}()
 	settle = func(version uint64, items []*wire.Object) *mvcc.Trail {
 		defer stop()

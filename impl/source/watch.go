@@ -38,7 +38,7 @@ func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts
 		if err := f.apply(intake, ev, up.Gzip); err != nil {
 			return err
 		}
-		if s := f.cfg.Relay.Status(); f.behindCloud(s) && f.cheaper(up, s, 0) {
+		if f.plan.Cheaper(f.sees(up)) {
 			return errCheaper
 		}
 		return nil
@@ -49,19 +49,10 @@ func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts
 	return err
 }
 
-// cheaper reports whether a list of an upstream is. What is not compressed behind it only saves what was missed.
-func (f *Feeder) cheaper(up *hop.Upstream, s relay.Status, gap time.Duration) bool {
-	cloud := f.asked.Load()
-	if f.plainAt.Load() == up {
-		return s.Synced && between(s, cloud) > max(s.Bytes, worthAList)
-	}
-	return up.Gzip && f.thrift.lists(s, gap, cloud)
-}
-
 // apply hands an event to the relay. plain: it came uncompressed from where it might have been compressed.
 func (f *Feeder) apply(intake *relay.Intake, ev *wire.Event, plain bool) error {
 	if ev.Object != nil {
-		f.thrift.came(f.cfg.Clock.Now(), len(ev.Object.Raw), plain)
+		f.plan.Came(f.cfg.Clock.Now(), len(ev.Object.Raw), plain)
 	}
 	return intake.Apply(ev)
 }

@@ -47,7 +47,7 @@ func (c *Coordinator) boot(disk bool) {
 	c.server = newServer(c.loop)
 	c.saved.restore(c.server)
 	c.feeder = &feeder{
-		process: &c.process, pool: c.pool, server: c.server, backoff: firstBackoff,
+		process: &c.process, pool: c.pool, server: c.server,
 		trace: func(format string, args ...any) { c.pool.trace("coordinator", format, args...) },
 	}
 	c.feeder.took = func() {

@@ -2,7 +2,6 @@ package virtual
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weir-edge/weir/impl/member"
@@ -11,12 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/role"
 )
 
-// What package source waits.
 const (
-	firstBackoff = 200 * time.Millisecond
-	maxBackoff   = 15 * time.Second
-	slack        = 5 * time.Second
-
+	slack    = 5 * time.Second        // after its timeout a watch that its server does not end is dead
 	waitsFor = 250 * time.Millisecond // between two looks of a hub that has nothing to show yet
 )
 
@@ -30,8 +25,8 @@ type origin struct {
 	changes func()         // told before each change of the relay that is fed; nil: nobody
 }
 
-// feeder keeps a relay fed, by the steps of source.Feeder: a streaming list into an empty relay, then short watches
-// from the version reached, and a list after 410.
+// feeder does over a link what a member.Plan says: it keeps a relay fed. How package source finds out that the cloud is
+// in another history is tested there; here the feeder sees the cloud's era.
 type feeder struct {
 	*process // that it runs in
 	pool     *Pool
@@ -39,32 +34,34 @@ type feeder struct {
 	trace    func(format string, args ...any)
 	took     func() // told that the relay took something
 
-	up      *origin
-	stream  *stream
-	run     int // grows with each step; what belongs to an earlier one is late
-	backoff time.Duration
-	items   []*wire.Object
+	plan      member.Plan
+	up        *origin
+	stream    *stream
+	run       int // grows with each step; what belongs to an earlier one is late
+	overruled uint64
+	doubtful  bool
+	reached   uint64
+	failing   bool          // nothing came since an attempt failed
+	since     time.Duration // since when the upstream feeds, or fails
+	progress  time.Time     // that the relay had seen when the step began
+
+	// Of the step: what it lists, until that is taken.
 	listing bool
-	in      relay.History // of the cloud, that the list is of
+	items   []*wire.Object
+	another *member.AnotherHistory
+	in      relay.History // of the upstream
 	era     int
 	lost    uint64
-	over    *relay.History // to be taken up from the cloud
-	behind  member.Behind
-	since   time.Duration // since when the upstream feeds, or fails
 	intake  *relay.Intake
 }
 
-// errHistory is what a feeder finds out of its upstream, and errBehind that it is the one who knows more.
-var (
-	errHistory = errors.New("the history of the cloud is another one")
-	errBehind  = errors.New("the upstream is in an earlier history of the cloud")
-)
+var errRefusedIt = errors.New("the relay refuses it")
 
 // overrule tells that others are in a later history.
-func (f *feeder) overrule(h relay.History) {
-	if f.over == nil || h.Number > f.over.Number {
-		f.over = &h
-		f.next()
+func (f *feeder) overrule(number uint64) {
+	if number > f.overruled {
+		f.overruled = number
+		f.switched()
 	}
 }
 
@@ -73,65 +70,8 @@ func (f *feeder) use(up *origin) {
 	if up == f.up || up != nil && f.up != nil && up.l == f.up.l && up.admit == nil {
 		return
 	}
-	f.up, f.backoff, f.since = up, firstBackoff, f.loop.Now()
-	f.next()
-}
-
-// now returns do bound to the present step.
-func (f *feeder) step(do func()) func() {
-	run := f.run
-	return func() {
-		if f.run == run {
-			do()
-		}
-	}
-}
-
-// next ends what is under way and takes the next step.
-func (f *feeder) next() {
-	f.run++
-	if f.stream != nil {
-		f.stream.close()
-		f.stream = nil
-	}
-	if f.up == nil {
-		return
-	}
-	s := f.server.Status()
-	if f.over != nil && f.over.Number <= s.History.Number {
-		f.over = nil
-	}
-	if f.over != nil && f.up.relay == nil && s.Synced {
-		f.list()
-		return
-	}
-	f.items, f.listing, f.intake = nil, !s.Synced, relay.NewIntake(f.server.Relay)
-	f.open(s.Version)
-	// A watch that its server does not end is dead; a list may take long, but not to begin.
-	f.after(watchTimeout+slack, f.step(func() { f.failed(errQuiet) }))
-}
-
-// failed waits and tries again.
-func (f *feeder) failed(err error) {
-	f.run++
-	if f.stream != nil {
-		f.stream.close()
-		f.stream = nil
-	}
-	if isGone(err) || errors.Is(err, errHistory) {
-		f.list()
-		return
-	}
-	if errors.Is(err, errBehind) && f.patient() {
-		f.list()
-		return
-	}
-	f.trace("feed from %v: %v", f.up.name, err)
-	if !f.fails() {
-		f.since = f.loop.Now()
-	}
-	f.after(f.loop.jitter(f.backoff), f.step(f.next))
-	f.backoff = min(2*f.backoff, maxBackoff)
+	f.up, f.doubtful, f.failing, f.since = up, true, false, f.loop.Now()
+	f.switched()
 }
 
 // source is where the relay is fed from.
@@ -145,12 +85,165 @@ func (f *feeder) source() role.Source {
 	return role.Coordinator
 }
 
-// fails reports whether nothing came since an attempt failed.
-func (f *feeder) fails() bool { return f.backoff > firstBackoff }
+// switched ends what is under way, for another upstream or another history.
+func (f *feeder) switched() {
+	f.plan.Switched()
+	f.next()
+}
+
+// kick ends a pause, or begins anew.
+func (f *feeder) kick() {
+	f.plan.Kicked()
+	f.next()
+}
+
+// end ends what is under way.
+func (f *feeder) end() {
+	f.run++
+	if f.stream != nil {
+		f.stream.close()
+		f.stream = nil
+	}
+}
+
+// step returns do bound to the present step.
+func (f *feeder) step(do func()) func() {
+	run := f.run
+	return func() {
+		if f.run == run {
+			do()
+		}
+	}
+}
+
+func (f *feeder) upstream() member.Upstream {
+	return member.Upstream{ID: f.up.l, Name: f.up.name, Cloud: f.up.relay == nil, Relay: f.up.relay != nil}
+}
+
+// next takes the next step.
+func (f *feeder) next() {
+	f.end()
+	if f.up == nil {
+		return
+	}
+	f.plan.Lasts = watchTimeout
+	s := f.server.Status()
+	f.progress, f.items, f.listing, f.another = s.ProgressAt, nil, false, nil
+	step := f.plan.Next(member.Feed{
+		Now: f.server.clock.Now(), Relay: s, Up: f.upstream(), Overruled: f.overruled, Doubtful: f.doubtful,
+		Reached: f.reached,
+	})
+	switch step.Do {
+	case member.Ask:
+		f.ask()
+		return
+	case member.Compare:
+		f.compare()
+		return
+	case member.List:
+		f.listing, f.another = true, step.Another
+		if s.Synced {
+			f.lists(step.Why)
+		}
+	case member.Resume, member.ListBeside, member.ListTraced: // no stream is compressed here
+	}
+	f.intake = relay.NewIntake(f.server.Relay)
+	f.open(s.Version, max(step.Lasts, watchTimeout/2))
+	// A watch that its server does not end is dead; a list may take long, but not to begin.
+	f.after(watchTimeout+slack, f.step(func() { f.ended(errQuiet) }))
+}
+
+func (f *feeder) lists(why member.Cause) {
+	f.trace("lists from %v: %s", f.up.name, why)
+}
+
+// ended takes how a step ended, and goes on.
+func (f *feeder) ended(err error) {
+	now := f.server.clock.Now()
+	after := f.plan.Ended(member.End{
+		Now: now, Up: f.upstream(), Err: err, Gone: isGone(err), Progressed: f.server.Status().ProgressAt.After(f.progress),
+	})
+	f.doubtful = f.doubtful || after.Doubt
+	if after.Learned != nil {
+		f.reached = 0
+	}
+	if err == nil || after.Wait == 0 {
+		f.next()
+		return
+	}
+	f.end()
+	f.trace("feed from %v: %v", f.up.name, err)
+	if !f.failing {
+		f.failing, f.since = true, f.loop.Now()
+	}
+	f.after(f.loop.jitter(after.Wait), f.step(f.next))
+}
+
+// ask asks the cloud how far it is.
+func (f *feeder) ask() {
+	var version uint64
+	var era int
+	f.up.l.ask(watchTimeout, func() { version, era = f.pool.cloud.version, f.pool.cloud.era }, f.answered(func() {
+		if err := f.sameEra(era); err != nil {
+			f.ended(err)
+			return
+		}
+		f.reached, f.doubtful = version, false
+		f.next()
+	}))
+}
+
+// answered is what to do with the answer to a request of this step.
+func (f *feeder) answered(do func()) func(error) {
+	run := f.run
+	return func(err error) {
+		switch {
+		case f.run != run:
+		case err != nil:
+			f.ended(err)
+		default:
+			do()
+		}
+	}
+}
+
+// sameEra tells by an error that the cloud is in another history than the relay.
+func (f *feeder) sameEra(era int) error {
+	if s := f.server.Status(); s.Synced && era != f.server.era {
+		return &member.AnotherHistory{History: s.History.Next(s.Version), Proof: "the cloud was restored"}
+	}
+	return nil
+}
+
+// read notes the state of the upstream that serves, and tells by an error that it is not one that the relay can follow.
+func (f *feeder) read() error {
+	s := f.server.Status()
+	if f.up.relay == nil {
+		f.in, f.era = member.HistoryOf(f.upstream(), relay.History{}, f.another, s), f.pool.cloud.era
+		if f.listing {
+			return nil
+		}
+		return f.sameEra(f.era)
+	}
+	r := f.up.relay()
+	theirs := r.Status()
+	f.in, f.era, f.lost = theirs.History, r.era, r.lost
+	age, ok := theirs.Age(r.clock.Now())
+	if !ok || theirs.Restored {
+		age = -1
+	}
+	switch {
+	case !theirs.Synced && (f.listing || f.up.p == &f.pool.coord.process): // it says by itself that it has nothing
+		return nil
+	case f.listing:
+		return member.Plausible(s, f.in, f.another)
+	}
+	return member.Follows(s.History, f.in, age)
+}
 
 // open opens a watch from a version, or a streaming list.
-func (f *feeder) open(from uint64) {
-	broken := func(err error) { f.step(func() { f.failed(err) })() }
+func (f *feeder) open(from uint64, lasts time.Duration) {
+	broken := func(err error) { f.step(func() { f.ended(err) })() }
 	run, at, listing := f.run, f.up, f.listing
 	var serve func(s *stream)
 	serve = func(s *stream) {
@@ -163,13 +256,8 @@ func (f *feeder) open(from uint64) {
 		}
 		end := func(err error) {
 			s.send(down, func() {
-				switch {
-				case f.run != run:
-				case err != nil:
-					f.failed(err)
-				default:
-					f.behind.Ended(f.up.name)
-					f.next()
+				if f.run == run {
+					f.ended(err)
 				}
 			})
 		}
@@ -181,32 +269,26 @@ func (f *feeder) open(from uint64) {
 			})
 			return
 		}
-		var stop func()
-		mine := f.server.Status()
-		f.in, f.era = f.cloudHistory(), f.pool.cloud.era
-		if at.relay != nil {
-			f.in, f.era, f.lost = at.relay().Status().History, at.relay().era, at.relay().lost
+		if f.run != run {
+			return
 		}
-		switch theirs := f.in; {
-		case at.relay != nil && !listing && at.relay().Status().Synced && theirs.Number > mine.History.Number:
-			end(errHistory)
+		if err := f.read(); err != nil {
+			end(err)
 			return
-		case at.relay != nil && !listing && theirs.Number < mine.History.Number:
-			end(errBehind)
-			return
+		}
+		var stop func()
+		switch mine := f.server.Status(); {
 		case at.relay != nil:
-			o := relay.WatchOptions{Initial: listing, Progress: true, Timeout: watchTimeout}
+			o := relay.WatchOptions{Initial: listing, Progress: true, Timeout: lasts}
 			if !listing {
 				o.At = relay.At{Version: from, History: &mine.History}
 			}
 			stop = at.relay().watch(at.p, o, take, end).close
 		case listing:
-			stop = f.pool.cloud.stream(watchTimeout, take, end).close
-		case f.server.era != f.pool.cloud.era: // source.Feeder asks when it has a new connection, or something broke
-			end(errHistory)
-			return
+			stop = f.pool.cloud.stream(lasts, take, end).close
 		default:
-			stop = f.pool.cloud.watch(from, watchTimeout, take, end).close
+			f.doubtful = false
+			stop = f.pool.cloud.watch(from, lasts, take, end).close
 		}
 		s.broken[up] = s.l.server.in(stop)
 	}
@@ -220,64 +302,64 @@ func (f *feeder) open(from uint64) {
 // take takes what a watch shows.
 func (f *feeder) take(ev *wire.Event) {
 	if err := f.admitted(); err != nil {
-		f.failed(err)
+		f.ended(err)
 		return
 	}
-	if f.fails() {
-		f.backoff, f.since = firstBackoff, f.loop.Now()
+	if f.failing {
+		f.failing, f.since = false, f.loop.Now()
 	}
+	var err error
 	switch {
 	case f.listing && ev.InitialEnd:
 		f.listing = false
-		items := f.items
+		err = f.list(ev, f.items)
 		f.items = nil
-		if !f.replace(f.in, f.era, ev, items) {
-			f.failed(errors.New("the list is refused"))
-		}
 	case f.listing:
 		f.items = append(f.items, ev.Object)
+		return
 	default:
-		if !f.fed(f.intake.Apply(ev), "%s %d", ev.Type, ev.Version) {
-			f.failed(errors.New("the event is refused"))
+		if err = f.intake.Apply(ev); err == nil {
+			f.took()
 		}
+	}
+	if err != nil {
+		f.trace("%s %d: %v", ev.Type, ev.Version, err)
+		f.ended(errRefusedIt)
 	}
 }
 
-// list is what follows a 410.
-func (f *feeder) list() {
-	at, run := f.up, f.run
-	f.pool.lists[at.name]++
-	f.trace("410 from %v: list", at.name)
+// compare is what follows a 410: the state of the upstream, as a whole.
+func (f *feeder) compare() {
 	var version uint64
 	var items []*wire.Object
-	var in relay.History
-	var era int
-	serve := func() {
-		version, items = f.pool.cloud.version, f.pool.cloud.list(f.pool.cloud.version)
-		in, era = f.cloudHistory(), f.pool.cloud.era
-	}
-	if at.relay != nil {
-		serve = func() {
-			version, items = at.relay().list()
-			in, era, f.lost = at.relay().Status().History, at.relay().era, at.relay().lost
+	var other error
+	f.intake = relay.NewIntake(f.server.Relay)
+	run := f.run
+	f.up.l.ask(watchTimeout, func() {
+		if f.run != run {
+			return
 		}
-	}
-	at.l.ask(watchTimeout, serve, func(err error) {
-		if err == nil && f.run == run {
-			err = f.admitted()
+		if other = f.read(); f.up.relay == nil {
+			version, items = f.pool.cloud.version, f.pool.cloud.list(f.pool.cloud.version)
+		} else {
+			version, items = f.up.relay().list()
 		}
+	}, f.answered(func() {
+		if other != nil {
+			f.ended(other)
+			return
+		}
+		f.lists(member.CauseExpired)
+		err := f.admitted()
 		switch {
-		case f.run != run:
 		case err != nil:
-			f.failed(err)
 		case version == 0:
-			f.failed(errors.New("the coordinator has nothing yet"))
-		case !f.replace(in, era, &wire.Event{Type: wire.Bookmark, Version: version, InitialEnd: true}, items):
-			f.failed(errors.New("the list is refused"))
+			err = errors.New("the coordinator has nothing yet")
 		default:
-			f.next()
+			err = f.list(&wire.Event{Type: wire.Bookmark, Version: version, InitialEnd: true}, items)
 		}
-	})
+		f.ended(err)
+	}))
 }
 
 // admitted tells by an error that what comes is no longer valid, and that something is about to change if it does.
@@ -293,58 +375,38 @@ func (f *feeder) admitted() error {
 	return nil
 }
 
-// fed notes that the relay took something, or refused it.
-func (f *feeder) fed(err error, format string, args ...any) bool {
-	if err != nil {
-		f.trace("%s: %v", fmt.Sprintf(format, args...), err)
-		return false
+// list takes a list. That nobody lies is taken for granted, so the cloud is not asked whether it contradicts.
+func (f *feeder) list(end *wire.Event, items []*wire.Object) error {
+	s := f.server.Status()
+	l := member.Listed{Up: f.upstream(), Now: s, In: f.in, Version: end.Version, Another: f.another}
+	if f.up.relay == nil && s.Synced && f.era != f.server.era && l.In.Number == s.History.Number {
+		l.In, l.Next = s.History.Next(s.Version), true
 	}
-	f.took()
-	return true
-}
-
-// replace takes a list of a history.
-func (f *feeder) replace(in relay.History, era int, end *wire.Event, items []*wire.Object) bool {
-	take := f.intake.End
-	if f.up.relay != nil && in.Number < f.server.Status().History.Number && f.patient() {
-		take, f.behind = f.intake.Yield, member.Behind{}
-	}
+	t := member.Take(l)
 	lost := f.server.lost
 	if f.up.relay != nil {
 		lost = max(lost, f.lost)
 	}
-	if s := f.server.Status(); s.Synced && era != f.server.era {
+	if s.Synced && f.era != f.server.era {
 		lost = max(lost, s.Version)
 	}
-	err := take(in, end, items)
-	if err == nil {
-		f.server.era, f.server.lost = era, lost
-	}
-	return f.fed(err, "list at %d of history %d", end.Version, in.Number)
-}
-
-// patient notes that the upstream is behind, and reports whether it has been for so long, and fresh, that it has to be
-// right.
-func (f *feeder) patient() bool {
-	s := f.up.relay().Status()
-	now := f.up.relay().clock.Now()
-	age, ok := s.Age(now)
-	if !ok || s.Restored {
-		age = -1
-	}
-	_, yields := f.behind.Yields(f.up.name, f.server.Status().History.Number, age, now)
-	return yields
-}
-
-// cloudHistory is what a list from the cloud is of, as source.Feeder finds it out: the relay's own history, or the next
-// one, or the one that others are in. That it is found out is taken for granted here; how is tested there.
-func (f *feeder) cloudHistory() relay.History {
-	s := f.server.Status()
+	err := error(nil)
 	switch {
-	case f.over != nil && f.over.Number > s.History.Number:
-		return *f.over
-	case s.Synced && f.server.era != f.pool.cloud.era:
-		return s.History.Next(s.Version)
+	case t.Testify:
+		err = f.intake.Apply(end)
+	case t.Yield:
+		err = f.intake.Yield(t.In, end, items)
+	default:
+		err = f.intake.End(t.In, end, items)
 	}
-	return s.History
+	if err != nil {
+		return err
+	}
+	if !t.Testify {
+		f.server.era, f.server.lost = f.era, lost
+	}
+	f.plan.TookUp()
+	f.doubtful = f.doubtful && f.up.relay != nil
+	f.took()
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -70,7 +69,7 @@ func (h *Hub) boot(state bool) {
 	h.saved.restore(h.server)
 	h.pool.judge.fresh(h.name)
 	h.feeder = &feeder{
-		process: &h.process, pool: h.pool, server: h.server, backoff: firstBackoff, trace: h.trace, took: h.took,
+		process: &h.process, pool: h.pool, server: h.server, trace: h.trace, took: h.took,
 	}
 	h.lead = &lead{h: h, since: h.loop.Now()}
 	look := func() { h.step(member.Observation{}) }
@@ -167,7 +166,7 @@ func (h *Hub) observe(o *member.Observation) {
 	o.Relays = []member.Relay{{
 		Name: h.server.Resource().String(), Status: h.server.Status(), From: h.feeder.source(),
 		Since:   began.Add(h.feeder.since),
-		Failing: h.feeder.fails(),
+		Failing: h.feeder.failing,
 	}}
 	o.Reader = member.Reader{Reads: h.lead.readers > 0, Since: began.Add(h.lead.since)}
 	o.Doubted = h.against != "" && h.against == contract.NodeOfIdentity(h.snapshot().Leader)
@@ -196,13 +195,13 @@ func (h *Hub) do(e member.Effect) {
 	case member.Point:
 		h.feeder.use(h.at(e.From[h.server.Resource().String()]))
 	case member.Kick:
-		h.feeder.next()
+		h.feeder.kick()
 	case member.AskCloud:
 		h.cloud.probe()
 	case member.LeaveIdentity:
 		h.left = fmt.Sprintf("%s_%d", h.name, h.life)
 	case member.Overrule:
-		h.feeder.overrule(relay.History{Number: e.History, Lost: h.server.Status().Version})
+		h.feeder.overrule(e.History)
 	case member.Renumber:
 		h.server.Renumber(e.History)
 	case member.Verify:
@@ -225,7 +224,7 @@ func (h *Hub) doubt() {
 	}
 	h.against = leader
 	s := h.server.Status()
-	h.feeder.overrule(s.History.Next(s.Version))
+	h.feeder.overrule(s.History.Next(s.Version).Number)
 	h.step(member.Observation{})
 }
 

@@ -46,13 +46,12 @@ type Pool struct {
 	hubs    []*Hub
 	clients []*Client
 	judge   *judge
-	lists   map[string]int // after 410, by the name of the place
 }
 
 // New returns a pool of which all parts run, at time 0.
 func New(c Config) *Pool {
 	p := &Pool{
-		Loop: newLoop(c.Seed), cfg: c, lists: map[string]int{},
+		Loop: newLoop(c.Seed), cfg: c,
 		role: role.Config{Grace: c.Grace, Spread: c.Spread, Wait: 9 * time.Second},
 	}
 	p.judge = newJudge(p)

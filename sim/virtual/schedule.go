@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -71,6 +72,9 @@ func Random(number uint64, set func(*Config)) (Schedule, error) {
 	return s, err
 }
 
+// errCommand says that a schedule has a step that cannot be taken in its pool: it breaks no promise.
+var errCommand = errors.New("the schedule does not fit its pool")
+
 // Run runs a schedule, and returns the promise that it breaks, nil if none.
 func (s Schedule) Run(set func(*Config)) error {
 	return s.run(set, func(p *Pool) error {
@@ -81,7 +85,7 @@ func (s Schedule) Run(set func(*Config)) error {
 				command = "cloud forget" // Weir promises nothing for it: see agreed
 			}
 			if err := p.Do(command); err != nil {
-				return err
+				return fmt.Errorf("%w: %w", errCommand, err)
 			}
 		}
 		p.Run(s.End - p.Now())

@@ -41,6 +41,15 @@ func Answered(err error) int {
 	return 0
 }
 
+// RetryAfter is how long the answer that an error is about asks to wait, 0 if it does not.
+func RetryAfter(err error) time.Duration {
+	var s *StatusError
+	if errors.As(err, &s) {
+		return s.RetryAfter
+	}
+	return 0
+}
+
 // Gone reports whether an upstream answered 410: it has forgotten the version that was asked for.
 func Gone(err error) bool { return Answered(err) == http.StatusGone }
 

@@ -1,4 +1,4 @@
-package source
+package member
 
 import (
 	"math"
@@ -66,7 +66,7 @@ func (t *thrift) missed(d time.Duration) int64 {
 // watch brings the little that is missing: a list instead would leave out versions that others have replaced, and
 // clients of this relay would not see them.
 func (t *thrift) lists(s relay.Status, gap time.Duration, cloud uint64) bool {
-	switch missing := between(s, cloud) > max(s.Bytes/listShare, worthAList); {
+	switch missing := between(s, cloud) > TrailLimit(s); {
 	case !s.Synced:
 		return false
 	case missing:
@@ -85,3 +85,6 @@ func between(s relay.Status, version uint64) int64 {
 	const states = 2 // an event in the ring holds what was before and what is now
 	return int64(float64(s.RingBytes) / states * float64(version-s.Version) / float64(s.Version-s.Oldest))
 }
+
+// TrailLimit is how many bytes the trail of a relay may cost: what a compressed list of it does.
+func TrailLimit(s relay.Status) int64 { return max(s.Bytes/listShare, worthAList) }

@@ -63,11 +63,11 @@ const (
 // Step is the next step of a feeder.
 type Step struct {
 	Do      Do
-	Why     Cause           // of a list
-	Another *AnotherHistory // that a list takes up; nil: none
-	Lasts   time.Duration   // of a watch
-	Missed  time.Duration   // for how long the relay has missed what changed; of a cheaper list
-	Plain   int64           // bytes of events that came uncompressed; of a cheaper list
+	Why     Cause                // of a list
+	Another *AnotherHistoryError // that a list takes up; nil: none
+	Lasts   time.Duration        // of a watch
+	Missed  time.Duration        // for how long the relay has missed what changed; of a cheaper list
+	Plain   int64                // bytes of events that came uncompressed; of a cheaper list
 }
 
 // Cause is why a feeder opens a full list.
@@ -81,22 +81,25 @@ const (
 	CauseCheaper Cause = "cheaper" // what was missed, or what comes uncompressed, costs more
 )
 
-// AnotherHistory is the proof that the upstream's versions are of another history than those of the relay (rule 7).
-type AnotherHistory struct {
+// AnotherHistoryError is the proof that the upstream's versions are of another history than those of the relay (rule
+// 7).
+type AnotherHistoryError struct {
 	History relay.History // the one that the upstream's are of
 	Proof   string
 	Yield   bool // take it even if it is an earlier one
 }
 
-func (e *AnotherHistory) Error() string { return "the history of the cloud is another one: " + e.Proof }
+func (e *AnotherHistoryError) Error() string {
+	return "the history of the cloud is another one: " + e.Proof
+}
 
-// EarlierHistory says that an upstream does not know yet what the relay knows, or counts from elsewhere.
-type EarlierHistory struct {
+// EarlierHistoryError says that an upstream does not know yet what the relay knows, or counts from elsewhere.
+type EarlierHistoryError struct {
 	Theirs, Mine uint64
 	Age          time.Duration // since the upstream's last sign of the cloud; < 0: not known
 }
 
-func (e *EarlierHistory) Error() string {
+func (e *EarlierHistoryError) Error() string {
 	if e.Theirs > e.Mine {
 		return fmt.Sprintf("the upstream says that it is in history %d of the cloud, which cannot follow %d", e.Theirs,
 			e.Mine)
@@ -104,17 +107,17 @@ func (e *EarlierHistory) Error() string {
 	return fmt.Sprintf("the upstream is still in history %d of the cloud, this relay in %d", e.Theirs, e.Mine)
 }
 
-// Follows compares what a relay that is the upstream says of its history, and of its age (see EarlierHistory), with a
-// history.
+// Follows compares what a relay that is the upstream says of its history with another one. age: see
+// EarlierHistoryError.
 func Follows(mine, theirs relay.History, age time.Duration) error {
 	switch {
 	case theirs.Number == mine.Number:
 		return nil
 	case theirs.Number < mine.Number, !mine.Near(theirs):
 		// that nobody can have missed so many is no proof: it may have begun again.
-		return &EarlierHistory{theirs.Number, mine.Number, age}
+		return &EarlierHistoryError{theirs.Number, mine.Number, age}
 	}
-	return &AnotherHistory{
+	return &AnotherHistoryError{
 		History: theirs, Proof: fmt.Sprintf("the upstream is in history %d, this relay in %d", theirs.Number, mine.Number),
 	}
 }
@@ -128,8 +131,8 @@ type Plan struct {
 	Lasts time.Duration
 
 	thrift  thrift
-	another *AnotherHistory // to be taken up …
-	from    any             // … from this upstream
+	another *AnotherHistoryError // to be taken up …
+	from    any                  // … from this upstream
 	behind  Behind
 	backoff time.Duration // after the next attempt that fails
 	doing   Do
@@ -223,13 +226,13 @@ func (p *Plan) cheaper(f Feed, gap time.Duration) bool {
 func (p *Plan) Came(now time.Time, size int, plain bool) { p.thrift.came(now, size, plain) }
 
 // Another is the history that the relay has to take up from its upstream; nil if there is none.
-func (p *Plan) Another(f Feed) *AnotherHistory {
+func (p *Plan) Another(f Feed) *AnotherHistoryError {
 	if p.another != nil && p.from == f.Up.ID {
 		return p.another
 	}
 	p.another = nil
 	if f.Up.Cloud && f.Overruled > f.Relay.History.Number {
-		return &AnotherHistory{
+		return &AnotherHistoryError{
 			History: relay.History{Number: f.Overruled, Lost: f.Relay.Version},
 			Proof:   fmt.Sprintf("the coordinator is in history %d", f.Overruled),
 		}
@@ -239,9 +242,9 @@ func (p *Plan) Another(f Feed) *AnotherHistory {
 
 // Learn looks whether an error tells that the upstream is in another history, which the relay has to take up. The next
 // list does so.
-func (p *Plan) Learn(up Upstream, err error, now time.Time) *AnotherHistory {
-	var another *AnotherHistory
-	var earlier *EarlierHistory
+func (p *Plan) Learn(up Upstream, err error, now time.Time) *AnotherHistoryError {
+	var another *AnotherHistoryError
+	var earlier *EarlierHistoryError
 	switch {
 	case up.Unconfirmed: // only who hears from the cloud may bring another
 		return nil
@@ -253,7 +256,7 @@ func (p *Plan) Learn(up Upstream, err error, now time.Time) *AnotherHistory {
 		if !yields {
 			return nil
 		}
-		another = &AnotherHistory{
+		another = &AnotherHistoryError{
 			relay.History{Number: earlier.Theirs},
 			fmt.Sprintf("%v, for %v, and fresh", earlier, waited.Round(time.Second)), true,
 		}
@@ -277,9 +280,9 @@ type End struct {
 
 // After is what follows the end of a step.
 type After struct {
-	Wait    time.Duration   // before the next step; half of it is drawn by lot. 0: none
-	Learned *AnotherHistory // that the next list takes up
-	Doubt   bool            // behind what broke may be another cloud
+	Wait    time.Duration        // before the next step; half of it is drawn by lot. 0: none
+	Learned *AnotherHistoryError // that the next list takes up
+	Doubt   bool                 // behind what broke may be another cloud
 }
 
 // Ended takes how the last step ended.
@@ -297,7 +300,7 @@ func (p *Plan) Ended(e End) (a After) {
 		return After{}
 	}
 	a.Doubt, a.Learned = true, p.Learn(e.Up, e.Err, e.Now)
-	var another *AnotherHistory
+	var another *AnotherHistoryError
 	// The list that follows is not a retry. Nor may it wait: an upstream that is left and used again meanwhile would have
 	// to be waited for once more.
 	if !e.Gone && a.Learned == nil && !errors.As(e.Err, &another) {
@@ -319,11 +322,11 @@ func (p *Plan) Kicked() { p.backoff = FirstBackoff }
 // Listed is a complete list that a feeder has.
 type Listed struct {
 	Up      Upstream
-	Now     relay.Status    // of the relay
-	In      relay.History   // that the list is of
-	Version uint64          // that the list is at
-	Another *AnotherHistory // that it was opened to take up; nil: none
-	Next    bool            // it contradicts what the relay holds, and In is the history that follows from that
+	Now     relay.Status         // of the relay
+	In      relay.History        // that the list is of
+	Version uint64               // that the list is at
+	Another *AnotherHistoryError // that it was opened to take up; nil: none
+	Next    bool                 // it contradicts what the relay holds, and In is the history that follows from that
 }
 
 // Taking is how a relay takes a complete list.
@@ -353,7 +356,7 @@ func Take(l Listed) Taking {
 }
 
 // HistoryOf is what a list of an upstream is taken to be of. told: what a relay says of itself.
-func HistoryOf(up Upstream, told relay.History, another *AnotherHistory, s relay.Status) relay.History {
+func HistoryOf(up Upstream, told relay.History, another *AnotherHistoryError, s relay.Status) relay.History {
 	switch {
 	case up.Relay:
 		return told
@@ -364,9 +367,11 @@ func HistoryOf(up Upstream, told relay.History, another *AnotherHistory, s relay
 }
 
 // Plausible tells by an error why a history that a relay says it is in cannot be taken up at its word.
-func Plausible(s relay.Status, theirs relay.History, another *AnotherHistory) error {
+func Plausible(s relay.Status, theirs relay.History, another *AnotherHistoryError) error {
 	switch {
-	case !s.Synced && theirs.First(), s.Synced && s.History.Near(theirs), another != nil && another.Yield && theirs.First():
+	case !s.Synced && theirs.First(), s.Synced && s.History.Near(theirs):
+		return nil
+	case another != nil && another.Yield && theirs.First():
 		return nil
 	}
 	return fmt.Errorf("the upstream says that it is in history %d of the cloud, which cannot follow %d", theirs.Number,

@@ -23,12 +23,12 @@ func TestPatienceWithThePool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, now := &Plan{}, time.Unix(1000, 0)
 			f := Feed{Up: Upstream{ID: "pool", Name: "coordinator", Relay: true}}
-			p.Learn(f.Up, &EarlierHistory{1, 2, 0}, now)
+			p.Learn(f.Up, &EarlierHistoryError{1, 2, 0}, now)
 			for range 10 { // it is asked again and again
 				now = now.Add(c.waited / 10)
-				p.Learn(f.Up, &EarlierHistory{1, 2, -1}, now)
+				p.Learn(f.Up, &EarlierHistoryError{1, 2, -1}, now)
 			}
-			p.Learn(f.Up, fmt.Errorf("watch: %w", &EarlierHistory{1, 2, c.age}), now)
+			p.Learn(f.Up, fmt.Errorf("watch: %w", &EarlierHistoryError{1, 2, c.age}), now)
 			another := p.Another(f)
 			if yields := another != nil && another.Yield && another.History.Number == 1; yields != c.yields {
 				t.Errorf("yields: %v, want %v; %+v", yields, c.yields, another)
@@ -52,7 +52,7 @@ func TestTakesUpAtOnce(t *testing.T) {
 			}
 			return
 		}
-		after := p.Ended(End{Now: now, Up: pool, Err: &EarlierHistory{1, 2, time.Second}})
+		after := p.Ended(End{Now: now, Up: pool, Err: &EarlierHistoryError{1, 2, time.Second}})
 		if after.Learned != nil && after.Wait != 0 {
 			t.Errorf("it waits %v before it takes up what it has learned", after.Wait)
 		}

@@ -103,8 +103,8 @@ func (l Lists) Total() int { return l.First + l.Expired + l.History + l.Cheaper 
 // All walks over the counts.
 func (l Lists) All() iter.Seq2[member.Cause, int] {
 	return func(yield func(member.Cause, int) bool) {
-		_ = yield(member.CauseFirst, l.First) && yield(member.CauseExpired, l.Expired) && yield(member.CauseHistory, l.History) &&
-			yield(member.CauseCheaper, l.Cheaper)
+		_ = yield(member.CauseFirst, l.First) && yield(member.CauseExpired, l.Expired) &&
+			yield(member.CauseHistory, l.History) && yield(member.CauseCheaper, l.Cheaper)
 	}
 }
 

@@ -38,7 +38,7 @@ func (f *Feeder) Overruled() bool {
 }
 
 // learned notes that an upstream is in another history than the relay, which takes that up; nil: it is not.
-func (f *Feeder) learned(up *hop.Upstream, other *member.AnotherHistory, err error) {
+func (f *Feeder) learned(up *hop.Upstream, other *member.AnotherHistoryError, err error) {
 	if other == nil {
 		return
 	}
@@ -70,7 +70,7 @@ func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, conn net.Conn) err
 	}
 	for try := 1; ; try++ {
 		_, err := f.verify(ctx, up)
-		var proof *member.AnotherHistory
+		var proof *member.AnotherHistoryError
 		var answer *hop.StatusError
 		switch {
 		case err == nil:
@@ -97,16 +97,10 @@ func (f *Feeder) doubts() {
 	f.doubt = true
 }
 
-func (f *Feeder) doubtful() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.doubt
-}
-
 // verify asks for the object of the relay that changed last. Within one history the answer is not older than the relay,
 // and the object is as the relay holds it, or changed later; then, or if it is gone, it is asked for as it was at the
-// relay's version. The error is a *member.AnotherHistory if that proves the contrary; any other one leaves the doubt. It returns
-// the version that the upstream has reached.
+// relay's version. The error is a *member.AnotherHistoryError if that proves the contrary; any other one leaves
+// the doubt. It returns the version that the upstream has reached.
 func (f *Feeder) verify(ctx context.Context, up *hop.Upstream) (version uint64, err error) {
 	version, err = f.check(ctx, up, f.witness())
 	if version != 0 {

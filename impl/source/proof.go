@@ -23,7 +23,7 @@ func follows(mine *relay.History) hop.Check {
 
 // lost says that what a relay holds is of a history that the cloud has left.
 func lost(s relay.Status, proof string) error {
-	return &member.AnotherHistory{History: s.History.Next(s.Version), Proof: proof}
+	return &member.AnotherHistoryError{History: s.History.Next(s.Version), Proof: proof}
 }
 
 // contradiction is the proof by an object whose version is not later than the relay's, and which the relay does not

@@ -123,7 +123,7 @@ func (f *Feeder) Distrust() {
 
 func (f *Feeder) contradicted(ctx context.Context, cloud *hop.Upstream, s relay.Status, witness *wire.Object) error {
 	_, err := f.check(ctx, cloud, witness)
-	var other *member.AnotherHistory
+	var other *member.AnotherHistoryError
 	if errors.As(err, &other) {
 		return &ContradictionError{Proof: other.Proof, witness: witness, history: s.History.Number, version: s.Version}
 	}

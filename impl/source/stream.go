@@ -41,7 +41,7 @@ func alone(uint64, []*wire.Object) *mvcc.Trail { return nil }
 // not compressed is left for short watches once it is quiet.
 //
 // It takes up the history of other, if that is given.
-func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member.AnotherHistory, settle settle,
+func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member.AnotherHistoryError, settle settle,
 	why member.Cause) error {
 	f.listing(why)
 	if f.plainAt.Load() == up {
@@ -113,7 +113,7 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member
 
 // takeList gives the relay a complete list, unless it is beyond that.
 func (f *Feeder) takeList(
-	ctx context.Context, up *hop.Upstream, before relay.Status, other *member.AnotherHistory, in relay.History,
+	ctx context.Context, up *hop.Upstream, before relay.Status, other *member.AnotherHistoryError, in relay.History,
 	intake *relay.Intake, end *wire.Event, items []*wire.Object,
 ) error {
 	in, next := f.historyOf(up, before, in, end.Version, items)
@@ -135,7 +135,8 @@ func (f *Feeder) takeList(
 }
 
 // plainList is a streamList where there are no streaming lists. Short watches go on behind it.
-func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *member.AnotherHistory, settle settle) error {
+func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *member.AnotherHistoryError,
+	settle settle) error {
 	s := f.cfg.Relay.Status()
 	var items []*wire.Object
 	end, err := f.list(ctx, up, hop.Whole, url.Values{}, func(o *wire.Object) { items = append(items, o) })
@@ -144,7 +145,8 @@ func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *member.
 	}
 	intake := relay.NewIntake(f.cfg.Relay)
 	intake.Along(settle(end.Version, items))
-	if err := f.takeList(ctx, up, s, other, member.HistoryOf(f.upstream(up), relay.History{}, other, s), intake, end, items); err != nil {
+	in := member.HistoryOf(f.upstream(up), relay.History{}, other, s)
+	if err := f.takeList(ctx, up, s, other, in, intake, end, items); err != nil {
 		return err
 	}
 	f.plan.TookUp()

@@ -11,12 +11,7 @@ import (
 	"github.com/weir-edge/weir/impl/member"
 )
 
-const (
-	pulseReturn  = 250 * time.Millisecond
-	pulseRetry   = 50 * time.Millisecond
-	pulseAwaited = 2 * contract.PulseSilence
-	freshWithin  = 30 * time.Second
-)
+const freshWithin = 30 * time.Second
 
 // Coordinator is weir-coordinator: Leases, the real fence, and a relay that is fed from the leader, by the steps of
 // package pull.
@@ -42,7 +37,7 @@ func (c *Coordinator) boot(disk bool) {
 		c.pool.at(LeaseOp{Kind: "wipe"})
 		c.saved = saved{}
 	}
-	c.leader, c.pulse, c.patience, c.bars = fence.Leader{}, nil, pulseAwaited, &pull.Bars{}
+	c.leader, c.pulse, c.patience, c.bars = fence.Leader{}, nil, member.PulseAwaited, &pull.Bars{}
 	c.run++
 	c.server = newServer(c.loop)
 	c.saved.restore(c.server)
@@ -56,7 +51,7 @@ func (c *Coordinator) boot(disk bool) {
 	}
 	c.pool.judge.fresh("coordinator")
 	c.keep()
-	c.hear(hearFirst)
+	c.hear(&member.Rounds{})
 	c.leases.boot(c.server, c.moved, c.bars)
 	c.moved()
 }
@@ -117,33 +112,26 @@ func (c *Coordinator) moved() {
 	})
 	patience := c.patience
 	c.patience = contract.PulseSilence
-	c.follow(h, "unreachable", c.loop.Now()+patience)
+	c.follow(h, member.NewFollow(c.server.clock.Now(), patience))
 }
 
 // follow keeps the connection to the leader's hub. If it cannot, the leader loses its Lease.
-func (c *Coordinator) follow(h *Hub, reason string, due time.Duration) {
+func (c *Coordinator) follow(h *Hub, f *member.Follow) {
 	run, who, beat := c.run, c.leader, false
-	again := func(err error) {
+	ended := func(err error) {
 		if c.run != run {
 			return
 		}
-		now := c.loop.Now()
-		switch {
-		case beat:
-			reason, due = "broken", now+pulseReturn
-		case reason == "broken" && errors.Is(err, errRefused):
-			due = now
-		}
-		if now < due {
-			c.after(pulseRetry, func() {
+		if !f.Ended(member.Pulse{Now: c.server.clock.Now(), Beat: beat, Refused: errors.Is(err, errRefused)}) {
+			c.after(member.PulseRetry, func() {
 				if c.run == run {
-					c.follow(h, reason, due)
+					c.follow(h, f)
 				}
 			})
 			return
 		}
-		c.pool.trace("coordinator", "the hub of %s is %s: its Lease is free", who.Node, reason)
-		if reason != "broken" {
+		c.pool.trace("coordinator", "the hub of %s is %s: its Lease is free", who.Node, f.Reason())
+		if f.Bars() {
 			c.bars.Add(who.Node, c.server.clock.Now())
 		}
 		before := c.leases.read(contract.ElectionLease)
@@ -153,12 +141,12 @@ func (c *Coordinator) follow(h *Hub, reason string, due time.Duration) {
 	s := h.fromCoordinator.openStream(func(s *stream) {
 		h.lead.pulse(s)
 		s.send(down, func() { beat = true })
-	}, again)
+	}, ended)
 	c.pulse = s
-	c.after(max(due-c.loop.Now(), pulseRetry), func() {
+	c.after(f.Lasts(c.server.clock.Now()), func() {
 		if c.run == run && c.pulse == s && !beat {
 			s.close()
-			again(errQuiet)
+			ended(errQuiet)
 		}
 	})
 }

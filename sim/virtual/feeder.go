@@ -48,7 +48,7 @@ type feeder struct {
 	// Of the step: what it lists, until that is taken.
 	listing bool
 	items   []*wire.Object
-	another *member.AnotherHistory
+	another *member.AnotherHistoryError
 	in      relay.History // of the upstream
 	era     int
 	lost    uint64
@@ -91,7 +91,7 @@ func (f *feeder) switched() {
 	f.next()
 }
 
-// kick ends a pause, or begins anew.
+// kick ends a pause, or begins again.
 func (f *feeder) kick() {
 	f.plan.Kicked()
 	f.next()
@@ -210,7 +210,7 @@ func (f *feeder) answered(do func()) func(error) {
 // sameEra tells by an error that the cloud is in another history than the relay.
 func (f *feeder) sameEra(era int) error {
 	if s := f.server.Status(); s.Synced && era != f.server.era {
-		return &member.AnotherHistory{History: s.History.Next(s.Version), Proof: "the cloud was restored"}
+		return &member.AnotherHistoryError{History: s.History.Next(s.Version), Proof: "the cloud was restored"}
 	}
 	return nil
 }
@@ -390,7 +390,7 @@ func (f *feeder) list(end *wire.Event, items []*wire.Object) error {
 	if s.Synced && f.era != f.server.era {
 		lost = max(lost, s.Version)
 	}
-	err := error(nil)
+	var err error
 	switch {
 	case t.Testify:
 		err = f.intake.Apply(end)

@@ -5,76 +5,89 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-const (
-	hearFirst = 2 * time.Second
-	hearMost  = 30 * time.Second
-)
-
-// hear asks, while nobody leads, what the hubs hold, by the steps of package pull: the relay is moved forward to the
-// latest.
-func (c *Coordinator) hear(wait time.Duration) {
+// hear asks, while nobody leads, what the hubs hold: the relay is moved forward to the latest.
+func (c *Coordinator) hear(rounds *member.Rounds) {
+	wait := rounds.Wait()
 	c.after(wait/2+c.loop.jitter(wait/2), func() {
-		if c.leader == (fence.Leader{}) && !c.ready() {
-			for _, h := range c.pool.hubs {
-				c.ask(h)
-			}
-		} else {
-			wait = hearFirst / 2
-		}
-		c.hear(min(2*wait, hearMost))
-	})
-}
-
-// lacks reports whether the relay is not at a version of a history, and may be moved there at the word of a hub.
-func (c *Coordinator) lacks(in relay.History, version uint64) bool {
-	st := c.server.Status()
-	return c.leader == (fence.Leader{}) && !c.ready() &&
-		(!st.Synced || st.History.Number == in.Number && st.Version < version)
-}
-
-func (c *Coordinator) ask(h *Hub) {
-	var st relay.Status
-	h.fromCoordinator.ask(requestTimeout, func() { st = h.server.Status() }, func(err error) {
-		if err != nil || !st.Synced || !c.lacks(st.History, st.Version) {
+		if !c.lacks() {
+			rounds.Came() // package pull begins again when nobody leads
+			c.hear(rounds)
 			return
 		}
-		var version uint64
-		var items []*wire.Object
-		var age time.Duration
-		var era int
-		h.fromCoordinator.ask(requestTimeout, func() {
-			version, items = h.server.list()
-			st, era = h.server.Status(), h.server.era
-			age, _ = st.Age(h.server.clock.Now())
-		}, func(err error) {
-			if err == nil && version != 0 {
-				end := &wire.Event{
-					Type: wire.Bookmark, Version: version, InitialEnd: true,
-					Testimony: fmt.Sprintf("%d/%d", version, age.Milliseconds()),
-				}
-				c.take(h.name, st.History, era, end, items)
+		c.round(func(came bool) {
+			if came {
+				rounds.Came()
 			}
+			c.hear(rounds)
 		})
 	})
 }
 
-// take moves the relay forward to what a hub holds.
-func (c *Coordinator) take(node string, in relay.History, era int, end *wire.Event, items []*wire.Object) {
-	if !c.lacks(in, end.Version) {
-		return
+// lacks reports whether the relay may be moved forward at the word of a hub.
+func (c *Coordinator) lacks() bool { return c.leader == (fence.Leader{}) && !c.ready() }
+
+// round asks all hubs once, and tells done whether anything came of it.
+func (c *Coordinator) round(done func(came bool)) {
+	var said []member.Offer
+	waiting := len(c.pool.hubs)
+	for _, h := range c.pool.hubs {
+		var st relay.Status
+		h.fromCoordinator.ask(requestTimeout, func() { st = h.server.Status() }, func(err error) {
+			if err == nil {
+				said = append(said, member.Offer{
+					Node: h.name, Synced: st.Synced, History: st.History.Number, Version: st.Version,
+				})
+			}
+			if waiting--; waiting > 0 {
+				return
+			}
+			best := member.Latest(c.server.Status(), said)
+			if best == nil || !c.lacks() {
+				done(false)
+				return
+			}
+			c.refill(best, done)
+		})
 	}
-	if err := relay.NewRefill(c.server.Relay).End(in, end, items); err != nil {
-		c.pool.judge.fail("coordinator", "the word of %s at %d: %v", node, end.Version, err)
-		return
-	}
-	c.server.era = era
-	c.pool.trace("coordinator", "refilled by %s at %d", node, end.Version)
-	if c.ready() {
-		c.pool.judge.fail("coordinator", "is ready by what %s held", node)
-	}
-	c.feeder.took()
+}
+
+// refill moves the relay forward to what a hub holds.
+func (c *Coordinator) refill(best *member.Offer, done func(came bool)) {
+	h, err := c.pool.hub(best.Node)
+	must(err)
+	var in relay.History
+	var era int
+	var age time.Duration
+	var items []*wire.Object
+	end := &wire.Event{Type: wire.Bookmark, InitialEnd: true}
+	h.fromCoordinator.ask(requestTimeout, func() {
+		end.Version, items = h.server.list()
+		st := h.server.Status()
+		in, era = st.History, h.server.era
+		age, _ = st.Age(h.server.clock.Now())
+	}, func(err error) {
+		s := c.server.Status()
+		offer := []member.Offer{{Synced: end.Version != 0, History: in.Number, Version: end.Version}}
+		if err != nil || !c.lacks() || member.Latest(s, offer) == nil {
+			done(false)
+			return
+		}
+		end.Testimony = fmt.Sprintf("%d/%d", end.Version, age.Milliseconds())
+		if err := relay.NewRefill(c.server.Relay).End(in, end, items); err != nil {
+			c.pool.judge.fail("coordinator", "the word of %s at %d: %v", h.name, end.Version, err)
+			return
+		}
+		c.server.era = era
+		c.pool.trace("coordinator", "refilled by %s at %d", h.name, end.Version)
+		if c.ready() {
+			c.pool.judge.fail("coordinator", "is ready by what %s held", h.name)
+		}
+		c.feeder.took()
+		done(true)
+	})
 }

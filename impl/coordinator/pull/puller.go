@@ -11,23 +11,15 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-const (
-	// pulseReturn is how long a hub whose connection broke has to accept another one, if this process got to run in time
-	// lately.
-	pulseReturn = 250 * time.Millisecond
-	// pulseRetry is between two tries.
-	pulseRetry = 50 * time.Millisecond
-	// pulseAwaited is how long the leader of before a start has: a machine that starts has much to do.
-	pulseAwaited = 2 * contract.PulseSilence
-	// freeTimeout is for the Leases to answer.
-	freeTimeout = 5 * time.Second
-)
+// freeTimeout is for the Leases to answer.
+const freeTimeout = 5 * time.Second
 
 // Puller keeps the relays of a coordinator fed. See the package comment.
 type Puller struct {
@@ -105,7 +97,7 @@ func (p *Puller) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error {
-		patience, end := pulseAwaited, p.read(ctx, origin{}, 0)
+		patience, end := member.PulseAwaited, p.read(ctx, origin{}, 0)
 		for ctx.Err() == nil {
 			if next := p.choose(); next.whence() != p.now().whence() {
 				end()
@@ -186,31 +178,25 @@ func (p *Puller) read(ctx context.Context, o origin, patience time.Duration) (en
 
 // follow keeps the connection to the leader's hub. If it cannot, the leader loses its Lease.
 func (p *Puller) follow(ctx context.Context, l *hop.Line, who fence.Leader, patience time.Duration) {
-	reason, due := "unreachable", p.Clock.Now().Add(patience)
+	f := member.NewFollow(p.Clock.Now(), patience)
 	for ctx.Err() == nil {
-		beat, err := l.Pulse(ctx, max(due.Sub(p.Clock.Now()), pulseRetry))
+		beat, err := l.Pulse(ctx, f.Lasts(p.Clock.Now()))
 		if ctx.Err() != nil {
 			return
 		}
 		p.Logger.Debug("the leader's hub is not heard", "node", who.Node, "beat", beat, "err", err)
-		now := p.Clock.Now()
-		switch {
-		case beat:
-			reason, due = "broken", now.Add(pulseReturn+min(2*p.lag.lately(), contract.PulseSilence))
-		case reason == "broken" && errors.Is(err, syscall.ECONNREFUSED): // nobody listens any more: its process is gone
-			due = now
+		if f.Ended(member.Pulse{
+			Now: p.Clock.Now(), Beat: beat, Refused: errors.Is(err, syscall.ECONNREFUSED), Late: p.lag.lately(),
+		}) {
+			p.release(ctx, who, f, err)
+		} else {
+			pause.For(ctx, p.Clock, member.PulseRetry)
 		}
-		if now.Before(due) {
-			pause.For(ctx, p.Clock, pulseRetry)
-			continue
-		}
-		p.release(ctx, who, reason, err)
-		due = now.Add(contract.PulseSilence) // should that have failed
 	}
 }
 
 // release takes the Lease from a leader.
-func (p *Puller) release(ctx context.Context, who fence.Leader, reason string, why error) {
+func (p *Puller) release(ctx context.Context, who fence.Leader, f *member.Follow, why error) {
 	ctx, cancel := context.WithTimeout(ctx, freeTimeout)
 	defer cancel()
 	mine, err := true, error(nil)
@@ -218,11 +204,11 @@ func (p *Puller) release(ctx context.Context, who fence.Leader, reason string, w
 		mine, err = p.Replicas.Mine(ctx)
 	}
 	if err == nil && !mine {
-		p.Logger.Info("the leader went to another replica", "node", who.Node, "term", who.Term.String(), "pulse", reason)
+		p.Logger.Info("the leader went to another replica", "node", who.Node, "term", who.Term.String(), "pulse", f.Reason())
 		return
 	}
 	if err == nil {
-		if reason != "broken" {
+		if f.Bars() {
 			p.Bars.Add(who.Node, p.Clock.Now())
 		}
 		err = p.Leases.Free(ctx, who)
@@ -233,8 +219,8 @@ func (p *Puller) release(ctx context.Context, who fence.Leader, reason string, w
 		return
 	}
 	p.Logger.Info("the leader is dead or cut off: its Lease is free", "node", who.Node, "term", who.Term.String(),
-		"pulse", reason, "err", why)
-	p.Freed(reason)
+		"pulse", f.Reason(), "err", why)
+	p.Freed(f.Reason())
 }
 
 // claim lets the other replicas know that the leader uses this one.

@@ -21,6 +21,13 @@
 //   - heritage says when the next process of the node is told the identity of this one.
 //   - aim chooses the source of each relay: see role.Detours.
 //
+// More machines are stepped by themselves, since what drives them is not the hub's role:
+//
+//   - Plan says what the feeder of one relay does next: resume, list, compare, ask. Package source drives it.
+//   - Follow says when a coordinator takes the election Lease from a leader that it cannot read, and
+//   - Rounds and Latest say when it asks the hubs what they hold, and which of them it follows. Package pull drives
+//     these.
+//
 // Package role has the election and the choice of the source that all relays have in common.
 //
 // # Rules of a driver

@@ -11,8 +11,8 @@
 //
 // Bytes decide what follows a break. A short one is resumed at the version reached. After one in which more was missed
 // than a list would bring, a compressed list is opened, with a watch of metadata beside it that tells what led there:
-// see traced; and once plain watches have brought as much as the relay holds: see thrift. After a 410 the metadata of
-// all objects tell what to fetch: see resync.
+// see traced; and once plain watches have brought as much as the relay holds. A member.Plan decides that. After a 410
+// the metadata of all objects tell what to fetch: see resync.
 //
 // # A link that is full
 //

@@ -6,12 +6,13 @@
 //
 // # What is real
 //
-// Each hub is a member.Member and a relay.Relay, the coordinator a fence.Fence and a relay.Relay; what a stream brings
-// goes through a relay.Intake, and what they show is what the relay's own HTTP handler writes. A handler that serves a
-// watch runs as a coroutine (tap): it waits in its timer, and the clock is the simulator's. Models are the cloud, the
-// Leases, the links, the clients, and what stands between these parts with goroutines and sockets: feeder for package
-// source, follow and hear of the coordinator for package pull, survey for the choice of a leader hub. A quarter of the
-// pools has leader hubs and no coordinator.
+// Each hub is a member.Member and a relay.Relay, the coordinator a fence.Fence and a relay.Relay; each relay is fed as
+// a member.Plan says, and the leader is read as a member.Follow says. What a stream brings goes through a relay.Intake,
+// and what they show is what the relay's own HTTP handler writes. A handler that serves a watch runs as a coroutine
+// (tap): it waits in its timer, and the clock is the simulator's. Models are the cloud, the Leases, the links, the
+// clients, and what drives these machines over them: feeder, follow and hear. What the feeder sees of the cloud's
+// history is simulated, and so is the choice of a leader hub (survey). A quarter of the pools has leader hubs and no
+// coordinator.
 //
 // # What happens
 //

@@ -1,5 +1,5 @@
-// Package denylist revokes certificates. It holds, for a pool, the nodes whose certificates are refused, and for each
-// the time until which they were issued.
+// Package denylist revokes certificates. It lists, for a pool, the nodes whose certificates are refused, and up to
+// which time of issue.
 //
 // weir-manager writes a list when a Node is deleted, or leaves the pool, and signs it by the authority of the pool.
 // Anyone with the certificate of that authority can tell a true list from any other, so it does not matter who hands a

@@ -1,7 +1,7 @@
 // Package heartbeat decides about the heartbeats of nodes that lose the cloud but not their pool. Node decides for the
 // hub of such a node, and Forwarder decides for the leader of the pool, which forwards heartbeats of other nodes. The
 // package is pure: no I/O, no goroutine, no clock. Time is a duration since the start of the process, by the local
-// monotonic clock. Package hub steps it.
+// monotonic clock. Package beat steps it.
 //
 //	kubelet ──renews──► hub ──► cloud: kube-node-lease/<node>, as it came, never annotated
 //	                     └────► coordinator: the same Lease, annotated while the cloud cannot be reached

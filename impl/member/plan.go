@@ -54,7 +54,7 @@ const (
 	ListBeside Do = "list beside watches"
 	// ListTraced does so while metadata tell what happened up to the list, for clients that have seen a part of it.
 	ListTraced Do = "list and trace"
-	// Compare brings the relay to the upstream's state by a comparison of metadata (rule 5 in DESIGN.md).
+	// Compare brings the relay to the upstream's state by a comparison of metadata (rule 5 of a relay).
 	Compare Do = "compare"
 	// Resume watches once from the version reached.
 	Resume Do = "resume"

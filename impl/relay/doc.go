@@ -20,12 +20,15 @@
 //
 // # Rules
 //
-// The numbers are those of the rules of a relay in the design notes of Weir.
+// Other packages name the rules of a relay by these numbers.
 //
 //   - 1, order: events at or below the version reached are dropped, a list older than it is refused (ErrOlder).
 //   - 2, ahead of the cache: get, list and streaming list wait up to 3 s, then 504 with cause
 //     ResourceVersionTooLarge; a plain watch is accepted and delivers only what is later.
 //   - 3, unset version: answered at the version reached. kube-apiserver would answer linearizably; a relay cannot.
+//   - 4, freshness: a relay is fresh while its source shows signs of the cloud. A bookmark is one; a stream on which
+//     nothing comes is none.
+//   - 5, after 410: the metadata of all objects tell which of them differ, and only those are fetched (package source).
 //   - 6, a list over an older state becomes one batch: deletions stamped with the old version, then additions and
 //     changes in ascending version, then a bookmark. A watch resumes at either end of a batch; inside, only if it is
 //     known what happened on the way to the list (mvcc.Trail): then deletions have their own versions, and who has seen

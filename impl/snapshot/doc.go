@@ -1,5 +1,5 @@
-// Package snapshot keeps relays on a disk (rule 9 of a relay). After a power cut of a whole pool, with the cloud away,
-// lists and watches are served as before, together with their age.
+// Package snapshot keeps the relays of a process on disk (rule 9 of a relay). After a power cut of a whole pool, with
+// the cloud away, lists and watches are served as before, together with their age.
 //
 // Open gives each relay of a process what the last process held, at the version it had reached and with the events of
 // its ring. So a source is resumed by version, and clients come back at the versions they have seen: a restart costs

@@ -21,7 +21,7 @@ const (
 
 // Rules say what a stream may do beyond what kube-apiserver does.
 type Rules struct {
-	// Batches allows the differences that a relay sends after the cloud answered 410 (DESIGN.md, rule 6). Only a run in
+	// Batches allows the differences that a relay sends after the cloud answered 410 (rule 6 of a relay). Only a run in
 	// which that happens should allow them: they may leave out versions of an object that others have replaced.
 	Batches bool
 }

@@ -159,7 +159,7 @@ func (w *world) batched(v *View) []client.Op {
 	return append(ops, client.Op{What: client.OpBookmark, Version: v.last})
 }
 
-// batch is the difference of two versions, by rule 6 of DESIGN.md.
+// batch is the difference of two versions, by rule 6 of a relay.
 func batch(v *View, from, to uint64) (ops []client.Op) {
 	before, after := v.at(from), v.at(to)
 	var changed []client.Op

@@ -1,6 +1,6 @@
-// Package lifecycle runs pools of nodes, weir-manager and somebody's node controllers through random schedules of
-// faults, in fake time, and judges which pods were evicted. Package stock, a module of its own because it needs
-// k8s.io/kubernetes, runs it with the unmodified node lifecycle and taint eviction controllers of Kubernetes:
+// Package lifecycle runs pools of nodes, weir-manager and the node controllers that it is given through random
+// schedules of faults, in fake time, and judges which pods were evicted. Package stock, a module of its own because it
+// needs k8s.io/kubernetes, runs it with the unmodified node lifecycle and taint eviction controllers of Kubernetes:
 //
 //	cd sim/lifecycle/stock && go test . -schedules 1000 -from 0     # new random schedules; prints the seed that fails
 //	cd sim/lifecycle/stock && go test . -seed 42 -v                 # that one again, with all that happens

@@ -1,7 +1,7 @@
 // Package pull fills the relays of a coordinator. A coordinator reads from the hub that leads the pool. A replica that
 // the leader does not use reads from the replica that the leader does use. While no hub leads, a coordinator reads from
-// the hub that holds most (type fallback). The replicas never read in a circle, in which old data would confirm itself:
-// all of them read the replica that claimed the lead last, and that one reads no other replica.
+// the hub with the latest state (type fallback). Replicas never read in a circle, where old data would look fresh: all
+// of them read the one that last claimed to read the leader, and that one reads no other replica.
 //
 // A leader that dies leaves its Lease behind, and others would have to wait for that to expire, many seconds, because
 // each renewal is a write to flash. The connection to it is no write: it breaks at once when the leader's process dies,

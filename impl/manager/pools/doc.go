@@ -1,5 +1,5 @@
 // Package pools maintains NodePools and Pools: their status, the leader hubs of a pool, and the objects
-// leader-hub-<pool>, from which hubs learn the configuration of their pool (seed 003).
+// leader-hub-<pool>, from which hubs learn the configuration of their pool.
 //
 // # Who belongs to a pool
 //

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -242,8 +243,22 @@ func (id PartID) Of() string {
 	return of
 }
 
-// Start starts parts side by side and waits until all are healthy.
+// Start starts parts side by side and waits until all are healthy. Kubelets come last: one reads at its start what its
+// hub writes at its own.
 func Start(ctx context.Context, s Site, ids ...PartID) error {
+	kubelet := func(id PartID) bool { return id.Kind() == "kubelet" }
+	for _, turn := range [][]PartID{
+		slices.DeleteFunc(slices.Clone(ids), kubelet),
+		slices.DeleteFunc(slices.Clone(ids), func(id PartID) bool { return !kubelet(id) }),
+	} {
+		if err := start(ctx, s, turn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func start(ctx context.Context, s Site, ids []PartID) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, id := range ids {
 		part, err := s.Part(id)

@@ -75,7 +75,8 @@ func testPolicies(t *testing.T, w *world) {
 	w.list(t, contract.BoundNodes, `{"p-bound":"policies"}`)
 	w.eventually(t, "the policies are in force", func() bool {
 		p, err := markNotReady(t, stock, "on-kept", metav1.DryRunAll)
-		return err == nil && ready(p) && apierrors.IsForbidden(remove(t, stock, "on-kept", true))
+		return err == nil && ready(p) && apierrors.IsForbidden(remove(t, stock, "on-kept", true)) &&
+			apierrors.IsForbidden(remove(t, stock, "on-bound", true)) // kube-apiserver hears of each list by itself
 	})
 
 	for _, c := range []struct {

@@ -165,7 +165,7 @@ func (p *Plan) next(f Feed) Step {
 		p.asked = true
 		return Step{Do: Ask}
 	}
-	if p.cheaper(f, gap) {
+	if p.cheaper(f.Up, s, f.Reached, gap) {
 		return p.cheaperList(f, gap)
 	}
 	lasts := p.Lasts
@@ -211,15 +211,18 @@ func late(f Feed) bool {
 }
 
 // Cheaper reports whether a list costs less than the rest of a watch that brings a backlog.
-func (p *Plan) Cheaper(f Feed) bool { return f.Relay.Version < f.Reached && p.cheaper(f, 0) }
+// reached: see Feed.Reached.
+func (p *Plan) Cheaper(up Upstream, s relay.Status, reached uint64) bool {
+	return s.Version < reached && p.cheaper(up, s, reached, 0)
+}
 
 // cheaper reports whether a list of the upstream costs less than its events. What is not compressed behind it only
 // saves what was missed.
-func (p *Plan) cheaper(f Feed, gap time.Duration) bool {
-	if f.Up.Plain {
-		return f.Relay.Synced && between(f.Relay, f.Reached) > max(f.Relay.Bytes, worthAList)
+func (p *Plan) cheaper(up Upstream, s relay.Status, reached uint64, gap time.Duration) bool {
+	if up.Plain {
+		return s.Synced && between(s, reached) > max(s.Bytes, worthAList)
 	}
-	return f.Up.Compresses && p.thrift.lists(f.Relay, gap, f.Reached)
+	return up.Compresses && p.thrift.lists(s, gap, reached)
 }
 
 // Came notes an event of a size in bytes. plain: it came uncompressed from an upstream that compresses lists.

@@ -38,7 +38,7 @@ func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts
 		if err := f.apply(intake, ev, up.Gzip); err != nil {
 			return err
 		}
-		if f.plan.Cheaper(f.sees(up)) {
+		if f.plan.Cheaper(f.upstream(up), f.cfg.Relay.Status(), f.asked.Load()) {
 			return errCheaper
 		}
 		return nil

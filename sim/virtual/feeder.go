@@ -243,7 +243,6 @@ func (f *feeder) read() error {
 
 // open opens a watch from a version, or a streaming list.
 func (f *feeder) open(from uint64, lasts time.Duration) {
-	broken := func(err error) { f.step(func() { f.ended(err) })() }
 	run, at, listing := f.run, f.up, f.listing
 	var serve func(s *stream)
 	serve = func(s *stream) {
@@ -294,7 +293,7 @@ func (f *feeder) open(from uint64, lasts time.Duration) {
 	}
 	f.stream = at.l.openStream(serve, func(err error) {
 		if f.run == run {
-			broken(err)
+			f.ended(err)
 		}
 	})
 }

@@ -129,6 +129,8 @@ func newConnects(t testing.TB, to string) *connects {
 }
 
 func (p *connects) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	p.conns.Add(1) // before it hijacks: a server does not wait for what is hijacked
+	defer p.conns.Done()
 	p.mu.Lock()
 	p.asked[req.Host]++
 	p.mu.Unlock()

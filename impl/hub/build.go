@@ -56,8 +56,7 @@ func (h *Hub) buildCloud() (err error) {
 	}
 	c := uplink.CloudConfig{
 		NodeName: h.NodeName, Net: h.Net, Servers: h.servers, Proxy: tunnel.FromEnvironment(), Policy: h.policy(),
-		Quantum: h.CloudPostQuantum, Leads: h.EnableCoordinator,
-		Time: h.time, Clock: h.clock, Logger: h.Logger,
+		Leads: h.EnableCoordinator, Time: h.time, Clock: h.clock, Logger: h.Logger,
 	}
 	if c.Kubeconfig, err = h.buildKubeconfig(); err != nil {
 		return err
@@ -159,8 +158,7 @@ func (h *Hub) buildRelays() error {
 // feeder makes the relay of a resource and what feeds it. late: others are served already.
 func (h *Hub) feeder(res relay.Resource, late bool) (*feeder.Feeder, error) {
 	r, err := relay.New(relay.Config{
-		Resource: res, RingBytes: h.RingBytes, MaxBytes: h.RelayMaxBytes, RingAge: h.RingAge, Late: late, Clock: h.clock,
-		Logger: h.Logger,
+		Resource: res, RingAge: h.RingAge, Late: late, Clock: h.clock, Logger: h.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,10 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
+// kubeProxy is the ConfigMap whose kubeconfig.conf leads kube-proxy to the hub of a node that reads it. kubeadm names
+// it so; a cluster whose kube-proxy has another has none of this name, and nothing is changed.
+const kubeProxy = "kube-system/kube-proxy"
+
 // buildOwn makes the authority of this node, unless the hub's certificate is of another.
 func (h *Hub) buildOwn() (err error) {
 	h.own.callers = callers.Open(filepath.Join(h.DataDir, callers.File), h.Logger)
@@ -33,7 +37,7 @@ func (h *Hub) buildOwn() (err error) {
 		Clock: h.clock, Logger: h.Logger,
 	})
 	h.own.filter = filter.NewOwn(filter.OwnConfig{
-		Node: h.NodeName, Roots: a.Restored(), Pods: h.own.pods.Before(), KubeProxy: h.KubeProxyConfigMap, Server: h.ownURL,
+		Node: h.NodeName, Roots: a.Restored(), Pods: h.own.pods.Before(), KubeProxy: kubeProxy, Server: h.ownURL,
 		Reads:     h.own.pods.Reads,
 		Untouched: counted(h.metrics.untouched), Clock: h.clock, Logger: h.Logger,
 	})

@@ -41,7 +41,7 @@ func TestClock1970(t *testing.T) {
 			b := newBedAt(t, 1, world)
 			coordinator := newFakeCoordinator(t, b.local)
 			b.config.EnableCoordinator, b.config.CoordinatorServers = true, []string{coordinator.server.URL}
-			b.config.DataDir, b.config.StorePlaintextSecrets, b.config.clock = filepath.Join(b.dir, "data"), true, at1970
+			b.config.DataDir, b.config.StoreKeyFile, b.config.clock = filepath.Join(b.dir, "data"), NoKey, at1970
 			if c.kept != 0 {
 				b.keepTime(b.ca.now().Add(c.kept))
 			}

@@ -86,10 +86,6 @@ func TestUsage(t *testing.T) {
 			[]string{"--tls-hosts", "*.x", "DNS name"},
 		},
 		{
-			[]string{"tls-cert-file", "", "tls-private-key-file", "", "kube-proxy-configmap", "x"},
-			[]string{"--kube-proxy-configmap", `"x"`, "namespace/name"},
-		},
-		{
 			[]string{"tls-cert-file", "", "tls-private-key-file", "", "node-authority-file", "/proc/none/x"},
 			[]string{"--node-authority-file", "/proc/none/x", "may write"},
 		},
@@ -112,7 +108,6 @@ func TestUsage(t *testing.T) {
 			[]string{"pool-scope-resources", "endpoints.v1.", "pool-scope-resources", "endpoints.v1."},
 			[]string{"--pool-scope-resources", "once"},
 		},
-		{[]string{"ring-bytes", "1"}, []string{"--ring-bytes"}},
 		{[]string{"data-dir", "/data", "store-max-bytes", "1"}, []string{"--store-max-bytes", "at least 1048576"}},
 		{
 			[]string{"heartbeat-interval", "1s", "heartbeat-timeout", "2s"},
@@ -129,6 +124,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"config", "/none.yaml"}, []string{"--config", "/none.yaml"}},
 		{[]string{"no-such-flag", "1"}, []string{"no-such-flag"}},
 		{[]string{"store-every", "1s"}, []string{"--store-every", "no flag any more", "it is a constant"}},
+		{[]string{"store-plaintext-secrets", "true"}, []string{"no flag any more", "--store-key-file=none"}},
 		{[]string{"cloud-hub-cert-file", "/pem"}, []string{"--cloud-hub-cert-file", "the hub asks weir-manager"}},
 	}
 	for _, test := range tests {
@@ -212,7 +208,7 @@ func TestCommand(t *testing.T) {
 func TestHelp(t *testing.T) {
 	var out bytes.Buffer
 	err := Run(t.Context(), []string{"--help"}, &out, io.Discard)
-	if !errors.Is(err, cli.ErrHelp) || cli.ExitCode(err) != 0 || !strings.Contains(out.String(), "--failover-spread") {
+	if !errors.Is(err, cli.ErrHelp) || cli.ExitCode(err) != 0 || !strings.Contains(out.String(), "--failover-grace") {
 		t.Errorf("got %v, %s", err, out.String())
 	}
 }

@@ -21,10 +21,31 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// Config is what a hub is made of. Each field is the flag of the same name; see Flags for their meaning and defaults.
+// Config is what a hub is made of. See bind for the flags, which have the names of these fields, and their defaults.
 type Config struct {
 	NodeName, NodePoolName string
+	DataDir                string
 
+	Cloud
+	Doors
+	Callers
+	Storage
+	Pods
+	Relays
+	Pool
+	Beside
+	Probes
+
+	Logger *slog.Logger
+	Net    Net // nil: the system's
+
+	clock clock.WithTickerAndDelayedExecution // of tests: that of this machine; nil: the system's
+	// of tests, for an answer: a machine that is busy is not a server that is away; 0: the pace at which it is asked.
+	patience time.Duration
+}
+
+// Cloud is where the cloud is, and who this node is there.
+type Cloud struct {
 	CloudServers        []string
 	ClassServers        []string // "class=URL"
 	CloudCAFile         string
@@ -32,8 +53,10 @@ type Config struct {
 	CloudClientKeyFile  string
 	// CloudClientKubeconfig is the kubelet's, which says what those above do not.
 	CloudClientKubeconfig string
-	CloudPostQuantum      bool
+}
 
+// Doors are where the hub serves its node, and what it shows there.
+type Doors struct {
 	BindAddress       string
 	SecurePort        int // 0: any free one
 	TLSCertFile       string
@@ -44,62 +67,95 @@ type Config struct {
 	HealthBindAddress string
 	HealthPort        int // 0: any free one
 	ProxyPort         int // 0: none
+}
 
-	Anonymous       bool
-	CallerRate      int   // 0: the default
-	CallersMaxBytes int64 // 0: the default
+// Callers is what others than this node may do.
+type Callers struct {
+	Anonymous             bool
+	CallerRate            int   // 0: the default
+	CallersMaxBytes       int64 // 0: the default
+	OfflineTokenAllowance time.Duration
+	OfflineAccess         time.Duration // 0: identity.DefaultTTL
+}
 
-	DataDir string
-
+// Storage is what is kept for the time without the cloud. The times are constants, see Default.
+type Storage struct {
 	StoreMaxBytes                                 int64
-	StoreEvery, StoreLazy, StoreIdle, StoreForget time.Duration
-	StoreKeyFile                                  string // "": the credential, else the generated one
+	StoreKeyFile                                  string // "": the credential, else the generated one; NoKey: none
 	StoreGeneratedKeyFile                         string // "": none is generated
-	StorePlaintextSecrets                         bool   // nothing is encrypted
 	Credentials                                   string // the folder of systemd's credentials; "": there is none
-	OfflineTokenAllowance                         time.Duration
-	OfflineAccess                                 time.Duration // 0: identity.DefaultTTL
+	StoreEvery, StoreLazy, StoreIdle, StoreForget time.Duration
 	ReturnSpread                                  time.Duration
+}
 
+// NoKey is the StoreKeyFile of a hub that encrypts nothing.
+const NoKey = "none"
+
+// Pods is what pods of this node, and components beside them, see of the hub.
+type Pods struct {
 	PodsAddress          string        // "": pods are not led to the hub
 	PodsWait             time.Duration // 0: pods.DefaultWait
-	KubeProxyConfigMap   string        // "": kube-proxy's kubeconfig is left alone
 	Filters              []string      // none: all see what the cloud shows
 	MasterServiceAddress string
+}
 
+// Relays is what the pool keeps one copy of. The times and sizes are constants, see Default.
+type Relays struct {
 	PoolScopeResources   []string
 	UpstreamWatchTimeout time.Duration
 	MaxStaleRead         time.Duration // 0: no limit
-	RingBytes            int64
-	RelayMaxBytes        int64 // 0: the relay's default
-	RingAge              time.Duration
+	RingAge              time.Duration // 0: the relay's default
+}
 
-	EnableCoordinator     bool
-	CoordinatorServers    []string
-	LeaderHubs            []string // node=IP:port; none: the pool has a coordinator
-	CoordinatorCAFile     string
-	BootstrapTokenFile    string // "": the hub asks for its certificate in the pool as its node
+// Pool is the pool that the hub takes part in, if it does.
+type Pool struct {
+	EnableCoordinator   bool
+	CoordinatorServers  []string
+	LeaderHubs          []string // node=IP:port; none: the pool has a coordinator
+	CoordinatorCAFile   string
+	BootstrapTokenFile  string        // "": the hub asks for its certificate in the pool as its node
+	CoordinatorWait     time.Duration // a constant, see Default
+	PoolBindAddress     string        // "": all
+	PoolPort            int           // 0: any free one
+	PoolAddress         string        // "": it is found out
+	FailoverGracePeriod time.Duration
+
+	LeaderElectLeaseDuration, LeaderElectRenewDeadline, LeaderElectRetryPeriod time.Duration
+}
+
+// Beside is the coordinator on this node, if there is one.
+type Beside struct {
 	EnrolCoordinatorDir   string // "": no coordinator on this node that the hub gets certificates for
 	EnrolCoordinatorHosts []string
 	CoordinatorReplica    string // "": it is the only one
-	CoordinatorWait       time.Duration
-	PoolBindAddress       string // "": all
-	PoolPort              int    // 0: any free one
-	PoolAddress           string // "": it is found out
+}
 
-	FailoverGracePeriod, FailoverSpread time.Duration
-
-	LeaderElectLeaseDuration, LeaderElectRenewDeadline, LeaderElectRetryPeriod time.Duration
-
+// Probes is how servers are asked whether they are there.
+type Probes struct {
 	HeartbeatInterval, HeartbeatTimeout             time.Duration
 	HeartbeatFailedRetry, HeartbeatHealthyThreshold int
+}
 
-	Logger *slog.Logger
-	Net    Net // nil: the system's
-
-	clock clock.WithTickerAndDelayedExecution // of tests: that of this machine; nil: the system's
-	// of tests, for an answer: a machine that is busy is not a server that is away; 0: the pace at which it is asked.
-	patience time.Duration
+// Default has what no flag of weir-hub sets. Other values only break something:
+//
+//   - What the disk is written at (StoreEvery to StoreForget) is what a power cut may cost, against the life of a flash
+//     disk. Package store argues it.
+//   - Nodes that come back to the cloud together are spread over ReturnSpread. It is less than a kubelet's heartbeat.
+//   - A watch at the cloud (UpstreamWatchTimeout) tells at its end that a quiet resource is fresh. A relay counts as
+//     fresh for 2.5 of them, a read waits for MaxStaleRead at most: both have to stay below the 50 s after which
+//     Kubernetes calls a node dead.
+//   - A client that was away for longer than a relay's RingAge lists, as at kube-apiserver.
+//   - A hub that starts waits for CoordinatorWait before it lists from the cloud: a coordinator that starts beside it
+//     has to be ready by then.
+func Default() Config {
+	return Config{
+		Storage: Storage{
+			StoreEvery: 5 * time.Second, StoreLazy: time.Minute, StoreIdle: 10 * time.Minute, StoreForget: 30 * 24 * time.Hour,
+			ReturnSpread: 5 * time.Second,
+		},
+		Relays: Relays{UpstreamWatchTimeout: 10 * time.Second, MaxStaleRead: 30 * time.Second, RingAge: 5 * time.Minute},
+		Pool:   Pool{CoordinatorWait: 10 * time.Second},
+	}
 }
 
 // Net is the network that a hub is on. Tests put hubs on one in memory.
@@ -130,11 +186,11 @@ type settings struct {
 	leaders      []directory.Leader
 }
 
-func (s *settings) storeConfig() store.Config {
+// config is that of a store in a folder.
+func (s *Storage) config(dir string) store.Config {
 	return store.Config{
-		Dir: filepath.Join(s.DataDir, "store"), MaxBytes: s.StoreMaxBytes, Every: s.StoreEvery, Lazy: s.StoreLazy,
-		Idle:   s.StoreIdle,
-		Forget: s.StoreForget, Logger: s.Logger,
+		Dir: filepath.Join(dir, "store"), MaxBytes: s.StoreMaxBytes, Every: s.StoreEvery, Lazy: s.StoreLazy,
+		Idle: s.StoreIdle, Forget: s.StoreForget,
 	}
 }
 
@@ -162,6 +218,6 @@ func (s *settings) role(identity string) role.Config {
 	return role.Config{
 		Identity: identity, LeaseDuration: s.LeaderElectLeaseDuration, RenewDeadline: s.LeaderElectRenewDeadline,
 		RetryPeriod: s.LeaderElectRetryPeriod, Wait: s.CoordinatorWait,
-		Grace: s.FailoverGracePeriod, Spread: s.FailoverSpread,
+		Grace: s.FailoverGracePeriod, Spread: s.FailoverGracePeriod,
 	}
 }

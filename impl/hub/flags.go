@@ -12,16 +12,6 @@ import (
 	"github.com/weir-edge/weir/impl/seal"
 )
 
-// Default is what no flag of weir-hub sets: times and sizes that only break things when they are others. Tests set
-// them.
-func Default() Config {
-	return Config{
-		StoreEvery: 5 * time.Second, StoreLazy: time.Minute, StoreIdle: 10 * time.Minute, StoreForget: 30 * 24 * time.Hour,
-		ReturnSpread: 5 * time.Second, UpstreamWatchTimeout: 10 * time.Second, MaxStaleRead: 30 * time.Second,
-		RingAge: 5 * time.Minute, CoordinatorWait: 10 * time.Second,
-	}
-}
-
 // bind declares the flags of weir-hub.
 func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.NodeName, "node-name", "", "name of this node in the cluster; required")
@@ -49,9 +39,6 @@ func (c *Config) bind(f *cli.Flags) {
 			"--cloud-client-cert-file is where the kubelet renews a certificate that stands in the kubeconfig; "+
 			"a plugin is run by the hub, has 30 s, and may want no terminal; with a token the hub asks the cloud for a "+
 			"certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
-	f.BoolVar(&c.CloudPostQuantum, "cloud-post-quantum", true,
-		"agree on TLS keys that a quantum computer cannot recover either, for the node's own requests (Secrets are among "+
-			"them); false saves 2.3 kB a connection")
 
 	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address that the API is served on")
 	f.IntVar(&c.SecurePort, "secure-port", contract.HubSecurePort, "TLS port of the API; 0 takes any free one")
@@ -73,9 +60,6 @@ func (c *Config) bind(f *cli.Flags) {
 	f.DurationVar(&c.PodsWait, "pods-wait", pods.DefaultWait,
 		"how long the kubelet has to read through this hub before it tells containers its address: by then it has brought "+
 			"all pods the node's authority; longer if the kubelet's syncFrequency is more than its minute")
-	f.StringVar(&c.KubeProxyConfigMap, "kube-proxy-configmap", "kube-system/kube-proxy",
-		"namespace/name of the ConfigMap whose kubeconfig.conf leads kube-proxy to this hub where this node reads it, if "+
-			"the hub's certificate is of this node's own authority; empty leaves it alone")
 	f.StringArrayVar(&c.ClientCAFiles, "client-ca-file", nil,
 		"PEM file of the authorities that sign the kubelet's client certificate, or a kubeconfig, of which those of its "+
 			"current cluster count; repeatable; without it client certificates are not asked for")
@@ -107,12 +91,11 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.StoreKeyFile, "store-key-file", "",
 		"file of a key, 32 bytes or these in base64, that encrypts what is kept of objects, Secrets and tokens among them, "+
 			"and of writes; mode 0600, outside --data-dir; "+
-			"without it, the credential "+seal.Credential+" of systemd, else --store-generated-key-file")
+			"without it, the credential "+seal.Credential+" of systemd, else --store-generated-key-file; "+
+			NoKey+" encrypts nothing: a thief of --data-dir has the Secrets and tokens of this node's pods")
 	f.StringVar(&c.StoreGeneratedKeyFile, "store-generated-key-file", "/etc/weir/store.key",
 		"file in which such a key is made at the first start if none is given, on a disk that survives restarts, outside "+
 			"--data-dir; empty makes none")
-	f.BoolVar(&c.StorePlaintextSecrets, "store-plaintext-secrets", false,
-		"encrypt nothing: a thief of --data-dir has the Secrets and tokens of this node's pods")
 	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
 		"how long after its end a token, or this node's own certificate, counts while the cloud is away, since nobody can "+
 			"renew it then")
@@ -132,10 +115,6 @@ func (c *Config) bind(f *cli.Flags) {
 			"same as at the coordinator; "+
 			"what leader-hub-<pool> in the cloud names counts above it; "+
 			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
-	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
-	f.Int64Var(&c.RelayMaxBytes, "relay-max-bytes", 128<<20,
-		"bytes per resource that are taken from others of the pool, with 1 KiB beside each object; what comes from the "+
-			"cloud is not bounded")
 
 	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false,
 		"take part in the pool: in its coordinator, or where it has none, in what its leader hubs show; leader-hub-<pool> "+
@@ -165,9 +144,8 @@ func (c *Config) bind(f *cli.Flags) {
 			"hub reaches the coordinator")
 
 	f.DurationVar(&c.FailoverGracePeriod, "failover-grace-period", 30*time.Second,
-		"how long a hub that lost the pool's cache serves on from its own and opens nothing to the cloud")
-	f.DurationVar(&c.FailoverSpread, "failover-spread", 30*time.Second,
-		"time after the grace period over which the hubs of a pool go to the cloud; they come back over a tenth of it")
+		"how long a hub that lost the pool's cache serves on from its own and opens nothing to the cloud; the hubs of a "+
+			"pool go there over as long again, and come back over a tenth of it")
 
 	f.DurationVar(&c.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second,
 		"how long other hubs leave a silent leader alone")

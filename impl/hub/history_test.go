@@ -39,7 +39,7 @@ func TestCloudRestored(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2", "edge-3")
 	cloud := p.clouds[0]
 	for _, h := range p.hubs {
-		h.config.StoreEvery, h.config.StorePlaintextSecrets = 10*time.Millisecond, true
+		h.config.StoreEvery, h.config.StoreKeyFile = 10*time.Millisecond, NoKey
 	}
 	cloud.put("default", "kept")
 	p.start("edge-1", "edge-2")
@@ -146,7 +146,7 @@ func TestStoreOfFollower(t *testing.T) {
 	link := newCut(t, strings.TrimPrefix(cloud.url(), "https://"))
 	follower.config.CloudServers = []string{link.url()}
 	follower.config.StoreEvery = 10 * time.Millisecond
-	follower.config.StorePlaintextSecrets = true
+	follower.config.StoreKeyFile = NoKey
 	cloud.put("default", "kept")
 	p.start("edge-1")
 	eventually(t, "a leader", func() bool { return p.settled("edge-1") != "" })

@@ -77,8 +77,8 @@ func (h *Hub) place() error {
 
 // openStore opens what is kept for the time without the cloud.
 func (h *Hub) openStore() error {
-	c := h.storeConfig()
-	c.Clock, c.Key = h.clock, h.key
+	c := h.Storage.config(h.DataDir)
+	c.Clock, c.Key, c.Logger = h.clock, h.key, h.Logger
 	var err error
 	if h.store, err = store.Open(c); err != nil {
 		return h.cannotKeep(err)
@@ -99,14 +99,14 @@ func (h *Hub) buildShelter() (err error) {
 
 // storeKey finds the key of the store.
 func (h *Hub) storeKey() (*seal.Key, error) {
-	if h.StorePlaintextSecrets {
+	if h.StoreKeyFile == NoKey {
 		h.Logger.Warn("Secrets and tokens are kept in the clear: a thief of --data-dir has them", "dir", h.DataDir)
 		return nil, nil
 	}
 	key, file, err := seal.Source{
 		File: h.StoreKeyFile, Credentials: h.Credentials, Generated: h.StoreGeneratedKeyFile, DataDir: h.DataDir,
 	}.Key()
-	const want = "a file of 32 random bytes, mode 0600, outside --data-dir; or --store-plaintext-secrets"
+	const want = "a file of 32 random bytes, mode 0600, outside --data-dir; or " + NoKey + ", which encrypts nothing"
 	switch bad := (*seal.FileError)(nil); {
 	case standin.Failed(err):
 		return nil, err

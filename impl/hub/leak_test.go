@@ -135,19 +135,19 @@ func TestNoLeak(t *testing.T) {
 	run(served)
 	link.set(false)
 
-	b.config.DataDir, b.config.StorePlaintextSecrets = filepath.Join(b.dir, "plaintext"), true
+	b.config.DataDir, b.config.StoreKeyFile = filepath.Join(b.dir, "plaintext"), NoKey
 	run(func() { b.here(); b.passCanaries(&cert) })
 	if found := b.leaks(); len(found) != 3 { // the shown token is never kept, but as a hash
 		t.Errorf("the test finds nothing in the clear: %v", found)
 	}
-	b.config.StorePlaintextSecrets = false
+	b.config.StoreKeyFile = ""
 	link.set(true)
 	run(served)
 	if found := b.leaks(); len(found) > 0 {
 		t.Errorf("after a key came: %v", found)
 	}
 
-	b.config.StorePlaintextSecrets = true
+	b.config.StoreKeyFile = NoKey
 	link.set(false)
 	run(func() { b.here(); b.passCanaries(&cert) })
 	for _, name := range []string{"store/cache.db", "store/queue.log"} {
@@ -159,7 +159,7 @@ func TestNoLeak(t *testing.T) {
 		}
 		check(t, os.WriteFile(path, content, 0o600))
 	}
-	b.config.StorePlaintextSecrets = false
+	b.config.StoreKeyFile = ""
 	run(func() {})
 	if found := b.leaks(); len(found) > 0 {
 		t.Errorf("after damage: %v", found)
@@ -189,7 +189,7 @@ func TestPrivateFolder(t *testing.T) {
 		{given: key("data/key", 0o600), says: "a copy of that has both"},
 		{given: filepath.Join(b.dir, "none"), says: "no such file"},
 		{generated: filepath.Join(b.config.DataDir, "key"), says: "--store-generated-key-file"},
-		{says: "--store-plaintext-secrets"},
+		{says: "none, which encrypts nothing"},
 	} {
 		c := b.config
 		c.StoreKeyFile, c.StoreGeneratedKeyFile = test.given, test.generated

@@ -18,7 +18,7 @@ func staleBed(t *testing.T) (b *bed, link *cut, before uint64) {
 	b = newBed(t, 1)
 	link = newCut(t, strings.TrimPrefix(b.clouds[0].url(), "https://"))
 	b.config.CloudServers = []string{link.url()}
-	b.config.StorePlaintextSecrets = true
+	b.config.StoreKeyFile = NoKey
 	b.clouds[0].put("default", "web")
 	stop := b.start()
 	b.fed()
@@ -26,7 +26,7 @@ func staleBed(t *testing.T) (b *bed, link *cut, before uint64) {
 	stop()
 	b.clouds[0].put("default", "new")
 	b.config.MaxStaleRead = 30 * time.Second
-	b.config.FailoverGracePeriod, b.config.FailoverSpread = 30*time.Second, 30*time.Second
+	b.config.FailoverGracePeriod = 30 * time.Second
 	b.config.EnableCoordinator, b.config.CoordinatorServers = true, []string{"https://127.0.0.1:1"}
 	return b, link, before
 }

@@ -163,23 +163,28 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 	b.credentials("edge-1")
 	path := func(name string) string { return filepath.Join(b.dir, name) }
 	b.config = Config{
-		DataDir: path("data"), StoreGeneratedKeyFile: path("store.key"),
-		NodeName: "edge-1", NodePoolName: "pool-a",
-		CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"),
-		CloudPostQuantum: true,
-		BindAddress:      "127.0.0.1", HealthBindAddress: "127.0.0.1", PoolBindAddress: "127.0.0.1",
-		TLSCertFile: path("serving.crt"), TLSPrivateKeyFile: path("serving.key"),
-		ClientCAFiles:            []string{path("cloud-ca.crt")},
-		CallerRate:               10_000, // tests have little time
-		UpstreamWatchTimeout:     3 * time.Second,
-		CoordinatorCAFile:        path("pool-ca.crt"),
-		CoordinatorWait:          5 * time.Second,
-		LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second,
-		LeaderElectRetryPeriod: 200 * time.Millisecond,
-		HeartbeatInterval:      200 * time.Millisecond, HeartbeatTimeout: 200 * time.Millisecond, HeartbeatFailedRetry: 2,
-		HeartbeatHealthyThreshold: 1,
-		patience:                  10 * time.Second, // a server that is gone refuses, or ends connections
-		Logger:                    slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		NodeName: "edge-1", NodePoolName: "pool-a", DataDir: path("data"),
+		Cloud: Cloud{
+			CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"),
+		},
+		Doors: Doors{
+			BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", TLSCertFile: path("serving.crt"),
+			TLSPrivateKeyFile: path("serving.key"), ClientCAFiles: []string{path("cloud-ca.crt")},
+		},
+		Callers: Callers{CallerRate: 10_000}, // tests have little time
+		Storage: Storage{StoreGeneratedKeyFile: path("store.key")},
+		Relays:  Relays{UpstreamWatchTimeout: 3 * time.Second},
+		Pool: Pool{
+			PoolBindAddress: "127.0.0.1", CoordinatorCAFile: path("pool-ca.crt"), CoordinatorWait: 5 * time.Second,
+			LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second,
+			LeaderElectRetryPeriod: 200 * time.Millisecond,
+		},
+		Probes: Probes{
+			HeartbeatInterval: 200 * time.Millisecond, HeartbeatTimeout: 200 * time.Millisecond, HeartbeatFailedRetry: 2,
+			HeartbeatHealthyThreshold: 1,
+		},
+		patience: 10 * time.Second, // a server that is gone refuses, or ends connections
+		Logger:   slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, c := range b.clouds {
 		b.config.CloudServers = append(b.config.CloudServers, c.url())

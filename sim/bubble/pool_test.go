@@ -151,7 +151,7 @@ func pool(t *testing.T, rng *rand.Rand) {
 	say("the coordinator is lost")
 	stopCoordinator()
 	n.Reset("coordinator")
-	churn(grace + spread + 10*time.Second)
+	churn(2*grace + 10*time.Second) // hubs go to the cloud over as long again
 	converge("coordinator lost", 10*time.Second)
 	if coordinator, stopCoordinator, err = NewCoordinator(n, ca, 2); err != nil {
 		t.Fatal(err)
@@ -172,10 +172,7 @@ func pool(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-const (
-	grace  = 30 * time.Second // longer than a relay counts as fresh without its source
-	spread = 10 * time.Second
-)
+const grace = 30 * time.Second // longer than a relay counts as fresh without its source
 
 func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node {
 	t.Helper()
@@ -190,17 +187,17 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 		}
 		return cert, key
 	}
-	c := hub.Config{
-		NodeName: name, NodePoolName: "pool", DataDir: filepath.Join(dir, "data"), StorePlaintextSecrets: true,
-		CloudServers: []string{"https://cloud:443"}, BindAddress: ip, HealthBindAddress: ip, PoolBindAddress: ip,
-		SecurePort: 10268, PoolPort: 10269,
-		EnableCoordinator: true, CoordinatorServers: []string{"https://coordinator:10270"}, CoordinatorWait: 10 * time.Second,
-		FailoverGracePeriod: grace, FailoverSpread: spread, PoolScopeResources: []string{resource},
-		UpstreamWatchTimeout: 10 * time.Second,
-		HeartbeatInterval:    10 * time.Second, HeartbeatTimeout: 2 * time.Second, HeartbeatFailedRetry: 3,
+	c := hub.Default()
+	c.NodeName, c.NodePoolName, c.DataDir, c.StoreKeyFile = name, "pool", filepath.Join(dir, "data"), hub.NoKey
+	c.CloudServers, c.BindAddress, c.HealthBindAddress = []string{"https://cloud:443"}, ip, ip
+	c.PoolBindAddress, c.SecurePort, c.PoolPort = ip, 10268, 10269
+	c.EnableCoordinator, c.CoordinatorServers = true, []string{"https://coordinator:10270"}
+	c.FailoverGracePeriod, c.PoolScopeResources = grace, []string{resource}
+	c.Probes = hub.Probes{
+		HeartbeatInterval: 10 * time.Second, HeartbeatTimeout: 2 * time.Second, HeartbeatFailedRetry: 3,
 		HeartbeatHealthyThreshold: 2,
-		Net:                       n.Host(ip), Logger: slog.New(slog.DiscardHandler),
 	}
+	c.Net, c.Logger = n.Host(ip), slog.New(slog.DiscardHandler)
 	caFile, err := pki.WriteFile(dir, "ca.crt", ca.CertPEM())
 	if err != nil {
 		t.Fatal(err)

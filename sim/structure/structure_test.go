@@ -120,6 +120,34 @@ func TestCodeLines(t *testing.T) {
 	}
 }
 
+// TestConfigurations: nobody reads a configuration of more fields than MaxConfiguration. Parts are structs of their
+// own.
+func TestConfigurations(t *testing.T) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps, err := Load(t.Context(), root, "./impl/...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, p := range ps {
+		for _, s := range p.Structs {
+			if s.Fields > MaxConfiguration {
+				t.Errorf("%s.%s has %d fields, want at most %d", p.Path, s.Name, s.Fields, MaxConfiguration)
+			}
+			if p.Path == "impl/hub" && s.Name == "Config" {
+				seen = s.Fields
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("the hub's configuration was not seen")
+	}
+	t.Logf("the hub's configuration has %d fields", seen)
+}
+
 // TestMeasure measures this package: it has one way through its files.
 func TestMeasure(t *testing.T) {
 	root, err := gobuild.Root("")

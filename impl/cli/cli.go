@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -94,6 +95,43 @@ func NewFlags(name, about string) *Flags {
 	f.StringVar(&f.logFmt, "log-format", "text", "text or json")
 	f.BoolVar(&f.version, "version", false, "print the version and exit")
 	return f
+}
+
+// Listen declares a flag of a port, before which an IP address and a colon may stand.
+func (f *Flags) Listen(host *string, port *int, name, hostDefault string, portDefault int, usage string) {
+	*host, *port = hostDefault, portDefault
+	f.Var(listen{host, port}, name, usage)
+}
+
+// listen is a flag of a port, and maybe of the address that it is on.
+type listen struct {
+	host *string
+	port *int
+}
+
+func (l listen) String() string {
+	if l.port == nil { // pflag asks a zero value
+		return ""
+	}
+	return net.JoinHostPort(*l.host, strconv.Itoa(*l.port))
+}
+
+func (l listen) Type() string { return "[IP:]port" }
+
+func (l listen) Set(text string) error {
+	port := text
+	if host, rest, err := net.SplitHostPort(text); err == nil {
+		if net.ParseIP(host) == nil {
+			return errors.New("want a port, or an IP address of this machine, a colon and a port")
+		}
+		*l.host, port = host, rest
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return errors.New("want a TCP port, 0 to 65535, or an IP address of this machine, a colon and that")
+	}
+	*l.port = int(n)
+	return nil
 }
 
 // Former declares flags that are gone, and in one line what to do instead. They stand in no help. One of them, as in a

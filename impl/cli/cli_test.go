@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,30 @@ func TestWrongUsageIsExitCode2AndNamesTheField(t *testing.T) {
 		_, _, err := parse(t, c.config, c.args...)
 		if err == nil || ExitCode(err) != 2 || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v %q: exit code %d, %v", c.args, c.config, ExitCode(err), err)
+		}
+	}
+}
+
+// TestListen: a port may have the address before it that it is on. Without one that of the default stays.
+func TestListen(t *testing.T) {
+	for _, c := range []struct{ given, host, port, wrong string }{
+		{given: "8", host: "127.0.0.1", port: "8"}, {given: "0", host: "127.0.0.1", port: "0"},
+		{given: "0.0.0.0:8", host: "0.0.0.0", port: "8"}, {given: "[::1]:8", host: "::1", port: "8"},
+		{given: "localhost:8", wrong: "an IP address of this machine"}, {given: "65536", wrong: "0 to 65535"},
+		{given: "127.0.0.1:", wrong: "0 to 65535"}, {given: "many", wrong: "0 to 65535"},
+	} {
+		var host string
+		var port int
+		f := NewFlags("weir-test", "")
+		f.Listen(&host, &port, "port", "127.0.0.1", 7, "a port")
+		err := f.Parse([]string{"--port", c.given}, nil)
+		switch {
+		case c.wrong != "":
+			if ExitCode(err) != 2 || !strings.Contains(err.Error(), c.wrong) || !strings.Contains(err.Error(), "--port") {
+				t.Errorf("%s: exit code %d, %v", c.given, ExitCode(err), err)
+			}
+		case err != nil || host != c.host || strconv.Itoa(port) != c.port:
+			t.Errorf("%s: %q, %d, %v", c.given, host, port, err)
 		}
 	}
 }

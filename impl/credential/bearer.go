@@ -28,16 +28,14 @@ var bootstrapToken = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 
 // BootstrapToken reads a bootstrap token, by which a hub joins that holds nothing yet. Its value is in no error.
 func BootstrapToken(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
 	text, err := disk.ReadFile(path, maxBootstrapToken)
 	if err != nil {
-		return "", cli.Usage("--bootstrap-token-file", path, err.Error())
+		return "", cli.Usage("bootstrap-token in --etc-dir", path, err.Error())
 	}
 	token := strings.TrimSpace(string(text))
 	if !bootstrapToken.MatchString(token) {
-		return "", cli.Usage("--bootstrap-token-file", path, "a file of one bootstrap token, as in abcdef.0123456789abcdef")
+		return "", cli.Usage("bootstrap-token in --etc-dir", path,
+			"a file of one bootstrap token, as in abcdef.0123456789abcdef")
 	}
 	return token, nil
 }

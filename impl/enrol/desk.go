@@ -134,7 +134,7 @@ var errPending = errors.New("nobody has answered the request yet")
 // errUnjudged is of a certificate that nobody can judge yet: the first one of a pool is signed before the pool hears of
 // its authority.
 var errUnjudged = errors.New("the certificate is signed, and the authorities of the pool are not known yet: the " +
-	"cloud tells them, or --coordinator-ca-file")
+	"cloud tells them, or pool-ca.crt in --etc-dir")
 
 // deniedError is a decision against a request.
 type deniedError struct{ request, reason, message string }

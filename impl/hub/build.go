@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -43,8 +42,7 @@ func (h *Hub) buildCloud() (err error) {
 		h.time.HandOn(filepath.Join(h.EnrolCoordinatorDir, pki.CloudTimeFile))
 	}
 	if !h.ownsAuthority() {
-		if h.serving.cert, err = h.reload.Pair("--tls-cert-file", h.TLSCertFile, "--tls-private-key-file",
-			h.TLSPrivateKeyFile); err != nil {
+		if h.serving.cert, err = h.reload.Pair(inEtc(servingPair), h.etc(servingPair)); err != nil {
 			return err
 		}
 	}
@@ -61,8 +59,11 @@ func (h *Hub) buildCloud() (err error) {
 	if c.Kubeconfig, err = h.buildKubeconfig(); err != nil {
 		return err
 	}
-	if c.Roots, err = h.reload.Kept("--cloud-ca-file", filepath.Join(h.DataDir, "cloud-ca.crt"),
-		cmp.Or(h.CloudCAFile, h.CloudClientKubeconfig)); err != nil {
+	flag, file := inEtc(cloudCA), h.etc(cloudCA)
+	if h.CloudClientKubeconfig != "" {
+		flag, file = uplink.KubeconfigFlag, h.CloudClientKubeconfig
+	}
+	if c.Roots, err = h.reload.Kept(flag, filepath.Join(h.DataDir, cloudCA), file); err != nil {
 		return err
 	}
 	if err := h.buildNode(); err != nil {

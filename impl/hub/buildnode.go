@@ -34,13 +34,12 @@ func (h *Hub) buildKubeconfig() (k *uplink.Kubeconfig, err error) {
 // shown.
 func (h *Hub) buildNode() error {
 	if h.kubeconfig == nil {
-		p, err := h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile, "--cloud-client-key-file",
-			h.CloudClientKeyFile)
+		p, err := h.reload.Pair("--cloud-client-cert-file", h.CloudClientCertFile)
 		h.node = p
 		return err
 	}
 	if !h.kubeconfig.Tokens() {
-		p, err := h.reload.PairOf(h.CloudClientKubeconfig, h.CloudClientCertFile, h.CloudClientKeyFile)
+		p, err := h.reload.PairOf(h.CloudClientKubeconfig, h.CloudClientCertFile)
 		if err == nil && p.Ours() {
 			h.Logger.Warn("the kubelet's own certificate has expired, and it uses the one of weir node join: at the cloud "+
 				"this node is nobody until the kubelet has another", "kubeconfig", h.CloudClientKubeconfig)

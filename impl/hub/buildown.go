@@ -23,11 +23,11 @@ func (h *Hub) buildOwn() (err error) {
 		return nil
 	}
 	a, err := nodeauthority.Open(nodeauthority.Config{
-		Node: h.NodeName, Dir: filepath.Join(h.DataDir, "pki"), File: h.NodeAuthorityFile, Hosts: h.hosts, Clock: h.clock,
+		Node: h.NodeName, Dir: filepath.Join(h.DataDir, "pki"), File: h.etc(nodeAuthority), Hosts: h.hosts, Clock: h.clock,
 		Logger: h.Logger,
 	})
 	if err != nil {
-		return cli.Usage("--data-dir, --node-authority-file", h.DataDir+", "+h.NodeAuthorityFile,
+		return cli.Usage("--data-dir, --etc-dir", h.DataDir+", "+h.EtcDir,
 			"places that this process may write: "+err.Error())
 	}
 	h.own.authority, h.serving.cert, h.serving.own = a, a, true

@@ -70,15 +70,18 @@ func (s *settings) checkFilters() error {
 }
 
 func (s *settings) checkOwn() error {
-	if !s.ownsAuthority() {
+	if s.EtcDir == "" {
+		return cli.Usage("--etc-dir", "", "a directory on a disk that survives restarts")
+	}
+	if s.serves = s.given(servingPair); s.serves {
 		if len(s.TLSHosts) > 0 {
-			return cli.Usage("--tls-hosts", s.TLSHosts, "none with --tls-cert-file, which has its own")
+			return cli.Usage("--tls-hosts", s.TLSHosts, "none with "+inEtc(servingPair)+", which has its own")
 		}
 		if s.PodsAddress != "" {
 			return cli.Usage("--pods-address", s.PodsAddress,
-				"none with --tls-cert-file: pods are shown this node's own authority only")
+				"none with "+inEtc(servingPair)+": pods are shown this node's own authority only")
 		}
-		return needFiles("--tls-cert-file", s.TLSCertFile, "--tls-private-key-file", s.TLSPrivateKeyFile)
+		return nil
 	}
 	if err := cmp.Or(nodeauthority.CheckHosts(s.TLSHosts), pods.Check(s.PodsAddress, s.BindAddress, s.PodsWait)); err !=
 		nil {

@@ -17,8 +17,11 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	c := Default()
 	flags := cli.NewFlags("weir-hub", "the one door of an edge node to the Kubernetes API")
 	c.bind(flags)
-	former(flags)
+	named := former(flags)
 	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	if err := named.check(c); err != nil {
 		return err
 	}
 	logger, err := flags.Logger(stderr)

@@ -24,12 +24,8 @@ func (b *bed) args(pairs ...string) []string {
 	c := b.config
 	flags := map[string]string{
 		"node-name": c.NodeName, "nodepool-name": c.NodePoolName, "cloud-server": c.CloudServers[0],
-		"cloud-ca-file": c.CloudCAFile, "cloud-client-cert-file": c.CloudClientCertFile,
-		"cloud-client-key-file": c.CloudClientKeyFile,
-		"tls-cert-file":         c.TLSCertFile, "tls-private-key-file": c.TLSPrivateKeyFile,
-		"client-ca-file": c.ClientCAFiles[0],
-		"secure-port":    "0", "health-port": "0", "data-dir": filepath.Join(b.dir, "data"),
-		"store-generated-key-file": filepath.Join(b.dir, "store.key"),
+		"cloud-client-cert-file": c.CloudClientCertFile, "client-ca-file": c.ClientCAFiles[0], "etc-dir": c.EtcDir,
+		"secure-port": "0", "health-port": "0", "data-dir": filepath.Join(b.dir, "data"),
 	}
 	var more []string
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -52,8 +48,15 @@ func TestUsage(t *testing.T) {
 	b := newBed(t, 1)
 	garbage := filepath.Join(t.TempDir(), "garbage.pem")
 	check(t, os.WriteFile(garbage, []byte("garbage"), 0o600))
-	coordinator := []string{"enable-coordinator", "true", "coordinator-server", "https://127.0.0.1:1",
-		"coordinator-ca-file", b.config.CoordinatorCAFile}
+	coordinator := []string{"enable-coordinator", "true", "coordinator-server", "https://127.0.0.1:1"}
+	etc := func(name, content string) string { // with another content of one file; "": without the file
+		dir := t.TempDir()
+		write(t, dir, map[string][]byte{cloudCA: b.ca.pem, servingPair: b.local.pair("hub"), name: []byte(content)})
+		if content == "" {
+			check(t, os.Remove(filepath.Join(dir, name)))
+		}
+		return dir
+	}
 	with := func(pairs ...string) []string { return append(append([]string(nil), coordinator...), pairs...) }
 	tests := []struct {
 		pairs []string
@@ -65,30 +68,18 @@ func TestUsage(t *testing.T) {
 		{[]string{"cloud-server", ""}, []string{"--cloud-server", "https://"}},
 		{[]string{"cloud-server", "http://x:1"}, []string{"--cloud-server", `"http://x:1"`, "https://host:port"}},
 		{[]string{"cloud-server", "https://x:1/path"}, []string{"--cloud-server"}},
-		{[]string{"class-server", "bulk=https://x:1"}, []string{"--class-server", "pool node heartbeat control"}},
-		{
-			[]string{"class-server", "pool=https://x:1", "class-server", "pool=https://y:1"},
-			[]string{"--class-server", "one for each --cloud-server"},
-		},
-		{[]string{"cloud-ca-file", ""}, []string{"--cloud-ca-file", "required"}},
-		{[]string{"cloud-ca-file", "/none"}, []string{"--cloud-ca-file", "/none", "no such file"}},
-		{[]string{"cloud-ca-file", garbage}, []string{"--cloud-ca-file", "PEM"}},
+		{[]string{"cloud-server", "bulk=https://x:1"}, []string{"--cloud-server", "pool node heartbeat control"}},
+		{[]string{"cloud-server", "pool=http://x:1"}, []string{"--cloud-server", "https://host:port"}},
+		{[]string{"cloud-server", "pool=https://x:1"}, []string{"--cloud-server", "one for each without a class"}},
+		{[]string{"etc-dir", etc(cloudCA, "")}, []string{"cloud-ca.crt in --etc-dir", "no such file"}},
+		{[]string{"etc-dir", etc(cloudCA, "garbage")}, []string{"cloud-ca.crt in --etc-dir", "PEM"}},
+		{[]string{"cloud-client-cert-file", ""}, []string{"--cloud-client-cert-file", "required"}},
 		{[]string{"cloud-client-cert-file", garbage}, []string{"--cloud-client-cert-file", "PEM"}},
-		{[]string{"tls-private-key-file", ""}, []string{"--tls-private-key-file"}},
-		{
-			[]string{
-				"tls-private-key-file", b.config.CloudClientKeyFile,
-			}, []string{"--tls-cert-file", "private key does not match"},
-		},
-		{[]string{"tls-hosts", "10.0.0.1"}, []string{"--tls-hosts", "10.0.0.1", "none with --tls-cert-file"}},
-		{
-			[]string{"tls-cert-file", "", "tls-private-key-file", "", "tls-hosts", "*.x"},
-			[]string{"--tls-hosts", "*.x", "DNS name"},
-		},
-		{
-			[]string{"tls-cert-file", "", "tls-private-key-file", "", "node-authority-file", "/proc/none/x"},
-			[]string{"--node-authority-file", "/proc/none/x", "may write"},
-		},
+		{[]string{"etc-dir", etc(servingPair, string(b.ca.pem))}, []string{"serving.pem in --etc-dir", "key"}},
+		{[]string{"etc-dir", "/proc/none"}, []string{"--etc-dir", "/proc/none"}},
+		{[]string{"tls-hosts", "10.0.0.1"}, []string{"--tls-hosts", "10.0.0.1", "none with serving.pem in --etc-dir"}},
+		{[]string{"etc-dir", etc(servingPair, ""), "tls-hosts", "*.x"}, []string{"--tls-hosts", "*.x", "DNS name"}},
+		{[]string{"health-port", "localhost:1"}, []string{"--health-port", "IP address"}},
 		{[]string{"bind-address", "localhost"}, []string{"--bind-address", "IP address"}},
 		{[]string{"secure-port", "70000"}, []string{"--secure-port", "70000"}},
 		{[]string{"secure-port", "5", "health-port", "5"}, []string{"--secure-port", "no other flag"}},
@@ -125,6 +116,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"no-such-flag", "1"}, []string{"no-such-flag"}},
 		{[]string{"store-every", "1s"}, []string{"--store-every", "no flag any more", "it is a constant"}},
 		{[]string{"store-plaintext-secrets", "true"}, []string{"no flag any more", "--store-key-file=none"}},
+		{[]string{"store-generated-key-file", "/key"}, []string{"--store-generated-key-file", "store.key in --etc-dir"}},
+		{[]string{"tls-cert-file", "/pem"}, []string{"no flag any more", "as serving.pem"}},
 		{[]string{"cloud-hub-cert-file", "/pem"}, []string{"--cloud-hub-cert-file", "the hub asks weir-manager"}},
 	}
 	for _, test := range tests {
@@ -163,7 +156,10 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	done := make(chan error)
-	go func() { done <- Run(ctx, b.args("log-format", "json"), io.Discard, log) }()
+	// A join of a former version has written the latter flags.
+	args := b.args("log-format", "json", "node-authority-file", b.config.etc(nodeAuthority),
+		"store-generated-key-file", b.config.etc(storeKey), "cloud-client-key-file", b.config.CloudClientCertFile)
+	go func() { done <- Run(ctx, args, io.Discard, log) }()
 	var started struct{ Address, Health string }
 	eventually(t, "the hub to say where it listens", func() bool {
 		for line := range strings.Lines(log.String()) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 type Config struct {
 	NodeName, NodePoolName string
 	DataDir                string
+	// EtcDir has what the owner of the machine and the hub lay beside its configuration: see the names of its files.
+	EtcDir string
 
 	Cloud
 	Doors
@@ -44,14 +47,33 @@ type Config struct {
 	patience time.Duration
 }
 
+// Files of EtcDir.
+const (
+	cloudCA        = "cloud-ca.crt"       // authorities of the kube-apiserver's certificate, without a kubeconfig
+	servingPair    = "serving.pem"        // the hub's key and certificate, if it is not of this node's own authority
+	nodeAuthority  = "node-authority.crt" // that authority, which the hub shows here
+	storeKey       = "store.key"          // which the hub makes if no other key is given
+	poolCA         = "pool-ca.crt"        // authorities of the pool, until the cloud or the pool tells others
+	bootstrapToken = "bootstrap-token"    // by which the hub asks for its first certificate; without it, as its node
+)
+
+// inEtc is how errors, the status and metrics name a file of EtcDir.
+func inEtc(name string) string { return name + " in --etc-dir" }
+
+// etc is the path of a file of EtcDir.
+func (c *Config) etc(name string) string { return filepath.Join(c.EtcDir, name) }
+
+// given reports whether there is such a file.
+func (c *Config) given(name string) bool {
+	_, err := os.Lstat(c.etc(name))
+	return err == nil
+}
+
 // Cloud is where the cloud is, and who this node is there.
 type Cloud struct {
-	CloudServers        []string
-	ClassServers        []string // "class=URL"
-	CloudCAFile         string
-	CloudClientCertFile string
-	CloudClientKeyFile  string
-	// CloudClientKubeconfig is the kubelet's, which says what those above do not.
+	CloudServers        []string // "URL", or "class=URL" for one class of traffic
+	CloudClientCertFile string   // key and certificate
+	// CloudClientKubeconfig is the kubelet's, which says what those above and cloudCA do not.
 	CloudClientKubeconfig string
 }
 
@@ -59,10 +81,7 @@ type Cloud struct {
 type Doors struct {
 	BindAddress       string
 	SecurePort        int // 0: any free one
-	TLSCertFile       string
-	TLSPrivateKeyFile string
 	TLSHosts          []string
-	NodeAuthorityFile string // "": the node's authority is shown nowhere
 	ClientCAFiles     []string
 	HealthBindAddress string
 	HealthPort        int // 0: any free one
@@ -81,8 +100,7 @@ type Callers struct {
 // Storage is what is kept for the time without the cloud. The times are constants, see Default.
 type Storage struct {
 	StoreMaxBytes                                 int64
-	StoreKeyFile                                  string // "": the credential, else the generated one; NoKey: none
-	StoreGeneratedKeyFile                         string // "": none is generated
+	StoreKeyFile                                  string // "": the credential, else storeKey; NoKey: none
 	Credentials                                   string // the folder of systemd's credentials; "": there is none
 	StoreEvery, StoreLazy, StoreIdle, StoreForget time.Duration
 	ReturnSpread                                  time.Duration
@@ -111,9 +129,7 @@ type Relays struct {
 type Pool struct {
 	EnableCoordinator   bool
 	CoordinatorServers  []string
-	LeaderHubs          []string // node=IP:port; none: the pool has a coordinator
-	CoordinatorCAFile   string
-	BootstrapTokenFile  string        // "": the hub asks for its certificate in the pool as its node
+	LeaderHubs          []string      // node=IP:port; none: the pool has a coordinator
 	CoordinatorWait     time.Duration // a constant, see Default
 	PoolBindAddress     string        // "": all
 	PoolPort            int           // 0: any free one
@@ -180,6 +196,7 @@ func (systemNet) Listen(ctx context.Context, network, address string) (net.Liste
 // settings is a Config that was checked.
 type settings struct {
 	Config
+	serves       bool // a certificate that was given, and not one of this node's own authority
 	resources    []relay.Resource
 	servers      map[uplink.Class][]*url.URL
 	coordinators []*url.URL // none without a coordinator

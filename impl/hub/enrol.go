@@ -35,8 +35,8 @@ func (h *Hub) byToken(c enrol.Config) (*enrol.Keeper, error) {
 		}
 		return h.asks()
 	})
-	if err == nil && k.Get() == nil {
-		token, err = credential.BootstrapToken(h.BootstrapTokenFile)
+	if err == nil && k.Get() == nil && h.given(bootstrapToken) {
+		token, err = credential.BootstrapToken(h.etc(bootstrapToken))
 	}
 	return k, err
 }

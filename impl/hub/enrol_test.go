@@ -126,15 +126,12 @@ func TestToken(t *testing.T) {
 	p := enrolling(t, "edge-1")
 	signer, h := p.clouds[0].signer, p.hubs["edge-1"]
 	const token = "abcdef.0123456789abcdef"
-	write(t, h.dir, map[string][]byte{"token": []byte(token + "\n"), "bad": []byte("abcdef.0123456789ABCDEF")})
-	for path, want := range map[string]string{"bad": "one bootstrap token", "none": "no such file"} {
-		h.config.BootstrapTokenFile = filepath.Join(h.dir, path)
-		if _, err := New(h.config); err == nil || !strings.Contains(err.Error(), want) ||
-			strings.Contains(err.Error(), "ABCDEF") {
-			t.Errorf("%s: %v", path, err)
-		}
+	write(t, h.dir, map[string][]byte{bootstrapToken: []byte("abcdef.0123456789ABCDEF")})
+	if _, err := New(h.config); err == nil || !strings.Contains(err.Error(), "one bootstrap token") ||
+		!strings.Contains(err.Error(), h.config.etc(bootstrapToken)) || strings.Contains(err.Error(), "ABCDEF") {
+		t.Errorf("a file of something else: %v", err)
 	}
-	h.config.BootstrapTokenFile = filepath.Join(h.dir, "token")
+	write(t, h.dir, map[string][]byte{bootstrapToken: []byte(token + "\n")})
 	signer.life = map[pki.Kind]time.Duration{pki.Hub: 3 * time.Second}
 	signer.signs(p.ca, p.local)
 	p.start("edge-1")
@@ -150,6 +147,6 @@ func TestToken(t *testing.T) {
 		t.Error("the log has the token")
 	}
 	p.stops["edge-1"]()
-	check(t, os.Remove(h.config.BootstrapTokenFile))
+	check(t, os.Remove(h.config.etc(bootstrapToken)))
 	p.start("edge-1")
 }

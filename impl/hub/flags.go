@@ -18,40 +18,37 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.NodePoolName, "nodepool-name", "", "name of this node's pool; required")
 
 	f.StringArrayVar(&c.CloudServers, "cloud-server", nil,
-		"URL of a kube-apiserver; repeat it for several that serve the same cluster; required without "+
+		"URL of a kube-apiserver; repeat it for several that serve the same cluster; class=URL is another address of the "+
+			"same for one class of traffic (pool, node, heartbeat or control), one for each; required without "+
 			"--cloud-client-kubeconfig")
-	f.StringArrayVar(&c.ClassServers, "class-server", nil,
-		"class=URL: other addresses of the same kube-apiservers for one class of traffic (pool, node, heartbeat or "+
-			"control), one for each --cloud-server")
-	f.StringVar(&c.CloudCAFile, "cloud-ca-file", "",
-		"PEM file of the authorities that sign the kube-apiserver's certificate; required without --cloud-client-kubeconfig")
 	f.StringVar(&c.CloudClientCertFile, "cloud-client-cert-file", "",
-		"PEM file of the node's certificate, of user "+contract.NodeUserPrefix+
+		"PEM file of the node's key and certificate, of user "+contract.NodeUserPrefix+
 			"<node-name>: the kubelet's own; by it the hub sends what the kubelet asks, and asks for its own certificates; "+
 			"required without --cloud-client-kubeconfig")
-	f.StringVar(&c.CloudClientKeyFile, "cloud-client-key-file", "",
-		"PEM file of its key, the same one if it holds both; required with it")
 	f.StringVar(&c.CloudClientKubeconfig, "cloud-client-kubeconfig", "",
-		"the kubelet's own kubeconfig, which says what --cloud-server, --cloud-ca-file and --cloud-client-cert-file do "+
-			"not: server, authorities, tls-server-name, proxy-url, and the client certificate, token, tokenFile "+
+		"the kubelet's own kubeconfig, which says what --cloud-server, --cloud-client-cert-file and cloud-ca.crt in "+
+			"--etc-dir do not: server, authorities, tls-server-name, proxy-url, and the client certificate, token, tokenFile "+
 			"or exec plugin of its current user; it and the files that it names are read again every ten seconds, and what "+
 			"has changed counts; without proxy-url HTTPS_PROXY and NO_PROXY count; beside it "+
 			"--cloud-client-cert-file is where the kubelet renews a certificate that stands in the kubeconfig; "+
 			"a plugin is run by the hub, has 30 s, and may want no terminal; with a token the hub asks the cloud for a "+
 			"certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
 
+	f.StringVar(&c.EtcDir, "etc-dir", "/etc/weir",
+		"directory, on a disk that survives restarts, outside --data-dir, of files beside the configuration, each if it is "+
+			"there: "+cloudCA+", the authorities that sign the kube-apiserver's certificate, needed without "+
+			"--cloud-client-kubeconfig; "+servingPair+", the hub's key and certificate; "+poolCA+", the pool's authorities, "+
+			"which count until the hub has heard of others from the cloud or its pool; "+bootstrapToken+", a bootstrap token "+
+			"of this node, by which the hub asks for its certificates while it holds none. "+
+			"The hub writes there, where nothing else is given: "+nodeAuthority+", the certificates of this node's own "+
+			"authority, which it keeps in --data-dir, for the kubelet's kubeconfig; everyone may read it; and "+storeKey+
+			", the key of what is kept")
+
 	f.StringVar(&c.BindAddress, "bind-address", "127.0.0.1", "IP address that the API is served on")
 	f.IntVar(&c.SecurePort, "secure-port", contract.HubSecurePort, "TLS port of the API; 0 takes any free one")
-	f.StringVar(&c.TLSCertFile, "tls-cert-file", "",
-		"PEM file of the serving certificate; without it the hub makes an authority of this node's own, keeps it in "+
-			"--data-dir, and issues and renews its certificate itself")
-	f.StringVar(&c.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file of its key")
 	f.StringArrayVar(&c.TLSHosts, "tls-hosts", nil,
 		"IP address or DNS name, beside those that the hub listens on, for its own certificate: the address of Service "+
 			"kubernetes, where connections of pods to it lead here; repeatable")
-	f.StringVar(&c.NodeAuthorityFile, "node-authority-file", "/etc/weir/node-authority.crt",
-		"PEM file in which the hub shows the certificates of this node's own authority, for the kubelet's kubeconfig; "+
-			"everyone may read it; empty writes none")
 	f.StringVar(&c.PodsAddress, "pods-address", "",
 		"IP address of this machine that its pods reach in whatever network namespace, as "+contract.PodsAddress+
 			" on its loopback interface: the API is served there at --secure-port, too, and the kubelet "+
@@ -63,9 +60,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringArrayVar(&c.ClientCAFiles, "client-ca-file", nil,
 		"PEM file of the authorities that sign the kubelet's client certificate, or a kubeconfig, of which those of its "+
 			"current cluster count; repeatable; without it client certificates are not asked for")
-	f.StringVar(&c.HealthBindAddress, "health-bind-address", "127.0.0.1", "IP address of health, metrics and status")
-	f.IntVar(&c.HealthPort, "health-port", contract.HubHealthPort,
-		"port of health, metrics and status; 0 takes any free one")
+	f.Listen(&c.HealthBindAddress, &c.HealthPort, "health-port", "127.0.0.1", contract.HubHealthPort,
+		"port of health, metrics and status, and the IP address that it is on if it is another one; 0 takes any free one")
 	f.IntVar(&c.ProxyPort, "proxy-port", 0,
 		"plain HTTP port of the API, for callers with a token or none; it never lends this node's identity; 0 is off")
 
@@ -91,11 +87,8 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.StoreKeyFile, "store-key-file", "",
 		"file of a key, 32 bytes or these in base64, that encrypts what is kept of objects, Secrets and tokens among them, "+
 			"and of writes; mode 0600, outside --data-dir; "+
-			"without it, the credential "+seal.Credential+" of systemd, else --store-generated-key-file; "+
+			"without it, the credential "+seal.Credential+" of systemd, else "+storeKey+" in --etc-dir; "+
 			NoKey+" encrypts nothing: a thief of --data-dir has the Secrets and tokens of this node's pods")
-	f.StringVar(&c.StoreGeneratedKeyFile, "store-generated-key-file", "/etc/weir/store.key",
-		"file in which such a key is made at the first start if none is given, on a disk that survives restarts, outside "+
-			"--data-dir; empty makes none")
 	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
 		"how long after its end a token, or this node's own certificate, counts while the cloud is away, since nobody can "+
 			"renew it then")
@@ -126,17 +119,11 @@ func (c *Config) bind(f *cli.Flags) {
 		"node=IP:port of a hub that reads the cloud for a pool without a coordinator, and where its --pool-port is; "+
 			"repeated for each, the same at all hubs of the pool, themselves among them; "+
 			"hubs that are not named read one of these")
-	f.StringVar(&c.CoordinatorCAFile, "coordinator-ca-file", "",
-		"PEM file of the pool's authorities, which count until the hub has heard of others from the cloud or its pool; "+
-			"without it the cloud tells the first")
-	f.StringVar(&c.BootstrapTokenFile, "bootstrap-token-file", "",
-		"file of a bootstrap token of this node, by which the hub asks for its certificate in the pool while it holds "+
-			"none; without it, it asks by --cloud-client-cert-file")
 	c.bindOfCoordinator(f)
 
-	f.StringVar(&c.PoolBindAddress, "pool-bind-address", "0.0.0.0",
-		"IP address on which this hub shows its relays to the coordinator and the hubs of its pool")
-	f.IntVar(&c.PoolPort, "pool-port", contract.HubPoolPort, "TLS port for that; 0 takes any free one")
+	f.Listen(&c.PoolBindAddress, &c.PoolPort, "pool-port", "0.0.0.0", contract.HubPoolPort,
+		"TLS port on which this hub shows its relays to the coordinator and the hubs of its pool, and the IP address that "+
+			"it is on if it is to be one; 0 takes any free one")
 	f.StringVar(&c.PoolAddress, "pool-address", "",
 		"IP address and port at which the pool reaches it, if that is another one: behind a translation of addresses; "+
 			contract.PoolAddressReverse+

@@ -42,12 +42,10 @@ const (
 func hostile(t *testing.T, handler http.Handler) *coordinator.Client {
 	t.Helper()
 	ca, dir := newAuthority(t, "pool"), t.TempDir()
-	files := map[string][]byte{"ca.crt": ca.pem}
-	files["pool.crt"], files["pool.key"] = ca.issue("system:node:edge-1", "weir:pool:pool-a")
-	write(t, dir, files)
+	write(t, dir, map[string][]byte{"ca.crt": ca.pem, "pool.pem": ca.pair("system:node:edge-1", "weir:pool:pool-a")})
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
-	cert, err := new(uplink.Reloader).Pair("", filepath.Join(dir, "pool.crt"), "", filepath.Join(dir, "pool.key"))
+	cert, err := new(uplink.Reloader).Pair("", filepath.Join(dir, "pool.pem"))
 	check(t, err)
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.tls("coordinator")}, MinVersion: tls.VersionTLS13}

@@ -8,7 +8,7 @@ import (
 )
 
 // ownsAuthority reports whether the hub's certificate comes from its node's own authority.
-func (s *settings) ownsAuthority() bool { return s.TLSCertFile == "" && s.TLSPrivateKeyFile == "" }
+func (s *settings) ownsAuthority() bool { return !s.serves }
 
 // hosts are all addresses and names of the hub's certificate.
 func (s *settings) hosts() []string {

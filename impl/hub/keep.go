@@ -44,7 +44,7 @@ func (h *Hub) keep() (err error) {
 // volume, or by a group that an operator made for that, it may be meant. Unlike the key of the store they were made by
 // others, who chose the mode.
 func (h *Hub) tellOpenKeys() {
-	for _, file := range []string{h.CloudClientKeyFile, h.TLSPrivateKeyFile} {
+	for _, file := range []string{h.CloudClientCertFile, h.etc(servingPair)} {
 		if err := disk.Private(file); file != "" && err != nil {
 			h.Logger.Warn("a key is not this process's alone", "file", file, "why", err)
 		}
@@ -104,7 +104,7 @@ func (h *Hub) storeKey() (*seal.Key, error) {
 		return nil, nil
 	}
 	key, file, err := seal.Source{
-		File: h.StoreKeyFile, Credentials: h.Credentials, Generated: h.StoreGeneratedKeyFile, DataDir: h.DataDir,
+		File: h.StoreKeyFile, Credentials: h.Credentials, Generated: h.etc(storeKey), DataDir: h.DataDir,
 	}.Key()
 	const want = "a file of 32 random bytes, mode 0600, outside --data-dir; or " + NoKey + ", which encrypts nothing"
 	switch bad := (*seal.FileError)(nil); {
@@ -112,8 +112,8 @@ func (h *Hub) storeKey() (*seal.Key, error) {
 		return nil, err
 	case errors.As(err, &bad):
 		flag := "--store-key-file"
-		if file == h.StoreGeneratedKeyFile {
-			flag = "--store-generated-key-file"
+		if file == h.etc(storeKey) {
+			flag = inEtc(storeKey)
 		}
 		return nil, cli.Usage(flag, file, want+": "+bad.Err.Error())
 	case err == nil && key == nil:

@@ -26,8 +26,8 @@ func kubeconfig(cluster string) []byte {
 	return fmt.Appendf(nil,
 		"apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: k, cluster: {certificate-authority: "+
 			"cloud-ca.crt, %s}}]\n"+
-			"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {client-certificate: cloud.crt, "+
-			"client-key: cloud.key}}]\n", cluster)
+			"contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {client-certificate: cloud.pem, "+
+			"client-key: cloud.pem}}]\n", cluster)
 }
 
 // byKubeconfig lets the hub go by a kubelet's kubeconfig and nothing else.
@@ -35,8 +35,7 @@ func (b *bed) byKubeconfig(cluster string) {
 	b.t.Helper()
 	write(b.t, b.dir, map[string][]byte{"kubelet.conf": kubeconfig(cluster)})
 	path := b.dir + "/kubelet.conf"
-	b.config.CloudServers, b.config.CloudCAFile, b.config.CloudClientCertFile, b.config.CloudClientKeyFile = nil, "", "",
-		""
+	b.config.CloudServers, b.config.CloudClientCertFile = nil, ""
 	b.config.CloudClientKubeconfig, b.config.ClientCAFiles = path, []string{path}
 }
 
@@ -85,7 +84,7 @@ func TestKubeconfig(t *testing.T) {
 	check(t, err)
 	step(map[string][]byte{
 		"kubelet.conf": kubeconfig(fmt.Sprintf("server: \"https://localhost:%s\", tls-server-name: 127.0.0.1", port)),
-		"cloud.crt":    cert, "cloud.key": key,
+		"cloud.pem":    append(key, cert...),
 	})
 	eventually(t, "the second cloud", func() bool { return arrives(next, b.clouds[1]) })
 	if s := h.Status().Cloud; len(s) != 1 || s[0].Server != "localhost:"+port {

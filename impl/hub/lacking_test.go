@@ -46,27 +46,27 @@ func TestDamagedCredentials(t *testing.T) {
 		lacks []string
 		node  bool // its kubelet is served meanwhile
 	}{
-		"an empty cloud.crt": {
-			map[string]func([]byte) []byte{"cloud.crt": emptied}, []string{"--cloud-client-cert-file"}, false,
+		"an empty cloud.pem": {
+			map[string]func([]byte) []byte{"cloud.pem": emptied}, []string{"--cloud-client-cert-file"}, false,
 		},
-		"half of cloud.key": {
-			map[string]func([]byte) []byte{"cloud.key": halved}, []string{"--cloud-client-cert-file"}, false,
+		"half of cloud.pem": {
+			map[string]func([]byte) []byte{"cloud.pem": halved}, []string{"--cloud-client-cert-file"}, false,
 		},
-		"no cloud.key": {
-			map[string]func([]byte) []byte{"cloud.key": nil}, []string{"--cloud-client-cert-file"}, false,
+		"no cloud.pem": {
+			map[string]func([]byte) []byte{"cloud.pem": nil}, []string{"--cloud-client-cert-file"}, false,
 		},
 		"an empty cloud-ca.crt": {
-			map[string]func([]byte) []byte{"cloud-ca.crt": emptied}, []string{"--client-ca-file", "--cloud-ca-file"}, true,
+			map[string]func([]byte) []byte{cloudCA: emptied}, []string{"--client-ca-file", inEtc(cloudCA)}, true,
 		},
 		"neither certificate for the cloud": {
-			map[string]func([]byte) []byte{"cloud.crt": emptied, "data/pki/hub-at-cloud.pem": halved},
+			map[string]func([]byte) []byte{"cloud.pem": emptied, "data/pki/hub-at-cloud.pem": halved},
 			[]string{"--cloud-client-cert-file"}, false,
 		},
 		"all of them": {
 			map[string]func([]byte) []byte{
-				"cloud.crt": emptied, "cloud.key": emptied, "data/pki/hub-at-cloud.pem": emptied, "cloud-ca.crt": halved,
+				"cloud.pem": emptied, "data/pki/hub-at-cloud.pem": emptied, cloudCA: halved,
 			},
-			[]string{"--client-ca-file", "--cloud-ca-file", "--cloud-client-cert-file"}, false,
+			[]string{"--client-ca-file", "--cloud-client-cert-file", inEtc(cloudCA)}, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,10 +151,8 @@ func TestReadOnlyData(t *testing.T) {
 		t.Skip("root is needed to mount a folder read-only")
 	}
 	b := newBed(t, 1)
-	own := []string{
-		"tls-cert-file", "", "tls-private-key-file", "", "node-authority-file", filepath.Join(b.dir, "node-authority.crt"),
-	}
-	first := b.spawn(own...)
+	check(t, os.Remove(b.config.etc(servingPair)))
+	first := b.spawn()
 	roots, err := os.ReadFile(filepath.Join(b.dir, "node-authority.crt"))
 	check(t, err)
 	first.kill()
@@ -168,7 +166,7 @@ func TestReadOnlyData(t *testing.T) {
 		cmd.Path = "/bin/sh"
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS
 	}
-	p := b.spawn(own...)
+	p := b.spawn()
 	again, err := os.ReadFile(filepath.Join(b.dir, "node-authority.crt"))
 	check(t, err)
 	if string(again) != string(roots) {
@@ -197,7 +195,7 @@ func TestReadOnlyData(t *testing.T) {
 		t.Errorf("the folder was\n%s\nand is\n%s", before, after)
 	}
 	b.wrap = nil
-	if _, text := get(t, http.DefaultClient, b.spawn(own...).health+"/metrics"); strings.Contains(
+	if _, text := get(t, http.DefaultClient, b.spawn().health+"/metrics"); strings.Contains(
 		text, "weir_hub_lacks{") {
 		t.Error("it lacks something when the folder can be written again")
 	}

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
@@ -184,15 +185,15 @@ func TestPrivateFolder(t *testing.T) {
 		check(t, os.Chmod(path, mode))
 		return path
 	}
-	for _, test := range []struct{ given, generated, says string }{
+	for _, test := range []struct{ given, etc, says string }{
 		{given: key("open", 0o644), says: "--store-key-file"}, {given: key("open", 0o644), says: "chmod 600"},
 		{given: key("data/key", 0o600), says: "a copy of that has both"},
 		{given: filepath.Join(b.dir, "none"), says: "no such file"},
-		{generated: filepath.Join(b.config.DataDir, "key"), says: "--store-generated-key-file"},
-		{says: "none, which encrypts nothing"},
+		{given: filepath.Join(b.dir, "none"), says: "none, which encrypts nothing"},
+		{etc: b.config.DataDir, says: storeKey + " in --etc-dir"},
 	} {
 		c := b.config
-		c.StoreKeyFile, c.StoreGeneratedKeyFile = test.given, test.generated
+		c.StoreKeyFile, c.EtcDir = test.given, cmp.Or(test.etc, c.EtcDir)
 		h, err := New(c)
 		if err == nil {
 			b.run(h)()

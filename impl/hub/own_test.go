@@ -23,15 +23,14 @@ import (
 func ownBed(t *testing.T) (*bed, *cut) {
 	t.Helper()
 	b, link := offlineBed(t)
-	b.config.TLSCertFile, b.config.TLSPrivateKeyFile = "", ""
-	b.config.NodeAuthorityFile = filepath.Join(b.dir, "node-authority.crt")
+	check(t, os.Remove(b.config.etc(servingPair)))
 	return b, link
 }
 
 // ownClient trusts what the hub shows, and has a certificate; nil: none.
 func (b *bed) ownClient(cert *tls.Certificate) *http.Client {
 	b.t.Helper()
-	text, err := os.ReadFile(b.config.NodeAuthorityFile)
+	text, err := os.ReadFile(b.config.etc(nodeAuthority))
 	check(b.t, err)
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
 	config.RootCAs.AppendCertsFromPEM(text)
@@ -242,7 +241,7 @@ func TestOwnReads(t *testing.T) {
 	b.start()
 	b.here()
 	b.fed()
-	shown, err := os.ReadFile(b.config.NodeAuthorityFile)
+	shown, err := os.ReadFile(b.config.etc(nodeAuthority))
 	check(t, err)
 	cert := b.ca.tls("system:node:edge-1", "system:nodes")
 	node, local, pod := b.ownClient(&cert), b.ownClient(b.credential()), b.ownClient(nil)

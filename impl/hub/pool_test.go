@@ -31,9 +31,7 @@ func newPoolOf(t *testing.T, resources []string, nodes ...string) *poolBed {
 		p.hubs[n] = &h
 		h.credentials(n)
 		for _, f := range []*string{
-			&h.config.CloudCAFile, &h.config.CloudClientCertFile, &h.config.CloudClientKeyFile, &h.config.TLSCertFile,
-			&h.config.TLSPrivateKeyFile, &h.config.ClientCAFiles[0], &h.config.CoordinatorCAFile, &h.config.DataDir,
-			&h.config.StoreGeneratedKeyFile,
+			&h.config.CloudClientCertFile, &h.config.ClientCAFiles[0], &h.config.DataDir, &h.config.EtcDir,
 		} {
 			*f = strings.Replace(*f, p.dir, h.dir, 1)
 		}

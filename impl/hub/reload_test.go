@@ -47,7 +47,7 @@ func TestReload(t *testing.T) {
 		t.Fatalf("arrives as %s", user)
 	}
 
-	write(t, b.dir, map[string][]byte{"serving.crt": []byte("half of a file")})
+	write(t, b.dir, map[string][]byte{servingPair: []byte("half of a file")})
 	step()
 	eventually(t, "a warning", func() bool { return strings.Contains(b.log.String(), "the last good ones stay in use") })
 	if serial() != before {

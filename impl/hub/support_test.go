@@ -111,6 +111,13 @@ func (a *authority) issue(user string, groups ...string) (certPEM, keyPEM []byte
 	return certPEM, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
+// pair is the same in one.
+func (a *authority) pair(user string, groups ...string) []byte {
+	a.t.Helper()
+	cert, key := a.issue(user, groups...)
+	return append(key, cert...)
+}
+
 func (a *authority) tls(user string, groups ...string) tls.Certificate {
 	a.t.Helper()
 	c, err := tls.X509KeyPair(a.issue(user, groups...))
@@ -163,19 +170,15 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 	b.credentials("edge-1")
 	path := func(name string) string { return filepath.Join(b.dir, name) }
 	b.config = Config{
-		NodeName: "edge-1", NodePoolName: "pool-a", DataDir: path("data"),
-		Cloud: Cloud{
-			CloudCAFile: path("cloud-ca.crt"), CloudClientCertFile: path("cloud.crt"), CloudClientKeyFile: path("cloud.key"),
-		},
+		NodeName: "edge-1", NodePoolName: "pool-a", DataDir: path("data"), EtcDir: b.dir,
+		Cloud: Cloud{CloudClientCertFile: path("cloud.pem")},
 		Doors: Doors{
-			BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", TLSCertFile: path("serving.crt"),
-			TLSPrivateKeyFile: path("serving.key"), ClientCAFiles: []string{path("cloud-ca.crt")},
+			BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", ClientCAFiles: []string{path(cloudCA)},
 		},
 		Callers: Callers{CallerRate: 10_000}, // tests have little time
-		Storage: Storage{StoreGeneratedKeyFile: path("store.key")},
 		Relays:  Relays{UpstreamWatchTimeout: 3 * time.Second},
 		Pool: Pool{
-			PoolBindAddress: "127.0.0.1", CoordinatorCAFile: path("pool-ca.crt"), CoordinatorWait: 5 * time.Second,
+			PoolBindAddress: "127.0.0.1", CoordinatorWait: 5 * time.Second,
 			LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second,
 			LeaderElectRetryPeriod: 200 * time.Millisecond,
 		},
@@ -194,10 +197,10 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 
 func (b *bed) credentials(node string) {
 	b.t.Helper()
-	files := map[string][]byte{"cloud-ca.crt": b.ca.pem, "pool-ca.crt": b.local.pem}
-	files["cloud.crt"], files["cloud.key"] = b.ca.issue("system:node:"+node, "system:nodes")
-	files["serving.crt"], files["serving.key"] = b.local.issue("hub")
-	write(b.t, b.dir, files)
+	write(b.t, b.dir, map[string][]byte{
+		cloudCA: b.ca.pem, poolCA: b.local.pem, "cloud.pem": b.ca.pair("system:node:"+node, "system:nodes"),
+		servingPair: b.local.pair("hub"),
+	})
 	b.holds(b.ca, pki.HubAtCloud, node, time.Hour)
 	b.holds(b.local, pki.Hub, node, time.Hour)
 }

@@ -15,8 +15,8 @@ func (h *Hub) buildTrust() error {
 		Pool: h.NodePoolName, Dir: filepath.Join(h.DataDir, "pki"), Beside: h.EnrolCoordinatorDir, Retrust: h.retrust,
 		Time: h.time, Logger: h.Logger,
 	}
-	if h.CoordinatorCAFile != "" {
-		file, err := h.reload.Bundle("--coordinator-ca-file", h.CoordinatorCAFile)
+	if h.given(poolCA) {
+		file, err := h.reload.Bundle(inEtc(poolCA), h.etc(poolCA))
 		if err != nil {
 			return err
 		}

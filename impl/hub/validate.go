@@ -29,47 +29,41 @@ func (c *Cloud) validate() error {
 	if _, err := c.servers(); err != nil {
 		return err
 	}
-	if c.CloudClientKubeconfig != "" {
-		if (c.CloudClientCertFile == "") != (c.CloudClientKeyFile == "") {
-			return needFiles("--cloud-client-cert-file", c.CloudClientCertFile, "--cloud-client-key-file", c.CloudClientKeyFile)
-		}
-		return nil
+	if c.CloudClientKubeconfig == "" && c.CloudClientCertFile == "" {
+		return cli.Usage("--cloud-client-cert-file", "", "the path of a PEM file; it is required")
 	}
-	return needFiles(
-		"--cloud-ca-file", c.CloudCAFile,
-		"--cloud-client-cert-file", c.CloudClientCertFile,
-		"--cloud-client-key-file", c.CloudClientKeyFile)
+	return nil
 }
 
 // servers are the addresses of the cloud for each class of traffic.
 func (c *Cloud) servers() (map[uplink.Class][]*url.URL, error) {
 	var all []*url.URL
-	for _, server := range c.CloudServers {
-		u, err := serverURL("--cloud-server", server)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, u)
-	}
 	of := map[uplink.Class][]*url.URL{}
-	for _, cs := range c.ClassServers {
-		name, server, ok := strings.Cut(cs, "=")
-		if !ok || !slices.Contains(uplink.Classes, uplink.Class(name)) {
-			return nil, cli.Usage("--class-server", cs, fmt.Sprintf("class=URL, where class is one of %v", uplink.Classes))
+	for _, server := range c.CloudServers {
+		class, address, ofClass := strings.Cut(server, "=")
+		if ofClass && !slices.Contains(uplink.Classes, uplink.Class(class)) {
+			return nil, cli.Usage("--cloud-server", server, fmt.Sprintf("class=URL, where class is one of %v", uplink.Classes))
 		}
-		u, err := serverURL("--class-server", server)
+		if !ofClass {
+			address = server
+		}
+		u, err := serverURL("--cloud-server", address)
 		if err != nil {
 			return nil, err
 		}
-		of[uplink.Class(name)] = append(of[uplink.Class(name)], u)
+		if ofClass {
+			of[uplink.Class(class)] = append(of[uplink.Class(class)], u)
+		} else {
+			all = append(all, u)
+		}
 	}
 	for _, class := range uplink.Classes {
 		switch n := len(of[class]); {
 		case n == 0:
 			of[class] = all
 		case n != len(all):
-			return nil, cli.Usage("--class-server", fmt.Sprintf("%d addresses for %s", n, class),
-				fmt.Sprintf("one for each --cloud-server, in their order: %d", len(all)))
+			return nil, cli.Usage("--cloud-server", fmt.Sprintf("%d addresses for %s", n, class),
+				fmt.Sprintf("one for each without a class, in their order: %d", len(all)))
 		}
 	}
 	return of, nil
@@ -77,7 +71,7 @@ func (c *Cloud) servers() (map[uplink.Class][]*url.URL, error) {
 
 func (d *Doors) validate() error {
 	for flag, address := range map[string]string{
-		"--bind-address": d.BindAddress, "--health-bind-address": d.HealthBindAddress,
+		"--bind-address": d.BindAddress, "--health-port": d.HealthBindAddress,
 	} {
 		if net.ParseIP(address) == nil {
 			return cli.Usage(flag, address, "an IP address of this machine")
@@ -193,7 +187,7 @@ func (p *Pool) validate() error {
 		return err
 	}
 	if p.PoolBindAddress = cmp.Or(p.PoolBindAddress, "0.0.0.0"); net.ParseIP(p.PoolBindAddress) == nil {
-		return cli.Usage("--pool-bind-address", p.PoolBindAddress, "an IP address of this machine")
+		return cli.Usage("--pool-port", p.PoolBindAddress, "an IP address of this machine")
 	}
 	if p.PoolPort < 0 || p.PoolPort > 65535 {
 		return cli.Usage("--pool-port", p.PoolPort, "a TCP port, 0 to 65535")
@@ -243,13 +237,4 @@ func serverURL(flag, s string) (*url.URL, error) {
 	}
 	u.Path = ""
 	return u, nil
-}
-
-func needFiles(pairs ...string) error {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] == "" {
-			return cli.Usage(pairs[i], "", "the path of a PEM file; it is required")
-		}
-	}
-	return nil
 }

@@ -77,20 +77,16 @@ func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
 	flags := map[string]any{
 		"node-name": k.node, "nodepool-name": i.Pool, "cloud-client-kubeconfig": k.path, "client-ca-file": []string{localCA},
 		"secure-port": i.Ports.Secure, "health-port": i.Ports.Health, "pool-port": i.Ports.Pool,
-		"data-dir": hubData, "node-authority-file": authority, "store-generated-key-file": storeKey,
-		"enable-coordinator": true,
+		"data-dir": hubData, "etc-dir": etc, "enable-coordinator": true,
 	}
 	if k.source == nil {
 		flags["client-ca-file"] = []string{localCA, cmp.Or(i.ClientCA, k.path)}
 		if k.conf.Embedded() {
-			flags["cloud-client-cert-file"], flags["cloud-client-key-file"] = k.certFile, k.keyFile
+			flags["cloud-client-cert-file"] = k.certFile // the kubelet keeps its key there as well
 		}
 	}
 	if len(n.Coordinators) > 0 {
 		flags["coordinator-server"] = n.Coordinators
-	}
-	if i.Token != "" || i.Host.there(tokenFile) { // it counts once: a second call may go without it
-		flags["bootstrap-token-file"] = tokenFile
 	}
 	if i.Pods {
 		flags["pods-address"] = contract.PodsAddress

@@ -14,10 +14,10 @@ import (
 )
 
 // followed are those of the hub's flags that say what its machine says: a join of a node that has joined brings them up
-// to date. All others are what a person chose once.
+// to date, and flags of former versions in it. All others are what a person chose once.
 var followed = []string{
 	"cloud-server", "cloud-ca-file", "cloud-client-cert-file", "cloud-client-key-file", "cloud-client-kubeconfig",
-	"client-ca-file",
+	"client-ca-file", "etc-dir", "node-authority-file", "store-generated-key-file", "bootstrap-token-file",
 }
 
 // next is what a node that has joined is to have.

@@ -144,6 +144,8 @@ func (w *world) former() {
 	delete(flags, "cloud-client-kubeconfig")
 	flags["cloud-server"], flags["cloud-ca-file"], flags["client-ca-file"] = []string{w.cloud.URL}, w.root+cloudCA,
 		w.root+clientCA
+	delete(flags, "etc-dir")
+	flags["node-authority-file"], flags["store-generated-key-file"] = w.root+authority, w.root+storeKey
 	text, err := hubText(flags)
 	check(w.t, err)
 	w.write(hubConfig, string(text))
@@ -179,7 +181,8 @@ func TestFormer(t *testing.T) {
 			}
 		}
 		if !strings.Contains(now[hubConfig], "cloud-client-kubeconfig") || strings.Contains(now[hubConfig], "cloud-server") ||
-			!strings.Contains(now[hubConfig], "enable-coordinator") {
+			!strings.Contains(now[hubConfig], "enable-coordinator") || !strings.Contains(now[hubConfig], "etc-dir") ||
+			strings.Contains(now[hubConfig], "node-authority-file") {
 			t.Fatalf("cut after %q: the configuration is\n%s", after, now[hubConfig])
 		}
 		if now[hubUnit] != joined[hubUnit] {

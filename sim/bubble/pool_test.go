@@ -177,15 +177,14 @@ const grace = 30 * time.Second // longer than a relay counts as fresh without it
 func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node {
 	t.Helper()
 	dir := t.TempDir()
-	issue := func(file string, k weirpki.Kind, s weirpki.Subject) (cert, key string) {
+	issue := func(file string, k weirpki.Kind, s weirpki.Subject) {
 		p, err := ca.IssueTo(k, s, 0)
+		if err == nil {
+			_, err = pki.WriteBoth(dir, file, p)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cert, key, err = p.Write(dir, file); err != nil {
-			t.Fatal(err)
-		}
-		return cert, key
 	}
 	c := hub.Default()
 	c.NodeName, c.NodePoolName, c.DataDir, c.StoreKeyFile = name, "pool", filepath.Join(dir, "data"), hub.NoKey
@@ -198,12 +197,14 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 		HeartbeatHealthyThreshold: 2,
 	}
 	c.Net, c.Logger = n.Host(ip), slog.New(slog.DiscardHandler)
-	caFile, err := pki.WriteFile(dir, "ca.crt", ca.CertPEM())
-	if err != nil {
-		t.Fatal(err)
+	c.EtcDir, c.CloudClientCertFile = dir, filepath.Join(dir, "cloud.pem")
+	for _, name := range []string{"cloud-ca.crt", "pool-ca.crt"} {
+		if _, err := pki.WriteFile(dir, name, ca.CertPEM()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	c.CloudCAFile, c.CoordinatorCAFile = caFile, caFile
-	c.CloudClientCertFile, c.CloudClientKeyFile = issue("cloud", weirpki.Kubelet, weirpki.Subject{Node: name})
+	issue("cloud.pem", weirpki.Kubelet, weirpki.Subject{Node: name})
+	issue("serving.pem", weirpki.Door, weirpki.Subject{Hosts: []string{ip}})
 	for _, k := range []weirpki.Kind{weirpki.HubAtCloud, weirpki.Hub} {
 		p, err := ca.IssueTo(k, weirpki.Subject{Pool: "pool", Node: name}, 0)
 		if err == nil {
@@ -213,7 +214,6 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 			t.Fatal(err)
 		}
 	}
-	c.TLSCertFile, c.TLSPrivateKeyFile = issue("serving", weirpki.Door, weirpki.Subject{Hosts: []string{ip}})
 	h, err := hub.New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -139,9 +139,14 @@ func testTakenBack(t *testing.T, w *world) {
 	var reload uplink.Reloader
 	bundle := must(reload.Bundle("", ca))
 	held := denylist.New(denylist.Config{Pool: pool, Trusted: bundle.List, Logger: slog.New(slog.DiscardHandler)})
+	both := filepath.Join(dir, "beside.pem")
+	text := append(must(os.ReadFile(besideKey)), must(os.ReadFile(besideCert))...)
+	if err := os.WriteFile(both, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	hub := hubcoordinator.New(hubcoordinator.Config{
 		Net: &net.Dialer{}, Servers: hubcoordinator.At(at), Node: "t-2", Roots: bundle,
-		Cert: must(reload.Pair("", besideCert, "", besideKey)), Denied: held,
+		Cert: must(reload.Pair("", both)), Denied: held,
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	as := w.cloud.RESTConfig()

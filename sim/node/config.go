@@ -3,7 +3,6 @@ package node
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -20,34 +19,26 @@ type HubConfig struct {
 	NodeName string `json:"node-name,omitempty"`
 	NodePool string `json:"nodepool-name,omitempty"`
 
-	CloudServers    []string `json:"cloud-server,omitempty"`
-	ClassServers    []string `json:"class-server,omitempty"` // "pool=https://…"
-	CloudCAFile     string   `json:"cloud-ca-file,omitempty"`
+	CloudServers    []string `json:"cloud-server,omitempty"` // "https://…", and "pool=https://…"
 	CloudClientCert string   `json:"cloud-client-cert-file,omitempty"`
-	CloudClientKey  string   `json:"cloud-client-key-file,omitempty"`
+	// EtcDir is the folder of the config, unless another is named.
+	EtcDir string `json:"etc-dir,omitempty"`
 
-	BindAddress       string `json:"bind-address,omitempty"`
-	SecurePort        int    `json:"secure-port,omitempty"`
-	TLSCertFile       string `json:"tls-cert-file,omitempty"` // "": the hub's certificate is of its node's own authority
-	TLSKeyFile        string `json:"tls-private-key-file,omitempty"`
-	NodeAuthorityFile string `json:"node-authority-file,omitempty"` // beside the config, unless another is named
-	ClientCAFile      string `json:"client-ca-file,omitempty"`
-	HealthBindAddress string `json:"health-bind-address"`
-	HealthPort        int    `json:"health-port,omitempty"`
-	ProxyPort         int    `json:"proxy-port"`
-	DataDir           string `json:"data-dir,omitempty"`
-	// with a DataDir: beside the config, unless another is named.
-	StoreKeyFile string `json:"store-generated-key-file,omitempty"`
+	BindAddress  string `json:"bind-address,omitempty"`
+	SecurePort   int    `json:"secure-port,omitempty"`
+	ClientCAFile string `json:"client-ca-file,omitempty"`
+	Health       string `json:"health-port"` // with its address
+	ProxyPort    int    `json:"proxy-port"`
+	DataDir      string `json:"data-dir,omitempty"`
 
 	PoolScopeResources []string `json:"pool-scope-resources,omitempty"`
 
 	EnableCoordinator bool   `json:"enable-coordinator"`
-	PoolBindAddress   string `json:"pool-bind-address,omitempty"`
+	PoolDoor          string `json:"pool-port,omitempty"` // with its address
 	// where the coordinator reaches it, if there is a link in between.
 	PoolAddress           string   `json:"pool-address,omitempty"`
 	CoordinatorServers    []string `json:"coordinator-server,omitempty"`
-	LeaderHubs            []string `json:"leader-hub,omitempty"` // node=IP:port
-	CoordinatorCAFile     string   `json:"coordinator-ca-file,omitempty"`
+	LeaderHubs            []string `json:"leader-hub,omitempty"`             // node=IP:port
 	EnrolCoordinatorDir   string   `json:"enrol-coordinator-dir,omitempty"`  // of the coordinator on its node
 	EnrolCoordinatorHosts []string `json:"enrol-coordinator-host,omitempty"` // likewise
 	CoordinatorReplica    string   `json:"coordinator-replica,omitempty"`    // likewise
@@ -57,8 +48,13 @@ type HubConfig struct {
 	Flags Flags `json:"-"`
 }
 
-// NodeAuthorityFile is the name of the file by which clients of a hub know its certificate, unless another is named.
-const NodeAuthorityFile = "node-authority.crt"
+// Files of a hub's EtcDir.
+const (
+	CloudCAFile       = "cloud-ca.crt"
+	PoolCAFile        = "pool-ca.crt"
+	ServingFile       = "serving.pem"        // "": the hub's certificate is of its node's own authority
+	NodeAuthorityFile = "node-authority.crt" // by which its clients know that
+)
 
 // CoordinatorConfig is the --config file of weir-coordinator.
 type CoordinatorConfig struct {
@@ -78,29 +74,33 @@ type CoordinatorConfig struct {
 	Flags Flags `json:"-"`
 }
 
-// Write writes the file into a folder and returns its path.
+// Write writes the file into a folder and returns its path; and beside it that of a hub of before, see former.
 func (c HubConfig) Write(dir string) (string, error) {
-	if c.DataDir != "" && c.StoreKeyFile == "" { // hubs of one machine share none
-		c.StoreKeyFile = filepath.Join(dir, "store.key")
+	if c.EtcDir == "" { // hubs of one machine share none
+		c.EtcDir = dir
 	}
-	if c.NodeAuthorityFile == "" && c.TLSCertFile == "" {
-		c.NodeAuthorityFile = filepath.Join(dir, NodeAuthorityFile)
+	if err := c.writeFormer(dir); err != nil {
+		return "", err
 	}
-	return write(dir, c, c.Flags)
+	return write(dir, configFile, c, c.Flags)
 }
 
 // Text is what the file says, and no more than what c does.
 func (c HubConfig) Text() ([]byte, error) { return encode(c, c.Flags) }
 
 // Write writes the file into a folder and returns its path.
-func (c CoordinatorConfig) Write(dir string) (string, error) { return write(dir, c, c.Flags) }
+func (c CoordinatorConfig) Write(dir string) (string, error) {
+	return write(dir, configFile, c, c.Flags)
+}
 
-func write(dir string, config any, further Flags) (string, error) {
+const configFile = "config.yaml"
+
+func write(dir, name string, config any, further Flags) (string, error) {
 	data, err := encode(config, further)
 	if err != nil {
 		return "", err
 	}
-	return pki.WriteFile(dir, "config.yaml", data)
+	return pki.WriteFile(dir, name, data)
 }
 
 // encode writes a config with its further flags as YAML.

@@ -57,7 +57,7 @@ func standIn(path string) error {
 	mux.HandleFunc("/weir/v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"node":%q,"role":"Pending"}`, c.NodeName)
 	})
-	return http.ListenAndServe(net.JoinHostPort(c.HealthBindAddress, fmt.Sprint(c.HealthPort)), mux)
+	return http.ListenAndServe(c.Health, mux)
 }
 
 func newSpawner(t *testing.T) *proc.Spawner {
@@ -77,7 +77,7 @@ func newHub(t *testing.T, s *proc.Spawner, address string) *Part {
 	dir := t.TempDir()
 	p, err := NewHub(
 		Launch{Spawner: s, Name: "hub of edge-1", Path: self, Dir: dir, LogFile: filepath.Join(dir, "log")},
-		HubConfig{NodeName: "edge-1", HealthBindAddress: address, HealthPort: 10267},
+		HubConfig{NodeName: "edge-1", Health: net.JoinHostPort(address, "10267")},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -170,6 +170,49 @@ secure-port: 10270
 `
 	if string(data) != want {
 		t.Errorf("got\n%s", data)
+	}
+}
+
+// TestFormerConfig: a hub of before gets the flags that it has for those of today.
+func TestFormerConfig(t *testing.T) {
+	dir := t.TempDir()
+	c := HubConfig{
+		NodeName: "a", CloudServers: []string{"https://c:1", "pool=https://c:2"}, CloudClientCert: "/pem",
+		Health: "127.0.0.2:10267", PoolDoor: "127.0.0.2:10269",
+	}
+	for _, name := range []string{CloudCAFile, ServingFile} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, formerFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `class-server:
+- pool=https://c:2
+cloud-ca-file: DIR/cloud-ca.crt
+cloud-client-cert-file: /pem
+cloud-client-key-file: /pem
+cloud-server:
+- https://c:1
+enable-coordinator: false
+health-bind-address: 127.0.0.2
+health-port: 10267
+node-authority-file: DIR/node-authority.crt
+node-name: a
+pool-bind-address: 127.0.0.2
+pool-port: 10269
+proxy-port: 0
+store-generated-key-file: DIR/store.key
+tls-cert-file: DIR/serving.pem
+tls-private-key-file: DIR/serving.pem
+`
+	if text := strings.ReplaceAll(string(got), dir, "DIR"); text != want {
+		t.Errorf("got\n%s", text)
 	}
 }
 

@@ -39,6 +39,7 @@ type Part struct {
 	*Probe
 	launch Launch
 	args   []string
+	former []string // of a hub of before; nil: it has the same
 
 	starting sync.Mutex // held by one start at a time
 	ahead    time.Duration
@@ -52,7 +53,10 @@ func NewHub(l Launch, c HubConfig) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Part{Probe: HubProbe(l.Name, c), launch: l, args: []string{"--config=" + path}}, nil
+	return &Part{
+		Probe: HubProbe(l.Name, c), launch: l, args: []string{"--config=" + path},
+		former: []string{"--config=" + filepath.Join(l.Dir, formerFile)},
+	}, nil
 }
 
 // NewCoordinator writes the configuration of a coordinator. Start runs it. The transport carries a credential that may
@@ -96,6 +100,9 @@ func (p *Part) Start(ctx context.Context) error {
 		return fmt.Errorf("start %s: it is running", p.launch.Name)
 	}
 	spec := proc.Spec{Name: p.launch.Name, Path: p.launch.Path, Args: p.args, LogFile: p.launch.LogFile}
+	if p.former != nil && isFormer(ctx, p.launch.Path) {
+		spec.Args = p.former
+	}
 	switch {
 	case p.launch.NoClock && p.process != nil: // only Start sets it
 		spec.Env = append(spec.Env, clockIn1970(time.Now()))

@@ -28,8 +28,7 @@ type Probe struct {
 
 // HubProbe asks a hub of the given configuration.
 func HubProbe(name string, c HubConfig) *Probe {
-	return newProbe(name, "http://"+net.JoinHostPort(c.HealthBindAddress, strconv.Itoa(c.HealthPort)),
-		http.DefaultTransport)
+	return newProbe(name, "http://"+c.Health, http.DefaultTransport)
 }
 
 // CoordinatorProbe asks a coordinator of the given configuration. The transport carries a credential that may read its

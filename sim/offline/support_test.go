@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,9 +116,9 @@ func (b *bed) newHub(flags node.Flags) {
 	c := node.HubConfig{
 		NodeName: edge, NodePool: "pool-a", CloudServers: []string{"https://" + door.Addr()},
 		DataDir:     filepath.Join(b.dir, "data"),
-		BindAddress: address, SecurePort: contract.HubSecurePort, HealthBindAddress: address,
-		HealthPort: contract.HubHealthPort,
-		LogLevel:   "debug",
+		BindAddress: address, SecurePort: contract.HubSecurePort,
+		Health:   net.JoinHostPort(address, strconv.Itoa(contract.HubHealthPort)),
+		LogLevel: "debug",
 		Flags: node.Flags{
 			"heartbeat-interval": "1s", "heartbeat-timeout": "1s", "heartbeat-failed-retry": 3, "heartbeat-healthy-threshold": 1,
 		},
@@ -129,12 +130,11 @@ func (b *bed) newHub(flags node.Flags) {
 		}
 		c.Flags[name] = value
 	}
-	c.CloudCAFile, err = pki.WriteFile(b.dir, "cloud-ca.crt", b.cloud.CA().CertPEM())
+	c.ClientCAFile, err = pki.WriteFile(b.dir, node.CloudCAFile, b.cloud.CA().CertPEM())
 	check(t, err)
-	c.ClientCAFile = c.CloudCAFile
 	pair, err := b.cloud.KubeletCertificate(edge, 0)
 	check(t, err)
-	c.CloudClientCert, c.CloudClientKey, err = pair.Write(b.dir, "cloud")
+	c.CloudClientCert, err = pki.WriteBoth(b.dir, "cloud.pem", pair)
 	check(t, err)
 	own, err := b.cloud.HubCertificate("pool-a", edge, 0)
 	check(t, err)

@@ -16,9 +16,13 @@ type Pair = pki.Pair
 
 // Keep puts a pair where a hub keeps what it was given for its requests, as if it had asked before.
 func Keep(dir string, k pki.Kind, p *Pair) error {
-	file := enrol.File(dir, k)
-	_, err := WriteFile(dir, filepath.Base(file), slices.Concat(p.KeyPEM, p.CertPEM))
+	_, err := WriteBoth(dir, filepath.Base(enrol.File(dir, k)), p)
 	return err
+}
+
+// WriteBoth writes the key and the certificate into one file, readable by this user only, and returns its path.
+func WriteBoth(dir, name string, p *Pair) (string, error) {
+	return WriteFile(dir, name, slices.Concat(p.KeyPEM, p.CertPEM))
 }
 
 // WriteFile writes a file of credentials, readable by this user only, in one step, and returns its path.

@@ -15,7 +15,7 @@ func TestFewFlags(t *testing.T) {
 		name  string
 		run   func(context.Context, []string, io.Writer, io.Writer) error
 		limit int
-	}{{"weir-hub", hub.Run, 55}, {"weir-coordinator", coordinator.Run, 20}} {
+	}{{"weir-hub", hub.Run, 45}, {"weir-coordinator", coordinator.Run, 20}} {
 		if n := len(flags(help(t, p.run))); n == 0 || n > p.limit {
 			t.Errorf("%s has %d flags, want at most %d", p.name, n, p.limit)
 		}

@@ -2,11 +2,15 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,9 +25,10 @@ import (
 const (
 	hubService      = "weir-hub"
 	hubData         = "/var/lib/weir-hub"
-	hubAuthority    = "/etc/weir/node-authority.crt"
-	hubFlags        = "/etc/weir/hub.yaml.d/50-testbed.yaml"
-	hubCertificates = "/etc/weir/testbed" // certificates that hubFlags name
+	hubEtc          = "/etc/weir"
+	hubAuthority    = hubEtc + "/node-authority.crt"
+	hubFlags        = hubEtc + "/hub.yaml.d/50-testbed.yaml"
+	hubCertificates = hubEtc + "/testbed" // certificates that hubFlags name
 	hubOutput       = unitFolder + "weir-hub.service.d/50-testbed.conf"
 )
 
@@ -61,10 +66,10 @@ func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
 	}
 	m.link = link.Host
 	// weir node join finds these out.
-	c.NodeName, c.NodePool, c.BindAddress, c.SecurePort, c.HealthPort, c.DataDir = "", "", "", 0, 0, ""
-	c.CloudServers, c.CloudCAFile, c.CloudClientCert, c.CloudClientKey, c.ClientCAFile = nil, "", "", "", ""
+	c.NodeName, c.NodePool, c.BindAddress, c.SecurePort, c.DataDir = "", "", "", 0, ""
+	c.CloudServers, c.CloudClientCert, c.ClientCAFile = nil, "", ""
 	// The testbed's clients are on another machine.
-	c.HealthBindAddress = "0.0.0.0"
+	c.Health = net.JoinHostPort("0.0.0.0", strconv.Itoa(contract.HubHealthPort))
 	c.Flags = maps.Clone(c.Flags)
 	if c.Flags == nil {
 		c.Flags = node.Flags{}
@@ -139,7 +144,14 @@ func (s *kindSite) join(ctx context.Context, m *machine) error {
 	if err := m.CopyTo(ctx, m.hub.data+"/.", hubData); err != nil { // what it was given before
 		return err
 	}
-	return m.put(ctx, map[string]string{hubFlags: m.hub.flags})
+	files := map[string]string{hubFlags: m.hub.flags}
+	switch pool, err := os.ReadFile(filepath.Join(m.hub.dir, node.PoolCAFile)); {
+	case err == nil:
+		files[filepath.Join(hubEtc, node.PoolCAFile)] = string(pool)
+	case !errors.Is(err, fs.ErrNotExist): // without it the cloud tells it whom to trust
+		return err
+	}
+	return m.put(ctx, files)
 }
 
 // hubLife is the systemd unit of a node's hub.

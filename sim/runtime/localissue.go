@@ -32,7 +32,7 @@ func (s *localSite) Certify(node string, life time.Duration) (*rest.Config, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := pair.Write(dir, hubPair); err != nil {
+	if _, err := pki.WriteBoth(dir, hubPair, pair); err != nil {
 		return nil, err
 	}
 	return x.kubeletIn(node, life, "machine")

@@ -43,7 +43,7 @@ func (s *localSite) Move(name, pool string) error {
 		c.CoordinatorServers = append(c.CoordinatorServers,
 			"https://"+net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)))
 	}
-	if c.CoordinatorCAFile, err = pki.WriteFile(h.dir, "pool-ca-"+pool+".crt", to.authority.CertPEM()); err != nil {
+	if _, err = pki.WriteFile(h.dir, node.PoolCAFile, to.authority.CertPEM()); err != nil {
 		return err
 	}
 	_, err = c.Write(h.dir)

@@ -41,8 +41,8 @@ const (
 	ClassControl   = "control"   // probes and access reviews
 )
 
-// hubPair names the files of a node's certificate, which its hub has too.
-const hubPair = "cloud"
+// hubPair is the file of a node's certificate and its key, which its hub has too.
+const hubPair = "cloud.pem"
 
 // classLAN is what all traffic on a pool's own network is counted under.
 const classLAN = "lan"
@@ -343,7 +343,7 @@ func (x *localPool) addHub(i int, name, address string) error {
 	c := node.HubConfig{
 		NodeName: name, NodePool: x.Name, DataDir: data,
 		BindAddress: address, SecurePort: contract.HubSecurePort,
-		HealthBindAddress: address, HealthPort: contract.HubHealthPort,
+		Health:             net.JoinHostPort(address, strconv.Itoa(contract.HubHealthPort)),
 		PoolScopeResources: x.PoolScopeResources, Flags: x.HubFlags,
 	}
 	if err := x.connectToCloud(&c, dir, name, address); err != nil {
@@ -383,9 +383,11 @@ func (x *localPool) addHub(i int, name, address string) error {
 		// an authority of the node's own would sign by the clock of that machine, and the testbed's clients, which it is for,
 		// have another.
 		signer := x.site.cloud.CA()
-		c.TLSCertFile, c.TLSKeyFile, err = issue(signer, dir, "serving", weirpki.Door,
-			weirpki.Subject{Hosts: []string{address, name, "localhost"}})
+		pair, err := signer.IssueTo(weirpki.Door, weirpki.Subject{Hosts: []string{address, name, "localhost"}}, 0)
 		if err != nil {
+			return err
+		}
+		if _, err := pki.WriteBoth(dir, node.ServingFile, pair); err != nil {
 			return err
 		}
 		endpoint.CAPEM = signer.CertPEM()
@@ -415,23 +417,21 @@ func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string)
 		if err != nil {
 			return err
 		}
-		if class == ClassNode {
-			c.CloudServers = []string{url}
-		} else {
-			c.ClassServers = append(c.ClassServers, class+"="+url)
+		if class != ClassNode {
+			url = class + "=" + url
 		}
+		c.CloudServers = append(c.CloudServers, url)
 	}
-	ca, err := pki.WriteFile(dir, "cloud-ca.crt", x.site.cloud.CA().CertPEM())
-	if err != nil {
+	// The kubelet's certificate is the cloud's as well.
+	var err error
+	if c.ClientCAFile, err = pki.WriteFile(dir, node.CloudCAFile, x.site.cloud.CA().CertPEM()); err != nil {
 		return err
 	}
 	pair, err := x.site.cloud.KubeletCertificate(name, 0)
 	if err != nil {
 		return err
 	}
-	// The kubelet's certificate is the cloud's as well.
-	c.CloudCAFile, c.ClientCAFile = ca, ca
-	if c.CloudClientCert, c.CloudClientKey, err = pair.Write(dir, hubPair); err != nil || x.asks() {
+	if c.CloudClientCert, err = pki.WriteBoth(dir, hubPair, pair); err != nil || x.asks() {
 		return err
 	}
 	own, err := x.site.cloud.HubCertificate(x.Name, name, 0)
@@ -443,7 +443,7 @@ func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string)
 
 // connectToCoordinator gives a hub its way to the coordinator and its credential there.
 func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address string) error {
-	c.EnableCoordinator, c.PoolBindAddress = true, address
+	c.EnableCoordinator, c.PoolDoor = true, net.JoinHostPort(address, strconv.Itoa(contract.HubPoolPort))
 	if x.lan != nil {
 		p, err := x.lan.Proxy(name, classLAN, x.site.ground.near(address),
 			net.JoinHostPort(address, strconv.Itoa(contract.HubPoolPort)))
@@ -483,8 +483,7 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 	if x.EnrolsCoordinator { // the cloud tells it whom to trust
 		return nil
 	}
-	var err error
-	if c.CoordinatorCAFile, err = pki.WriteFile(dir, "pool-ca.crt", x.authority.CertPEM()); err != nil || x.asks() {
+	if _, err := pki.WriteFile(dir, node.PoolCAFile, x.authority.CertPEM()); err != nil || x.asks() {
 		return err
 	}
 	return x.give(filepath.Join(c.DataDir, "pki"), weirpki.Hub, weirpki.Subject{Pool: x.Name, Node: name})
@@ -512,16 +511,4 @@ func (x *localPool) close() {
 	if x.viewer != nil {
 		x.viewer.CloseIdleConnections()
 	}
-}
-
-// issue writes a certificate and its key below dir.
-func issue(a *pki.Authority, dir, name string, k weirpki.Kind, s weirpki.Subject) (cert, key string, err error) {
-	pair, err := a.IssueTo(k, s, 0)
-	if err != nil {
-		return "", "", err
-	}
-	if cert, key, err = pair.Write(dir, name); err != nil {
-		return "", "", fmt.Errorf("write certificate of a %s: %w", k, err)
-	}
-	return cert, key, nil
 }

@@ -102,11 +102,11 @@ func credentials(t *testing.T, c *tls.Certificate) (*uplink.Bundle, *uplink.Pair
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
 	dir := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(dir, "crt"), cert, 0o600))
-	check(t, os.WriteFile(filepath.Join(dir, "key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
-		0o600))
+	check(t, os.WriteFile(filepath.Join(dir, "pem"),
+		append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), cert...), 0o600))
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "crt"))
 	check(t, err)
-	pair, err := new(uplink.Reloader).Pair("", filepath.Join(dir, "crt"), "", filepath.Join(dir, "key"))
+	pair, err := new(uplink.Reloader).Pair("", filepath.Join(dir, "pem"))
 	check(t, err)
 	return roots, pair
 }

@@ -95,13 +95,12 @@ func TestCoordinatorTakenBack(t *testing.T) {
 	dir := t.TempDir()
 	must(pki.WriteFile(dir, "ca.crt", authority.CertPEM()))
 	pair := must(authority.Grant(pki.Must(pki.Hub), pki.Subject{Pool: "p", Node: "a"}, now, time.Hour))
-	must(pki.WriteFile(dir, "c.crt", pair.CertPEM))
-	must(pki.WriteFile(dir, "c.key", pair.KeyPEM))
+	must(pki.WriteFile(dir, "c.pem", append(pair.KeyPEM, pair.CertPEM...)))
 	reload := &uplink.Reloader{}
 	c := New(Config{
 		Net: &net.Dialer{}, Servers: At(must(url.Parse(server.URL))), Node: "a", Denied: mine, Clock: often{},
 		Logger: slog.New(slog.DiscardHandler),
-		Roots:  must(reload.Bundle("", dir+"/ca.crt")), Cert: must(reload.Pair("", dir+"/c.crt", "", dir+"/c.key")),
+		Roots:  must(reload.Bundle("", dir+"/ca.crt")), Cert: must(reload.Pair("", dir+"/c.pem")),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -2,11 +2,11 @@
 // never leaves the node. So no operator has to make a certificate for the hub, and no machine needs the key of the
 // cluster's authority.
 //
-//	<dir>/node-authority.pem   the key and the certificate of the authority, mode 0600
-//	<dir>/kubelet.pem          the credential of the node's kubelet, key and certificate, mode 0600
-//	--node-authority-file      the certificates of all authorities of the node that count, for everyone: what a kubelet's
-//	                           kubeconfig names
-//	<the same>.key.pem         a copy of the first, mode 0600: a hub that has lost its folder is trusted as before
+//	<dir>/node-authority.pem       the key and the certificate of the authority, mode 0600
+//	<dir>/kubelet.pem              the credential of the node's kubelet, key and certificate, mode 0600
+//	<etc-dir>/node-authority.crt   the certificates of all authorities of the node that count, for everyone: what a
+//	                               kubelet's kubeconfig names
+//	<the same>.key.pem             a copy of the first, mode 0600: a hub that has lost its folder is trusted as before
 //
 // # The hub's own certificate
 //
@@ -16,7 +16,7 @@
 //
 // # Who trusts it
 //
-// The kubelet by --node-authority-file. Pods trust nothing but the ConfigMap kube-root-ca.crt, which their kubelet
+// The kubelet by node-authority.crt. Pods trust nothing but the ConfigMap kube-root-ca.crt, which their kubelet
 // gives them: the hub adds the authority to it where its own kubelet reads it (package filter, Own). kube-apiserver,
 // the coordinator and other hubs do not trust it.
 //

@@ -15,7 +15,7 @@ import (
 
 const (
 	keysFile    = "node-authority.pem"
-	copySuffix  = ".key.pem" // in the place of --node-authority-file's own
+	copySuffix  = ".key.pem" // in the place of that of Config.File
 	kubeletFile = "kubelet.pem"
 	// maxKept bounds a file: some keys and certificates.
 	maxKept = 64 << 10

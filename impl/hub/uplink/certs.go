@@ -43,20 +43,19 @@ func Held(c Certificate) (*tls.Certificate, error) {
 	return nil, errNone
 }
 
-// Pair is a certificate with its key, from files.
+// Pair is a certificate with its key, from a file.
 type Pair struct {
-	certFlag, certFile string
-	keyFlag, keyFile   string
-	in                 *credential.File // which has it where those are not there; nil: none has
-	raw                []byte
-	current            atomic.Pointer[tls.Certificate]
+	flag, file string
+	in         *credential.File // which has it where that is not there; nil: none has
+	raw        []byte
+	current    atomic.Pointer[tls.Certificate]
 }
 
 // Get is the pair as it was read last.
 func (p *Pair) Get() *tls.Certificate { return p.current.Load() }
 
-// Reload reports whether the files changed. A pair of which only one file was replaced yet does not match and is an
-// error; the next reload finds both.
+// Reload reports whether the pair changed. One of a kubeconfig of whose files only one was replaced yet does not match
+// and is an error; the next reload finds both.
 func (p *Pair) Reload() (changed bool, err error) {
 	cert, key, err := p.read()
 	if err != nil {
@@ -68,7 +67,7 @@ func (p *Pair) Reload() (changed bool, err error) {
 	}
 	c, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return false, cli.Usage(p.certFlag, p.certFile, "a PEM certificate and its key: "+err.Error())
+		return false, cli.Usage(p.flag, p.file, "a PEM certificate and its key: "+err.Error())
 	}
 	p.raw = raw
 	if credential.IsLocal(c.Leaf) { // a kubelet whose own has ended has this in its place, which nobody but its hub takes
@@ -81,9 +80,9 @@ func (p *Pair) Reload() (changed bool, err error) {
 // Ours reports whether the kubelet has shown nothing yet but what it has of weir node join.
 func (p *Pair) Ours() bool { return p.raw != nil && p.Get() == nil }
 
-// read reads the files; those of a kubeconfig where they are not there.
+// read reads the file; those of a kubeconfig where it is not there.
 func (p *Pair) read() (cert, key []byte, err error) {
-	if p.in != nil && (p.certFile == "" || !there(p.certFile)) {
+	if p.in != nil && (p.file == "" || !there(p.file)) {
 		k, err := p.in.Read()
 		if err == nil {
 			cert, key, err = k.Pair()
@@ -93,13 +92,11 @@ func (p *Pair) read() (cert, key []byte, err error) {
 		}
 		return cert, key, nil
 	}
-	if cert, err = disk.ReadFile(p.certFile, pki.MaxPEM); err != nil {
-		return nil, nil, cli.Usage(p.certFlag, p.certFile, err.Error())
+	both, err := disk.ReadFile(p.file, pki.MaxPEM)
+	if err != nil {
+		return nil, nil, cli.Usage(p.flag, p.file, err.Error())
 	}
-	if key, err = disk.ReadFile(p.keyFile, pki.MaxPEM); err != nil {
-		return nil, nil, cli.Usage(p.keyFlag, p.keyFile, err.Error())
-	}
-	return cert, key, nil
+	return both, both, nil
 }
 
 func there(path string) bool {
@@ -226,9 +223,9 @@ func (r *Reloader) first(w *watched) error {
 }
 
 // Pair reads a certificate and its key, now and again.
-func (r *Reloader) Pair(certFlag, certFile, keyFlag, keyFile string) (*Pair, error) {
-	p := &Pair{certFlag: certFlag, certFile: certFile, keyFlag: keyFlag, keyFile: keyFile}
-	return p, r.first(&watched{file: p, flag: certFlag})
+func (r *Reloader) Pair(flag, file string) (*Pair, error) {
+	p := &Pair{flag: flag, file: file}
+	return p, r.first(&watched{file: p, flag: flag})
 }
 
 // Bundle reads authorities, now and again.

@@ -87,12 +87,9 @@ func (k *Kubeconfig) User() (*credential.User, error) {
 }
 
 // PairOf is the node's certificate: that of a file, where its kubelet renews it, or of its kubeconfig where that is not
-// there. certFile and keyFile may be "".
-func (r *Reloader) PairOf(kubeconfig, certFile, keyFile string) (*Pair, error) {
-	p := &Pair{
-		certFlag: "--cloud-client-cert-file", certFile: certFile, keyFlag: "--cloud-client-key-file", keyFile: keyFile,
-		in: &credential.File{Path: kubeconfig},
-	}
+// there. file may be "".
+func (r *Reloader) PairOf(kubeconfig, file string) (*Pair, error) {
+	p := &Pair{flag: "--cloud-client-cert-file", file: file, in: &credential.File{Path: kubeconfig}}
 	return p, r.first(&watched{file: p, flag: KubeconfigFlag})
 }
 

@@ -1,8 +1,10 @@
 package mesh
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"net/http"
 	"sync/atomic"
 
@@ -52,14 +54,26 @@ func (i *in) server() *http.Server {
 				}, nil
 			},
 		},
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			l, _ := c.(*tls.Conn).NetConn().(*link)
+			return context.WithValue(ctx, linkKey{}, l)
+		},
 		ReadHeaderTimeout: connect,
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: Silence, PingTimeout: Silence, WriteByteTimeout: 2 * Silence},
 		ErrorLog:          i.quietly(),
 	}
 }
 
-// enter hands a request of another replica to etcd.
+// linkKey is the key of the link over which a request came.
+type linkKey struct{}
+
+// enter hands a request of another replica to etcd. A link that is no longer valid ends a moment later than the word of
+// that comes: who is quick asks nothing more over it.
 func (i *in) enter(w http.ResponseWriter, req *http.Request) {
+	if err := req.Context().Value(linkKey{}).(*link).verify(); err != nil {
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+		return
+	}
 	who := &user.DefaultInfo{Name: req.TLS.PeerCertificates[0].Subject.CommonName}
 	i.callers.Proves(req.WithContext(genericrequest.WithUser(req.Context(), who)))
 	if req.URL.Path == contract.MeshPath {

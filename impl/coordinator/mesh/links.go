@@ -98,9 +98,23 @@ func (s *links) verify() {
 	}
 	s.mu.Unlock()
 	for _, l := range all {
-		if err := l.again(); err != nil {
-			s.logger.Warn("a connection between replicas ends", "replica", l.who, "address", l.RemoteAddr().String(), "err", err)
-			_ = l.Close()
-		}
+		_ = l.verify()
 	}
+}
+
+// verify ends the connection if it is no longer valid, and tells why.
+func (l *link) verify() error {
+	l.links.mu.Lock()
+	who, again, closed := l.who, l.again, l.closed
+	l.links.mu.Unlock()
+	if closed || again == nil {
+		return net.ErrClosed
+	}
+	err := again()
+	if err != nil {
+		l.links.logger.Warn("a connection between replicas ends", "replica", who, "address", l.RemoteAddr().String(),
+			"err", err)
+		_ = l.Close()
+	}
+	return err
 }

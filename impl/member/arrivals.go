@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/role"
 )
 
 // arrivals are what a leader knows of its feed: what the cloud showed it, and has come to the coordinator. Only the
@@ -102,4 +103,19 @@ func (a *arrivals) look(now time.Time, o *Observation, lacks func(*Relay) bool) 
 		fresh = false
 	}
 	return fresh && (some || !left), unable
+}
+
+// refused reports whether the cloud gives this hub nothing of what the pool shares, so that it would lead in vain: it
+// has just joined, say, and is not yet a user with rights.
+func refused(relays []Relay) (all bool) {
+	for i := range relays {
+		switch r := &relays[i]; {
+		case r.Joins:
+		case r.From != role.Cloud || r.Status.Denied == "" || r.Code != http.StatusForbidden:
+			return false
+		default:
+			all = true
+		}
+	}
+	return all
 }

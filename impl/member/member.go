@@ -96,6 +96,9 @@ func (m *Member) Step(o Observation) (effects []Effect) {
 		effects = append(effects, AskCloud{})
 	}
 	in.Fresh, in.Unable = m.arrivals.look(o.Now, &o, m.shared.missing)
+	if m.arrivals.of == nil {
+		in.Unable = refused(o.Relays)
+	}
 	m.holding.look(o.Now, o.Relays, &in)
 	if o.Designated != role.Elected {
 		effects = append(effects, m.named(&o, &in)...)

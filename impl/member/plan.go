@@ -3,6 +3,7 @@ package member
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -11,6 +12,9 @@ import (
 const (
 	// FirstBackoff is the pause after the first attempt of a feeder that fails.
 	FirstBackoff = 200 * time.Millisecond
+	// barredPatience is for how long an upstream has to say that this client may not read before a relay that holds
+	// something believes it: a kube-apiserver that has just started says so before it knows its own rules.
+	barredPatience = 5 * time.Second
 	// MaxBackoff is the longest pause between attempts that fail.
 	MaxBackoff = 15 * time.Second
 	// ShortestWatch is the shortest watch on which kube-apiserver sends a bookmark.
@@ -136,8 +140,9 @@ type Plan struct {
 	behind  Behind
 	backoff time.Duration // after the next attempt that fails
 	doing   Do
-	expired bool // the upstream has forgotten the relay's version
-	asked   bool // the upstream was asked, and Feed.Reached is what it said
+	barred  time.Time // since when the upstream says that this client may not read
+	expired bool      // the upstream has forgotten the relay's version
+	asked   bool      // the upstream was asked, and Feed.Reached is what it said
 }
 
 // Next is the next step.
@@ -276,7 +281,8 @@ type End struct {
 	Now        time.Time
 	Up         Upstream
 	Err        error         // nil: in order
-	Gone       bool          // the upstream has forgotten the relay's version: 410
+	Code       int           // of the answer that Err is about; 0: there was none
+	Synced     bool          // the relay holds something
 	RetryAfter time.Duration // that the upstream asks for
 	Progressed bool          // the relay has heard from the cloud meanwhile
 }
@@ -286,6 +292,7 @@ type After struct {
 	Wait    time.Duration        // before the next step; half of it is drawn by lot. 0: none
 	Learned *AnotherHistoryError // that the next list takes up
 	Doubt   bool                 // behind what broke may be another cloud
+	Denied  bool                 // the upstream does not have the resource, or does not give it: relay.Relay.Deny
 }
 
 // Ended takes how the last step ended.
@@ -294,29 +301,48 @@ func (p *Plan) Ended(e End) (a After) {
 		p.backoff = FirstBackoff
 	}
 	p.asked = false
+	gone := e.Code == http.StatusGone // the upstream has forgotten the relay's version
+	a.Denied = p.denied(e)
 	switch {
 	case e.Err == nil:
 		p.behind.Ended(e.Up.Name)
-		return After{}
-	case e.Gone && p.doing == Resume:
+		return a
+	case gone && p.doing == Resume:
 		p.expired = true
-		return After{}
+		return a
 	}
 	a.Doubt, a.Learned = true, p.Learn(e.Up, e.Err, e.Now)
 	var another *AnotherHistoryError
 	// The list that follows is not a retry. Nor may it wait: an upstream that is left and used again meanwhile would have
 	// to be waited for once more.
-	if !e.Gone && a.Learned == nil && !errors.As(e.Err, &another) {
+	if !gone && a.Learned == nil && !errors.As(e.Err, &another) {
 		a.Wait = max(p.backoff, e.RetryAfter)
 	}
 	p.backoff = min(2*p.backoff, MaxBackoff)
 	return a
 }
 
+// denied reports whether an upstream has answered that there is nothing for this relay.
+func (p *Plan) denied(e End) bool {
+	switch {
+	case e.Code != http.StatusForbidden:
+		p.barred = time.Time{}
+	case p.barred.IsZero():
+		p.barred = e.Now
+	}
+	switch e.Code {
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return !e.Up.Unconfirmed
+	case http.StatusForbidden:
+		return !e.Up.Unconfirmed && (!e.Synced || e.Now.Sub(p.barred) >= barredPatience)
+	}
+	return false
+}
+
 // Switched notes that another upstream is used from now on, or that others have overruled the relay.
 func (p *Plan) Switched() {
 	p.thrift.switched()
-	p.backoff, p.asked, p.expired = FirstBackoff, false, false
+	p.backoff, p.asked, p.expired, p.barred = FirstBackoff, false, false, time.Time{}
 }
 
 // Kicked notes that a pause was ended: the upstream is another one, or is known to answer again.

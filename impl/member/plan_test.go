@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -59,4 +60,42 @@ func TestTakesUpAtOnce(t *testing.T) {
 		waited, now = waited+after.Wait, now.Add(after.Wait)
 	}
 	t.Error("it never takes up the pool's history")
+}
+
+// TestDenied: that an upstream does not have a resource counts at once, that it does not give it only for a while
+// later where there is something to lose, and neither counts of one that does not hear from the cloud.
+func TestDenied(t *testing.T) {
+	for name, c := range map[string]struct {
+		code        int
+		synced      bool
+		unconfirmed bool
+		between     int // another answer, between the first and the second
+		want        [2]bool
+	}{
+		"not there":            {code: http.StatusNotFound, synced: true, want: [2]bool{true, true}},
+		"not read so":          {code: http.StatusMethodNotAllowed, synced: true, want: [2]bool{true, true}},
+		"barred":               {code: http.StatusForbidden, want: [2]bool{true, true}},
+		"barred, has a state":  {code: http.StatusForbidden, synced: true, want: [2]bool{false, true}},
+		"barred now and again": {code: http.StatusForbidden, synced: true, between: http.StatusBadGateway},
+		"a hub without cloud":  {code: http.StatusForbidden, unconfirmed: true},
+		"fails":                {code: http.StatusInternalServerError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, now := &Plan{}, time.Unix(1000, 0)
+			end := func(code int) bool {
+				return p.Ended(End{
+					Now: now, Err: http.ErrHandlerTimeout, Code: code, Synced: c.synced,
+					Up: Upstream{ID: 1, Unconfirmed: c.unconfirmed},
+				}).Denied
+			}
+			first := end(c.code)
+			now = now.Add(barredPatience)
+			if c.between != 0 {
+				end(c.between)
+			}
+			if got := [2]bool{first, end(c.code)}; got != c.want {
+				t.Errorf("denied: %v, want %v", got, c.want)
+			}
+		})
+	}
 }

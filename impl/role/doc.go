@@ -24,8 +24,10 @@
 // streams, or whose feed, fail for half of SyncDuration (Input.Unable) makes way for a hub that may do better, and
 // leaves the Lease to others for some seconds. Each time that this was in vain it waits four times as long, so that the
 // Lease does not go round where nobody can. A hub that takes a Lease that became free has to have heard from the cloud
-// since (Input.Unproven). In a power cut a hub ends without giving the Lease back. Once it is there again it takes that
-// Lease at once (Config.Former), if the pool's cache is not ready. Its identity is another one, and so its term is.
+// since (Input.Unproven), and one to which the cloud gives nothing that the pool shares leaves it alone: it has just
+// joined, say, and is not yet a user with rights. In a power cut a hub ends without giving the Lease back. Once it is
+// there again it takes that Lease at once (Config.Former), if the pool's cache is not ready. Its identity is another
+// one, and so its term is.
 //
 // # Readiness and source
 //

@@ -191,7 +191,8 @@ func (e *election) former(m *self) bool {
 
 // eligible reports whether the hub may lead.
 func (e *election) eligible(in Input) bool {
-	return in.Coordinator && in.Cloud && !in.Silent && !in.Unproven && !in.Stop && in.Now >= e.barred
+	return in.Coordinator && in.Cloud && !in.Silent && !in.Unproven && !in.Stop && in.Now >= e.barred &&
+		(e.held || !in.Unable)
 }
 
 // next is the request due, if there is one.

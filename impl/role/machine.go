@@ -108,6 +108,8 @@ func (m *Machine) publish(in Input, reason string) {
 	case reason != "":
 	case !in.Cloud:
 		reason = "the cloud is not healthy"
+	case in.Unable:
+		reason = "the cloud gives it nothing that the pool shares"
 	default:
 		reason = "stands for election"
 	}

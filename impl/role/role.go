@@ -148,7 +148,8 @@ type Input struct {
 	Fresh bool
 	// there are own streams from the cloud, and nothing at all comes over them, not even answers to pings.
 	Silent bool
-	// this hub leads, and fails to feed something that another hub may be able to feed; not: it takes its time.
+	// this hub leads, and fails to feed something that another hub may be able to feed; not: it takes its time. Or it does
+	// not lead, and the cloud gives it nothing of what the pool shares.
 	Unable bool
 	// nothing came from the cloud since the election Lease was seen to be free: it may be away, too.
 	Unproven   bool

@@ -98,3 +98,22 @@ func TestHubWithoutAStateWaitsForTheLeader(t *testing.T) {
 		}
 	}
 }
+
+// A hub to which the cloud gives nothing does not stand: it would lead in vain. It stands as soon as it is given
+// something.
+func TestHubWithoutRightsDoesNotStand(t *testing.T) {
+	m, err := New(Config{Identity: "a_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Coordinator: true, Cloud: true, Unable: true}
+	for ; in.Now < time.Minute; in.Now += 100 * time.Millisecond {
+		if out, stood := answer(m, in); stood || out.Snapshot.Role != Follower {
+			t.Fatalf("at %v it stands for election: %+v", in.Now, out.Snapshot)
+		}
+	}
+	in.Unable = false
+	if _, stood := answer(m, in); !stood {
+		t.Error("it has rights now, and does not stand at once")
+	}
+}

@@ -68,7 +68,6 @@ type Feeder struct {
 	asked   atomic.Uint64                // version that the cloud had reached when it was last asked
 	named   *hop.Upstream                // has said what lists declare
 	told    bool                         // that the cloud shows no bookmarks
-	barred  time.Time                    // since when it says that this client may not read
 	// restored is when it began to feed a relay that came from a disk; zero: it did not.
 	restored time.Time
 }

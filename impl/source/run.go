@@ -30,14 +30,16 @@ func (f *Feeder) Run(ctx context.Context) error {
 		stop()
 		if switched {
 			f.plan.Switched()
-			f.barred = time.Time{}
 			continue
 		}
-		f.denied(up, err)
+		s := f.cfg.Relay.Status()
 		next := f.plan.Ended(member.End{
-			Now: f.cfg.Clock.Now(), Up: f.upstream(up), Err: err, Gone: hop.Gone(err), RetryAfter: hop.RetryAfter(err),
-			Progressed: f.cfg.Relay.Status().ProgressAt.After(before),
+			Now: f.cfg.Clock.Now(), Up: f.upstream(up), Err: err, Code: hop.Answered(err), RetryAfter: hop.RetryAfter(err),
+			Synced: s.Synced, Progressed: s.ProgressAt.After(before),
 		})
+		if next.Denied && up.Admits() == nil {
+			f.cfg.Denied(up, err)
+		}
 		if err == nil {
 			continue
 		}

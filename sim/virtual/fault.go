@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/member"
+	"github.com/weir-edge/weir/impl/role"
 )
 
 // Do executes one command; doc.go lists them.
@@ -192,6 +193,12 @@ func (p *Pool) doHub(w []string) error {
 	case "trust":
 		h.against = ""
 		h.step(member.Observation{})
+	case "bar", "admit":
+		was := h.barred
+		h.barred = w[2] == "bar"
+		if h.barred != was && h.up && h.feeder.source() == role.Cloud {
+			h.feeder.kick() // its watch ends with the right to it; another certificate is tried at once
+		}
 	case "clock":
 		h.skew, err = time.ParseDuration(w[3])
 		return err
@@ -281,7 +288,8 @@ func (p *Pool) doHeal([]string) error {
 		commands = append(commands,
 			"link "+h.name+" cloud open", "link "+h.name+" coordinator open", "link "+h.name+" cloud fast",
 			"link "+h.name+" coordinator fast",
-			"hub "+h.name+" thaw", "hub "+h.name+" start", "hub "+h.name+" trust")
+			"hub "+h.name+" thaw", "hub "+h.name+" start", "hub "+h.name+" trust",
+			"hub "+h.name+" admit")
 	}
 	for _, c := range commands {
 		if err := p.Do(c); err != nil {
@@ -316,7 +324,7 @@ func (p *Pool) Chance(rng *rand.Rand) string {
 		return "coordinator " + one("kill", "start", "start", "start-empty", "freeze", "thaw", "thaw")
 	case 10, 11, 12:
 		return "hub " + hub + " " + one("kill", "start", "start", "start-empty", "stop", "freeze", "thaw", "thaw", "doubt",
-			"trust")
+			"trust", "bar", "admit")
 	case 13, 14, 15:
 		return "link " + hub + " " + one("cloud", "coordinator") + " " +
 			one("open", "open", "open", "stall", "stall up", "stall down", "lose", "lose up", "lose down", "reset", "drop")

@@ -33,6 +33,7 @@ type feeder struct {
 	server   *server // is fed
 	trace    func(format string, args ...any)
 	took     func() // told that the relay took something
+	hub      *Hub   // whose relay it is; nil: the coordinator's
 
 	plan      member.Plan
 	up        *origin
@@ -41,6 +42,8 @@ type feeder struct {
 	overruled uint64
 	doubtful  bool
 	reached   uint64
+	code      int32         // of the answer that denied the resource
+	refused   time.Time     // when the coordinator said that it does not have it; zero: it did not
 	failing   bool          // nothing came since an attempt failed
 	since     time.Duration // since when the upstream feeds, or fails
 	progress  time.Time     // that the relay had seen when the step began
@@ -159,10 +162,14 @@ func (f *feeder) lists(why member.Cause) {
 
 // ended takes how a step ended, and goes on.
 func (f *feeder) ended(err error) {
-	now := f.server.clock.Now()
+	s := f.server.Status()
 	after := f.plan.Ended(member.End{
-		Now: now, Up: f.upstream(), Err: err, Gone: isGone(err), Progressed: f.server.Status().ProgressAt.After(f.progress),
+		Now: f.server.clock.Now(), Up: f.upstream(), Err: err, Code: code(err), Synced: s.Synced,
+		Progressed: s.ProgressAt.After(f.progress),
 	})
+	if after.Denied && (f.up.admit == nil || f.up.admit() == nil) {
+		f.denied(err)
+	}
 	f.doubtful = f.doubtful || after.Doubt
 	if after.Learned != nil {
 		f.reached = 0
@@ -241,6 +248,28 @@ func (f *feeder) read() error {
 	return member.Follows(s.History, f.in, age)
 }
 
+// barred is the answer of a cloud that gives the hub nothing.
+func (f *feeder) barred() error {
+	if f.up.relay == nil && f.hub.barred {
+		return errForbidden
+	}
+	return nil
+}
+
+// denied takes that an upstream does not give the resource, as package feeder of a hub does.
+func (f *feeder) denied(err error) {
+	if f.hub != nil && f.up.relay != nil {
+		f.refused = f.server.clock.Now()
+	} else {
+		f.code = int32(code(err))
+		f.server.Deny(err)
+		f.server.changed()
+	}
+	if f.hub != nil {
+		f.hub.step(member.Observation{Denied: []string{f.server.Resource().String()}})
+	}
+}
+
 // open opens a watch from a version, or a streaming list.
 func (f *feeder) open(from uint64, lasts time.Duration) {
 	run, at, listing := f.run, f.up, f.listing
@@ -269,6 +298,10 @@ func (f *feeder) open(from uint64, lasts time.Duration) {
 			return
 		}
 		if f.run != run {
+			return
+		}
+		if err := f.barred(); err != nil {
+			end(err)
 			return
 		}
 		if err := f.read(); err != nil {
@@ -336,6 +369,9 @@ func (f *feeder) compare() {
 	run := f.run
 	f.up.l.ask(watchTimeout, func() {
 		if f.run != run {
+			return
+		}
+		if other = f.barred(); other != nil {
 			return
 		}
 		if other = f.read(); f.up.relay == nil {

@@ -27,6 +27,7 @@ type Hub struct {
 	peers                  map[*Hub]*link // to the leader hubs, but this one
 	fromCoordinator        *link          // the same wire, over which the coordinator asks
 	skew                   time.Duration  // of its wall clock
+	barred                 bool           // the cloud answers it 403
 	saved                  saved
 	clients                []*Client
 
@@ -69,7 +70,7 @@ func (h *Hub) boot(state bool) {
 	h.saved.restore(h.server)
 	h.pool.judge.fresh(h.name)
 	h.feeder = &feeder{
-		process: &h.process, pool: h.pool, server: h.server, trace: h.trace, took: h.took,
+		process: &h.process, pool: h.pool, server: h.server, trace: h.trace, took: h.took, hub: h,
 	}
 	h.lead = &lead{h: h, since: h.loop.Now()}
 	look := func() { h.step(member.Observation{}) }
@@ -166,7 +167,8 @@ func (h *Hub) observe(o *member.Observation) {
 	o.Relays = []member.Relay{{
 		Name: h.server.Resource().String(), Status: h.server.Status(), From: h.feeder.source(),
 		Since:   began.Add(h.feeder.since),
-		Failing: h.feeder.failing,
+		Failing: h.feeder.failing, Code: h.feeder.code,
+		Refused: h.feeder.refused.After(h.server.Status().ProgressAt),
 	}}
 	o.Reader = member.Reader{Reads: h.lead.readers > 0, Since: began.Add(h.lead.since)}
 	o.Doubted = h.against != "" && h.against == contract.NodeOfIdentity(h.snapshot().Leader)

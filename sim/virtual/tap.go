@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -161,7 +162,19 @@ func (t *tap) forget() {
 	}
 }
 
-var errGone = apierrors.NewResourceExpired("too old resource version")
+var (
+	errGone      = apierrors.NewResourceExpired("too old resource version")
+	errForbidden = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no rights"))
+)
+
+// code is that of the answer that an error is about, 0 if there was none.
+func code(err error) int {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return 0
+	}
+	return int(answer.Status().Code)
+}
 
 // isGone reports whether a watch ended, or did not begin, because its version is too old.
 func isGone(err error) bool { return apierrors.IsResourceExpired(err) }

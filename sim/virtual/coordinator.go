@@ -122,7 +122,9 @@ func (c *Coordinator) follow(h *Hub, f *member.Follow) {
 		if c.run != run {
 			return
 		}
-		if !f.Ended(member.Pulse{Now: c.server.clock.Now(), Beat: beat, Refused: errors.Is(err, errRefused)}) {
+		how := member.Pulse{Now: c.server.clock.Now(), Beat: beat, Refused: errors.Is(err, errRefused)}
+		c.pool.given(how)
+		if !f.Ended(how) {
 			c.after(member.PulseRetry, func() {
 				if c.run == run {
 					c.follow(h, f)

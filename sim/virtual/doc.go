@@ -26,7 +26,7 @@
 //	cloud restore N                              another history begins where this one was N versions ago
 //	coordinator kill|start|start-empty|freeze|thaw   start-empty: its disk is lost
 //	hub HUB kill|start|start-empty|stop|freeze|thaw|clock TIME
-//	hub HUB bar|admit                            the cloud answers it 403, or no longer does
+//	hub HUB bar|busy|admit                       the cloud answers it 403, or 429, or no longer does
 //	hub HUB doubt|trust                          the cloud contradicts what the leader feeds it, or no longer does
 //	link HUB cloud|coordinator open|stall|lose [up|down]   stall: arrives when the link is open again; lose: never
 //	link HUB cloud|coordinator slow|fast|reset|drop        drop: broken, and nobody is told
@@ -50,7 +50,7 @@
 // is kept out: see agreed, uncounted and Client.lost.
 //
 // Not modelled yet: more resources than one, the metadata list after 410, and the compressed stream that a leader keeps
-// beside its short watches.
+// beside its short watches. TestInputsAreReached lists each input that this leaves at one value.
 //
 // testdata holds schedules written by hand, with their traces; -update rewrites these.
 //

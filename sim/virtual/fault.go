@@ -193,10 +193,11 @@ func (p *Pool) doHub(w []string) error {
 	case "trust":
 		h.against = ""
 		h.step(member.Observation{})
-	case "bar", "admit":
-		was := h.barred
-		h.barred = w[2] == "bar"
-		if h.barred != was && h.up && h.feeder.source() == role.Cloud {
+	case "bar", "busy", "admit":
+		says := map[string]error{"bar": errForbidden, "busy": errBusy}[w[2]]
+		same := fmt.Sprint(says) == fmt.Sprint(h.answer)
+		h.answer = says
+		if !same && h.up && h.feeder.source() == role.Cloud {
 			h.feeder.kick() // its watch ends with the right to it; another certificate is tried at once
 		}
 	case "clock":
@@ -324,7 +325,7 @@ func (p *Pool) Chance(rng *rand.Rand) string {
 		return "coordinator " + one("kill", "start", "start", "start-empty", "freeze", "thaw", "thaw")
 	case 10, 11, 12:
 		return "hub " + hub + " " + one("kill", "start", "start", "start-empty", "stop", "freeze", "thaw", "thaw", "doubt",
-			"trust", "bar", "admit")
+			"trust", "bar", "busy", "admit")
 	case 13, 14, 15:
 		return "link " + hub + " " + one("cloud", "coordinator") + " " +
 			one("open", "open", "open", "stall", "stall up", "stall down", "lose", "lose up", "lose down", "reset", "drop")

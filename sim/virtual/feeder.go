@@ -132,10 +132,12 @@ func (f *feeder) next() {
 	f.plan.Lasts = watchTimeout
 	s := f.server.Status()
 	f.progress, f.items, f.listing, f.another = s.ProgressAt, nil, false, nil
-	step := f.plan.Next(member.Feed{
+	sees := member.Feed{
 		Now: f.server.clock.Now(), Relay: s, Up: f.upstream(), Overruled: f.overruled, Doubtful: f.doubtful,
 		Reached: f.reached,
-	})
+	}
+	f.pool.given(sees)
+	step := f.plan.Next(sees)
 	switch step.Do {
 	case member.Ask:
 		f.ask()
@@ -163,10 +165,12 @@ func (f *feeder) lists(why member.Cause) {
 // ended takes how a step ended, and goes on.
 func (f *feeder) ended(err error) {
 	s := f.server.Status()
-	after := f.plan.Ended(member.End{
+	end := member.End{
 		Now: f.server.clock.Now(), Up: f.upstream(), Err: err, Code: code(err), Synced: s.Synced,
-		Progressed: s.ProgressAt.After(f.progress),
-	})
+		RetryAfter: retryAfter(err), Progressed: s.ProgressAt.After(f.progress),
+	}
+	f.pool.given(end)
+	after := f.plan.Ended(end)
 	if after.Denied && (f.up.admit == nil || f.up.admit() == nil) {
 		f.denied(err)
 	}
@@ -248,10 +252,10 @@ func (f *feeder) read() error {
 	return member.Follows(s.History, f.in, age)
 }
 
-// barred is the answer of a cloud that gives the hub nothing.
-func (f *feeder) barred() error {
-	if f.up.relay == nil && f.hub.barred {
-		return errForbidden
+// turnedDown is the answer of a cloud that gives the hub nothing.
+func (f *feeder) turnedDown() error {
+	if f.up.relay == nil {
+		return f.hub.answer
 	}
 	return nil
 }
@@ -300,7 +304,7 @@ func (f *feeder) open(from uint64, lasts time.Duration) {
 		if f.run != run {
 			return
 		}
-		if err := f.barred(); err != nil {
+		if err := f.turnedDown(); err != nil {
 			end(err)
 			return
 		}
@@ -371,7 +375,7 @@ func (f *feeder) compare() {
 		if f.run != run {
 			return
 		}
-		if other = f.barred(); other != nil {
+		if other = f.turnedDown(); other != nil {
 			return
 		}
 		if other = f.read(); f.up.relay == nil {

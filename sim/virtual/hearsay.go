@@ -40,7 +40,7 @@ func (c *Coordinator) round(done func(came bool)) {
 		h.fromCoordinator.ask(requestTimeout, func() { st = h.server.Status() }, func(err error) {
 			if err == nil {
 				said = append(said, member.Offer{
-					Node: h.name, Synced: st.Synced, History: st.History.Number, Version: st.Version,
+					Node: h.name, Synced: st.Synced, Denied: st.Denied != "", History: st.History.Number, Version: st.Version,
 				})
 			}
 			if waiting--; waiting > 0 {

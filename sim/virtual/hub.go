@@ -27,7 +27,7 @@ type Hub struct {
 	peers                  map[*Hub]*link // to the leader hubs, but this one
 	fromCoordinator        *link          // the same wire, over which the coordinator asks
 	skew                   time.Duration  // of its wall clock
-	barred                 bool           // the cloud answers it 403
+	answer                 error          // of the cloud to what this hub asks for; nil: what it asks for
 	saved                  saved
 	clients                []*Client
 
@@ -144,9 +144,8 @@ func (h *Hub) step(o member.Observation) {
 	if s.Source != was.Source {
 		h.trace("fed from %v", s.Source)
 	}
-	if seen := h.pool.cfg.Inputs; seen != nil {
-		seen(h.member.Input())
-	}
+	h.pool.given(o)
+	h.pool.given(h.member.Input())
 	for _, e := range effects {
 		h.do(e)
 	}

@@ -32,8 +32,9 @@ type Config struct {
 	Trace, Detail func(line string)
 	// Lease gets each operation on the election Lease when it begins; it is filled in until the run ends. May be nil.
 	Lease func(*LeaseOp)
-	// Inputs gets what each role machine is stepped with. May be nil.
-	Inputs func(role.Input)
+	// Inputs gets all that the machines of package member are given: a member.Observation, and the role.Input that it
+	// makes, a member.Feed, End or Pulse. May be nil.
+	Inputs func(any)
 }
 
 // Pool is a cloud, a coordinator, hubs and clients in virtual time.
@@ -46,6 +47,13 @@ type Pool struct {
 	hubs    []*Hub
 	clients []*Client
 	judge   *judge
+}
+
+// given tells what a machine was given.
+func (p *Pool) given(input any) {
+	if p.cfg.Inputs != nil {
+		p.cfg.Inputs(input)
+	}
 }
 
 // New returns a pool of which all parts run, at time 0.

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/weir-edge/weir/impl/role"
 )
 
 var (
@@ -61,8 +59,8 @@ func TestClose(t *testing.T) {
 
 func schedule(t *testing.T, number uint64) { scheduleOf(t, number, nil) }
 
-// scheduleOf is a schedule whose role machines tell what they are stepped with. One that breaks a promise is shrunk.
-func scheduleOf(t *testing.T, number uint64, inputs func(role.Input)) {
+// scheduleOf is a schedule whose machines tell what they are given. One that breaks a promise is shrunk.
+func scheduleOf(t *testing.T, number uint64, inputs func(any)) {
 	t.Helper()
 	s, err := Random(number, func(c *Config) {
 		c.Inputs = inputs

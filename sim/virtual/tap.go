@@ -165,7 +165,14 @@ func (t *tap) forget() {
 var (
 	errGone      = apierrors.NewResourceExpired("too old resource version")
 	errForbidden = apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no rights"))
+	errBusy      = apierrors.NewTooManyRequests("busy", 3)
 )
+
+// retryAfter is how long an answer asks to wait.
+func retryAfter(err error) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return time.Duration(seconds) * time.Second
+}
 
 // code is that of the answer that an error is about, 0 if there was none.
 func code(err error) int {

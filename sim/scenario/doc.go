@@ -86,6 +86,8 @@
 //	                                                             true
 //	power-off coordinator                                        its machine stands still, and starts again after for;
 //	                                                             likewise
+//	rotate-authority pool                                        weir-manager replaces the pool's authority, and is done
+//	                                                             within for:; the pool has to enrol
 //	storm    pool                                                all of it on top of each other: each begins within for,
 //	                                                             as the seed decides
 //
@@ -146,6 +148,30 @@
 //	policy   pool                                          policy: another one, from then on
 //	unready  apiserver                                     /readyz says 500, since its key service is down; it serves
 //	                                                       everything
+//
+// # Autonomy
+//
+// A scenario with autonomy: is about nodes that live on without the cloud. They have real kubelets and pods of their
+// own, so it has no clients and no workload; it runs twice, as stock Kubernetes that stays connected, whose kubelets
+// restart in the same way, and with Weir (sim/autonomy):
+//
+//	autonomy:
+//	  podsPerNode: 2                # optional; half of them run for ever, the others until they finish
+//	  settle: 30s                   # optional; from the last heal until cloud and nodes must agree
+//	  firstBoot: true               # optional; the pool comes up without the cloud; wants one coordinator
+//
+// What happens to its nodes:
+//
+//	cut       hub/<n>, pool                        of link:
+//	kill      hub/<n>, kubelet/<n>, coordinator
+//	vanish    hub/<n>, pool                        the machine loses power, with its kubelet and its containers
+//	fill-disk hub/<n>                              the hub can write no file for a while
+//	exit      kubelet/<n>, pool                    containers end with an error, and are to be started again
+//	finish    kubelet/<n>, pool                    containers of pods that run until they finish do so
+//	delete    kubelet/<n>, pool                    the cloud deletes one pod of each node
+//	attempt   kubelet/<n>                          all kinds of callers try to read at the node's hub
+//	expire    pool                                 certificates of nodes and tokens of pods expire soon; healed by new
+//	                                               certificates
 //
 // # Crowd
 //

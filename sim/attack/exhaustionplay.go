@@ -371,10 +371,13 @@ func longSelector(ctx context.Context, x *scene) error {
 		return err
 	}
 	later := ask{as: "reader", path: plainMaps, codes: ok, has: "later"}
+	recorded := func() float64 { return x.metrics(ctx, 1).Sum("weir_offline_recorded_total") }
+	before := recorded()
 	if a := x.send(ctx, later); !a.right(later) {
 		return fmt.Errorf("the later object: %s", a)
 	}
-	all := x.flushed(ctx) == nil
+	// What a client has got is recorded next: only then is it of what waits to be written.
+	all := within(ctx, patience, func() bool { return recorded() > before }) && x.flushed(ctx) == nil
 	failed := x.metrics(ctx, 1).Sum("weir_store_errors_total")
 	x.judge(all && failed == 0, "all is written: %t, %g writes failed", all, failed)
 	if err := x.hub(1).Kill(); err != nil {

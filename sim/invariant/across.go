@@ -25,7 +25,7 @@ func (r Rules) JudgeAcross(eras []Era, ops []client.Op) Verdict {
 		if !last {
 			end = listedSince(ops, begin, eras[i+1].From)
 		}
-		j := &judge{Verdict: Verdict{Causes: map[string]int{}}, view: era.View, rules: r, state: map[string]client.Item{}}
+		j := newJudge(era.View, r)
 		for k := begin; k < end; k++ {
 			j.i, j.op = k, ops[k]
 			j.step()

@@ -14,7 +14,7 @@ func Judge(v *View, ops []client.Op) Verdict { return Rules{}.Judge(v, ops) }
 
 // Judge holds a recording against the history as its filter shows it.
 func (r Rules) Judge(v *View, ops []client.Op) Verdict {
-	j := &judge{Verdict: Verdict{Causes: map[string]int{}}, view: v, rules: r, state: map[string]client.Item{}}
+	j := newJudge(v, r)
 	for i, op := range ops {
 		j.i, j.op = i, op
 		j.step()
@@ -22,6 +22,12 @@ func (r Rules) Judge(v *View, ops []client.Op) Verdict {
 	j.i = len(ops)
 	j.end()
 	return j.Verdict
+}
+
+func newJudge(v *View, r Rules) *judge {
+	return &judge{
+		Verdict: Verdict{Causes: map[string]int{}}, view: v, rules: r, state: map[string]client.Item{}, lacks: lacks{},
+	}
 }
 
 type judge struct {
@@ -41,6 +47,8 @@ type judge struct {
 	again   bool                   // and it is not the first
 	watch   openWatch
 	cause   string // of the next re-list
+	lacks   lacks  // by Rules.Torn
+	moved   bool   // it goes on at another server
 }
 
 func (j *judge) broken(rule, format string, args ...any) {
@@ -116,7 +124,7 @@ func (j *judge) whole(state map[string]client.Item) {
 	j.Lists++
 	if j.full {
 		j.relisted()
-		if op.Version < j.reached {
+		if op.Version < j.reached && !j.moved {
 			j.broken(NeverBack, "a list at %d, the stream had reached %d", op.Version, j.reached)
 		}
 	}
@@ -132,7 +140,7 @@ func (j *judge) whole(state map[string]client.Item) {
 		}
 	}
 	j.full, j.had = true, j.had || len(state) > 0
-	j.state, j.reached, j.resumed = state, op.Version, false
+	j.state, j.reached, j.resumed, j.lacks = state, op.Version, false, lacks{}
 	j.cause = ""
 }
 
@@ -158,7 +166,7 @@ func (j *judge) bookmark() {
 	}
 	j.reached, j.resumed, j.cause = op.Version, false, ""
 	if j.rules.Batches {
-		for _, d := range differences(j.state, j.view.at(op.Version)) {
+		for _, d := range differences(j.lacks.filled(j.state, j.view, op.Version), j.view.at(op.Version)) {
 			j.broken(Bookmarkable, "state at the bookmark at %d: %s", op.Version, d)
 		}
 	}
@@ -264,7 +272,16 @@ func (j *judge) batched() {
 		j.Skipped += j.view.after(op.Version-1) - j.view.after(j.reached)
 	}
 	j.reached = op.Version
+	batch := op.Type == watch.Deleted && !j.view.deletes(op)
+	if batch && !j.view.removes(op.Item, op.Version) {
+		j.broken(Complete, "%v, which the cloud never deleted later", op)
+	}
+	torn := !there && j.lacks.settle(op)
+	if batch && j.rules.Torn {
+		j.lacks[op.Item.Key] = lack{op.Item.UID, op.Version}
+	}
 	switch {
+	case torn && (op.Type == watch.Deleted || j.view.genuine(op.Item)):
 	case op.Type == watch.Deleted && !there && op.Version == j.from: // a resume in a batch replays all of it
 	case op.Type == watch.Deleted && !there:
 		j.broken(Unique, "%v, which the client does not have", op)

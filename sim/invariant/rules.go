@@ -24,6 +24,10 @@ type Rules struct {
 	// Batches allows the differences that a relay sends after the cloud answered 410 (rule 6 of a relay). Only a run in
 	// which that happens should allow them: they may leave out versions of an object that others have replaced.
 	Batches bool
+	// Torn allows, with Batches, a client that leaves such a difference in the middle and goes on at another server, which
+	// knows nothing of it: what the first one had yet to show the client lacks until it changes, see Stream.Leaves, and
+	// what the difference has deleted is deleted again.
+	Torn bool
 }
 
 // Violation is one break of a promise.

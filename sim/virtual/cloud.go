@@ -32,7 +32,7 @@ type cloudWatch struct {
 }
 
 func newCloud(l *Loop) *Cloud {
-	h := &history{version: 1000}
+	h := newHistory(1000)
 	return &Cloud{process: process{loop: l, name: "cloud"}, history: h, oldest: 1000, eras: []*history{h}}
 }
 

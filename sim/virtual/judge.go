@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -180,8 +181,8 @@ func (j *judge) healedState() {
 		}
 	}
 	for _, c := range p.clients {
-		if d := p.cloud.differs(c.state, p.cloud.version); !c.synced || d != "" {
-			j.fail(c.name, "healed, at %d of %d: %s", c.version, p.cloud.version, d)
+		if d := p.cloud.view.Differences(c.judged.State(), p.cloud.version); !c.synced || len(d) > 0 {
+			j.fail(c.name, "healed, at %d of %d: %s", c.version, p.cloud.version, strings.Join(d, ", "))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/sim/client"
 )
 
 // wellPool is a pool that leads, feeds and is fresh, to the judge's content.
@@ -79,11 +80,13 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 			"healed, but a relay is of era", healed(func(_ *Pool, _, other *Hub) { other.server.era-- }),
 		},
 		"a client that lacks an object": {"healed, at", healed(func(p *Pool, _, _ *Hub) {
-			state := p.clients[0].state
+			state := p.clients[0].judged.State()
 			delete(state, slices.Sorted(maps.Keys(state))[0])
 		})},
 		"a client that has a ghost": {
-			"healed, at", healed(func(p *Pool, _, _ *Hub) { p.clients[0].state["ns/ghost"] = identity{} }),
+			"healed, at", healed(func(p *Pool, _, _ *Hub) {
+				p.clients[0].judged.State()["ns/ghost"] = client.Item{Key: "ns/ghost"}
+			}),
 		},
 		"a client that never had all": {"healed, at", healed(func(p *Pool, _, _ *Hub) { p.clients[0].synced = false })},
 		"a feed of who does not lead": {"holds the lease", func(p *Pool, leader, other *Hub) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/sim/invariant"
 )
 
 // What the hub's HTTP/2 connections wait between pings.
@@ -86,8 +87,8 @@ func New(c Config) *Pool {
 		}
 		for j := range c.Clients {
 			cl := &Client{
-				loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h, state: map[string]identity{},
-				lacks: map[string]lack{},
+				loop: p.Loop, pool: p, name: fmt.Sprintf("%s%d", h.name, j+1), hub: h,
+				judged: invariant.Rules{Batches: true, Torn: true}.Stream(p.cloud.view),
 			}
 			h.clients, p.clients = append(h.clients, cl), append(p.clients, cl)
 		}

@@ -2,7 +2,6 @@ package virtual
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -10,8 +9,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/sim/client"
+	"github.com/weir-edge/weir/sim/invariant"
 )
 
 // identity is what makes a state of an object the one it is.
@@ -28,6 +30,11 @@ type history struct {
 	events  []*wire.Event
 	keys    []string
 	uids    int
+	view    *invariant.View // that streams are judged by
+}
+
+func newHistory(version uint64) *history {
+	return &history{version: version, view: invariant.NewView(version)}
 }
 
 // eraStride is between the versions of an era but the first one, so that few mean something in two of them.
@@ -48,7 +55,7 @@ func (h *history) back(n uint64) *history {
 	version := h.version - min(n, h.version-1000)
 	return &history{
 		era: h.era + 1, began: version, version: version, keys: slices.Clone(h.keys), uids: h.uids,
-		events: slices.Clone(h.events[:len(h.events)-len(h.since(version))]),
+		events: slices.Clone(h.events[:len(h.events)-len(h.since(version))]), view: h.view.Fork(version),
 	}
 }
 
@@ -80,6 +87,7 @@ func (h *history) note(typ string, o *wire.Object) *wire.Event {
 	}
 	ev := &wire.Event{Type: typ, Object: o, Version: o.Version}
 	h.events = append(h.events, ev)
+	h.view.Happens(watch.EventType(typ), itemOf(o), o.Version)
 	return ev
 }
 
@@ -87,14 +95,6 @@ func (h *history) note(typ string, o *wire.Object) *wire.Event {
 func (h *history) since(version uint64) []*wire.Event {
 	i := sort.Search(len(h.events), func(i int) bool { return h.events[i].Version > version })
 	return h.events[i:]
-}
-
-// event returns the event of a version, nil if nothing happened to this resource then.
-func (h *history) event(version uint64) *wire.Event {
-	if es := h.since(version - 1); len(es) > 0 && es[0].Version == version {
-		return es[0]
-	}
-	return nil
 }
 
 // at returns what an object was at a version.
@@ -126,29 +126,8 @@ func (h *history) list(version uint64) []*wire.Object {
 	return items
 }
 
-// differs tells how a state differs from that of a version, "" if it does not.
-func (h *history) differs(state map[string]identity, version uint64) string {
-	var out []string
-	n := 0
-	for _, o := range h.list(version) {
-		switch has, ok := state[o.Key]; {
-		case !ok:
-			out = append(out, fmt.Sprintf("%s@%d is missing", o.Key, o.Version))
-		case has != identity{o.UID, o.Version}:
-			out = append(out, fmt.Sprintf("%s is @%d (%s), not @%d (%s)", o.Key, has.version, has.uid, o.Version, o.UID))
-			n++
-		default:
-			n++
-		}
-	}
-	if len(state) > n {
-		for _, key := range slices.Sorted(maps.Keys(state)) {
-			if _, exists := h.at(key, version); !exists {
-				out = append(out, fmt.Sprintf("%s@%d is a ghost", key, state[key].version))
-			}
-		}
-	}
-	return strings.Join(out, ", ")
+func itemOf(o *wire.Object) client.Item {
+	return client.Item{Key: o.Key, UID: o.UID, Version: o.Version}
 }
 
 // newObject is an object as a kube-apiserver sends it.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,10 +21,47 @@ import (
 	"github.com/weir-edge/weir/sim/proc"
 )
 
-// ServeBare serves the bytes of the file "list" in dir over TLS until ctx ends, with nothing but net/http. It writes
-// where to the file "address". What it costs is the floor of a server in Go.
+// Files of a bare server, in its folder. It serves the bytes of bareList, or passes requests to the URL of bareCloud,
+// whose certificate bareCA has signed.
+const (
+	bareList  = "list"
+	bareCloud = "cloud"
+	bareCA    = "cloud.crt"
+)
+
+// bareHandler is what a bare server does.
+func bareHandler(dir string) (http.Handler, error) {
+	body, err := os.ReadFile(filepath.Join(dir, bareList))
+	if err == nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+			_, _ = w.Write(body)
+		}), nil
+	}
+	at, err := os.ReadFile(filepath.Join(dir, bareCloud))
+	if err != nil {
+		return nil, err
+	}
+	cloud, err := url.Parse(string(at))
+	if err != nil {
+		return nil, err
+	}
+	trust := rest.TLSClientConfig{CAFile: filepath.Join(dir, bareCA)}
+	config, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: trust})
+	if err != nil {
+		return nil, err
+	}
+	return &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(cloud) },
+		FlushInterval: -1, // as a proxy has to that passes watches
+		Transport:     &http.Transport{ForceAttemptHTTP2: true, DisableCompression: true, TLSClientConfig: config},
+	}, nil
+}
+
+// ServeBare serves over TLS until ctx ends what the files of dir say, with nothing but net/http. It writes where to the
+// file "address". What it costs is the floor of a server in Go.
 func ServeBare(ctx context.Context, dir string) error {
-	body, err := os.ReadFile(filepath.Join(dir, "list"))
+	handler, err := bareHandler(dir)
 	if err != nil {
 		return err
 	}
@@ -34,12 +73,7 @@ func ServeBare(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{
-		ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-			_, _ = w.Write(body)
-		}),
-	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if _, err := pki.WriteFile(dir, "address", []byte(l.Addr().String())); err != nil {
 		return err
@@ -53,8 +87,28 @@ func ServeBare(ctx context.Context, dir string) error {
 	return nil
 }
 
-// bare starts a process that does ServeBare with a list of the hub. stop ends it.
+// bare starts a bare server of a list of the hub. stop ends it.
 func (r *run) bare(ctx context.Context) (t target, stop func() error, err error) {
+	body, err := r.hub.get(ctx, r.hub.client(), slicesPath+"?resourceVersion=0")
+	if err != nil {
+		return target{}, nil, err
+	}
+	list, err := io.ReadAll(body)
+	if err := errors.Join(err, body.Close()); err != nil {
+		return target{}, nil, err
+	}
+	return startBare(ctx, map[string][]byte{bareList: list})
+}
+
+// bareProxy starts a bare server that passes requests to the cloud. stop ends it.
+func (r *run) bareProxy(ctx context.Context) (t target, stop func() error, err error) {
+	t, stop, err = startBare(ctx, map[string][]byte{bareCloud: []byte(r.cloud.url), bareCA: r.cloud.trust.CAData})
+	t.name, t.token = "bare proxy", r.cloud.token
+	return t, stop, err
+}
+
+// startBare starts a process that does ServeBare with some files. stop ends it.
+func startBare(ctx context.Context, files map[string][]byte) (t target, stop func() error, err error) {
 	s, err := proc.New()
 	if err != nil {
 		return target{}, nil, err
@@ -68,14 +122,6 @@ func (r *run) bare(ctx context.Context) (t target, stop func() error, err error)
 	if err != nil {
 		return target{}, nil, err
 	}
-	body, err := r.hub.get(ctx, r.hub.client(), slicesPath+"?resourceVersion=0")
-	if err != nil {
-		return target{}, nil, err
-	}
-	list, err := io.ReadAll(body)
-	if err := errors.Join(err, body.Close()); err != nil {
-		return target{}, nil, err
-	}
 	authority, err := pki.NewAuthority("weir bench")
 	if err != nil {
 		return target{}, nil, err
@@ -87,8 +133,10 @@ func (r *run) bare(ctx context.Context) (t target, stop func() error, err error)
 	if _, _, err := pair.Write(dir, "serving"); err != nil {
 		return target{}, nil, err
 	}
-	if _, err := pki.WriteFile(dir, "list", list); err != nil {
-		return target{}, nil, err
+	for name, data := range files {
+		if _, err := pki.WriteFile(dir, name, data); err != nil {
+			return target{}, nil, err
+		}
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -57,8 +57,16 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run brings up a control plane and a pool of one node without a link to it, and measures.
-func Run(ctx context.Context, c Config) (_ []Figure, err error) {
+// Run measures lists, watches and memory of a hub and its coordinator.
+func Run(ctx context.Context, c Config) ([]Figure, error) {
+	return c.with(ctx, (*run).idle, (*run).withObjects, (*run).lists, (*run).watches, (*run).large)
+}
+
+// Passed measures what a get takes that a hub passes to the cloud.
+func Passed(ctx context.Context, c Config) ([]Figure, error) { return c.with(ctx, (*run).passed) }
+
+// with brings up a control plane and a pool of one node without a link to it, and takes some steps there.
+func (c Config) with(ctx context.Context, steps ...func(*run, context.Context) error) (_ []Figure, err error) {
 	c = c.withDefaults()
 	r := &run{Config: c, fillHub: c.Objects, fillAll: c.Large, nodePath: "/api/v1/nodes/" + node}
 	local := &runtime.Local{}
@@ -70,10 +78,8 @@ func Run(ctx context.Context, c Config) (_ []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.site.Down(context.WithoutCancel(ctx))) }()
-	for _, step := range []func(context.Context) error{
-		r.start, r.idle, r.withObjects, r.lists, r.watches, r.latency, r.large,
-	} {
-		if err := step(ctx); err != nil {
+	for _, step := range append([]func(*run, context.Context) error{(*run).start}, steps...) {
+		if err := step(r, ctx); err != nil {
 			return r.figures, err
 		}
 	}
@@ -244,23 +250,6 @@ func (r *run) watches(ctx context.Context) error {
 		}
 		r.ratio(name+", hub ÷ kube-apiserver", "µs", watchCost, got[1], got[0])
 	}
-	return nil
-}
-
-func (r *run) latency(ctx context.Context) error {
-	var p50, p99 []float64
-	for i := range r.Rounds {
-		r.Progress(fmt.Sprintf("latency: round %d of %d", i+1, r.Rounds))
-		hub, cloud, err := latencies(ctx, r.hub, r.cloud, r.nodePath)
-		if err != nil {
-			return err
-		}
-		p50 = append(p50, (quantile(hub, 0.5)-quantile(cloud, 0.5)).Seconds()*1e3)
-		p99 = append(p99, (quantile(hub, 0.99)-quantile(cloud, 0.99)).Seconds()*1e3)
-	}
-	detail := fmt.Sprintf("%d gets a round", gets)
-	r.add(Figure{Name: "latency a hub adds to a get, p50", Unit: "ms", Samples: p50, Limit: latencyP50, Detail: detail})
-	r.add(Figure{Name: "latency a hub adds to a get, p99", Unit: "ms", Samples: p99, Limit: latencyP99, Detail: detail})
 	return nil
 }
 

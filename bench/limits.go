@@ -31,6 +31,7 @@ var (
 	watchCost = AtMost(0.33, listWatch)
 	// It is what two more processes on the way cost, which wake up on CPUs that others use: with the cloud in the process
 	// of the hub (go test -bench ProxiedGet ./impl/hub) a get takes 0.15 to 0.28 ms in all.
+	passedCPU  = AtMost(0.4, listWatch)
 	latencyP50 = AtMost(0.5, listWatch)
 	latencyP99 = AtMost(2, listWatch)
 

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"github.com/weir-edge/weir/impl/quiet"
 )
@@ -85,6 +86,7 @@ type Judge struct {
 	doubts    *doubts
 	audiences *audiences
 	said      *sayings
+	judged    *lru.Cache // of *judged, by digest
 	log       *quiet.Log
 	streams
 }
@@ -114,6 +116,7 @@ func New(c Config) (*Judge, error) {
 	j := &Judge{
 		Config: c, node: nodeUser(c.Node), log: quiet.New(c.Clock, c.Logger), refused: newRefused(c.Clock, c.Away),
 		doubts: newDoubts(c.Ask, c.Clock), audiences: newAudiences(c.Documents, c.Logger), said: newSayings(),
+		judged: lru.New(maxJudged),
 	}
 	j.streams = streams{clock: c.Clock, now: c.Now, pods: c.Pods, refused: j.refused}
 	j.keys = &keys{
@@ -196,33 +199,32 @@ func (j *Judge) verify(header http.Header, certified bool) (u User, err error) {
 func authenticated() digest { return hashOf("authenticated") }
 
 func (j *Judge) ofToken(raw string) (User, error) {
-	t := readToken(raw)
-	itself := tokenUser(t)
+	t := j.known(raw)
+	itself := t.itself
 	last := j.verdicts.last(itself.at, authenticated())
 	if last.stands() {
 		return User{}, refuse("the cloud refused this token when it was there")
 	}
 	taken := last.allowed != 0 && j.counts(last.allowed)
-	ours, err := j.ours(t)
 	switch {
-	case err != nil:
-		return User{}, err
-	case !ours && !taken:
+	case t.err != nil:
+		return User{}, t.err
+	case !t.ours && !taken:
 		return User{}, unsure("only the cloud knows this token, and has not been seen to take it")
 	case t.signed == nil:
 		return itself, nil
 	}
-	if err := j.inTime(t); err != nil {
+	if err := j.inTime(t.token); err != nil {
 		return User{}, err
 	}
 	if t.claims.ofServiceAccount() {
-		if err := j.bound(t, ours, taken); err != nil {
+		if err := j.bound(t.token, t.ours, taken); err != nil {
 			return User{}, err
 		}
-		if ours {
-			return serviceAccount(&t.claims).with(itself), nil
+		if t.ours {
+			return t.account, nil
 		}
-	} else if ours {
+	} else if t.ours {
 		return User{}, refuse("the cluster signed it, but for no service account")
 	}
 	return itself, nil
@@ -234,21 +236,18 @@ func (j *Judge) counts(at second) bool { return j.recent(at.time()) }
 
 func (j *Judge) recent(at time.Time) bool { return j.Now().Sub(at) < j.TTL }
 
-// ours reports whether the cluster has signed a token. The error says that it should have.
-func (j *Judge) ours(t *token) (bool, error) {
-	set := j.keys.get()
-	if t.signed == nil || set == nil || t.claims.Issuer != set.Issuer {
-		return false, nil
+// known is a token as judge has it. To verify a signature costs a request more than all else, so tokens are remembered;
+// but not beyond the keys by which they were judged.
+func (j *Judge) known(raw string) *judged {
+	name, set := hashOf("token", raw), j.keys.get()
+	if known, ok := j.judged.Get(name); ok {
+		if x := known.(*judged); x.by == set && x.raw == raw {
+			return x
+		}
 	}
-	err := t.verify(&set.Keys)
-	var unknown *unknownKeyError
-	switch {
-	case errors.As(err, &unknown):
-		return false, unsure("%v", err)
-	case err != nil:
-		return false, refuse("%v", err)
-	}
-	return true, nil
+	x := judge(raw, set)
+	j.judged.Add(name, x)
+	return x
 }
 
 func (j *Judge) inTime(t *token) error {

@@ -21,28 +21,27 @@ func (j *Judge) Learn(header http.Header, certified bool, a Attributes, code int
 		return
 	}
 	if carries {
-		t := readToken(raw)
-		ours, err := j.ours(t)
-		user = tokenUser(t)
+		t := j.known(raw)
+		user = t.itself
 		known := j.verdicts.last(user.at, authenticated()) != word{}
 		k := t.claims.Kubernetes
 		if t.claims.ofServiceAccount() {
 			j.audiences.learn(&t.claims, now)
 		}
 		switch {
-		case err != nil: // the cloud took it: there is a new key
-			j.keys.offer(t, true)
+		case t.err != nil: // the cloud took it: there is a new key
+			j.keys.offer(t.token, true)
 			j.verdicts.allow(user.at, authenticated(), now)
 			return
-		case t.claims.ofServiceAccount() && j.keys.get() == nil: // they are wanted here
-			j.keys.offer(t, true)
+		case t.claims.ofServiceAccount() && t.by == nil: // they are wanted here
+			j.keys.offer(t.token, true)
 			j.verdicts.allow(user.at, authenticated(), now)
-		case !ours || known || k.Pod == nil && k.Node == nil:
+		case !t.ours || known || k.Pod == nil && k.Node == nil:
 			j.verdicts.allow(user.at, authenticated(), now)
 		}
-		if ours && t.claims.ofServiceAccount() {
-			j.keys.offer(t, false)
-			user = serviceAccount(&t.claims).with(user)
+		if t.ours && t.claims.ofServiceAccount() {
+			j.keys.offer(t.token, false)
+			user = t.account
 		}
 	}
 	user = user.acting(header)
@@ -90,15 +89,14 @@ func (j *Judge) refuse(h http.Header, itself bool) {
 		return
 	}
 	if raw, carries, err := bearerOf(h); carries && err == nil {
-		t := readToken(raw)
-		user := tokenUser(t)
+		t := judge(raw, j.keys.get())
+		user := t.itself
 		last := j.verdicts.last(user.at, authenticated())
-		ours, _ := j.ours(t)
-		good := !last.stands() && (last.allowed != 0 || ours && j.inTime(t) == nil)
+		good := !last.stands() && (last.allowed != 0 || t.ours && j.inTime(t.token) == nil)
 		if good && !itself {
 			return
 		}
-		if ours || last != (word{}) { // others are many, and refused anyway
+		if t.ours || last != (word{}) { // others are many, and refused anyway
 			j.verdicts.deny(user.at, authenticated(), j.Now(), j.whole())
 			name := hashOf("authenticated", string(user.at.caller[:]), string(user.at.of[:]))
 			j.doubts.add(name, h, false, Attributes{Verb: "get", Path: "/version"}, func() bool {

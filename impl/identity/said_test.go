@@ -34,3 +34,31 @@ func TestSayings(t *testing.T) {
 		t.Errorf("%d tokens are remembered", n)
 	}
 }
+
+// TestKnown: a token is verified once, and again when the keys are others; nobody is taken for the one that is known.
+func TestKnown(t *testing.T) {
+	b := newBed(t, nil)
+	raw := b.key.sign(t, podClaims(day, nil))
+	if x := b.known(raw); x.ours || x.err != nil {
+		t.Errorf("without keys: %v, %v", x.ours, x.err)
+	}
+	b.fetch()
+	first := b.known(raw)
+	if !first.ours || first.account.Name != "system:serviceaccount:default:web" || b.known(raw) != first {
+		t.Errorf("with its key: %+v", first)
+	}
+	if x := b.known(raw[:len(raw)-8] + "AAAAAAAA"); x.ours || x.err == nil {
+		t.Errorf("with another signature: %v, %v", x.ours, x.err)
+	}
+	b.cloud.set(signer{"two", b.key.alg, otherKey()})
+	b.fetch()
+	if x := b.known(raw); x.ours || x.err == nil {
+		t.Errorf("without its key: %v, %v", x.ours, x.err)
+	}
+	for n := range 2 * maxJudged {
+		b.known(strconv.Itoa(n))
+	}
+	if n := b.judged.Len(); n > maxJudged {
+		t.Errorf("%d tokens are remembered", n)
+	}
+}

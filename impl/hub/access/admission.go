@@ -13,7 +13,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/bounds"
-	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -23,6 +22,7 @@ type Admission struct {
 	conn  *limit.Conn // nil: it is not counted
 	rc    *http.ResponseController
 	req   *http.Request
+	token *shown // that it shows; nil: none
 	mu    sync.Mutex
 	slots *limit.Slots // of strangers; nil: it holds none
 	holds bool         // a share of known callers'
@@ -40,11 +40,19 @@ func AdmissionOf(ctx context.Context) *Admission {
 	return a
 }
 
+// shows is the token of a request that has passed the gate, or none (nil).
+func (a *Admission) shows(h http.Header) *shown {
+	if a == nil {
+		return tokenOf(h)
+	}
+	return a.token
+}
+
 // Admit lets a request pass, or says why not; refused tells that the cloud has refused its credentials just now. The
 // request that is returned is to be used, and leave to be called when it is over. bytes are what it counts as.
 func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refused bool, bytes int64) (_ *http.Request,
 	a *Admission, refusal *apierrors.StatusError) {
-	a = &Admission{g: g, rc: http.NewResponseController(w), req: req, bytes: bytes}
+	a = &Admission{g: g, rc: http.NewResponseController(w), req: req, token: who.shows(req.Header), bytes: bytes}
 	if c, _ := req.Context().Value(connKey{}).(*conn); c != nil {
 		a.conn = c.below
 	}
@@ -65,8 +73,8 @@ func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refus
 		g.refuse(RefusedAnonymous)
 		return req, a, apierrors.NewUnauthorized("Unauthorized")
 	}
-	if who.Kind == Bearer && g.knows(digestOf(req.Header)) {
-		if refusal = a.share(g.keyOf(req.Header)); refusal == nil {
+	if who.Kind == Bearer && g.knows(a.token) {
+		if refusal = a.share(g.keyOf(a.token)); refusal == nil {
 			a.rank(limit.Proven)
 		}
 	} else if refusal = a.strange(AddressOf(req)); refusal == nil && who.Kind == Bearer {
@@ -133,11 +141,10 @@ func (a *Admission) ask() *apierrors.StatusError {
 	if a.g.Away() {
 		return nil
 	}
-	d := digestOf(a.req.Header)
 	for !a.g.prove.suspicious() {
-		ok, wait := a.g.trusted.begin(d)
+		ok, wait := a.g.trusted.begin(a.token.digest)
 		if ok {
-			a.over = func(answered bool) { a.g.trusted.end(d, answered) }
+			a.over = func(answered bool) { a.g.trusted.end(a.token.digest, answered) }
 			return nil
 		}
 		if wait == nil {
@@ -148,12 +155,12 @@ func (a *Admission) ask() *apierrors.StatusError {
 		case <-a.req.Context().Done():
 			return answer.Unavailable("the request was cancelled")
 		}
-		if a.g.knows(d) {
+		if a.g.knows(a.token) {
 			a.Proven()
 			return nil
 		}
 	}
-	good, refusal := a.g.prove.prove(a.req.Context(), a.req.Header, a.key)
+	good, refusal := a.g.prove.prove(a.req.Context(), a.token, a.req.Header, a.key)
 	if good {
 		a.Proven()
 	}
@@ -168,10 +175,10 @@ func (a *Admission) Proven() {
 	a.rank(limit.Proven)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.slots == nil || !uplink.HasToken(a.req.Header) {
+	if a.slots == nil || a.token == nil {
 		return
 	}
-	if key := a.g.keyOf(a.req.Header); a.g.underway.Enter(key, a.bytes) == "" { // else it stays where it is
+	if key := a.g.keyOf(a.token); a.g.underway.Enter(key, a.bytes) == "" { // else it stays where it is
 		a.slots.Leave(a.key)
 		a.slots, a.holds, a.key = nil, true, key
 	}

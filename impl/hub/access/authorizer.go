@@ -3,20 +3,16 @@ package access
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/lru"
 
-	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -233,41 +229,5 @@ func userOf(who Caller, credentials http.Header) string {
 	if who.User != "" {
 		return who.User
 	}
-	return ServiceAccountOf(credentials)
-}
-
-// ServiceAccountOf is the account that a token says it is of, "" for other tokens. Only the cloud, or a proof, can say
-// that it is.
-func ServiceAccountOf(credentials http.Header) string { return claimsOf(credentials).Subject }
-
-// podOf is the pod that a token says it is bound to; the zero value: it says none. Likewise.
-func podOf(credentials http.Header) callers.Pod {
-	k := claimsOf(credentials).Kubernetes
-	return callers.Pod{Namespace: k.Namespace, Name: k.Pod.Name, UID: k.Pod.UID}
-}
-
-// claims are what a token of a service account says of itself.
-type claims struct {
-	Subject    string `json:"sub"`
-	Kubernetes struct {
-		Namespace string `json:"namespace"`
-		Pod       struct {
-			Name string `json:"name"`
-			UID  string `json:"uid"`
-		} `json:"pod"`
-	} `json:"kubernetes.io"`
-}
-
-// claimsOf reads those of a token; none of another one.
-func claimsOf(credentials http.Header) (c claims) {
-	_, token, _ := strings.Cut(credentials.Get("Authorization"), " ")
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return c
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || json.Unmarshal(payload, &c) != nil || !strings.HasPrefix(c.Subject, "system:serviceaccount:") {
-		return claims{}
-	}
-	return c
+	return who.Account(credentials)
 }

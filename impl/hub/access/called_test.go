@@ -29,13 +29,13 @@ func TestCalled(t *testing.T) {
 	var got []callers.Pod
 	g.Called = func(p callers.Pod) { got = append(got, p) }
 	for range 2 {
-		g.learn(boundTo(account, "forged"), http.StatusUnauthorized)
-		g.learn(boundTo(account, "one"), http.StatusOK)
-		g.learn(boundTo(account, "two"), http.StatusForbidden)
-		g.learn(boundTo(account, ""), http.StatusOK)
-		g.learn(boundTo("ann", "three"), http.StatusOK)
-		g.learn(http.Header{"Authorization": {"Bearer x"}}, http.StatusOK)
-		g.learn(http.Header{}, http.StatusOK)
+		g.learn(tokenOf(boundTo(account, "forged")), http.StatusUnauthorized)
+		g.learn(tokenOf(boundTo(account, "one")), http.StatusOK)
+		g.learn(tokenOf(boundTo(account, "two")), http.StatusForbidden)
+		g.learn(tokenOf(boundTo(account, "")), http.StatusOK)
+		g.learn(tokenOf(boundTo("ann", "three")), http.StatusOK)
+		g.learn(tokenOf(http.Header{"Authorization": {"Bearer x"}}), http.StatusOK)
+		g.learn(tokenOf(http.Header{}), http.StatusOK)
 	}
 	if want := []callers.Pod{
 		{Namespace: "default", Name: "one", UID: "uid-one"}, {Namespace: "default", Name: "two", UID: "uid-two"},

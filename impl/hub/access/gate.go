@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"encoding/hex"
 	"math"
 	"net/http"
@@ -11,7 +12,6 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/weir-edge/weir/impl/hub/bounds"
-	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -91,47 +91,42 @@ func (g *Gate) Away() bool {
 	return away
 }
 
-func (g *Gate) knows(d digest) bool {
-	_, ok := g.known.Get(d)
+func (g *Gate) knows(t *shown) bool {
+	_, ok := g.known.Get(t.digest)
 	return ok
 }
 
-// keyOf names the caller of a request.
-func (g *Gate) keyOf(h http.Header) string {
-	if !uplink.HasToken(h) {
+// keyOf names the caller that shows a token; nil: it shows none.
+func (g *Gate) keyOf(t *shown) string {
+	if t == nil {
 		return "anonymous"
 	}
-	if key, ok := g.known.Get(digestOf(h)); ok {
+	if key, ok := g.known.Get(t.digest); ok {
 		return key.(string)
 	}
 	return "unproven"
 }
 
-// learn takes what the cloud said to a request.
-func (g *Gate) learn(h http.Header, code int) {
+// learn takes what the cloud said to a request with a token; nil: with none.
+func (g *Gate) learn(t *shown, code int) {
 	switch {
-	case !uplink.HasToken(h):
+	case t == nil:
 	case code == http.StatusUnauthorized:
-		g.known.Remove(digestOf(h))
+		g.known.Remove(t.digest)
 		g.prove.suspect()
-	default:
-		d := digestOf(h)
-		if g.Called != nil && !g.knows(d) {
-			if p := podOf(h); p.UID != "" {
+	case !g.knows(t):
+		if g.Called != nil {
+			if p := t.podOf(); p.UID != "" {
 				g.Called(p)
 			}
 		}
-		key := ServiceAccountOf(h)
-		if key == "" {
-			key = hex.EncodeToString(d[:])
-		}
-		g.known.Add(d, key)
+		g.known.Add(t.digest, cmp.Or(t.claims().Subject, hex.EncodeToString(t.digest[:])))
 	}
 }
 
 // share is what a caller may send to the cloud.
-func (g *Gate) share(h http.Header) (*limit.Rate, string) {
-	key := g.keyOf(h)
+func (g *Gate) share(t *shown) (*limit.Rate, string) {
+	key := g.keyOf(t)
 	if key == "anonymous" {
 		return &g.public, key
 	}
@@ -148,7 +143,7 @@ func (g *Gate) Passes(req *http.Request, who Caller) *apierrors.StatusError {
 	if who.Kind == ThisNode || g.Away() {
 		return nil
 	}
-	rate, key := g.share(req.Header)
+	rate, key := g.share(who.shows(req.Header))
 	if wait := rate.Wait(key, g.Clock.Now()); wait > 0 {
 		return g.spent(wait)
 	}

@@ -77,7 +77,7 @@ func TestReviewsBounded(t *testing.T) {
 // TestTrust: few unknown tokens go unasked at once, and few requests with each.
 func TestTrust(t *testing.T) {
 	g, clk := newTestGate()
-	token := func(i int) digest { return digestOf(http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}) }
+	token := func(i int) digest { return tokenOf(http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}).digest }
 	passes := func(i int) bool { ok, _ := g.trusted.begin(token(i)); return ok }
 	for i := range 2 * bounds.MaxTrusting {
 		for n := range bounds.MaxTrusted {

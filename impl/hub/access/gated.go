@@ -26,7 +26,9 @@ type gated struct {
 
 // RoundTrip implements http.RoundTripper. Its error is a *busyError if the share is used up.
 func (d gated) RoundTrip(req *http.Request) (*http.Response, error) {
-	rate, key := d.gate.share(req.Header)
+	admission := AdmissionOf(req.Context())
+	shown := admission.shows(req.Header)
+	rate, key := d.gate.share(shown)
 	if wait := rate.Take(key, d.gate.Clock.Now()); wait > 0 {
 		uplink.CloseBody(req)
 		return nil, &busyError{d.gate.spent(wait)}
@@ -36,9 +38,9 @@ func (d gated) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := d.next.RoundTrip(req)
 	if err == nil {
-		d.gate.learn(req.Header, resp.StatusCode)
+		d.gate.learn(shown, resp.StatusCode)
 		if resp.StatusCode != http.StatusUnauthorized {
-			AdmissionOf(req.Context()).Proven()
+			admission.Proven()
 		}
 	}
 	return resp, err
@@ -72,7 +74,7 @@ func (g *Gate) Limited(review ReviewFunc) ReviewFunc {
 		if who.Kind == ThisNode {
 			return review(ctx, who, credentials, a)
 		}
-		key := g.keyOf(credentials)
+		key := g.keyOf(who.shows(credentials))
 		if g.Reviews.Enter(key) != "" {
 			return false, "", nil, &busyError{g.busy(refusedRate, "too many access reviews are under way", time.Second)}
 		}
@@ -83,7 +85,7 @@ func (g *Gate) Limited(review ReviewFunc) ReviewFunc {
 			return false, "", nil, &unavailableError{fmt.Errorf("access review: %w", ctx.Err())}
 		}
 		defer func() { <-g.reviewing }()
-		switch refusal := g.doubted(ctx, credentials); {
+		switch refusal := g.doubted(ctx, who, credentials); {
 		case refusal == nil:
 			return review(ctx, who, credentials, a)
 		case refusal.ErrStatus.Code == http.StatusTooManyRequests:
@@ -95,10 +97,11 @@ func (g *Gate) Limited(review ReviewFunc) ReviewFunc {
 }
 
 // doubted asks about an unknown token that was to be trusted, if the cloud has refused another one since.
-func (g *Gate) doubted(ctx context.Context, h http.Header) *apierrors.StatusError {
-	if !uplink.HasToken(h) || g.knows(digestOf(h)) || !g.prove.suspicious() {
+func (g *Gate) doubted(ctx context.Context, who Caller, h http.Header) *apierrors.StatusError {
+	t := who.shows(h)
+	if t == nil || g.knows(t) || !g.prove.suspicious() {
 		return nil
 	}
-	_, refusal := g.prove.prove(ctx, h, "")
+	_, refusal := g.prove.prove(ctx, t, h, "")
 	return refusal
 }

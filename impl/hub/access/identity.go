@@ -37,6 +37,7 @@ func (k Kind) String() string {
 type Caller struct {
 	Kind    Kind
 	User    string // if it is known here
+	token   *shown // of one with a token
 	Refusal *apierrors.StatusError
 	// a stranger who has shown this node's own certificate, in which nothing is wrong but its end: until when package
 	// shelter may take it.
@@ -76,7 +77,8 @@ type Authority interface {
 	Now() time.Time // by which its certificates are judged
 }
 
-// conn remembers the verification of a connection's certificate, which costs more than all else a request costs.
+// conn remembers the verification of a connection's certificate, which costs more than all else a request costs, and
+// the token that its last request showed, which the next one mostly shows, too.
 type conn struct {
 	below *limit.Conn // nil: it is not counted
 
@@ -84,7 +86,11 @@ type conn struct {
 	roots *x509.CertPool
 	until time.Time
 	who   Caller
+	token *shown // of the last request with one
 }
+
+// maxShown bounds the token that a connection remembers: those of service accounts have about 1.2 kB.
+const maxShown = 4 << 10
 
 type connKey struct{}
 
@@ -98,14 +104,14 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 
 // Identify tells whose a request is.
 func (i *Identifier) Identify(req *http.Request) Caller {
+	c, _ := req.Context().Value(connKey{}).(*conn)
 	if uplink.HasToken(req.Header) {
-		return Caller{Kind: Bearer}
+		return Caller{Kind: Bearer, token: c.tokenOf(req.Header)}
 	}
 	if uplink.MeansToken(req.Header) || req.TLS == nil || len(req.TLS.PeerCertificates) == 0 ||
 		i.Roots == nil && i.Own == nil {
 		return anonymous()
 	}
-	c, _ := req.Context().Value(connKey{}).(*conn)
 	if c == nil {
 		who, _ := i.verify(req.TLS)
 		return who
@@ -117,6 +123,40 @@ func (i *Identifier) Identify(req *http.Request) Caller {
 		c.roots = roots
 	}
 	return c.who
+}
+
+// tokenOf is the token of a request over the connection; c may be nil.
+func (c *conn) tokenOf(h http.Header) *shown {
+	if c == nil {
+		return tokenOf(h)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.token.shownBy(h) {
+		return c.token
+	}
+	t := tokenOf(h)
+	if c.token = nil; len(t.authorization)+len(t.protocol) <= maxShown {
+		c.token = t
+	}
+	return t
+}
+
+// shows is the token that a caller shows with a request; nil: none.
+func (c Caller) shows(h http.Header) *shown {
+	if c.token == nil {
+		return tokenOf(h)
+	}
+	return c.token
+}
+
+// Account is the service account that the caller's token says it is of, "" for other tokens. Only the cloud, or a
+// proof, can say that it is.
+func (c Caller) Account(h http.Header) string {
+	if t := c.shows(h); t != nil {
+		return t.claims().Subject
+	}
+	return ""
 }
 
 func (i *Identifier) verify(state *tls.ConnectionState) (who Caller, until time.Time) {

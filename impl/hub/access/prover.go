@@ -24,7 +24,7 @@ import (
 // A question costs a round trip and some hundred bytes, so nobody is asked about before the cloud has refused a token.
 type prover struct {
 	GateConfig
-	learn func(h http.Header, code int)
+	learn func(t *shown, code int)
 	busy  func(reason, message string, wait time.Duration) *apierrors.StatusError
 	each  limit.Rate // questions, by address
 	all   limit.Rate
@@ -33,7 +33,7 @@ type prover struct {
 	flights singleflight.Group
 }
 
-func newProver(c GateConfig, learn func(http.Header, int),
+func newProver(c GateConfig, learn func(*shown, int),
 	busy func(string, string, time.Duration) *apierrors.StatusError) *prover {
 	return &prover{
 		GateConfig: c, learn: learn, busy: busy,
@@ -54,9 +54,9 @@ func (p *prover) suspicious() bool { return p.Clock.Now().UnixNano() < p.until.L
 
 // prove reports whether the cloud takes the token of a request, and what to answer if it does not. Neither means that
 // the cloud cannot be asked.
-func (p *prover) prove(ctx context.Context, h http.Header, address string) (good bool, refusal *apierrors.StatusError) {
-	d := digestOf(h)
-	flight := p.flights.DoChan(string(d[:]), func() (any, error) {
+func (p *prover) prove(ctx context.Context, t *shown, h http.Header, address string) (good bool,
+	refusal *apierrors.StatusError) {
+	flight := p.flights.DoChan(string(t.digest[:]), func() (any, error) {
 		for _, r := range []struct {
 			*limit.Rate
 			key string
@@ -65,7 +65,7 @@ func (p *prover) prove(ctx context.Context, h http.Header, address string) (good
 				return p.busy(refusedUnproven, "too many tokens that the hub does not know have come lately", wait), nil
 			}
 		}
-		return p.ask(h)
+		return p.ask(t, h)
 	})
 	select {
 	case <-ctx.Done():
@@ -76,7 +76,7 @@ func (p *prover) prove(ctx context.Context, h http.Header, address string) (good
 	}
 }
 
-func (p *prover) ask(h http.Header) (*apierrors.StatusError, error) {
+func (p *prover) ask(t *shown, h http.Header) (*apierrors.StatusError, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), reviewTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://cloud/version", nil)
@@ -98,7 +98,7 @@ func (p *prover) ask(h http.Header) (*apierrors.StatusError, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.learn(h, resp.StatusCode)
+	p.learn(t, resp.StatusCode)
 	if resp.StatusCode == http.StatusUnauthorized {
 		p.Judge.Refuse(req.Header, identity.Attributes{Verb: "get", Path: "/version"})
 		return answer.Decode(resp, said), nil

@@ -254,7 +254,7 @@ func componentOf(req *http.Request, who access.Caller) string {
 	case access.Anonymous:
 		owner = "anonymous"
 	case access.Bearer:
-		if owner = access.ServiceAccountOf(req.Header); owner == "" {
+		if owner = who.Account(req.Header); owner == "" {
 			owner = "token"
 		}
 	}

@@ -32,7 +32,8 @@ func (r *Recorder) Observe(component string, resp *http.Response, q *request.Req
 	case q.Verb == "list":
 		free := r.begin(shapeOf(q, component, 0))
 		cont := q.Query.Get("continue")
-		r.teeThen(resp, q.Verb, func(body *intake) error { return r.list(component, q, enc, cont, body) }, free)
+		parse := r.parser(resp, q.Verb, func(body *intake) error { return r.list(component, q, enc, cont, body) })
+		resp.Body = newTee(&r.room, resp.Body, false, parse, free)
 	case q.Verb == "watch":
 		r.watch(component, q, enc, resp, via)
 	}
@@ -59,10 +60,7 @@ func (r *Recorder) document(resp *http.Response, q *request.Request) {
 	})
 }
 
+// tee has an answer parsed that is one object or document.
 func (r *Recorder) tee(resp *http.Response, verb string, parse func(*intake) error) {
-	r.teeThen(resp, verb, parse, func() {})
-}
-
-func (r *Recorder) teeThen(resp *http.Response, verb string, parse func(*intake) error, done func()) {
-	resp.Body = newTee(&r.room, resp.Body, false, r.parser(resp, verb, parse), done)
+	resp.Body = newWholeTee(&r.room, resp.Body, r.parser(resp, verb, parse))
 }

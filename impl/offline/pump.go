@@ -27,6 +27,20 @@ func newPump(parse func(io.Reader)) *pump {
 	return p
 }
 
+// newWhole returns one for a parser that begins when it has all: for that it needs no coroutine, whose stack costs a
+// small answer more than to parse it.
+func newWhole(parse func(io.Reader)) *pump {
+	p := &pump{}
+	p.resume = func() (struct{}, bool) { parse(&spout{p: p}); return struct{}{}, false }
+	p.stop = func() {
+		if !p.over {
+			p.over, p.end = true, errLeft
+			parse(&spout{p: p})
+		}
+	}
+	return p
+}
+
 // feed lets the parser consume b.
 func (p *pump) feed(b []byte) {
 	if p.over || len(b) == 0 {

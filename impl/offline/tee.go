@@ -4,10 +4,16 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// maxHeld bounds what a tee holds for a parser that cannot begin yet.
-const maxHeld = 1 << 20
+const (
+	// maxHeld bounds what a tee holds for a parser that cannot begin yet.
+	maxHeld = 1 << 20
+	// maxWhole bounds what it holds for one that begins at the end: no object and no document that is kept is longer.
+	maxWhole = max(wire.MaxObject, maxDocument)
+)
 
 // tee is the body of an answer on its way to a client. What the client has got, a parser gets next: not before, so that
 // it delays nothing, and in the client's own goroutine, so that it is never far behind.
@@ -20,9 +26,18 @@ type tee struct {
 	in      *intake // of the parser
 	pump    *pump   // nil: it was given up
 	waiting bool    // the pump cannot begin yet
+	whole   bool    // the pump begins at the end
 	held    []byte  // read by the client, not parsed
 	end     error   // how the body ended; nil: it has not
 	done    func()  // called once at the end
+}
+
+// newWholeTee returns a tee whose parser begins when the client has all.
+func newWholeTee(room *room, body io.ReadCloser, parse func(io.Reader, *intake)) *tee {
+	t := &tee{room: room, body: body, in: &intake{}, whole: true, done: func() {}}
+	t.evict = t.abandon
+	t.pump = newWhole(func(body io.Reader) { parse(body, t.in) })
+	return t
 }
 
 // newTee returns a tee; if waiting is set, its parser begins with begin.
@@ -68,6 +83,10 @@ func (t *tee) drain() {
 	switch {
 	case t.pump == nil || len(t.held) == 0:
 		return
+	case t.whole:
+		if len(t.held) > maxWhole {
+			t.finish()
+		}
 	case !t.waiting:
 		t.pump.feed(t.held)
 		t.held = t.held[:0]
@@ -127,11 +146,22 @@ func (t *tee) Close() error {
 		return err
 	}
 	t.drain()
+	t.finish()
+	return err
+}
+
+// finish lets the parser see how the body ended, if it has not seen that; mu is held.
+func (t *tee) finish() {
+	if t.pump == nil {
+		return
+	}
 	end := t.end
 	if end == nil || !errors.Is(end, io.EOF) { // the client left, or the stream broke
 		end = io.ErrUnexpectedEOF
 	}
+	if t.whole {
+		t.pump.given = t.held
+	}
 	t.pump.finish(end)
 	t.over()
-	return err
 }

@@ -43,7 +43,8 @@ type written interface {
 	Lost(t *relayed.Target)                               // there is none, and the cloud may have done it
 }
 
-// passages are the ways to the cloud of one credential. A watch keeps its buffer as long as it is open.
+// passages are the ways to the cloud of one credential. A watch keeps its buffer as long as it is open. What tells its
+// length is sent in packets that are full, all else as it comes: a watch event is worth one.
 type passages struct{ watch, other *httputil.ReverseProxy }
 
 func (p passages) of(asked *request.Request) http.Handler {
@@ -73,10 +74,9 @@ func NewProxy(c ProxyConfig) *Proxy {
 	watches, others := &bufferPool{size: watchBuffer}, &bufferPool{size: otherBuffer}
 	build := func(rt http.RoundTripper, buffers *bufferPool) *httputil.ReverseProxy {
 		return &httputil.ReverseProxy{
-			Transport:     rt,
-			Rewrite:       rewrite,
-			FlushInterval: -1, // a watch event is worth a packet
-			BufferPool:    buffers,
+			Transport:  rt,
+			Rewrite:    rewrite,
+			BufferPool: buffers,
 			ModifyResponse: func(resp *http.Response) error {
 				if resp.StatusCode == http.StatusUnauthorized {
 					a, _ := identity.AttributesOf(passageOf(resp.Request).asked)

@@ -193,7 +193,7 @@ func (h *Hub) buildDoor() error {
 		Count: counted(h.metrics.heartbeats),
 		Pass: func(w *answer.Recorder, req *http.Request, asked *request.Request) {
 			w.Route = "cloud"
-			proxy.Serve(w, req, asked, access.Caller{Kind: access.ThisNode}, nil)
+			proxy.Serve(w, req, door.Passage{Asked: asked, Who: access.Caller{Kind: access.ThisNode}})
 		},
 		Tell: h.tells(consistency),
 	})

@@ -99,64 +99,70 @@ func (s *Shelter) Collectors() []prometheus.Collector {
 // Renewing holds writes while credentials change, until done is called.
 func (s *Shelter) Renewing() (done func()) { return s.Writes.Renewing() }
 
-// attempt is one request on its way to the cloud.
-type attempt struct {
+// Attempt is one request on its way to the cloud. nil is one in which the store has no part.
+type Attempt struct {
+	*Shelter
 	req       *http.Request
 	asked     *request.Request
 	who       access.Caller
 	component string
 	via       http.RoundTripper
-	settled   atomic.Bool // an answer has come, or the store answers
-	left      atomic.Bool // the latter
+	until     context.Context // ends when it changes whether the store answers
+	settled   atomic.Bool     // an answer has come, or the store answers
+	left      atomic.Bool     // the latter
 }
 
-// attemptKey carries the *attempt of a request to its answer.
-type attemptKey struct{}
-
-func attemptOf(ctx context.Context) *attempt {
-	a, _ := ctx.Value(attemptKey{}).(*attempt)
-	return a
+// Try begins an attempt to have the cloud answer a request.
+func (s *Shelter) Try(req *http.Request, asked *request.Request, who access.Caller, via http.RoundTripper) *Attempt {
+	return &Attempt{Shelter: s, req: req, asked: asked, who: who, component: componentOf(req, who), via: via}
 }
 
 // read reports whether the store might answer.
-func (a *attempt) read() bool {
+func (a *Attempt) read() bool {
 	return a.asked.Method == http.MethodGet && !a.asked.Upgrade
 }
 
-// Serve sends a request to the cloud by next, and answers it from the store if the cloud is away.
-func (s *Shelter) Serve(w http.ResponseWriter, req *http.Request, asked *request.Request, who access.Caller,
-	via http.RoundTripper, next http.Handler) {
-	a := &attempt{req: req, asked: asked, who: who, component: componentOf(req, who), via: via}
-	away, until := s.link.State()
-	if away && a.read() && (!s.Writes.Holding() || s.canAnswer(a)) {
-		s.answer(until, w, a)
-		return
+// Served answers from the store if the cloud is away; false: the cloud has to be asked.
+func (a *Attempt) Served(w http.ResponseWriter) bool {
+	away, until := a.link.State()
+	a.until = until
+	if !away || !a.read() || a.Writes.Holding() && !a.canAnswer() {
+		return false
 	}
-	ctx, cancel := context.WithCancel(context.WithValue(req.Context(), attemptKey{}, a))
-	defer cancel()
+	a.answer(until, w)
+	return true
+}
+
+// Begin is the context of the request to the cloud: it ends when the store is to answer in its place, see Rescue. done
+// is to be called when the request is over.
+func (a *Attempt) Begin() (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancel(a.req.Context())
+	if !a.read() {
+		return ctx, cancel
+	}
 	leave := func() {
 		if a.settled.CompareAndSwap(false, true) {
 			a.left.Store(true)
 			cancel()
 		}
 	}
-	if a.read() {
-		stop := context.AfterFunc(until, func() {
-			if away, _ := s.link.State(); away {
-				leave()
-			}
-		})
-		defer stop()
+	stop := context.AfterFunc(a.until, func() {
+		if away, _ := a.link.State(); away {
+			leave()
+		}
+	})
+	if !a.Cloud.Healthy() { // nothing is known of it
+		ctx = uplink.Impatient(ctx, a.Clock, a.canAnswer, leave)
 	}
-	if a.read() && !s.Cloud.Healthy() { // nothing is known of it
-		ctx = uplink.Impatient(ctx, s.Clock, func() bool { return s.canAnswer(a) }, leave)
+	return ctx, func() {
+		stop()
+		cancel()
 	}
-	next.ServeHTTP(w, req.WithContext(ctx))
 }
 
 // canAnswer reports whether the store has an answer for this caller.
-func (s *Shelter) canAnswer(a *attempt) bool {
-	return s.mayRead(a) == nil && s.Offline.Knows(a.component, a.req, a.asked)
+func (a *Attempt) canAnswer() bool {
+	return a.mayRead() == nil && a.Offline.Knows(a.component, a.req, a.asked)
 }
 
 // Take answers a write that is not the cloud's to do, see package writes. Else the request that is returned goes to the
@@ -170,9 +176,8 @@ func (s *Shelter) Take(w *answer.Recorder, req *http.Request, asked *request.Req
 	return req, taken
 }
 
-// Observe sees each answer of the cloud before its client.
-func (s *Shelter) Observe(resp *http.Response) error {
-	a := attemptOf(resp.Request.Context())
+// Observe sees the cloud's answer before its client.
+func (a *Attempt) Observe(resp *http.Response) error {
 	if a == nil {
 		return nil
 	}
@@ -180,66 +185,65 @@ func (s *Shelter) Observe(resp *http.Response) error {
 		return uplink.ErrGivenUp
 	}
 	if attributes, ok := identity.AttributesOf(a.asked); ok {
-		s.Judge.Learn(resp.Request.Header, a.who.Kind == access.ThisNode, attributes, resp.StatusCode)
+		a.Judge.Learn(resp.Request.Header, a.who.Kind == access.ThisNode, attributes, resp.StatusCode)
 	}
-	s.Writes.Observe(resp)
-	s.Offline.Observe(a.component, resp, a.asked, a.via)
+	a.Writes.Observe(resp)
+	a.Offline.Observe(a.component, resp, a.asked, a.via)
 	return nil
 }
 
 // Rescue answers a request that did not reach the cloud; false if it has to be told so.
-func (s *Shelter) Rescue(ctx context.Context, w http.ResponseWriter, err error) bool {
-	a := attemptOf(ctx)
+func (a *Attempt) Rescue(w http.ResponseWriter, err error) bool {
 	if a == nil || a.req.Context().Err() != nil {
 		return false
 	}
 	if !a.read() {
-		return uplink.Unsent(err) && s.Writes.Fallback(w, a.req)
+		return uplink.Unsent(err) && a.Writes.Fallback(w, a.req)
 	}
-	if !a.left.Load() && !s.Cloud.AwayBy(err) {
+	if !a.left.Load() && !a.Cloud.AwayBy(err) {
 		return false
 	}
-	away, until := s.link.State()
+	away, until := a.link.State()
 	if !away {
 		var cancel context.CancelFunc
 		until, cancel = context.WithTimeout(until, uplink.DoubtfulWatch)
 		defer cancel()
 	}
-	s.answer(until, w, a)
+	a.answer(until, w)
 	return true
 }
 
 // answer answers a read from the store.
-func (s *Shelter) answer(until context.Context, w http.ResponseWriter, a *attempt) {
+func (a *Attempt) answer(until context.Context, w http.ResponseWriter) {
 	if rec, ok := w.(*answer.Recorder); ok {
 		rec.Route = "store"
 	}
-	if refusal := s.mayRead(a); refusal != nil {
+	if refusal := a.mayRead(); refusal != nil {
 		if a.asked.GoesOn() {
 			refusal = answer.ComeAgain(refusal)
 		}
 		answer.Write(w, refusal)
 		return
 	}
-	s.Offline.Serve(until, a.component, w, a.req, a.asked)
+	a.Offline.Serve(until, a.component, w, a.req, a.asked)
 }
 
 // mayRead reports whether the caller may read what the store holds. It never fails open.
-func (s *Shelter) mayRead(a *attempt) *apierrors.StatusError {
+func (a *Attempt) mayRead() *apierrors.StatusError {
 	attributes, ok := identity.AttributesOf(a.asked)
 	if !ok {
 		return answer.Unavailable("the cloud is away, and only it can tell who may read this")
 	}
-	user, refusal := s.Judge.Authorize(a.req.Header, a.who.Kind == access.ThisNode, attributes)
+	user, refusal := a.Judge.Authorize(a.req.Header, a.who.Kind == access.ThisNode, attributes)
 	if refusal == nil || refusal.ErrStatus.Code != http.StatusServiceUnavailable || attributes.Verb != "get" ||
 		attributes.Resource == "" || attributes.Subresource != "" {
 		return refusal
 	}
 	// Who may read a collection may read what is in it: so a node may get the pods that it watches.
-	for _, in := range s.Store.Holders(a.asked.Resource, offline.KeyOf(a.asked)) {
+	for _, in := range a.Store.Holders(a.asked.Resource, offline.KeyOf(a.asked)) {
 		attributes.Verb, attributes.Name, attributes.Namespace = "list", "", in.Namespace
 		attributes.FieldSelector, attributes.LabelSelector = in.Fields, in.Labels
-		if ok, _ := s.Judge.Allowed(user, attributes); ok {
+		if ok, _ := a.Judge.Allowed(user, attributes); ok {
 			return nil
 		}
 	}

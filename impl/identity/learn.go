@@ -62,6 +62,9 @@ func (j *Judge) whole() time.Time { return j.Now().Add(-j.Unbroken()) }
 // Refused reports whether the cloud has refused these credentials within RefusedFor, and can be asked: without it, what
 // it refused counts if it stands.
 func (j *Judge) Refused(h http.Header) bool {
+	if !j.refused.any() {
+		return false
+	}
 	d, ok := credentialsOf(h)
 	return ok && j.refused.has(d)
 }

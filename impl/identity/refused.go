@@ -47,6 +47,14 @@ func (r *refused) add(d digest) {
 	}
 }
 
+// any reports whether some credentials are refused. Mostly there are none, and a request need not be hashed for it.
+func (r *refused) any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(r.order)
+	return n > 0 && r.clock.Now().Before(r.until[r.order[n-1]])
+}
+
 func (r *refused) has(d digest) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -188,7 +188,7 @@ const (
 	// of a coordinator, and of a hub: which certificates are refused, and POST by the one that knows better, see
 	// impl/denylist.
 	DenylistPath = "/weir/v1/denylist"
-	// of a hub: a Standing at each change, for as long as the one that asked is there, see impl/hub/leaderhub.
+	// of a hub: a Standing at each change, for as long as the one that asked is there, see impl/hub/pooldoor.
 	StandingPath = "/weir/v1/standing"
 	// of a hub and of a coordinator: what the pool is told about itself, see impl/directory.
 	DirectoryPath = "/weir/v1/directory"

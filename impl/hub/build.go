@@ -10,15 +10,12 @@ import (
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/hub/access"
-	"github.com/weir-edge/weir/impl/hub/account"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
-	"github.com/weir-edge/weir/impl/hub/leaderhub"
 	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
@@ -90,7 +87,7 @@ func (h *Hub) buildCoordinator() error {
 	if err := h.buildClient(); err != nil {
 		return err
 	}
-	h.discovery = discovery.New(discovery.Config{
+	h.discovery = pooldoor.NewDiscovery(pooldoor.DiscoveryConfig{
 		Coordinator: h.coordinator, Cloud: h.cloud.Way(uplink.ClassPool, uplink.AsHub),
 		Forged: h.metrics.forged.WithLabelValues().Inc, Clock: h.clock, Logger: h.Logger,
 	})
@@ -227,7 +224,7 @@ func (h *Hub) tells(consistency *relayed.Consistency) func() digest.Digest {
 	if !h.EnableCoordinator {
 		return nil
 	}
-	return (&account.Account{
+	return (&membership.Account{
 		Version: buildinfo.Version(), Started: h.clock.Now(), Cloud: h.cloud, Sources: h.sources, Consistency: consistency,
 		Served: h.metrics.served,
 		Role:   func() role.Role { return h.pool.Snapshot().Role },
@@ -262,7 +259,7 @@ func (h *Hub) buildPool() (err error) {
 		Forwarding: h.forwarding, Clock: h.clock, Logger: h.Logger,
 	})
 	if err == nil { // what was told before a restart counts above flags
-		h.pool.Follow(leaderhub.Designate(h.NodeName, h.directory.Now()))
+		h.pool.Follow(pooldoor.Designate(h.NodeName, h.directory.Now()))
 	}
 	return err
 }
@@ -275,7 +272,7 @@ func (h *Hub) buildPoolDoor() *pooldoor.Door {
 		Server: shown, Node: h.NodeName, Pool: h.NodePoolName, Coordinators: h.course.Coordinators,
 		Roots: c.Roots, Denied: c.Denied, Cert: h.member, Address: h.PoolAddress, Local: c.Local, Late: h.late,
 		Clock: h.clock,
-		Desk:  leaderhub.NewDesk(leaderhub.NewStanding(h.clock), lease.NewNodes(h.clock)),
+		Desk:  pooldoor.NewDesk(pooldoor.NewStanding(h.clock), lease.NewNodes(h.clock)),
 	}}
 	d.Desk.Handle(d.ServeMux)
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))

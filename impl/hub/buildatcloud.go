@@ -3,14 +3,13 @@ package hub
 import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/enrol"
-	"github.com/weir-edge/weir/impl/hub/ownuser"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
 // buildAtCloud gets the certificate of the hub's own user.
-func (h *Hub) buildAtCloud() (*ownuser.User, error) {
-	a := ownuser.New(ownuser.Config{
+func (h *Hub) buildAtCloud() (*uplink.User, error) {
+	a := uplink.NewUser(uplink.UserConfig{
 		Name: contract.HubUserPrefix + h.NodePoolName + ":" + h.NodeName, Node: contract.NodeUserPrefix + h.NodeName,
 		OfNode: h.node, Shows: h.shows, Now: h.time.Now,
 		Clock: h.clock, Logger: h.Logger, Changed: func() {

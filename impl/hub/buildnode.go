@@ -9,7 +9,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/enrol"
-	"github.com/weir-edge/weir/impl/hub/ownuser"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 )
@@ -57,7 +56,7 @@ func (h *Hub) buildNode() error {
 	s := credential.New(credential.Config{User: user, Clock: provenClock{h.clock, h.time}, Logger: h.Logger})
 	h.tokens = s
 	name := contract.NodeUserPrefix + h.NodeName
-	u := ownuser.New(ownuser.Config{
+	u := uplink.NewUser(uplink.UserConfig{
 		Name: name, Node: name, OfNode: s, Shows: s, Now: h.time.Now, Changed: func() { h.cloud.RenewAs(uplink.AsNode) },
 		Clock: h.clock, Logger: h.Logger,
 	})

@@ -18,10 +18,10 @@
 //	                                                    other hubs, if it is a leader hub
 //	member ─► role.Machine ─► Leases in the coordinator; who feeds the relays; beat.Forwarding of a leader
 //
-//	account     what a hub tells of itself        answer       what a hub says itself
-//	bounds      what others may take              coordinator  the client of the pool's coordinator
-//	discovery   API discovery, one copy in a pool leaderhub    what a leader hub shows beside relays
-//	pooldoor    the port for the pool             pods         leads the pods of the node to the hub
+//	answer       what a hub says itself           bounds       what others may take
+//	coordinator  the client of the pool's         pods         leads the pods of the node to the hub
+//	             coordinator                      membership   what a hub tells of itself, its moves
+//	pooldoor     the port for the pool, and what a hub holds in common with it
 //
 // # Certificates
 //

@@ -9,8 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/enrol"
-	"github.com/weir-edge/weir/impl/hub/notices"
-	"github.com/weir-edge/weir/impl/hub/ownuser"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 )
@@ -87,14 +86,14 @@ func (h *Hub) leads(yes bool) {
 }
 
 // certificates are all that the hub has and needs.
-func (h *Hub) certificates() (all []notices.Certificate) {
+func (h *Hub) certificates() (all []pooldoor.Certificate) {
 	add := func(k pki.Kind, c uplink.Certificate) {
 		if now := c.Get(); now != nil && now.Leaf != nil {
 			_, renews := c.(*enrol.Keeper)
-			all = append(all, notices.Certificate{Kind: k, Cert: now, Renews: renews})
+			all = append(all, pooldoor.Certificate{Kind: k, Cert: now, Renews: renews})
 		}
 	}
-	if u, ok := h.node.(*ownuser.User); ok {
+	if u, ok := h.node.(*uplink.User); ok {
 		add(pki.Kubelet, u.Own)
 	} else {
 		add(pki.Kubelet, h.node)

@@ -25,7 +25,7 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/discovery"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/member"
@@ -113,7 +113,7 @@ func TestHostileCoordinator(t *testing.T) {
 		}
 	})
 	c := hostile(t, mux)
-	d := discovery.New(discovery.Config{
+	d := pooldoor.NewDiscovery(pooldoor.DiscoveryConfig{
 		Coordinator: c, Forged: func() {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	for _, k := range []documents.Key{{Path: documents.Keys}, {Path: "/apis", Accept: documents.Accept}} {

@@ -16,12 +16,9 @@ import (
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/course"
-	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
-	"github.com/weir-edge/weir/impl/hub/ownuser"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
@@ -56,9 +53,9 @@ type Hub struct {
 	poolDoor    *pooldoor.Door
 	forwarding  *beat.Forwarding
 
-	discovery *discovery.Discovery
+	discovery *pooldoor.Discovery
 	directory *directory.Directory // nil: there is no pool
-	course    *course.Course       // likewise
+	course    *membership.Course   // likewise
 	filters   *filter.Filters      // nil: all see what the cloud shows
 
 	alone
@@ -82,7 +79,7 @@ type credentials struct {
 	node       uplink.Certificate // of the node, at the cloud
 	shows      uplink.Bearer      // what the node shows there beside it; nil: nothing
 	tokens     *credential.Source // of that, if the kubelet has no certificate
-	atCloud    *ownuser.User      // of the hub itself, there
+	atCloud    *uplink.User       // of the hub itself, there
 	member     uplink.Certificate // in the pool; nil: there is none
 	forward    uplink.Certificate // of a leader, at the cloud; nil: there is no pool
 	trusted    *trust.Held        // authorities of the pool; nil: there is none

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/leaderhub"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -51,7 +51,7 @@ func (p *namedBed) tell(nodes, leaders []string) {
 	p.t.Helper()
 	for _, n := range nodes {
 		if h := p.hubs[n].hub; h != nil {
-			h.pool.Follow(leaderhub.Designate(n, p.told(leaders...)))
+			h.pool.Follow(pooldoor.Designate(n, p.told(leaders...)))
 		}
 	}
 }

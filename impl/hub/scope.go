@@ -2,7 +2,6 @@ package hub
 
 import (
 	"github.com/weir-edge/weir/impl/hub/feeder"
-	"github.com/weir-edge/weir/impl/hub/shared"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
@@ -19,7 +18,7 @@ func (h *Hub) atFirst() []relay.Resource {
 // buildScope makes what follows another scope of the pool.
 func (h *Hub) buildScope() error {
 	h.scope = scope.New(scope.Config{
-		Relays: shared.Relays{
+		Relays: feeder.Relays{
 			Sources: h.sources, Kept: h.kept, Changed: func() { h.pool.Changed() },
 			Forget: func(r *relay.Relay) { h.door.Consistency.Forget(r) },
 			Make:   func(res relay.Resource) (*feeder.Feeder, error) { return h.feeder(res, true) },

@@ -6,8 +6,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/hub/course"
-	"github.com/weir-edge/weir/impl/hub/leaderhub"
+	"github.com/weir-edge/weir/impl/hub/membership"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -33,10 +33,10 @@ func (h *Hub) buildDirectory() {
 
 // buildCourse makes what takes the hub to where the pool is asked.
 func (h *Hub) buildCourse() {
-	h.course = course.New(course.Config{
+	h.course = membership.NewCourse(membership.CourseConfig{
 		Directory: h.directory, Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Clock: h.clock,
 		Logger: h.Logger,
-		Go:     func(e directory.Entry) { h.pool.Follow(leaderhub.Designate(h.NodeName, e)) },
+		Go:     func(e directory.Entry) { h.pool.Follow(pooldoor.Designate(h.NodeName, e)) },
 	})
 }
 

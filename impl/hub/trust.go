@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/weir-edge/weir/impl/bulletin"
-	"github.com/weir-edge/weir/impl/hub/notices"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/trust"
 )
@@ -41,8 +41,8 @@ func (h *Hub) board() bulletin.Board {
 }
 
 // notices is this hub's part in what the pool holds in common.
-func (h *Hub) notices() *notices.Notices {
-	return notices.New(notices.Config{
+func (h *Hub) notices() *pooldoor.Notices {
+	return pooldoor.NewNotices(pooldoor.NoticesConfig{
 		Pool: h.NodePoolName, Node: h.NodeName, Trusted: h.trusted, Board: h.board(), Coordinator: h.coordinator,
 		AsHub: h.cloud.Way(uplink.ClassControl, uplink.AsHub), AsNode: h.asks(), Certificates: h.certificates, Clock: h.clock,
 		Logger: h.Logger,

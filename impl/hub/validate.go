@@ -13,7 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/bounds"
-	"github.com/weir-edge/weir/impl/hub/leaderhub"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
 )
@@ -203,7 +203,7 @@ func (p *Pool) validate() error {
 
 // leaders are the hubs that read the cloud for a pool without a coordinator.
 func (p *Pool) leaders() ([]directory.Leader, error) {
-	all, err := leaderhub.ParseAll(p.LeaderHubs)
+	all, err := pooldoor.ParseAll(p.LeaderHubs)
 	if err != nil {
 		return nil, cli.Usage("--leader-hub", strings.Join(p.LeaderHubs, " "), err.Error())
 	}

@@ -1,8 +1,9 @@
-// Package feeder fills the relays of a hub, each from the cloud or from the pool's coordinator, as the role of the hub
-// in its pool says.
+// Package feeder holds the relays of a hub and fills them, each from the cloud or from the pool's coordinator, as the
+// role of the hub in its pool says.
 //
 // A Feeder is package source's, with what a hub has to know beside it: whether the relay has anything to answer with,
-// and whether the coordinator has the resource at all. Sources holds all of them, and points them. New starts nothing;
+// and whether the coordinator has the resource at all. Sources holds all of them, and points them. Relays
+// makes, feeds and removes one relay for each resource of the pool (package scope). New starts nothing;
 // source.Feeder.Run blocks until its context ends.
 package feeder
 

@@ -8,9 +8,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/discovery"
 	"github.com/weir-edge/weir/impl/hub/feeder"
-	"github.com/weir-edge/weir/impl/hub/leaderhub"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
@@ -32,8 +31,8 @@ type Config struct {
 	Judge        func() *hop.Upstream                // the cloud; nil: it cannot be asked
 	Contradicted func(resource string)               // counts what the cloud said of the pool's cache
 
-	Desk       *leaderhub.Desk // what this hub shows as a leader hub
-	Discovery  *discovery.Discovery
+	Desk       *pooldoor.Desk // what this hub shows as a leader hub
+	Discovery  *pooldoor.Discovery
 	Mirror     *beat.Mirror
 	Forwarding *beat.Forwarding
 

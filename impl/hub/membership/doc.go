@@ -8,12 +8,24 @@
 //
 // All decisions are in package member, which has no I/O; here are goroutines, connections and clocks. One goroutine of
 // Pool.Run owns the Member. New starts nothing. Pool.Run blocks until its context ends and the Lease was given back.
-// Alone takes its place in a hub without a pool.
+// Alone takes its place in a hub without a pool. An Account gathers the report of the hub about itself (package
+// digest).
 //
 // # A pool without a coordinator
 //
 // Pool.Follow says who feeds the pool, and where that is asked. With leader hubs, the client of the coordinator asks
 // one of them, and a leader shows what it holds. All else is as with a coordinator.
+//
+// # A move to another place
+//
+// A Course moves the hub to another coordinator, or to other leader hubs, while it runs, when the configuration of its
+// pool names them. A move costs no client anything and nothing of the uplink: relays resume by version at the new
+// place, which the hub that leads feeds from what it holds. So the leader goes first, after a moment in which the
+// former coordinator can hear of the move from it. The others follow, spread, when somebody leads there. A former
+// coordinator that still runs has then told the hubs that do not reach the cloud.
+//
+// A caller that could be met at the former place is still known for a while: what it reads of this hub ends in order,
+// and not by a refusal. Course.Run blocks until its context ends.
 //
 // # A leader that lies
 //

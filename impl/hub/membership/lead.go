@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/hub/beat"
-	"github.com/weir-edge/weir/impl/hub/discovery"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 )
 
 // lead is what a leader does beside showing its relays: it keeps what the cloud serves, and forwards heartbeats.
 type lead struct {
-	discovery  *discovery.Discovery
+	discovery  *pooldoor.Discovery
 	forwarding *beat.Forwarding
 	leads      chan bool
 }

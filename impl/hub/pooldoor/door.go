@@ -1,9 +1,3 @@
-// Package pooldoor serves the pool at --pool-port of a hub: its relays and their state, documents, and what a leader
-// hub serves besides (package leaderhub). It serves relays whole, so it accepts only hubs of the pool, and the
-// coordinator if there is one. The pool's authority identifies both, and the denylist may name neither. Callers only
-// read, except for the heartbeats of their own nodes and for signed documents.
-//
-// It starts no goroutine: it ends with the requests that it answers.
 package pooldoor
 
 import (
@@ -23,7 +17,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
-	"github.com/weir-edge/weir/impl/hub/leaderhub"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -40,7 +33,7 @@ type Config struct {
 	Address      string // that was given; "": it is found out
 	Local        func() string
 	Late         *pki.Allowance // judges certificates
-	Desk         *leaderhub.Desk
+	Desk         *Desk
 	Clock        clock.WithDelayedExecution
 }
 

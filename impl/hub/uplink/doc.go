@@ -13,6 +13,9 @@
 // for an upgrade, or came with a certificate that has expired (Lapse). NewCloud starts nothing. Cloud.Run and
 // Reloader.Run block until their context ends.
 //
+// A User is the user of the hub at the cloud: weir:hub:<pool>:<node>, or its node while the hub has no certificate of
+// its own. User.Run blocks until its context ends.
+//
 // # The cloud
 //
 // One kube-apiserver is used as long as it is healthy; a request that cannot connect goes to the next. A probe asks GET

@@ -1,16 +1,4 @@
-// Package course moves a hub to another coordinator, or to other leader hubs, while it runs, when the configuration of
-// its pool names them.
-//
-// A move costs no client anything and nothing of the uplink: relays resume by version at the new place, which the hub
-// that leads feeds from what it holds. So who leads goes first, after a moment in which the coordinator of before can
-// hear of the move from it. The others follow, spread, when somebody leads there. A coordinator of before that still
-// runs has then told those that do not reach the cloud.
-//
-// Whoever could be met at the place of before is still known for a while: what it reads of this hub ends in order, and
-// not by a refusal.
-//
-// Run blocks until its context ends. Nothing else starts a goroutine.
-package course
+package membership
 
 import (
 	"context"
@@ -36,8 +24,8 @@ const (
 	knows   = time.Minute     // for which the coordinator of before is known still
 )
 
-// Config of a Course. All fields are required.
-type Config struct {
+// CourseConfig is what a Course is made of. All fields are required.
+type CourseConfig struct {
 	Directory *directory.Directory
 	Leads     func() bool           // whether this hub leads now
 	Go        func(directory.Entry) // to where an entry says
@@ -47,15 +35,15 @@ type Config struct {
 
 // Course is where a hub is, and goes.
 type Course struct {
-	Config
+	CourseConfig
 	mu     sync.Mutex
 	now    directory.Entry // that the hub went by
 	before []*url.URL      // coordinators of before
 	left   time.Time       // when the hub left them
 }
 
-// New begins where the directory says now.
-func New(c Config) *Course { return &Course{Config: c, now: c.Directory.Now()} }
+// NewCourse begins where the directory says now.
+func NewCourse(c CourseConfig) *Course { return &Course{CourseConfig: c, now: c.Directory.Now()} }
 
 // Coordinators are those that may be met at this hub: where the hub is, and for a while those of before, and those that
 // it is about to go to.

@@ -1,9 +1,4 @@
-// Package notices exchanges the signed documents of a pool (package bulletin) for a hub: the authorities, the denylist
-// and the configuration. It reads them in the cloud, exchanges them with the coordinator, returns to the cloud the
-// documents that the cloud has lost, and reports on the Node which of them this hub holds.
-//
-// Run starts goroutines, which end with its context.
-package notices
+package pooldoor
 
 import (
 	"context"
@@ -22,8 +17,8 @@ import (
 	"github.com/weir-edge/weir/impl/trust"
 )
 
-// Config of Notices. All fields are required.
-type Config struct {
+// NoticesConfig is what Notices are made of. All fields are required.
+type NoticesConfig struct {
 	Pool, Node   string
 	Trusted      *trust.Held
 	Board        bulletin.Board // Trusted, and what its authorities sign
@@ -44,12 +39,12 @@ type Certificate struct {
 
 // Notices are what a hub holds in common with its pool.
 type Notices struct {
-	Config
+	NoticesConfig
 	shared atomic.Uint64 // the number of the authorities that the coordinator in use holds, too
 }
 
-// New returns what does nothing yet.
-func New(c Config) *Notices { return &Notices{Config: c} }
+// NewNotices returns what does nothing yet.
+func NewNotices(c NoticesConfig) *Notices { return &Notices{NoticesConfig: c} }
 
 // Run keeps all up to date until ctx ends.
 func (n *Notices) Run(ctx context.Context) error {

@@ -1,6 +1,4 @@
-// Package ownuser is the user of a hub at the cloud: weir:hub:<pool>:<node>, or its node while it has no certificate of
-// its own. It starts no goroutine; Run ends with its context.
-package ownuser
+package uplink
 
 import (
 	"context"
@@ -10,8 +8,6 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-
-	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
 const (
@@ -20,11 +16,11 @@ const (
 	rest = 5 * time.Minute
 )
 
-// Config of a User.
-type Config struct {
-	Name, Node string             // the hub's own, and its node's
-	OfNode     uplink.Certificate // the node's certificate
-	Shows      uplink.Bearer      // what the node shows beside it; nil: nothing
+// UserConfig is what a User is made of.
+type UserConfig struct {
+	Name, Node string      // the hub's own, and its node's
+	OfNode     Certificate // the node's certificate
+	Shows      Bearer      // what the node shows beside it; nil: nothing
 	Now        func() time.Time
 	Changed    func() // another user from now on, or another certificate
 	Swept      func() // at every look
@@ -36,8 +32,8 @@ type Config struct {
 // still lives. The node's has no right to what relays hold, unless somebody granted it; what a relay may not read is
 // the cloud's to answer.
 type User struct {
-	Config
-	Own  uplink.Certificate // nil: there is none, and none comes
+	UserConfig
+	Own  Certificate // nil: there is none, and none comes
 	look chan struct{}
 	said string // of Run alone
 
@@ -50,8 +46,8 @@ type refusal struct {
 	until time.Time // then it is tried again
 }
 
-// New makes a User, which is its node until Own is set, before Run.
-func New(c Config) *User { return &User{Config: c, look: make(chan struct{}, 1)} }
+// NewUser makes a User, which is its node until Own is set, before Run.
+func NewUser(c UserConfig) *User { return &User{UserConfig: c, look: make(chan struct{}, 1)} }
 
 // Get implements uplink.Certificate.
 func (a *User) Get() *tls.Certificate {

@@ -1,4 +1,4 @@
-package course
+package membership
 
 import (
 	"net/netip"

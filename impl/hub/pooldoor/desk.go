@@ -1,4 +1,4 @@
-package leaderhub
+package pooldoor
 
 import (
 	"net/http"

@@ -1,6 +1,4 @@
-// Package account gathers the report of a hub about itself to the cloud (package digest). It starts no goroutine, and
-// keeps nothing.
-package account
+package membership
 
 import (
 	"time"

@@ -1,4 +1,4 @@
-package ownuser
+package uplink
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func (t *token) Refused(token string)                  { t.refused = append(t.re
 func TestToken(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Now())
 	node, own, changed := &token{cert: cert{&tls.Certificate{}}}, &cert{}, 0
-	u := New(Config{
+	u := NewUser(UserConfig{
 		Name: "n", Node: "n", OfNode: node, Shows: node, Now: c.Now, Changed: func() { changed++ }, Clock: c,
 		Logger: slog.New(slog.DiscardHandler),
 	})

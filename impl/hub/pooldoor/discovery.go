@@ -1,9 +1,4 @@
-// Package discovery keeps one copy, in a pool, of the cloud's API discovery and of the keys that verify the tokens of
-// service accounts.
-//
-// A hub that leads asks the cloud (Keep) and shows the copies to its pool (Show); others ask the coordinator for them
-// (Fetch, Through). New starts nothing. Keep blocks until its context ends.
-package discovery
+package pooldoor
 
 import (
 	"context"
@@ -39,8 +34,8 @@ type copied struct {
 // kept is what a leader keeps beside keys, which come when a token needs them.
 var kept = documents.Kept[:len(documents.Kept)-1]
 
-// Config is what a discovery is made of.
-type Config struct {
+// DiscoveryConfig is what a Discovery is made of.
+type DiscoveryConfig struct {
 	Coordinator *coordinator.Client // nil: there is no pool
 	Cloud       http.RoundTripper
 	Forged      func() // a copy of the pool is not what it says
@@ -50,7 +45,7 @@ type Config struct {
 
 // Discovery shares one copy of the cloud's API discovery in the pool, and of the keys of service accounts.
 type Discovery struct {
-	Config
+	DiscoveryConfig
 	store documents.Store
 	// to the cloud, through the store: for the pool, hence with what else the pool has one copy of.
 	asHub  http.RoundTripper
@@ -59,9 +54,9 @@ type Discovery struct {
 	copies map[documents.Key]copied // of keep alone
 }
 
-// New makes what has no copy yet.
-func New(c Config) *Discovery {
-	d := &Discovery{Config: c, copies: map[documents.Key]copied{}}
+// NewDiscovery makes what has no copy yet.
+func NewDiscovery(c DiscoveryConfig) *Discovery {
+	d := &Discovery{DiscoveryConfig: c, copies: map[documents.Key]copied{}}
 	d.asHub = d.Through(c.Cloud)
 	return d
 }

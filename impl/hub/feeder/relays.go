@@ -1,21 +1,18 @@
-// Package shared holds the relays of a hub, as its scope names them (package scope): it makes a relay, fills it, and
-// removes it. It starts no goroutine.
-package shared
+package feeder
 
 import (
 	"context"
 
-	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/snapshot"
 )
 
-// Relays are those of a hub. All fields are needed.
+// Relays are those of a hub, as its scope names them (package scope). All fields are needed.
 type Relays struct {
-	Sources *feeder.Sources
+	Sources *Sources
 	Kept    *snapshot.Snapshots
-	Make    func(relay.Resource) (*feeder.Feeder, error)
+	Make    func(relay.Resource) (*Feeder, error)
 	Changed func()             // there are others
 	Forget  func(*relay.Relay) // one is neither fed nor read any more
 }

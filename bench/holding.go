@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 )
 
@@ -18,13 +18,13 @@ import (
 func (c *certified) tell(ctx context.Context, by http.RoundTripper) error {
 	c.told++
 	begin := time.Now().UTC().Truncate(time.Second).Add(time.Duration(c.told) * time.Second)
-	holds := holding.Holding{Trust: c.told, Certificates: map[string]holding.Life{}}
+	holds := digest.Holding{Trust: c.told, Certificates: map[string]digest.Life{}}
 	for _, k := range []weirpki.Kind{weirpki.Hub, weirpki.HubAtCloud} {
-		holds.Certificates[string(k)] = holding.Life{Begin: begin, End: begin.Add(weirpki.Must(k).Life.Usual), Renews: true}
+		holds.Certificates[string(k)] = digest.Life{Begin: begin, End: begin.Add(weirpki.Must(k).Life.Usual), Renews: true}
 	}
 	node := certifiedPool + "-1"
-	t := holding.Teller{
-		Node: node, Cloud: by, Read: func() holding.Holding { return holds }, Clock: clock.RealClock{},
+	t := digest.Teller{
+		Node: node, Cloud: by, Read: func() digest.Holding { return holds }, Clock: clock.RealClock{},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	return c.during(ctx, t.Run, "the Node to say what its hub holds", func() bool {

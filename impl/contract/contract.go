@@ -88,7 +88,7 @@ const (
 	// RosterPrefix and the name of a pool are a ConfigMap there with the nodes that the pool has: weir-manager sees by it
 	// who left.
 	RosterPrefix = "nodes-"
-	// HoldsAnnotation of a Node is what its hub holds, see package holding.
+	// HoldsAnnotation of a Node is what its hub holds, see package digest.
 	HoldsAnnotation = "weir.dev/holds"
 	// DigestAnnotation of a node's Lease is what its hub tells of itself with a heartbeat, see package digest.
 	DigestAnnotation = "weir.dev/digest"
@@ -192,7 +192,7 @@ const (
 	StandingPath = "/weir/v1/standing"
 	// of a hub and of a coordinator: what the pool is told about itself, see impl/directory.
 	DirectoryPath = "/weir/v1/directory"
-	// of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/reverse.
+	// of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/source/hop.
 	LinePath = "/weir/v1/line"
 	// GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does.
 	MeshPath   = "/weir/v1/mesh"

@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/memory"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // Run is the command weir-coordinator, for cli.Main.
@@ -38,7 +38,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		"dataDir", c.DataDir)
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
-	g.Go(func() error { return memory.Headroom{Min: 2 << 20}.Keep(ctx) }) // a coordinator that holds little has little
+	g.Go(func() error { return process.Headroom{Min: 2 << 20}.Keep(ctx) }) // a coordinator that holds little has little
 	g.Go(func() error {
 		defer stop()
 		return co.Run(ctx)

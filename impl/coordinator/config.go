@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/coordinator/replicas"
+	"github.com/weir-edge/weir/impl/coordinator/mesh"
 )
 
 // Values of Config.ClusterState.
@@ -25,7 +25,7 @@ type Config struct {
 	DataDir         string
 	CertificatesDir string // that the hub of this node fills
 	LeadersOnly     bool
-	Placement       replicas.Placement
+	Placement       mesh.Placement
 
 	PoolScopeResources []string      // none: Endpoints and EndpointSlices
 	RingBytes          int64         // 0: the relay's default

@@ -23,18 +23,17 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/election"
 	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/jury"
+	"github.com/weir-edge/weir/impl/coordinator/mesh"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
-	"github.com/weir-edge/weir/impl/coordinator/replicas"
 	"github.com/weir-edge/weir/impl/coordinator/status"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/limit"
-	"github.com/weir-edge/weir/impl/memory"
 	"github.com/weir-edge/weir/impl/pause"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -53,7 +52,7 @@ type Coordinator struct {
 	peers  *peers // nil: this is the only replica
 	front  *relays
 	listed *catalog.Catalog
-	lot    reverse.Lot // hubs that cannot be connected to
+	lot    hop.Lot // hubs that cannot be connected to
 	fresh  atomic.Pointer[func(*relay.Relay) bool]
 }
 
@@ -221,9 +220,9 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		}, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
-	var claims *replicas.Fed // nil: this is the only replica
+	var claims *mesh.Fed // nil: this is the only replica
 	if c.peers != nil {
-		claims = replicas.NewFed(c.peers.Set, etcd, c.set.Clock, c.set.Logger)
+		claims = mesh.NewFed(c.peers.Set, etcd, c.set.Clock, c.set.Logger)
 		pulled.Replicas = claims
 	}
 	puller := pull.New(pulled)
@@ -291,6 +290,6 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	})
 	g.Go(func() error { return puller.Run(ctx) })
 	g.Go(func() error { return lies.Run(ctx) })
-	memory.Trim()
+	process.Trim()
 	return g.Wait()
 }

@@ -14,14 +14,13 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // lines lead to hubs of the pool.
 type lines struct {
 	*serving
-	lot   *reverse.Lot
+	lot   *hop.Lot
 	rules *authz.Rules
 	clock clock.WithDelayedExecution
 }

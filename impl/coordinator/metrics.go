@@ -10,7 +10,7 @@ import (
 	apimetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"github.com/weir-edge/weir/impl/buildinfo"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -50,7 +50,7 @@ func newMetrics(relays func() []*relay.Relay, kept prometheus.Collector, unready
 				"the word of one hub.",
 		}, []string{"resource", "node"}),
 	}
-	m.registry.MustRegister(buildinfo.Collector("weir-coordinator"), m.freed, m.lied, m.later, m.reclaims, m.refilled,
+	m.registry.MustRegister(process.Collector("weir-coordinator"), m.freed, m.lied, m.later, m.reclaims, m.refilled,
 		relay.NewCollector(relays), kept, ready{relays, unready})
 	return m
 }

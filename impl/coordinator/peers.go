@@ -22,7 +22,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/mesh"
-	"github.com/weir-edge/weir/impl/coordinator/replicas"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/pki"
@@ -47,7 +46,7 @@ type peers struct {
 	mesh      *mesh.Mesh
 	logger    *slog.Logger
 
-	*replicas.Set // as they are now
+	*mesh.Set // as they are now
 }
 
 // newPeers reads the credential by which other replicas know this one. nil: this is the only one.
@@ -77,7 +76,7 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 		Transport:     p.transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	p.Set = replicas.NewSet(s.NodePoolName, s.Name, client, s.members)
+	p.Set = mesh.NewSet(s.NodePoolName, s.Name, client, s.members)
 	return p, nil
 }
 
@@ -120,7 +119,7 @@ func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) err
 	}); err != nil {
 		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as a client: %w", err)
 	}
-	i := slices.IndexFunc(s.members, func(m replicas.Member) bool { return m.Name == s.Name })
+	i := slices.IndexFunc(s.members, func(m mesh.Member) bool { return m.Name == s.Name })
 	if _, err := cert.Verify(x509.VerifyOptions{
 		Roots: roots, Intermediates: issuers(pair), CurrentTime: now, DNSName: s.members[i].Peer.Hostname(),
 	}); err != nil {
@@ -284,7 +283,7 @@ func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 // storePeers are the replicas as etcd knows them.
-func storePeers(members []replicas.Member) (all []store.Peer) {
+func storePeers(members []mesh.Member) (all []store.Peer) {
 	for _, m := range members {
 		all = append(all, store.Peer{Name: m.Name, URL: mesh.URL(m.Name), Former: m.Peer})
 	}

@@ -36,7 +36,6 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/impl/coordinator/catalog"
-	definitions "github.com/weir-edge/weir/impl/coordinator/openapi"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -96,7 +95,7 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	a.addHealth(cfg)
 	namer := openapi.NewDefinitionNamer(a.types.published)
 	// Version 3 alone: kubectl reads it since 1.27, and version 2 beside it costs 0.5 MB of memory for ever.
-	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions.GetOpenAPIDefinitions, namer)
+	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(catalog.GetOpenAPIDefinitions, namer)
 	cfg.OpenAPIV3Config.Info.Title = "weir-coordinator"
 
 	s, err := cfg.Complete(nil).New("weir-coordinator", genericapiserver.NewEmptyDelegate())

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/coordinator/callers"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/pki"
@@ -25,7 +25,7 @@ import (
 
 // serving is what is taken before the server starts: the port and the files of credentials.
 type serving struct {
-	listener *callers.Callers
+	listener *authz.Callers
 	denied   *denylist.Held // certificates of the pool that are no longer valid
 	time     *pki.Proven    // by which certificates are judged
 	late     *pki.Allowance // for those that have ended
@@ -60,7 +60,7 @@ func loadCredentials(set *settings) (s serving, err error) {
 	return s, nil
 }
 
-func listen(set *settings, denied *denylist.Held) (*callers.Callers, error) {
+func listen(set *settings, denied *denylist.Held) (*authz.Callers, error) {
 	address := net.JoinHostPort(set.BindAddress, strconv.Itoa(set.SecurePort))
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	switch {
@@ -72,7 +72,7 @@ func listen(set *settings, denied *denylist.Held) (*callers.Callers, error) {
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	return callers.New(l, denied), nil
+	return authz.Listen(l, denied), nil
 }
 
 // overhearEvery is how often it is looked what the hub of this machine has heard of the time.

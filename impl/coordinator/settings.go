@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/replicas"
+	"github.com/weir-edge/weir/impl/coordinator/mesh"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
@@ -26,7 +26,7 @@ import (
 type settings struct {
 	Config
 	resources []relay.Resource
-	members   []replicas.Member // none: this is the only replica
+	members   []mesh.Member // none: this is the only replica
 	// Below CertificatesDir: the certificate of this server with its key, the one by which other replicas know it ("": it
 	// is the only one), and the pool's authorities, until a hub or a replica has brought others that they vouch for.
 	servingFile, peerFile, caFile string

@@ -46,7 +46,6 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/impl/trust"
@@ -269,7 +268,7 @@ func (s *server) showBack(node string, relays ...*relay.Relay) *edge {
 	to := tls.Dialer{
 		Config: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13},
 	}
-	return s.pool.showAt(reverse.NewListener(func(ctx context.Context) (net.Conn, context.Context, error) {
+	return s.pool.showAt(hop.NewListener(func(ctx context.Context) (net.Conn, context.Context, error) {
 		conn, err := to.DialContext(ctx, "tcp", s.url.Host)
 		return conn, context.Background(), err
 	}, clock.RealClock{}, slog.New(slog.DiscardHandler)), node, relays...)

@@ -9,5 +9,17 @@
 // Root of a node writes what it likes there. Parse bounds it. One that lies changes what is shown of his pool, and
 // nothing else follows from it.
 //
-// The package is pure: no I/O, no goroutine, no clock.
+// # What a hub holds
+//
+// A Holding is the report of a hub about its trust bundle and its certificates: which bundle the hub holds, and when
+// each certificate begins and expires. The report is the annotation contract.HoldsAnnotation of the Node.
+//
+// A Teller writes it as the node, which kube-apiserver lets write its own Node and no other. So nothing is granted for
+// it. weir-manager goes on with a rotation when all have heard, and tells a person of certificates that end. Nothing
+// else follows from what a node says here: one that lies harms itself, or lets a rotation go on before all others have
+// heard, who then follow the chain of bundles.
+//
+// # Goroutines
+//
+// None. Teller.Run runs in its caller's; all else is pure.
 package digest

@@ -8,5 +8,9 @@
 // What it makes, its owner alone can read. It follows no link that stands in place of a file: in a folder that others
 // can write, what a link leads to would be theirs to choose.
 //
+// An Unpacker, PackBytes and Checksum decode and encode the values in the records of packages snapshot, store and
+// store/queue. An Unpacker does not trust its input: no input makes it panic, or use more memory than the input has
+// bytes.
+//
 // The package starts no goroutine.
 package disk

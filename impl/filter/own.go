@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/quiet"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -55,7 +55,7 @@ func NewOwn(c OwnConfig) *Own {
 	o := &Own{OwnConfig: c, topology: newTopology(of), services: &beside}
 	o.view.roots = string(c.Roots)
 	o.services.view.pods, _ = newMaster(c.Pods) // "": the zero value
-	log := quiet.New(c.Clock, c.Logger)
+	log := limit.NewQuiet(c.Clock, c.Logger)
 	untouched := func(name, namespace string, err error) {
 		if c.Untouched != nil {
 			c.Untouched(name)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"path/filepath"
 
-	"github.com/weir-edge/weir/impl/buildinfo"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/digest"
@@ -23,9 +22,9 @@ import (
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/request"
-	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -225,7 +224,7 @@ func (h *Hub) tells(consistency *relayed.Consistency) func() digest.Digest {
 		return nil
 	}
 	return (&membership.Account{
-		Version: buildinfo.Version(), Started: h.clock.Now(), Cloud: h.cloud, Sources: h.sources, Consistency: consistency,
+		Version: process.Version(), Started: h.clock.Now(), Cloud: h.cloud, Sources: h.sources, Consistency: consistency,
 		Served: h.metrics.served,
 		Role:   func() role.Role { return h.pool.Snapshot().Role },
 	}).Digest
@@ -278,7 +277,7 @@ func (h *Hub) buildPoolDoor() *pooldoor.Door {
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))
 	h.board().Serve(d.Handle)
 	if d.Listener = h.atPool; d.Address == contract.PoolAddressReverse {
-		d.Listener = reverse.NewListener(c.Waits, h.clock, h.Logger)
+		d.Listener = hop.NewListener(c.Waits, h.clock, h.Logger)
 	}
 	return d
 }

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/memory"
-	"github.com/weir-edge/weir/impl/sdnotify"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // Run is the command weir-hub, for cli.Main.
@@ -41,8 +40,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		defer stop()
 		return h.Run(ctx)
 	})
-	g.Go(func() error { return sdnotify.Serve(ctx, "http://"+h.HealthAddr().String()+"/healthz", logger) })
+	g.Go(func() error { return process.ServeReady(ctx, "http://"+h.HealthAddr().String()+"/healthz", logger) })
 	// a hub that serves little has little.
-	g.Go(func() error { return memory.Headroom{Min: 3 << 20, Scanned: 100}.Keep(serving) })
+	g.Go(func() error { return process.Headroom{Min: 3 << 20, Scanned: 100}.Keep(serving) })
 	return g.Wait()
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 )
 
-// process is weir-hub as a child of the test.
-type process struct {
+// child is weir-hub as a child of the test.
+type child struct {
 	t           testing.TB
 	cmd         *exec.Cmd
 	done        chan struct{}
@@ -27,11 +27,11 @@ type process struct {
 	api, health string
 }
 
-func (b *bed) spawn(pairs ...string) *process {
+func (b *bed) spawn(pairs ...string) *child {
 	b.t.Helper()
 	exe, err := os.Executable()
 	check(b.t, err)
-	p := &process{t: b.t, done: make(chan struct{}), log: &logBuffer{}}
+	p := &child{t: b.t, done: make(chan struct{}), log: &logBuffer{}}
 	p.cmd = exec.Command(exe,
 		b.args(append(pairs, "log-format", "json", "client-ca-file", b.config.ClientCAFiles[0])...)...)
 	p.cmd.Env = append(os.Environ(), asCommand+"=1")
@@ -66,13 +66,13 @@ func (b *bed) spawn(pairs ...string) *process {
 }
 
 // kill is kill -9.
-func (p *process) kill() {
+func (p *child) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
 // metric is the value of a metric of Endpoints, "" if there is none.
-func (p *process) metric(c *http.Client, name string) string {
+func (p *child) metric(c *http.Client, name string) string {
 	_, body := get(p.t, c, p.health+"/metrics")
 	for line := range strings.Lines(body) {
 		if rest, ok := strings.CutPrefix(line, name+`{resource="endpoints.v1."} `); ok {
@@ -83,7 +83,7 @@ func (p *process) metric(c *http.Client, name string) string {
 }
 
 // list lists Endpoints and returns their names, the version, and the age that is told.
-func (p *process) list(c *http.Client, user string) (names []string, version string, age int, code int) {
+func (p *child) list(c *http.Client, user string) (names []string, version string, age int, code int) {
 	resp, body := get(p.t, c, p.api+"/api/v1/endpoints", "Authorization", "Bearer "+user)
 	var l struct {
 		Metadata struct{ ResourceVersion string }

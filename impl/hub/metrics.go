@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/weir-edge/weir/impl/buildinfo"
 	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -74,7 +74,7 @@ func newMetrics() *metrics {
 	}
 	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.bodies, m.served,
 		m.questions, m.untouched, m.heartbeats, m.mirrored, m.forwards,
-		buildinfo.Collector("weir-hub"), collectors.NewGoCollector(),
+		process.Collector("weir-hub"), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/quiet"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // TestOneIdentityIsOneCaller: whatever one identity has been asked about, in whose name and with however many tokens,
@@ -170,7 +170,7 @@ func TestLogIsNotTheCallers(t *testing.T) {
 		t.Errorf("%d lines for 10,000 reads", n)
 	}
 	told := strings.Count(b.log.String(), "\n")
-	b.clock.Step(quiet.For)
+	b.clock.Step(limit.QuietFor)
 	if _, refusal := b.authorizeRequest(withToken(good), read("/api/v1/namespaces/a/secrets/x-1")); refusal == nil {
 		t.Fatal("nothing was refused")
 	}

@@ -80,7 +80,7 @@
 // # What callers are told
 //
 // 401 for what is wrong, 503 for what only the cloud can tell, without details; the details are logged, each once in 10
-// minutes, and so many lines and no more (package quiet).
+// minutes, and so many lines and no more (limit.Quiet).
 //
 // # Goroutines
 //

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
-	"github.com/weir-edge/weir/impl/quiet"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // Defaults of Config.
@@ -87,7 +87,7 @@ type Judge struct {
 	audiences *audiences
 	said      *sayings
 	judged    *lru.Cache // of *judged, by digest
-	log       *quiet.Log
+	log       *limit.Quiet
 	streams
 }
 
@@ -114,7 +114,7 @@ func New(c Config) (*Judge, error) {
 		c.Unbroken = func() time.Duration { return math.MaxInt64 }
 	}
 	j := &Judge{
-		Config: c, node: nodeUser(c.Node), log: quiet.New(c.Clock, c.Logger), refused: newRefused(c.Clock, c.Away),
+		Config: c, node: nodeUser(c.Node), log: limit.NewQuiet(c.Clock, c.Logger), refused: newRefused(c.Clock, c.Away),
 		doubts: newDoubts(c.Ask, c.Clock), audiences: newAudiences(c.Documents, c.Logger), said: newSayings(),
 		judged: lru.New(maxJudged),
 	}

@@ -1,5 +1,5 @@
 // Package limit bounds how much a caller may take of a shared resource: requests in a time (Rate), concurrent requests
-// (Slots by number, Shares by bytes) and connections (Listener).
+// (Slots by number, Shares by bytes), connections (Listener) and lines of the log (Quiet).
 //
 // Each bound has two parts: what one caller may have, and what all may have together. A caller is a key that the user
 // of the package chooses. Memory is bounded too, whatever the number of keys. The package starts no goroutine. Rate

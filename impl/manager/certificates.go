@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/manager/certificates"
-	"github.com/weir-edge/weir/impl/manager/grants"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/pki"
 )
@@ -121,7 +121,7 @@ func (m *certifier) written(changed func(pool string), prefixes ...string) sourc
 			return nil
 		}))
 	return m.granted("ConfigMaps in namespace "+contract.KeyNamespace,
-		grants.Listed(m.ctrl.GetAPIReader(), &corev1.ConfigMapList{}, client.InNamespace(contract.KeyNamespace)), kind)
+		manifests.Listed(m.ctrl.GetAPIReader(), &corev1.ConfigMapList{}, client.InNamespace(contract.KeyNamespace)), kind)
 }
 
 // trimData leaves the name of a ConfigMap and its version.
@@ -142,7 +142,7 @@ func away(c client.Reader) func(ctx context.Context, pool string, number uint64)
 			return nil, err
 		}
 		for _, n := range nodes.Items {
-			if h, err := holding.Parse(n.Annotations[contract.HoldsAnnotation]); err != nil || h.Trust < number {
+			if h, err := digest.ParseHolding(n.Annotations[contract.HoldsAnnotation]); err != nil || h.Trust < number {
 				names = append(names, n.Name)
 			}
 		}
@@ -176,14 +176,14 @@ func (m *certifier) bindings() source.Source {
 			}
 			return nil
 		}))
-	return m.granted("bindings of hubs", grants.Listed(m.ctrl.GetAPIReader(), &rbacv1.ClusterRoleBindingList{}), kind)
+	return m.granted("bindings of hubs", manifests.Listed(m.ctrl.GetAPIReader(), &rbacv1.ClusterRoleBindingList{}), kind)
 }
 
 // granted is a source that begins when the cluster grants what it reads.
 func (m *certifier) granted(what string, check func(context.Context) error, s source.Source) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		go func() {
-			if !grants.Await(ctx, m.set.Clock, m.set.Logger, what, check) {
+			if !manifests.Granted(ctx, m.set.Clock, m.set.Logger, what, check) {
 				return
 			}
 			if err := s.Start(ctx, q); err != nil && ctx.Err() == nil {

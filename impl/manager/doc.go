@@ -12,7 +12,7 @@
 //   - forwarders keeps one Role and RoleBinding for each pool;
 //   - package certificates approves and signs certificates;
 //   - package pools keeps NodePools, their leader hubs and the objects leader-hub-<pool>, and Pools with what hubs tell
-//     of themselves, which package ledger notes in every replica.
+//     of themselves, which its Ledger notes in every replica.
 //
 // # The three states
 //

@@ -5,20 +5,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-edge/weir/impl/buildinfo"
 	"github.com/weir-edge/weir/impl/manager/certificates"
 	"github.com/weir-edge/weir/impl/manager/installs"
-	"github.com/weir-edge/weir/impl/manager/ledger"
 	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // metrics are the manager's own. Those of controllers, of the leader election and of requests come from
 // controller-runtime.
 type metrics struct {
 	board *board
-	hubs  *ledger.Ledger
+	hubs  *pools.Ledger
 
 	heartbeats   prometheus.Counter
 	taints       *prometheus.CounterVec
@@ -41,7 +40,7 @@ func newMetrics(b *board) *metrics {
 	}
 	return &metrics{
 		board:      b,
-		hubs:       ledger.New(b.clock),
+		hubs:       pools.NewLedger(b.clock),
 		heartbeats: counter("heartbeats_total", "Changes of renewTime seen in Leases of nodes."),
 		taints: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_manager_taint_changes_total", Help: "Taints of delegated nodes set (add) and taken away (remove).",
@@ -73,7 +72,7 @@ func newMetrics(b *board) *metrics {
 
 func (m *metrics) counters() []prometheus.Collector {
 	own := []prometheus.Collector{
-		buildinfo.Collector("weir-manager"), m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases,
+		process.Collector("weir-manager"), m.heartbeats, m.taints, m.conditions, m.keepWrites, m.keepFailures, m.releases,
 		m.missing, m.hubs,
 	}
 	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors(), m.leaderHubs.Collectors(),

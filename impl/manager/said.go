@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/weir-edge/weir/impl/manager/grants"
-	"github.com/weir-edge/weir/impl/manager/ledger"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -29,7 +28,7 @@ type said struct {
 	reader client.Reader // not from the cache
 	clock  clock.WithTicker
 	board  *board
-	hubs   *ledger.Ledger
+	hubs   *pools.Ledger
 	usual  verdict.Policy // of pools of which nothing else is said
 	log    *slog.Logger
 
@@ -53,7 +52,8 @@ func (s *said) known() bool {
 // Start implements manager.Runnable. It waits for the kind, since a watch that is refused would end the whole of
 // weir-manager.
 func (s *said) Start(ctx context.Context) error {
-	if !grants.Await(ctx, s.clock, s.log, "Pools; until then the same counts for all pools that are silent", s.readable) {
+	if !manifests.Granted(ctx, s.clock, s.log, "Pools; until then the same counts for all pools that are silent",
+		s.readable) {
 		return nil
 	}
 	return s.watch(ctx)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/manager/ledger"
+	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -52,7 +52,7 @@ func TestOneBadPool(t *testing.T) {
 		}
 	})
 	s := &said{
-		board: b, hubs: ledger.New(clock.RealClock{}), usual: verdict.Policy{Evict: true, After: time.Hour},
+		board: b, hubs: pools.NewLedger(clock.RealClock{}), usual: verdict.Policy{Evict: true, After: time.Hour},
 		log: slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	h := s.handler()

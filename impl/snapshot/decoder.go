@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/weir-edge/weir/impl/pack"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -152,7 +152,7 @@ func (d *decoder) block() (kind byte, err error) {
 }
 
 func (d *decoder) head() error {
-	p := pack.NewReader(d.buf)
+	p := disk.NewUnpacker(d.buf)
 	res := d.relay.Resource()
 	name, enc := string(p.Bytes()), p.Byte()
 	version, asOf := p.Uvarint(), p.Varint()
@@ -179,7 +179,7 @@ func (d *decoder) head() error {
 }
 
 func (d *decoder) objects() error {
-	p := pack.NewReader(d.buf)
+	p := disk.NewUnpacker(d.buf)
 	for p.More() {
 		o, err := d.object(p)
 		if err == nil {
@@ -194,7 +194,7 @@ func (d *decoder) objects() error {
 }
 
 // object reads an object into memory of its own: a block must not stay for the sake of one object in it.
-func (d *decoder) object(p *pack.Reader) (*wire.Object, error) {
+func (d *decoder) object(p *disk.Unpacker) (*wire.Object, error) {
 	raw := p.Bytes()
 	if err := p.Err(); err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (d *decoder) object(p *pack.Reader) (*wire.Object, error) {
 }
 
 func (d *decoder) whole() error {
-	p := pack.NewReader(d.buf)
+	p := disk.NewUnpacker(d.buf)
 	n := p.Uvarint()
 	if err := ended(p); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (d *decoder) whole() error {
 }
 
 func (d *decoder) changes() error {
-	p := pack.NewReader(d.buf)
+	p := disk.NewUnpacker(d.buf)
 	for p.More() {
 		if err := d.change(p); err != nil {
 			return damaged("%v", err)
@@ -224,7 +224,7 @@ func (d *decoder) changes() error {
 	return ended(p)
 }
 
-func (d *decoder) change(p *pack.Reader) (err error) {
+func (d *decoder) change(p *disk.Unpacker) (err error) {
 	c := &mvcc.Event{Batch: d.batch}
 	switch record := p.Byte(); record {
 	case recordPut, recordDelete:
@@ -255,7 +255,7 @@ func (d *decoder) change(p *pack.Reader) (err error) {
 }
 
 // ended reports whether the block had all its record should, and no more.
-func ended(p *pack.Reader) error {
+func ended(p *disk.Unpacker) error {
 	if err := p.End(); err != nil {
 		return damaged("%v", err)
 	}

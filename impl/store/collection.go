@@ -6,7 +6,7 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/weir-edge/weir/impl/pack"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -47,9 +47,9 @@ func (c *collection) encode() []byte {
 	for _, t := range []time.Time{c.asOf, c.asked} {
 		b = binary.AppendVarint(b, t.Unix())
 	}
-	b = pack.Bytes(pack.Bytes(b, c.kind.APIVersion), c.kind.Kind)
+	b = disk.PackBytes(disk.PackBytes(b, c.kind.APIVersion), c.kind.Kind)
 	if c.listKind != "" {
-		b = pack.Bytes(b, c.listKind)
+		b = disk.PackBytes(b, c.listKind)
 	}
 	return b
 }
@@ -57,10 +57,10 @@ func (c *collection) encode() []byte {
 func parseCollection(key string, b []byte) (*collection, error) {
 	s, ok := parseShape(key)
 	if !ok || s.validate() != nil {
-		return nil, fmt.Errorf("%w: %q names no shape", pack.ErrMalformed, key)
+		return nil, fmt.Errorf("%w: %q names no shape", disk.ErrMalformed, key)
 	}
 	c := newCollection(s)
-	p := pack.NewReader(b)
+	p := disk.NewUnpacker(b)
 	flags := p.Byte()
 	c.complete, c.watched = flags&1 != 0, flags&2 != 0
 	c.epoch, c.version = p.Uvarint(), p.Uvarint()
@@ -72,7 +72,7 @@ func parseCollection(key string, b []byte) (*collection, error) {
 		c.listKind = string(p.Bytes())
 	}
 	if flags > 3 || count > 1<<31 {
-		return nil, fmt.Errorf("%w: flags %d, %d members", pack.ErrMalformed, flags, count)
+		return nil, fmt.Errorf("%w: flags %d, %d members", disk.ErrMalformed, flags, count)
 	}
 	c.count = int(count)
 	return c, p.End()

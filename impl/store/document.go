@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-edge/weir/impl/pack"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/store/table"
 )
 
@@ -25,8 +25,8 @@ func (s *Store) PutDocument(name string, d Document) error {
 			maxDocument, maxKey)
 	}
 	b := binary.AppendVarint(nil, d.At.Unix())
-	b = pack.Bytes(b, d.ContentType)
-	b = pack.Bytes(b, d.ETag)
+	b = disk.PackBytes(b, d.ContentType)
+	b = disk.PackBytes(b, d.ETag)
 	b = append(b, d.Body...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Store) document(name string) (d Document, ok bool) {
 }
 
 func parseDocument(b []byte) (d Document, err error) {
-	p := pack.NewReader(b)
+	p := disk.NewUnpacker(b)
 	d.At = time.Unix(p.Varint(), 0)
 	d.ContentType, d.ETag, d.Body = string(p.Bytes()), string(p.Bytes()), p.Rest()
 	return d, p.Err()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/weir-edge/weir/impl/pack"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store/table"
@@ -58,7 +58,7 @@ func (f *fact) head() []byte {
 	b = binary.AppendUvarint(b, f.epoch)
 	b = binary.AppendUvarint(b, f.version)
 	for _, s := range []string{f.uid, f.kind.APIVersion, f.kind.Kind} {
-		b = pack.Bytes(b, s)
+		b = disk.PackBytes(b, s)
 	}
 	return b
 }
@@ -67,7 +67,7 @@ func (f *fact) encode() []byte { return append(f.head(), f.raw...) }
 
 // parseFact reads what encode wrote; raw is a part of b.
 func parseFact(b []byte) (*fact, error) {
-	p := pack.NewReader(b)
+	p := disk.NewUnpacker(b)
 	f := &fact{condition: condition(p.Byte())}
 	sealed := p.Byte()
 	f.sealed = sealed == 1
@@ -78,7 +78,7 @@ func parseFact(b []byte) (*fact, error) {
 		return nil, err
 	}
 	if f.condition > gone || sealed > 1 {
-		return nil, fmt.Errorf("%w: condition %d, seal %d", pack.ErrMalformed, f.condition, sealed)
+		return nil, fmt.Errorf("%w: condition %d, seal %d", disk.ErrMalformed, f.condition, sealed)
 	}
 	return f, nil
 }

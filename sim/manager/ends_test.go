@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 )
 
 // tell writes on a Node what its hub holds, as the node.
-func tell(t *testing.T, as kubernetes.Interface, node string, h holding.Holding) error {
+func tell(t *testing.T, as kubernetes.Interface, node string, h digest.Holding) error {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: h.Text()}},
@@ -34,9 +34,9 @@ func testEnds(t *testing.T, w *world) {
 	w.nodes(t, "ending", "ends-1", "ends-2")
 	node := w.as("system:node:ends-1", "system:nodes", "system:authenticated")
 	now := time.Now().UTC().Truncate(time.Second)
-	life := func(until time.Time) holding.Holding {
-		return holding.Holding{
-			Certificates: map[string]holding.Life{"hub": {Begin: now.Add(-80 * 24 * time.Hour), End: until, Renews: true}},
+	life := func(until time.Time) digest.Holding {
+		return digest.Holding{
+			Certificates: map[string]digest.Life{"hub": {Begin: now.Add(-80 * 24 * time.Hour), End: until, Renews: true}},
 		}
 	}
 	if err := tell(t, w.as("system:node:ends-2", "system:nodes", "system:authenticated"), "ends-1",

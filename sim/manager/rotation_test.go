@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/operator/certificates"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
@@ -63,7 +63,7 @@ func testRotation(t *testing.T, w *world) {
 	if read(); len(held.List()) != 2 || !held.Signer().Equal(first) {
 		t.Errorf("prepared: %d are trusted", len(held.List()))
 	}
-	if err := tell(t, node, "rotated-1", holding.Holding{Trust: held.Number()}); err != nil {
+	if err := tell(t, node, "rotated-1", digest.Holding{Trust: held.Number()}); err != nil {
 		t.Fatal(err)
 	}
 	w.eventually(t, "another one signs, since all have heard of it",

@@ -31,7 +31,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/holding"
 	"github.com/weir-edge/weir/impl/manager"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/operator"
@@ -166,8 +165,8 @@ func (d *desk) node(name, address string, age time.Duration) {
 	must(d.t, d.cloud.CreateNodes(ctx, cloud.Node{Name: name, Pool: "harbour", Address: address}))
 	d.beat(name, age)
 	ends := time.Date(2036, time.May, 1, 0, 0, 0, 0, time.UTC)
-	holds := holding.Holding{
-		Certificates: map[string]holding.Life{"hub": {Begin: ends.Add(-24 * time.Hour), End: ends, Renews: true}},
+	holds := digest.Holding{
+		Certificates: map[string]digest.Life{"hub": {Begin: ends.Add(-24 * time.Hour), End: ends, Renews: true}},
 	}.Text()
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: holds}},

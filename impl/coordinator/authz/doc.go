@@ -24,5 +24,7 @@
 // Relayed resources are read-only for everybody by what they are: a write gets 405 from the resource, not 403 from
 // here, so that its caller does not go looking for a grant that cannot exist.
 //
-// The package is pure: no state that changes, no goroutine.
+// The rules are pure: no state that changes. Callers is the listener in front of them. It closes connections to the
+// API: those of too many unknown callers, and those with a certificate that was revoked. The package starts no
+// goroutine.
 package authz

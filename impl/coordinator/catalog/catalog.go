@@ -1,5 +1,3 @@
-// Package catalog adds the relayed resources of a coordinator to its API discovery, beside those that the generic
-// server lists.
 package catalog
 
 import (

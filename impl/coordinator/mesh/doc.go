@@ -1,4 +1,17 @@
-// Package mesh connects the etcd members of a coordinator that has several replicas.
+// Package mesh is for a coordinator that has several replicas: it knows which they are, and connects their etcd
+// members.
+//
+// # The replicas
+//
+// They are those that the flags name and, if weir-manager placed the coordinator, those that the configuration of the
+// pool names.
+//
+//	Member     one of them: its name, and where it is
+//	Set        all of them as they are now, and the others as sources
+//	Placement  one stay of a replica on a node: whose data counts, and whether the pool has others in its place
+//	Fed        which of them reads the leader
+//
+// # The connections
 //
 // etcd can do TLS with its peers by itself. But it reads the authorities when it starts, goes by the machine's clock,
 // and knows no denylist. So it is not let near the network: the mesh is between. What comes in over TLS at the address
@@ -20,7 +33,7 @@
 //
 // # Limits
 //
-// Connections over which nobody has proved anything are bounded in number and time (package callers). A replica that
+// Connections over which nobody has proved anything are bounded in number and time (authz.Callers). A replica that
 // does not answer a ping is cut off after twice Silence.
 //
 // # Goroutines

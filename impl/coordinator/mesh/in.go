@@ -12,7 +12,7 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/callers"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
 )
 
 var errStranger = errors.New("the certificate is of none of the other replicas")
@@ -20,7 +20,7 @@ var errStranger = errors.New("the certificate is of none of the other replicas")
 // in is what other replicas ask this one.
 type in struct {
 	*Config
-	callers *callers.Callers
+	callers *authz.Callers
 	etcd    atomic.Pointer[http.Handler] // nil: it does not run yet
 }
 

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/callers"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
 )
 
 // TestRevoked: who is no longer valid is answered nothing more over what it has open, also before its links are looked
@@ -55,7 +55,7 @@ func TestRevoked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &in{Config: c, callers: callers.New(l, nil)}
+	i := &in{Config: c, callers: authz.Listen(l, nil)}
 	s := i.server()
 	served := make(chan error, 1)
 	go func() {

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weir-edge/weir/impl/coordinator/callers"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
 )
 
 // Mesh is one replica's part of it.
@@ -37,7 +37,7 @@ func New(c Config) (*Mesh, error) {
 		return nil, err
 	}
 	m := &Mesh{Config: c, links: &links{logger: c.Logger, open: map[*link]struct{}{}}, outs: map[string]*out{}}
-	m.in = &in{Config: &m.Config, callers: callers.New(l, nil)}
+	m.in = &in{Config: &m.Config, callers: authz.Listen(l, nil)}
 	for name, to := range c.Replicas {
 		if name != c.Self {
 			m.outs[name] = newOut(&m.Config, m.links, name, to)

@@ -236,7 +236,7 @@ func (c *Client) Meet(ctx context.Context, exchange func(ctx context.Context, by
 	exchange(asking, r.Transport, r.URL)
 }
 
-// Waits opens a connection to the replica that is used now, for as long as it is. See impl/reverse.
+// Waits opens a connection to the replica that is used now, for as long as it is. See hop.Listener.
 func (c *Client) Waits(ctx context.Context) (net.Conn, context.Context, error) {
 	u := c.InUse()
 	conn, err := u.connect(ctx)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
-	"github.com/weir-edge/weir/impl/quiet"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -24,7 +24,7 @@ import (
 type Proxy struct {
 	ProxyConfig
 	watches, others *bufferPool // a watch keeps its buffer as long as it is open
-	failures        *quiet.Log
+	failures        *limit.Quiet
 	errors          *log.Logger
 }
 
@@ -49,7 +49,7 @@ type written interface {
 func NewProxy(c ProxyConfig) *Proxy {
 	return &Proxy{
 		ProxyConfig: c, watches: &bufferPool{size: watchBuffer}, others: &bufferPool{size: otherBuffer},
-		failures: quiet.New(c.Clock, c.Logger), errors: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+		failures: limit.NewQuiet(c.Clock, c.Logger), errors: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/bulletin"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
@@ -60,19 +60,19 @@ func (n *Notices) Run(ctx context.Context) error {
 		bulletin.Returner{Pool: n.Pool, Cloud: n.AsHub, Board: n.Board, Clock: n.Clock, Logger: n.Logger}.Run(ctx)
 	})
 	all.Go(func() {
-		holding.Teller{Node: n.Node, Cloud: n.AsNode, Read: n.holds, Clock: n.Clock, Logger: n.Logger}.Run(ctx)
+		digest.Teller{Node: n.Node, Cloud: n.AsNode, Read: n.holds, Clock: n.Clock, Logger: n.Logger}.Run(ctx)
 	})
 	all.Wait()
 	return nil
 }
 
 // holds is what the Node says. A trust bundle is held when the coordinator holds it, too.
-func (n *Notices) holds() holding.Holding {
-	all := holding.Holding{Trust: n.shared.Load(), Certificates: map[string]holding.Life{}}
+func (n *Notices) holds() digest.Holding {
+	all := digest.Holding{Trust: n.shared.Load(), Certificates: map[string]digest.Life{}}
 	for _, c := range n.Certificates() {
 		switch c.Kind {
 		case pki.Hub, pki.HubAtCloud, pki.Coordinator, pki.Replica: // others are the node's own, or live for an hour
-			all.Certificates[string(c.Kind)] = holding.Life{
+			all.Certificates[string(c.Kind)] = digest.Life{
 				Begin: c.Cert.Leaf.NotBefore.UTC(), End: c.Cert.Leaf.NotAfter.UTC(), Renews: c.Renews,
 			}
 		}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/weir-edge/weir/impl/manager/grants"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -89,8 +89,8 @@ func Trim(o any) (any, error) {
 // Start implements manager.Runnable. It waits until requests may be watched at all: a cluster that lacks the grant for
 // it must not lose the rest of weir-manager.
 func (c *Controller) Start(ctx context.Context) error {
-	requests := grants.Listed(c.Reader, &certificatesv1.CertificateSigningRequestList{})
-	if !grants.Await(ctx, c.Clock, c.Log, "certificates; --certificates=off does without", requests) {
+	requests := manifests.Listed(c.Reader, &certificatesv1.CertificateSigningRequestList{})
+	if !manifests.Granted(ctx, c.Clock, c.Log, "certificates; --certificates=off does without", requests) {
 		return nil
 	}
 	run, err := controller.NewUnmanaged("certificates", controller.Options{

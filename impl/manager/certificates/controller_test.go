@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/manager/grants"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/pki"
 )
@@ -186,7 +185,7 @@ func TestWithoutGrant(t *testing.T) {
 	for range 4 {
 		select {
 		case <-asked:
-			fake.Step(grants.Every) // its ticker is there before it asks
+			fake.Step(manifests.LookEvery) // its ticker is there before it asks
 		case err := <-ended:
 			t.Fatalf("it ended: %v", err)
 		}

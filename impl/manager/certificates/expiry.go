@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 )
 
 const (
@@ -45,7 +45,7 @@ type WatchmanConfig struct {
 }
 
 // Watchman tells of each node, by a condition and an Event, that one of its certificates ends soon, or the authority of
-// its pool. Which certificates a node has its hub tells (package holding): that is true of those from files, too, and
+// its pool. Which certificates a node has its hub tells (package digest): that is true of those from files, too, and
 // remains when the hub is away.
 type Watchman struct {
 	WatchmanConfig
@@ -96,9 +96,9 @@ func (w *Watchman) Reconcile(ctx context.Context, q reconcile.Request) (reconcil
 // judge is what the condition of a Node should be, nil if there is nothing to tell, and when that changes by itself.
 func (w *Watchman) judge(n *corev1.Node) (want *corev1.NodeCondition, again time.Time) {
 	now, pool := w.Clock.Now(), n.Labels[contract.NodePoolLabel]
-	holds, err := holding.Parse(n.Annotations[contract.HoldsAnnotation])
+	holds, err := digest.ParseHolding(n.Annotations[contract.HoldsAnnotation])
 	if err != nil { // root there wrote it
-		holds = holding.Holding{}
+		holds = digest.Holding{}
 	}
 	kind, end, again := holds.Ending(now)
 	set := func(reason, text string) *corev1.NodeCondition {
@@ -113,7 +113,7 @@ func (w *Watchman) judge(n *corev1.Node) (want *corev1.NodeCondition, again time
 	case kind != "":
 		return set(contract.CertificateEnded, fmt.Sprintf("the certificate of kind %s has ended at %s and was not renewed",
 			kind, end.UTC().Format(time.RFC3339))), again
-	case known && authority.Sub(now) < holding.Soon:
+	case known && authority.Sub(now) < digest.Soon:
 		reason, text := authorityEnds(pool, authority, now)
 		return set(reason, text), again
 	case conditionOf(n) != nil:

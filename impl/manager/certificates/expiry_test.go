@@ -13,64 +13,64 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 )
 
 // TestWatchman: a Node says from 30 days before its end that a certificate ends which was not renewed, or the authority
 // of its pool, and says it no more when there is a successor. One that is renewed in time is told of at no time.
 func TestWatchman(t *testing.T) {
 	const day = 24 * time.Hour
-	year := func(renews bool, life time.Duration) holding.Life {
-		return holding.Life{Begin: now, End: now.Add(life), Renews: renews}
+	year := func(renews bool, life time.Duration) digest.Life {
+		return digest.Life{Begin: now, End: now.Add(life), Renews: renews}
 	}
 	type step struct {
 		after  time.Duration
-		set    *holding.Holding // what the hub tells from then on
+		set    *digest.Holding // what the hub tells from then on
 		status corev1.ConditionStatus
 		reason string
 	}
 	for name, c := range map[string]struct {
-		first     holding.Holding
+		first     digest.Holding
 		authority time.Duration // until its end
 		steps     []step
 	}{
 		"from a file": {
-			holding.Holding{Certificates: map[string]holding.Life{"hub": year(false, 365*day)}}, 5 * 365 * day, []step{
+			digest.Holding{Certificates: map[string]digest.Life{"hub": year(false, 365*day)}}, 5 * 365 * day, []step{
 				{335*day - time.Second, nil, "", ""},
 				{335 * day, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
 				{365*day - time.Second, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
 				{365 * day, nil, corev1.ConditionTrue, contract.CertificateEnded},
 				{
-					366 * day, &holding.Holding{Certificates: map[string]holding.Life{"hub": year(false, 720*day)}},
+					366 * day, &digest.Holding{Certificates: map[string]digest.Life{"hub": year(false, 720*day)}},
 					corev1.ConditionFalse, contract.CertificatesRenewed,
 				},
 			},
 		},
 		"renewed in time": {
-			holding.Holding{Certificates: map[string]holding.Life{"hub": year(true, 90*day)}}, 5 * 365 * day, []step{
+			digest.Holding{Certificates: map[string]digest.Life{"hub": year(true, 90*day)}}, 5 * 365 * day, []step{
 				{72 * day, nil, "", ""}, // the latest at which it is renewed
 				{
-					73 * day, &holding.Holding{
-						Certificates: map[string]holding.Life{"hub": {Begin: now.Add(72 * day), End: now.Add(162 * day), Renews: true}},
+					73 * day, &digest.Holding{
+						Certificates: map[string]digest.Life{"hub": {Begin: now.Add(72 * day), End: now.Add(162 * day), Renews: true}},
 					}, "", "",
 				},
 				{100 * day, nil, "", ""},
 			},
 		},
 		"not renewed": {
-			holding.Holding{Certificates: map[string]holding.Life{"hub": year(true, 90*day), "coordinator": year(true, 80*day)}},
+			digest.Holding{Certificates: map[string]digest.Life{"hub": year(true, 90*day), "coordinator": year(true, 80*day)}},
 			5 * 365 * day, []step{
 				{68*day - time.Second, nil, "", ""},
 				{68 * day, nil, corev1.ConditionTrue, contract.CertificateEndsSoon},
 				{80 * day, nil, corev1.ConditionTrue, contract.CertificateEnded},
 			},
 		},
-		"the authority": {holding.Holding{Trust: 1}, 40 * day, []step{
+		"the authority": {digest.Holding{Trust: 1}, 40 * day, []step{
 			{10 * day, nil, "", ""},
 			{10*day + time.Second, nil, corev1.ConditionTrue, contract.AuthorityEndsSoon},
 			{40 * day, nil, corev1.ConditionTrue, contract.AuthorityEnded},
 		}},
-		"nothing is told": {holding.Holding{}, 5 * 365 * day, []step{{1000 * day, nil, "", ""}}},
+		"nothing is told": {digest.Holding{}, 5 * 365 * day, []step{{1000 * day, nil, "", ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &corev1.Node{

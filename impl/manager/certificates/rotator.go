@@ -23,7 +23,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 )
@@ -422,7 +422,7 @@ func (r *Rotator) measure(k *kept, now time.Time) {
 		last = end[nextRole]
 	}
 	r.Ends(pool, last)
-	if left := last.Sub(now); left < holding.Soon && now.Sub(r.said[pool]) >= sayEvery {
+	if left := last.Sub(now); left < digest.Soon && now.Sub(r.said[pool]) >= sayEvery {
 		r.said[pool] = now
 		r.Log.Warn("the authority of a pool ends soon", "pool", pool, "end", last, "left", left)
 		reason, text := authorityEnds(pool, last, now)

@@ -28,8 +28,8 @@ func nameOf(pool, node string) string {
 // defaultLimit is the memory that a replica may take, if its Pool does not say. Measured (reports/bench): 15 MB idle,
 // 94 MB with 5,000 slices of 100 endpoints. What it may be made to take is more: two resources of 128 MiB, and 16 MiB
 // of recent changes of each, are all that it takes of a leader by its default flags, 288 MiB. A quarter of that may be
-// garbage (package memory), 72 MiB; it is 15 MiB itself; and the pages of etcd's file, which the limit counts, too, are
-// given back when others need them. So a leader that lies does not end it, and 137 MiB are left. A pool that shares
+// garbage (process.Headroom), 72 MiB; it is 15 MiB itself; and the pages of etcd's file, which the limit counts, too,
+// are given back when others need them. So a leader that lies does not end it, and 137 MiB are left. A pool that shares
 // more resources needs 180 MiB more for each.
 const defaultLimit = "512Mi"
 

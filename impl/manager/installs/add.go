@@ -20,7 +20,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install/jobs"
-	"github.com/weir-edge/weir/impl/manager/grants"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -47,13 +47,13 @@ func Add(m ctrl.Manager, c Config) error {
 			for all, where := range map[client.ObjectList][]client.ListOption{
 				&batchv1.JobList{}: {client.InNamespace(contract.ManagerNamespace)}, &nodepool.List{}: nil, &poolv1.List{}: nil,
 			} {
-				if err := grants.Listed(m.GetAPIReader(), all, where...)(ctx); err != nil {
+				if err := manifests.Listed(m.GetAPIReader(), all, where...)(ctx); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
-		if !grants.Await(ctx, c.Clock, c.Log, "Jobs that join nodes", readable) {
+		if !manifests.Granted(ctx, c.Clock, c.Log, "Jobs that join nodes", readable) {
 			return nil
 		}
 		return run(ctx, m, c)

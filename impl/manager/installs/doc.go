@@ -38,7 +38,7 @@
 // one goes on. A bare Pod would need all that here again. Only the exit codes 1 and 2 are: they are the machine's own
 // word. The Job is bound to its node by spec.nodeName and tolerates everything. It has no token: on the machine the
 // work goes by the kubelet's own kubeconfig. Restarting the kubelet does not end its Pod, but the work does not run in
-// it anyway: see package install/errand. So the deadline, after which a Job failed though nothing is known, ends a Pod
+// it anyway: see package operator/node. So the deadline, after which a Job failed though nothing is known, ends a Pod
 // that never started (its image cannot be pulled, its node is gone) or waits in vain, and never the work. It is longer
 // than the work can take, and a later Job waits for a unit that still runs.
 //

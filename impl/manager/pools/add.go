@@ -22,8 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
-	"github.com/weir-edge/weir/impl/manager/grants"
-	"github.com/weir-edge/weir/impl/manager/ledger"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/nodepool"
 	"github.com/weir-edge/weir/impl/pki"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -39,8 +38,8 @@ type Config struct {
 	Keys func(changed func(pool string)) source.Source
 
 	Clock clock.WithTicker
-	Seen  func(pool string) Seen                 // what is known of its nodes
-	Told  func(node string) (ledger.Entry, bool) // what its hub told
+	Seen  func(pool string) Seen          // what is known of its nodes
+	Told  func(node string) (Entry, bool) // what its hub told
 	// calls changed, which does not block, when one of the two says something else, until ctx ends.
 	Follow  func(ctx context.Context, changed func(pool string))
 	Metrics *Metrics
@@ -63,7 +62,7 @@ func Watched() map[client.Object]cache.ByObject {
 // Add lets the manager keep NodePools while it leads, from when their CRD is there.
 func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
-		if !grants.Await(ctx, c.Clock, c.Log, "NodePools", func(ctx context.Context) error { return readable(ctx, m) }) {
+		if !manifests.Granted(ctx, c.Clock, c.Log, "NodePools", func(ctx context.Context) error { return readable(ctx, m) }) {
 			return nil
 		}
 		return start(ctx, m, c)

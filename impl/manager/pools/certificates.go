@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -37,7 +37,7 @@ func current(nodes []corev1.Node) metav1.Condition {
 				of, c.Message = &told, n.Name+": "+told.Message
 			}
 		}
-		holds, err := holding.Parse(n.Annotations[contract.HoldsAnnotation])
+		holds, err := digest.ParseHolding(n.Annotations[contract.HoldsAnnotation])
 		if err != nil { // root there wrote it
 			continue
 		}

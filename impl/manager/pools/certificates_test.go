@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 )
 
 // TestCurrent: a Pool tells the worst of what its Nodes tell of certificates, how many tell something, and else which
@@ -17,7 +17,7 @@ import (
 func TestCurrent(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	holds := func(name string, days int) corev1.Node {
-		h := holding.Holding{Certificates: map[string]holding.Life{
+		h := digest.Holding{Certificates: map[string]digest.Life{
 			"hub":          {Begin: begin, End: begin.Add(time.Duration(days) * 24 * time.Hour)},
 			"hub-at-cloud": {Begin: begin, End: begin.Add(400 * 24 * time.Hour)},
 		}}

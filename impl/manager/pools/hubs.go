@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/manager/ledger"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -16,13 +15,13 @@ import (
 const maxHubs = 1000
 
 // Restore gives to a ledger what the status of a Pool has kept.
-func Restore(l *ledger.Ledger, p *poolv1.Pool) {
+func Restore(l *Ledger, p *poolv1.Pool) {
 	for _, h := range p.Status.Hubs {
 		age := digest.Unknown
 		if h.FreshnessSeconds != nil {
 			age = time.Duration(*h.FreshnessSeconds) * time.Second
 		}
-		l.Restore(h.Node, ledger.Entry{Told: h.Told.Time, Digest: digest.Digest{
+		l.Restore(h.Node, Entry{Told: h.Told.Time, Digest: digest.Digest{
 			Version: h.Version, Role: digest.Role(h.Role), Age: age, Started: h.Started.UTC(),
 			Down: h.UplinkDownBytes, Up: h.UplinkUpBytes, Feed: h.FeedBytes, Served: h.ServedBytes,
 		}})
@@ -57,7 +56,7 @@ func tell(s *poolv1.Status, v *view) {
 	s.Hubs = s.Hubs[:min(len(s.Hubs), maxHubs)]
 }
 
-func hub(node string, e ledger.Entry) poolv1.Hub {
+func hub(node string, e Entry) poolv1.Hub {
 	h := poolv1.Hub{
 		Node: node, Version: e.Version, Role: string(e.Role), Told: metav1.Time{Time: e.Told.Truncate(time.Second)},
 		Started:         metav1.Time{Time: e.Started},

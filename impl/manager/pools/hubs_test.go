@@ -11,14 +11,13 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/manager/ledger"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 // told is a pool of three nodes, of which the first leads and the third has a hub of before.
-func told() (*view, *ledger.Ledger, *clocktesting.FakeClock) {
+func told() (*view, *Ledger, *clocktesting.FakeClock) {
 	clk := clocktesting.NewFakeClock(time.Date(2026, 11, 23, 12, 0, 0, 500, time.UTC))
-	l := ledger.New(clk)
+	l := NewLedger(clk)
 	v := &view{name: "harbour", own: &poolv1.Pool{}, plan: plan{mode: poolv1.ModeCoordinator}, told: l.Of}
 	for _, name := range []string{"c", "b", "a"} {
 		v.nodes = append(v.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -85,7 +84,7 @@ func TestHubsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	clk.Step(time.Hour)
-	another := ledger.New(clk)
+	another := NewLedger(clk)
 	v.own, v.told = stored.DeepCopy(), another.Of
 	describe(v, clk.Now())
 	if *v.own.Status.SavedBytes != *stored.Status.SavedBytes || len(v.own.Status.Hubs) != 2 {

@@ -21,7 +21,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
-	"github.com/weir-edge/weir/impl/manager/ledger"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -37,7 +36,7 @@ type keeper struct {
 	metrics *Metrics
 	log     *slog.Logger
 	seen    func(pool string) Seen
-	told    func(node string) (ledger.Entry, bool)
+	told    func(node string) (Entry, bool)
 	serves  func(nodepool.Resource) (kind string, err error) // see scopeOf
 	rival   *rival
 	granter granter

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-edge/weir/impl/manager/coordinators"
-	"github.com/weir-edge/weir/impl/manager/ledger"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -27,7 +26,7 @@ type view struct {
 	own      *poolv1.Pool       // likewise
 	nodes    []corev1.Node
 	seen     Seen
-	told     func(node string) (ledger.Entry, bool) // what its hub told
+	told     func(node string) (Entry, bool) // what its hub told
 	scope    scope
 	plan     plan
 	placed   coordinators.Placed

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/quiet"
 )
 
 const (
@@ -38,11 +38,11 @@ const (
 // Revoker revokes what nodes had. See the package comment.
 type Revoker struct {
 	Config
-	quiet *quiet.Log
+	quiet *limit.Quiet
 }
 
 // New returns one that does nothing yet.
-func New(c Config) *Revoker { return &Revoker{c, quiet.New(c.Clock, c.Log)} }
+func New(c Config) *Revoker { return &Revoker{c, limit.NewQuiet(c.Clock, c.Log)} }
 
 // Reconcile implements reconcile.Reconciler: a request is the name of a pool.
 func (r *Revoker) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/holding"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/install/jobs"
 	"github.com/weir-edge/weir/impl/nodepool"
 	"github.com/weir-edge/weir/impl/operator/view"
@@ -193,7 +193,7 @@ func checkHub(l *looker, n *corev1.Node) error {
 		return fmt.Errorf("no hub has told anything by the annotation %s of the Node: it has none, or its hub is not "+
 			"in the pool", contract.HoldsAnnotation)
 	}
-	if _, err := holding.Parse(text); err != nil {
+	if _, err := digest.ParseHolding(text); err != nil {
 		return fmt.Errorf("annotation %s: %w", contract.HoldsAnnotation, err)
 	}
 	return nil

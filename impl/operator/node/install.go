@@ -15,7 +15,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/install"
-	"github.com/weir-edge/weir/impl/install/errand"
 )
 
 // terminationLog is where a container says how it failed.
@@ -42,7 +41,7 @@ func (c commands) install(ctx context.Context, args []string, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	e := errand.Errand{
+	e := Errand{
 		Root: "/", Args: []string{"node", "install", "--on-host", "--pool=" + *pool}, Run: install.Run,
 		Clock: clock.RealClock{}, Out: stderr,
 	}
@@ -58,7 +57,7 @@ func (c commands) install(ctx context.Context, args []string, stdout, stderr io.
 		defer f.Close()
 		e.Result = f
 	}
-	if err := errand.Enter(*host); err != nil {
+	if err := Enter(*host); err != nil {
 		return err
 	}
 	// A program that is told to stop has nothing to report: the work goes on. Exit codes 1 and 2 say that it has failed,
@@ -69,7 +68,7 @@ func (c commands) install(ctx context.Context, args []string, stdout, stderr io.
 // settle does it, and writes what it does for the container that waits, too.
 func settle(ctx context.Context, root, pool string, stderr io.Writer) (err error) {
 	out := stderr
-	log, none := os.OpenFile(filepath.Join(root, errand.Log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, none := os.OpenFile(filepath.Join(root, Log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if none == nil {
 		defer log.Close()
 		defer func() {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/holding"
 	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -141,7 +140,7 @@ func nodeOf(v *view.View, n *corev1.Node, silent bool) Node {
 	if c := view.Condition(n, contract.JoinedCondition); c != nil {
 		one.Joined = c.Status == corev1.ConditionTrue
 	}
-	if holds, err := holding.Parse(n.Annotations[contract.HoldsAnnotation]); err == nil &&
+	if holds, err := digest.ParseHolding(n.Annotations[contract.HoldsAnnotation]); err == nil &&
 		n.Annotations[contract.HoldsAnnotation] != "" {
 		one.Hub = true
 		for _, life := range holds.Certificates {

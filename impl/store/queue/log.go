@@ -9,7 +9,6 @@ import (
 	"io/fs"
 
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/pack"
 	"github.com/weir-edge/weir/impl/seal"
 )
 
@@ -50,7 +49,7 @@ func (f format) appendFrame(dst []byte, r *record) []byte {
 	dst = append(dst, b...)
 	frame := dst[start:]
 	binary.LittleEndian.PutUint32(frame[len(mark):], uint32(len(frame)-frameHead))
-	binary.LittleEndian.PutUint32(frame[len(mark)+4:], pack.Checksum(frame[len(mark):len(mark)+4], frame[frameHead:]))
+	binary.LittleEndian.PutUint32(frame[len(mark)+4:], disk.Checksum(frame[len(mark):len(mark)+4], frame[frameHead:]))
 	return dst
 }
 
@@ -64,7 +63,7 @@ func frameAt(b []byte) (record []byte, n int) {
 		return nil, 0
 	}
 	n = frameHead + int(size)
-	if pack.Checksum(b[len(mark):len(mark)+4], b[frameHead:n]) != binary.LittleEndian.Uint32(b[len(mark)+4:]) {
+	if disk.Checksum(b[len(mark):len(mark)+4], b[frameHead:n]) != binary.LittleEndian.Uint32(b[len(mark)+4:]) {
 		return nil, 0
 	}
 	return b[frameHead:n], n

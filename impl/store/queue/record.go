@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-edge/weir/impl/pack"
+	"github.com/weir-edge/weir/impl/disk"
 )
 
 // Kinds of records.
@@ -37,22 +37,22 @@ func (r *record) encode() []byte {
 	dst = append(dst, flag)
 	switch r.kind {
 	case recordSent:
-		dst = pack.Bytes(dst, r.sentAt)
+		dst = disk.PackBytes(dst, r.sentAt)
 	case recordPut, recordKeep:
 		e := &r.entry
 		dst = append(dst, byte(e.Kind))
 		for _, s := range []string{e.Namespace, e.Name, e.UID} {
-			dst = pack.Bytes(dst, s)
+			dst = disk.PackBytes(dst, s)
 		}
 		dst = binary.AppendVarint(dst, e.At.UnixNano())
-		dst = pack.Bytes(dst, e.Ours)
+		dst = disk.PackBytes(dst, e.Ours)
 		if r.flag {
-			dst = pack.Bytes(dst, e.Base)
+			dst = disk.PackBytes(dst, e.Base)
 		}
 		if r.kind == recordKeep && e.sent() {
 			dst = binary.AppendUvarint(dst, e.sentSeq)
-			dst = pack.Bytes(dst, e.SentAt)
-			dst = pack.Bytes(dst, e.Sent)
+			dst = disk.PackBytes(dst, e.SentAt)
+			dst = disk.PackBytes(dst, e.Sent)
 		}
 	}
 	return dst
@@ -60,11 +60,11 @@ func (r *record) encode() []byte {
 
 // parseRecord reads what encode wrote. Bytes of the record are parts of b.
 func parseRecord(b []byte) (*record, error) {
-	p := pack.NewReader(b)
+	p := disk.NewUnpacker(b)
 	r := &record{kind: p.Byte(), seq: p.Uvarint()}
 	switch flag := p.Byte(); {
 	case flag > 1:
-		return nil, fmt.Errorf("%w: a flag of %d", pack.ErrMalformed, flag)
+		return nil, fmt.Errorf("%w: a flag of %d", disk.ErrMalformed, flag)
 	default:
 		r.flag = flag == 1
 	}
@@ -89,10 +89,10 @@ func parseRecord(b []byte) (*record, error) {
 			return nil, err
 		}
 		if err := e.validate(); err != nil {
-			return nil, fmt.Errorf("%w: %w", pack.ErrMalformed, err)
+			return nil, fmt.Errorf("%w: %w", disk.ErrMalformed, err)
 		}
 	default:
-		return nil, fmt.Errorf("%w: a record of kind %q", pack.ErrMalformed, r.kind)
+		return nil, fmt.Errorf("%w: a record of kind %q", disk.ErrMalformed, r.kind)
 	}
 	return r, p.End()
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/weir-edge/weir/impl/pack"
+	"github.com/weir-edge/weir/impl/disk"
 )
 
 // groups is into how many groups the rows are divided. Their sums have to fit, with the other rows of table about, into
@@ -31,7 +31,7 @@ func groupOf(t Kind, key []byte) int {
 			part = key[:i+1+j]
 		}
 	}
-	return int(pack.Checksum([]byte{byte(t)}, part) % groups)
+	return int(disk.Checksum([]byte{byte(t)}, part) % groups)
 }
 
 // share is what a row adds to the sum of its group: its own checksum, as it is written. So a row of which the rest is
@@ -65,11 +65,11 @@ func (d *digest) encode() []byte {
 }
 
 func parseDigest(b []byte) (d digest, err error) {
-	p := pack.NewReader(b)
+	p := disk.NewUnpacker(b)
 	d.tx = p.Uvarint()
 	rest := p.Rest()
 	if p.Err() != nil || len(rest) != 4*groups {
-		return d, fmt.Errorf("%w: sums of %d bytes", pack.ErrMalformed, len(b))
+		return d, fmt.Errorf("%w: sums of %d bytes", disk.ErrMalformed, len(b))
 	}
 	for i := range d.sums {
 		d.sums[i] = binary.LittleEndian.Uint32(rest[4*i:])

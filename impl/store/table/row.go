@@ -3,7 +3,7 @@ package table
 import (
 	"encoding/binary"
 
-	"github.com/weir-edge/weir/impl/pack"
+	"github.com/weir-edge/weir/impl/disk"
 )
 
 // Kind is a kind of rows.
@@ -42,7 +42,7 @@ const HeadSize = 4
 const IDSize = 8
 
 func checksum(t Kind, key string, payload []byte) uint32 {
-	return pack.Checksum([]byte{byte(t)}, []byte(key), payload)
+	return disk.Checksum([]byte{byte(t)}, []byte(key), payload)
 }
 
 // Encode makes the row of a payload.

@@ -1,0 +1,16 @@
+// Package process is what a process of Weir does for itself, whichever program it runs.
+//
+//	Collector         the metric weir_build_info: which program a process runs, in which version
+//	Headroom          keeps the garbage of the process small in proportion to its live heap
+//	Tell, ServeReady  report the state of a service of Type=notify to systemd; without systemd that is no error
+//
+// # Garbage
+//
+// Go's collector lets the heap grow to twice what lives (GOGC=100). For a relay, which holds tens of megabytes of bytes
+// without pointers, that is the dearest way: such bytes cost nothing to mark, so collecting more often is nearly free,
+// and the machine has a gigabyte. Headroom keeps the distance between what lives and where the next collection starts
+// at a share of what lives, but never so small that an idle process collects all the time.
+//
+// Headroom.Keep blocks in its caller's goroutine and starts none; the runtime calls a cleanup of its own after each
+// collection, which only sends on a channel. It is a property of the whole process: one Keep per process.
+package process

@@ -348,7 +348,7 @@ const OfflineAllowance = 90 * 24 * time.Hour
 const PoolGroup = "weir.dev"
 
 // PoolAttributes is an annotation of a Node that records which labels, annotations and taints of its NodePool
-// weir-manager has put there: see manager/attributes.
+// weir-manager has put there: see package pools.
 const PoolAttributes = "weir.dev/pool-attributes"
 
 // PoolDescribed is an annotation of a Node with such a record. kube-apiserver itself writes it, by a policy of

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/coordinator/bounds"
+	"github.com/weir-edge/weir/impl/bounds"
 )
 
 // TestBoundsOfALease: what a hub writes of itself is of a size and a shape, and no manager of an apply makes it grow.

@@ -32,9 +32,9 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	clientrest "k8s.io/client-go/rest"
 
+	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/impl/coordinator/catalog"
 	"github.com/weir-edge/weir/impl/relay"
 )

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/identity"
-	"github.com/weir-edge/weir/impl/seal"
 )
 
 // bind declares the flags of weir-hub.
@@ -87,7 +87,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.StoreKeyFile, "store-key-file", "",
 		"file of a key, 32 bytes or these in base64, that encrypts what is kept of objects, Secrets and tokens among them, "+
 			"and of writes; mode 0600, outside --data-dir; "+
-			"without it, the credential "+seal.Credential+" of systemd, else "+storeKey+" in --etc-dir; "+
+			"without it, the credential "+disk.Credential+" of systemd, else "+storeKey+" in --etc-dir; "+
 			NoKey+" encrypts nothing: a thief of --data-dir has the Secrets and tokens of this node's pods")
 	f.DurationVar(&c.OfflineTokenAllowance, "offline-token-allowance", identity.DefaultAllowance,
 		"how long after its end a token, or this node's own certificate, counts while the cloud is away, since nobody can "+

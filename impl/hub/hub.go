@@ -12,6 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/beat"
@@ -28,7 +29,6 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/scope"
-	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/impl/store"
@@ -67,7 +67,7 @@ type alone struct {
 	store   *store.Store
 	shelter *shelter.Shelter
 	judge   *identity.Judge // of callers
-	key     *seal.Key       // of what is kept of objects; nil: nothing is encrypted
+	key     *disk.Key       // of what is kept of objects; nil: nothing is encrypted
 }
 
 // credentials are all certificates of the hub.

@@ -16,7 +16,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/store"
 )
@@ -98,16 +97,16 @@ func (h *Hub) buildShelter() (err error) {
 }
 
 // storeKey finds the key of the store.
-func (h *Hub) storeKey() (*seal.Key, error) {
+func (h *Hub) storeKey() (*disk.Key, error) {
 	if h.StoreKeyFile == NoKey {
 		h.Logger.Warn("Secrets and tokens are kept in the clear: a thief of --data-dir has them", "dir", h.DataDir)
 		return nil, nil
 	}
-	key, file, err := seal.Source{
+	key, file, err := disk.KeySource{
 		File: h.StoreKeyFile, Credentials: h.Credentials, Generated: h.etc(storeKey), DataDir: h.DataDir,
 	}.Key()
 	const want = "a file of 32 random bytes, mode 0600, outside --data-dir; or " + NoKey + ", which encrypts nothing"
-	switch bad := (*seal.FileError)(nil); {
+	switch bad := (*disk.KeyFileError)(nil); {
 	case standin.Failed(err):
 		return nil, err
 	case errors.As(err, &bad):

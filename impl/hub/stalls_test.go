@@ -11,8 +11,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/manager/manifests"
-	"github.com/weir-edge/weir/impl/manager/removal"
 )
 
 // Run is the command weir-manager, for cli.Main.
@@ -55,7 +54,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return m.Run(ctx)
 }
 
-// remove is what package removal does, with the identity of anyone who takes Weir off.
+// remove checks or removes, see removal.go, with the identity of anyone who takes Weir off.
 func (c Config) remove(ctx context.Context, mayGo, goes bool) error {
 	if mayGo && goes {
 		return cli.Usage("--remove-what-it-made", true,
@@ -73,7 +72,7 @@ func (c Config) remove(ctx context.Context, mayGo, goes bool) error {
 		return fmt.Errorf("connect to %s: %w", set.rest.Host, err)
 	}
 	if goes {
-		return removal.Clean(ctx, api)
+		return removeMade(ctx, api)
 	}
-	return removal.Check(ctx, api)
+	return checkRemovable(ctx, api)
 }

@@ -131,6 +131,12 @@
 // The policy weir-manager narrows what RBAC cannot: whoever steals the token of weir-manager can taint nodes as cut off
 // and make pods not ready, and can neither give pods other addresses nor nodes other labels.
 //
+// # Uninstalling
+//
+// `helm uninstall` runs weir-manager as a Job before and after, by the flags --may-be-uninstalled and
+// --remove-what-it-made. The first reports whether it is safe (checkRemovable), the second removes the objects that
+// weir-manager made while it ran (removeMade). It never removes the objects of the chart, and no NodePool.
+//
 // # Goroutines
 //
 // New starts none. Run starts those of controller-runtime and ends them when its context does.

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/manager/attributes"
+	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -189,7 +189,7 @@ func trimNode(o any) (any, error) {
 	}}
 	record := n.Annotations[contract.PoolAttributes]
 	slim.Annotations = only(n.Annotations,
-		append(attributes.Annotations(record), contract.BindingAnnotation, contract.AutonomyAnnotation,
+		append(pools.PutAnnotations(record), contract.BindingAnnotation, contract.AutonomyAnnotation,
 			contract.AutonomyDurationAnnotation, contract.PoolAttributes, contract.HoldsAnnotation)...)
 	slim.Spec.Taints = n.Spec.Taints
 	// its labels say whether it may lead the pool, its addresses where.

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/seal"
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/store/queue"
 )
 
@@ -34,7 +34,7 @@ type Config struct {
 	// node's pods and what they refer to.
 	Protected func(Shape) bool
 	// Key encrypts what the cloud has shown of each object, and the queue. Without one they are on the disk in the clear.
-	Key *seal.Key
+	Key *disk.Key
 	// Queue bounds the queue of writes; its folder, clock and logger are the store's.
 	Queue queue.Config
 	// Clock is for tests. Default the real one.

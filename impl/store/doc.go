@@ -89,7 +89,7 @@
 //
 // With Config.Key the bytes of all objects (Secrets and tokens, but also ConfigMaps, and pods, of which the environment
 // may have passwords) and the records of the queue are encrypted with AES-256-GCM, each bound to its place and version.
-// See package seal for the key, and what it is worth. In the clear are names, versions, selectors, uids and times, and
+// See package disk for the key, and what it is worth. In the clear are names, versions, selectors, uids and times, and
 // documents: discovery, OpenAPI, and the public keys of the cluster.
 //
 // If a key appears over a file that was written without one, a new file is written and the old one removed, free pages

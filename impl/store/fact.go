@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store/table"
 )
 
@@ -189,7 +188,7 @@ func (s *catalog) raw(r Resource, k Key, f Form, v *fact) ([]byte, error) {
 
 // unreadable notes that the bytes of an object are of no use. Without the key they stay: it may come back.
 func (s *catalog) unreadable(r Resource, k Key, f Form, err error) {
-	if !errors.Is(err, seal.ErrNoKey) {
+	if !errors.Is(err, disk.ErrNoKey) {
 		s.damaged(table.Objects, objectKey(r, k, f), err.Error())
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store/queue"
 	"github.com/weir-edge/weir/impl/store/table"
 )
@@ -211,9 +210,9 @@ func TestAge(t *testing.T) {
 	_ = w
 }
 
-func newKey(t testing.TB, fill string) *seal.Key {
+func newKey(t testing.TB, fill string) *disk.Key {
 	t.Helper()
-	k, err := seal.New([]byte(strings.Repeat(fill, seal.Size)))
+	k, err := disk.NewKey([]byte(strings.Repeat(fill, disk.Size)))
 	check(t, err)
 	return k
 }
@@ -234,7 +233,7 @@ func TestSeal(t *testing.T) {
 	for _, clear := range []string{"very-secret-value", "other-value", `{"a":1}`} {
 		expect(t, clear, strings.Join(holding(t, dir, clear), " "), "")
 	}
-	for _, key := range []*seal.Key{nil, newKey(t, "x")} {
+	for _, key := range []*disk.Key{nil, newKey(t, "x")} {
 		c := s.Config
 		c.Key = key
 		wrong := open(t, c)

@@ -17,8 +17,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	pool "github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
-	pool "github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/pki"
 )

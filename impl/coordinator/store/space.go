@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/coordinator/bounds"
+	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/pause"
 )
 

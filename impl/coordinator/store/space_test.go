@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/await"
-	"github.com/weir-edge/weir/impl/coordinator/bounds"
+	"github.com/weir-edge/weir/impl/bounds"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
-	"github.com/weir-edge/weir/impl/coordinator/bounds"
+	"github.com/weir-edge/weir/impl/bounds"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/hub/bounds"
+	"github.com/weir-edge/weir/impl/bounds"
 )
 
 // Stalls ends answers whose client takes nothing, whoever gives them: each holds a stream, buffers, and what waits for

@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/access"
-	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/limit"
 )
 

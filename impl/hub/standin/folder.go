@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/seal"
 )
 
 const (
@@ -25,13 +24,13 @@ const (
 // Failed reports whether an error is the machine's, not a mistake in what the hub was told: it came without anybody's
 // doing, and may go.
 func Failed(err error) bool {
-	return slices.ContainsFunc([]error{syscall.EROFS, syscall.EIO, syscall.ESTALE, seal.ErrDamaged},
+	return slices.ContainsFunc([]error{syscall.EROFS, syscall.EIO, syscall.ESTALE, disk.ErrDamaged},
 		func(e error) bool { return errors.Is(err, e) })
 }
 
 // Place finds where a hub keeps its data, and the key for it, or what stands in for both: what was encrypted by a key
 // that cannot be had is not to be replaced.
-func (l *List) Place(dir string, key func() (*seal.Key, error)) (in string, k *seal.Key, err error) {
+func (l *List) Place(dir string, key func() (*disk.Key, error)) (in string, k *disk.Key, err error) {
 	try := func() (err error) {
 		if err = usable(dir); err == nil {
 			k, err = key()
@@ -46,9 +45,9 @@ func (l *List) Place(dir string, key func() (*seal.Key, error)) (in string, k *s
 		return "", nil, err
 	}
 	why := err
-	secret := make([]byte, seal.Size)
+	secret := make([]byte, disk.Size)
 	_, _ = rand.Read(secret) // never fails
-	if k, err = seal.New(secret); err == nil {
+	if k, err = disk.NewKey(secret); err == nil {
 		in, err = folder(dir)
 	}
 	if err != nil {

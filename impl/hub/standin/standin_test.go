@@ -15,7 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/await"
-	"github.com/weir-edge/weir/impl/seal"
+	"github.com/weir-edge/weir/impl/disk"
 )
 
 func list(t *testing.T, c *clocktesting.FakeClock) *List {
@@ -66,7 +66,7 @@ func TestMended(t *testing.T) {
 func TestPlace(t *testing.T) {
 	t.Setenv("RUNTIME_DIRECTORY", t.TempDir())
 	l, dir := list(t, clocktesting.NewFakeClock(time.Now())), filepath.Join(t.TempDir(), "data")
-	key := func() (*seal.Key, error) { return seal.New(make([]byte, seal.Size)) }
+	key := func() (*disk.Key, error) { return disk.NewKey(make([]byte, disk.Size)) }
 	in, k, err := l.Place(dir, key)
 	if in != dir || k == nil || err != nil || len(l.All()) > 0 || Worked(dir) {
 		t.Fatalf("%s, %v: it lacks %+v", in, err, l.All())
@@ -78,10 +78,10 @@ func TestPlace(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, maxFile+1), 0o600))
 	must(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
 	wrong := errors.New("a key that others can read")
-	if _, _, err := l.Place(dir, func() (*seal.Key, error) { return nil, wrong }); !errors.Is(err, wrong) {
+	if _, _, err := l.Place(dir, func() (*disk.Key, error) { return nil, wrong }); !errors.Is(err, wrong) {
 		t.Errorf("a mistake: %v", err)
 	}
-	emptied := func() (*seal.Key, error) { return seal.New(nil) }
+	emptied := func() (*disk.Key, error) { return disk.NewKey(nil) }
 	for range 2 { // the second finds that of the first
 		if in, k, err = l.Place(dir, emptied); in == dir || k == nil || err != nil {
 			t.Fatalf("%s, %v", in, err)

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/bounds"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"

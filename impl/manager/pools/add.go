@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/nodepool"
@@ -134,7 +133,7 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	if err != nil {
 		return err
 	}
-	puts, err := controlled("attributes", &attributes.Keeper{Client: m.GetClient(), Clock: c.Clock, Aside: beside.runs},
+	puts, err := controlled("attributes", &AttributeKeeper{Client: m.GetClient(), Clock: c.Clock, Aside: beside.runs},
 		putters,
 		source.Kind(m.GetCache(), &corev1.Node{}, bearers()),
 		source.Kind(m.GetCache(), &nodepool.NodePool{}, givers(m.GetClient())),

@@ -19,13 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/manager/attributes"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// lag is after which the cache should have heard of what was written.
+// lag is after which the cache should have heard of what was written, by this process or another.
 const lag = 100 * time.Millisecond
 
 // keeper keeps one pool after another: its NodePool and its Pool. A request is the name of one.
@@ -203,7 +202,7 @@ func (k *keeper) look(p *nodepool.NodePool, v *view) {
 	now := k.clock.Now()
 	set(&s.Conditions, ready(p, len(v.nodes), v.seen.Silent), now)
 	set(&s.Conditions, v.scope.condition(), now)
-	set(&s.Conditions, attributes.Condition(p.Spec), now)
+	set(&s.Conditions, AttributesCondition(p.Spec), now)
 }
 
 // ready is the condition LeaderReady of a pool.

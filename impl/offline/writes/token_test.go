@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/seal"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -25,7 +25,7 @@ func TestTokens(t *testing.T) {
 		t.Run(media, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Now())
 			dir := t.TempDir()
-			key, err := seal.New([]byte(strings.Repeat("k", seal.Size)))
+			key, err := disk.NewKey([]byte(strings.Repeat("k", disk.Size)))
 			check(t, err)
 			openStore := func() *store.Store {
 				s, err := store.Open(store.Config{Dir: dir, Clock: clock, Logger: quiet, Key: key})

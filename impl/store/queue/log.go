@@ -9,7 +9,6 @@ import (
 	"io/fs"
 
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/seal"
 )
 
 const (
@@ -27,7 +26,7 @@ const (
 )
 
 // format is how a file is written: in the clear, or encrypted.
-type format struct{ key *seal.Key }
+type format struct{ key *disk.Key }
 
 func (f format) magic() string {
 	if f.key != nil {
@@ -133,7 +132,7 @@ type journal struct {
 }
 
 // openJournal reads the file, if there is one, and tells what was wrong with it.
-func openJournal(d disk.Disk, key *seal.Key, f func(*record)) (j *journal, found contents, torn int, err error) {
+func openJournal(d disk.Disk, key *disk.Key, f func(*record)) (j *journal, found contents, torn int, err error) {
 	_ = d.Remove(tempName) // of a process that was killed
 	j = &journal{format: format{key}, disk: d}
 	file, err := d.Open(fileName)

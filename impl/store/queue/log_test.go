@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/weir-edge/weir/impl/seal"
+	"github.com/weir-edge/weir/impl/disk"
 )
 
 // TestEveryByte: a file that is cut at any byte loses nothing before; one of which any byte is another loses one record
@@ -49,9 +49,9 @@ func TestEveryByte(t *testing.T) {
 // TestAnotherVersion: what another version of Weir wrote, of which nothing can be read, is kept for it; without the
 // key, and with it. A file in the clear is not kept beside a key.
 func TestAnotherVersion(t *testing.T) {
-	key, err := seal.New(bytes.Repeat([]byte("k"), seal.Size))
+	key, err := disk.NewKey(bytes.Repeat([]byte("k"), disk.Size))
 	check(t, err)
-	for name, key := range map[string]*seal.Key{"with a key": key, "without": nil} {
+	for name, key := range map[string]*disk.Key{"with a key": key, "without": nil} {
 		d := flash(3)
 		newer := []byte("weirqueue7\nnobody knows what this says")
 		d.Put(fileName, newer)

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/seal"
 )
 
 // Config says where a queue is kept and how much it takes.
@@ -22,7 +21,7 @@ type Config struct {
 	// Disk is the folder of the queue, which no other process may use.
 	Disk disk.Disk
 	// Key encrypts the records. Default: none, they are in the clear.
-	Key *seal.Key
+	Key *disk.Key
 	// MaxBytes bounds what waits. Default 16 MiB.
 	MaxBytes int
 	// MaxEvents bounds the Events among it. Default 1000.

@@ -1,10 +1,8 @@
-// Package bounds holds the limits of callers of a hub other than its own node. Each limit is a constant here, and
-// docs/limits.md, the table for operators, is made from them. The package holds nothing else.
 package bounds
 
 import "time"
 
-// What others than this node may take.
+// What callers of a hub other than its own node may take.
 const (
 	MaxConnections        = 512 // of a port
 	MaxConnectionsAddress = 256

@@ -1,4 +1,4 @@
-package attributes
+package pools
 
 import (
 	"context"
@@ -17,18 +17,15 @@ import (
 	"github.com/weir-edge/weir/impl/nodepool"
 )
 
-// lag is after which the cache should have heard of what another one wrote.
-const lag = 100 * time.Millisecond
-
-// Keeper keeps one Node after another. A request is the name of one.
-type Keeper struct {
+// AttributeKeeper keeps one Node after another. A request is the name of one.
+type AttributeKeeper struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 	Aside  func(ctx context.Context) (bool, error) // yurt-manager runs: it does this
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (k *Keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+func (k *AttributeKeeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
 	var n corev1.Node
 	if err := k.Client.Get(ctx, r.NamespacedName, &n); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -46,9 +43,9 @@ func (k *Keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 			return reconcile.Result{}, err
 		}
 	}
-	var want Set
+	var want Attributes
 	if p.Name != "" && p.DeletionTimestamp.IsZero() {
-		want, _ = Of(p.Spec)
+		want, _ = AttributesOf(p.Spec)
 	}
 	patch, err := change(&n, want, metav1.NewTime(k.Clock.Now()))
 	if err != nil || patch == nil {

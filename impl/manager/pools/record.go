@@ -1,4 +1,4 @@
-package attributes
+package pools
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Set is what a pool puts on its Nodes.
-type Set struct {
+// Attributes are what a pool puts on its Nodes.
+type Attributes struct {
 	labels, annotations map[string]string
 	taints              map[taintKey]string // value by key and effect
 }
@@ -33,16 +33,16 @@ const (
 )
 
 // digest stands for the value of an annotation in a record: values may be long, and have lines.
-func digest(value string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(value)))[:16] }
+func sum(value string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(value)))[:16] }
 
 // record is the text of a Set in contract.PoolAttributes; "": it is empty.
-func (s Set) record() string {
+func (s Attributes) record() string {
 	var lines []string
 	for k, v := range s.labels {
 		lines = append(lines, labelLine+k+"="+v)
 	}
 	for k, v := range s.annotations {
-		lines = append(lines, annotationLine+k+"="+digest(v))
+		lines = append(lines, annotationLine+k+"="+sum(v))
 	}
 	for k, v := range s.taints {
 		lines = append(lines, taintLine+k.key+"="+v+":"+string(k.effect))
@@ -53,8 +53,8 @@ func (s Set) record() string {
 
 // recorded reads a record. Of annotations it has digests. Lines that cannot be read were written by somebody else, and
 // count for nothing.
-func recorded(text string) Set {
-	s := Set{map[string]string{}, map[string]string{}, map[taintKey]string{}}
+func recorded(text string) Attributes {
+	s := Attributes{map[string]string{}, map[string]string{}, map[taintKey]string{}}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		kind, rest, _ := strings.Cut(line, " ")
@@ -76,5 +76,7 @@ func recorded(text string) Set {
 	return s
 }
 
-// Annotations are the keys of annotations in a record.
-func Annotations(text string) []string { return slices.Collect(maps.Keys(recorded(text).annotations)) }
+// PutAnnotations are the keys of annotations in a record.
+func PutAnnotations(text string) []string {
+	return slices.Collect(maps.Keys(recorded(text).annotations))
+}

@@ -1,4 +1,4 @@
-package removal
+package manager
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestCheck: Weir stays while a node is in a pool, and while one has no label any more and still calls its hub.
-func TestCheck(t *testing.T) {
+// TestRemovable: Weir stays while a node is in a pool, and while one has no label any more and still calls its hub.
+func TestRemovable(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(kubescheme.Scheme).Build()
 	node := func(name, pool string, joined corev1.ConditionStatus) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -35,14 +35,14 @@ func TestCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Check(t.Context(), c); err != nil {
+	if err := checkRemovable(t.Context(), c); err != nil {
 		t.Error(err)
 	}
 	for i, n := range []*corev1.Node{node("leaves", "", corev1.ConditionTrue), node("labelled", "harbour", "")} {
 		if err := c.Create(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
-		if err := Check(t.Context(), c); err == nil ||
+		if err := checkRemovable(t.Context(), c); err == nil ||
 			!strings.HasPrefix(err.Error(), fmt.Sprint(i+1, " nodes are still in pools or have not left their hubs yet (")) ||
 			!strings.Contains(err.Error(), n.Name) {
 			t.Errorf("%s: %v", n.Name, err)
@@ -50,9 +50,9 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestClean: Jobs of weir-manager and the Pods of its coordinators go, and in the end the grants by which they may be
-// removed. What others have stays.
-func TestClean(t *testing.T) {
+// TestRemoveMade: Jobs of weir-manager and the Pods of its coordinators go, and in the end the grants by which they may
+// be removed. What others have stays.
+func TestRemoveMade(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(kubescheme.Scheme).Build()
 	ours, theirs := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -71,7 +71,7 @@ func TestClean(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Clean(t.Context(), c); err != nil {
+	if err := removeMade(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range []client.Object{ours, pod, every, here} {

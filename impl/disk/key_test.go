@@ -1,4 +1,4 @@
-package seal
+package disk
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func check(t testing.TB, err error) {
+func checkKey(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -20,12 +20,12 @@ func check(t testing.TB, err error) {
 
 // TestSeal: what is sealed can be opened with its key at its place only, and another key says that it is another one.
 func TestSeal(t *testing.T) {
-	k, err := New(bytes.Repeat([]byte("k"), Size))
-	check(t, err)
-	same, err := New([]byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), Size)) + "\n"))
-	check(t, err)
-	other, err := New(bytes.Repeat([]byte("o"), Size))
-	check(t, err)
+	k, err := NewKey(bytes.Repeat([]byte("k"), Size))
+	checkKey(t, err)
+	same, err := NewKey([]byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), Size)) + "\n"))
+	checkKey(t, err)
+	other, err := NewKey(bytes.Repeat([]byte("o"), Size))
+	checkKey(t, err)
 	b := k.Seal([]byte("raw"), []byte("here"))
 	if raw, err := same.Open(b, []byte("here")); err != nil || string(raw) != "raw" {
 		t.Errorf("%q, %v", raw, err)
@@ -49,7 +49,7 @@ func TestSeal(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "short", strings.Repeat("x", 33), strings.Repeat("A", 43) + "!"} {
-		if _, err := New([]byte(bad)); err == nil || !strings.Contains(err.Error(), "32 random bytes") {
+		if _, err := NewKey([]byte(bad)); err == nil || !strings.Contains(err.Error(), "32 random bytes") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -60,46 +60,46 @@ func TestSeal(t *testing.T) {
 func TestSource(t *testing.T) {
 	dir := t.TempDir()
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
-	check(t, os.MkdirAll(in("data", "store"), 0o700))
-	check(t, os.MkdirAll(in("credentials"), 0o700))
-	check(t, os.Symlink(in("data"), in("link")))
+	checkKey(t, os.MkdirAll(in("data", "store"), 0o700))
+	checkKey(t, os.MkdirAll(in("credentials"), 0o700))
+	checkKey(t, os.Symlink(in("data"), in("link")))
 	write := func(mode os.FileMode, path string, fill string) string {
-		check(t, os.WriteFile(path, bytes.Repeat([]byte(fill), Size), mode))
-		check(t, os.Chmod(path, mode))
+		checkKey(t, os.WriteFile(path, bytes.Repeat([]byte(fill), Size), mode))
+		checkKey(t, os.Chmod(path, mode))
 		return path
 	}
 	good, open := write(0o600, in("good"), "g"), write(0o640, in("open"), "o")
 	inside := write(0o600, in("data", "key"), "i")
 	write(0o440, in("credentials", Credential), "c") // as systemd makes it for a user: by an ACL
-	check(t, os.WriteFile(in("short"), []byte("short"), 0o600))
+	checkKey(t, os.WriteFile(in("short"), []byte("short"), 0o600))
 	for name, test := range map[string]struct {
-		Source
+		KeySource
 		path, says string
 	}{
-		"none":   {Source{}, "", ""},
-		"a file": {Source{File: good, Credentials: in("credentials"), Generated: in("new1")}, good, ""},
+		"none":   {KeySource{}, "", ""},
+		"a file": {KeySource{File: good, Credentials: in("credentials"), Generated: in("new1")}, good, ""},
 		"the credential": {
-			Source{Credentials: in("credentials"), Generated: in("new2")}, in("credentials", Credential), "",
+			KeySource{Credentials: in("credentials"), Generated: in("new2")}, in("credentials", Credential), "",
 		},
 		"one that is made": {
-			Source{Credentials: in("data"), Generated: in("etc", "weir", "new3")}, in("etc", "weir", "new3"), "",
+			KeySource{Credentials: in("data"), Generated: in("etc", "weir", "new3")}, in("etc", "weir", "new3"), "",
 		},
-		"a file that is not there":    {Source{File: in("none"), Generated: in("new4")}, "", "no such file"},
-		"a file that others can read": {Source{File: open}, "", "chmod 600"},
-		"in the folder":               {Source{File: inside}, "", "a copy of that has both"},
-		"in the folder, by a link":    {Source{File: in("link", "key")}, "", "a copy of that has both"},
+		"a file that is not there":    {KeySource{File: in("none"), Generated: in("new4")}, "", "no such file"},
+		"a file that others can read": {KeySource{File: open}, "", "chmod 600"},
+		"in the folder":               {KeySource{File: inside}, "", "a copy of that has both"},
+		"in the folder, by a link":    {KeySource{File: in("link", "key")}, "", "a copy of that has both"},
 		"made in the folder": {
-			Source{Generated: in("data", "store", "x", "key")}, "", "a copy of that has both",
+			KeySource{Generated: in("data", "store", "x", "key")}, "", "a copy of that has both",
 		},
-		"made in the folder, by links": {Source{Generated: in("link", "x", "key")}, "", "a copy of that has both"},
-		"too short":                    {Source{File: in("short")}, "", "32 random bytes"},
-		"no file":                      {Source{File: in("credentials")}, "", "it is no file"},
+		"made in the folder, by links": {KeySource{Generated: in("link", "x", "key")}, "", "a copy of that has both"},
+		"too short":                    {KeySource{File: in("short")}, "", "32 random bytes"},
+		"no file":                      {KeySource{File: in("credentials")}, "", "it is no file"},
 	} {
 		test.DataDir = in("data")
 		k, path, err := test.Key()
 		switch {
 		case test.says != "":
-			if bad := (*FileError)(nil); err == nil || !errors.As(err, &bad) || !strings.Contains(err.Error(), test.says) {
+			if bad := (*KeyFileError)(nil); err == nil || !errors.As(err, &bad) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%s: %v, want %q", name, err, test.says)
 			}
 		case err != nil || path != test.path || (k == nil) != (path == ""):
@@ -121,7 +121,7 @@ func TestGenerated(t *testing.T) {
 	for i := range keys {
 		all.Go(func() {
 			var err error
-			if keys[i], _, err = (Source{Generated: path}).Key(); err != nil {
+			if keys[i], _, err = (KeySource{Generated: path}).Key(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -133,9 +133,9 @@ func TestGenerated(t *testing.T) {
 		}
 	}
 	info, err := os.Stat(path)
-	check(t, err)
+	checkKey(t, err)
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
-	check(t, err)
+	checkKey(t, err)
 	if info.Mode().Perm() != 0o600 || info.Size() != Size || len(files) != 1 {
 		t.Errorf("%v, %d bytes, files %v", info.Mode(), info.Size(), files)
 	}

@@ -1,4 +1,4 @@
-package seal
+package disk
 
 import (
 	"bytes"
@@ -41,8 +41,8 @@ type Key struct {
 
 const nameSize = 4
 
-// New makes a key of 32 random bytes, or of these in base64.
-func New(secret []byte) (*Key, error) {
+// NewKey makes a key of 32 random bytes, or of these in base64.
+func NewKey(secret []byte) (*Key, error) {
 	if len(secret) != Size {
 		decoded, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(secret)))
 		if err != nil || len(decoded) != Size {

@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	pool "github.com/weir-edge/weir/impl/coordinator/bounds"
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/offline"
 )
 
 // limitsFile is made by TestLimitsDocument.
-const limitsFile = "../../../docs/limits.md"
+const limitsFile = "../../docs/limits.md"
 
 const limitsHead = `# Limits of a hub, and of a coordinator
 
@@ -32,7 +31,7 @@ A caller is a service account, or a token that belongs to none. ` +
 	`*Unknown* are tokens that the cloud has not taken
 yet, and requests without a token.
 
-This file is made from the constants: ` + "`WEIR_WRITE_DOCS=1 go test ./impl/hub/bounds -run TestLimitsDocument`" +
+This file is made from the constants: ` + "`WEIR_WRITE_DOCS=1 go test ./impl/bounds -run TestLimitsDocument`" +
 	`. The test fails if the file is another one.
 
 | what | limit | flag | beyond the limit |
@@ -42,7 +41,7 @@ This file is made from the constants: ` + "`WEIR_WRITE_DOCS=1 go test ./impl/hub
 const coordinatorHead = `
 ## A coordinator
 
-A caller is a certificate, by the name in it. Sizes are argued in ` + "`impl/coordinator/bounds`" +
+A caller is a certificate, by the name in it. Sizes are argued in ` + "`impl/bounds`" +
 	`. A write that is refused for its number is counted in ` + "`weir_coordinator_refused_writes_total`" +
 	`. What travels with a
 signature (the denylist, the authorities of the pool) has bounds of its own.
@@ -60,9 +59,9 @@ func coordinatorRows() []limitRow {
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
 	return []limitRow{
-		{"bytes of a request", size(pool.MaxBody), "", "413"},
-		{"bytes of a Lease", size(pool.MaxLease), "", "422"},
-		{"bytes of the holder of a Lease", fmt.Sprint(pool.MaxHolder), "", "403"},
+		{"bytes of a request", size(MaxBody), "", "413"},
+		{"bytes of a Lease", size(MaxLease), "", "422"},
+		{"bytes of the holder of a Lease", fmt.Sprint(MaxHolder), "", "403"},
 		{
 			"what a hub sets on a Lease",
 			"spec, the mark of a node that is cut off, where its relays are, the owner of its node's Lease", "",
@@ -73,19 +72,19 @@ func coordinatorRows() []limitRow {
 			"403",
 		},
 		{"how long a Lease of the pool is held", fmt.Sprintf("%d s", contract.MaxLeaseDuration/time.Second), "", "422"},
-		{"writes of one caller", fmt.Sprintf("%d a second, %d at once", pool.WriteRate, pool.WriteBurst), "", "429"},
-		{"callers whose writes are counted apart", fmt.Sprint(pool.Writers), "", "further ones share"},
-		{"bytes of what a hub says against its leader", size(pool.MaxDoubt), "", "400"},
+		{"writes of one caller", fmt.Sprintf("%d a second, %d at once", WriteRate, WriteBurst), "", "429"},
+		{"callers whose writes are counted apart", fmt.Sprint(Writers), "", "further ones share"},
+		{"bytes of what a hub says against its leader", size(MaxDoubt), "", "400"},
 		{
-			"connections over which nobody of the pool has asked anything", fmt.Sprint(pool.MaxStrangers), "",
+			"connections over which nobody of the pool has asked anything", fmt.Sprint(MaxStrangers), "",
 			"the oldest one is closed",
 		},
 		{"bytes of a relay", size(128 << 20), "--relay-max-bytes", "what the leader feeds is not taken"},
 		{"bytes of recent changes of a relay", size(16 << 20), "--ring-bytes", "a client that is further behind lists again"},
 		{
-			"bytes of etcd's database", size(pool.Quota), "",
+			"bytes of etcd's database", size(Quota), "",
 			fmt.Sprintf("from %s on its history is thrown away; at the limit it takes no writes for the seconds that this "+
-				"takes (weir_coordinator_etcd_reclaims_total)", size(pool.Quota/pool.ReclaimAt)),
+				"takes (weir_coordinator_etcd_reclaims_total)", size(Quota/ReclaimAt)),
 		},
 	}
 }
@@ -220,7 +219,7 @@ func TestLimitsDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(have) != b.String() {
-		t.Errorf("%s is not what the constants say: run WEIR_WRITE_DOCS=1 go test ./impl/hub/bounds -run TestLimitsDocument",
+		t.Errorf("%s is not what the constants say: run WEIR_WRITE_DOCS=1 go test ./impl/bounds -run TestLimitsDocument",
 			limitsFile)
 	}
 }

@@ -1,4 +1,4 @@
-package attributes
+package pools
 
 import (
 	"fmt"
@@ -20,9 +20,9 @@ const (
 	maxAnnotations = 64 << 10
 )
 
-// Of reads what a NodePool puts on its Nodes, and tells what of it cannot be put, and why.
-func Of(spec nodepool.Spec) (s Set, refused []string) {
-	s = Set{map[string]string{}, map[string]string{}, map[taintKey]string{}}
+// AttributesOf reads what a NodePool puts on its Nodes, and tells what of it cannot be put, and why.
+func AttributesOf(spec nodepool.Spec) (s Attributes, refused []string) {
+	s = Attributes{map[string]string{}, map[string]string{}, map[taintKey]string{}}
 	no := func(what, key string, why ...string) bool {
 		if len(why) > 0 {
 			refused = append(refused, fmt.Sprintf("%s %q: %s", what, key, strings.Join(why, "; ")))
@@ -76,9 +76,9 @@ func refusal(key string) []string {
 	return nil
 }
 
-// Condition is nodepool.AttributesAccepted.
-func Condition(spec nodepool.Spec) metav1.Condition {
-	s, refused := Of(spec)
+// AttributesCondition is nodepool.AttributesAccepted.
+func AttributesCondition(spec nodepool.Spec) metav1.Condition {
+	s, refused := AttributesOf(spec)
 	c := metav1.Condition{Type: nodepool.AttributesAccepted, Status: metav1.ConditionTrue, Reason: "Accepted"}
 	c.Message = fmt.Sprintf("%d labels, annotations and taints", len(s.labels)+len(s.annotations)+len(s.taints))
 	if len(refused) > 0 {

@@ -1,4 +1,4 @@
-package attributes
+package pools
 
 import (
 	"encoding/json"
@@ -13,11 +13,11 @@ import (
 
 // change is the merge patch that lets a Node have what its pool wants, and removes what is in its record and not
 // wanted; nil: nothing is to be done. It counts only for the Node as it was read.
-func change(n *corev1.Node, want Set, now metav1.Time) ([]byte, error) {
+func change(n *corev1.Node, want Attributes, now metav1.Time) ([]byte, error) {
 	text := n.Annotations[contract.PoolAttributes]
 	had := recorded(text)
 	labels := differ(n.Labels, want.labels, had.labels, func(v string) string { return v })
-	annotations := differ(n.Annotations, want.annotations, had.annotations, digest)
+	annotations := differ(n.Annotations, want.annotations, had.annotations, sum)
 	if next := want.record(); next != text {
 		if annotations[contract.PoolAttributes] = next; next == "" {
 			annotations[contract.PoolAttributes] = nil

@@ -1,4 +1,4 @@
-package attributes
+package pools
 
 import (
 	"context"
@@ -78,7 +78,9 @@ func TestWhoLeaves(t *testing.T) {
 			n.Labels["a"], n.Annotations[contract.PoolAttributes] = "1", "label a=1"
 		}
 		d := &desk{node: n, pool: c.nodepool}
-		k := &Keeper{Client: d, Clock: clock.RealClock{}, Aside: func(context.Context) (bool, error) { return false, nil }}
+		k := &AttributeKeeper{
+			Client: d, Clock: clock.RealClock{}, Aside: func(context.Context) (bool, error) { return false, nil },
+		}
 		if _, err := k.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(n)}); err != nil {
 			t.Fatal(err)
 		}

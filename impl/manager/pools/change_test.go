@@ -1,4 +1,4 @@
-package attributes
+package pools
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 // put does to a Node what the API does with the patch, and reports whether there was one.
 func put(t *testing.T, n *corev1.Node, spec nodepool.Spec) bool {
 	t.Helper()
-	want, refused := Of(spec)
+	want, refused := AttributesOf(spec)
 	if len(refused) > 0 {
 		t.Fatal(refused)
 	}
@@ -137,12 +137,12 @@ func TestRefused(t *testing.T) {
 			{Key: "a", Effect: "Never"}, {Key: "good", Effect: corev1.TaintEffectNoSchedule},
 		},
 	}
-	s, refused := Of(many)
-	if len(refused) != 11 || s.record() != "annotation good="+digest("yes, any value")+
+	s, refused := AttributesOf(many)
+	if len(refused) != 11 || s.record() != "annotation good="+sum("yes, any value")+
 		"\nlabel good=yes\ntaint good=:NoSchedule" {
 		t.Errorf("%d refused: %q\n%s", len(refused), refused, s.record())
 	}
-	if c := Condition(many); c.Status != metav1.ConditionFalse || c.Reason != "Refused" ||
+	if c := AttributesCondition(many); c.Status != metav1.ConditionFalse || c.Reason != "Refused" ||
 		!strings.Contains(c.Message, contract.NodePoolLabel) {
 		t.Errorf("%+v", c)
 	}
@@ -154,7 +154,7 @@ func TestTooManyAnnotations(t *testing.T) {
 	for i := range 40 {
 		spec.Annotations[fmt.Sprintf("note-%02d", i)] = strings.Repeat("x", maxAnnotation)
 	}
-	s, refused := Of(spec)
+	s, refused := AttributesOf(spec)
 	size := 0
 	for k, v := range s.annotations {
 		size += len(k) + len(v)

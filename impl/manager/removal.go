@@ -1,4 +1,4 @@
-package removal
+package manager
 
 import (
 	"context"
@@ -27,9 +27,9 @@ const (
 	page = 500
 )
 
-// Check is an error while nodes are in pools, or call hubs all the same: hubs live by what weir-manager signs and
-// publishes, and nobody else lets nodes leave.
-func Check(ctx context.Context, c client.Reader) error {
+// checkRemovable is an error while nodes are in pools, or call hubs all the same: hubs live by what weir-manager signs
+// and publishes, and nobody else lets nodes leave.
+func checkRemovable(ctx context.Context, c client.Reader) error {
 	var first []string
 	count := 0
 	for next := ""; ; {
@@ -85,9 +85,9 @@ var made = []struct {
 // hook is what grants the right to do so, by the chart, in the namespaces below and for all.
 const hook = "weir-after-uninstall"
 
-// Clean removes what weir-manager made, and in the end the grants by which it may. Something that it may not remove
-// does not keep the rest.
-func Clean(ctx context.Context, c client.Client) error {
+// removeMade removes what weir-manager made, and in the end the grants by which it may. Something that it may not
+// remove does not keep the rest.
+func removeMade(ctx context.Context, c client.Client) error {
 	var errs []error
 	for _, m := range made {
 		var list metav1.PartialObjectMetadataList

@@ -1,4 +1,4 @@
-package seal
+package disk
 
 import (
 	"crypto/rand"
@@ -8,32 +8,30 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/weir-edge/weir/impl/disk"
 )
 
 // Credential is the name of the key among the credentials that systemd gives a service.
 const Credential = "weir-store-key"
 
-// Source says where a key comes from.
-type Source struct {
+// KeySource says where a key comes from.
+type KeySource struct {
 	File        string // one that is there; "": none is named
 	Credentials string // the folder of systemd's credentials, $CREDENTIALS_DIRECTORY; "": there is none
 	Generated   string // where a key is made if there is neither; "": none is
 	DataDir     string // no key may lie in there: whoever copies it would have both
 }
 
-// FileError says that a file cannot be the key.
-type FileError struct {
+// KeyFileError says that a file cannot be the key.
+type KeyFileError struct {
 	Path string
 	Err  error
 }
 
-func (e *FileError) Error() string { return fmt.Sprintf("the key in %s: %v", e.Path, e.Err) }
-func (e *FileError) Unwrap() error { return e.Err }
+func (e *KeyFileError) Error() string { return fmt.Sprintf("the key in %s: %v", e.Path, e.Err) }
+func (e *KeyFileError) Unwrap() error { return e.Err }
 
 // Key finds the key, or makes it, and tells which file has it; "" if none of them is named. An error is a FileError.
-func (s Source) Key() (k *Key, path string, err error) {
+func (s KeySource) Key() (k *Key, path string, err error) {
 	switch credential := filepath.Join(s.Credentials, Credential); {
 	case s.File != "":
 		path = s.File
@@ -51,7 +49,7 @@ func (s Source) Key() (k *Key, path string, err error) {
 		}
 	}
 	if err != nil {
-		return nil, path, &FileError{path, err}
+		return nil, path, &KeyFileError{path, err}
 	}
 	return k, path, nil
 }
@@ -62,11 +60,11 @@ func there(path string) bool {
 }
 
 // read reads a key that nobody else can.
-func (s Source) read(path string) (*Key, error) {
+func (s KeySource) read(path string) (*Key, error) {
 	if err := s.outside(path); err != nil {
 		return nil, err
 	}
-	if err := disk.Private(path); err != nil {
+	if err := Private(path); err != nil {
 		return nil, err
 	}
 	return readKey(path)
@@ -74,15 +72,15 @@ func (s Source) read(path string) (*Key, error) {
 
 // readKey reads a key, and no more of the file than a key may be long.
 func readKey(path string) (*Key, error) {
-	b, err := disk.ReadFile(path, 4*Size)
+	b, err := ReadFile(path, 4*Size)
 	if err != nil {
 		return nil, err
 	}
-	return New(b)
+	return NewKey(b)
 }
 
 // outside reports whether a file lies elsewhere than the data, whatever links there are on the way.
-func (s Source) outside(path string) error {
+func (s KeySource) outside(path string) error {
 	if s.DataDir == "" {
 		return nil
 	}
@@ -128,7 +126,7 @@ func generate(path string) error {
 	}
 	secret := make([]byte, Size)
 	_, _ = rand.Read(secret) // never fails
-	if err := disk.WriteNew(path, secret); !errors.Is(err, fs.ErrExist) {
+	if err := WriteNew(path, secret); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil

@@ -144,6 +144,7 @@ func (c *Coordinator) Close() {
 	c.serving.listener.Close()
 	c.peers.close()
 	c.kept.Close()
+	c.serving.time.Close()
 	c.dir.Close()
 }
 

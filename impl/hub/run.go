@@ -151,5 +151,6 @@ func (h *Hub) Run(ctx context.Context) error {
 	err := g.Wait()
 	h.cloud.Close()
 	h.pool.Close()
+	h.time.Close()
 	return err
 }

@@ -313,3 +313,20 @@ func TestTimeOfAThief(t *testing.T) {
 		t.Errorf("beside the cloud's clock it is %v", p.Now())
 	}
 }
+
+// TestProvenIsClosed: once its process has ended nothing is written any more. Handshakes go on for a moment.
+func TestProvenIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	c := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	p := OpenProven(filepath.Join(dir, "time"), c, slog.New(slog.DiscardHandler))
+	p.HandOn(filepath.Join(dir, "handed"))
+	said := time.Unix(1e9, 0).UTC()
+	p.Close()
+	p.Hear(said.Format(http.TimeFormat))
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("written are %v, %v", files, err)
+	}
+	if now := p.Now(); !now.Equal(said) {
+		t.Errorf("what is heard does not count: %v", now)
+	}
+}

@@ -43,6 +43,7 @@ type Proven struct {
 	from time.Time
 	at   time.Time
 	kept time.Time // what is on the disk
+	over bool      // nothing is written any more
 
 	handOn string    // a file for another process; "": none
 	handed time.Time // what is in it
@@ -110,6 +111,13 @@ func (p *Proven) Overhear(file string) {
 	p.hear(said.Add(age).Truncate(time.Second))
 }
 
+// Close ends the writing of files: a handshake goes on for a moment after whoever began it has ended.
+func (p *Proven) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+}
+
 // Now is the time by which to judge.
 func (p *Proven) Now() time.Time {
 	p.mu.Lock()
@@ -158,7 +166,7 @@ func (p *Proven) Hear(date string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hear(said)
-	if p.handOn == "" || said.Sub(p.handed).Abs() < keepEvery {
+	if p.over || p.handOn == "" || said.Sub(p.handed).Abs() < keepEvery {
 		return
 	}
 	p.handed = said
@@ -218,7 +226,7 @@ func (p *Proven) Verify(chain []*x509.Certificate, opts x509.VerifyOptions) erro
 // keep writes a time to the disk.
 func (p *Proven) keep(t time.Time) {
 	p.kept = t
-	if p.file == "" {
+	if p.over || p.file == "" {
 		return
 	}
 	if err := disk.WriteFile(p.file, []byte(t.UTC().Format(time.RFC3339)+"\n")); err != nil {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/sim/runtime"
 )
 
 // agents are accounts with the grants of what commonly runs on nodes, and one that may assign nodes to pools.
@@ -300,14 +301,14 @@ func forClients() []certificatesv1.KeyUsage {
 	return []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 }
 
-// request makes a request for a certificate, at kube-apiserver's signer, as somebody. The caller that made it forgets
-// it, or the testbed's signer is asked for it all the time.
+// request makes a request for a certificate, at kube-apiserver's signer, as somebody, which weir-manager judges. The
+// caller that made it forgets it, or the testbed's signer is asked for it all the time.
 func (x *scene) request(
 	ctx context.Context, as string, text []byte, seconds int32, usages ...certificatesv1.KeyUsage,
 ) (*certificatesv1.CertificateSigningRequest, error) {
 	r := &certificatesv1.CertificateSigningRequest{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"},
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "attack-"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "attack-", Labels: map[string]string{runtime.ManagersLabel: "true"}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request: text, SignerName: contract.CloudSigner, ExpirationSeconds: &seconds, Usages: usages,
 		},

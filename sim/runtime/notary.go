@@ -18,6 +18,9 @@ import (
 // notaryEvery is how often it is looked for requests.
 const notaryEvery = 100 * time.Millisecond
 
+// ManagersLabel is on requests that only weir-manager may judge, whatever their pool.
+const ManagersLabel = "testbed/judged-by-weir-manager"
+
 // notary signs what weir-manager has approved, in the place of its own signer and of kube-controller-manager's: for
 // lives that they do not sign, and with the authorities of the testbed. In a pool that enrols it signs only for the
 // cloud. In a pool that weir-manager grants nothing it approves what a hub asks for itself, too.
@@ -89,6 +92,9 @@ func (n *notary) others(r *certificatesv1.CertificateSigningRequest) bool {
 
 // grants reports whether a hub asks for a certificate of itself, in a pool that weir-manager grants nothing.
 func (n *notary) grants(r *certificatesv1.CertificateSigningRequest) bool {
+	if _, managers := r.Labels[ManagersLabel]; managers {
+		return false
+	}
 	request, err := weirpki.ParseRequest(r.Spec.Request)
 	if err != nil {
 		return false

@@ -24,7 +24,14 @@ const Path = "/apis/coordination.k8s.io/v1/namespaces/" + contract.NodeLeaseName
 // Kind is what they are.
 var Kind = wire.Kind{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
 
-// Decode reads a Lease as a request or an answer carries it.
+// metadataKind is what an answer declares that is a Lease without its spec.
+var metadataKind = wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+
+// AcceptMetadata asks for a Lease without its spec. A server that knows no such answers gives all of it.
+const AcceptMetadata = runtime.ContentTypeProtobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1," +
+	runtime.ContentTypeProtobuf
+
+// Decode reads a Lease as a request or an answer carries it, perhaps without its spec: see AcceptMetadata.
 func Decode(contentType string, body []byte) (*coordinationv1.Lease, error) {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -35,11 +42,17 @@ func Decode(contentType string, body []byte) (*coordinationv1.Lease, error) {
 	case runtime.ContentTypeProtobuf:
 		var kind wire.Kind
 		var raw []byte
-		if kind, raw, err = wire.SplitEnvelope(body); err == nil && kind != Kind {
-			err = fmt.Errorf("it is a %s", kind)
-		}
-		if err == nil {
-			err = l.Unmarshal(raw)
+		if kind, raw, err = wire.SplitEnvelope(body); err == nil {
+			switch kind {
+			case Kind:
+				err = l.Unmarshal(raw)
+			case metadataKind:
+				var m metav1.PartialObjectMetadata
+				err = m.Unmarshal(raw)
+				l.ObjectMeta = m.ObjectMeta
+			default:
+				err = fmt.Errorf("it is a %s", kind)
+			}
 		}
 	case runtime.ContentTypeJSON:
 		if err = json.Unmarshal(body, l); err == nil && (l.Kind != Kind.Kind || l.APIVersion != Kind.APIVersion) {

@@ -45,7 +45,9 @@ type Beats struct {
 	passed   time.Duration         // when the cloud last took one; zero: never
 	mirrored time.Duration         // when the coordinator last took one; zero: never
 
-	rhythm digest.Rhythm // of the one that has the token
+	// Of the one that has the token.
+	rhythm digest.Rhythm
+	whole  bool // the cloud does not take brief heartbeats
 }
 
 // BeatsConfig is what beats are made of.
@@ -169,7 +171,7 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *
 	if plan != heartbeat.Keep {
 		text, told := b.due()
 		var err error
-		if a, err = b.Cloud.Send(req.Context(), b.message(req, body, beat, held, text)); err != nil {
+		if a, err = b.send(req, body, beat, held, text); err != nil {
 			if req.Context().Err() != nil { // the kubelet is gone, or the hub ends
 				answer.Write(w, answer.Unavailable("the request was cancelled"))
 				return
@@ -187,6 +189,30 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *
 	b.keep(w, req, beat)
 }
 
+// send sends a heartbeat to the cloud, briefly if that says it all.
+func (b *Beats) send(req *http.Request, body []byte, beat, held *coordinationv1.Lease, text string) (*uplink.Answer,
+	error) {
+	m, renew := b.message(req, body, beat, held, text)
+	if b.whole || held == nil || held.ResourceVersion == madeUp {
+		return b.Cloud.Send(req.Context(), m)
+	}
+	short, ok := brief(m, beat, held, renew, text)
+	if !ok {
+		return b.Cloud.Send(req.Context(), m)
+	}
+	a, err := b.Cloud.Send(req.Context(), short)
+	if err != nil {
+		return nil, err
+	}
+	if full, ok := answered(a, req.Header.Get("Accept"), held, renew); ok {
+		return full, nil
+	}
+	b.whole = true
+	b.Logger.Info("the cloud does not take a heartbeat as a patch of its renewTime; they are sent whole from now on",
+		"code", a.Code)
+	return b.Cloud.Send(req.Context(), m)
+}
+
 // due is what goes along with the next heartbeat, "" for nothing, and whom to call when the cloud has taken it.
 func (b *Beats) due() (text string, told func()) {
 	if b.Tell == nil {
@@ -201,9 +227,10 @@ func (b *Beats) due() (text string, told func()) {
 
 // message is a heartbeat as it goes to the cloud: growing, with what the hub tells along with it, and without the
 // annotations that the kubelet has read there. Most go as they came.
-func (b *Beats) message(req *http.Request, body []byte, beat, held *coordinationv1.Lease, text string) uplink.Message {
-	m := uplink.Message{Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header), Body: body}
-	renew := lease.RenewTime(beat)
+func (b *Beats) message(req *http.Request, body []byte, beat, held *coordinationv1.Lease, text string) (
+	m uplink.Message, renew time.Time) {
+	m = uplink.Message{Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header), Body: body}
+	renew = lease.RenewTime(beat)
 	if held != nil {
 		renew = heartbeat.Later(renew, lease.RenewTime(held))
 	}
@@ -211,11 +238,11 @@ func (b *Beats) message(req *http.Request, body []byte, beat, held *coordination
 		if stripped, err := stripPatch(body, renew, text); err == nil {
 			m.Body = stripped
 		}
-		return m
+		return m, renew
 	}
 	if !lease.IsDelegated(beat) && renew.Equal(lease.RenewTime(beat)) &&
 		beat.Annotations[contract.DigestAnnotation] == text {
-		return m
+		return m, renew
 	}
 	l := beat.DeepCopy()
 	l.ManagedFields = nil // of an update that has none kube-apiserver goes on with those that it knows
@@ -225,7 +252,7 @@ func (b *Beats) message(req *http.Request, body []byte, beat, held *coordination
 	if _, encoded, err := lease.Encode(l, req.Header.Get("Content-Type")); err == nil {
 		m.Body = encoded
 	}
-	return m
+	return m, renew
 }
 
 // stripPatch removes the annotations, but for what is told along, and sets the renewTime.

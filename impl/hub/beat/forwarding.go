@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -197,6 +196,7 @@ func (f *Forwarding) perform(ctx context.Context, a heartbeat.Action) heartbeat.
 			code, err = f.ask(ctx, uplink.Message{
 				Method: http.MethodPatch, Body: body, Header: http.Header{"Content-Type": {string(types.MergePatchType)}},
 			}, &r)
+			r.Lease.Renew = a.Lease.Renew // of what was written only the metadata come back
 		}
 	}
 	switch {
@@ -247,6 +247,9 @@ func (f *Forwarding) ask(ctx context.Context, m uplink.Message, r *heartbeat.Res
 		m.Header = http.Header{}
 	}
 	m.Header.Set("Accept", runtime.ContentTypeProtobuf)
+	if m.Method == http.MethodPatch {
+		m.Header.Set("Accept", lease.AcceptMetadata)
+	}
 	m.Header.Set("User-Agent", contract.UserAgent)
 	a, err := f.Cloud.Send(ctx, m)
 	if err != nil {
@@ -266,19 +269,9 @@ func (f *Forwarding) ask(ctx context.Context, m uplink.Message, r *heartbeat.Res
 
 // forwardPatch is all of a forward: what changes, on condition of the version.
 func forwardPatch(a heartbeat.Action) ([]byte, error) {
-	type meta struct {
-		ResourceVersion string            `json:"resourceVersion"`
-		Annotations     map[string]string `json:"annotations,omitempty"`
-	}
-	type spec struct {
-		RenewTime metav1.MicroTime `json:"renewTime"`
-	}
-	patch := struct {
-		Metadata meta `json:"metadata"`
-		Spec     spec `json:"spec"`
-	}{meta{ResourceVersion: a.Lease.Version}, spec{metav1.NewMicroTime(a.Lease.Renew)}}
+	patch := newPatch(a.Lease.Version, a.Lease.Renew)
 	if a.Annotate {
-		patch.Metadata.Annotations = map[string]string{contract.DelegateHeartbeat: contract.Delegated}
+		patch.annotate(contract.DelegateHeartbeat, contract.Delegated)
 	}
 	return json.Marshal(patch)
 }

@@ -1,0 +1,104 @@
+package beat
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/lease"
+)
+
+// leasePatch is a merge patch of a Lease: what changes, on condition of the version.
+type leasePatch struct {
+	Metadata struct {
+		ResourceVersion string             `json:"resourceVersion"`
+		Annotations     map[string]*string `json:"annotations,omitempty"` // nil takes one away
+		// An empty entry takes all away, and kube-apiserver keeps none from then on (its skipNonAppliedManager).
+		ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		RenewTime metav1.MicroTime `json:"renewTime"`
+	} `json:"spec"`
+}
+
+func newPatch(version string, renew time.Time) *leasePatch {
+	p := &leasePatch{}
+	p.Metadata.ResourceVersion, p.Spec.RenewTime = version, metav1.NewMicroTime(renew)
+	return p
+}
+
+// annotate sets an annotation to a value, or takes it away if that is "".
+func (p *leasePatch) annotate(name, value string) {
+	if p.Metadata.Annotations == nil {
+		p.Metadata.Annotations = map[string]*string{}
+	}
+	p.Metadata.Annotations[name] = nil
+	if value != "" {
+		p.Metadata.Annotations[name] = &value
+	}
+}
+
+// brief is a kubelet's update of its Lease as a patch of what changes, with an answer of metadata: less than half of
+// the bytes. held is what the cloud holds. ok is false if more changes than the renewTime.
+func brief(whole uplink.Message, beat, held *coordinationv1.Lease, renew time.Time, text string) (m uplink.Message,
+	ok bool) {
+	if whole.Method != http.MethodPut || !onlyRenews(beat, held) {
+		return m, false
+	}
+	p := newPatch(held.ResourceVersion, renew)
+	for name, value := range map[string]string{contract.DelegateHeartbeat: "", contract.DigestAnnotation: text} {
+		if held.Annotations[name] != value {
+			p.annotate(name, value)
+		}
+	}
+	if len(held.ManagedFields) > 0 {
+		p.Metadata.ManagedFields = make([]metav1.ManagedFieldsEntry, 1)
+	}
+	body, err := json.Marshal(p)
+	m = uplink.Message{Method: http.MethodPatch, URI: whole.URI, Header: whole.Header.Clone(), Body: body}
+	m.Header.Set("Content-Type", string(types.MergePatchType))
+	m.Header.Set("Accept", lease.AcceptMetadata)
+	return m, err == nil
+}
+
+// onlyRenews reports whether a kubelet changes nothing but the renewTime. It keeps what it has read of the rest.
+func onlyRenews(beat, held *coordinationv1.Lease) bool {
+	beat, held = beat.DeepCopy(), held.DeepCopy()
+	for _, l := range []*coordinationv1.Lease{beat, held} {
+		l.Spec.RenewTime, l.ManagedFields, l.TypeMeta = nil, nil, metav1.TypeMeta{}
+	}
+	return apiequality.Semantic.DeepEqual(beat, held)
+}
+
+// answered is the answer to a brief heartbeat as a kubelet expects it; ok is false if it has to be sent as a whole.
+func answered(a *uplink.Answer, accept string, held *coordinationv1.Lease, renew time.Time) (full *uplink.Answer,
+	ok bool) {
+	switch a.Code {
+	case http.StatusConflict, http.StatusNotFound, http.StatusUnauthorized, http.StatusTooManyRequests:
+		return a, true
+	case http.StatusOK:
+	default:
+		return nil, false
+	}
+	got, err := lease.Decode(a.Header.Get("Content-Type"), a.Body)
+	if err != nil {
+		return nil, false
+	}
+	l := held.DeepCopy()
+	l.ObjectMeta = got.ObjectMeta
+	lease.SetRenewTime(l, renew)
+	contentType, body, err := lease.Encode(l, accept)
+	if err != nil {
+		return nil, false
+	}
+	full = &uplink.Answer{Code: a.Code, Header: a.Header.Clone(), Body: body}
+	full.Header.Set("Content-Type", contentType)
+	return full, true
+}

@@ -54,7 +54,8 @@ type column struct {
 	// Bytes per second of class heartbeat: before anything is cut, and while heartbeats are delegated.
 	direct, delegated float64
 	reads, kept       float64 // what hubs did without the cloud, since the first fault
-	received          float64 // bytes per second from the cloud for each node, before anything is cut
+	// Bytes per second of each node before anything is cut: from the cloud, and both ways.
+	received, quietly float64
 }
 
 // run brings up the column's site and runs it to its end.
@@ -322,7 +323,9 @@ func (c *column) faults(ctx context.Context) error {
 	c.Measure()
 	traffic := c.Site.Link(c.Pool).Series(time.Second)
 	c.direct, c.delegated = perSecond(traffic, c.quiet, heartbeats), perSecond(traffic, c.history.delegation(), heartbeats)
-	c.received = perSecond(traffic, c.quiet, fromCloud) / float64(len(c.history.Nodes))
+	nodes := float64(len(c.history.Nodes))
+	c.received = perSecond(traffic, c.quiet, fromCloud) / nodes
+	c.quietly = perSecond(traffic, c.quiet, func(link.Sample) bool { return true }) / nodes
 	return nil
 }
 

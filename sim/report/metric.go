@@ -180,6 +180,12 @@ func Metrics() []Metric {
 		},
 		{"stock_quiet_received_bytes_per_second", UnitCount, "the same with stock Kubernetes"},
 		{
+			"quiet_bytes_per_node_second", UnitCount,
+			"bytes a second of each node of the pool over the uplink, both ways, with Weir, before the first fault",
+		},
+		{"stock_quiet_bytes_per_node_second", UnitCount, "the same with stock Kubernetes"},
+		{"quiet_bytes_ratio", UnitRatio, "the former ÷ the latter"},
+		{
 			"delegation_bytes_per_second", UnitCount,
 			"bytes of class heartbeat over the uplink while heartbeats are delegated, both ways",
 		},

@@ -188,6 +188,7 @@ func evictionMetrics() []string {
 		"failed_calls", "stock_failed_calls", "calls", "heartbeat_bytes_per_second", "delegation_bytes_per_second",
 		"detect_seconds_max",
 		"quiet_received_bytes_per_second", "stock_quiet_received_bytes_per_second",
+		"quiet_bytes_per_node_second", "stock_quiet_bytes_per_node_second", "quiet_bytes_ratio",
 		"eviction_later_seconds_max", "marks_missing", "marks_left", "store_reads", "kept_heartbeats",
 	}
 }

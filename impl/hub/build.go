@@ -161,7 +161,7 @@ func (h *Hub) feeder(res relay.Resource, late bool) (*feeder.Feeder, error) {
 		return nil, err
 	}
 	return feeder.New(source.Config{
-		Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge,
+		Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge, Pulse: &h.sources.Pulse,
 		Doubt: func(err error) { h.pool.Contradict(res.String(), err) },
 		Feeds: func() bool { return h.pool.Snapshot().Role != role.Pending }, Clock: h.clock, Logger: h.Logger,
 	}, func() { h.pool.Denied(res.String()) })

@@ -17,6 +17,9 @@ const (
 	barredPatience = 5 * time.Second
 	// MaxBackoff is the longest pause between attempts that fail.
 	MaxBackoff = 15 * time.Second
+	// LongWatch is how long a watch of the cloud lasts that has nothing to say, as long as those of a stock informer. Its
+	// driver proves beside it that it lives.
+	LongWatch = 5 * time.Minute
 	// ShortestWatch is the shortest watch on which kube-apiserver sends a bookmark.
 	ShortestWatch = 3 * time.Second
 	// LateAfter is the age of what a relay holds from which its upstream is asked how far it is before it is watched.
@@ -143,6 +146,8 @@ type Plan struct {
 	barred  time.Time // since when the upstream says that this client may not read
 	expired bool      // the upstream has forgotten the relay's version
 	asked   bool      // the upstream was asked, and Feed.Reached is what it said
+	moved   bool      // an event came since the last step began
+	quiet   bool      // the last watch ended in order, and brought no event
 }
 
 // Next is the next step.
@@ -153,8 +158,8 @@ func (p *Plan) Next(f Feed) Step {
 }
 
 func (p *Plan) next(f Feed) Step {
-	s, asked, expired := f.Relay, p.asked, p.expired
-	p.asked, p.expired = false, false
+	s, asked, expired, quiet := f.Relay, p.asked, p.expired, p.quiet
+	p.asked, p.expired, p.quiet, p.moved = false, false, false, false
 	another := p.Another(f)
 	switch {
 	case !s.Synced:
@@ -174,6 +179,9 @@ func (p *Plan) next(f Feed) Step {
 		return p.cheaperList(f, gap)
 	}
 	lasts := p.Lasts
+	if quiet && f.Up.Cloud && !f.Doubtful && !s.Restored {
+		lasts = LongWatch
+	}
 	if asked && between(s, f.Reached) < worthAList {
 		lasts = ShortestWatch // a relay that has all, or nearly, is fresh at the bookmark: reads wait for that
 	}
@@ -231,7 +239,10 @@ func (p *Plan) cheaper(up Upstream, s relay.Status, reached uint64, gap time.Dur
 }
 
 // Came notes an event of a size in bytes. plain: it came uncompressed from an upstream that compresses lists.
-func (p *Plan) Came(now time.Time, size int, plain bool) { p.thrift.came(now, size, plain) }
+func (p *Plan) Came(now time.Time, size int, plain bool) {
+	p.moved = true
+	p.thrift.came(now, size, plain)
+}
 
 // Another is the history that the relay has to take up from its upstream; nil if there is none.
 func (p *Plan) Another(f Feed) *AnotherHistoryError {
@@ -301,6 +312,7 @@ func (p *Plan) Ended(e End) (a After) {
 		p.backoff = FirstBackoff
 	}
 	p.asked = false
+	p.quiet = e.Err == nil && p.doing == Resume && !p.moved
 	gone := e.Code == http.StatusGone // the upstream has forgotten the relay's version
 	a.Denied = p.denied(e)
 	switch {
@@ -342,7 +354,7 @@ func (p *Plan) denied(e End) bool {
 // Switched notes that another upstream is used from now on, or that others have overruled the relay.
 func (p *Plan) Switched() {
 	p.thrift.switched()
-	p.backoff, p.asked, p.expired, p.barred = FirstBackoff, false, false, time.Time{}
+	p.backoff, p.asked, p.expired, p.barred, p.quiet = FirstBackoff, false, false, time.Time{}, false
 }
 
 // Kicked notes that a pause was ended: the upstream is another one, or is known to answer again.

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -97,5 +98,38 @@ func TestDenied(t *testing.T) {
 				t.Errorf("denied: %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestLongWatch: a watch of the cloud that showed nothing is followed by a long one, and any other one by one of the
+// usual length.
+func TestLongWatch(t *testing.T) {
+	now := time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
+	usual := 10 * time.Second
+	for name, x := range map[string]struct {
+		change func(*Plan, *Feed)
+		end    End
+		want   time.Duration
+	}{
+		"quiet":         {want: LongWatch},
+		"an event":      {change: func(p *Plan, _ *Feed) { p.Came(now, 100, true) }, want: usual},
+		"it broke":      {end: End{Err: errors.New("reset")}, want: usual},
+		"another cloud": {change: func(_ *Plan, f *Feed) { f.Doubtful = true }, want: usual},
+		"a relay":       {change: func(_ *Plan, f *Feed) { f.Up.Cloud = false }, want: usual},
+		"from a disk":   {change: func(_ *Plan, f *Feed) { f.Relay.Restored = true }, want: usual},
+	} {
+		p := &Plan{Lasts: usual}
+		f := Feed{Now: now, Relay: relay.Status{Synced: true, ProgressAt: now}, Up: Upstream{ID: 1, Cloud: true}}
+		if s := p.Next(f); s.Do != Resume || s.Lasts != usual {
+			t.Fatalf("%s: the first step is %+v", name, s)
+		}
+		if x.change != nil {
+			x.change(p, &f)
+		}
+		x.end.Now, x.end.Up, x.end.Synced = now, f.Up, true
+		p.Ended(x.end)
+		if s := p.Next(f); s.Do != Resume || s.Lasts != x.want {
+			t.Errorf("%s: the next step is %+v, want one of %v", name, s, x.want)
+		}
 	}
 }

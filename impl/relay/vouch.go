@@ -45,6 +45,20 @@ func (r *Relay) vouch(w word, now time.Time) {
 	r.show(now)
 }
 
+// Lives takes that the source would have shown until then whatever else there is, though the word is about another
+// resource of the same server. What comes from a disk needs a word about itself.
+func (r *Relay) Lives(asOf time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.synced || r.restored || r.denied != nil || !asOf.After(r.progress) {
+		return
+	}
+	r.progress = asOf
+	r.said++
+	r.broadcast()
+	r.show(r.cfg.Clock.Now())
+}
+
 // given ends a denial by a word of the source on a later state; r.mu is held.
 func (r *Relay) given(w word) {
 	if r.denied == nil || r.retired || w.restored || w.asOf.Before(r.deniedAt) {

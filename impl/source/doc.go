@@ -4,10 +4,11 @@
 //
 // A Feeder keeps one relay fed from the hop.Upstream that its owner chose last. It lists once, then watches, and
 // resumes at the version that the relay has reached, after any break and at any other upstream: versions are the
-// cloud's everywhere. Watches are short (Config.WatchTimeout), because kube-apiserver sends a bookmark 2 s before a
-// watch ends: that is what shows, on a quiet resource, that the stream still lives (rule 4 of a relay). The first
-// stream, which began with the list, is kept beside them for as long as it lasts if it is compressed; the short watches
-// then bring metadata only, and run only while it is quiet.
+// cloud's everywhere. Watches are short at first (Config.WatchTimeout), because kube-apiserver sends a bookmark 2 s
+// before a watch ends: that is what shows, on a quiet resource, that the stream still lives (rule 4 of a relay). The
+// first stream, which began with the list, is kept for as long as it lasts if it is compressed, and a watch of the
+// cloud that shows nothing lasts long. While these are quiet, short watches of metadata run beside them: one for all
+// quiet streams over a connection, see Pulse.
 //
 // Bytes decide what follows a break. A short one is resumed at the version reached. After one in which more was missed
 // than a list would bring, a compressed list is opened, with a watch of metadata beside it that tells what led there:

@@ -37,6 +37,9 @@ type Config struct {
 	Judge func() *hop.Upstream
 	// Doubt, if set, is told how the cloud contradicts the relay that is the upstream. It must not block.
 	Doubt func(error)
+	// Pulse is shared by feeders of one process, so that quiet streams are proved to live together. Default one of its
+	// own.
+	Pulse *Pulse
 	// Feeds reports whether others may be fed from the relay, now or soon. Default: they may.
 	Feeds func() bool
 	// Clock is for tests. Default the real one.
@@ -120,6 +123,9 @@ func NewFeeder(c Config) (*Feeder, error) {
 	}
 	if c.Denied == nil {
 		c.Denied = func(_ *hop.Upstream, why error) { c.Relay.Deny(why) }
+	}
+	if c.Pulse == nil {
+		c.Pulse = &Pulse{}
 	}
 	if c.Feeds == nil {
 		c.Feeds = func() bool { return true }

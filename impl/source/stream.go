@@ -21,8 +21,9 @@ import (
 const silentLook = 500 * time.Millisecond
 
 var (
-	errQuiet = errors.New("nothing came")    // on a stream that is not worth keeping
-	errMoved = errors.New("something moved") // while it was watched whether anything does
+	errQuiet  = errors.New("nothing came")         // on a stream that is not worth keeping
+	errMoved  = errors.New("something moved")      // while it was watched whether anything does
+	errBehind = errors.New("the stream is behind") // of what a watch beside it showed
 )
 
 // settle is called when a list is complete.
@@ -93,7 +94,7 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member
 			if err == nil {
 				f.plan.TookUp()
 				f.trusts(w.conn)
-				beside.Go(func() { stop(f.attend(ctx, up, w.compressed, heard)) })
+				beside.Go(func() { stop(f.attend(ctx, up, w, heard)) })
 			}
 			return err
 		case ev.Type == wire.Added:
@@ -154,9 +155,9 @@ func (f *Feeder) plainList(ctx context.Context, up *hop.Upstream, other *member.
 }
 
 // attend returns when a stream is not to be read any more, and why.
-func (f *Feeder) attend(ctx context.Context, up *hop.Upstream, compressed bool, heard <-chan struct{}) error {
-	if compressed {
-		return f.prove(ctx, up, heard)
+func (f *Feeder) attend(ctx context.Context, up *hop.Upstream, w *openWatch, heard <-chan struct{}) error {
+	if w.compressed {
+		return f.prove(ctx, up, w, heard)
 	}
 	if f.quiet(ctx, heard, f.cfg.WatchTimeout) {
 		return errQuiet
@@ -184,27 +185,81 @@ func (f *Feeder) quiet(ctx context.Context, heard <-chan struct{}, d time.Durati
 //
 // Beside the stream it opens short watches from the version reached that bring metadata only. A bookmark on one, at X,
 // with no event before it shows that nothing changed up to X, so the relay is complete at X (rule 4). An event shows
-// that the stream has to bring something; the watch is then of no more use.
-func (f *Feeder) prove(ctx context.Context, up *hop.Upstream, heard <-chan struct{}) error {
-	patience := f.cfg.WatchTimeout / 2
-	for wait := patience; f.quiet(ctx, heard, wait); {
-		wait = patience
+// that the stream has to bring something; the watch is then of no more use. Of all quiet streams over one connection
+// one has such a watch, and the others go by its signs: see Pulse.
+func (f *Feeder) prove(ctx context.Context, up *hop.Upstream, w *openWatch, heard <-chan struct{}) error {
+	since := f.cfg.Clock.Now()
+	pulse := f.cfg.Pulse
+	if w.conn == nil {
+		pulse = &Pulse{}
+	}
+	pulse.join(w.conn)
+	defer pulse.leave(w.conn)
+	for wait := f.patience(); f.quiet(ctx, heard, wait); {
+		wait = f.patience()
 		if up.IsSilent() {
 			wait = silentLook
 			continue
 		}
-		for still := true; still; {
-			var err error
-			if still, err = f.probe(ctx, up, heard); err != nil {
-				return fmt.Errorf("watch of metadata beside the stream: %w", err)
-			}
+		if err := f.proveOnce(ctx, up, w, pulse, since, heard); err != nil {
+			return fmt.Errorf("watch of metadata beside the stream: %w", err)
 		}
 	}
 	return nil
 }
 
-// probe is one watch of prove. still reports whether nothing moved.
-func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, heard <-chan struct{}) (still bool, err error) {
+// patience is how long a stream is quiet before it has to be proved that it lives.
+func (f *Feeder) patience() time.Duration { return f.cfg.WatchTimeout / 2 }
+
+// proveOnce returns when the stream, which is open since then, was heard, or proved to live.
+func (f *Feeder) proveOnce(ctx context.Context, up *hop.Upstream, w *openWatch, pulse *Pulse, since time.Time,
+	heard <-chan struct{}) error {
+	late := f.cfg.Clock.NewTimer(f.cfg.WatchTimeout + 2*slack) // longer than that watch may last
+	defer late.Stop()
+	for {
+		// a sign that overtook what came of an event says nothing about that
+		if at := pulse.last(w.conn); w.whole() && f.cfg.Clock.Since(at) < f.patience() {
+			// the caches of one kube-apiserver differ by less than that
+			if asOf := at.Add(-f.patience() / 2); asOf.After(since) {
+				f.cfg.Relay.Lives(asOf)
+			}
+			return nil
+		}
+		turn := pulse.claim(w.conn)
+		if turn == nil {
+			err := f.probe(ctx, up, heard)
+			pulse.done(w.conn, ofAll(ctx, err))
+			return err
+		}
+		if !w.whole() {
+			return f.probe(ctx, up, heard)
+		}
+		select {
+		case <-turn.over:
+			if turn.err != nil {
+				return turn.err
+			}
+		case <-late.C(): // its watch goes another way
+			return f.probe(ctx, up, heard)
+		case <-heard:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// ofAll is the error of a probe if it is about all streams over the connection.
+func ofAll(ctx context.Context, err error) error {
+	var answer *hop.StatusError
+	if of := ctx.Err() == nil && !errors.As(err, &answer) && !errors.Is(err, errBehind); of {
+		return err
+	}
+	return nil
+}
+
+// probe is one watch of prove.
+func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, heard <-chan struct{}) error {
 	probing, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go func() {
@@ -215,8 +270,8 @@ func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, heard <-chan struc
 		}
 	}()
 	var moved uint64
-	err = f.short(probing, up, hop.Question{Of: hop.Metadata}, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout,
-		func(ev *wire.Event) error {
+	err := f.short(probing, up, hop.Question{Of: hop.Metadata}, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout,
+		alongside, func(ev *wire.Event) error {
 			if ev.Type == wire.Bookmark {
 				return f.cfg.Relay.Apply(ev)
 			}
@@ -224,13 +279,13 @@ func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, heard <-chan struc
 			return errMoved
 		})
 	if !errors.Is(err, errMoved) {
-		return true, err
+		return err
 	}
 	waiting, cancel := f.limit(ctx, up, f.cfg.WatchTimeout,
-		fmt.Errorf("the stream has not brought version %d after %v", moved, f.cfg.WatchTimeout))
+		fmt.Errorf("%w: it has not brought version %d after %v", errBehind, moved, f.cfg.WatchTimeout))
 	defer cancel(nil)
 	if err := f.cfg.Relay.WaitVersion(waiting, moved); err != nil {
-		return false, cause(waiting, err)
+		return cause(waiting, err)
 	}
-	return false, nil
+	return nil
 }

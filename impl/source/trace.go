@@ -129,7 +129,7 @@ func (f *Feeder) tell(ctx context.Context, up *hop.Upstream, trail *mvcc.Trail, 
 func (f *Feeder) trace(ctx context.Context, up *hop.Upstream, trail *mvcc.Trail, most int64, stepped chan<- struct{}) {
 	for ctx.Err() == nil {
 		err := f.short(ctx, up, hop.Question{Of: hop.Metadata, Aside: true}, trail.Reached(), f.cfg.WatchTimeout,
-			func(ev *wire.Event) error {
+			alongside, func(ev *wire.Event) error {
 				if ev.Object != nil {
 					most -= int64(len(ev.Object.Raw))
 				}

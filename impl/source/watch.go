@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -26,11 +28,24 @@ const (
 // errCheaper says that a list costs less than the rest of a watch.
 var errCheaper = errors.New("a list costs less")
 
-// watch feeds the relay from a version by one short watch, which lasts so long. It is left once the rest of a backlog
-// costs more than a list.
+// watch feeds the relay from a version by one watch, which lasts so long. One that lasts longer than the ordinary ones
+// is proved to live as a stream is. It is left once the rest of a backlog costs more than a list.
 func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts time.Duration) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop(nil)
+	began := alongside
+	heard := make(chan struct{}, 1)
+	if lasts > f.cfg.WatchTimeout {
+		began = func(w *openWatch) { beside.Go(func() { stop(f.prove(ctx, up, w, heard)) }) }
+	}
 	intake, first := f.intake(up), true
-	err := f.short(ctx, up, hop.Question{}, from, lasts, func(ev *wire.Event) error {
+	err := f.short(ctx, up, hop.Question{}, from, lasts, began, func(ev *wire.Event) error {
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
 		if first && up.Consistent {
 			intake.Behind(f.asked.Load())
 		}
@@ -57,15 +72,15 @@ func (f *Feeder) apply(intake *relay.Intake, ev *wire.Event, plain bool) error {
 	return intake.Apply(ev)
 }
 
-// short opens a watch from a version that lasts so long, whole seconds, and hands its events to take. nil: the watch
-// ended in order.
+// short opens a watch from a version that lasts so long, whole seconds, and hands its events to take. began is told
+// when it is open. nil: the watch ended in order.
 func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, from uint64, lasts time.Duration,
-	take func(*wire.Event) error) error {
+	began func(*openWatch), take func(*wire.Event) error) error {
 	limit := lasts + slack
 	watching, cancel := f.limit(ctx, up, limit, fmt.Errorf("the upstream did not end the watch after %v: the link is dead",
 		limit))
 	defer cancel(nil)
-	began, shown := f.cfg.Clock.Now(), false
+	opened, shown := f.cfg.Clock.Now(), false
 	q.Query = url.Values{
 		"resourceVersion": {wire.FormatVersion(from)}, "timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))},
 	}
@@ -77,14 +92,15 @@ func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, fr
 	if err := f.trust(watching, up, w.conn); err != nil {
 		return err
 	}
+	began(w)
 	err = f.read(watching, up, w, func(ev *wire.Event) error {
 		shown = true
 		return take(ev)
 	})
-	if lasted := f.cfg.Clock.Since(began); err == nil && (lasted < lasts-short || lasted > lasts+lag) {
+	if lasted := f.cfg.Clock.Since(opened); err == nil && (lasted < lasts-short || lasted > lasts+lag) {
 		f.doubts() // its server ended it before its time, or the link holds back what it carries: how far is the cloud?
 	}
-	if err == nil && !shown && f.cfg.Clock.Since(began) < short {
+	if err == nil && !shown && f.cfg.Clock.Since(opened) < short {
 		return errors.New("the upstream ended the watch at once")
 	}
 	if err == nil && !shown && up.Consistent {
@@ -93,6 +109,9 @@ func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, fr
 	return err
 }
 
+// alongside is for short, of a watch that needs nothing beside it.
+func alongside(*openWatch) {}
+
 // openWatch is a watch that was opened.
 type openWatch struct {
 	body       io.ReadCloser
@@ -100,7 +119,12 @@ type openWatch struct {
 	compressed bool
 	history    relay.History // of an upstream that is a relay
 	conn       net.Conn      // that it came over
+	arrived    func() int64  // bytes of it so far
+	taken      atomic.Int64  // of them when the last event was taken
 }
+
+// whole reports whether nothing of an event has come whose rest has not.
+func (w *openWatch) whole() bool { return w.arrived() == w.taken.Load() }
 
 // open opens a watch in the relay's history; the caller closes its body.
 func (f *Feeder) open(ctx context.Context, up *hop.Upstream, q hop.Question) (*openWatch, error) {
@@ -126,7 +150,7 @@ func (f *Feeder) openIn(ctx context.Context, up *hop.Upstream, q hop.Question) (
 	}
 	return &openWatch{
 		body: a.Body, events: wire.NewEventReader(a.Body, res.Encoding(), kind), compressed: a.Compressed, history: a.History,
-		conn: a.Conn,
+		conn: a.Conn, arrived: a.Arrived,
 	}, nil
 }
 
@@ -148,6 +172,10 @@ func (f *Feeder) read(ctx context.Context, up *hop.Upstream, w *openWatch, take 
 		}
 		if err := take(ev); err != nil {
 			return err
+		}
+		w.taken.Store(w.arrived())
+		if up.Consistent {
+			f.cfg.Pulse.sign(w.conn, f.cfg.Clock.Now())
 		}
 		f.works(up)
 	}

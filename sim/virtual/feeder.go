@@ -38,7 +38,9 @@ type feeder struct {
 	plan      member.Plan
 	up        *origin
 	stream    *stream
-	run       int // grows with each step; what belongs to an earlier one is late
+	probe     *stream // of metadata, beside a long watch that is quiet
+	heard     int     // events and bookmarks of the step
+	run       int     // grows with each step; what belongs to an earlier one is late
 	overruled uint64
 	doubtful  bool
 	reached   uint64
@@ -103,10 +105,12 @@ func (f *feeder) kick() {
 // end ends what is under way.
 func (f *feeder) end() {
 	f.run++
-	if f.stream != nil {
-		f.stream.close()
-		f.stream = nil
+	for _, s := range []*stream{f.stream, f.probe} {
+		if s != nil {
+			s.close()
+		}
 	}
+	f.stream, f.probe = nil, nil
 }
 
 // step returns do bound to the present step.
@@ -153,9 +157,13 @@ func (f *feeder) next() {
 	case member.Resume, member.ListBeside, member.ListTraced: // no stream is compressed here
 	}
 	f.intake = relay.NewIntake(f.server.Relay)
-	f.open(s.Version, max(step.Lasts, watchTimeout/2))
+	lasts := max(step.Lasts, watchTimeout/2)
+	f.open(s.Version, lasts)
 	// A watch that its server does not end is dead; a list may take long, but not to begin.
-	f.after(watchTimeout+slack, f.step(func() { f.ended(errQuiet) }))
+	f.after(max(lasts, watchTimeout)+slack, f.step(func() { f.ended(errQuiet) }))
+	if lasts > watchTimeout {
+		f.attend()
+	}
 }
 
 func (f *feeder) lists(why member.Cause) {
@@ -335,14 +343,70 @@ func (f *feeder) open(from uint64, lasts time.Duration) {
 	})
 }
 
+// attend proves that a long watch lives while it is quiet, by short ones of metadata beside it.
+func (f *feeder) attend() {
+	before := f.heard
+	f.after(watchTimeout/2, f.step(func() {
+		switch {
+		case f.heard != before:
+			f.attend()
+		default:
+			f.proves()
+		}
+	}))
+}
+
+// proves opens one short watch of metadata, and goes on when it ends. An event on it shows that the long one has to
+// bring something; it is of no more use then.
+func (f *feeder) proves() {
+	from, over := f.server.Status().Version, false
+	ended := f.step(func() {
+		if !over {
+			over = true
+			f.attend()
+		}
+	})
+	var probe *stream
+	probe = f.up.l.openStream(func(s *stream) {
+		watch := f.pool.cloud.watch(from, watchTimeout, func(ev *wire.Event) {
+			s.send(down, f.step(func() {
+				switch {
+				case over:
+				case ev.Type == wire.Bookmark:
+					f.take(ev)
+				default:
+					probe.close()
+					ended()
+				}
+			}))
+		}, func(error) { s.send(down, ended) })
+		s.broken[up] = s.l.server.in(watch.close)
+	}, func(err error) {
+		f.step(func() {
+			if !over {
+				f.ended(err)
+			}
+		})()
+	})
+	f.probe = probe
+	f.after(watchTimeout+slack, f.step(func() {
+		if !over {
+			f.ended(errQuiet)
+		}
+	}))
+}
+
 // take takes what a watch shows.
 func (f *feeder) take(ev *wire.Event) {
 	if err := f.admitted(); err != nil {
 		f.ended(err)
 		return
 	}
-	if f.failing {
+	if f.heard++; f.failing {
 		f.failing, f.since = false, f.loop.Now()
+	}
+	if ev.Object != nil && !f.listing {
+		f.plan.Came(f.server.clock.Now(), len(ev.Object.Raw), false)
 	}
 	var err error
 	switch {

@@ -99,6 +99,7 @@ type Sources struct {
 	Feeding     func(fromCloud bool) // told whether any is fed from the cloud
 	Cloud       *hop.Upstream
 	Coordinator func() *hop.Upstream // the replica that is used now; nil: there is no pool
+	Pulse       source.Pulse         // of what they have from the cloud
 
 	mu  sync.Mutex
 	now atomic.Pointer[now]

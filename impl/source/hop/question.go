@@ -45,6 +45,7 @@ type Answer struct {
 	Compressed bool
 	History    relay.History // of the answer of a relay
 	Conn       net.Conn      // that it came over; nil: not known
+	Arrived    func() int64  // bytes of the body that came so far, as they travel; safe for concurrent use
 }
 
 // Check looks at the history that a relay says it is in, and at how long ago it had a sign of the cloud, below 0 if it

@@ -119,7 +119,8 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 	if err != nil {
 		return nil, err
 	}
-	body := &countedBody{resp.Body, u}
+	body := &countedBody{ReadCloser: resp.Body, up: u}
+	a.Arrived = body.n.Load
 	if u.Progress {
 		if a.History, err = readHistory(resp, check); err != nil {
 			body.Close()
@@ -141,10 +142,12 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 type countedBody struct {
 	io.ReadCloser
 	up *Upstream
+	n  atomic.Int64
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	b.n.Add(int64(n))
 	b.up.bodies.Add(int64(n))
 	if b.up.OnBytes != nil && n > 0 {
 		b.up.OnBytes(n)

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	electionLease     = "weir-manager"
+	electionName      = "weir-manager"
 	requestsPerSecond = 50 // of the manager to the API, when many nodes change at once
 	requestsAtOnce    = 100
 )
@@ -61,7 +61,7 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.Kubeconfig, "kubeconfig", "",
 		"kubeconfig file of the cluster; none: the service account of the pod that this runs in")
 	f.BoolVar(&c.LeaderElect, "leader-elect", true,
-		"of several replicas one acts, the others listen; they agree by the Lease "+electionLease+" in "+
+		"of several replicas one acts, the others listen; they agree by the Lease "+electionName+" in "+
 			contract.ManagerNamespace)
 	f.DurationVar(&c.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second,
 		"how long others wait for a leader that does not renew its Lease")

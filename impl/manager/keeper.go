@@ -15,13 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
 const (
 	// memoryKey is where a ConfigMap holds what a successor has to know. No node has a name with an underscore.
 	memoryKey = "_weir"
-	// reread is how often the ConfigMaps are compared with what should stand in them, if nothing changes.
+	// reread is how often the ConfigMaps are compared with what should stand in them, if they may not be watched.
 	reread = 30 * time.Second
 )
 
@@ -41,7 +42,8 @@ type poolMemory struct {
 // longer. It runs while the manager leads, and begins with what the leader before it left.
 type keeper struct {
 	client   client.Client
-	reader   client.Reader // not from the cache
+	reader   client.Reader    // not from the cache
+	watched  manifests.Getter // of the ConfigMaps
 	clock    clock.WithTicker
 	board    *board
 	heardAll func() bool // whether the board knows what was there at the start
@@ -70,7 +72,7 @@ func (k *keeper) Start(ctx context.Context) error {
 	for {
 		d, next := k.board.read()
 		now := k.clock.Now()
-		if !equal(d.Record, last) || now.Sub(written) >= reread {
+		if !equal(d.Record, last) || !k.stands(ctx, d, now.Sub(written) < reread) {
 			if err := k.write(ctx, d); err != nil {
 				k.metrics.keepFailures.Inc()
 				k.log.Error("cannot tell the admission policies which nodes are kept", "err", err)
@@ -139,16 +141,43 @@ func (k *keeper) read(ctx context.Context) (verdict.Record, error) {
 
 func (k *keeper) get(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	var c corev1.ConfigMap
-	if err := k.reader.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: name}, &c); err != nil {
+	if err := k.reader.Get(ctx, keyOf(name), &c); err != nil {
 		return nil, fmt.Errorf("read ConfigMap %s/%s (it comes with weir-manager --print-manifests): %w",
 			contract.ManagerNamespace, name, err)
 	}
 	return &c, nil
 }
 
+// stands reports whether the ConfigMaps still say what was decided. Where their watches do not know, it is as usual.
+func (k *keeper) stands(ctx context.Context, d verdict.Decision, usual bool) bool {
+	kept, bound, err := texts(d)
+	if err != nil {
+		return false
+	}
+	for name, want := range map[string]map[string]string{contract.KeptNodes: kept, contract.BoundNodes: bound} {
+		var is corev1.ConfigMap
+		if err := k.watched.Get(ctx, keyOf(name), &is); err != nil {
+			return usual
+		}
+		if !maps.Equal(is.Data, want) {
+			return false
+		}
+	}
+	return true
+}
+
 // write makes the ConfigMaps say what was decided.
 func (k *keeper) write(ctx context.Context, d verdict.Decision) error {
-	kept := make(map[string]string, len(d.Record.Kept)+1)
+	kept, bound, err := texts(d)
+	if err != nil {
+		return err
+	}
+	return errors.Join(k.set(ctx, contract.KeptNodes, kept), k.set(ctx, contract.BoundNodes, bound))
+}
+
+// texts are what the ConfigMaps say of a decision.
+func texts(d verdict.Decision) (kept, bound map[string]string, err error) {
+	kept = make(map[string]string, len(d.Record.Kept)+1)
 	for _, name := range d.Record.Kept {
 		kept[name] = d.Nodes[name].Pool
 	}
@@ -158,16 +187,20 @@ func (k *keeper) write(ctx context.Context, d verdict.Decision) error {
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if string(text) != "{}" {
 		kept[memoryKey] = string(text)
 	}
-	bound := make(map[string]string, len(d.Record.Bound))
+	bound = make(map[string]string, len(d.Record.Bound))
 	for _, name := range d.Record.Bound {
 		bound[name] = d.Nodes[name].Pool
 	}
-	return errors.Join(k.set(ctx, contract.KeptNodes, kept), k.set(ctx, contract.BoundNodes, bound))
+	return kept, bound, nil
+}
+
+func keyOf(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: contract.ManagerNamespace, Name: name}
 }
 
 func (k *keeper) set(ctx context.Context, name string, data map[string]string) error {

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -30,8 +31,10 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/certificates"
 	"github.com/weir-edge/weir/impl/manager/installs"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/verdict"
+	"github.com/weir-edge/weir/impl/manager/watched"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -48,6 +51,8 @@ type Manager struct {
 	board    *board
 	metrics  *metrics
 	policies *policies
+	watched  *watched.Reader
+	lock     *lock // nil: there is one replica
 	ear      *ear
 	said     *said
 }
@@ -68,7 +73,14 @@ func New(c Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.ctrl, err = ctrl.New(set.rest, m.options(scheme)); err != nil {
+	options := m.options(scheme)
+	if set.LeaderElect {
+		if m.lock, err = newLock(m); err != nil {
+			return nil, err
+		}
+		options.LeaderElectionResourceLockInterface = m.lock
+	}
+	if m.ctrl, err = ctrl.New(set.rest, options); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", set.rest.Host, err)
 	}
 	m.ear = &ear{cache: m.ctrl.GetCache(), board: m.board, metrics: m.metrics}
@@ -120,8 +132,6 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 			ByObject:                    what,
 		},
 		LeaderElection:                s.LeaderElect,
-		LeaderElectionID:              electionLease,
-		LeaderElectionNamespace:       contract.ManagerNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &s.LeaderElectLeaseDuration,
 		RenewDeadline:                 &s.LeaderElectRenewDeadline,
@@ -138,8 +148,14 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 func (m *Manager) add(scheme *runtime.Scheme) error {
 	s := m.set
 	c := m.ctrl.GetClient()
+	if err := m.watchNamed(); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
 	m.policies = &policies{
-		reader: m.ctrl.GetAPIReader(), scheme: scheme, clock: s.Clock, metrics: m.metrics, log: s.Logger,
+		reader: m.watched, changed: make(chan struct{}, 1), scheme: scheme, clock: s.Clock, metrics: m.metrics, log: s.Logger,
+	}
+	if err := m.watched.FollowAll(m.policies.wake); err != nil {
+		return fmt.Errorf("manager: %w", err)
 	}
 	release := &releaser{
 		client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board, settle: s.NodeMonitorGracePeriod / 10,
@@ -147,9 +163,9 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	}
 	release.group.SetLimit(releaseWorkers)
 	for _, r := range []ctrl.Runnable{
-		m.board, m.policies, m.said,
+		m.watched, m.board, m.policies, m.said,
 		&keeper{
-			client: c, reader: m.ctrl.GetAPIReader(), clock: s.Clock, board: m.board,
+			client: c, reader: m.ctrl.GetAPIReader(), watched: m.watched, clock: s.Clock, board: m.board,
 			heardAll: func() bool { return m.ear.heardAll() && m.said.known() }, release: release,
 			metrics: m.metrics, log: s.Logger,
 		},
@@ -183,14 +199,37 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := pools.Add(m.ctrl, keeps); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
-	if err := installs.Add(m.ctrl, installs.Config{Clock: s.Clock, Metrics: m.metrics.installs, Log: s.Logger}); err !=
-		nil {
+	if err := installs.Add(m.ctrl, installs.Config{
+		Clock: s.Clock, Images: m.watched, Metrics: m.metrics.installs, Log: s.Logger,
+	}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	if err := m.ctrl.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	return m.ctrl.AddReadyzCheck("policies", m.policies.check)
+}
+
+// watchNamed watches single objects that weir-manager has to know: the policies with their ConfigMaps, and its Lease.
+func (m *Manager) watchNamed() error {
+	c, err := client.NewWithWatch(m.set.rest, client.Options{
+		HTTPClient: m.ctrl.GetHTTPClient(), Scheme: m.ctrl.GetScheme(), Mapper: m.ctrl.GetRESTMapper(),
+	})
+	if err != nil {
+		return err
+	}
+	all, err := manifests.Wanted(m.ctrl.GetScheme())
+	if err != nil {
+		return err
+	}
+	if m.watched, err = watched.New(c, informer(m.set.Clock), all...); err != nil || m.lock == nil {
+		return err
+	}
+	lease, err := watched.New(c, informer(m.set.Clock), electionLease())
+	if err != nil {
+		return err
+	}
+	return errors.Join(lease.Follow(electionLease(), m.lock.hear), m.ctrl.Add(lease))
 }
 
 // follow calls changed for each pool of which something else is known than before, until the context ends.

@@ -11,18 +11,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/manager/manifests"
 )
 
-// recheck is how often the policies are looked at, and retold what is missing.
-const recheck = time.Minute
+// retell is how often it is told again what is missing.
+const retell = time.Minute
 
 // policies looks whether the admission policies are in the cluster as this version needs them. It changes none: who may
 // do that may do anything in a cluster.
 type policies struct {
-	reader  client.Reader // not from the cache
+	reader  manifests.Getter
+	changed chan struct{} // when reader says something else
 	scheme  *runtime.Scheme
 	clock   clock.WithTicker
 	metrics *metrics
@@ -31,12 +31,20 @@ type policies struct {
 	state atomic.Pointer[error] // nil: not looked yet
 }
 
+// wake has them looked at.
+func (p *policies) wake() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (p *policies) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (p *policies) Start(ctx context.Context) error {
-	ticker := p.clock.NewTicker(recheck)
+	ticker := p.clock.NewTicker(retell)
 	defer ticker.Stop()
 	for {
 		missing := p.look(ctx)
@@ -50,6 +58,7 @@ func (p *policies) Start(ctx context.Context) error {
 		}
 		select {
 		case <-ticker.C():
+		case <-p.changed:
 		case <-ctx.Done():
 			return nil
 		}

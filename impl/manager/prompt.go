@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -57,7 +58,7 @@ func (p *prompt) WatchWithContext(ctx context.Context, o metav1.ListOptions) (w 
 func (p *prompt) insist(ctx context.Context, try func() error) {
 	for {
 		err := try()
-		answered := err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
+		answered := err == nil || meta.IsNoMatchError(err) || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
 		works := !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsInternalError(err)
 		if answered && works || ctx.Err() != nil {
 			return

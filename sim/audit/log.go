@@ -60,6 +60,7 @@ type Use struct {
 
 // event is what matters of an audit event.
 type event struct {
+	Stage      string `json:"stage"`
 	Verb       string `json:"verb"`
 	UserAgent  string `json:"userAgent"`
 	RequestURI string `json:"requestURI"`

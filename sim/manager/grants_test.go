@@ -18,6 +18,13 @@ var unasked = map[string]string{
 	"ClusterRole weir:manager: escalate clusterroles.rbac.authorization.k8s.io": "kube-apiserver looks for it when a " +
 		"role is written",
 
+	"ClusterRole weir:manager: list mutatingadmissionpolicies.admissionregistration.k8s.io":         older,
+	"ClusterRole weir:manager: list mutatingadmissionpolicybindings.admissionregistration.k8s.io":   older,
+	"ClusterRole weir:manager: list validatingadmissionpolicies.admissionregistration.k8s.io":       older,
+	"ClusterRole weir:manager: list validatingadmissionpolicybindings.admissionregistration.k8s.io": older,
+	"Role kube-system/weir:manager: list configmaps":                                                older,
+	"Role kube-system/weir:manager: list leases.coordination.k8s.io":                                older,
+
 	"Role kube-node-lease/weir:manager: list leases.coordination.k8s.io":             older,
 	"Role kube-node-lease/weir:manager: list roles.rbac.authorization.k8s.io":        older,
 	"Role kube-node-lease/weir:manager: list rolebindings.rbac.authorization.k8s.io": older,

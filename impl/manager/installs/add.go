@@ -28,8 +28,16 @@ import (
 // Config is what leads nodes to their hubs. All is needed.
 type Config struct {
 	Clock   clock.WithTicker
+	Images  Images
 	Metrics *Metrics
 	Log     *slog.Logger
+}
+
+// Images knows the ConfigMap that says which image joins nodes.
+type Images interface {
+	manifests.Getter
+	// Follow calls changed, which does not block, when an object is another than before.
+	Follow(o client.Object, changed func(is client.Object)) error
 }
 
 // Watched is what the cache of the manager has to hold, and no more.
@@ -63,8 +71,8 @@ func Add(m ctrl.Manager, c Config) error {
 // run runs the controller until the context ends.
 func run(ctx context.Context, m ctrl.Manager, c Config) error {
 	k := &keeper{
-		client: m.GetClient(), reader: m.GetAPIReader(), clock: c.Clock, events: m.GetEventRecorder("weir-manager"),
-		metrics: c.Metrics, log: c.Log,
+		client: m.GetClient(), reader: m.GetAPIReader(), images: c.Images, clock: c.Clock,
+		events: m.GetEventRecorder("weir-manager"), metrics: c.Metrics, log: c.Log,
 	}
 	runs, err := controller.NewTypedUnmanaged("installs",
 		controller.TypedOptions[reconcile.Request]{Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true)})
@@ -78,6 +86,9 @@ func run(ctx context.Context, m ctrl.Manager, c Config) error {
 			changes(func(a, b *nodepool.NodePool) bool { return a.Generation == b.Generation })),
 		source.Kind(m.GetCache(), &poolv1.Pool{},
 			changes(func(a, b *poolv1.Pool) bool { return a.Generation == b.Generation })),
+		source.Func(func(_ context.Context, q queue) error {
+			return c.Images.Follow(imagesMap(), func(client.Object) { q.Add(reconcile.Request{}) })
+		}),
 	} {
 		if err == nil {
 			err = runs.Watch(s)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -31,7 +32,7 @@ import (
 const (
 	// soon is when the cache has heard of what was written.
 	soon = 200 * time.Millisecond
-	// recheck is how often it is looked whether Jobs may begin now, if nothing changes: a ConfigMap says so.
+	// recheck is how often it is looked whether Jobs may begin now, if nothing changes.
 	recheck = 30 * time.Second
 )
 
@@ -39,6 +40,7 @@ const (
 type keeper struct {
 	client  client.Client
 	reader  client.Reader // not from the cache
+	images  manifests.Getter
 	clock   clock.PassiveClock
 	events  events.EventRecorder
 	metrics *Metrics
@@ -113,11 +115,17 @@ func (k *keeper) read(ctx context.Context, from client.Reader) (*stand, error) {
 	return s, err
 }
 
+// imagesMap is the ConfigMap that says which images may join nodes, without what it says.
+func imagesMap() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: contract.ManagerNamespace, Name: contract.InstallerImages,
+	}}
+}
+
 // image is what Jobs run; "": none is to begin.
 func (k *keeper) image(ctx context.Context) (string, error) {
 	var c corev1.ConfigMap
-	switch err := k.reader.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.InstallerImages},
-		&c); {
+	switch err := k.images.Get(ctx, client.ObjectKeyFromObject(imagesMap()), &c); {
 	case apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil:

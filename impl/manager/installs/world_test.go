@@ -85,7 +85,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		},
 	})
 	w.keeper = &keeper{
-		client: late, reader: w.client, clock: w.clock, events: w.events, metrics: NewMetrics(),
+		client: late, reader: w.client, images: w.client, clock: w.clock, events: w.events, metrics: NewMetrics(),
 		log: slog.New(slog.DiscardHandler),
 	}
 	w.images("installer:1")

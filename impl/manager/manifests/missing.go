@@ -15,17 +15,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// Wanted are the objects of Policies. The scheme knows their types.
+func Wanted(scheme *runtime.Scheme) (all []client.Object, err error) {
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	for _, doc := range strings.Split(Policies(), "\n---\n") {
+		o, _, err := decoder.Decode([]byte(doc), nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("read manifests: %w", err) // a test decodes them too
+		}
+		all = append(all, o.(client.Object))
+	}
+	return all, nil
+}
+
+// Getter gets an object, as a client.Reader does.
+type Getter interface {
+	Get(ctx context.Context, name client.ObjectKey, into client.Object, opts ...client.GetOption) error
+}
+
 // Missing compares the policies in a cluster with those of this version, and tells what differs. The scheme knows their
 // types.
-func Missing(ctx context.Context, reader client.Reader, scheme *runtime.Scheme) []error {
-	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+func Missing(ctx context.Context, reader Getter, scheme *runtime.Scheme) []error {
+	all, err := Wanted(scheme)
+	if err != nil {
+		return []error{err}
+	}
 	var missing []error
-	for _, doc := range strings.Split(Policies(), "\n---\n") {
-		o, kind, err := decoder.Decode([]byte(doc), nil, nil)
-		if err != nil {
-			return []error{fmt.Errorf("read manifests: %w", err)} // a test decodes them too
-		}
-		want := o.(client.Object)
+	for _, want := range all {
+		kind := want.GetObjectKind().GroupVersionKind()
 		got := want.DeepCopyObject().(client.Object)
 		switch err := reader.Get(ctx, client.ObjectKeyFromObject(want), got); {
 		case meta.IsNoMatchError(err):

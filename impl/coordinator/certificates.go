@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 const (
@@ -37,7 +37,7 @@ func (c Config) awaitCertificates(ctx context.Context) error {
 					"--enrol-coordinator-dir and weir_certificate_failures_total",
 					"file", file, "waited", waited)
 			}
-			pause.For(ctx, clock.RealClock{}, awaitEvery)
+			process.Pause(ctx, clock.RealClock{}, awaitEvery)
 		}
 		if waited > 0 && ctx.Err() == nil {
 			s.Logger.Info("the certificate is there", "file", file, "waited", waited)

@@ -21,16 +21,14 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/catalog"
 	"github.com/weir-edge/weir/impl/coordinator/election"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/jury"
 	"github.com/weir-edge/weir/impl/coordinator/mesh"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
-	"github.com/weir-edge/weir/impl/coordinator/status"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/limit"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
@@ -193,7 +191,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if err != nil {
 		return err
 	}
-	leader, bars, shared := &fence.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &pull.Documents{}
+	leader, bars, shared := &member.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &pull.Documents{}
 	vote := &election.Election{
 		Store: stored{leases.Store}, Fence: leader, Bars: bars, Clock: c.set.Clock, Logger: c.set.Logger,
 	}
@@ -205,7 +203,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if c.set.LeadersOnly {
 		vote.Only = contract.LeaderGroup
 	}
-	ready := status.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
+	ready := pull.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
 	c.fresh.Store(new(func(r *relay.Relay) bool { return ready.Unready(r) == nil }))
 	metrics := newMetrics(c.relays.All, c.kept, ready.Unready)
 	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held, c.serving.late.Collector(), c.told)
@@ -235,7 +233,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	stored{leases.Store}.tell(vote)
 	paths := map[string]http.Handler{
 		"/metrics": metrics.handler(),
-		contract.StatusPath: &status.Reporter{
+		contract.StatusPath: &pull.Reporter{
 			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays.All,
 			Unknown: follows.Unknown, Ready: ready, Puller: puller,
 			Doubt: lies.Doubt, Space: etcd.Space, Clock: c.set.Clock,
@@ -277,7 +275,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	g.Go(func() error { return follows.Run(ctx) })
 	g.Go(func() error { return c.kept.Run(ctx) })
 	g.Go(func() error {
-		for ; ctx.Err() == nil; pause.For(ctx, c.set.Clock, overhearEvery) {
+		for ; ctx.Err() == nil; process.Pause(ctx, c.set.Clock, overhearEvery) {
 			c.serving.overhear(c.set.CertificatesDir)
 		}
 		return nil

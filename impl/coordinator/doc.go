@@ -10,7 +10,7 @@
 // Who may hold the election Lease and leader-informer-sync is decided here (package election), by the certificate of
 // the caller and by this coordinator's monotonic clock; what hubs say of each other counts for nothing. A holder is
 // "<node of the certificate>_…". A hub takes the election Lease if it is free, its own, or if the coordinator has seen
-// no write of it for its duration (package fence, Tenure). It may give it back, and asks for contract.MaxLeaseDuration
+// no write of it for its duration (member.Tenure). It may give it back, and asks for contract.MaxLeaseDuration
 // at most. leader-informer-sync is written by the holder of the election Lease only. No hub deletes a Lease or puts
 // finalizers, owners, labels or annotations on it that are not of its node. An operator may clear or delete both. After
 // a start, and at each of several replicas, the time of a Lease begins again.
@@ -21,7 +21,7 @@
 // nobody else. The hub told its address with the Lease (contract.PoolAddress), and has to prove by its certificate that
 // it is of that node. Nothing else that a hub says is believed: the coordinator keeps the Lease, so it knows who leads,
 // since when, and when that ends. From that moment on nothing of the former leader is applied, whatever is on its way
-// (package fence); the next one is read from the version reached.
+// (member.Fence); the next one is read from the version reached.
 //
 // One connection carries all that is read, and is the leader's pulse: it breaks at once when the leader's process dies,
 // and pings go unanswered when the machine does. If it does not come back at once, or if the hub cannot be reached

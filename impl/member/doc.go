@@ -27,8 +27,19 @@
 //   - Follow says when a coordinator takes the election Lease from a leader that it cannot read, and
 //   - Rounds and Latest say when it asks the hubs what they hold, and which of them it follows. Package pull drives
 //     these.
+//   - Fence says from which hub a coordinator reads, and Tenure when the election Lease is free. Packages pull and
+//     election drive them.
 //
 // Package role has the election and the choice of the source that all relays have in common.
+//
+// # The fence
+//
+// A Fence decides from which hub a coordinator reads, so that a hub that has lost the lead is read no more. That is the
+// hub of the node that holds the election Lease, and nobody else's. A Fence is shown the Lease, by reads, by writes and
+// by a watch, and knows the present Leader: the node, the address of its hub, and its term, (incarnation of the
+// coordinator's etcd, resourceVersion of the election Lease at the acquisition). What was read from a leader is valid
+// as long as that node holds the Lease and no later term has begun: who loses the Lease and wins it back is read again,
+// and so is another process of the same node. Nothing that a hub says is believed.
 //
 // # Rules of a driver
 //

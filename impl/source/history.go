@@ -7,7 +7,7 @@ import (
 	"net"
 
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -79,7 +79,7 @@ func (f *Feeder) trust(ctx context.Context, up *hop.Upstream, conn net.Conn) err
 		case ctx.Err() != nil || try == questionTries || errors.As(err, &proof) || errors.As(err, &answer):
 			return err
 		}
-		pause.For(ctx, f.cfg.Clock, member.FirstBackoff) // the question was lost, and not what the watch brings
+		process.Pause(ctx, f.cfg.Clock, member.FirstBackoff) // the question was lost, and not what the watch brings
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -39,7 +39,7 @@ func (f *Feeder) partly(ctx context.Context, up *hop.Upstream) *hop.Upstream {
 		return nil
 	}
 	for f.judge() == nil && ctx.Err() == nil && f.cfg.Clock.Since(f.restored) < slack {
-		pause.For(ctx, f.cfg.Clock, slack/20)
+		process.Pause(ctx, f.cfg.Clock, slack/20)
 	}
 	return f.judge()
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/member"
 )
@@ -22,8 +21,8 @@ type Coordinator struct {
 	server   *server
 	saved    saved
 	feeder   *feeder
-	leader   fence.Leader // that is read
-	run      int          // grows when another one is
+	leader   member.Leader // that is read
+	run      int           // grows when another one is
 	patience time.Duration
 	pulse    *stream
 	bars     *pull.Bars
@@ -37,7 +36,7 @@ func (c *Coordinator) boot(disk bool) {
 		c.pool.at(LeaseOp{Kind: "wipe"})
 		c.saved = saved{}
 	}
-	c.leader, c.pulse, c.patience, c.bars = fence.Leader{}, nil, member.PulseAwaited, &pull.Bars{}
+	c.leader, c.pulse, c.patience, c.bars = member.Leader{}, nil, member.PulseAwaited, &pull.Bars{}
 	c.run++
 	c.server = newServer(c.loop)
 	c.saved.restore(c.server)
@@ -96,7 +95,7 @@ func (c *Coordinator) moved() {
 		c.pulse.close()
 		c.pulse = nil
 	}
-	if now == (fence.Leader{}) {
+	if now == (member.Leader{}) {
 		c.feeder.use(nil)
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -29,7 +28,7 @@ func (c *Coordinator) hear(rounds *member.Rounds) {
 }
 
 // lacks reports whether the relay may be moved forward at the word of a hub.
-func (c *Coordinator) lacks() bool { return c.leader == (fence.Leader{}) && !c.ready() }
+func (c *Coordinator) lacks() bool { return c.leader == (member.Leader{}) && !c.ready() }
 
 // round asks all hubs once, and tells done whether anything came of it.
 func (c *Coordinator) round(done func(came bool)) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -66,7 +66,7 @@ func (j *judge) reached(name string, s *server) {
 
 // effective checks that there is one effective feed: the holder's, of a term that is not older than any that was read
 // before.
-func (j *judge) effective(x fence.Leader) {
+func (j *judge) effective(x member.Leader) {
 	j.pool.at(LeaseOp{Kind: "effective", Holder: x.Node})
 	l := &j.pool.coord.leases
 	if holder := contract.NodeOfIdentity(l.read(contract.ElectionLease).Holder); holder != x.Node {

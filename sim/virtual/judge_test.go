@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/sim/client"
 )
@@ -90,17 +90,17 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 		},
 		"a client that never had all": {"healed, at", healed(func(p *Pool, _, _ *Hub) { p.clients[0].synced = false })},
 		"a feed of who does not lead": {"holds the lease", func(p *Pool, leader, other *Hub) {
-			p.judge.effective(fence.Leader{Node: other.name, Term: leader.lead.term})
+			p.judge.effective(member.Leader{Node: other.name, Term: leader.lead.term})
 		}},
 		"a feed of a term that is over": {"after one under", func(p *Pool, leader, _ *Hub) {
 			p.judge.applied = leader.lead.term
 			p.judge.applied.Version++
-			p.judge.effective(fence.Leader{Node: leader.name, Term: leader.lead.term})
+			p.judge.effective(member.Leader{Node: leader.name, Term: leader.lead.term})
 		}},
 		"a feed of a term of another life": {"in its life", func(p *Pool, leader, _ *Hub) {
 			term := leader.lead.term
 			term.Incarnation = "then"
-			p.judge.effective(fence.Leader{Node: leader.name, Term: term})
+			p.judge.effective(member.Leader{Node: leader.name, Term: term})
 		}},
 		"a leader without a cloud": {"leads with cloud=false", func(p *Pool, leader, _ *Hub) {
 			leader.cloud.OK = false

@@ -12,11 +12,11 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/election"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/inmemory"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/lease"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -43,7 +43,7 @@ func (l *leases) wipe() {
 func (l *leases) boot(s *server, moved func(), bars *pull.Bars) {
 	l.watches = nil
 	l.election = &election.Election{
-		Store: l.disk, Fence: &fence.Fence{Incarnation: strconv.Itoa(l.lives), Moved: moved}, Bars: bars, Clock: s.clock,
+		Store: l.disk, Fence: &member.Fence{Incarnation: strconv.Itoa(l.lives), Moved: moved}, Bars: bars, Clock: s.clock,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	inmemory.Obey(l.disk, l.election)

@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/member"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 const retry = 200 * time.Millisecond
@@ -34,7 +34,7 @@ type Store interface {
 // that it leads; Run follows the Lease, for the write whose request was cut off behind the store.
 type Election struct {
 	Store Store
-	Fence *fence.Fence
+	Fence *member.Fence
 	Bars  *pull.Bars
 	Held  func() // told when a holder has written its Lease here; nil: nobody asks
 	Only  string // organization that who leads has; "": any hub may
@@ -46,7 +46,7 @@ type Election struct {
 	Clock   clock.Clock
 	Logger  *slog.Logger
 
-	tenure fence.Tenure // of the election Lease
+	tenure member.Tenure // of the election Lease
 }
 
 // Wrote takes a Lease that was written, or deleted, through this coordinator. Most are of no interest.
@@ -71,7 +71,7 @@ func (e *Election) Run(ctx context.Context) error {
 		if err := e.follow(ctx); err != nil && ctx.Err() == nil {
 			e.Logger.Debug("the watch of the election lease ended", "err", err)
 		}
-		pause.For(ctx, e.Clock, retry)
+		process.Pause(ctx, e.Clock, retry)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (e *Election) Begin(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-func (e *Election) read(ctx context.Context) (s fence.Sighting, version string, err error) {
+func (e *Election) read(ctx context.Context) (s member.Sighting, version string, err error) {
 	list, err := e.Store.List(ctx, contract.LeaseNamespace, contract.ElectionLease)
 	if err != nil {
 		return s, "", fmt.Errorf("read the election lease: %w", err)
@@ -111,7 +111,7 @@ func (e *Election) Follow(lease *coordinationv1.Lease, deleted bool) error {
 	return err
 }
 
-func (e *Election) follows(s fence.Sighting, first bool) {
+func (e *Election) follows(s member.Sighting, first bool) {
 	e.Fence.Follow(s, first)
 	e.tenure.Saw(s.Version, e.Clock.Now())
 }
@@ -142,7 +142,7 @@ func (e *Election) Hubs(ctx context.Context) map[string]string {
 }
 
 // Free implements pull.Leases.
-func (e *Election) Free(ctx context.Context, l fence.Leader) error {
+func (e *Election) Free(ctx context.Context, l member.Leader) error {
 	return e.Store.Change(ctx, contract.LeaseNamespace, contract.ElectionLease, func(lease *coordinationv1.Lease) error {
 		s, err := sight(lease, false)
 		if err != nil {

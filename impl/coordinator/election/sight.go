@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/member"
 )
 
 // sight is what a fence sees of a Lease. A deleted one has the version of its deletion.
-func sight(l *coordinationv1.Lease, deleted bool) (s fence.Sighting, err error) {
+func sight(l *coordinationv1.Lease, deleted bool) (s member.Sighting, err error) {
 	if s.Version, err = strconv.ParseUint(l.ResourceVersion, 10, 64); err != nil {
 		return s, fmt.Errorf("resourceVersion %q of the election lease: %w", l.ResourceVersion, err)
 	}
@@ -24,7 +24,7 @@ func sight(l *coordinationv1.Lease, deleted bool) (s fence.Sighting, err error) 
 
 // sightList is what a fence sees of a list that has the Lease or nothing. The list's version is later than that of the
 // Lease in it, which is what terms compare with.
-func sightList(l *coordinationv1.LeaseList) (s fence.Sighting, err error) {
+func sightList(l *coordinationv1.LeaseList) (s member.Sighting, err error) {
 	if len(l.Items) > 0 {
 		return sight(&l.Items[0], false)
 	}

@@ -19,11 +19,10 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/election"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
-	"github.com/weir-edge/weir/impl/coordinator/status"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/lease"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/scope"
@@ -59,10 +58,10 @@ func New(c Config) (*Coordinator, error) {
 	logger := slog.New(slog.DiscardHandler)
 	x := &Coordinator{relays: c.Relays}
 	x.vote = &election.Election{
-		Store: c.Leases, Fence: &fence.Fence{Incarnation: c.Leases.Life()}, Bars: &pull.Bars{}, Clock: c.Clock,
+		Store: c.Leases, Fence: &member.Fence{Incarnation: c.Leases.Life()}, Bars: &pull.Bars{}, Clock: c.Clock,
 		Logger: logger,
 	}
-	ready := status.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
+	ready := pull.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
 	relays := scope.NewSet(c.Relays...)
 	x.puller = pull.New(pull.Config{
 		Relays: relays.All, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready,
@@ -82,7 +81,7 @@ func New(c Config) (*Coordinator, error) {
 			}
 		}
 	})
-	mux.Handle("GET "+contract.StatusPath, &status.Reporter{
+	mux.Handle("GET "+contract.StatusPath, &pull.Reporter{
 		Pool: c.Pool, Fence: x.vote.Fence, Relays: relays.All, Unknown: func() []string { return nil }, Ready: ready,
 		Puller: x.puller, Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
 	})
@@ -133,7 +132,7 @@ func (x *Coordinator) Run(ctx context.Context) error {
 }
 
 // Leader is who holds the election Lease.
-func (x *Coordinator) Leader() fence.Leader { return x.vote.Fence.Leader() }
+func (x *Coordinator) Leader() member.Leader { return x.vote.Fence.Leader() }
 
 // userOf is the user of a client's certificate.
 func userOf(req *http.Request) string {

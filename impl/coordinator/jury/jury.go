@@ -11,9 +11,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/coordinator/store"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/member"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -34,8 +34,8 @@ type Notes interface {
 // Config is what a Jury is made of. All of it is needed.
 type Config struct {
 	Notes  Notes
-	Leader func() fence.Leader
-	Free   func(context.Context, fence.Leader) error // takes the election Lease from a leader
+	Leader func() member.Leader
+	Free   func(context.Context, member.Leader) error // takes the election Lease from a leader
 	Relays func() []*relay.Relay
 	Lied   func() // counts
 	Clock  clock.WithTicker
@@ -64,11 +64,11 @@ func (j *Jury) Run(ctx context.Context) error {
 			if err := j.Notes.FollowNote(ctx, noteKey, func(n store.Note) { _ = j.take(n) }); err != nil && ctx.Err() == nil {
 				j.Logger.Debug("the watch of what is doubted ended", "err", err)
 			}
-			pause.For(ctx, j.Clock, retry)
+			process.Pause(ctx, j.Clock, retry)
 		}
 	}()
 	for ctx.Err() == nil {
-		pause.For(ctx, j.Clock, look)
+		process.Pause(ctx, j.Clock, look)
 		if j.State().Case == nil {
 			continue
 		}
@@ -133,7 +133,7 @@ func (j *Jury) decide(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deciding)
 	defer cancel()
 	var c *Case
-	lied, decided, leader := false, false, fence.Leader{}
+	lied, decided, leader := false, false, member.Leader{}
 	err := j.change(ctx, func(s State) (next State, err error) {
 		leader, c = j.Leader(), s.Case
 		term := ""

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/store"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -107,7 +107,7 @@ func (f *Fed) Run(ctx context.Context) error {
 		if err := f.store.FollowNote(ctx, fedKey, func(n store.Note) { f.take(n) }); err != nil && ctx.Err() == nil {
 			f.logger.Debug("the watch of the replica that reads the leader ended", "err", err)
 		}
-		pause.For(ctx, f.clock, fedRetry)
+		process.Pause(ctx, f.clock, fedRetry)
 	}
 	return nil
 }

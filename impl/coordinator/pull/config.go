@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -15,7 +15,7 @@ import (
 // Leases are those that the coordinator keeps.
 type Leases interface {
 	// Free takes the election Lease from a leader, unless it has changed hands.
-	Free(context.Context, fence.Leader) error
+	Free(context.Context, member.Leader) error
 	// Hubs are the addresses that hubs told, by node.
 	Hubs(context.Context) map[string]string
 }
@@ -34,7 +34,7 @@ type Replicas interface {
 // Config is what a Puller is made of.
 type Config struct {
 	Relays   func() []*relay.Relay
-	Fence    *fence.Fence // its Moved is to call Puller.Moved
+	Fence    *member.Fence // its Moved is to call Puller.Moved
 	Bars     *Bars
 	Line     func(node, address string) *hop.Line
 	Leases   Leases

@@ -8,6 +8,8 @@
 // and pings go unanswered when the machine does. Then the Lease is taken from the leader. Should it live all the same,
 // nothing is lost: it may stand again, though not at once.
 //
+// Status is what a coordinator says of itself, as JSON, and whether it is ready.
+//
 // It knows no API server and no etcd: Leases and Replicas are interfaces, so that a coordinator in memory pulls as the
 // real one does. Run starts all goroutines and ends them.
 package pull

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -50,7 +50,7 @@ func (d *Documents) Keep(ctx context.Context, up *hop.Upstream, c clock.Clock) {
 			if missing = d.pull(ctx, up, missing...); len(missing) == 0 {
 				wait = documentsAgain
 			}
-			pause.For(ctx, c, wait)
+			process.Pause(ctx, c, wait)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -34,7 +34,7 @@ func (h *fallback) run(ctx context.Context) {
 	var rounds member.Rounds
 	for ctx.Err() == nil {
 		wait := rounds.Wait()
-		pause.For(ctx, h.Clock, wait/2+rand.N(wait/2))
+		process.Pause(ctx, h.Clock, wait/2+rand.N(wait/2))
 		if ctx.Err() != nil || h.Fence.Leader().Node != "" || h.Majority() != nil ||
 			!slices.ContainsFunc(h.Relays(), func(r *relay.Relay) bool { return h.Unready(r) != nil }) {
 			continue

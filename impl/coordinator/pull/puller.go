@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -37,7 +36,7 @@ type Puller struct {
 // origin is where the relays are fed from; the zero value is from nowhere.
 type origin struct {
 	replica string
-	leader  fence.Leader
+	leader  member.Leader
 	up      *hop.Upstream
 }
 
@@ -177,7 +176,7 @@ func (p *Puller) read(ctx context.Context, o origin, patience time.Duration) (en
 }
 
 // follow keeps the connection to the leader's hub. If it cannot, the leader loses its Lease.
-func (p *Puller) follow(ctx context.Context, l *hop.Line, who fence.Leader, patience time.Duration) {
+func (p *Puller) follow(ctx context.Context, l *hop.Line, who member.Leader, patience time.Duration) {
 	f := member.NewFollow(p.Clock.Now(), patience)
 	for ctx.Err() == nil {
 		beat, err := l.Pulse(ctx, f.Lasts(p.Clock.Now()))
@@ -190,13 +189,13 @@ func (p *Puller) follow(ctx context.Context, l *hop.Line, who fence.Leader, pati
 		}) {
 			p.release(ctx, who, f, err)
 		} else {
-			pause.For(ctx, p.Clock, member.PulseRetry)
+			process.Pause(ctx, p.Clock, member.PulseRetry)
 		}
 	}
 }
 
 // release takes the Lease from a leader.
-func (p *Puller) release(ctx context.Context, who fence.Leader, f *member.Follow, why error) {
+func (p *Puller) release(ctx context.Context, who member.Leader, f *member.Follow, why error) {
 	ctx, cancel := context.WithTimeout(ctx, freeTimeout)
 	defer cancel()
 	mine, err := true, error(nil)

@@ -18,7 +18,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // Peer is one member of a cluster, as everybody in it knows it.
@@ -138,7 +138,7 @@ func (c *Cluster) startMember(ctx context.Context, e *embed.Config, f *failure, 
 }
 
 func rest(ctx context.Context) error {
-	pause.For(ctx, clock.RealClock{}, joinAgain)
+	process.Pause(ctx, clock.RealClock{}, joinAgain)
 	return context.Cause(ctx)
 }
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/bounds"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 const (
@@ -84,7 +84,7 @@ func (s *room) Tend(ctx context.Context, l *slog.Logger, told func(full bool)) e
 				told(before.Full)
 			}
 		}
-		pause.For(ctx, clock.RealClock{}, spaceLook)
+		process.Pause(ctx, clock.RealClock{}, spaceLook)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/lease"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 const (
@@ -287,7 +287,7 @@ func (f *Forwarding) watch(ctx context.Context) error {
 			wait = coordinator.FirstLeasesRetry
 		}
 		_, resting, cancel := f.Coordinator.With(ctx)
-		pause.For(resting, f.Clock, wait)
+		process.Pause(resting, f.Clock, wait)
 		cancel()
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/lease"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 const (
@@ -96,7 +96,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 		if err := m.flush(ctx); err != nil && ctx.Err() == nil {
 			m.Logger.Debug("cannot mirror a heartbeat; trying again", "err", err)
 			m.Count("failed")
-			pause.For(ctx, m.Clock, mirrorRetry)
+			process.Pause(ctx, m.Clock, mirrorRetry)
 		}
 	}
 	return nil
@@ -215,7 +215,7 @@ func (m *Mirror) tell(ctx context.Context) (err error) {
 // Announce tells it again and again, while nobody leads because no hub reaches the cloud.
 func (m *Mirror) Announce(ctx context.Context, alone func() bool) error {
 	for ctx.Err() == nil {
-		pause.For(ctx, m.Clock, announceLook+rand.N(announceLook))
+		process.Pause(ctx, m.Clock, announceLook+rand.N(announceLook))
 		if alone() {
 			if err := m.tell(ctx); err != nil && ctx.Err() == nil {
 				m.Logger.Debug("cannot tell the coordinator where this hub shows its relays; trying again", "err", err)

@@ -7,7 +7,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -47,7 +47,7 @@ func (l *Leases) Run(ctx context.Context) error {
 		used.stands(serving, l.Moved) // until a probe has found it ready
 		l.Broke()
 		_, resting, cancel := l.With(ctx)
-		pause.For(resting, l.Clock, wait)
+		process.Pause(resting, l.Clock, wait)
 		cancel()
 	}
 	return nil

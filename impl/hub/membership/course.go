@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 const (
@@ -67,7 +67,7 @@ func (c *Course) Run(ctx context.Context) error {
 			if !c.Leads() {
 				wait = follows + rand.N(spread)
 			}
-			pause.For(ctx, c.Clock, wait)
+			process.Pause(ctx, c.Clock, wait)
 			if ctx.Err() == nil {
 				c.turn(c.Directory.Now()) // it may have been told something else meanwhile
 			}

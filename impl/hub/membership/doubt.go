@@ -10,7 +10,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/feeder"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -59,7 +59,7 @@ func (d *doubt) holds() bool {
 func (d *doubt) run(ctx context.Context) error {
 	d.samplers = map[string]*source.Sampler{}
 	for due := d.next(); ctx.Err() == nil; {
-		pause.For(ctx, d.Clock, sampleTick)
+		process.Pause(ctx, d.Clock, sampleTick)
 		d.answer(ctx)
 		if !d.Clock.Now().Before(due) {
 			for _, f := range d.Sources.All() {
@@ -140,7 +140,7 @@ func (d *doubt) pursue(ctx context.Context, f *feeder.Feeder, cloud *hop.Upstrea
 	var no *source.ContradictionError
 	for errors.As(err, &no) && ctx.Err() == nil {
 		leader := d.leader()
-		pause.For(ctx, d.Clock, sampleConfirm)
+		process.Pause(ctx, d.Clock, sampleConfirm)
 		before := no
 		if err = d.ask(ctx, func(ctx context.Context) error { return f.Confirm(ctx, cloud, before) }); err == nil {
 			d.trust()

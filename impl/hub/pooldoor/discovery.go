@@ -15,7 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 const (
@@ -118,7 +118,7 @@ func (d *Discovery) Keep(ctx context.Context) {
 				wait = discoveryRetry
 			}
 		}
-		pause.For(ctx, d.Clock, wait)
+		process.Pause(ctx, d.Clock, wait)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -186,7 +186,7 @@ func (c *Consistency) askVersion(ctx context.Context, h *held) error {
 func (c *Consistency) version(h *held, q *question) {
 	o, v := h.owed, h.age
 	defer v.answered(q)
-	pause.For(c.ctx, c.clock, askSpacing-c.clock.Since(q.last))
+	process.Pause(c.ctx, c.clock, askSpacing-c.clock.Since(q.last))
 	q.covers, q.began = o.doubtful(), c.clock.Now()
 	q.version, _, q.err = c.look(h, "", "")
 	if q.err == nil {

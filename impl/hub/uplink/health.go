@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // For how many intervals signs of life can take the place of probes. They show that link and server work, but not that
@@ -107,7 +107,7 @@ func (c *Checker) attempt(ctx context.Context) error {
 	defer cancel(nil)
 	go func() {
 		for n := 0; n == 0 || n < moreTime && c.Clock.Since(c.lastHeard()) < c.Policy.Limit/2; n++ {
-			pause.For(ctx, clock.RealClock{}, c.Policy.Limit)
+			process.Pause(ctx, clock.RealClock{}, c.Policy.Limit)
 			if ctx.Err() != nil {
 				return
 			}
@@ -136,7 +136,7 @@ func (c *Checker) rest(ctx context.Context, began time.Time, next time.Duration)
 		case <-timer.C():
 		case <-c.news:
 		case <-c.kicks:
-			pause.For(ctx, c.Clock, c.pause()-c.Clock.Since(began)) // many requests that fail are one reason to probe
+			process.Pause(ctx, c.Clock, c.pause()-c.Clock.Since(began)) // many requests that fail are one reason to probe
 			timer.Stop()
 			return
 		}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/heartbeat"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // Urgent sends small requests that must not wait for a server that is dead.
@@ -52,7 +52,7 @@ const urgentAgain = time.Second
 func (u *Urgent) Send(ctx context.Context, m Message) (a *Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat.Attempt)
 	defer cancel()
-	for err = ErrNoServer; ctx.Err() == nil; pause.For(ctx, u.clock, urgentAgain) {
+	for err = ErrNoServer; ctx.Err() == nil; process.Pause(ctx, u.clock, urgentAgain) {
 		servers := u.door.candidates()
 		if len(servers) == 0 {
 			break

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // settle is for how long pools of which something was told are collected: the nodes of a pool that starts tell all at
@@ -127,7 +127,7 @@ func (l *Ledger) Follow(ctx context.Context, changed func(pool string)) {
 		case <-ctx.Done():
 			return
 		}
-		pause.For(ctx, l.clock, settle)
+		process.Pause(ctx, l.clock, settle)
 		l.mu.Lock()
 		all := l.dirty
 		l.dirty = map[string]struct{}{}

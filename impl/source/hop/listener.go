@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/pause"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // Backoff between connections that do not come about, or end at once.
@@ -54,7 +54,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			backoff = firstBackoff
 		}
 		l.logger.Debug("no connection waits for a reader of this hub", "err", err)
-		pause.For(l.ctx, l.clock, backoff/2+rand.N(backoff/2))
+		process.Pause(l.ctx, l.clock, backoff/2+rand.N(backoff/2))
 		backoff = min(2*backoff, maxBackoff)
 	}
 	return nil, net.ErrClosed

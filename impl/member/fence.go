@@ -1,4 +1,4 @@
-package fence
+package member
 
 import (
 	"fmt"

@@ -1,5 +1,4 @@
-// Package status is the status of a coordinator, as JSON.
-package status
+package pull
 
 import (
 	"encoding/json"
@@ -9,9 +8,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/fence"
-	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/coordinator/store"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -63,12 +61,12 @@ type ResourceStatus struct {
 type Reporter struct {
 	Pool     string
 	Replica  string // "": this is the only one
-	Replicas pull.Replicas
-	Fence    *fence.Fence
+	Replicas Replicas
+	Fence    *member.Fence
 	Relays   func() []*relay.Relay
 	Unknown  func() []string // resources that are to be relayed, and are not
 	Ready    Readiness
-	Puller   *pull.Puller
+	Puller   *Puller
 	Doubt    func() *contract.Doubt // that is open; nil: there is none
 	Space    func() store.Space     // nil: there is no etcd
 	Clock    clock.PassiveClock

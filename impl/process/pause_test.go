@@ -1,4 +1,4 @@
-package pause
+package process
 
 import (
 	"context"
@@ -10,15 +10,15 @@ import (
 	"github.com/weir-edge/weir/impl/await"
 )
 
-// TestFor: a pause is over when its time is, or its context, and leaves no timer behind.
-func TestFor(t *testing.T) {
+// TestPause: a pause is over when its time is, or its context, and leaves no timer behind.
+func TestPause(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 	begin := func(d time.Duration) (end context.CancelFunc, over <-chan struct{}) {
 		ctx, end := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			For(ctx, c, d)
+			Pause(ctx, c, d)
 		}()
 		return end, done
 	}

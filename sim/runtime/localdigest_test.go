@@ -24,7 +24,8 @@ import (
 const maxDigest = 360
 
 // testDigest: what two clients of a node get from its relays stands in the status of its Pool and in the metrics of
-// weir-manager, to the byte, after the next heartbeat of its kubelet. The Lease does not keep it.
+// weir-manager, to the byte, after the next heartbeat of its kubelet. The Lease keeps neither that nor the managedFields
+// that a heartbeat once took away.
 func testDigest(t *testing.T, site Site, api kubernetes.Interface, name string) {
 	site.(*localSite).pulse.close() // heartbeats come when they are wanted
 	hub, err := site.Part(HubOf(name))
@@ -98,7 +99,7 @@ func testDigest(t *testing.T, site Site, api kubernetes.Interface, name string) 
 	leases := api.CoordinationV1().Leases(contract.NodeLeaseNamespace)
 	wait(t, "the next heartbeat to take it away", func() bool {
 		l, err := leases.Get(t.Context(), name, metav1.GetOptions{})
-		return err == nil && l.Annotations[contract.DigestAnnotation] == "" && len(l.ManagedFields) > 0
+		return err == nil && l.Annotations[contract.DigestAnnotation] == "" && len(l.ManagedFields) == 0
 	})
 	digestCosts(t, api, told)
 }

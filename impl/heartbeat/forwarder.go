@@ -204,7 +204,9 @@ func (p *peer) next(name string) Action {
 	p.sent = p.beat
 	return Action{
 		Kind: Write, Node: name, Annotate: !p.cloud.Delegated,
-		Lease: Lease{Version: p.cloud.Version, Renew: Later(p.pool.Renew, p.cloud.Renew), Delegated: true},
+		Lease: Lease{
+			Version: p.cloud.Version, Renew: Later(p.pool.Renew, p.cloud.Renew), Delegated: true, Managed: p.cloud.Managed,
+		},
 	}
 }
 

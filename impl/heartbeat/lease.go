@@ -7,6 +7,7 @@ type Lease struct {
 	Version   string    // resourceVersion
 	Renew     time.Time // of some other machine's clock: compared for change, and kept growing; never held against a clock
 	Delegated bool      // annotated: the node does not reach the cloud
+	Managed   bool      // it has managedFields, of the renewTime alone: kube-apiserver keeps the time of a write there
 }
 
 // tick is the resolution of a renewTime (metav1.MicroTime).

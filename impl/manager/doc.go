@@ -118,8 +118,11 @@
 // weir:forwarder:<pool>:<node> of those that may lead. The policy weir-forwarders says what: renewTime grows, and the
 // annotation is set. Stock controllers count nothing that is earlier than the latest renewTime that they have seen, and
 // forget it only with the Node. So renewTime may be at most five minutes ahead of kube-apiserver's clock. A policy has
-// no clock; it takes the time of the entry of managedFields that the write itself brought, which is the server's. A
-// write that brings more entries than one is denied, so nobody can add one with a time of his choice.
+// no clock; it takes the time of the entry of managedFields that has the field renewTime. The write changes that field,
+// so kube-apiserver takes it from all other entries, and the time of the writer's own is the server's. Entries without
+// the field are not believed, since clients can write them. kube-apiserver keeps no managedFields of an object that has
+// none (skipNonAppliedManager of apimachinery), so a forward brings an entry then. Package beat says why a Lease has
+// none.
 //
 // # Who says what a node belongs to
 //

@@ -142,7 +142,8 @@ func cloudAttacks() []Attack {
 		},
 		{
 			Number: "67", Position: Member, Goal: "keep a dead node alive for ever, or a live one from being counted",
-			Sent:     "as the forwarder: renewTime in the year 9999, in a day, in ten minutes",
+			Sent: "as the forwarder: renewTime in the year 9999, in a day, in ten minutes, in an hour with a managedFields " +
+				"entry of the year 9999",
 			Expected: "403 or 422, and no renewTime beyond five minutes",
 			Control:  "a heartbeat of now", prepare: nodeLeasesExist, play: futureBeats(beat, soon),
 			controls: []ask{forwards},

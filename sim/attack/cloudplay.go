@@ -169,6 +169,20 @@ func futureBeats(beat func(string) string, soon func(time.Duration) string) func
 				x.judge(a.code >= 400 && a.code < 500, "renewTime %s: %s", when, a)
 			}
 		}
+		// An entry of another field, with a time of its own, in the second in which the server set the time of the writer's.
+		const entry = `{"metadata":{"managedFields":[{"manager":"x","operation":"Update","time":"9999-12-31T00:00:00Z",` +
+			`"apiVersion":"coordination.k8s.io/v1","fieldsType":"FieldsV1",` +
+			`"fieldsV1":{"f:spec":{"f:leaseDurationSeconds":{}}}}],`
+		for _, body := range []string{
+			beat(soon(0)), strings.Replace(beat(soon(time.Hour)), `{"metadata":{`, entry, 1),
+		} {
+			a := x.send(ctx, ask{
+				as: "forwarder", at: cloudDoor, method: http.MethodPatch, path: leaseOfOwn, header: []string{mergePatch},
+				body: body,
+			})
+			late := strings.Contains(body, "managedFields")
+			x.judge(late == (a.code >= 400 && a.code < 500), "a heartbeat an hour ahead (%t): %s", late, a)
+		}
 		for _, node := range []string{x.node(1), x.node(2)} {
 			l, err := x.admin.CoordinationV1().Leases(contract.NodeLeaseNamespace).Get(ctx, node, metav1.GetOptions{})
 			if err != nil {

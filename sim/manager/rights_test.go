@@ -274,9 +274,9 @@ func testAhead(t *testing.T, w *world) {
 	group := contract.ForwarderGroupPrefix + "ahead"
 	both := w.as(contract.ForwarderUserPrefix+"ahead:a-2", contract.ForwarderGroup, group, "system:authenticated")
 	one := w.as(contract.ForwarderUserPrefix+"ahead:a-2", "system:authenticated") // a certificate without a group
-	patch := func(c kubernetes.Interface, text string, o metav1.PatchOptions) error {
+	patch := func(c kubernetes.Interface, text, manager string) error {
 		_, err := c.CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(t.Context(), "a-1", types.MergePatchType,
-			[]byte(text), o)
+			[]byte(text), metav1.PatchOptions{FieldManager: manager})
 		return err
 	}
 	beat := func(at string, fields string) string {
@@ -286,14 +286,17 @@ func testAhead(t *testing.T, w *world) {
 	// As in a cluster: the Lease is the kubelet's, and the forwarder's first write takes renewTime from it.
 	kubelet := `{"spec":{"leaseDurationSeconds":41,"renewTime":"` +
 		time.Now().Add(-time.Minute).UTC().Format("2006-01-02T15:04:05.000000Z") + `"}}`
-	if _, err := w.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(
-		t.Context(), "a-1", types.MergePatchType, []byte(kubelet), metav1.PatchOptions{FieldManager: "kubelet"}); err != nil {
+	if err := patch(w.client, kubelet, "kubelet"); err != nil {
 		t.Fatal(err)
 	}
 	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format("2006-01-02T15:04:05.000000Z") }
 	w.eventually(t, "the forwarder may write", func() bool {
-		return patch(both, beat(in(0), ""), metav1.PatchOptions{}) == nil
+		return patch(both, beat(in(0), ""), "ours") == nil
 	})
+	ours := `,"managedFields":[{"manager":"ours","operation":"Update","apiVersion":"coordination.k8s.io/v1",` +
+		`"fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:renewTime":{}}}}]`
+	other := `,"managedFields":[{"manager":"x","operation":"Update","apiVersion":"coordination.k8s.io/v1",` +
+		`"time":"9999-12-31T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:leaseDurationSeconds":{}}}}]`
 	forged := `,"managedFields":[{"manager":"x","operation":"Update","apiVersion":"coordination.k8s.io/v1",` +
 		`"time":"9999-12-31T00:00:00Z",` +
 		`"fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:renewTime":{}}}}]`
@@ -301,23 +304,42 @@ func testAhead(t *testing.T, w *world) {
 		"the end of time":                  beat("9999-12-31T23:59:59.000000Z", ""),
 		"ten minutes ahead":                beat(in(10*time.Minute), ""),
 		"with an entry of its own":         beat(in(time.Hour), forged),
+		"with an entry of another field":   beat(in(time.Hour), other),
 		"without entries":                  beat(in(time.Hour), `,"managedFields":[{}]`),
 		"with an entry that is no entry":   beat(in(time.Hour), `,"managedFields":[{"manager":"x"}]`),
 		"with its own entry and far ahead": beat("9999-12-31T23:59:59.000000Z", strings.Replace(forged, `"x"`, `"ours"`, 1)),
 	} {
 		for who, c := range map[string]kubernetes.Interface{"both groups": both, "no group": one} {
-			if err := patch(c, text, metav1.PatchOptions{FieldManager: "ours"}); !apierrors.IsForbidden(err) &&
-				!apierrors.IsInvalid(err) {
-				t.Errorf("%s, %s: %v", who, what, err)
+			for _, manager := range []string{"ours", "x", ""} {
+				if err := patch(c, text, manager); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+					t.Errorf("%s, %s, by %q: %v", who, what, manager, err)
+				}
 			}
 		}
 	}
 	for range 3 { // one after the other, within one second of the server's clock
-		if err := patch(one, beat(in(0), ""), metav1.PatchOptions{}); err != nil {
+		if err := patch(one, beat(in(0), ""), "ours"); err != nil {
 			t.Errorf("a heartbeat of now: %v", err)
 		}
+		for _, fields := range []string{forged, other} {
+			if err := patch(one, beat(in(time.Hour), fields), "ours"); !apierrors.IsForbidden(err) {
+				t.Errorf("an hour ahead, in the second of the last one, with %s: %v", fields, err)
+			}
+		}
 	}
-	if err := patch(one, `{"metadata":{"labels":{"a":"b"}}}`, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
+	// A heartbeat of a kubelet took the managedFields away: kube-apiserver keeps none but what a write brings.
+	if err := patch(w.client, `{"metadata":{"managedFields":[{}]}}`, "kubelet"); err != nil {
+		t.Fatal(err)
+	}
+	if err := patch(one, beat(in(0), ""), "ours"); !apierrors.IsForbidden(err) {
+		t.Errorf("a heartbeat of a Lease without managedFields that tells no clock: %v", err)
+	}
+	for _, fields := range []string{ours, ""} {
+		if err := patch(one, beat(in(0), fields), "ours"); err != nil {
+			t.Errorf("a heartbeat of a Lease without managedFields, with %q: %v", fields, err)
+		}
+	}
+	if err := patch(one, `{"metadata":{"labels":{"a":"b"}}}`, "ours"); !apierrors.IsForbidden(err) {
 		t.Errorf("the group of its pool only, a label: %v", err)
 	}
 }

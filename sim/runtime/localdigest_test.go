@@ -24,8 +24,8 @@ import (
 const maxDigest = 360
 
 // testDigest: what two clients of a node get from its relays stands in the status of its Pool and in the metrics of
-// weir-manager, to the byte, after the next heartbeat of its kubelet. The Lease keeps neither that nor its managedFields:
-// a heartbeat took them away.
+// weir-manager, to the byte, after the next heartbeat of its kubelet. The Lease keeps neither that nor its
+// managedFields: a heartbeat took them away.
 func testDigest(t *testing.T, site Site, api kubernetes.Interface, name string) {
 	site.(*localSite).pulse.close() // heartbeats come when they are wanted
 	hub, err := site.Part(HubOf(name))

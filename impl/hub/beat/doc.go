@@ -17,14 +17,14 @@
 // does not get through, the hub answers it itself and annotates the mirrored Lease; package heartbeat decides, and says
 // why. A kubelet changes only the renewTime of what it has read. So that goes as a patch, on condition of the version,
 // and metadata come back, from which the hub makes the kubelet's answer. The first patch also takes the managedFields
-// of the Lease away, which cost more than all the rest; kube-apiserver keeps none from then on. What changes more, or
-// what a cloud does not take as a patch, goes byte for byte, but when it carries an annotation of Weir's, is to carry
-// one, or would not grow: then it is decoded and rewritten, once, without fields that this build does not know. Some
-// heartbeats carry what the hub tells of itself (package digest), one in an hour mostly; the next one takes it away.
-// Requests about the Lease with a token, an impersonation or a compressed body are no heartbeats and go through the
-// proxy.
+// of the Lease away, which cost more than all the rest; kube-apiserver keeps none until a forward brings them. What
+// changes more, or what a cloud does not take as a patch, goes byte for byte, but when it carries an annotation of
+// Weir's, is to carry one, or would not grow: then it is decoded and rewritten, once, without fields that this build
+// does not know. Some heartbeats carry what the hub tells of itself (package digest), one in an hour mostly; the next
+// one takes it away. Requests about the Lease with a token, an impersonation or a compressed body are no heartbeats and
+// go through the proxy.
 //
 // All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own,
 // since NodeRestriction lets no node touch the Lease of another. A forward is a PATCH of some 90 bytes whose answer,
-// the Lease, tells the version for the next.
+// the metadata of the Lease, tells the version for the next.
 package beat

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -267,11 +268,23 @@ func (f *Forwarding) ask(ctx context.Context, m uplink.Message, r *heartbeat.Res
 	return a.Code, nil
 }
 
-// forwardPatch is all of a forward: what changes, on condition of the version.
+// onlyRenewTime are the fields of a write of the renewTime.
+const onlyRenewTime = `{"f:spec":{"f:renewTime":{}}}`
+
+// forwardPatch is all of a forward: what changes, on condition of the version. A Lease without managedFields gets the
+// entry of this write, from which the policy weir-forwarders takes the server's clock: see package manager. One with
+// others than that entry loses them, since all of them would come back with each answer.
 func forwardPatch(a heartbeat.Action) ([]byte, error) {
 	patch := newPatch(a.Lease.Version, a.Lease.Renew)
 	if a.Annotate {
 		patch.annotate(contract.DelegateHeartbeat, contract.Delegated)
+	}
+	if !a.Lease.Managed {
+		patch.Metadata.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: contract.UserAgent, Operation: metav1.ManagedFieldsOperationUpdate,
+			APIVersion: coordinationv1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(onlyRenewTime)},
+		}}
 	}
 	return json.Marshal(patch)
 }
@@ -350,5 +363,9 @@ func (f *Forwarding) saw(ctx context.Context, s sighting) {
 
 // beatOf is what decisions need of a Lease.
 func beatOf(l *coordinationv1.Lease) heartbeat.Lease {
-	return heartbeat.Lease{Version: l.ResourceVersion, Renew: lease.RenewTime(l), Delegated: lease.IsDelegated(l)}
+	m := l.ManagedFields
+	return heartbeat.Lease{
+		Version: l.ResourceVersion, Renew: lease.RenewTime(l), Delegated: lease.IsDelegated(l),
+		Managed: len(m) == 1 && m[0].FieldsV1 != nil && string(m[0].FieldsV1.Raw) == onlyRenewTime,
+	}
 }

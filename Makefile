@@ -14,7 +14,7 @@ KUBERNETES ?= $(WEIR_KUBERNETES)
 export WEIR_KUBERNETES := $(KUBERNETES)
 OLDEST  := v1.36.3
 # What `make versions` tests: packages that a real kube-apiserver answers.
-CLOUD   := ./sim/oracle ./sim/manager ./sim/chart ./sim/operator ./sim/install ./sim/offline ./sim/client ./sim/workload ./sim/cloud
+CLOUD   := ./sim/oracle ./sim/managertest ./sim/chart ./sim/operatortest ./sim/installtest ./sim/offlinetest ./sim/client ./sim/workload ./sim/cloud
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X github.com/weir-edge/weir/impl/cli.version=$(VERSION)
 # Tests and quick scenarios start many sites: they take Weir's commands from bin/, as build has just made them, instead of linking them for each.
@@ -24,7 +24,7 @@ SMOKE   := pool-cache leader-kill coordinator-restart glitch autonomy/offline-fi
 # race goes without what its slowness would make another test (-short), and unit without the detector bounds memory.
 RACE    := ./impl/hub/... ./impl/coordinator/... ./impl/store/... ./impl/source/... ./impl/relay/... ./impl/role/... ./impl/heartbeat/... ./impl/lease/... ./impl/snapshot/... ./impl/offline/... \
 	   ./impl/identity/... ./impl/filter/... ./impl/manager/... ./impl/documents/... ./impl/enrol/... ./impl/bulletin/... ./impl/directory/... ./impl/denylist/... ./impl/trust/... ./impl/pki/...
-LONGEST := ./sim/install ./sim/runtime ./sim/attack ./impl/hub ./sim/offline ./sim/oracle ./sim/runner ./sim/manager
+LONGEST := ./sim/installtest ./sim/runtime ./sim/attack ./impl/hub ./sim/offlinetest ./sim/oracle ./sim/runner ./sim/managertest
 # What one process may have, in kB, so that a test that eats memory fails by itself and says where: the largest need 2 GB. The race detector
 # maps terabytes that it never uses, so it goes without.
 MEMORY  := 8388608
@@ -120,7 +120,7 @@ conformance: build ## Kubernetes' own end-to-end specs, straight and through hub
 
 .PHONY: soak
 soak: assets ## a hub that is killed 500 times while a node writes and its link comes and goes; some fifteen minutes
-	go test ./sim/offline -run TestKills -v -timeout 60m -args -kills=500
+	go test ./sim/offlinetest -run TestKills -v -timeout 60m -args -kills=500
 
 .PHONY: skew
 skew: assets ## hubs, coordinators and weir-manager of a former revision and of this one in one pool, each on the other's disk; five minutes, as root, in a clone with its history

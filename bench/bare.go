@@ -17,8 +17,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Files of a bare server, in its folder. It serves the bytes of bareList, or passes requests to the URL of bareCloud,
@@ -75,7 +75,7 @@ func ServeBare(ctx context.Context, dir string) error {
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if _, err := pki.WriteFile(dir, "address", []byte(l.Addr().String())); err != nil {
+	if _, err := testca.WriteFile(dir, "address", []byte(l.Addr().String())); err != nil {
 		return err
 	}
 	config := &tls.Config{
@@ -122,11 +122,11 @@ func startBare(ctx context.Context, files map[string][]byte) (t target, stop fun
 	if err != nil {
 		return target{}, nil, err
 	}
-	authority, err := pki.NewAuthority("weir bench")
+	authority, err := testca.NewAuthority("weir bench")
 	if err != nil {
 		return target{}, nil, err
 	}
-	pair, err := authority.Issue(pki.Request{CommonName: "bare", Hosts: []string{"127.0.0.1"}})
+	pair, err := authority.Issue(testca.Request{CommonName: "bare", Hosts: []string{"127.0.0.1"}})
 	if err != nil {
 		return target{}, nil, err
 	}
@@ -134,7 +134,7 @@ func startBare(ctx context.Context, files map[string][]byte) (t target, stop fun
 		return target{}, nil, err
 	}
 	for name, data := range files {
-		if _, err := pki.WriteFile(dir, name, data); err != nil {
+		if _, err := testca.WriteFile(dir, name, data); err != nil {
 			return target{}, nil, err
 		}
 	}

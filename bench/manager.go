@@ -27,9 +27,9 @@ import (
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 	"github.com/weir-edge/weir/sim/cloud"
-	parts "github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 const (
@@ -158,7 +158,7 @@ func (m *managed) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := pki.Kubeconfig(m.cloud.URL(), m.cloud.CA().CertPEM(), nil, token)
+	kubeconfig, err := testca.Kubeconfig(m.cloud.URL(), m.cloud.CA().CertPEM(), nil, token)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	parts "github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 const (

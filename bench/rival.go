@@ -20,11 +20,11 @@ import (
 	"github.com/weir-edge/weir/bench/peer"
 	"github.com/weir-edge/weir/sim/client"
 	"github.com/weir-edge/weir/sim/link"
-	parts "github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
+	"github.com/weir-edge/weir/sim/testca"
 	"github.com/weir-edge/weir/sim/workload"
 )
 
@@ -283,7 +283,7 @@ func (r *rival) machine(ctx context.Context, s *side, pool []peer.Neighbour, i i
 	if m.Data, err = r.spawner.Scratch(m.Node, "data"); err != nil {
 		return m, err
 	}
-	if m.CA, err = pki.WriteFile(dir, "ca.crt", e.CAPEM); err != nil {
+	if m.CA, err = testca.WriteFile(dir, "ca.crt", e.CAPEM); err != nil {
 		return m, err
 	}
 	signer, ok := r.site.(runtime.Signer)
@@ -294,21 +294,21 @@ func (r *rival) machine(ctx context.Context, s *side, pool []peer.Neighbour, i i
 	if err != nil {
 		return m, err
 	}
-	pair, err := signer.Sign(pki.Request{CommonName: user, Organizations: groups, Client: true})
+	pair, err := signer.Sign(testca.Request{CommonName: user, Organizations: groups, Client: true})
 	if err != nil {
 		return m, err
 	}
 	if m.Cert, m.Key, err = pair.Write(dir, "client"); err != nil {
 		return m, err
 	}
-	config, err := pki.Kubeconfig(m.Cloud, e.CAPEM, pair, "")
+	config, err := testca.Kubeconfig(m.Cloud, e.CAPEM, pair, "")
 	if err != nil {
 		return m, err
 	}
-	if m.Kubeconfig, err = pki.WriteFile(dir, "kubeconfig", config); err != nil {
+	if m.Kubeconfig, err = testca.WriteFile(dir, "kubeconfig", config); err != nil {
 		return m, err
 	}
-	serving, err := signer.Sign(pki.Request{CommonName: user, Organizations: groups, Client: true,
+	serving, err := signer.Sign(testca.Request{CommonName: user, Organizations: groups, Client: true,
 		Hosts: []string{
 			m.Address, m.Node, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc.cluster.local",
@@ -344,7 +344,7 @@ func (r *rival) apply(ctx context.Context, m peer.Machine) error {
 		return err
 	}
 	for i, text := range manifests {
-		file, err := pki.WriteFile(home, fmt.Sprintf("objects-%d.yaml", i), []byte(text))
+		file, err := testca.WriteFile(home, fmt.Sprintf("objects-%d.yaml", i), []byte(text))
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-edge/weir/bench/peer"
 	"github.com/weir-edge/weir/sim/client"
-	parts "github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 )
 

@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 var _ = Describe("kubectl at a hub", Label("kubectl"), func() {
@@ -55,7 +55,7 @@ func kubectlCommand(ctx context.Context, node string, args ...string) *exec.Cmd 
 	Expect(err).NotTo(HaveOccurred())
 	token, err := pools.Token(ctx, "kubectl")
 	Expect(err).NotTo(HaveOccurred())
-	config, err := pki.KubeconfigOf(&clientcmdapi.Cluster{
+	config, err := testca.KubeconfigOf(&clientcmdapi.Cluster{
 		Server: e.URL, CertificateAuthorityData: e.CAPEM, CertificateAuthority: e.CAFile,
 	}, nil, token)
 	Expect(err).NotTo(HaveOccurred())

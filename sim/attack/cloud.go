@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Kinds of patches.
@@ -124,7 +124,7 @@ func cloudAttacks() []Attack {
 						user = contract.NodeUserPrefix + x.node(2)
 					}
 					pair, err := x.vault.Cloud().CA().Issue(
-						pki.Request{CommonName: user, Organizations: groups, Client: true},
+						testca.Request{CommonName: user, Organizations: groups, Client: true},
 					)
 					if err != nil {
 						return err

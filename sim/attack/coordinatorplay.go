@@ -18,8 +18,8 @@ import (
 	"github.com/weir-edge/weir/impl/enrol"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // manyHealthz asks for health, many times.
@@ -395,7 +395,7 @@ func foreignReplica(ctx context.Context, x *scene) error {
 		{contract.NodeUserPrefix + x.node(1), []string{contract.HubGroup, contract.PoolGroupPrefix + x.place.name}},
 	} {
 		pair, err := own.Issue(
-			pki.Request{CommonName: c.user, Organizations: c.group, Hosts: []string{host}, Client: true},
+			testca.Request{CommonName: c.user, Organizations: c.group, Hosts: []string{host}, Client: true},
 		)
 		if err != nil {
 			return err

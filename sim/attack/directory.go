@@ -17,7 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -32,13 +32,13 @@ type forgedEntry map[string]any
 
 // directoryAttacks are those of a leader that lies about the pool itself.
 func directoryAttacks() []Attack {
-	at := func(number string, flags node.Flags) *place {
+	at := func(number string, flags parts.Flags) *place {
 		p := lied(number)
 		p.coordinatorFlags = flags
 		return p
 	}
 	const asked = "where it is asked, with Weir-Live: true, and by POST at the coordinator"
-	placed := node.Flags{"placement": "p"}
+	placed := parts.Flags{"placement": "p"}
 	all := []Attack{
 		{
 			Number: "80", Goal: "serve the pool more than it shares", Sent: "an entry whose scope has ConfigMaps, " + asked +

@@ -15,9 +15,9 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/link"
-	"github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Patience with a busy machine; nothing is judged by it but that something comes at all.
@@ -169,7 +169,7 @@ func (g *ground) enroll(name, signer, pool, user, group string) error {
 		return err
 	}
 	pair, err := a.Issue(
-		pki.Request{CommonName: user, Organizations: []string{contract.PoolGroupPrefix + pool, group}, Client: true},
+		testca.Request{CommonName: user, Organizations: []string{contract.PoolGroupPrefix + pool, group}, Client: true},
 	)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (g *ground) enroll(name, signer, pool, user, group string) error {
 	return g.certify(name, pair)
 }
 
-func (g *ground) certify(name string, pair *pki.Pair) error {
+func (g *ground) certify(name string, pair *testca.Pair) error {
 	cert, err := pair.TLS()
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (g *ground) hub(n int) runtime.Part {
 	return part
 }
 
-func (g *ground) metrics(ctx context.Context, n int) node.Metrics {
+func (g *ground) metrics(ctx context.Context, n int) parts.Metrics {
 	m, err := g.hub(n).Metrics(ctx)
 	if err != nil {
 		return nil

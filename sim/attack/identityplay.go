@@ -20,12 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 func falseCertificates(_ context.Context, x *scene) error {
 	node, ca := contract.NodeUserPrefix+x.node(1), x.vault.Cloud().CA()
-	self, err := pki.NewAuthority("weir-testbed-cloud")
+	self, err := testca.NewAuthority("weir-testbed-cloud")
 	if err != nil {
 		return err
 	}
@@ -35,15 +35,15 @@ func falseCertificates(_ context.Context, x *scene) error {
 	}
 	group := []string{contract.NodesGroup}
 	for name, c := range map[string]struct {
-		by *pki.Authority
-		pki.Request
+		by *testca.Authority
+		testca.Request
 	}{
-		"no group":    {ca, pki.Request{CommonName: node, Organizations: []string{contract.HubGroup}, Client: true}},
-		"for servers": {ca, pki.Request{CommonName: node, Organizations: group, Hosts: []string{"hub"}}},
-		"self-signed": {self, pki.Request{CommonName: node, Organizations: group, Client: true}},
-		"of the pool": {pool, pki.Request{CommonName: node, Organizations: group, Client: true}},
-		"expired":     {ca, pki.Request{CommonName: node, Organizations: group, Client: true, Lifetime: -time.Hour}},
-		"capitals":    {ca, pki.Request{CommonName: strings.ToUpper(node), Organizations: group, Client: true}},
+		"no group":    {ca, testca.Request{CommonName: node, Organizations: []string{contract.HubGroup}, Client: true}},
+		"for servers": {ca, testca.Request{CommonName: node, Organizations: group, Hosts: []string{"hub"}}},
+		"self-signed": {self, testca.Request{CommonName: node, Organizations: group, Client: true}},
+		"of the pool": {pool, testca.Request{CommonName: node, Organizations: group, Client: true}},
+		"expired":     {ca, testca.Request{CommonName: node, Organizations: group, Client: true, Lifetime: -time.Hour}},
+		"capitals":    {ca, testca.Request{CommonName: strings.ToUpper(node), Organizations: group, Client: true}},
 	} {
 		pair, err := c.by.Issue(c.Request)
 		if err != nil {

@@ -23,9 +23,9 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/relay/rest"
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // fakeCoordinator is a server at the address of the pool's coordinator, with a certificate of the pool. It serves until
@@ -40,7 +40,7 @@ func (x *scene) fakeCoordinator(ctx context.Context, h http.Handler) (stop func(
 		return nil, err
 	}
 	host, _, _ := strings.Cut(address, ":")
-	pair, err := authority.Issue(pki.Request{CommonName: "weir-coordinator", Hosts: []string{host}})
+	pair, err := authority.Issue(testca.Request{CommonName: "weir-coordinator", Hosts: []string{host}})
 	if err != nil {
 		return nil, err
 	}

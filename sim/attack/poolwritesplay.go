@@ -20,7 +20,7 @@ import (
 	pool "github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/link"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // delegated marks a Lease as that of a node that is cut off, as its hub does.
@@ -196,7 +196,7 @@ func foreignLine(line string) func(context.Context, *scene) error {
 		if err != nil {
 			return err
 		}
-		ended, err := authority.Issue(pki.Request{
+		ended, err := authority.Issue(testca.Request{
 			CommonName:    contract.NodeUserPrefix + x.node(1),
 			Organizations: []string{contract.PoolGroupPrefix + x.place.name, contract.HubGroup}, Client: true,
 			Lifetime: -time.Hour,

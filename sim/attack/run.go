@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -42,10 +42,10 @@ type Row struct {
 
 // Options of a run.
 type Options struct {
-	LogDir   string        // of all parts; they are searched for secrets in the end
-	Binaries node.Binaries // of the product, instead of those of this source tree
-	Parallel int           // places at once; 0 is 3
-	Progress func(string)  // may be nil
+	LogDir   string         // of all parts; they are searched for secrets in the end
+	Binaries parts.Binaries // of the product, instead of those of this source tree
+	Parallel int            // places at once; 0 is 3
+	Progress func(string)   // may be nil
 }
 
 // Run plays attacks, and returns a row for each in their order. The error says that nothing could be played, or not be

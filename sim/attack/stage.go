@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -42,15 +42,15 @@ type place struct {
 	replicas     int   // that there are; 0 is 1
 	manager      bool  // weir-manager runs
 	enrols       bool  // and hubs ask it for their certificates
-	flags        node.Flags
+	flags        parts.Flags
 	// coordinatorFlags are those of the coordinators, beside what the testbed gives them.
-	coordinatorFlags node.Flags
+	coordinatorFlags parts.Flags
 	asksCoordinator  bool // the first hubs ask for the certificates of the coordinators beside them, too
 }
 
 // swift are flags with which a hub sees within seconds that the cloud is away.
-func swift() node.Flags {
-	return node.Flags{
+func swift() parts.Flags {
+	return parts.Flags{
 		"heartbeat-interval": "1s", "heartbeat-timeout": "1s", "heartbeat-failed-retry": 3, "heartbeat-healthy-threshold": 1,
 		"proxy-port": 10261,
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Cloud is a kube-apiserver with one resource, in memory, behind real TLS and HTTP/2: a relay that is written to.
@@ -31,7 +31,7 @@ type Cloud struct {
 }
 
 // NewCloud serves at "cloud:443" until stop is called.
-func NewCloud(n *Network, ca *pki.Authority) (c *Cloud, stop func(), err error) {
+func NewCloud(n *Network, ca *testca.Authority) (c *Cloud, stop func(), err error) {
 	c = &Cloud{version: 100, state: map[string]uint64{}}
 	if c.relay, err = newRelay(); err != nil {
 		return nil, nil, err

@@ -11,11 +11,11 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/inmemory"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // NewCoordinator serves at "coordinator:10270" until stop is called. Each one has lost its disk.
-func NewCoordinator(n *Network, ca *pki.Authority, life int) (c *inmemory.Coordinator, stop func(), err error) {
+func NewCoordinator(n *Network, ca *testca.Authority, life int) (c *inmemory.Coordinator, stop func(), err error) {
 	r, err := newRelay()
 	if err != nil {
 		return nil, nil, err

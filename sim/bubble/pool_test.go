@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub"
 	weirpki "github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 var (
@@ -49,7 +49,7 @@ func pool(t *testing.T, rng *rand.Rand) {
 	say := func(format string, args ...any) {
 		t.Logf("%8v %s", time.Since(began).Round(time.Millisecond), fmt.Sprintf(format, args...))
 	}
-	ca, err := pki.NewAuthority("all")
+	ca, err := testca.NewAuthority("all")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,13 +174,13 @@ func pool(t *testing.T, rng *rand.Rand) {
 
 const grace = 30 * time.Second // longer than a relay counts as fresh without its source
 
-func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node {
+func newNode(t *testing.T, n *Network, ca *testca.Authority, name, ip string) *node {
 	t.Helper()
 	dir := t.TempDir()
 	issue := func(file string, k weirpki.Kind, s weirpki.Subject) {
 		p, err := ca.IssueTo(k, s, 0)
 		if err == nil {
-			_, err = pki.WriteBoth(dir, file, p)
+			_, err = testca.WriteBoth(dir, file, p)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 	c.Net, c.Logger = n.Host(ip), slog.New(slog.DiscardHandler)
 	c.EtcDir, c.CloudClientCertFile = dir, filepath.Join(dir, "cloud.pem")
 	for _, name := range []string{"cloud-ca.crt", "pool-ca.crt"} {
-		if _, err := pki.WriteFile(dir, name, ca.CertPEM()); err != nil {
+		if _, err := testca.WriteFile(dir, name, ca.CertPEM()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +208,7 @@ func newNode(t *testing.T, n *Network, ca *pki.Authority, name, ip string) *node
 	for _, k := range []weirpki.Kind{weirpki.HubAtCloud, weirpki.Hub} {
 		p, err := ca.IssueTo(k, weirpki.Subject{Pool: "pool", Node: name}, 0)
 		if err == nil {
-			err = pki.Keep(filepath.Join(c.DataDir, "pki"), k, p)
+			err = testca.Keep(filepath.Join(c.DataDir, "pki"), k, p)
 		}
 		if err != nil {
 			t.Fatal(err)

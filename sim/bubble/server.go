@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // resource is what pools of this package hold.
@@ -23,8 +23,8 @@ func newRelay() (*relay.Relay, error) {
 }
 
 // certificate is one for the host's name.
-func certificate(h Host, ca *pki.Authority) (tls.Certificate, error) {
-	pair, err := ca.Issue(pki.Request{CommonName: h.name, Hosts: []string{h.name}})
+func certificate(h Host, ca *testca.Authority) (tls.Certificate, error) {
+	pair, err := ca.Issue(testca.Request{CommonName: h.name, Hosts: []string{h.name}})
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -32,7 +32,7 @@ func certificate(h Host, ca *pki.Authority) (tls.Certificate, error) {
 }
 
 // serve answers TLS with a certificate for the host's name until stop is called.
-func serve(h Host, port string, ca *pki.Authority, handler http.Handler) (stop func(), err error) {
+func serve(h Host, port string, ca *testca.Authority, handler http.Handler) (stop func(), err error) {
 	cert, err := certificate(h, ca)
 	if err != nil {
 		return nil, err

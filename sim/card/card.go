@@ -17,18 +17,18 @@ import (
 	"github.com/weir-edge/weir/sim/change"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/link"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
 // Config says what is measured, and how often.
 type Config struct {
-	Base, Head node.Binaries // weir-hub and weir-coordinator of both sides
-	Starts     int           // with empty disks; 3 by default
-	Changes    int           // of objects; 60 by default
-	Kills      int           // of leaders; 10 by default
-	Graces     int           // losses of the coordinator; 2 by default
-	Batches    int           // of gets in a round; 12 by default, and change.LeastSamples at the least
+	Base, Head parts.Binaries // weir-hub and weir-coordinator of both sides
+	Starts     int            // with empty disks; 3 by default
+	Changes    int            // of objects; 60 by default
+	Kills      int            // of leaders; 10 by default
+	Graces     int            // losses of the coordinator; 2 by default
+	Batches    int            // of gets in a round; 12 by default, and change.LeastSamples at the least
 	LogDir     string
 	Repeat     string // the command that measures again, for the figures
 	Progress   func(string)
@@ -116,8 +116,8 @@ func Measure(ctx context.Context, c Config) (figures []change.Figure, err error)
 	for i, name := range []string{poolBase, poolTwin, poolHead} {
 		p := runtime.Pool{
 			Name: name, Nodes: nodes, Mode: runtime.Weir, LAN: &runtime.Link{RTT: time.Millisecond},
-			Binaries: []node.Binaries{c.Base, twin, c.Head}[i],
-			HubFlags: node.Flags{"caller-rate": 100_000}, // one caller asks as fast as it is answered
+			Binaries: []parts.Binaries{c.Base, twin, c.Head}[i],
+			HubFlags: parts.Flags{"caller-rate": 100_000}, // one caller asks as fast as it is answered
 		}
 		pools = append(pools, p)
 		b.sides[i] = &side{name: name, nodes: p.NodeNames()}
@@ -148,8 +148,8 @@ func Measure(ctx context.Context, c Config) (figures []change.Figure, err error)
 // copied are the same commands in files of their own. Two sides that ran one file would have its code in the same pages
 // of memory, so the processor's caches would have it ready for two of them: gets of the third, the head, took 5 %
 // longer for nothing.
-func copied(of node.Binaries, dir string) (node.Binaries, error) {
-	twin := node.Binaries{}
+func copied(of parts.Binaries, dir string) (parts.Binaries, error) {
+	twin := parts.Binaries{}
 	for name, path := range of {
 		code, err := os.ReadFile(path)
 		if err != nil {

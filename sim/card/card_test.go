@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-edge/weir/sim/change"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 // TestCount: lists, streaming lists, watches and reviews of hubs count once each, by pool; what others ask does not,
@@ -94,16 +94,16 @@ func TestCopied(t *testing.T) {
 	if err := os.WriteFile(path, []byte("code"), 0o755); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
-	twin, err := copied(node.Binaries{node.HubCommand: path}, t.TempDir())
+	twin, err := copied(parts.Binaries{parts.HubCommand: path}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := os.ReadFile(twin[node.HubCommand])
+	code, err := os.ReadFile(twin[parts.HubCommand])
 	if err != nil || string(code) != "code" {
 		t.Errorf("the copy has %q: %v", code, err)
 	}
 	a, errA := os.Stat(path)
-	b, errB := os.Stat(twin[node.HubCommand])
+	b, errB := os.Stat(twin[parts.HubCommand])
 	if errA != nil || errB != nil || os.SameFile(a, b) || b.Mode().Perm() != 0o755 {
 		t.Errorf("%v and %v: want two files that can be run", a, b)
 	}

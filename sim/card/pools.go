@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/sim/change"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 )
@@ -223,7 +223,7 @@ func (b *bench) changes(ctx context.Context) error {
 }
 
 // scrape reads a part's metrics.
-func scrape(ctx context.Context, p runtime.Part) (node.Metrics, error) {
+func scrape(ctx context.Context, p runtime.Part) (parts.Metrics, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return p.Metrics(ctx)

@@ -13,19 +13,19 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Kubectl runs the real kubectl with a home, and hence a cache, of its own, and returns its standard output.
 func Kubectl(ctx context.Context, path string, config *rest.Config, home string, args ...string) (string, error) {
-	var pair *pki.Pair
+	var pair *testca.Pair
 	if config.BearerToken == "" {
-		pair = &pki.Pair{CertPEM: config.CertData, KeyPEM: config.KeyData}
+		pair = &testca.Pair{CertPEM: config.CertData, KeyPEM: config.KeyData}
 	}
 	cluster := &clientcmdapi.Cluster{
 		Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile,
 	}
-	kubeconfig, err := pki.KubeconfigOf(cluster, pair, config.BearerToken)
+	kubeconfig, err := testca.KubeconfigOf(cluster, pair, config.BearerToken)
 	if err != nil {
 		return "", err
 	}

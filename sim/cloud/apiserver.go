@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/sim/audit"
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 const (
@@ -44,7 +44,7 @@ func freePort(ctx context.Context, address string, preferred int) (int, error) {
 
 // apiserverArgs writes the files that the apiserver needs and returns its flags.
 func (c *Cloud) apiserverArgs(dir string, hosts []string) ([]string, error) {
-	serving, err := c.ca.Issue(pki.Request{CommonName: "kube-apiserver", Hosts: append([]string{
+	serving, err := c.ca.Issue(testca.Request{CommonName: "kube-apiserver", Hosts: append([]string{
 		c.config.Address, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.96.0.1",
 	}, hosts...)})
 	if err != nil {
@@ -54,24 +54,24 @@ func (c *Cloud) apiserverArgs(dir string, hosts []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	caFile, err := pki.WriteFile(dir, "ca.crt", c.ca.CertPEM())
+	caFile, err := testca.WriteFile(dir, "ca.crt", c.ca.CertPEM())
 	if err != nil {
 		return nil, err
 	}
-	signing, err := pki.NewSigningKey()
+	signing, err := testca.NewSigningKey()
 	c.signing = signing
 	if err != nil {
 		return nil, err
 	}
-	privateFile, err := pki.WriteFile(dir, "service-accounts.key", signing.PrivatePEM)
+	privateFile, err := testca.WriteFile(dir, "service-accounts.key", signing.PrivatePEM)
 	if err != nil {
 		return nil, err
 	}
-	publicFile, err := pki.WriteFile(dir, "service-accounts.pub", signing.PublicPEM)
+	publicFile, err := testca.WriteFile(dir, "service-accounts.pub", signing.PublicPEM)
 	if err != nil {
 		return nil, err
 	}
-	policyFile, err := pki.WriteFile(dir, "audit-policy.yaml", []byte(audit.Policy))
+	policyFile, err := testca.WriteFile(dir, "audit-policy.yaml", []byte(audit.Policy))
 	if err != nil {
 		return nil, err
 	}

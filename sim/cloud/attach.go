@@ -7,13 +7,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Attach returns a control plane that somebody else runs, with the identities and grants of one from Start. Nodes reach
 // it at address and port, the administrator by the configuration; ca is its authority, with the key. Close leaves it
 // alone, and there is no APIServer to do things to.
-func Attach(ctx context.Context, address string, port int, admin *rest.Config, ca *pki.Authority) (*Cloud, error) {
+func Attach(ctx context.Context, address string, port int, admin *rest.Config, ca *testca.Authority) (*Cloud, error) {
 	admin = rest.CopyConfig(admin)
 	admin.QPS, admin.WarningHandler = -1, rest.NoWarnings{} // as in prepare
 	client, err := kubernetes.NewForConfig(admin)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	weirpki "github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 const (
@@ -48,19 +48,19 @@ func (c *Cloud) ClientToken(ctx context.Context, name string) (string, error) {
 }
 
 // HubCertificate issues the certificate of a hub's own user, which GrantHubs lets read. life is as in
-// pki.Authority.IssueTo.
-func (c *Cloud) HubCertificate(pool, node string, life time.Duration) (*pki.Pair, error) {
+// testca.Authority.IssueTo.
+func (c *Cloud) HubCertificate(pool, node string, life time.Duration) (*testca.Pair, error) {
 	return c.ca.IssueTo(weirpki.HubAtCloud, weirpki.Subject{Pool: pool, Node: node}, life)
 }
 
 // ForwarderCertificate issues the certificate with which a node forwards heartbeats when it leads its pool.
-func (c *Cloud) ForwarderCertificate(pool, node string) (*pki.Pair, error) {
+func (c *Cloud) ForwarderCertificate(pool, node string) (*testca.Pair, error) {
 	return c.ca.IssueTo(weirpki.Forwarder, weirpki.Subject{Pool: pool, Node: node},
 		weirpki.Must(weirpki.Forwarder).Life.Most)
 }
 
 // KubeletCertificate issues the certificate that a kubelet holds: its node's and nothing else. life is as in
-// pki.Authority.IssueTo.
-func (c *Cloud) KubeletCertificate(node string, life time.Duration) (*pki.Pair, error) {
+// testca.Authority.IssueTo.
+func (c *Cloud) KubeletCertificate(node string, life time.Duration) (*testca.Pair, error) {
 	return c.ca.IssueTo(weirpki.Kubelet, weirpki.Subject{Node: node}, life)
 }

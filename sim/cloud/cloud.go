@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/proc/loopback"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // preferredPort is what people expect an apiserver on.
@@ -54,9 +54,9 @@ func (c Config) Validate() error {
 type Cloud struct {
 	config  Config
 	port    int
-	ca      *pki.Authority
-	signing *pki.SigningKey // of tokens
-	keys    *keys           // nil: it asks none
+	ca      *testca.Authority
+	signing *testca.SigningKey // of tokens
+	keys    *keys              // nil: it asks none
 	admin   *rest.Config
 	client  kubernetes.Interface
 	etcd    *etcd
@@ -128,10 +128,10 @@ func (c *Cloud) prepare() error {
 	if c.etcd, err = newEtcd(data, c.config.LogDir+"/etcd.log"); err != nil {
 		return err
 	}
-	if c.ca, err = pki.NewAuthority("weir-testbed-cloud"); err != nil {
+	if c.ca, err = testca.NewAuthority("weir-testbed-cloud"); err != nil {
 		return err
 	}
-	admin, err := c.ca.Issue(pki.Request{
+	admin, err := c.ca.Issue(testca.Request{
 		CommonName: "testbed-admin", Organizations: []string{"system:masters"}, Client: true,
 	})
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *Cloud) Addr() string { return net.JoinHostPort(c.config.Address, strcon
 func (c *Cloud) URL() string { return "https://" + c.Addr() }
 
 // CA is the cluster's authority: it signed the apiserver's certificate and signs those of nodes.
-func (c *Cloud) CA() *pki.Authority { return c.ca }
+func (c *Cloud) CA() *testca.Authority { return c.ca }
 
 // RESTConfig is the administrator's (system:masters), for the testbed itself and for nobody else.
 func (c *Cloud) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/proc/proctest"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // TestCloud starts one real control plane and looks at it from all sides.
@@ -73,7 +73,7 @@ func testNodes(t *testing.T, c *Cloud) {
 }
 
 // as returns a client with a token or a certificate.
-func as(t *testing.T, c *Cloud, token string, pair *pki.Pair) *kubernetes.Clientset {
+func as(t *testing.T, c *Cloud, token string, pair *testca.Pair) *kubernetes.Clientset {
 	t.Helper()
 	config := &rest.Config{
 		Host: c.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA().CertPEM()},

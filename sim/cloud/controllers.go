@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Ports that people expect controllers on.
@@ -67,7 +67,7 @@ func (c *Cloud) controller(name, user string, preferred int) (cmd Command, err e
 	if err != nil {
 		return cmd, err
 	}
-	serving, err := c.ca.Issue(pki.Request{CommonName: name, Hosts: []string{c.config.Address, "localhost"}})
+	serving, err := c.ca.Issue(testca.Request{CommonName: name, Hosts: []string{c.config.Address, "localhost"}})
 	if err != nil {
 		return cmd, err
 	}
@@ -102,15 +102,15 @@ func (c *Cloud) controller(name, user string, preferred int) (cmd Command, err e
 
 // kubeconfig writes one for a user of the cluster.
 func (c *Cloud) kubeconfig(dir, user string, groups ...string) (string, error) {
-	pair, err := c.ca.Issue(pki.Request{CommonName: user, Organizations: groups, Client: true})
+	pair, err := c.ca.Issue(testca.Request{CommonName: user, Organizations: groups, Client: true})
 	if err != nil {
 		return "", err
 	}
-	data, err := pki.Kubeconfig(c.URL(), c.ca.CertPEM(), pair, "")
+	data, err := testca.Kubeconfig(c.URL(), c.ca.CertPEM(), pair, "")
 	if err != nil {
 		return "", err
 	}
-	return pki.WriteFile(dir, "kubeconfig", data)
+	return testca.WriteFile(dir, "kubeconfig", data)
 }
 
 // Kubeconfig writes a kubeconfig for a user of the cluster below the cloud's files and returns its path.

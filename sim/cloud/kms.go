@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/kms/pkg/service"
 
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // readyPoll is how often kube-apiserver is asked whether it says what its keys make it say. It asks for their health
@@ -45,7 +45,7 @@ func startKeys(dir string) (*keys, []string, error) {
 		return nil, nil, fmt.Errorf("start a key service: %w", err)
 	}
 	socket := filepath.Join(folder, "kms.sock")
-	file, err := pki.WriteFile(dir, "encryption.yaml", fmt.Appendf(nil, encryption, "unix://"+socket))
+	file, err := testca.WriteFile(dir, "encryption.yaml", fmt.Appendf(nil, encryption, "unix://"+socket))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/sim/attack"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 // errAttacked is the end of a run whose report tells which attacks succeeded.
@@ -47,12 +47,14 @@ func runAttacks(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	}
 	began := time.Now()
 	say := saying(stderr, began)
-	o := attack.Options{LogDir: filepath.Join(*out, "logs"), Parallel: *parallel, Progress: say, Binaries: node.Binaries{}}
+	o := attack.Options{
+		LogDir: filepath.Join(*out, "logs"), Parallel: *parallel, Progress: say, Binaries: parts.Binaries{},
+	}
 	if err := dropLogs(o.LogDir); err != nil {
 		return err
 	}
 	if *binaries != "" {
-		for _, name := range []string{node.HubCommand, node.CoordinatorCommand, node.ManagerCommand} {
+		for _, name := range []string{parts.HubCommand, parts.CoordinatorCommand, parts.ManagerCommand} {
 			o.Binaries[name] = filepath.Join(*binaries, name)
 		}
 	}

@@ -38,7 +38,7 @@ const joins = "ClusterRole weir:joins"
 
 // runAudit reads the audit logs of runs, and fails if a part of Weir was refused something, or hubs, or nodes that
 // join, have a grant that none of them used. What weir-manager may do is compared with what it did where a test has it
-// do everything: package sim/manager.
+// do everything: package sim/managertest.
 func runAudit(_ context.Context, args []string, stdout, _ io.Writer) error {
 	flags := pflag.NewFlagSet("audit", pflag.ContinueOnError)
 	joining := flags.Bool("joins", false, "nodes join by tokens in the runs: what they may do was used, too")

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-edge/weir/bench"
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // peerProfile is one that can be read.
@@ -115,18 +115,18 @@ func TestBenchHelp(t *testing.T) {
 // TestServeBare: the command that a benchmark calls of itself serves what it is given, as HTTP/2.
 func TestServeBare(t *testing.T) {
 	dir := t.TempDir()
-	authority, err := pki.NewAuthority("test")
+	authority, err := testca.NewAuthority("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := authority.Issue(pki.Request{CommonName: "bare", Hosts: []string{"127.0.0.1"}})
+	pair, err := authority.Issue(testca.Request{CommonName: "bare", Hosts: []string{"127.0.0.1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := pair.Write(dir, "serving"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pki.WriteFile(dir, "list", []byte("all of it")); err != nil {
+	if _, err := testca.WriteFile(dir, "list", []byte("all of it")); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/sim/card"
 	"github.com/weir-edge/weir/sim/change"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc/gobuild"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -184,10 +184,10 @@ func (m *changing) unfinished(ctx context.Context, format string, err error) (*c
 }
 
 // binaries of Weir in a folder.
-func binaries(dir string) node.Binaries {
-	return node.Binaries{
-		node.HubCommand:         filepath.Join(dir, node.HubCommand),
-		node.CoordinatorCommand: filepath.Join(dir, node.CoordinatorCommand),
+func binaries(dir string) parts.Binaries {
+	return parts.Binaries{
+		parts.HubCommand:         filepath.Join(dir, parts.HubCommand),
+		parts.CoordinatorCommand: filepath.Join(dir, parts.CoordinatorCommand),
 	}
 }
 

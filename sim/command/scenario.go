@@ -20,7 +20,7 @@ import (
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/crowd"
 	"github.com/weir-edge/weir/sim/eviction"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -183,7 +183,7 @@ const binariesHelp = "folder of weir-hub and weir-coordinator, for the local run
 func (f scenarioFlags) newRuntime(logs string) (runtime.Runtime, error) {
 	switch f.runtime {
 	case "local":
-		built := node.Binaries{}
+		built := parts.Binaries{}
 		if f.binaries != "" {
 			for _, command := range []string{"weir-hub", "weir-coordinator"} {
 				built[command] = filepath.Join(f.binaries, command)

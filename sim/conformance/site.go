@@ -20,7 +20,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -63,7 +63,7 @@ type place struct {
 
 // unlimited lifts the hub's limit of requests for each caller: all specs call with one credential, and three processes
 // of them at once. Some of them count an answer 429 as a failure, where client-go waits and asks again.
-var unlimited = node.Flags{"caller-rate": 100_000}
+var unlimited = parts.Flags{"caller-rate": 100_000}
 
 // newPlace brings up a site whose link has a delay.
 func newPlace(ctx context.Context, o Options, dir string, rtt time.Duration) (p *place, err error) {
@@ -97,8 +97,8 @@ func newPlace(ctx context.Context, o Options, dir string, rtt time.Duration) (p 
 	if err != nil {
 		return nil, fmt.Errorf("prepare the cloud for the specs: %w", err)
 	}
-	parts := site.Parts()[1:] // all but the apiserver, which runs
-	if err := runtime.Start(ctx, site, parts...); err != nil {
+	others := site.Parts()[1:] // all but the apiserver, which runs
+	if err := runtime.Start(ctx, site, others...); err != nil {
 		return nil, err
 	}
 	if err := p.keepControllers(ctx, o.Progress); err != nil {

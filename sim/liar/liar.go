@@ -30,7 +30,7 @@ import (
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 const (
@@ -48,8 +48,8 @@ const (
 // Config says whose key the liar has.
 type Config struct {
 	Pool, Node  string
-	Authority   *pki.Authority // of the pool: it signed the node's key
-	Coordinator string         // host:port
+	Authority   *testca.Authority // of the pool: it signed the node's key
+	Coordinator string            // host:port
 	Cloud       *rest.Config
 	Resources   []string // that the pool relays
 }
@@ -95,7 +95,7 @@ func (l *Liar) Stop() {
 
 // open reads the cloud and shows it.
 func (l *Liar) open(ctx context.Context) error {
-	pair, err := l.cfg.Authority.Issue(pki.Request{
+	pair, err := l.cfg.Authority.Issue(testca.Request{
 		CommonName:    contract.NodeUserPrefix + l.cfg.Node,
 		Organizations: []string{contract.PoolGroupPrefix + l.cfg.Pool, contract.HubGroup}, Client: true,
 	})

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
@@ -26,7 +26,7 @@ func OpenWatches(ctx context.Context, admin kubernetes.Interface) (float64, erro
 	if err != nil {
 		return 0, fmt.Errorf("metrics of kube-apiserver: %w", err)
 	}
-	m := node.ParseMetrics(string(text))
+	m := parts.ParseMetrics(string(text))
 	if m.Count(longRunning) == 0 {
 		return 0, errors.New("kube-apiserver has no metric " + longRunning)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 )
 
@@ -27,7 +27,7 @@ var (
 	_ Part       = (*apiserverPart)(nil)
 	_ Restorable = (*apiserverPart)(nil)
 	_ Unready    = (*apiserverPart)(nil)
-	_ Part       = (*node.Part)(nil)
+	_ Part       = (*parts.Part)(nil)
 )
 
 func (a *apiserverPart) Name() string                    { return cloud.KubeAPIServer }
@@ -95,10 +95,10 @@ func (a *apiserverPart) Status(context.Context, any) error {
 }
 
 // Metrics reads the apiserver's own metrics.
-func (a *apiserverPart) Metrics(ctx context.Context) (node.Metrics, error) {
+func (a *apiserverPart) Metrics(ctx context.Context) (parts.Metrics, error) {
 	data, err := a.cloud.Client().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("metrics of kube-apiserver: %w", err)
 	}
-	return node.ParseMetrics(string(data)), nil
+	return parts.ParseMetrics(string(data)), nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/sim/link"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 // renewal is the interval of kubelets here; real ones renew every 10 s.
@@ -133,7 +133,7 @@ func TestDelegation(t *testing.T) {
 	pool := Pool{
 		Name: "edge", Nodes: 4, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		LAN:      &Link{RTT: time.Millisecond},
-		HubFlags: node.Flags{"heartbeat-interval": 2 * time.Second, "heartbeat-timeout": time.Second},
+		HubFlags: parts.Flags{"heartbeat-interval": 2 * time.Second, "heartbeat-timeout": time.Second},
 	}
 	stock := Pool{Name: "stock", Nodes: 1, Mode: Stock, Uplink: pool.Uplink}
 	site := up(t, Topology{Pools: []Pool{pool, stock}})

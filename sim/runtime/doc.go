@@ -3,7 +3,7 @@
 // name. The runner knows these interfaces only, so that one scenario file runs on every runtime.
 //
 // Local, the default, uses real processes and no container: a real kube-apiserver over embedded etcd (sim/cloud), real
-// weir-hub and weir-coordinator processes at one loopback address per node (sim/node), and links in this process
+// weir-hub and weir-coordinator processes at one loopback address per node (sim/parts), and links in this process
 // (sim/link). Several runs side by side do not collide: addresses come from blocks that no other run holds.
 //
 // Kind uses containers: a kind cluster with a worker for each node, so kubelet, kube-proxy, CoreDNS and pods are the

@@ -5,7 +5,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 // ground is what the machines of a site stand on.
@@ -13,8 +13,8 @@ type ground interface {
 	// near is where the near ends of a node's links listen, "host:0".
 	near(nodeAddress string) string
 	// hub and coordinator prepare a part for what is said as if it were a process of this machine.
-	hub(l node.Launch, c node.HubConfig) (Part, error)
-	coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error)
+	hub(l parts.Launch, c parts.HubConfig) (Part, error)
+	coordinator(l parts.Launch, c parts.CoordinatorConfig, viewer http.RoundTripper) (Part, error)
 	// machine prepares the kubelet and the containers of node i of a pool, from 0.
 	machine(ctx context.Context, x *localPool, i int, name, address string) error
 }
@@ -29,10 +29,10 @@ type here struct{}
 
 func (here) near(address string) string { return net.JoinHostPort(address, "0") }
 
-func (here) hub(l node.Launch, c node.HubConfig) (Part, error) { return node.NewHub(l, c) }
+func (here) hub(l parts.Launch, c parts.HubConfig) (Part, error) { return parts.NewHub(l, c) }
 
-func (here) coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error) {
-	return node.NewCoordinator(l, c, viewer)
+func (here) coordinator(l parts.Launch, c parts.CoordinatorConfig, viewer http.RoundTripper) (Part, error) {
+	return parts.NewCoordinator(l, c, viewer)
 }
 
 func (here) machine(ctx context.Context, x *localPool, i int, name, address string) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/docker"
 	"github.com/weir-edge/weir/sim/kind"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 )
 
@@ -31,7 +31,7 @@ import (
 type Kind struct {
 	// Binaries are the commands of Weir; those that are needed and not given are built from the repository. Coordinators
 	// are of an image, which is made of the sources.
-	Binaries node.Binaries
+	Binaries parts.Binaries
 	// NodeImage of all nodes; empty: what kind/node-image/build provides.
 	NodeImage string
 	// LogDir receives the logs of all parts, and of all nodes and pods when a run fails. Empty: they go with the other
@@ -187,12 +187,12 @@ func (s *kindSite) prepare(ctx context.Context, k *Kind) (err error) {
 		}
 	}
 	commands := s.topology.commands()
-	coordinated := slices.Contains(commands, node.CoordinatorCommand)
-	commands = slices.DeleteFunc(commands, func(c string) bool { return c == node.CoordinatorCommand })
-	if slices.Contains(commands, node.HubCommand) {
-		commands = append(commands, node.OperatorCommand)
+	coordinated := slices.Contains(commands, parts.CoordinatorCommand)
+	commands = slices.DeleteFunc(commands, func(c string) bool { return c == parts.CoordinatorCommand })
+	if slices.Contains(commands, parts.HubCommand) {
+		commands = append(commands, parts.OperatorCommand)
 	}
-	if s.commands, err = node.Find(ctx, s.spawner, k.Binaries, s.progress, commands...); err != nil {
+	if s.commands, err = parts.Find(ctx, s.spawner, k.Binaries, s.progress, commands...); err != nil {
 		return err
 	}
 	dir, err := s.spawner.Scratch()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 const (
@@ -69,7 +69,7 @@ func (s *kindSite) worker(p Pool, name string) v1alpha4.Node {
 		n.Labels[corev1.LabelTopologyZone] = p.Name
 	}
 	if p.Mode != Stock {
-		for _, command := range []string{node.HubCommand, node.OperatorCommand} {
+		for _, command := range []string{parts.HubCommand, parts.OperatorCommand} {
 			path := s.commands[command]
 			n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: path, ContainerPath: path, Readonly: true})
 		}
@@ -89,7 +89,7 @@ func (s *kindSite) attach(ctx context.Context) error {
 			return fmt.Errorf("authority of the cluster: %w", err)
 		}
 	}
-	ca, err := pki.LoadAuthority([]byte(pem[0]+"\n"), []byte(pem[1]+"\n"))
+	ca, err := testca.LoadAuthority([]byte(pem[0]+"\n"), []byte(pem[1]+"\n"))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/weir-edge/weir/sim/docker"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 )
 
@@ -19,13 +19,13 @@ import (
 func (s *kindSite) makeCoordinator(ctx context.Context) error {
 	dir, err := s.spawner.Scratch("release")
 	if err == nil {
-		s.coordinates, err = s.run.Released(ctx, s.spawner, dir, node.CoordinatorCommand, s.progress)
+		s.coordinates, err = s.run.Released(ctx, s.spawner, dir, parts.CoordinatorCommand, s.progress)
 	}
 	return err
 }
 
 // coordinator implements ground.
-func (s *kindSite) coordinator(l node.Launch, c node.CoordinatorConfig, viewer http.RoundTripper) (Part, error) {
+func (s *kindSite) coordinator(l parts.Launch, c parts.CoordinatorConfig, viewer http.RoundTripper) (Part, error) {
 	config, err := c.Write(l.Dir)
 	if err != nil {
 		return nil, err
@@ -40,8 +40,8 @@ func (s *kindSite) coordinator(l node.Launch, c node.CoordinatorConfig, viewer h
 		spawner: s.spawner,
 	}
 	return &kindPart{
-		prober: node.CoordinatorProbe(l.Name, c, viewer), life: box, machine: m, name: l.Name,
-		command: node.CoordinatorCommand, log: l.LogFile,
+		prober: parts.CoordinatorProbe(l.Name, c, viewer), life: box, machine: m, name: l.Name,
+		command: parts.CoordinatorCommand, log: l.LogFile,
 	}, nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/docker"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 // Where weir node join puts things, and where its users put theirs.
@@ -54,12 +54,12 @@ type hub struct {
 }
 
 // hub implements ground.
-func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
+func (s *kindSite) hub(l parts.Launch, c parts.HubConfig) (Part, error) {
 	m := s.byNode[c.NodeName]
 	if m == nil {
 		return nil, fmt.Errorf("there is no machine for node %q", c.NodeName)
 	}
-	probe := node.HubProbe(l.Name, c)
+	probe := parts.HubProbe(l.Name, c)
 	link, err := url.Parse(c.CloudServers[0])
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
 	c.Health = net.JoinHostPort("0.0.0.0", strconv.Itoa(contract.HubHealthPort))
 	c.Flags = maps.Clone(c.Flags)
 	if c.Flags == nil {
-		c.Flags = node.Flags{}
+		c.Flags = parts.Flags{}
 	}
 	c.Flags["tls-hosts"], c.Flags["pods-wait"] = []string{m.address}, "1s"
 	text, err := c.Text()
@@ -84,7 +84,7 @@ func (s *kindSite) hub(l node.Launch, c node.HubConfig) (Part, error) {
 		data: l.Data,
 	}
 	return &kindPart{
-		prober: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: node.HubCommand, log: l.LogFile,
+		prober: probe, life: hubLife{m, s.image}, machine: m, name: l.Name, command: parts.HubCommand, log: l.LogFile,
 	}, nil
 }
 
@@ -118,7 +118,7 @@ func (s *kindSite) join(ctx context.Context, m *machine) error {
 	if err := m.put(ctx, map[string]string{hubFlags: joining, hubOutput: fmt.Sprintf(outputText, m.hub.log)}); err != nil {
 		return err
 	}
-	weir := s.commands[node.OperatorCommand]
+	weir := s.commands[parts.OperatorCommand]
 	if _, err := m.Exec(ctx, weir, "node", "join", "--pool="+m.pool.Name, "--hub-binary="+m.hub.program,
 		"--coordinator=false"); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *kindSite) join(ctx context.Context, m *machine) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(m.hub.dir, node.NodeAuthorityFile), []byte(ca+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m.hub.dir, parts.NodeAuthorityFile), []byte(ca+"\n"), 0o600); err != nil {
 		return err
 	}
 	err = s.wait(ctx, "pods of "+m.node+" are led to its hub", func() (bool, string, error) {
@@ -145,9 +145,9 @@ func (s *kindSite) join(ctx context.Context, m *machine) error {
 		return err
 	}
 	files := map[string]string{hubFlags: m.hub.flags}
-	switch pool, err := os.ReadFile(filepath.Join(m.hub.dir, node.PoolCAFile)); {
+	switch pool, err := os.ReadFile(filepath.Join(m.hub.dir, parts.PoolCAFile)); {
 	case err == nil:
-		files[filepath.Join(hubEtc, node.PoolCAFile)] = string(pool)
+		files[filepath.Join(hubEtc, parts.PoolCAFile)] = string(pool)
 	case !errors.Is(err, fs.ErrNotExist): // without it the cloud tells it whom to trust
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc/loopback"
 )
 
@@ -145,6 +145,6 @@ func (i inside) Status(context.Context, any) error {
 	return fmt.Errorf("status on %s: it has none", i.node)
 }
 
-func (i inside) Metrics(context.Context) (node.Metrics, error) {
+func (i inside) Metrics(context.Context) (parts.Metrics, error) {
 	return nil, fmt.Errorf("metrics on %s: they are not read", i.node)
 }

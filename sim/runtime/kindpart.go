@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/sim/docker"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 )
 
@@ -95,7 +95,7 @@ type life interface {
 type prober interface {
 	Healthy(ctx context.Context) error
 	Status(ctx context.Context, v any) error
-	Metrics(ctx context.Context) (node.Metrics, error)
+	Metrics(ctx context.Context) (parts.Metrics, error)
 }
 
 // kindPart is a hub, a coordinator, a kubelet or a machine.

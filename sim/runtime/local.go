@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/link"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/proc/loopback"
 )
@@ -22,7 +22,7 @@ import (
 // Local is the runtime of processes on this machine.
 type Local struct {
 	// Binaries are the commands of Weir; those that are needed and not given are built from the repository.
-	Binaries node.Binaries
+	Binaries parts.Binaries
 	// LogDir receives the logs of all processes. Empty: they go with the other files of the run.
 	LogDir string
 	// APIServerArgs are further flags of the kube-apiserver.
@@ -66,7 +66,7 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 	if s.tools, err = version.Find(ctx, s.spawner, progress, t.assets()...); err != nil {
 		return nil, err
 	}
-	if s.commands, err = node.Find(ctx, s.spawner, l.Binaries, progress, t.commands()...); err != nil {
+	if s.commands, err = parts.Find(ctx, s.spawner, l.Binaries, progress, t.commands()...); err != nil {
 		return nil, err
 	}
 	if err := s.findTimeless(ctx, t, progress); err != nil {
@@ -118,8 +118,8 @@ type localSite struct {
 	logger   *slog.Logger
 	logDir   string
 	tools    cloud.Binaries
-	commands node.Binaries
-	timeless node.Binaries // those of machines without a clock; nil: all have one
+	commands parts.Binaries
+	timeless parts.Binaries // those of machines without a clock; nil: all have one
 
 	spawner *proc.Spawner
 	blocks  []*loopback.Block // the cloud's and one per pool

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Ports of weir-manager at the address of the cloud.
@@ -62,19 +62,19 @@ func (s *localSite) addManager(ctx context.Context) error {
 			return fmt.Errorf("install weir-manager: %w", err)
 		}
 	}
-	dir, err := s.spawner.Scratch("cloud", node.ManagerCommand)
+	dir, err := s.spawner.Scratch("cloud", parts.ManagerCommand)
 	if err != nil {
 		return err
 	}
-	token, err := s.cloud.ClientToken(ctx, node.ManagerCommand)
+	token, err := s.cloud.ClientToken(ctx, parts.ManagerCommand)
 	if err != nil {
 		return err
 	}
-	data, err := pki.Kubeconfig(s.cloud.URL(), s.cloud.CA().CertPEM(), nil, token)
+	data, err := testca.Kubeconfig(s.cloud.URL(), s.cloud.CA().CertPEM(), nil, token)
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := pki.WriteFile(dir, "kubeconfig", data)
+	kubeconfig, err := testca.WriteFile(dir, "kubeconfig", data)
 	if err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ func (s *localSite) addManager(ctx context.Context) error {
 		args = append(args, "--certificates=approve")
 	}
 	s.addCommand(Manager, cloud.Command{
-		Name: node.ManagerCommand, Path: s.commands[node.ManagerCommand], Dir: dir,
-		LogFile: filepath.Join(s.logDir, node.ManagerCommand+".log"),
+		Name: parts.ManagerCommand, Path: s.commands[parts.ManagerCommand], Dir: dir,
+		LogFile: filepath.Join(s.logDir, parts.ManagerCommand+".log"),
 		URL:     "http://" + health, Transport: http.DefaultTransport,
 		Args: args,
 	})
@@ -102,6 +102,6 @@ func (s *localSite) addManager(ctx context.Context) error {
 }
 
 func (s *localSite) addCommand(id PartID, c cloud.Command) {
-	l := node.Launch{Spawner: s.spawner, Name: c.Name, Path: c.Path, Dir: c.Dir, LogFile: c.LogFile}
-	s.addPart(id, node.NewCommand(l, c.Args, c.URL, c.Transport))
+	l := parts.Launch{Spawner: s.spawner, Name: c.Name, Path: c.Path, Dir: c.Dir, LogFile: c.LogFile}
+	s.addPart(id, parts.NewCommand(l, c.Args, c.URL, c.Transport))
 }

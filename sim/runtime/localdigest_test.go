@@ -17,7 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 // maxDigest bounds what a digest adds to a heartbeat, both ways: docs/metrics.md says so.
@@ -156,7 +156,7 @@ func digestCosts(t *testing.T, api kubernetes.Interface, h poolv1.Hub) {
 	}
 }
 
-func managerMetrics(t *testing.T, site Site) node.Metrics {
+func managerMetrics(t *testing.T, site Site) parts.Metrics {
 	t.Helper()
 	address, err := site.(*localSite).blocks[0].Addr(1)
 	if err != nil {
@@ -176,5 +176,5 @@ func managerMetrics(t *testing.T, site Site) node.Metrics {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node.ParseMetrics(string(text))
+	return parts.ParseMetrics(string(text))
 }

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 var (
@@ -16,7 +16,7 @@ var (
 )
 
 // Sign implements Signer.
-func (s *localSite) Sign(r pki.Request) (*pki.Pair, error) { return s.cloud.CA().Issue(r) }
+func (s *localSite) Sign(r testca.Request) (*testca.Pair, error) { return s.cloud.CA().Issue(r) }
 
 // Certify implements Issuer.
 func (s *localSite) Certify(node string, life time.Duration) (*rest.Config, error) {
@@ -32,7 +32,7 @@ func (s *localSite) Certify(node string, life time.Duration) (*rest.Config, erro
 	if err != nil {
 		return nil, err
 	}
-	if _, err := pki.WriteBoth(dir, hubPair, pair); err != nil {
+	if _, err := testca.WriteBoth(dir, hubPair, pair); err != nil {
 		return nil, err
 	}
 	return x.kubeletIn(node, life, "machine")

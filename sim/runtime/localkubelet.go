@@ -15,9 +15,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc/loopback"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 const (
@@ -63,7 +63,7 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 	if err != nil {
 		return err
 	}
-	launch := node.Launch{
+	launch := parts.Launch{
 		Spawner: x.site.spawner,
 		Path:    x.site.tools[cloud.HollowNode],
 		Dir:     dir,
@@ -71,7 +71,7 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 	control := net.JoinHostPort(address, strconv.Itoa(runtimePort))
 	r := launch
 	r.Name, r.LogFile = "containers of "+name, filepath.Join(x.site.logDir, "containers-"+name+".log")
-	x.site.addPart(ContainersOf(name), node.NewCommand(r, []string{
+	x.site.addPart(ContainersOf(name), parts.NewCommand(r, []string{
 		"runtime", "--endpoint=unix://" + socket, "--control-address=" + control,
 		"--first-address=" + first, "--pods=" + strconv.Itoa(perNode), "--port=" + strconv.Itoa(PodPort),
 	}, "http://"+control, http.DefaultTransport))
@@ -91,7 +91,7 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 	health := net.JoinHostPort(address, strconv.Itoa(kubeletHealthPort))
 	k := launch
 	k.Name, k.LogFile = "kubelet of "+name, filepath.Join(x.site.logDir, "kubelet-"+name+".log")
-	x.site.addPart(KubeletOf(name), node.NewCommand(k, []string{
+	x.site.addPart(KubeletOf(name), parts.NewCommand(k, []string{
 		"kubelet", "--name=" + name, "--kubeconfig=" + kubeconfig, "--endpoint=unix://" + socket,
 		"--root-dir=" + filepath.Join(dir, "kubelet"),
 		"--labels=" + x.nodeLabels(), "--health-address=" + health, "--max-pods=" + strconv.Itoa(perNode),
@@ -113,13 +113,13 @@ func (x *localPool) kubeletConfig(dir, name string, life time.Duration) (*rest.C
 	}
 	config := &rest.Config{Host: endpoint.URL, TLSClientConfig: endpoint.Trust()} // the hub's file need not be there yet
 	config.CertData, config.KeyData = pair.CertPEM, pair.KeyPEM
-	data, err := pki.KubeconfigOf(&clientcmdapi.Cluster{
+	data, err := testca.KubeconfigOf(&clientcmdapi.Cluster{
 		Server: endpoint.URL, CertificateAuthorityData: endpoint.CAPEM, CertificateAuthority: endpoint.CAFile,
 	}, pair, "")
 	if err != nil {
 		return nil, "", err
 	}
-	path, err := pki.WriteFile(dir, "kubeconfig", data)
+	path, err := testca.WriteFile(dir, "kubeconfig", data)
 	return config, path, err
 }
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 var _ Movable = (*localSite)(nil)
@@ -16,7 +16,7 @@ var _ Movable = (*localSite)(nil)
 // hubFiles are the flags of a hub, and where they are written.
 type hubFiles struct {
 	dir    string
-	config node.HubConfig
+	config parts.HubConfig
 }
 
 // Move implements Movable. The node stays behind the uplink that it has.
@@ -43,7 +43,7 @@ func (s *localSite) Move(name, pool string) error {
 		c.CoordinatorServers = append(c.CoordinatorServers,
 			"https://"+net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)))
 	}
-	if _, err = pki.WriteFile(h.dir, node.PoolCAFile, to.authority.CertPEM()); err != nil {
+	if _, err = testca.WriteFile(h.dir, parts.PoolCAFile, to.authority.CertPEM()); err != nil {
 		return err
 	}
 	_, err = c.Write(h.dir)

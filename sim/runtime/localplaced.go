@@ -20,7 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 	"github.com/weir-edge/weir/sim/kubelet"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 )
 
@@ -100,7 +100,7 @@ func (x *localPool) addAgent(name, address string) error {
 	}
 	x.placed.agents[name] = kubelet.New(kubelet.Config{
 		Spawner: x.site.spawner, Node: name, Address: address, API: config, Root: root, LogDir: x.site.logDir, Logger: logger,
-		Commands: map[string]string{coordinatorImage: x.command(CoordinatorOf(x.Name), node.CoordinatorCommand, false)},
+		Commands: map[string]string{coordinatorImage: x.command(CoordinatorOf(x.Name), parts.CoordinatorCommand, false)},
 	})
 	return nil
 }
@@ -247,12 +247,12 @@ type placedPart struct {
 }
 
 // at is where it is now.
-func (p *placedPart) at(ctx context.Context) (*kubelet.Agent, *node.Probe, error) {
+func (p *placedPart) at(ctx context.Context) (*kubelet.Agent, *parts.Probe, error) {
 	all, err := p.replicas(ctx)
 	if p.index >= len(all) {
 		return nil, nil, errors.Join(fmt.Errorf("%s is not placed", p.Name()), err)
 	}
-	return p.agents[all[p.index].Node], node.URLProbe(p.Name(), all[p.index].Server, p.pool.viewer), nil
+	return p.agents[all[p.index].Node], parts.URLProbe(p.Name(), all[p.index].Server, p.pool.viewer), nil
 }
 
 func (p *placedPart) agent() *kubelet.Agent {
@@ -366,10 +366,10 @@ func (p *placedPart) Status(ctx context.Context, v any) error {
 }
 
 // Metrics implements Part.
-func (p *placedPart) Metrics(ctx context.Context) (node.Metrics, error) {
+func (p *placedPart) Metrics(ctx context.Context) (parts.Metrics, error) {
 	_, probe, err := p.at(ctx)
 	if err != nil {
-		return node.Metrics{}, err
+		return parts.Metrics{}, err
 	}
 	return probe.Metrics(ctx)
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/weir-edge/weir/impl/trust"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/link"
-	"github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc/loopback"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 const (
@@ -55,7 +55,7 @@ type localPool struct {
 	pods      *loopback.Block // of hollow nodes; nil: there are none
 	uplink    *link.Pool
 	lan       *link.Pool
-	authority *pki.Authority // of the pool: its coordinator, and its hubs among each other
+	authority *testca.Authority // of the pool: its coordinator, and its hubs among each other
 	viewer    *http.Transport
 	hubs      map[string]hubFiles // by node
 	placed    *placed             // nil: weir-manager runs no coordinator of it
@@ -74,7 +74,7 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 			return err
 		}
 	}
-	if x.authority, err = pki.NewPoolAuthority(p.Name); err != nil {
+	if x.authority, err = testca.NewPoolAuthority(p.Name); err != nil {
 		return err
 	}
 	if p.Enrols {
@@ -182,7 +182,7 @@ func (x *localPool) addCoordinators() error {
 	}
 	ids := x.CoordinatorIDs()
 	for i, id := range ids {
-		c := node.CoordinatorConfig{
+		c := parts.CoordinatorConfig{
 			NodePool: x.Name, SecurePort: contract.CoordinatorPort, PoolScopeResources: x.PoolScopeResources,
 			Flags: x.CoordinatorFlags,
 		}
@@ -207,7 +207,7 @@ func (x *localPool) addCoordinators() error {
 	return nil
 }
 
-func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (err error) {
+func (x *localPool) addCoordinator(id PartID, i int, c parts.CoordinatorConfig) (err error) {
 	if c.BindAddress, err = x.coordinatorHost(i); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 		}
 	}
 	if !x.EnrolsCoordinator { // else its hub writes it
-		if _, err = pki.WriteFile(c.CertificatesDir, trust.CAFile, x.authority.CertPEM()); err != nil {
+		if _, err = testca.WriteFile(c.CertificatesDir, trust.CAFile, x.authority.CertPEM()); err != nil {
 			return err
 		}
 	}
@@ -235,10 +235,10 @@ func (x *localPool) addCoordinator(id PartID, i int, c node.CoordinatorConfig) (
 			return err
 		}
 	}
-	part, err := x.site.ground.coordinator(node.Launch{
+	part, err := x.site.ground.coordinator(parts.Launch{
 		Spawner: x.site.spawner,
 		Name:    strings.TrimSpace("coordinator "+c.Name) + " of " + x.Name,
-		Path:    x.command(id, node.CoordinatorCommand, slices.Contains(x.NoClock, CoordinatorMachine)),
+		Path:    x.command(id, parts.CoordinatorCommand, slices.Contains(x.NoClock, CoordinatorMachine)),
 		NoClock: slices.Contains(x.NoClock, CoordinatorMachine),
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, strings.ReplaceAll(string(id), "/", "-")+".log"),
@@ -265,7 +265,7 @@ func (s *localSite) findTimeless(ctx context.Context, t Topology, progress func(
 	for _, p := range t.Pools {
 		for _, machine := range p.NoClock {
 			commands = append(commands, map[bool]string{
-				false: node.HubCommand, true: node.CoordinatorCommand,
+				false: parts.HubCommand, true: parts.CoordinatorCommand,
 			}[machine == CoordinatorMachine])
 		}
 	}
@@ -273,7 +273,7 @@ func (s *localSite) findTimeless(ctx context.Context, t Topology, progress func(
 		return nil
 	}
 	slices.Sort(commands)
-	s.timeless, err = node.FindTimeless(ctx, s.spawner, progress, slices.Compact(commands)...)
+	s.timeless, err = parts.FindTimeless(ctx, s.spawner, progress, slices.Compact(commands)...)
 	return err
 }
 
@@ -288,7 +288,7 @@ func (x *localPool) certificatesDir(i int) (string, error) {
 }
 
 // issueCoordinator makes the certificates of a coordinator for which nobody asks.
-func (x *localPool) issueCoordinator(c node.CoordinatorConfig) error {
+func (x *localPool) issueCoordinator(c parts.CoordinatorConfig) error {
 	hosts := []string{c.BindAddress, "localhost"}
 	if x.lan != nil { // then hubs reach it by the near ends of that link
 		for i := range x.Nodes {
@@ -317,7 +317,7 @@ func (x *localPool) give(dir string, k weirpki.Kind, s weirpki.Subject) error {
 	if err != nil {
 		return err
 	}
-	return pki.Keep(dir, k, pair)
+	return testca.Keep(dir, k, pair)
 }
 
 // entrust gives the pool's authority to weir-manager, which signs by it.
@@ -340,7 +340,7 @@ func (x *localPool) addHub(i int, name, address string) error {
 	if err != nil {
 		return err
 	}
-	c := node.HubConfig{
+	c := parts.HubConfig{
 		NodeName: name, NodePool: x.Name, DataDir: data,
 		BindAddress: address, SecurePort: contract.HubSecurePort,
 		Health:             net.JoinHostPort(address, strconv.Itoa(contract.HubHealthPort)),
@@ -378,7 +378,7 @@ func (x *localPool) addHub(i int, name, address string) error {
 	endpoint := Endpoint{URL: "https://" + net.JoinHostPort(address, strconv.Itoa(contract.HubSecurePort))}
 	noClock := slices.Contains(x.NoClock, name)
 	if !noClock {
-		endpoint.CAFile = filepath.Join(dir, node.NodeAuthorityFile)
+		endpoint.CAFile = filepath.Join(dir, parts.NodeAuthorityFile)
 	} else {
 		// an authority of the node's own would sign by the clock of that machine, and the testbed's clients, which it is for,
 		// have another.
@@ -387,16 +387,16 @@ func (x *localPool) addHub(i int, name, address string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := pki.WriteBoth(dir, node.ServingFile, pair); err != nil {
+		if _, err := testca.WriteBoth(dir, parts.ServingFile, pair); err != nil {
 			return err
 		}
 		endpoint.CAPEM = signer.CertPEM()
 	}
 	x.hubs[name] = hubFiles{dir, c}
-	part, err := x.site.ground.hub(node.Launch{
+	part, err := x.site.ground.hub(parts.Launch{
 		Spawner: x.site.spawner,
 		Name:    "hub of " + name,
-		Path:    x.command(HubOf(name), node.HubCommand, noClock),
+		Path:    x.command(HubOf(name), parts.HubCommand, noClock),
 		NoClock: noClock,
 		Dir:     dir,
 		LogFile: filepath.Join(x.site.logDir, "hub-"+name+".log"),
@@ -411,7 +411,7 @@ func (x *localPool) addHub(i int, name, address string) error {
 }
 
 // connectToCloud gives a hub its ways to the cloud, one per class, and its credential there.
-func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string) error {
+func (x *localPool) connectToCloud(c *parts.HubConfig, dir, name, address string) error {
 	for _, class := range []string{ClassNode, ClassPool, ClassHeartbeat, ClassControl} {
 		url, err := x.cloudURL(name, address, class)
 		if err != nil {
@@ -424,25 +424,25 @@ func (x *localPool) connectToCloud(c *node.HubConfig, dir, name, address string)
 	}
 	// The kubelet's certificate is the cloud's as well.
 	var err error
-	if c.ClientCAFile, err = pki.WriteFile(dir, node.CloudCAFile, x.site.cloud.CA().CertPEM()); err != nil {
+	if c.ClientCAFile, err = testca.WriteFile(dir, parts.CloudCAFile, x.site.cloud.CA().CertPEM()); err != nil {
 		return err
 	}
 	pair, err := x.site.cloud.KubeletCertificate(name, 0)
 	if err != nil {
 		return err
 	}
-	if c.CloudClientCert, err = pki.WriteBoth(dir, hubPair, pair); err != nil || x.asks() {
+	if c.CloudClientCert, err = testca.WriteBoth(dir, hubPair, pair); err != nil || x.asks() {
 		return err
 	}
 	own, err := x.site.cloud.HubCertificate(x.Name, name, 0)
 	if err != nil {
 		return err
 	}
-	return pki.Keep(filepath.Join(c.DataDir, "pki"), weirpki.HubAtCloud, own)
+	return testca.Keep(filepath.Join(c.DataDir, "pki"), weirpki.HubAtCloud, own)
 }
 
 // connectToCoordinator gives a hub its way to the coordinator and its credential there.
-func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address string) error {
+func (x *localPool) connectToCoordinator(c *parts.HubConfig, dir, name, address string) error {
 	c.EnableCoordinator, c.PoolDoor = true, net.JoinHostPort(address, strconv.Itoa(contract.HubPoolPort))
 	if x.lan != nil {
 		p, err := x.lan.Proxy(name, classLAN, x.site.ground.near(address),
@@ -483,14 +483,14 @@ func (x *localPool) connectToCoordinator(c *node.HubConfig, dir, name, address s
 	if x.EnrolsCoordinator { // the cloud tells it whom to trust
 		return nil
 	}
-	if _, err := pki.WriteFile(dir, node.PoolCAFile, x.authority.CertPEM()); err != nil || x.asks() {
+	if _, err := testca.WriteFile(dir, parts.PoolCAFile, x.authority.CertPEM()); err != nil || x.asks() {
 		return err
 	}
 	return x.give(filepath.Join(c.DataDir, "pki"), weirpki.Hub, weirpki.Subject{Pool: x.Name, Node: name})
 }
 
 // nameLeaderHubs tells a hub who leads the pool.
-func (x *localPool) nameLeaderHubs(c *node.HubConfig) error {
+func (x *localPool) nameLeaderHubs(c *parts.HubConfig) error {
 	for i, name := range x.NodeNames()[:max(x.Pool.LeaderHubs, 1)] {
 		address, err := x.block.Addr(i + 1)
 		if err != nil {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Vault is a Site that hands out what only the testbed has, for anyone who plays an attacker: keys that sign, and
@@ -17,7 +17,7 @@ type Vault interface {
 	// Cloud issues certificates of nodes, and knows the key that signs tokens.
 	Cloud() *cloud.Cloud
 	// Authority is the one of a pool: it signs for the coordinator, its callers, and the doors of hubs.
-	Authority(pool string) (*pki.Authority, error)
+	Authority(pool string) (*testca.Authority, error)
 	// Coordinator is where hubs of a pool look for their first coordinator, "host:port", whether it runs or not.
 	Coordinator(pool string) (address string, err error)
 	// Kept is the folder of what a part keeps, "" if it keeps nothing.
@@ -32,7 +32,7 @@ func (s *localSite) Cloud() *cloud.Cloud { return s.cloud }
 
 func (s *localSite) Logs() string { return s.logDir }
 
-func (s *localSite) Authority(pool string) (*pki.Authority, error) {
+func (s *localSite) Authority(pool string) (*testca.Authority, error) {
 	if p := s.pool(pool); p != nil {
 		return p.authority, nil
 	}
@@ -56,7 +56,7 @@ func (s *localSite) Kept(id PartID) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if p, ok := part.(*node.Part); ok {
+	if p, ok := part.(*parts.Part); ok {
 		return p.Data(), nil
 	}
 	return "", nil

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	weirpki "github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // viewer is the testbed's own, read-only way to coordinators of a pool. It follows the pool's authority, which
@@ -43,7 +43,7 @@ func (x *localPool) newViewer() error {
 	return nil
 }
 
-func (v *viewer) issue(by *pki.Authority) error {
+func (v *viewer) issue(by *testca.Authority) error {
 	pair, err := by.IssueTo(weirpki.Viewer, weirpki.Subject{Pool: v.pool.Name, Name: "testbed"}, 0)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (v *viewer) follow(ctx context.Context) error {
 	if err != nil || string(key) == v.signs {
 		return err
 	}
-	by, err := pki.LoadAuthority(s.Signer.CertPEM(), key)
+	by, err := testca.LoadAuthority(s.Signer.CertPEM(), key)
 	if err != nil {
 		return err
 	}

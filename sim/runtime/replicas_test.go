@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 // witness is one watch through a node's hub that has to stay open.
@@ -176,7 +176,7 @@ func TestReplicas(t *testing.T) {
 		Name: "edge", Nodes: 3, Mode: Weir, Coordinators: 3,
 		Uplink:   Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		LAN:      &Link{RTT: time.Millisecond},
-		HubFlags: node.Flags{"failover-grace-period": "4s"},
+		HubFlags: parts.Flags{"failover-grace-period": "4s"},
 	}
 	site := up(t, Topology{Pools: []Pool{pool}})
 	if err := Start(t.Context(), site, site.Parts()[1:]...); err != nil {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 var (
@@ -159,7 +159,7 @@ func TestCustomResourceComesAndGoes(t *testing.T) {
 	site := up(t, Topology{Pools: []Pool{{
 		Name: "edge", Nodes: 3, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		LAN:                &Link{RTT: time.Millisecond},
-		PoolScopeResources: resources, HubFlags: node.Flags{"failover-grace-period": "5s"},
+		PoolScopeResources: resources, HubFlags: parts.Flags{"failover-grace-period": "5s"},
 	}}})
 	cloud := newCustom(t, site)
 	if err := Start(t.Context(), site, site.Parts()[1:]...); err != nil {

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/sim/link"
-	"github.com/weir-edge/weir/sim/node"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Progress is told what happens, in words for a person, every few seconds at the least. It may be called by several
@@ -99,7 +99,7 @@ type Part interface {
 	// Status reads its JSON status into v.
 	Status(ctx context.Context, v any) error
 	// Metrics reads its metrics.
-	Metrics(ctx context.Context) (node.Metrics, error)
+	Metrics(ctx context.Context) (parts.Metrics, error)
 	// LogFile is where it logs.
 	LogFile() string
 }
@@ -173,7 +173,7 @@ type Issuer interface {
 
 // Signer is a Site whose cloud signs certificates of programs that are not the testbed's.
 type Signer interface {
-	Sign(r pki.Request) (*pki.Pair, error)
+	Sign(r testca.Request) (*testca.Pair, error)
 }
 
 // Endpoint is an API server to connect to.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 )
 
 // Mode says what runs on the nodes of a pool.
@@ -83,15 +83,15 @@ type Pool struct {
 	Places bool
 
 	PoolScopeResources []string // "resource.version.group"; empty: the default of the commands
-	HubFlags           node.Flags
-	CoordinatorFlags   node.Flags
+	HubFlags           parts.Flags
+	CoordinatorFlags   parts.Flags
 
 	// NoClock are nodes, by their names, whose machines have no battery clock, and CoordinatorMachine: what starts again
 	// there is in 1970.
 	NoClock []string
 
 	// Binaries are commands of another build for this pool; what it does not name is that of the site.
-	Binaries node.Binaries
+	Binaries parts.Binaries
 	// Programs are those of single parts, before Binaries. A link may lead to another program when its part starts again,
 	// as an upgrade does.
 	Programs map[PartID]string
@@ -171,13 +171,13 @@ func (t Topology) commands() []string {
 	}
 	var names []string
 	if hub {
-		names = append(names, node.HubCommand)
+		names = append(names, parts.HubCommand)
 	}
 	if coordinator {
-		names = append(names, node.CoordinatorCommand)
+		names = append(names, parts.CoordinatorCommand)
 	}
 	if t.Manager {
-		names = append(names, node.ManagerCommand)
+		names = append(names, parts.ManagerCommand)
 	}
 	return names
 }

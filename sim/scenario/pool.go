@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -107,7 +107,7 @@ func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 	if mode == runtime.Weir {
 		r.Coordinators = p.Coordinators
 		if p.Reverse {
-			r.HubFlags = node.Flags{"pool-address": contract.PoolAddressReverse}
+			r.HubFlags = parts.Flags{"pool-address": contract.PoolAddressReverse}
 		}
 		if p.Lives != nil {
 			r.Lives = &runtime.Lives{Hub: p.Lives.Hub, Forwarder: p.Lives.Forwarder, Coordinator: p.Lives.Coordinator}

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/proc/gobuild"
 )
@@ -24,7 +24,7 @@ const Former = "96378da756f02f94944955d41479613fc1fd681d"
 var ErrNoHistory = errors.New("the repository has no such revision: a shallow clone? git fetch --unshallow")
 
 // Build returns Weir's commands of a revision, from the cache or built into it.
-func Build(ctx context.Context, s *proc.Spawner, revision string, progress func(string)) (node.Binaries, error) {
+func Build(ctx context.Context, s *proc.Spawner, revision string, progress func(string)) (parts.Binaries, error) {
 	root, err := gobuild.Root("")
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func Build(ctx context.Context, s *proc.Spawner, revision string, progress func(
 	if err != nil {
 		return nil, fmt.Errorf("find the cache folder: %w", err)
 	}
-	commands := []string{node.HubCommand, node.CoordinatorCommand, node.ManagerCommand}
+	commands := []string{parts.HubCommand, parts.CoordinatorCommand, parts.ManagerCommand}
 	dir := filepath.Join(cache, "weir", "former", revision+"-"+runtime.GOOS+"-"+runtime.GOARCH)
 	if found, ok := in(dir, commands); ok {
 		return found, nil
@@ -95,8 +95,8 @@ func unpack(ctx context.Context, root, revision, dir string) error {
 }
 
 // in finds commands in a folder.
-func in(dir string, commands []string) (node.Binaries, bool) {
-	found := node.Binaries{}
+func in(dir string, commands []string) (parts.Binaries, bool) {
+	found := parts.Binaries{}
 	for _, c := range commands {
 		path := filepath.Join(dir, c)
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {

@@ -12,7 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -44,7 +44,7 @@ func (p *pool) install() {
 // manifests are those of a version's weir-manager but definitions, and what would run it, by kind and name.
 func (p *pool) manifests(v version) map[string]string {
 	p.t.Helper()
-	out, err := exec.CommandContext(p.ctx, p.builds[v][node.ManagerCommand], "--print-manifests").Output()
+	out, err := exec.CommandContext(p.ctx, p.builds[v][parts.ManagerCommand], "--print-manifests").Output()
 	check(p.t, err)
 	all := map[string]string{}
 	for text := range strings.SplitSeq(string(out), "\n---\n") {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -37,7 +37,7 @@ type pool struct {
 	admin  kubernetes.Interface
 	nodes  []string
 	tokens map[string]string // of kube-proxy, by node
-	builds map[version]node.Binaries
+	builds map[version]parts.Binaries
 	of     map[runtime.PartID]version
 	dir    string
 	// described: weir-manager tells the pool about itself, by objects whose addresses kube-apiserver takes: only root may
@@ -49,7 +49,7 @@ type pool struct {
 	last      float64  // version of the last
 }
 
-func newPool(ctx context.Context, t *testing.T, m mixture, builds map[version]node.Binaries) *pool {
+func newPool(ctx context.Context, t *testing.T, m mixture, builds map[version]parts.Binaries) *pool {
 	t.Helper()
 	p := &pool{
 		t: t, ctx: ctx, described: os.Geteuid() == 0, builds: builds, tokens: map[string]string{},
@@ -58,7 +58,7 @@ func newPool(ctx context.Context, t *testing.T, m mixture, builds map[version]no
 	topology := runtime.Pool{
 		Name: poolName, Nodes: nodes, Mode: runtime.Weir,
 		Uplink: runtime.Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
-		Enrols: true, LeaderHubs: 2, HubFlags: node.Flags{"heartbeat-interval": "2s", "heartbeat-timeout": "1s"},
+		Enrols: true, LeaderHubs: 2, HubFlags: parts.Flags{"heartbeat-interval": "2s", "heartbeat-timeout": "1s"},
 		Programs: map[runtime.PartID]string{},
 	}
 	p.nodes = topology.NodeNames()
@@ -70,9 +70,9 @@ func newPool(ctx context.Context, t *testing.T, m mixture, builds map[version]no
 		p.point(id)
 	}
 	p.dir = dir
-	local := &runtime.Local{LogDir: filepath.Join(dir, "logs"), Binaries: node.Binaries{
-		node.ManagerCommand: p.links[runtime.Manager], node.HubCommand: builds[today][node.HubCommand],
-		node.CoordinatorCommand: builds[today][node.CoordinatorCommand],
+	local := &runtime.Local{LogDir: filepath.Join(dir, "logs"), Binaries: parts.Binaries{
+		parts.ManagerCommand: p.links[runtime.Manager], parts.HubCommand: builds[today][parts.HubCommand],
+		parts.CoordinatorCommand: builds[today][parts.CoordinatorCommand],
 	}}
 	var err error
 	p.site, err = local.Up(ctx, runtime.Topology{
@@ -101,7 +101,7 @@ func newPool(ctx context.Context, t *testing.T, m mixture, builds map[version]no
 func (p *pool) point(id runtime.PartID) {
 	p.t.Helper()
 	command := map[string]string{
-		"hub": node.HubCommand, "coordinator": node.CoordinatorCommand, "manager": node.ManagerCommand,
+		"hub": parts.HubCommand, "coordinator": parts.CoordinatorCommand, "manager": parts.ManagerCommand,
 	}[id.Kind()]
 	if err := os.Remove(p.links[id]); err != nil && !errors.Is(err, os.ErrNotExist) {
 		p.t.Fatal(err)

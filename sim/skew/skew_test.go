@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/sim/node"
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/runtime"
 )
@@ -65,7 +65,7 @@ func TestSkew(t *testing.T) {
 }
 
 // programs are Weir's commands of both versions.
-func programs(t *testing.T) map[version]node.Binaries {
+func programs(t *testing.T) map[version]parts.Binaries {
 	s, err := proc.New()
 	check(t, err)
 	t.Cleanup(func() { check(t, s.Close()) })
@@ -79,14 +79,14 @@ func programs(t *testing.T) map[version]node.Binaries {
 		t.Skip(err)
 	}
 	check(t, err)
-	now, err := node.Find(t.Context(), s, nil, say, node.HubCommand, node.CoordinatorCommand, node.ManagerCommand)
+	now, err := parts.Find(t.Context(), s, nil, say, parts.HubCommand, parts.CoordinatorCommand, parts.ManagerCommand)
 	check(t, err)
-	return map[version]node.Binaries{today: now, former: before}
+	return map[version]parts.Binaries{today: now, former: before}
 }
 
 // play is what an upgrade of a pool may meet, with one mixture. It returns the bytes that crossed for the pool's relays
 // while changes came.
-func play(t *testing.T, m mixture, builds map[version]node.Binaries, reference int64) int64 {
+func play(t *testing.T, m mixture, builds map[version]parts.Binaries, reference int64) int64 {
 	ctx, cancel := context.WithTimeout(t.Context(), life)
 	defer cancel()
 	p := newPool(ctx, t, m, builds)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/audit"
-	"github.com/weir-edge/weir/sim/pki"
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 // Of reads the disk of a node of a pool that enrols. others are the nodes beside it whose hubs run.
@@ -59,17 +59,17 @@ func Of(ctx context.Context, site runtime.Site, pool, node string, others ...str
 }
 
 // atCloud are the certificates by which kube-apiserver knows a node: as itself, and its hub as a user of its own.
-func atCloud(vault runtime.Vault, pool, node string) (map[string]*pki.Pair, error) {
+func atCloud(vault runtime.Vault, pool, node string) (map[string]*testca.Pair, error) {
 	asNode, err := vault.Cloud().KubeletCertificate(node, 0)
 	if err != nil {
 		return nil, err
 	}
 	asHub, err := vault.Cloud().HubCertificate(pool, node, 0)
-	return map[string]*pki.Pair{"node": asNode, "hub": asHub}, err
+	return map[string]*testca.Pair{"node": asNode, "hub": asHub}, err
 }
 
 // as is how somebody with a certificate reaches kube-apiserver.
-func as(vault runtime.Vault, p *pki.Pair) *rest.Config {
+func as(vault runtime.Vault, p *testca.Pair) *rest.Config {
 	c := &rest.Config{Host: vault.Cloud().URL(), QPS: -1, UserAgent: audit.Thief, WarningHandler: rest.NoWarnings{}}
 	c.CAData, c.CertData, c.KeyData = vault.Cloud().CA().CertPEM(), p.CertPEM, p.KeyPEM
 	return c

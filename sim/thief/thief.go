@@ -18,7 +18,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/audit"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 const (
@@ -29,8 +29,8 @@ const (
 // Config is what a thief has, and where he goes.
 type Config struct {
 	Pool, Node   string
-	Hub          *pki.Pair            // of the hub, in its pool
-	Cloud        map[string]*pki.Pair // by which kube-apiserver knows it, by a word for people
+	Hub          *testca.Pair            // of the hub, in its pool
+	Cloud        map[string]*testca.Pair // by which kube-apiserver knows it, by a word for people
 	PoolRoots    *x509.CertPool
 	CloudRoots   *x509.CertPool
 	CloudURL     string
@@ -77,7 +77,7 @@ func New(ctx context.Context, c Config) (*Thief, error) {
 }
 
 // steal reads a file in which a hub keeps a certificate that it asked for.
-func steal(path string) (*pki.Pair, error) {
+func steal(path string) (*testca.Pair, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func steal(path string) (*pki.Pair, error) {
 	if block == nil {
 		return nil, fmt.Errorf("%s: no key in PEM", path)
 	}
-	return &pki.Pair{KeyPEM: pem.EncodeToMemory(block), CertPEM: rest}, nil
+	return &testca.Pair{KeyPEM: pem.EncodeToMemory(block), CertPEM: rest}, nil
 }
 
 func (t *Thief) begin(ctx context.Context, c Config) error {
@@ -109,7 +109,7 @@ func (t *Thief) begin(ctx context.Context, c Config) error {
 
 // plans are requests, and streams to open.
 func (t *Thief) plans(c Config) (all, open []want, err error) {
-	both := func(about string, pair *pki.Pair, roots *x509.CertPool, method, url, body string, codes ...int) error {
+	both := func(about string, pair *testca.Pair, roots *x509.CertPool, method, url, body string, codes ...int) error {
 		for _, once := range []bool{true, false} {
 			client, err := t.client(pair, roots, once)
 			if err != nil {
@@ -157,7 +157,7 @@ func (t *Thief) plans(c Config) (all, open []want, err error) {
 }
 
 // client shows a certificate. One that asks once opens a connection for each request.
-func (t *Thief) client(pair *pki.Pair, roots *x509.CertPool, once bool) (*http.Client, error) {
+func (t *Thief) client(pair *testca.Pair, roots *x509.CertPool, once bool) (*http.Client, error) {
 	cert, err := pair.TLS()
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	weirpki "github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/sim/pki"
+	"github.com/weir-edge/weir/sim/testca"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,7 +36,7 @@ type judge struct {
 	over    chan struct{}
 }
 
-func newJudge(t *testing.T, a *pki.Authority) *judge {
+func newJudge(t *testing.T, a *testca.Authority) *judge {
 	t.Helper()
 	j := &judge{over: make(chan struct{})}
 	j.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -53,7 +53,7 @@ func newJudge(t *testing.T, a *pki.Authority) *judge {
 			}
 		}
 	}))
-	pair := must(a.Issue(pki.Request{CommonName: "server", Hosts: []string{"127.0.0.1"}}))
+	pair := must(a.Issue(testca.Request{CommonName: "server", Hosts: []string{"127.0.0.1"}}))
 	j.TLS = &tls.Config{
 		Certificates: []tls.Certificate{must(pair.TLS())}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13,
 		VerifyConnection: func(tls.ConnectionState) error {
@@ -73,12 +73,12 @@ func newJudge(t *testing.T, a *pki.Authority) *judge {
 // TestThief: what is granted is tried again until all of it is refused: by a status, or by an alert. A hub that is away
 // refuses nothing, and a stream that goes on is told.
 func TestThief(t *testing.T) {
-	pool := must(pki.NewPoolAuthority("harbour"))
+	pool := must(testca.NewPoolAuthority("harbour"))
 	coordinator, hub, cloud := newJudge(t, pool), newJudge(t, pool), newJudge(t, pool)
 	at := func(j *judge) string { return strings.TrimPrefix(j.URL, "https://") }
 	pair := must(pool.IssueTo(weirpki.Hub, weirpki.Subject{Pool: "harbour", Node: "edge-1"}, 0))
 	th, err := New(t.Context(), Config{
-		Pool: "harbour", Node: "edge-1", Hub: pair, Cloud: map[string]*pki.Pair{"node": pair}, PoolRoots: pool.Pool(),
+		Pool: "harbour", Node: "edge-1", Hub: pair, Cloud: map[string]*testca.Pair{"node": pair}, PoolRoots: pool.Pool(),
 		CloudRoots: pool.Pool(), CloudURL: cloud.URL,
 		Coordinators: []string{at(coordinator)}, Peers: []string{at(hub)},
 	})
@@ -128,7 +128,7 @@ func TestThief(t *testing.T) {
 
 // TestNothingGranted: a thief whose streams are refused in the beginning proves nothing.
 func TestNothingGranted(t *testing.T) {
-	pool := must(pki.NewPoolAuthority("harbour"))
+	pool := must(testca.NewPoolAuthority("harbour"))
 	j := newJudge(t, pool)
 	j.denies.Store(true)
 	pair := must(pool.IssueTo(weirpki.Hub, weirpki.Subject{Pool: "harbour", Node: "edge-1"}, 0))

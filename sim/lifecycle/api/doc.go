@@ -6,7 +6,7 @@
 // deletes a pod at once.
 //
 // It does what the admission policies of weir-manager say about pods (admission.go), as kube-apiserver would evaluate
-// them, late by Config.PolicyLag. sim/manager holds that against the real kube-apiserver, request by request.
+// them, late by Config.PolicyLag. sim/managertest holds that against the real kube-apiserver, request by request.
 //
 // A Server starts no goroutine and never waits: a request is answered when RoundTrip returns, and what a watch has to
 // say is buffered without bound. So a client may ask while it holds a lock, as the node lifecycle controller does.

@@ -1,0 +1,491 @@
+package operatortest
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/digest"
+	"github.com/weir-edge/weir/impl/manager"
+	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/operator"
+	"github.com/weir-edge/weir/impl/operator/check"
+	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/cloud/cloudtest"
+	"github.com/weir-edge/weir/sim/testca"
+)
+
+var update = flag.Bool("update", false, "write testdata")
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// desk is where an operator sits.
+type desk struct {
+	t          *testing.T
+	cloud      *cloud.Cloud
+	kubeconfig string
+}
+
+// types runs a command, and returns what it prints and its exit code.
+func (d *desk) types(command string) (out string, code int) {
+	d.t.Helper()
+	var stdout, stderr bytes.Buffer
+	err := operator.Commands("weir").Run(d.t.Context(), append(strings.Fields(command), "--kubeconfig="+d.kubeconfig),
+		&stdout, &stderr)
+	if code = cli.ExitCode(err); code != 0 {
+		fmt.Fprintf(&stdout, "weir: %v\n", err)
+	}
+	return stdout.String(), code
+}
+
+// changes are what no two runs have in common.
+var changes = []struct {
+	from *regexp.Regexp
+	to   string
+}{
+	{regexp.MustCompile(`\b\d+(m\d+)?s ago +`), "Ns ago      "},
+	{regexp.MustCompile(`(LeaderHubs .*)edge-\d `), "${1}edge-N "}, // one of them, by chance
+	{regexp.MustCompile(`"heartbeatSeconds": \d+`), `"heartbeatSeconds": N`},
+	{regexp.MustCompile(`"manager": "[^"]+"`), `"manager": "HOST"`},
+	{regexp.MustCompile(`was heard for \d+(m\d+)?s`), "was heard for Ns"},
+	{regexp.MustCompile(`heartbeat is [0-9hms]+ old`), "heartbeat is N old"},
+	{regexp.MustCompile(`and so are \d+ more`), "and so are N more"}, // each version has others
+}
+
+// prints holds that a command prints what is in testdata, with an exit code.
+func (d *desk) prints(command, file string, want int) {
+	d.t.Helper()
+	got, code := d.types(command)
+	for _, c := range changes {
+		got = c.from.ReplaceAllString(got, c.to)
+	}
+	if code != want {
+		d.t.Errorf("weir %s: exit code %d, want %d:\n%s", command, code, want, got)
+	}
+	path := filepath.Join("testdata", file)
+	if *update {
+		must(d.t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	text, err := os.ReadFile(path)
+	must(d.t, err)
+	if got != string(text) {
+		d.t.Errorf("weir %s prints\n%s\nand %s has\n%s", command, got, file, text)
+	}
+}
+
+func (d *desk) apply(texts ...string) {
+	d.t.Helper()
+	for _, text := range texts {
+		must(d.t, d.cloud.Apply(d.t.Context(), []byte(text)))
+	}
+}
+
+// manage runs weir-manager.
+func (d *desk) manage() {
+	d.t.Helper()
+	token, err := d.cloud.ClientToken(d.t.Context(), "weir-manager")
+	must(d.t, err)
+	text, err := testca.Kubeconfig(d.cloud.URL(), d.cloud.CA().CertPEM(), nil, token)
+	must(d.t, err)
+	path := filepath.Join(d.t.TempDir(), "kubeconfig")
+	must(d.t, os.WriteFile(path, text, 0o600))
+	m, err := manager.New(manager.Config{
+		Kubeconfig: path, LeaderElect: true, LeaderElectLeaseDuration: 15 * time.Second,
+		LeaderElectRenewDeadline: 10 * time.Second, LeaderElectRetryPeriod: 500 * time.Millisecond,
+		MetricsBindAddress: "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: time.Hour, WhenSilent: "keep",
+		Certificates: "sign",
+	})
+	must(d.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	d.t.Cleanup(func() { stop(); <-done })
+	status := []byte(`{"status":{"replicas":2,"readyReplicas":2,"availableReplicas":2}}`)
+	must(d.t, deploy(d, status))
+}
+
+func deploy(d *desk, status []byte) error {
+	_, err := d.cloud.Client().AppsV1().Deployments(contract.ManagerNamespace).Create(d.t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "weir-manager"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: map[string]string{"a": "b"},
+				}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = d.cloud.Client().AppsV1().Deployments(contract.ManagerNamespace).Patch(d.t.Context(), "weir-manager",
+			types.MergePatchType, status, metav1.PatchOptions{}, "status")
+	}
+	return err
+}
+
+// node is one whose kubelet calls its hub.
+func (d *desk) node(name, address string, age time.Duration) {
+	d.t.Helper()
+	ctx := d.t.Context()
+	must(d.t, d.cloud.CreateNodes(ctx, cloud.Node{Name: name, Pool: "harbour", Address: address}))
+	d.beat(name, age)
+	ends := time.Date(2036, time.May, 1, 0, 0, 0, 0, time.UTC)
+	holds := digest.Holding{
+		Certificates: map[string]digest.Life{"hub": {Begin: ends.Add(-24 * time.Hour), End: ends, Renews: true}},
+	}.Text()
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{contract.HoldsAnnotation: holds}},
+	})
+	must(d.t, err)
+	_, err = d.cloud.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(d.t, err)
+	must(d.t, d.condition(name, corev1.ConditionTrue, "WeirJoined", "The kubelet calls its hub."))
+}
+
+func (d *desk) condition(node string, status corev1.ConditionStatus, reason, message string) error {
+	patch, err := json.Marshal(map[string]any{
+		"status": map[string]any{
+			"conditions": []corev1.NodeCondition{
+				{Type: contract.JoinedCondition, Status: status, Reason: reason, Message: message},
+			},
+		},
+	})
+	if err == nil {
+		_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), node, types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}, "status")
+	}
+	return err
+}
+
+// beat writes the Lease of a node, so long ago.
+func (d *desk) beat(name string, age time.Duration) {
+	d.t.Helper()
+	leases := d.cloud.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace)
+	_ = leases.Delete(d.t.Context(), name, metav1.DeleteOptions{})
+	meta := metav1.ObjectMeta{Name: name}
+	if name == "edge-1" { // the hub of edge-2 is of before digests
+		meta.Annotations = map[string]string{contract.DigestAnnotation: digest.Digest{
+			Version: "v0.3.0", Role: digest.Leader, Age: 12 * time.Second,
+			Started: time.Date(2026, time.November, 23, 14, 0, 0, 0, time.UTC),
+			Down:    1_234_567, Up: 98_765, Feed: 1_300_000, Served: 4_800_000,
+		}.Text()}
+	}
+	_, err := leases.Create(d.t.Context(), &coordinationv1.Lease{ObjectMeta: meta, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](3600),
+		RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-age))),
+	}}, metav1.CreateOptions{})
+	must(d.t, err)
+}
+
+// TestOperator: from a cluster without Weir to a pool that is well, and what is said of it when something is not.
+func TestOperator(t *testing.T) {
+	c, _ := cloudtest.Start(t)
+	kubeconfig, err := c.Kubeconfig("admin", "system:masters")
+	must(t, err)
+	d := &desk{t, c, kubeconfig}
+	d.prints("check --pre", "pre.golden", 0)
+	d.prints("check", "bare.golden", 1)
+	d.prints("pool create harbour --leader-hubs=1", "too-early.golden", 1)
+	d.apply(manifests.NodePools(), manifests.Pools(), manifests.Policies(), manifests.RBAC(), manifests.Hubs())
+	d.manage()
+	d.prints("pool create harbour --leader-hubs=1", "create.golden", 0)
+	d.prints("pool create harbour --leader-hubs=1", "create-again.golden", 0)
+	d.node("edge-1", "10.0.0.1", 0)
+	d.node("edge-2", "10.0.0.2", 0)
+	if out, code := d.types("check --wait=2m"); code != 0 {
+		t.Fatalf("check --wait: exit code %d:\n%s", code, out)
+	}
+	await.Until(t, time.Minute, "the manager to count both nodes and name a leader", func() bool {
+		out, _ := d.types("status")
+		return strings.Contains(out, "harbour   LeaderHubs   2       2       0         2        edge-") &&
+			strings.Contains(out, "3.5 MB")
+	})
+	d.prints("check", "well.golden", 0)
+	d.prints("status -o wide", "status.golden", 0)
+	d.prints("check -o json --node edge-2", "well.json.golden", 0)
+	out, _ := d.types("pool describe harbour")
+	if !strings.Contains(out, "ModeApplied=True") || !strings.Contains(out, "LeaderHubSynced=True") {
+		t.Errorf("describe prints\n%s", out)
+	}
+	out, code := d.types("pool list")
+	if out != "harbour\n" || code != 0 {
+		t.Errorf("list prints %q, %d", out, code)
+	}
+
+	d.dump()
+	d.deletes()
+
+	d.beat("edge-2", 2*time.Hour)
+	must(t, d.condition("edge-1", corev1.ConditionFalse, "WeirJoinUndone", "the hub serves: not within 2m0s"))
+	policy := "weir-membership"
+	must(t, c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), policy,
+		metav1.DeleteOptions{}))
+	d.prints("check -o short", "ill.golden", 1)
+	d.prints("check -o short --node edge-2", "ill-node.golden", 1)
+	d.people()
+	d.coordinates()
+}
+
+// coordinates holds that a pool's coordinator is of the release that is installed, by its digest, and that weir-manager
+// may run that beside those of before.
+func (d *desk) coordinates() {
+	d.t.Helper()
+	if out, code := d.types("pool create pier --coordinator"); code != 2 || !strings.Contains(out, "--coordinator-image") {
+		d.t.Errorf("no release is installed, and this program is of none: exit code %d:\n%s", code, out)
+	}
+	image := "registry.example/weir-coordinator@sha256:" + strings.Repeat("c", 64)
+	maps := d.cloud.Client().CoreV1().ConfigMaps(contract.ManagerNamespace)
+	patch, err := json.Marshal(map[string]any{
+		"data": map[string]string{
+			contract.CoordinatorImagesRelease: image, contract.CoordinatorImagesKey: "weir-coordinator:1",
+		},
+	})
+	must(d.t, err)
+	_, err = maps.Patch(d.t.Context(), contract.CoordinatorImages, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(d.t, err)
+	if out, code := d.types("pool create pier --coordinator"); code != 0 ||
+		!strings.Contains(out, "weir-manager may run "+image+"\n") {
+		d.t.Errorf("exit code %d:\n%s", code, out)
+	}
+	may, err := maps.Get(d.t.Context(), contract.CoordinatorImages, metav1.GetOptions{})
+	must(d.t, err)
+	if got := may.Data[contract.CoordinatorImagesKey]; got != "weir-coordinator:1\n"+image {
+		d.t.Errorf("weir-manager may run %q", got)
+	}
+	own, err := d.cloud.Client().CoreV1().RESTClient().Get().AbsPath("/apis/weir.dev/v1alpha1/pools/pier").DoRaw(
+		d.t.Context())
+	must(d.t, err)
+	if !strings.Contains(string(own), `"image":"`+image+`"`) {
+		d.t.Errorf("the Pool is %s", own)
+	}
+}
+
+// listed waits until the roster of the pool has a node, or has it no more.
+func (d *desk) listed(node string, want bool) {
+	d.t.Helper()
+	await.Until(d.t, time.Minute, fmt.Sprintf("the roster to have node %s: %t", node, want), func() bool {
+		c, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(),
+			contract.RosterPrefix+"harbour", metav1.GetOptions{})
+		return err == nil && (c.Data[node] != "") == want
+	})
+}
+
+// says waits until weir check tells of the deletion of a node, or does no more.
+func (d *desk) says(node string, want bool) {
+	d.t.Helper()
+	await.Until(d.t, 2*time.Minute, fmt.Sprintf("check to tell of the deletion of %s: %t", node, want), func() bool {
+		out, _ := d.types("check -o short")
+		return strings.Contains(out, "DeletedUnconfirmed") == want &&
+			strings.Contains(out, "kubectl weir node restore "+node+"; if they are lost or stolen: kubectl weir node revoke "+
+				node) == want
+	})
+}
+
+// deletes holds that a Node that a controller deletes is told of, with the commands that take it back or confirm it,
+// and that one that an administrator revokes is not.
+func (d *desk) deletes() {
+	d.t.Helper()
+	ctx, nodes := d.t.Context(), d.cloud.Client().CoreV1().Nodes()
+	told := func(node string) bool {
+		all, err := d.cloud.Client().CoreV1().Events("default").List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,reason=DeletedUnconfirmed,involvedObject.name=" + node})
+		must(d.t, err)
+		return len(all.Items) > 0
+	}
+	d.node("edge-3", "10.0.0.3", 0)
+	d.listed("edge-3", true)
+	must(d.t, nodes.Delete(ctx, "edge-3", metav1.DeleteOptions{}))
+	d.says("edge-3", true)
+	await.Until(d.t, time.Minute, "an Event", func() bool { return told("edge-3") })
+	if out, code := d.types("node restore edge-3"); code != 0 ||
+		!strings.Contains(out, "node edge-3: its Node is there again, in pool harbour") {
+		d.t.Errorf("restore: exit code %d:\n%s", code, out)
+	}
+	n, err := nodes.Get(ctx, "edge-3", metav1.GetOptions{})
+	if err != nil || n.Labels[contract.NodePoolLabel] != "harbour" {
+		d.t.Errorf("the Node is %v, %v", n.Labels, err)
+	}
+	d.says("edge-3", false)
+	d.listed("edge-3", true)
+	if out, code := d.types("node restore edge-3"); code != 1 || !strings.Contains(out, "was restored already") {
+		d.t.Errorf("restore again: exit code %d:\n%s", code, out)
+	}
+
+	must(d.t, nodes.Delete(ctx, "edge-3", metav1.DeleteOptions{}))
+	d.says("edge-3", true)
+	if out, code := d.types("node revoke edge-3"); code != 0 ||
+		!strings.Contains(out, "node edge-3: its deletion is confirmed") {
+		d.t.Errorf("revoke later: exit code %d:\n%s", code, out)
+	}
+	d.says("edge-3", false)
+
+	d.node("edge-4", "10.0.0.4", 0)
+	d.listed("edge-4", true)
+	if out, code := d.types("node revoke edge-4 nobody"); code != 1 ||
+		!strings.Contains(out, "node edge-4: its Node is deleted") ||
+		!strings.Contains(out, "node nobody: there is no Node of this name") {
+		d.t.Errorf("revoke: exit code %d:\n%s", code, out)
+	}
+	d.listed("edge-4", false)
+	barred, err := d.cloud.Client().CoreV1().ConfigMaps(contract.ManagerNamespace).Get(ctx, contract.RevokedNodes,
+		metav1.GetOptions{})
+	must(d.t, err)
+	if barred.Data["edge-4"] == "" || strings.Contains(barred.Data["edge-4"], "unconfirmed") || told("edge-4") {
+		d.t.Errorf("edge-4 was revoked: barred %q, told %t", barred.Data["edge-4"], told("edge-4"))
+	}
+	d.says("edge-4", false)
+}
+
+// dump holds that an archive has what helps, and not what nobody may see.
+func (d *desk) dump() {
+	d.t.Helper()
+	const planted = "eyJhbGciOiJSUzI1NiJ9.eyJwbGFudGVkIjoxfQ.cGxhbnRlZC1zaWduYXR1cmU"
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{"example.com/note": "token " + planted}},
+	})
+	must(d.t, err)
+	_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), "edge-1", types.MergePatchType, patch,
+		metav1.PatchOptions{})
+	must(d.t, err)
+	await.Until(d.t, time.Minute, "the manager to write down who is in the pool", func() bool {
+		_, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(),
+			contract.RosterPrefix+"harbour", metav1.GetOptions{})
+		return err == nil
+	})
+	path := filepath.Join(d.t.TempDir(), "dump.tar.gz")
+	if out, code := d.types("sysdump -o " + path); code != 0 {
+		d.t.Fatalf("sysdump: exit code %d:\n%s", code, out)
+	}
+	raw, err := os.Open(path)
+	must(d.t, err)
+	defer raw.Close()
+	z, err := gzip.NewReader(raw)
+	must(d.t, err)
+	seen := map[string]string{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(d.t, err)
+		text, err := io.ReadAll(r)
+		must(d.t, err)
+		seen[strings.TrimPrefix(h.Name, "dump/")] = string(text)
+		if strings.Contains(string(text), planted) || strings.Contains(string(text), "PRIVATE KEY") {
+			d.t.Errorf("%s has a secret", h.Name)
+		}
+	}
+	for file, want := range map[string]string{
+		"check.txt": "√ pool harbour: it has nodes", "status.yaml": "name: harbour", "cluster/nodes.yaml": "name: edge-2",
+		"cluster/pools.yaml":    "mode: LeaderHubs",
+		"cluster/services.yaml": "leader-hub-harbour", "cluster/configmaps-of-authorities.yaml": "nodes-harbour",
+		"version.txt": "weir ",
+	} {
+		if !strings.Contains(seen[file], want) {
+			d.t.Errorf("%s of the archive does not have %q: %.300s", file, want, seen[file])
+		}
+	}
+	if !strings.Contains(seen["cluster/nodes.yaml"], "REMOVED") {
+		d.t.Error("nothing was removed from Nodes")
+	}
+}
+
+// TestUsage: wrong usage is told in one line, with what is allowed.
+func TestUsage(t *testing.T) {
+	for command, want := range map[string]string{
+		"check -o xml":                    "table, short or json",
+		"check --wait=-1s":                "a time, as in 5m",
+		"check --pre --pool=x":            "none of --pool and --node",
+		"status -o x":                     "table, wide, json or yaml",
+		"pool create":                     "weir pool create NAME",
+		"pool create Big --leader-hubs=1": "small letters",
+		"pool create a":                   "one of the three",
+		"pool create a --leader-hubs=1 --coordinator-replicas=3":                      "1, or 3 with --coordinator",
+		"pool create a --coordinator --coordinator-replicas=2":                        "1, or 3 with --coordinator",
+		"pool create a --leader-hubs=99":                                              "1 to 64",
+		"node join":                                                                   "--hub-binary",
+		"node join --hub-binary=/x":                                                   "--pool",
+		"node join --hub-binary=/x --pool=a_/":                                        "--pool",
+		"node join --hub-binary=/x --pool=a --token=secretsecretsecret":               "a bootstrap token",
+		"node join --hub-binary=/x --pool=a --discovery-token-ca-cert-hash=sha256:00": "64 hexadecimal digits",
+		"node join --hub-binary=x --pool=a":                                           "an absolute path",
+		"nodes":                                                                       "node join",
+		"pool rotate":                                                                 "weir pool rotate NAME",
+		"pool rotate a --settle=1s":                                                   "--settle",
+		"node certificate -o xml":                                                     "table or json",
+	} {
+		t.Run(command, func(t *testing.T) {
+			err := operator.Commands("weir").Run(t.Context(), strings.Fields(command), &bytes.Buffer{}, &bytes.Buffer{})
+			if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
+				strings.Contains(err.Error(), "secretsecret") {
+				t.Errorf("exit code %d: %v: does not say %q", cli.ExitCode(err), err, want)
+			}
+		})
+	}
+}
+
+// TestHelp: each command has --help, which says how to call it.
+func TestHelp(t *testing.T) {
+	for _, c := range operator.Commands("kubectl weir").All {
+		var out bytes.Buffer
+		err := c.Run(t.Context(), []string{"--help"}, &out, &out)
+		if !errors.Is(err, cli.ErrHelp) || !strings.HasPrefix(out.String(), "Usage:\n  kubectl weir "+c.Name) {
+			t.Errorf("%s: %v:\n%s", c.Name, err, &out)
+		}
+	}
+}
+
+// TestHints: each check has its heading in the documentation.
+func TestHints(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/operations.md")
+	must(t, err)
+	ids := check.IDs()
+	if len(ids) < 15 || !slices.IsSorted(ids) {
+		t.Errorf("checks: %v", ids)
+	}
+	for _, id := range ids {
+		if !strings.Contains(string(doc), "\n### "+id+"\n") {
+			t.Errorf("docs/operations.md has no heading ### %s", id)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^### ([a-z-]+)$`).FindAllStringSubmatch(string(doc), -1) {
+		if !slices.Contains(ids, m[1]) {
+			t.Errorf("docs/operations.md has a heading for %s, which no check has", m[1])
+		}
+	}
+}

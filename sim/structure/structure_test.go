@@ -13,71 +13,114 @@ import (
 
 const module = "github.com/weir-edge/weir/"
 
-// TestImports holds what may not stand in the import closure of what. depguard sees only what a file imports itself.
+// rule is what some packages may not need.
+type rule struct {
+	of     []string // patterns of packages, below the root
+	never  []string // import paths; what is below them is meant, too
+	direct bool     // imports of the packages and their tests count, not all that they are built of
+	why    string
+}
+
+// broken are the imports that a rule forbids.
+func (r rule) broken(t *testing.T, root string) (all []string) {
+	t.Helper()
+	for _, of := range r.of {
+		args := []string{"list", "-deps", "./" + of}
+		if r.direct {
+			args = []string{"list", "-f", `{{join .Imports "\n"}}
+{{join .TestImports "\n"}}
+{{join .XTestImports "\n"}}`, "./" + of}
+		}
+		list := exec.Command("go", args...)
+		list.Dir = root
+		out, err := list.Output()
+		if err != nil {
+			t.Fatalf("go %v: %v", args, err)
+		}
+		needs := strings.Fields(string(out))
+		for _, never := range r.never {
+			if i := slices.IndexFunc(needs, func(p string) bool { return p == never || strings.HasPrefix(p, never+"/") }); i >=
+				0 {
+				all = append(all, of+" needs "+needs[i]+": "+r.why)
+			}
+		}
+	}
+	return all
+}
+
+// TestImports holds what packages may not need.
 func TestImports(t *testing.T) {
 	root, err := gobuild.Root("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []struct {
-		of, never []string
-		why       string
-	}{
+	others := []string{module + "sim", module + "bench", module + "kind"}
+	for _, r := range []rule{
+		{of: []string{"impl/..."}, never: others, why: "dependencies point one way: sim may import impl"},
+		{of: []string{"impl/..."}, never: others, direct: true, why: "tests of impl are of impl alone: sim may import impl"},
 		{
-			[]string{"impl/..."}, []string{module + "sim", module + "bench", module + "kind"},
-			"dependencies point one way: sim may import impl",
-		},
-		{
-			[]string{"impl/cmd/weir-hub"}, []string{
+			of: []string{"impl/cmd/weir-hub"}, never: []string{
 				"k8s.io/client-go", "k8s.io/apiserver", "go.etcd.io/etcd", "sigs.k8s.io/controller-runtime", "testing",
-			}, "a hub has 16 MB",
+			}, why: "a hub has 16 MB",
 		},
 		{
-			[]string{"impl/cmd/weir-coordinator"}, []string{
+			of: []string{"impl/cmd/weir-coordinator"}, never: []string{
 				module + "impl/hub", module + "impl/offline", module + "impl/store", "testing",
-			}, "a coordinator keeps Leases and relays, and no more",
+			}, why: "a coordinator keeps Leases and relays, and no more",
 		},
 		{
-			[]string{"impl/cmd/weir-manager"}, []string{
+			of: []string{"impl/cmd/weir-manager"}, never: []string{
 				"go.etcd.io", module + "impl/hub", module + "impl/coordinator", "testing",
-			}, "the manager needs the API only",
+			}, why: "the manager needs the API only",
 		},
 		{
-			[]string{"impl/cmd/..."}, []string{module + "impl/coordinator/inmemory"},
-			"a coordinator in memory is for tests and simulations",
+			of: []string{"impl/cmd/..."}, never: []string{module + "impl/coordinator/inmemory"},
+			why: "a coordinator in memory is for tests and simulations",
 		},
 		{
-			[]string{"impl/relay"}, []string{
+			of: []string{"impl/relay"}, never: []string{
 				module + "impl/source", module + "impl/hub", module + "impl/coordinator", module + "impl/store",
-			}, "a relay imports nothing of who uses it",
+			}, why: "a relay imports nothing of who uses it",
 		},
 		{
-			[]string{"impl/role", "impl/heartbeat"}, []string{"net/http"},
-			"what decides does no input or output",
+			of: []string{"impl/relay", "impl/relay/mvcc"}, never: []string{"net/http"}, direct: true,
+			why: "a relay is read in Go; impl/relay/rest is where it meets HTTP",
+		},
+		{
+			of: []string{"impl/role", "impl/heartbeat"}, never: []string{"net/http"},
+			why: "what decides does no input or output",
 		},
 	} {
-		for _, of := range rule.of {
-			needs := closure(t, root, of)
-			for _, never := range rule.never {
-				if i := slices.IndexFunc(needs, func(p string) bool { return p == never || strings.HasPrefix(p, never+"/") }); i >=
-					0 {
-					t.Errorf("%s needs %s: %s", of, needs[i], rule.why)
-				}
-			}
+		for _, b := range r.broken(t, root) {
+			t.Error(b)
 		}
 	}
 }
 
-// closure is what packages need to be built.
-func closure(t *testing.T, root, pattern string) []string {
-	t.Helper()
-	list := exec.Command("go", "list", "-deps", "./"+pattern)
-	list.Dir = root
-	out, err := list.Output()
+// TestBrokenRules: imports that there are break a rule that forbids them, and no others do.
+func TestBrokenRules(t *testing.T) {
+	root, err := gobuild.Root("")
 	if err != nil {
-		t.Fatalf("go list -deps %s: %v", pattern, err)
+		t.Fatal(err)
 	}
-	return strings.Fields(string(out))
+	rest := []string{"impl/relay/rest"}
+	for name, x := range map[string]struct {
+		rule rule
+		want int
+	}{
+		"an import":                     {rule{of: rest, never: []string{"net/http"}, direct: true}, 1},
+		"what an import needs":          {rule{of: rest, never: []string{"crypto/tls"}}, 1},
+		"the same, of direct ones":      {rule{of: rest, never: []string{"crypto/tls"}, direct: true}, 0},
+		"a test's import":               {rule{of: rest, never: []string{"testing"}, direct: true}, 1},
+		"the same, of what is built":    {rule{of: rest, never: []string{"testing"}}, 0},
+		"a package below":               {rule{of: rest, never: []string{"crypto"}}, 1},
+		"a path that begins alike":      {rule{of: rest, never: []string{"net/ht", module + "impl/rela"}}, 0},
+		"one of several that are asked": {rule{of: []string{"impl/limit", "impl/relay/..."}, never: []string{"net/http"}}, 1},
+	} {
+		if got := x.rule.broken(t, root); len(got) != x.want {
+			t.Errorf("%s: %q, want %d", name, got, x.want)
+		}
+	}
 }
 
 // TestBack: of a circle one arrow runs back, whichever, of a tree none.

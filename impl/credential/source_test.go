@@ -123,7 +123,7 @@ func TestRenews(t *testing.T) {
 // is tried again.
 func TestFailures(t *testing.T) {
 	for what, want := range map[string]string{
-		"hangs": "no answer within 100ms: it was killed: asking", "fails": "exit status 3: no identity on this machine",
+		"hangs": "no answer within 2s: it was killed: asking", "fails": "exit status 3: no identity on this machine",
 		"nonsense": "it prints no JSON of an ExecCredential", "much": "it prints more than 1048576 bytes",
 		"other": `it prints a "ExecCredential" of "client.authentication.k8s.io/v1alpha1": want an ExecCredential of ` +
 			`client.authentication.k8s.io/v1`,
@@ -133,7 +133,7 @@ func TestFailures(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			clock := testingclock.NewFakePassiveClock(start)
 			user, ran := executes(t, what)
-			timeout := 100 * time.Millisecond
+			timeout := 2 * time.Second // for the program to come as far as its word
 			if what != "hangs" {
 				timeout = time.Minute
 			}

@@ -92,6 +92,8 @@ const (
 	HoldsAnnotation = "weir.dev/holds"
 	// DigestAnnotation of a node's Lease is what its hub tells of itself with a heartbeat, see package digest.
 	DigestAnnotation = "weir.dev/digest"
+	// ReadsAnnotation of a node's Lease is what its clients read of the whole cluster, see package digest.
+	ReadsAnnotation = "weir.dev/reads"
 	// RestrictedPrefix is of labels of Nodes that say what a node may do in its pool. Kubelets cannot write them, and
 	// nobody without the right to assign.
 	RestrictedPrefix = "weir.node-restriction.kubernetes.io/"

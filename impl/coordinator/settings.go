@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/mesh"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
@@ -109,9 +109,7 @@ func (s *settings) checkResources() error {
 	return nil
 }
 
-func defaultResources() []string {
-	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
-}
+func defaultResources() []string { return directory.DefaultScope() }
 
 // absolute makes paths mean the same wherever this process works: one of several replicas works in a directory of its
 // own, see package mesh.

@@ -9,6 +9,13 @@
 // Root of a node writes what it likes there. Parse bounds it. One that lies changes what is shown of his pool, and
 // nothing else follows from it.
 //
+// # What is read
+//
+// Reads are a second line: which resources clients of the node read of the whole cluster, and the cloud answers one by
+// one, and which shared ones nobody reads. It is contract.ReadsAnnotation on another heartbeat than the digest, four
+// times a day mostly (ReadsRhythm), and kept in the same way. ParseReads bounds it. A person decides by it what the pool
+// is to share; nothing is shared by itself.
+//
 // # What a hub holds
 //
 // A Holding is the report of a hub about its trust bundle and its certificates: which bundle the hub holds, and when

@@ -1,6 +1,10 @@
 package digest
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // The rhythm: what is shown of a hub is an hour old at most, or half of the truth. A hub that is as it was tells 24
 // times a day. One that changes all the time tells 54 times a day at most.
@@ -62,4 +66,55 @@ func freshness(d Digest) string {
 		return "old"
 	}
 	return "fresh"
+}
+
+// ReadsFirst is the time until reads are told first: clients have come back to a hub that was started. ReadsUsual is the
+// time between two tellings, and ReadsSoonest when others are read, or no more. So a hub tells them 24 times a day at
+// most.
+const (
+	ReadsFirst   = time.Minute
+	ReadsUsual   = 6 * time.Hour
+	ReadsSoonest = time.Hour
+)
+
+// ReadsLapsed is the time after which reads that a hub told say nothing any more.
+const ReadsLapsed = 2 * ReadsUsual
+
+// ReadsRhythm decides when reads are told. It is stepped by its owner, with the time since the hub was started.
+type ReadsRhythm struct {
+	names string // of the last ones
+	at    time.Duration
+	told  bool
+}
+
+// Due reports whether reads are to be told: it is time, or other resources are read.
+func (r *ReadsRhythm) Due(now time.Duration, is Reads) bool {
+	switch {
+	case !r.told:
+		return now >= ReadsFirst
+	case now-r.at >= ReadsUsual:
+		return true
+	case now-r.at < ReadsSoonest:
+		return false
+	}
+	return r.names != names(is)
+}
+
+// Told says that the cloud has taken them.
+func (r *ReadsRhythm) Told(now time.Duration, is Reads) {
+	r.names, r.at, r.told = names(is), now, true
+}
+
+// names are those of the resources that reads tell, whatever their order.
+func names(r Reads) string {
+	told, err := ParseReads(r.Text()) // what has no place is not told
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, p := range told.Passed {
+		all = append(all, p.Resource)
+	}
+	slices.Sort(all)
+	return strings.Join(append(append(all, "!"), told.Unread...), " ")
 }

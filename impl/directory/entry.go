@@ -284,6 +284,11 @@ func plain(ip netip.Addr) bool {
 	return ip.IsValid() && !ip.IsUnspecified() && !ip.IsMulticast() && ip.Zone() == "" && !ip.Is4In6()
 }
 
+// DefaultScope are the resources that a pool shares if nobody names others, as --pool-scope-resources names them.
+func DefaultScope() []string {
+	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
+}
+
 func (e Entry) checkScope() error {
 	if n := len(e.Scope); n > MaxScope {
 		return fmt.Errorf("%s has %d resources, want %d at most", contract.LeaderHubScope, n, MaxScope)

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
@@ -180,9 +181,10 @@ func (h *Hub) buildDoor() error {
 		})
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
 	review := access.Reviewer{AsCaller: callers, AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode)}
+	read := demand.New(h.NodeName, h.clock)
 	proxy := door.NewProxy(door.ProxyConfig{
 		AsCaller: h.discovery.Through(callers), AsNode: h.asNode, Shelter: h.shelter, Judge: h.judge, Written: consistency,
-		Left: h.sources.Left, Clock: h.clock, Logger: h.Logger,
+		Demand: read, Left: h.sources.Left, Clock: h.clock, Logger: h.Logger,
 	})
 	beats := beat.NewBeats(beat.BeatsConfig{
 		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsNode), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger,
@@ -191,7 +193,7 @@ func (h *Hub) buildDoor() error {
 			w.Route = "cloud"
 			proxy.Serve(w, req, door.Passage{Asked: asked, Who: access.Caller{Kind: access.ThisNode}})
 		},
-		Tell: h.tells(consistency),
+		Tell: h.tells(consistency), Reads: func() digest.Reads { return read.Reads(h.sources.Names()) },
 	})
 	h.door = door.New(door.Config{
 		Node: h.NodeName,
@@ -210,6 +212,7 @@ func (h *Hub) buildDoor() error {
 		Beats:       beats,
 		Proxy:       proxy,
 		Shelter:     h.shelter,
+		Demand:      read,
 		Filters:     h.filters,
 		Own:         h.own.filter,
 		Answered:    h.metrics.answered,

@@ -1,7 +1,10 @@
 package hub
 
 import (
+	"bufio"
 	"net/http"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -95,5 +98,50 @@ func TestDigestWaits(t *testing.T) {
 	if l := cloud.get("edge-1"); resp.StatusCode != http.StatusOK || len(l.Annotations) != 0 ||
 		l.Spec.RenewTime.Year() != 2027 {
 		t.Errorf("a heartbeat that patches: %s, %v", resp.Status, l)
+	}
+}
+
+// TestReads: what clients read of the whole cluster at the cloud is counted to the byte, of a custom resource that they
+// watch. What a relay answered is not in it, and neither is what is in one namespace or the node's own.
+func TestReads(t *testing.T) {
+	p := newPoolBed(t, "edge-1")
+	p.clouds[0].put("default", "served")
+	p.clouds[0].install("first")
+	p.start("edge-1")
+	b := p.hubs["edge-1"]
+	eventually(t, "edge-1 to lead", func() bool { return p.settled("edge-1") == "edge-1" })
+	p.shows("edge-1", "served")
+	client, got := b.client(nil), int64(0)
+	for path, counts := range map[string]bool{
+		"/apis/example.com/v1/widgets": true, "/apis/example.com/v1/namespaces/default/widgets": false,
+		"/api/v1/endpoints": false, "/api/v1/nodes?fieldSelector=metadata.name%3Dedge-1": false,
+	} {
+		for range 3 {
+			resp, body := get(t, client, b.url()+path, alice...)
+			if resp.StatusCode != http.StatusOK || body == "" {
+				t.Fatalf("%s: %d %s", path, resp.StatusCode, body)
+			}
+			if counts {
+				got += int64(len(body))
+			}
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		b.url()+"/apis/example.com/v1/widgets?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&"+
+			"allowWatchBookmarks=true", nil)
+	check(t, err)
+	req.Header.Set(alice[0], alice[1])
+	watch, err := client.Do(req)
+	check(t, err)
+	defer watch.Body.Close()
+	frames := bufio.NewScanner(watch.Body)
+	for frames.Scan() {
+		if got += int64(len(frames.Bytes()) + 1); strings.Contains(frames.Text(), "BOOKMARK") {
+			break
+		}
+	}
+	want := digest.Reads{Passed: []digest.Passed{{Resource: "widgets.v1.example.com", Bytes: got}}}
+	if r := b.hub.door.Demand.Reads(b.hub.sources.Names()); !reflect.DeepEqual(r, want) {
+		t.Errorf("%+v, want %+v", r, want)
 	}
 }

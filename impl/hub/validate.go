@@ -225,9 +225,7 @@ func (p *Pool) servers() (all []*url.URL, err error) {
 	return all, nil
 }
 
-func defaultResources() []string {
-	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
-}
+func defaultResources() []string { return directory.DefaultScope() }
 
 func serverURL(flag, s string) (*url.URL, error) {
 	u, err := url.Parse(s)

@@ -123,13 +123,28 @@ func SetDelegated(l *coordinationv1.Lease, yes bool) {
 	}
 }
 
-// SetDigest sets what the hub of the node tells of itself with this heartbeat, or removes it.
-func SetDigest(l *coordinationv1.Lease, text string) {
-	if text == "" {
-		delete(l.Annotations, contract.DigestAnnotation)
-		return
+// Along is what the hub of the node tells with a heartbeat, see package digest. "" is nothing.
+type Along struct{ Digest, Reads string }
+
+// AlongOf is what stands on a Lease.
+func AlongOf(l *coordinationv1.Lease) Along {
+	return Along{Digest: l.Annotations[contract.DigestAnnotation], Reads: l.Annotations[contract.ReadsAnnotation]}
+}
+
+// All is each by its annotation, also what is nothing.
+func (a Along) All() map[string]string {
+	return map[string]string{contract.DigestAnnotation: a.Digest, contract.ReadsAnnotation: a.Reads}
+}
+
+// Set puts it on a Lease, and removes what another heartbeat told.
+func (a Along) Set(l *coordinationv1.Lease) {
+	for name, text := range a.All() {
+		if text == "" {
+			delete(l.Annotations, name)
+		} else {
+			metav1.SetMetaDataAnnotation(&l.ObjectMeta, name, text)
+		}
 	}
-	metav1.SetMetaDataAnnotation(&l.ObjectMeta, contract.DigestAnnotation, text)
 }
 
 // IsOwn reports whether a request is a heartbeat of a node, or reads what heartbeats are based on.

@@ -47,6 +47,7 @@ type Beats struct {
 
 	// Of the one that has the token.
 	rhythm digest.Rhythm
+	reads  digest.ReadsRhythm
 	whole  bool // the cloud does not take brief heartbeats
 }
 
@@ -60,6 +61,7 @@ type BeatsConfig struct {
 	Logger *slog.Logger
 	Count  func(outcome string) // passed, refused, kept
 	Tell   func() digest.Digest // what goes along with some heartbeats; nil: nothing does
+	Reads  func() digest.Reads  // and with others; needed with Tell
 }
 
 // InPool is where the pool sees how this node is: a Mirror, or Alone. It never blocks for long.
@@ -169,9 +171,9 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *
 	}
 	var a *uplink.Answer
 	if plan != heartbeat.Keep {
-		text, told := b.due()
+		along, told := b.due()
 		var err error
-		if a, err = b.send(req, body, beat, held, text); err != nil {
+		if a, err = b.send(req, body, beat, held, along); err != nil {
 			if req.Context().Err() != nil { // the kubelet is gone, or the hub ends
 				answer.Write(w, answer.Unavailable("the request was cancelled"))
 				return
@@ -190,13 +192,13 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *
 }
 
 // send sends a heartbeat to the cloud, briefly if that says it all.
-func (b *Beats) send(req *http.Request, body []byte, beat, held *coordinationv1.Lease, text string) (*uplink.Answer,
-	error) {
-	m, renew := b.message(req, body, beat, held, text)
+func (b *Beats) send(req *http.Request, body []byte, beat, held *coordinationv1.Lease, along lease.Along) (
+	*uplink.Answer, error) {
+	m, renew := b.message(req, body, beat, held, along)
 	if b.whole || held == nil || held.ResourceVersion == madeUp {
 		return b.Cloud.Send(req.Context(), m)
 	}
-	short, ok := brief(m, beat, held, renew, text)
+	short, ok := brief(m, beat, held, renew, along)
 	if !ok {
 		return b.Cloud.Send(req.Context(), m)
 	}
@@ -213,21 +215,25 @@ func (b *Beats) send(req *http.Request, body []byte, beat, held *coordinationv1.
 	return b.Cloud.Send(req.Context(), m)
 }
 
-// due is what goes along with the next heartbeat, "" for nothing, and whom to call when the cloud has taken it.
-func (b *Beats) due() (text string, told func()) {
+// due is what goes along with the next heartbeat, and whom to call when the cloud has taken it. One heartbeat has no
+// more than one line.
+func (b *Beats) due() (along lease.Along, told func()) {
 	if b.Tell == nil {
-		return "", func() {}
+		return along, func() {}
 	}
 	now, d := b.now(), b.Tell()
-	if !b.rhythm.Due(now, d) {
-		return "", func() {}
+	if b.rhythm.Due(now, d) {
+		return lease.Along{Digest: d.Text()}, func() { b.rhythm.Told(now, d) }
 	}
-	return d.Text(), func() { b.rhythm.Told(now, d) }
+	if r := b.Reads(); b.reads.Due(now, r) {
+		return lease.Along{Reads: r.Text()}, func() { b.reads.Told(now, r) }
+	}
+	return along, func() {}
 }
 
 // message is a heartbeat as it goes to the cloud: growing, with what the hub tells along with it, and without the
 // annotations that the kubelet has read there. Most go as they came.
-func (b *Beats) message(req *http.Request, body []byte, beat, held *coordinationv1.Lease, text string) (
+func (b *Beats) message(req *http.Request, body []byte, beat, held *coordinationv1.Lease, along lease.Along) (
 	m uplink.Message, renew time.Time) {
 	m = uplink.Message{Method: req.Method, URI: req.URL.RequestURI(), Header: endToEnd(req.Header), Body: body}
 	renew = lease.RenewTime(beat)
@@ -235,19 +241,19 @@ func (b *Beats) message(req *http.Request, body []byte, beat, held *coordination
 		renew = heartbeat.Later(renew, lease.RenewTime(held))
 	}
 	if req.Method == http.MethodPatch {
-		if stripped, err := stripPatch(body, renew, text); err == nil {
+		if stripped, err := stripPatch(body, renew, along); err == nil {
 			m.Body = stripped
 		}
 		return m, renew
 	}
 	if !lease.IsDelegated(beat) && renew.Equal(lease.RenewTime(beat)) &&
-		beat.Annotations[contract.DigestAnnotation] == text {
+		along == lease.AlongOf(beat) {
 		return m, renew
 	}
 	l := beat.DeepCopy()
 	l.ManagedFields = nil // of an update that has none kube-apiserver goes on with those that it knows
 	lease.SetDelegated(l, false)
-	lease.SetDigest(l, text)
+	along.Set(l)
 	lease.SetRenewTime(l, renew)
 	if _, encoded, err := lease.Encode(l, req.Header.Get("Content-Type")); err == nil {
 		m.Body = encoded
@@ -256,7 +262,7 @@ func (b *Beats) message(req *http.Request, body []byte, beat, held *coordination
 }
 
 // stripPatch removes the annotations, but for what is told along, and sets the renewTime.
-func stripPatch(body []byte, renew time.Time, text string) ([]byte, error) {
+func stripPatch(body []byte, renew time.Time, along lease.Along) ([]byte, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {
 		return nil, err
@@ -270,9 +276,12 @@ func stripPatch(body []byte, renew time.Time, text string) ([]byte, error) {
 		return inner
 	}
 	annotations := in(in(patch, "metadata"), "annotations")
-	annotations[contract.DelegateHeartbeat], annotations[contract.DigestAnnotation] = nil, nil
-	if text != "" {
-		annotations[contract.DigestAnnotation] = text
+	annotations[contract.DelegateHeartbeat] = nil
+	for name, text := range along.All() {
+		annotations[name] = nil
+		if text != "" {
+			annotations[name] = text
+		}
 	}
 	in(patch, "spec")["renewTime"] = metav1.NewMicroTime(renew)
 	return json.Marshal(patch)
@@ -299,7 +308,7 @@ func (b *Beats) took(beat *coordinationv1.Lease, a *uplink.Answer) {
 func (b *Beats) keep(w *answer.Recorder, req *http.Request, beat *coordinationv1.Lease) {
 	l := beat.DeepCopy()
 	lease.SetDelegated(l, false)
-	lease.SetDigest(l, "")
+	lease.Along{}.Set(l)
 	if l.ResourceVersion == "" {
 		l.ResourceVersion = madeUp
 	}

@@ -47,13 +47,15 @@ func (p *leasePatch) annotate(name, value string) {
 
 // brief is a kubelet's update of its Lease as a patch of what changes, with an answer of metadata: less than half of
 // the bytes. held is what the cloud holds. ok is false if more changes than the renewTime.
-func brief(whole uplink.Message, beat, held *coordinationv1.Lease, renew time.Time, text string) (m uplink.Message,
-	ok bool) {
+func brief(whole uplink.Message, beat, held *coordinationv1.Lease, renew time.Time, along lease.Along) (
+	m uplink.Message, ok bool) {
 	if whole.Method != http.MethodPut || !onlyRenews(beat, held) {
 		return m, false
 	}
 	p := newPatch(held.ResourceVersion, renew)
-	for name, value := range map[string]string{contract.DelegateHeartbeat: "", contract.DigestAnnotation: text} {
+	annotations := along.All()
+	annotations[contract.DelegateHeartbeat] = ""
+	for name, value := range annotations {
 		if held.Annotations[name] != value {
 			p.annotate(name, value)
 		}

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +33,16 @@ type briefCloud struct {
 	version int
 	refuses int // a code for patches; 0: they are taken
 	sent    []uplink.Message
+	tells   []lease.Along // what goes along with heartbeats
+	stood   []lease.Along // on the Lease after each that was taken
+}
+
+// along is what goes along with a heartbeat.
+func (c *briefCloud) along(beat int) (a lease.Along) {
+	if beat < len(c.tells) {
+		a = c.tells[beat]
+	}
+	return a
 }
 
 func (*briefCloud) Able() bool      { return true }
@@ -57,6 +69,7 @@ func (c *briefCloud) Send(_ context.Context, m uplink.Message) (*uplink.Answer, 
 			c.lease.ManagedFields = nil
 		}
 	}
+	c.stood = append(c.stood, lease.AlongOf(c.lease))
 	c.version++
 	c.lease.ResourceVersion = strconv.Itoa(100 + c.version)
 	a := &uplink.Answer{Code: http.StatusOK, Header: protobuf}
@@ -101,7 +114,7 @@ func briefly(t *testing.T, c *briefCloud, beats int, change func(*coordinationv1
 		if !ok {
 			t.Fatal("it is no heartbeat")
 		}
-		a, err := b.send(req, body, beat, b.held, "")
+		a, err := b.send(req, body, beat, b.held, c.along(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,5 +189,28 @@ func TestWholeHeartbeat(t *testing.T) {
 				t.Errorf("got %s, want %s", got, x.methods)
 			}
 		})
+	}
+}
+
+// TestAlong: what is told goes along with one heartbeat, and stands on the Lease until the next one, however it is sent.
+func TestAlong(t *testing.T) {
+	tells := []lease.Along{{Reads: "r1"}, {Digest: "d1"}, {Reads: "r2"}, {}, {}}
+	for name, c := range map[string]*briefCloud{
+		"briefly": {t: t}, "as a whole": {t: t, refuses: http.StatusForbidden},
+	} {
+		c.tells = tells
+		briefly(t, c, len(tells), nil)
+		if !slices.Equal(c.stood, tells) {
+			t.Errorf("%s: on the Lease stood %+v, want %+v", name, c.stood, tells)
+		}
+	}
+	for along, want := range map[lease.Along]string{
+		{}:            `{"openyurt.io/delegate-heartbeat":null,"weir.dev/digest":null,"weir.dev/reads":null}`,
+		{Reads: "r1"}: `{"openyurt.io/delegate-heartbeat":null,"weir.dev/digest":null,"weir.dev/reads":"r1"}`,
+	} {
+		got, err := stripPatch([]byte(`{"metadata":{"annotations":{"weir.dev/reads":"r0"}}}`), time.Unix(0, 0), along)
+		if err != nil || !strings.Contains(string(got), `"annotations":`+want) {
+			t.Errorf("a patch becomes %s, %v, want %s", got, err, want)
+		}
 	}
 }

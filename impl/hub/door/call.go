@@ -41,6 +41,7 @@ func (c *call) read() {
 		return
 	}
 	c.admission.Proven()
+	defer c.Demand.Relayed(r.Resource().String())()
 	if t.Verb == "watch" { // the cloud would end it when the credentials are no longer valid
 		ctx, done := c.Authorizer.Judge.While(c.req.Context(), c.req.Header)
 		defer done()

@@ -8,6 +8,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
+	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
@@ -25,6 +26,7 @@ type Config struct {
 	Beats       *beat.Beats
 	Proxy       *Proxy
 	Shelter     *shelter.Shelter
+	Demand      *demand.Demand
 	Filters     *filter.Filters // nil: all see what the cloud shows
 	Own         *filter.Own     // nil: so does this node
 	Answered    func(*answer.Recorder)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -34,6 +35,7 @@ type ProxyConfig struct {
 	Shelter          *shelter.Shelter
 	Judge            *identity.Judge
 	Written          written
+	Demand           *demand.Demand
 	Left             func(resource string) bool // a relay has shown it until now
 	Clock            clock.Clock
 	Logger           *slog.Logger
@@ -110,6 +112,9 @@ func (x *Passage) observe(resp *http.Response) error {
 		if err := x.proxy.Written.Observe(t, resp); err != nil {
 			return err
 		}
+	}
+	if x.Target == nil { // else it is shared, and a relay cannot answer this one time
+		x.proxy.Demand.Passed(x.Asked, resp)
 	}
 	if x.Asked.Verb == "watch" {
 		answer.Whole(resp, x.Over, x.proxy.Clock)

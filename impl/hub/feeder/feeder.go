@@ -128,6 +128,14 @@ func (s *Sources) Relays() []*relay.Relay {
 	return nil
 }
 
+// Names are the resources of All.
+func (s *Sources) Names() (all []string) {
+	for _, f := range s.All() {
+		all = append(all, f.Resource)
+	}
+	return all
+}
+
 // Left reports whether a resource was relayed before, and is not now.
 func (s *Sources) Left(resource string) bool {
 	n := s.now.Load()

@@ -91,7 +91,10 @@ func (e *ear) leaseHandler() toolscache.ResourceEventHandler {
 		e.metrics.heartbeats.Inc()
 		e.board.tell(func(now time.Time, v *verdict.Machine) { v.Heartbeat(now, l.Name, delegated, grew) })
 	}
-	tells := func(l *coordinationv1.Lease) { e.metrics.hubs.Hear(l.Name, l.Annotations[contract.DigestAnnotation]) }
+	tells := func(l *coordinationv1.Lease) {
+		e.metrics.hubs.Hear(l.Name, l.Annotations[contract.DigestAnnotation])
+		e.metrics.hubs.HearReads(l.Name, l.Annotations[contract.ReadsAnnotation])
+	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
 			l, ok := o.(*coordinationv1.Lease)
@@ -216,7 +219,7 @@ func trimLease(o any) (any, error) {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: l.Namespace, Name: l.Name, ResourceVersion: l.ResourceVersion,
-			Annotations: only(l.Annotations, contract.DelegateHeartbeat, contract.DigestAnnotation),
+			Annotations: only(l.Annotations, contract.DelegateHeartbeat, contract.DigestAnnotation, contract.ReadsAnnotation),
 		},
 		Spec: coordinationv1.LeaseSpec{RenewTime: l.Spec.RenewTime},
 	}, nil

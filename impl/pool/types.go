@@ -16,6 +16,9 @@ const (
 	Evict = "Evict"
 )
 
+// MaxHubs bounds what the status of a Pool says of single hubs.
+const MaxHubs = 1000
+
 // Conditions of a Pool.
 const (
 	// Described reports whether there is a NodePool of this name.
@@ -256,6 +259,43 @@ type Hub struct {
 
 	// ServedBytes are those that clients of the node got from relays.
 	ServedBytes int64 `json:"servedBytes"`
+
+	// Reads is what clients of the node read of the whole cluster. It is absent while the hub has told nothing of it.
+	// +optional
+	Reads *Reads `json:"reads,omitempty"`
+}
+
+// Reads is what clients of a node read of the whole cluster, as its hub told last. Resources are named as
+// resource.version.group. Bytes are those of the 24 hours before, or since the hub was started.
+type Reads struct {
+	// Told is when it told that.
+	Told metav1.Time `json:"told"`
+
+	// Passed are resources that the pool does not share, and whose lists and watches the cloud answered one by one: those
+	// with the most bytes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Passed []PassedReads `json:"passed,omitempty"`
+
+	// PassedRestBytes are those of all other resources.
+	// +optional
+	PassedRestBytes int64 `json:"passedRestBytes,omitempty"`
+
+	// Unread are resources that the pool shares, and that no client of the node has read for a day.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Unread []string `json:"unread,omitempty"`
+}
+
+// PassedReads are the reads of one resource that the cloud answered.
+type PassedReads struct {
+	// Resource is its name.
+	Resource string `json:"resource"`
+
+	// Bytes of the answers, as they came over the link.
+	Bytes int64 `json:"bytes"`
 }
 
 // Replica is one replica of a coordinator, or all of it.

@@ -11,9 +11,6 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// maxHubs bounds what the status of a Pool says of single hubs.
-const maxHubs = 1000
-
 // Restore gives to a ledger what the status of a Pool has kept.
 func Restore(l *Ledger, p *poolv1.Pool) {
 	for _, h := range p.Status.Hubs {
@@ -25,6 +22,9 @@ func Restore(l *Ledger, p *poolv1.Pool) {
 			Version: h.Version, Role: digest.Role(h.Role), Age: age, Started: h.Started.UTC(),
 			Down: h.UplinkDownBytes, Up: h.UplinkUpBytes, Feed: h.FeedBytes, Served: h.ServedBytes,
 		}})
+		if h.Reads != nil {
+			l.RestoreReads(h.Node, readsFrom(h.Reads))
+		}
 	}
 }
 
@@ -39,7 +39,12 @@ func tell(s *poolv1.Status, v *view) {
 	for i := range v.nodes {
 		h, told := before[v.nodes[i].Name]
 		if e, heard := v.told(v.nodes[i].Name); heard {
+			reads := h.Reads
+			if e.Reads != nil {
+				reads = readsOf(*e.Reads)
+			}
 			h, told = hub(v.nodes[i].Name, e), true
+			h.Reads = reads
 		}
 		if told {
 			s.Hubs = append(s.Hubs, h)
@@ -53,7 +58,7 @@ func tell(s *poolv1.Status, v *view) {
 		add(&s.UplinkBytes, h.UplinkDownBytes+h.UplinkUpBytes)
 		add(&s.SavedBytes, h.ServedBytes-h.FeedBytes)
 	}
-	s.Hubs = s.Hubs[:min(len(s.Hubs), maxHubs)]
+	s.Hubs = s.Hubs[:min(len(s.Hubs), poolv1.MaxHubs)]
 }
 
 func hub(node string, e Entry) poolv1.Hub {
@@ -66,6 +71,26 @@ func hub(node string, e Entry) poolv1.Hub {
 		h.FreshnessSeconds = new(int64(e.Age / time.Second))
 	}
 	return h
+}
+
+// readsOf are reads as the status of a Pool has them.
+func readsOf(e ReadsEntry) *poolv1.Reads {
+	r := &poolv1.Reads{
+		Told: metav1.Time{Time: e.Told.Truncate(time.Second)}, PassedRestBytes: e.Rest, Unread: e.Unread,
+	}
+	for _, p := range e.Passed {
+		r.Passed = append(r.Passed, poolv1.PassedReads{Resource: p.Resource, Bytes: p.Bytes})
+	}
+	return r
+}
+
+// readsFrom reads them there.
+func readsFrom(r *poolv1.Reads) ReadsEntry {
+	e := ReadsEntry{digest.Reads{Rest: r.PassedRestBytes, Unread: r.Unread}, r.Told.Time}
+	for _, p := range r.Passed {
+		e.Passed = append(e.Passed, digest.Passed{Resource: p.Resource, Bytes: p.Bytes})
+	}
+	return e
 }
 
 func add(sum **int64, n int64) {

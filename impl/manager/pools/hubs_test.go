@@ -74,7 +74,12 @@ func TestHubs(t *testing.T) {
 // it passes through kube-apiserver.
 func TestHubsKept(t *testing.T) {
 	v, l, clk := told()
+	l.HearReads("a", "1 7 services.v1.=5 nodes.v1.=4 !endpoints.v1.")
 	describe(v, clk.Now())
+	if r := v.own.Status.Hubs[0].Reads; r == nil || r.PassedRestBytes != 7 || len(r.Passed) != 2 || r.Passed[0].Bytes != 5 ||
+		r.Unread[0] != "endpoints.v1." || v.own.Status.Hubs[1].Reads != nil {
+		t.Errorf("reads are %+v", r)
+	}
 	text, err := json.Marshal(v.own)
 	if err != nil {
 		t.Fatal(err)
@@ -90,12 +95,20 @@ func TestHubsKept(t *testing.T) {
 	if *v.own.Status.SavedBytes != *stored.Status.SavedBytes || len(v.own.Status.Hubs) != 2 {
 		t.Errorf("nothing is left: %+v", v.own.Status)
 	}
+	another.Hear("a", digest.Digest{Version: "v2"}.Text())
+	if describe(v, clk.Now()); v.own.Status.Hubs[0].Version != "v2" || v.own.Status.Hubs[0].Reads == nil {
+		t.Errorf("what is read is forgotten with the next digest: %+v", v.own.Status.Hubs[0])
+	}
+	another = NewLedger(clk)
 	Restore(another, stored)
 	for _, node := range []string{"a", "b"} {
 		was, _ := l.Of(node)
 		is, known := another.Of(node)
 		if !known || is.Digest != was.Digest || is.Told.Sub(was.Told).Abs() >= time.Second {
 			t.Errorf("%s: %+v, want %+v", node, is, was)
+		}
+		if (is.Reads == nil) != (was.Reads == nil) || is.Reads != nil && is.Reads.Text() != was.Reads.Text() {
+			t.Errorf("%s reads %+v, want %+v", node, is.Reads, was.Reads)
 		}
 	}
 }
@@ -114,7 +127,32 @@ func TestHubsBound(t *testing.T) {
 	describe(v, clk.Now())
 	s := &v.own.Status
 	text, err := json.Marshal(s)
-	if err != nil || len(text) > 400_000 || len(s.Hubs) != maxHubs || *s.UplinkBytes < 1<<60 || *s.SavedBytes < 1<<59 {
+	if err != nil || len(text) > 400_000 || len(s.Hubs) != poolv1.MaxHubs || *s.UplinkBytes < 1<<60 || *s.SavedBytes < 1<<59 {
 		t.Errorf("%d bytes, %d hubs, %d, %d, %v", len(text), len(s.Hubs), *s.UplinkBytes, *s.SavedBytes, err)
 	}
+}
+
+// TestReadsBound: what the hubs of thousands of nodes tell of reads, whatever that is, leaves room in a Pool: etcd takes
+// 1.5 MB.
+func TestReadsBound(t *testing.T) {
+	v, l, clk := told()
+	var reads digest.Reads
+	for i := range 100 {
+		reads.Passed = append(reads.Passed, digest.Passed{Resource: fmt.Sprintf("r%016d.v1.", i), Bytes: 1 << 46})
+		reads.Unread = append(reads.Unread, fmt.Sprintf("u%d.v1.", i))
+	}
+	v.nodes = nil
+	for i := range 5000 {
+		name := fmt.Sprintf("edge-%04d", i)
+		v.nodes = append(v.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		l.Hear(name, digest.Digest{Version: "v0.3.0-12-gac6a071fffffffffffffffff", Down: 1 << 62}.Text())
+		l.HearReads(name, reads.Text())
+	}
+	describe(v, clk.Now())
+	s := &v.own.Status
+	text, err := json.Marshal(s)
+	if err != nil || len(text) > 1_200_000 || len(s.Hubs) != poolv1.MaxHubs || len(s.Hubs[999].Reads.Passed) < 6 {
+		t.Errorf("%d bytes, %d hubs, %+v, %v", len(text), len(s.Hubs), s.Hubs[999].Reads, err)
+	}
+	t.Logf("%d bytes", len(text))
 }

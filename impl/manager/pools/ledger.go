@@ -18,7 +18,20 @@ const settle = 5 * time.Second
 // Entry is what a hub told, and when that was heard.
 type Entry struct {
 	digest.Digest
+	Told  time.Time
+	Reads *ReadsEntry // nil: it told nothing of them. Nobody may change it
+}
+
+// ReadsEntry is what a hub told of reads, and when that was heard.
+type ReadsEntry struct {
+	digest.Reads
 	Told time.Time
+}
+
+// readsHeard are the reads that a hub told last.
+type readsHeard struct {
+	ReadsEntry      // it does not change
+	stands     bool // the Lease still says so: it was not told again
 }
 
 // Ledger has what hubs told. It is safe for concurrent use.
@@ -26,7 +39,8 @@ type Ledger struct {
 	clock clock.WithTicker
 
 	mu      sync.Mutex
-	told    map[string]Entry    // by node
+	told    map[string]Entry // by node
+	reads   map[string]*readsHeard
 	pools   map[string]string   // of nodes that there are
 	dirty   map[string]struct{} // pools of which something was told
 	poke    chan struct{}
@@ -36,7 +50,7 @@ type Ledger struct {
 // NewLedger makes one in which nothing is.
 func NewLedger(c clock.WithTicker) *Ledger {
 	return &Ledger{
-		clock: c, told: map[string]Entry{}, pools: map[string]string{}, dirty: map[string]struct{}{},
+		clock: c, told: map[string]Entry{}, reads: map[string]*readsHeard{}, pools: map[string]string{}, dirty: map[string]struct{}{},
 		poke: make(chan struct{}, 1),
 	}
 }
@@ -56,8 +70,41 @@ func (l *Ledger) Hear(node, text string) {
 	if was, known := l.told[node]; known && was.Digest == d { // the Lease was written by somebody else since
 		return
 	}
-	l.told[node] = Entry{d, l.clock.Now()}
+	l.told[node] = Entry{Digest: d, Told: l.clock.Now()}
 	l.mark(l.pools[node])
+}
+
+// HearReads notes what a Lease says of reads. The next heartbeat takes it away; so what is said again then is told
+// again.
+func (l *Ledger) HearReads(node, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.reads[node]
+	if text == "" {
+		if was != nil {
+			was.stands = false
+		}
+		return
+	}
+	r, err := digest.ParseReads(text)
+	if err != nil {
+		l.refused++
+		return
+	}
+	if was != nil && was.stands && was.Text() == r.Text() { // the Lease was written by somebody else since
+		return
+	}
+	l.reads[node] = &readsHeard{ReadsEntry{r, l.clock.Now()}, true}
+	l.mark(l.pools[node])
+}
+
+// RestoreReads notes reads that were noted before this process was there, unless more is known.
+func (l *Ledger) RestoreReads(node string, e ReadsEntry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if was := l.reads[node]; was == nil || e.Told.After(was.Told) || e.Text() == was.Text() {
+		l.reads[node] = &readsHeard{e, true}
+	}
 }
 
 // Restore notes what was noted before this process was there, unless more is known.
@@ -88,6 +135,7 @@ func (l *Ledger) Forget(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.told, node)
+	delete(l.reads, node)
 	delete(l.pools, node)
 }
 
@@ -96,6 +144,7 @@ func (l *Ledger) Hush(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.told, node)
+	delete(l.reads, node)
 }
 
 // Of is what the hub of a node told; false: nothing.
@@ -103,6 +152,9 @@ func (l *Ledger) Of(node string) (Entry, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, told := l.told[node]
+	if r := l.reads[node]; r != nil {
+		e.Reads = &r.ReadsEntry
+	}
 	return e, told
 }
 

@@ -114,16 +114,16 @@ func TestTold(t *testing.T) {
 	}
 	l = NewLedger(clk) // another replica finds the Lease as it stands, and the Pool
 	l.Hear("a", some(1).Text())
-	l.Restore("a", Entry{some(1), began})
+	l.Restore("a", Entry{Digest: some(1), Told: began})
 	if e, _ := l.Of("a"); !e.Told.Equal(began) {
 		t.Errorf("after a restart: told at %v", e.Told)
 	}
 	l.Hear("a", some(2).Text())
-	l.Restore("a", Entry{some(1), began})
+	l.Restore("a", Entry{Digest: some(1), Told: began})
 	if e, _ := l.Of("a"); e.Served != 2 || !e.Told.Equal(clk.Now()) {
 		t.Errorf("%+v: what was kept is older", e)
 	}
-	l.Restore("b", Entry{some(3), began})
+	l.Restore("b", Entry{Digest: some(3), Told: began})
 	if e, known := l.Of("b"); !known || e.Served != 3 {
 		t.Errorf("%+v, %v: nothing else is known", e, known)
 	}
@@ -162,4 +162,56 @@ func TestFollow(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+// TestReadsTold: reads are told anew when a heartbeat brings them, though they say the same, and not when somebody else
+// writes the Lease on which they stand, or weir-manager starts. What is invalid changes nothing.
+func TestReadsTold(t *testing.T) {
+	clk := clocktesting.NewFakeClock(began)
+	l := NewLedger(clk)
+	told := func(what string, at time.Time) {
+		t.Helper()
+		e, _ := l.Of("a")
+		if at.IsZero() != (e.Reads == nil) || e.Reads != nil && !e.Reads.Told.Equal(at) {
+			t.Errorf("%s: %+v, want told at %v", what, e.Reads, at)
+		}
+	}
+	l.HearReads("a", "")
+	told("nothing", time.Time{})
+	text := "1 7 services.v1.=5 !endpoints.v1."
+	l.HearReads("a", text)
+	told("the first", began)
+	clk.Step(time.Hour)
+	l.HearReads("a", text) // a leader forwards heartbeats of the node
+	told("it stands", began)
+	l.HearReads("a", "1 7 services.v1.=5 services.v1.=5")
+	told("nonsense", began)
+	l.HearReads("a", "")
+	told("it is taken away", began)
+	clk.Step(5 * time.Hour)
+	l.HearReads("a", text)
+	again := clk.Now()
+	told("the same again", again)
+	if e, _ := l.Of("a"); l.refused != 1 || e.Reads.Rest != 7 || e.Reads.Passed[0].Bytes != 5 {
+		t.Errorf("%d are refused, %+v", l.refused, e.Reads)
+	}
+
+	was, _ := l.Of("a")
+	for _, first := range []bool{false, true} { // another replica finds the Lease as it stands, and the Pool
+		l = NewLedger(clk)
+		if first {
+			l.HearReads("a", text)
+		}
+		l.RestoreReads("a", *was.Reads)
+		clk.Step(time.Minute)
+		l.HearReads("a", text)
+		told("after a restart", again)
+	}
+	l.Hush("a")
+	told("it is gone", time.Time{})
+	l.HearReads("a", text)
+	l.Forget("a")
+	if told("it is gone", time.Time{}); len(l.reads) != 0 {
+		t.Errorf("%d are remembered", len(l.reads))
+	}
 }

@@ -24,6 +24,10 @@ func Commands(program string) []cli.Command {
 			Run: by(describe),
 		},
 		{
+			Name: "pool suggest", Args: "NAME", About: "show what a pool should share, and what it shares for nobody",
+			Run: by(propose),
+		},
+		{
 			Name: "pool kubeconfig", Args: "NAME", About: "print a kubeconfig for a person, against the coordinator of a pool",
 			Run: by(kubeconfig),
 		},

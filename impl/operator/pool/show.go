@@ -30,13 +30,14 @@ func list(ctx context.Context, program string, args []string, stdout io.Writer) 
 	return nil
 }
 
-func read(ctx context.Context, flags view.Flags) (*view.View, error) {
+// read looks at the cluster. It is an error if what pools are made of cannot be read, or more of what is needed.
+func read(ctx context.Context, flags view.Flags, more ...string) (*view.View, error) {
 	cluster, err := flags.Cluster()
 	if err != nil {
 		return nil, err
 	}
 	v := cluster.Read(ctx)
-	for _, kind := range []string{view.Nodes, view.NodePools, view.Pools, view.Leases} {
+	for _, kind := range append([]string{view.Nodes, view.NodePools, view.Pools, view.Leases}, more...) {
 		if err := v.Failed[kind]; err != nil {
 			return nil, fmt.Errorf("read %s: %s", kind, strings.Join(strings.Fields(err.Error()), " "))
 		}

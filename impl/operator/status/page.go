@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
+	"github.com/weir-edge/weir/impl/operator/suggest"
 	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -38,7 +40,8 @@ type Pool struct {
 	Joined       int        `json:"joined"`   // their kubelets call their hubs
 	Told         int        `json:"hubsTold"` // of themselves: what follows is of these
 	Traffic
-	Nodes []Node `json:"nodes"`
+	Nodes    []Node         `json:"nodes"`
+	Suggests *suggest.Brief `json:"suggests,omitempty"` // of weir pool suggest
 }
 
 // Node is one of a pool.
@@ -72,7 +75,12 @@ func Of(v *view.View, only string) Page {
 	}
 	for _, name := range v.PoolNames() {
 		if only == "" || only == name {
-			p.Pools = append(p.Pools, poolOf(v, name))
+			one := poolOf(v, name)
+			if own := v.Pool(name); own != nil {
+				s := suggest.Of(own, v.NodePool(name), v.Aggregated, v.Now)
+				one.Suggests = s.Brief()
+			}
+			p.Pools = append(p.Pools, one)
 		}
 	}
 	return p
@@ -219,7 +227,19 @@ func (p Page) table(w io.Writer, wide bool, now time.Time) error {
 			}
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i, o := range p.Pools {
+		if o.Suggests == nil {
+			continue
+		}
+		if !slices.ContainsFunc(p.Pools[:i], func(b Pool) bool { return b.Suggests != nil }) {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, o.Suggests.Line(o.Name))
+	}
+	return nil
 }
 
 // row writes cells; an empty one is a dash.

@@ -1,11 +1,11 @@
 package status
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -54,15 +54,5 @@ func size(n *int64) string {
 	if n == nil {
 		return ""
 	}
-	v, unit := float64(*n), "B"
-	for _, next := range []string{"kB", "MB", "GB", "TB"} {
-		if v < 999.5 && v > -999.5 {
-			break
-		}
-		v, unit = v/1000, next
-	}
-	if unit == "B" || v >= 99.95 || v <= -99.95 {
-		return fmt.Sprintf("%.0f %s", v, unit)
-	}
-	return fmt.Sprintf("%.1f %s", v, unit)
+	return view.Size(*n)
 }

@@ -36,6 +36,7 @@ const (
 	LeaderHubs   = "Services leader-hub-<pool>"
 	Coordinators = "Pods of coordinators"
 	Installs     = "Jobs that join nodes"
+	APIServices  = "APIServices"
 )
 
 // View is what is seen of a cluster.
@@ -51,6 +52,7 @@ type View struct {
 	Coordinators []corev1.Pod
 	Installs     map[string]batchv1.Job // by node: Jobs of weir-manager by which it joins or leaves
 	InstallPods  []corev1.Pod
+	Aggregated   map[string]bool  // APIs that another server than kube-apiserver answers, as version.group
 	Failed       map[string]error // why something could not be read
 }
 
@@ -83,6 +85,10 @@ func (c *Cluster) Read(ctx context.Context) *View {
 	for _, j := range list[batchv1.Job](ctx, c, v, Installs, &batchv1.JobList{},
 		client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(jobs.Ours())) {
 		v.Installs[j.Annotations[contract.InstallNode]] = j
+	}
+	var err error
+	if v.Aggregated, err = c.aggregated(ctx); err != nil {
+		v.Failed[APIServices] = err
 	}
 	v.Manager, v.ManagerLease = get(ctx, c, v, Manager, &appsv1.Deployment{}),
 		get(ctx, c, v, ManagerLease, &coordinationv1.Lease{})

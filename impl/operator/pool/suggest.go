@@ -1,0 +1,43 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/operator/suggest"
+	"github.com/weir-edge/weir/impl/operator/view"
+)
+
+// propose prints what a pool should share, and what it shares for nobody.
+func propose(ctx context.Context, program string, args []string, stdout io.Writer) error {
+	fs := pflag.NewFlagSet("pool suggest", pflag.ContinueOnError)
+	form := fs.StringP("output", "o", "table", "table, json or yaml")
+	flags := view.Bind(fs)
+	if err := cli.ParseArgs(fs, program+" pool suggest NAME", args, 1, stdout); err != nil {
+		return err
+	}
+	if !suggest.IsForm(*form) {
+		return cli.Usage("--output", *form, "table, json or yaml")
+	}
+	v, err := read(ctx, flags, view.APIServices)
+	if err != nil {
+		return err
+	}
+	name := fs.Arg(0)
+	if names := v.PoolNames(); !slices.Contains(names, name) {
+		return cli.Usage("NAME", name, "the name of a pool: "+strings.Join(names, ", "))
+	}
+	own := v.Pool(name)
+	if own == nil {
+		return fmt.Errorf("there is no Pool %s, in whose status weir-manager keeps what hubs tell: make one beside the "+
+			"NodePool", name)
+	}
+	s := suggest.Of(own, v.NodePool(name), v.Aggregated, v.Now)
+	return s.Write(stdout, *form)
+}

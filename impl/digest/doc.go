@@ -13,8 +13,8 @@
 //
 // Reads are a second line: which resources clients of the node read of the whole cluster, and the cloud answers one by
 // one, and which shared ones nobody reads. It is contract.ReadsAnnotation on another heartbeat than the digest, four
-// times a day mostly (ReadsRhythm), and kept in the same way. ParseReads bounds it. A person decides by it what the pool
-// is to share; nothing is shared by itself.
+// times a day mostly (ReadsRhythm), and kept in the same way. ParseReads bounds it. A person decides by it what the
+// pool is to share; nothing is shared by itself.
 //
 // # What a hub holds
 //

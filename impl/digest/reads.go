@@ -117,7 +117,8 @@ func parseReads(text string) (r Reads, err error) {
 		r.Passed = append(r.Passed, p)
 	}
 	if len(r.Passed) > MaxPassed || len(r.Unread) > MaxUnread {
-		return r, fmt.Errorf("%d and %d resources, want %d and %d at most", len(r.Passed), len(r.Unread), MaxPassed, MaxUnread)
+		return r, fmt.Errorf("%d and %d resources, want %d and %d at most", len(r.Passed), len(r.Unread), MaxPassed,
+			MaxUnread)
 	}
 	r.Order()
 	return r, nil
@@ -137,7 +138,8 @@ func Split(name string) (resource, version, group string, err error) {
 	parts := strings.SplitN(name, ".", 3)
 	if len(name) > MaxResource || len(parts) != 3 || len(validation.IsDNS1035Label(parts[0])) > 0 ||
 		len(validation.IsDNS1035Label(parts[1])) > 0 || parts[2] != "" && len(validation.IsDNS1123Subdomain(parts[2])) > 0 {
-		return "", "", "", fmt.Errorf("resource %.40q, want resource.version.group of %d characters at most", name, MaxResource)
+		return "", "", "", fmt.Errorf("resource %.40q, want resource.version.group of %d characters at most", name,
+			MaxResource)
 	}
 	return parts[0], parts[1], parts[2], nil
 }

@@ -68,9 +68,9 @@ func freshness(d Digest) string {
 	return "fresh"
 }
 
-// ReadsFirst is the time until reads are told first: clients have come back to a hub that was started. ReadsUsual is the
-// time between two tellings, and ReadsSoonest when others are read, or no more. So a hub tells them 24 times a day at
-// most.
+// ReadsFirst is the time until reads are told first: clients have come back to a hub that was started. ReadsUsual is
+// the time between two tellings, and ReadsSoonest when others are read, or no more. So a hub tells them 24 times a day
+// at most.
 const (
 	ReadsFirst   = time.Minute
 	ReadsUsual   = 6 * time.Hour

@@ -22,6 +22,7 @@
 //	coordinator  the client of the pool's         pods         leads the pods of the node to the hub
 //	             coordinator                      membership   what a hub tells of itself, its moves
 //	pooldoor     the port for the pool, and what a hub holds in common with it
+//	demand       what clients of the node read of the whole cluster
 //
 // # Certificates
 //

@@ -247,6 +247,8 @@ func TestOperator(t *testing.T) {
 		t.Errorf("list prints %q, %d", out, code)
 	}
 
+	d.suggests()
+
 	d.dump()
 	d.deletes()
 
@@ -259,6 +261,42 @@ func TestOperator(t *testing.T) {
 	d.prints("check -o short --node edge-2", "ill-node.golden", 1)
 	d.people()
 	d.coordinates()
+}
+
+// suggests holds that what clients of two nodes read of the whole cluster, as their hubs tell, becomes a line of weir
+// status, and the lines that share it.
+func (d *desk) suggests() {
+	d.t.Helper()
+	if out, code := d.types("pool suggest harbour"); code != 0 || !strings.Contains(out, "no hub has told yet") {
+		d.t.Errorf("suggest: exit code %d:\n%s", code, out)
+	}
+	if out, code := d.types("pool suggest nowhere"); code != 2 || !strings.Contains(out, "harbour") {
+		d.t.Errorf("suggest of no pool: exit code %d:\n%s", code, out)
+	}
+	if out, code := d.types("pool suggest harbour -o wide"); code != 2 || !strings.Contains(out, "table, json or yaml") {
+		d.t.Errorf("suggest in a wrong form: exit code %d:\n%s", code, out)
+	}
+	tell := func(node string, along map[string]string) {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": along}})
+		must(d.t, err)
+		_, err = d.cloud.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(d.t.Context(), node,
+			types.MergePatchType, patch, metav1.PatchOptions{})
+		must(d.t, err)
+	}
+	tell("edge-2", map[string]string{contract.DigestAnnotation: digest.Digest{Version: "v0.3.0"}.Text()})
+	for node, bytes := range map[string]int64{"edge-1": 31_000_000, "edge-2": 30_000_000} {
+		tell(node, map[string]string{contract.ReadsAnnotation: digest.Reads{
+			Passed: []digest.Passed{
+				{Resource: "ciliumidentities.v2.cilium.io", Bytes: bytes}, {Resource: "secrets.v1.", Bytes: 7_000},
+			}, Rest: 500, Unread: []string{"endpoints.v1."},
+		}.Text()})
+	}
+	await.Until(d.t, time.Minute, "status to say that there is something to suggest", func() bool {
+		out, _ := d.types("status")
+		return strings.Contains(out, "pool harbour: sharing 1 more resource would save 30.0 MB a day; 1 resource is shared "+
+			"and not read by anybody: weir pool suggest harbour")
+	})
+	d.prints("pool suggest harbour", "suggest.golden", 0)
 }
 
 // coordinates holds that a pool's coordinator is of the release that is installed, by its digest, and that weir-manager

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
+	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -67,6 +69,7 @@ func testDigest(t *testing.T, site Site, api kubernetes.Interface, name string) 
 		t.Errorf("two clients got %d bytes, and %d are counted", got, after-before)
 	}
 
+	defer readsServices(t, site, name)()
 	defer kubeletOf(t, site, name)()
 	var told poolv1.Hub
 	wait(t, "the Pool to tell what "+name+" has served", func() bool {
@@ -101,7 +104,55 @@ func testDigest(t *testing.T, site Site, api kubernetes.Interface, name string) 
 		l, err := leases.Get(t.Context(), name, metav1.GetOptions{})
 		return err == nil && l.Annotations[contract.DigestAnnotation] == "" && len(l.ManagedFields) == 0
 	})
+	readsTold(t, api, name)
 	digestCosts(t, api, told)
+}
+
+// readsServices has a client of a node read what its pool does not share, until done is called.
+func readsServices(t *testing.T, site Site, name string) (done func()) {
+	t.Helper()
+	services := clientOf(t, site, name, "kube-proxy").CoreV1().Services("")
+	all, err := services.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := services.Watch(t.Context(), metav1.ListOptions{ResourceVersion: all.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return watch.Stop
+}
+
+// readsTold: what a client of a node reads of the whole cluster stands in the status of its Pool a minute after its hub
+// was started, and on the Lease for one heartbeat.
+func readsTold(t *testing.T, api kubernetes.Interface, name string) {
+	t.Helper()
+	await.Until(t, 3*time.Minute, "the Pool to tell that a client of "+name+" reads services", func() bool {
+		raw, err := api.CoreV1().RESTClient().Get().AbsPath("/apis/weir.dev/v1alpha1/pools/quay").DoRaw(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p poolv1.Pool
+		if err := json.Unmarshal(raw, &p); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range p.Status.Hubs {
+			if h.Node != name || h.Reads == nil {
+				continue
+			}
+			t.Logf("%s reads %+v", name, *h.Reads)
+			for _, r := range h.Reads.Passed {
+				if r.Resource == "services.v1." && r.Bytes > 0 {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	wait(t, "the next heartbeat to take it away", func() bool {
+		l, err := api.CoordinationV1().Leases(contract.NodeLeaseNamespace).Get(t.Context(), name, metav1.GetOptions{})
+		return err == nil && l.Annotations[contract.ReadsAnnotation] == ""
+	})
 }
 
 // digestCosts: with the managed fields that kube-apiserver keeps of it a digest adds a bounded number of bytes to a

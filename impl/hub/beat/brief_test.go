@@ -192,7 +192,8 @@ func TestWholeHeartbeat(t *testing.T) {
 	}
 }
 
-// TestAlong: what is told goes along with one heartbeat, and stands on the Lease until the next one, however it is sent.
+// TestAlong: what is told goes along with one heartbeat, and stands on the Lease until the next one, however that is
+// sent.
 func TestAlong(t *testing.T) {
 	tells := []lease.Along{{Reads: "r1"}, {Digest: "d1"}, {Reads: "r2"}, {}, {}}
 	for name, c := range map[string]*briefCloud{

@@ -1,5 +1,5 @@
-// Package demand counts which resources clients of this node read of the whole cluster, so that a person can decide what
-// the pool is to share.
+// Package demand counts which resources clients of this node read of the whole cluster, so that a person can decide
+// what the pool is to share.
 //
 // A read of the whole cluster is a list or watch without a namespace, whose selectors do not ask for one object, one
 // value or this node. Passed counts the bytes of the cloud's answers to such reads, as they came over the link. Relayed

@@ -76,8 +76,8 @@ func TestHubsKept(t *testing.T) {
 	v, l, clk := told()
 	l.HearReads("a", "1 7 services.v1.=5 nodes.v1.=4 !endpoints.v1.")
 	describe(v, clk.Now())
-	if r := v.own.Status.Hubs[0].Reads; r == nil || r.PassedRestBytes != 7 || len(r.Passed) != 2 || r.Passed[0].Bytes != 5 ||
-		r.Unread[0] != "endpoints.v1." || v.own.Status.Hubs[1].Reads != nil {
+	if r := v.own.Status.Hubs[0].Reads; r == nil || r.PassedRestBytes != 7 || len(r.Passed) != 2 ||
+		r.Passed[0].Bytes != 5 || r.Unread[0] != "endpoints.v1." || v.own.Status.Hubs[1].Reads != nil {
 		t.Errorf("reads are %+v", r)
 	}
 	text, err := json.Marshal(v.own)
@@ -127,13 +127,14 @@ func TestHubsBound(t *testing.T) {
 	describe(v, clk.Now())
 	s := &v.own.Status
 	text, err := json.Marshal(s)
-	if err != nil || len(text) > 400_000 || len(s.Hubs) != poolv1.MaxHubs || *s.UplinkBytes < 1<<60 || *s.SavedBytes < 1<<59 {
+	if err != nil || len(text) > 400_000 || len(s.Hubs) != poolv1.MaxHubs || *s.UplinkBytes < 1<<60 ||
+		*s.SavedBytes < 1<<59 {
 		t.Errorf("%d bytes, %d hubs, %d, %d, %v", len(text), len(s.Hubs), *s.UplinkBytes, *s.SavedBytes, err)
 	}
 }
 
-// TestReadsBound: what the hubs of thousands of nodes tell of reads, whatever that is, leaves room in a Pool: etcd takes
-// 1.5 MB.
+// TestReadsBound: what the hubs of thousands of nodes tell of reads, whatever that is, leaves room in a Pool: etcd
+// takes 1.5 MB.
 func TestReadsBound(t *testing.T) {
 	v, l, clk := told()
 	var reads digest.Reads

@@ -50,8 +50,8 @@ type Ledger struct {
 // NewLedger makes one in which nothing is.
 func NewLedger(c clock.WithTicker) *Ledger {
 	return &Ledger{
-		clock: c, told: map[string]Entry{}, reads: map[string]*readsHeard{}, pools: map[string]string{}, dirty: map[string]struct{}{},
-		poke: make(chan struct{}, 1),
+		clock: c, told: map[string]Entry{}, reads: map[string]*readsHeard{}, pools: map[string]string{},
+		dirty: map[string]struct{}{}, poke: make(chan struct{}, 1),
 	}
 }
 

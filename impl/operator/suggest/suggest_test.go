@@ -118,10 +118,12 @@ func TestUnread(t *testing.T) {
 		known bool
 		want  int
 	}{
-		"all say so":           {[]poolv1.Hub{hub("a", 0, 0, 0, unread), hub("b", 0, 0, 0, unread)}, true, 1},
-		"one reads it":         {[]poolv1.Hub{hub("a", 0, 0, 0, unread), hub("b", 0, 0, 0, nil)}, true, 0},
-		"one has not told":     {[]poolv1.Hub{hub("a", 0, 0, 0, unread), hub("b", 0, -1, 0, nil)}, false, 0},
-		"one told long ago":    {[]poolv1.Hub{hub("a", 0, 0, 0, unread), hub("b", 0, digest.ReadsLapsed+1, 0, unread)}, false, 0},
+		"all say so":       {[]poolv1.Hub{hub("a", 0, 0, 0, unread), hub("b", 0, 0, 0, unread)}, true, 1},
+		"one reads it":     {[]poolv1.Hub{hub("a", 0, 0, 0, unread), hub("b", 0, 0, 0, nil)}, true, 0},
+		"one has not told": {[]poolv1.Hub{hub("a", 0, 0, 0, unread), hub("b", 0, -1, 0, nil)}, false, 0},
+		"one told long ago": {
+			[]poolv1.Hub{hub("a", 0, 0, 0, unread), hub("b", 0, digest.ReadsLapsed+1, 0, unread)}, false, 0,
+		},
 		"one is gone":          {[]poolv1.Hub{hub("a", 0, 0, 0, unread), hub("b", digest.Lapsed+1, 0, 0, nil)}, true, 1},
 		"of what is not there": {[]poolv1.Hub{hub("a", 0, 0, 0, []string{"gadgets.v1.example.com"})}, true, 0},
 		"none has told":        {nil, false, 0},
@@ -139,7 +141,8 @@ func TestUnread(t *testing.T) {
 func TestNeverShared(t *testing.T) {
 	var all []poolv1.PassedReads
 	for _, name := range []string{
-		"secrets.v1.", "configmaps.v1.", "leases.v1.coordination.k8s.io", "tokens.v1.example.com", "tokenreviews.v1.authentication.k8s.io",
+		"secrets.v1.", "configmaps.v1.", "leases.v1.coordination.k8s.io", "tokens.v1.example.com",
+		"tokenreviews.v1.authentication.k8s.io",
 	} {
 		all = append(all, poolv1.PassedReads{Resource: name, Bytes: 1000})
 	}

@@ -38,12 +38,12 @@ func (s *Suggestion) Write(w io.Writer, form string) error {
 		return err
 	}
 	if s.Told == 0 && len(s.Passed) == 0 {
-		_, err := fmt.Fprintf(w, "pool %s: no hub has told yet what its clients read; each does with a heartbeat of its kubelet\n",
-			s.Pool)
+		_, err := fmt.Fprintf(w, "pool %s: no hub has told yet what its clients read; each does with a heartbeat of its "+
+			"kubelet\n", s.Pool)
 		return err
 	}
-	fmt.Fprintf(w, "pool %s: %d of %d hubs have told what their clients read of the whole cluster in the last 24 hours\n\n",
-		s.Pool, s.Told, s.Hubs)
+	fmt.Fprintf(w, "pool %s: %d of %d hubs have told what their clients read of the whole cluster in the last 24 "+
+		"hours\n\n", s.Pool, s.Told, s.Hubs)
 	if err := s.table(w); err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func (s *Suggestion) share(w io.Writer) {
 	fmt.Fprintf(w, "\nTo share them, add to spec.poolScopeMetadata of NodePool %s:\n", s.Pool)
 	entries(w, lines)
 	if len(s.Default) > 0 {
-		fmt.Fprintln(w, "It is empty now, so the pool shares what the hubs' --pool-scope-resources names. Add these too, the "+
-			"default:")
+		fmt.Fprintln(w, "It is empty now, so the pool shares what the hubs' --pool-scope-resources names. Add these too, "+
+			"the default:")
 		entries(w, s.Default)
 	}
 	fmt.Fprintln(w, "Each node of the pool then has all objects of these resources: share nothing that holds a secret.")
@@ -108,8 +108,8 @@ func (s *Suggestion) unread(w io.Writer) {
 		fmt.Fprintf(w, "To share it no more, remove it from spec.poolScopeMetadata of NodePool %s.\n", s.Pool)
 		return
 	}
-	fmt.Fprintf(w, "It is shared by default. To share it no more, name in spec.poolScopeMetadata of NodePool %s only what "+
-		"the pool is to share.\n", s.Pool)
+	fmt.Fprintf(w, "It is shared by default. To share it no more, name in spec.poolScopeMetadata of NodePool %s only "+
+		"what the pool is to share.\n", s.Pool)
 }
 
 // entries prints resources as poolScopeMetadata has them.

@@ -13,7 +13,9 @@ import (
 func (c *Cluster) aggregated(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	all := &unstructured.UnstructuredList{}
-	all.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIServiceList"})
+	all.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIServiceList",
+	})
 	for more := ""; ; {
 		switch err := c.List(ctx, all, client.Limit(page), client.Continue(more)); {
 		case meta.IsNoMatchError(err): // it has no such servers

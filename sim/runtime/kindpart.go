@@ -156,7 +156,7 @@ func (p *kindPart) Stop(ctx context.Context) error {
 		if err := p.life.end(ctx); err != nil {
 			return err
 		}
-		return await(ctx, x)
+		return awaitEnd(ctx, x)
 	})
 }
 
@@ -165,7 +165,7 @@ func (p *kindPart) Kill() error {
 		if err := p.life.crash(ctx); err != nil {
 			return err
 		}
-		return await(ctx, x)
+		return awaitEnd(ctx, x)
 	})
 }
 
@@ -206,7 +206,7 @@ func (p *kindPart) do(ctx context.Context, verb string, do func(context.Context,
 	return nil
 }
 
-func await(ctx context.Context, x *proc.Stranger) error {
+func awaitEnd(ctx context.Context, x *proc.Stranger) error {
 	select {
 	case <-x.Done():
 		return nil

@@ -48,7 +48,7 @@ func (s *systemd) bypass(cloud string, run func(args ...string) (string, error))
 	}
 	to := strings.TrimPrefix(cloud, "https://")
 	says(nil, "‼ node edge-1: nothing on it calls the cloud past its hub",
-		fmt.Sprintf("installtest.tes (pid %d) to %s", os.Getpid(), to)) // the kernel keeps 15 characters of a name
+		fmt.Sprintf("%.15s (pid %d) to %s", filepath.Base(os.Args[0]), os.Getpid(), to)) // of a name the kernel keeps 15
 	self, err := os.Executable()
 	check(t, err)
 	kubelet := filepath.Join(t.TempDir(), "kubelet")

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// aggregated reads which APIs another server than kube-apiserver answers, as version.group.
-func (c *Cluster) aggregated(ctx context.Context) (map[string]bool, error) {
+// aggregated reads, so many at a time, which APIs another server than kube-apiserver answers, as version.group.
+func aggregated(ctx context.Context, c client.Reader, page int64) (map[string]bool, error) {
 	out := map[string]bool{}
 	all := &unstructured.UnstructuredList{}
 	all.SetGroupVersionKind(schema.GroupVersionKind{

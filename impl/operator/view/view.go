@@ -87,7 +87,7 @@ func (c *Cluster) Read(ctx context.Context) *View {
 		v.Installs[j.Annotations[contract.InstallNode]] = j
 	}
 	var err error
-	if v.Aggregated, err = c.aggregated(ctx); err != nil {
+	if v.Aggregated, err = aggregated(ctx, c, page); err != nil {
 		v.Failed[APIServices] = err
 	}
 	v.Manager, v.ManagerLease = get(ctx, c, v, Manager, &appsv1.Deployment{}),

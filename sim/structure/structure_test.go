@@ -114,7 +114,7 @@ func TestBrokenRules(t *testing.T) {
 		"a test's import":               {rule{of: rest, never: []string{"testing"}, direct: true}, 1},
 		"the same, of what is built":    {rule{of: rest, never: []string{"testing"}}, 0},
 		"a package below":               {rule{of: rest, never: []string{"crypto"}}, 1},
-		"a path that begins alike":      {rule{of: rest, never: []string{"net/ht", module + "impl/rela"}}, 0},
+		"a path that begins alike":      {rule{of: rest, never: []string{"net/ht", module + "impl/rel"}}, 0},
 		"one of several that are asked": {rule{of: []string{"impl/limit", "impl/relay/..."}, never: []string{"net/http"}}, 1},
 	} {
 		if got := x.rule.broken(t, root); len(got) != x.want {

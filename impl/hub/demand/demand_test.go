@@ -37,8 +37,13 @@ func TestWhole(t *testing.T) {
 		"/apis/example.com/v1/widgets?labelSelector=kubernetes.io%2Fhostname+in+(a,+edge-1)": false,
 		"/api/v1/namespaces/default/pods":                                                    false,
 		"/api/v1/namespaces/default":                                                         false,
-		"/api/v1/nodes/edge-1":                                                               false, "/api/v1/nodes/edge-1/status": false, "/api/v1": false, "/version": false,
-		"/api/v1/pods/": false, "/api/v1/watch/pods": false, "/api/v1/pods?fieldSelector=%3D%3D%3D": false,
+		"/api/v1/nodes/edge-1":                                                               false,
+		"/api/v1/nodes/edge-1/status":                                                        false,
+		"/api/v1":                                                                            false,
+		"/version":                                                                           false,
+		"/api/v1/pods/":                                                                      false,
+		"/api/v1/watch/pods":                                                                 false,
+		"/api/v1/pods?fieldSelector=%3D%3D%3D":                                               false,
 	} {
 		if got := Whole(asks(path), "edge-1"); got != want {
 			t.Errorf("%s: %t", path, got)

@@ -164,8 +164,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestReadsTold: reads are told again when a heartbeat brings them, though they say the same. They are not when somebody
-// else writes the Lease on which they stand, or weir-manager starts. What is invalid changes nothing.
+// TestReadsTold: reads are told again when a heartbeat brings them, though they say the same. They are not when
+// somebody else writes the Lease on which they stand, or weir-manager starts. What is invalid changes nothing.
 func TestReadsTold(t *testing.T) {
 	clk := clocktesting.NewFakeClock(began)
 	l := NewLedger(clk)

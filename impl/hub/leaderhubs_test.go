@@ -176,8 +176,8 @@ func TestLeaderHubs(t *testing.T) {
 	}
 }
 
-// TestLeaderHubLies: a hub that finds that the cloud contradicts its leader hub says so, lists again from the cloud,
-// and reads the other one. Nobody else is told.
+// TestLeaderHubLies: a hub that finds that the cloud contradicts its leader hub says so, lists again from the cloud
+// until it may read the other one, and reads that. Nobody else is told.
 func TestLeaderHubLies(t *testing.T) {
 	p := newNamedBed(t, "edge-1", "edge-2", "edge-3")
 	p.start(p.nodes...)
@@ -189,8 +189,10 @@ func TestLeaderHubLies(t *testing.T) {
 	}
 	p.hubs["edge-3"].hub.pool.Contradict("endpoints.v1.", errors.New("what it holds was never there"))
 	p.reads([]string{"edge-3"}, other)
-	if got, want := p.lists(), []string{"edge-1 2", "edge-2 2", "edge-3 2"}; !slices.Equal(got, want) {
-		t.Errorf("these listed at the cloud: %v, want %v", got, want)
+	// edge-3 lists, unless it may read the other one before it has begun to.
+	got, leaders := p.lists(), []string{"edge-1 2", "edge-2 2"}
+	if !slices.Equal(got, leaders) && !slices.Equal(got, append(slices.Clone(leaders), "edge-3 2")) {
+		t.Errorf("these listed at the cloud: %v, want %v, and perhaps edge-3 2", got, leaders)
 	}
 	if log := p.hubs["edge-3"].log.String(); !strings.Contains(log, "level=ERROR") ||
 		!strings.Contains(log, "leader="+liar) {

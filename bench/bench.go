@@ -71,7 +71,7 @@ func (c Config) with(ctx context.Context, steps ...func(*run, context.Context) e
 	r := &run{Config: c, fillHub: c.Objects, fillAll: c.Large, nodePath: "/api/v1/nodes/" + node}
 	local := &runtime.Local{}
 	topology := runtime.Topology{Pools: []runtime.Pool{{
-		Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true,
+		Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true, Unread: true,
 		HubFlags: parts.Flags{"caller-rate": 100_000}, // one caller asks as fast as it is answered
 	}}}
 	if r.site, err = local.Up(ctx, topology, c.Progress); err != nil {

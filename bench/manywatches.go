@@ -22,7 +22,9 @@ const (
 func ManyWatches(ctx context.Context, rounds int, progress func(string)) (_ []Figure, err error) {
 	r := &run{Config: Config{Rounds: rounds, Progress: progress}.withDefaults(), fillHub: 100, fillAll: 100}
 	// with the limits that hubs have.
-	topology := runtime.Topology{Pools: []runtime.Pool{{Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true}}}
+	topology := runtime.Topology{Pools: []runtime.Pool{{
+		Name: pool, Nodes: 1, Mode: runtime.Weir, Unlinked: true, Unread: true,
+	}}}
 	if r.site, err = (&runtime.Local{}).Up(ctx, topology, r.Progress); err != nil {
 		return nil, err
 	}

@@ -27,7 +27,8 @@ type Config struct {
 	LeadersOnly     bool
 	Placement       mesh.Placement
 
-	PoolScopeResources []string      // none: Endpoints and EndpointSlices
+	PoolScopeResources []string      // none: directory.DefaultScope
+	Linger             time.Duration // after its last reader a resource is relayed so long; 0: always
 	RingBytes          int64         // 0: the relay's default
 	RelayMaxBytes      int64         // likewise
 	RingAge            time.Duration // likewise; no flag

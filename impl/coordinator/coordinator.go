@@ -65,7 +65,7 @@ func New(config Config) (*Coordinator, error) {
 	c.rules = authz.New(set.NodePoolName, c.relayed)
 	c.listed = &catalog.Catalog{Relays: c.relays.All}
 	c.front = &relays{
-		all: c.relays, clock: set.Clock, logger: set.Logger,
+		all: c.relays, copies: c.relayed, clock: set.Clock, logger: set.Logger,
 		writes: limit.Rate{Every: time.Second / bounds.WriteRate, Burst: bounds.WriteBurst, Keys: bounds.Writers},
 	}
 	c.front.proves = func(req *http.Request) { c.serving.listener.Proves(req) }
@@ -97,7 +97,7 @@ func New(config Config) (*Coordinator, error) {
 	}
 	c.peers.heed(c.told.Now())
 	c.kept, err = snapshot.Open(snapshot.Config{
-		Dir: filepath.Join(c.dir.Path(), "relays"), Relays: c.relays.All(), Clock: set.Clock, Logger: set.Logger,
+		Dir: c.keptIn(), Relays: c.relays.All(), Clock: set.Clock, Logger: set.Logger,
 	})
 	if err != nil {
 		c.dir.Close()
@@ -226,16 +226,18 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	}
 	puller := pull.New(pulled)
 	follows := scope.New(scope.Config{
-		Relays: sharing{c, puller}, Directory: c.told, Clock: c.set.Clock, Logger: c.set.Logger,
+		Relays: sharing{c, puller}, Directory: c.told, Always: c.set.always, Linger: c.set.Linger,
+		Holds: func() bool { return !c.seesCloud() }, Clock: c.set.Clock, Logger: c.set.Logger,
 	})
 	metrics.registry.MustRegister(follows)
+	c.front.reads.Store(new(follows.Read))
 	leader.Moved, vote.Held = puller.Moved, puller.Held
 	stored{leases.Store}.tell(vote)
 	paths := map[string]http.Handler{
 		"/metrics": metrics.handler(),
 		contract.StatusPath: &pull.Reporter{
 			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays.All,
-			Unknown: follows.Unknown, Ready: ready, Puller: puller,
+			Unknown: follows.Unknown, Idle: follows.Idle, Ready: ready, Puller: puller,
 			Doubt: lies.Doubt, Space: etcd.Space, Clock: c.set.Clock,
 		},
 		contract.DocumentsPath: shared.Serve(puller.Upstream),

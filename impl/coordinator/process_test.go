@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,6 +68,11 @@ func (p *pool) spawnAt(port string, more ...string) *process {
 		"--nodepool-name=p", "--bind-address=127.0.0.1", "--secure-port=" + port, "--data-dir=" + p.config.DataDir,
 		"--certificates-dir=" + p.config.CertificatesDir,
 	}, more...)
+	if !slices.ContainsFunc(more, func(a string) bool { return strings.HasPrefix(a, "--pool-scope-resources") }) {
+		for _, name := range p.config.PoolScopeResources { // relayed though nobody reads it
+			args = append(args, "--pool-scope-resources=+"+name)
+		}
+	}
 	c.cmd = exec.Command(exe, args...)
 	c.cmd.Env = append(os.Environ(), asCommand+"=1")
 	c.cmd.Stderr = c.stderr

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
@@ -27,6 +29,8 @@ import (
 // write of a caller passes here, and counts.
 type relays struct {
 	all    *scope.Set
+	copies func(authz.GroupResource) bool
+	reads  atomic.Pointer[func(string) (*relay.Relay, func())] // scope.Scope's; nil: nothing is served yet
 	clock  clock.WithTickerAndDelayedExecution
 	logger *slog.Logger
 	writes limit.Rate                                  // by the name in the certificate
@@ -37,18 +41,28 @@ type relays struct {
 	next   http.Handler
 }
 
-// of returns the relay that a request is for, nil if it is for none.
-func (x *relays) of(info *genericrequest.RequestInfo) *relay.Relay {
+// shared reports whether a request is about a resource that the pool shares.
+func (x *relays) shared(info *genericrequest.RequestInfo) bool {
+	return info != nil && info.IsResourceRequest &&
+		x.copies(authz.GroupResource{Group: info.APIGroup, Resource: info.Resource})
+}
+
+// of returns the relay that a request is for, nil if it is for none. A reader of what the pool shares has it relayed
+// until it calls done, and for some time after.
+func (x *relays) of(info *genericrequest.RequestInfo, method string) (r *relay.Relay, done func()) {
 	if info == nil || !info.IsResourceRequest {
-		return nil
+		return nil, func() {}
+	}
+	if read := x.reads.Load(); read != nil && method == http.MethodGet {
+		return (*read)(info.Resource + "." + info.APIVersion + "." + info.APIGroup)
 	}
 	for _, r := range x.all.All() {
 		if res := r.Resource(); res.Group == info.APIGroup && res.Version == info.APIVersion &&
 			res.Resource == info.Resource {
-			return r
+			return r, func() {}
 		}
 	}
-	return nil
+	return nil, func() {}
 }
 
 // ServeHTTP implements http.Handler.
@@ -57,7 +71,8 @@ func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	req, end := x.lasts(req)
 	defer end()
 	info, _ := genericrequest.RequestInfoFrom(req.Context())
-	r := x.of(info)
+	r, done := x.of(info, req.Method)
+	defer done()
 	switch wait := x.wait(req); {
 	case wait > 0:
 		x.later()
@@ -72,6 +87,9 @@ func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		x.fail(w, req, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource},
 			info.Verb))
 		return
+	}
+	if r.Status().Joins {
+		_ = r.WaitUntil(req.Context(), func() bool { return !r.Status().Joins || r.Denied() != nil })
 	}
 	if s := r.Status(); s.Synced {
 		age, _ := s.Age(x.clock.Now())

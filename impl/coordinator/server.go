@@ -86,7 +86,7 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	longRunning := filters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString())
 	cfg.LongRunningFunc = func(req *http.Request, info *genericrequest.RequestInfo) bool {
 		// Lists of relays too: they are streamed, and the relay itself closes those whose client takes nothing.
-		return longRunning(req, info) || a.front.of(info) != nil || req.URL.Path == contract.LinePath
+		return longRunning(req, info) || a.front.shared(info) || req.URL.Path == contract.LinePath
 	}
 	cfg.BuildHandlerChainFunc = func(h http.Handler, cfg *genericapiserver.Config) http.Handler {
 		a.front.next, a.front.fail = h, fail(a.types)

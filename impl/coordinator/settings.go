@@ -19,6 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/trust"
 )
 
@@ -26,6 +27,7 @@ import (
 type settings struct {
 	Config
 	resources []relay.Resource
+	always    []string      // those of them that are relayed though no hub reads them
 	members   []mesh.Member // none: this is the only replica
 	// Below CertificatesDir: the certificate of this server with its key, the one by which other replicas know it ("": it
 	// is the only one), and the pool's authorities, until a hub or a replica has brought others that they vouch for.
@@ -84,7 +86,7 @@ func (s *settings) checkResources() error {
 		names = defaultResources()
 	}
 	for _, name := range names {
-		r, err := relay.ParseResource(name)
+		r, always, err := scope.Parse(name)
 		if err != nil {
 			return cli.Usage("--pool-scope-resources", name, err.Error())
 		}
@@ -104,7 +106,9 @@ func (s *settings) checkResources() error {
 		if why := r.Exposed(); why != "" {
 			s.Logger.Warn(why, "flag", "--pool-scope-resources", "resource", name)
 		}
-		s.resources = append(s.resources, r)
+		if s.resources = append(s.resources, r); always {
+			s.always = append(s.always, r.String())
+		}
 	}
 	return nil
 }

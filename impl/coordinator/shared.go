@@ -2,12 +2,15 @@ package coordinator
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
+	"github.com/weir-edge/weir/impl/snapshot"
 )
 
 // buildRelays makes the relays that the coordinator begins with: of what the pool was last told to share, else of
@@ -15,6 +18,9 @@ import (
 func (c *Coordinator) buildRelays() error {
 	c.buildTold()
 	for _, res := range scope.Of(c.told.Now()) {
+		if c.set.Linger > 0 && !slices.Contains(c.set.always, res.String()) && !snapshot.Kept(c.keptIn(), res) {
+			continue
+		}
 		r, err := c.newRelay(res, false)
 		if err != nil {
 			return err
@@ -23,6 +29,9 @@ func (c *Coordinator) buildRelays() error {
 	}
 	return nil
 }
+
+// keptIn is the folder of what relays hold.
+func (c *Coordinator) keptIn() string { return filepath.Join(c.dir.Path(), "relays") }
 
 // newRelay makes a relay. late: others are served already.
 func (c *Coordinator) newRelay(res relay.Resource, late bool) (*relay.Relay, error) {
@@ -34,7 +43,9 @@ func (c *Coordinator) newRelay(res relay.Resource, late bool) (*relay.Relay, err
 
 // relayed reports whether a resource is read-only here, since it is a copy.
 func (c *Coordinator) relayed(r authz.GroupResource) bool {
-	return slices.ContainsFunc(c.relays.All(), func(held *relay.Relay) bool {
+	return slices.ContainsFunc(c.told.Now().Scope, func(s directory.Shared) bool {
+		return s.Group == r.Group && s.Resource == r.Resource
+	}) || slices.ContainsFunc(c.relays.All(), func(held *relay.Relay) bool {
 		return held.Resource().Group == r.Group && held.Resource().Resource == r.Resource
 	})
 }

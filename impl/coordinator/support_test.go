@@ -193,8 +193,9 @@ func newPoolOf(t testing.TB, ca *authority) *pool {
 	return &pool{t: t, ca: ca, config: coordinator.Config{
 		NodePoolName: "p", BindAddress: "127.0.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,
 		RingBytes: 1 << 20, RingAge: time.Minute,
-		CertificatesDir: certificates,
-		Logger:          slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
+		PoolScopeResources: []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"},
+		CertificatesDir:    certificates,
+		Logger:             slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level})),
 	}}
 }
 
@@ -439,7 +440,7 @@ type state struct {
 	Pool, Incarnation, Leader, Term string
 	Ready                           bool
 	Resources                       []resourceState
-	UnknownResources                []string
+	UnknownResources, IdleResources []string
 	Replica, Fed                    string
 	Doubt                           *contract.Doubt
 	Etcd                            store.Space

@@ -77,9 +77,14 @@ type Status struct {
 	Asked     []enrol.Status   `json:"certificates,omitempty"` // those that the hub asks for itself
 	Lacks     []standin.Lack   `json:"lacks,omitempty"`        // what the hub goes on without
 	Resources []ResourceStatus `json:"resources"`
-	// that the pool is to share, and why they are not relayed.
-	Unknown []string                            `json:"unknownResources,omitempty"`
-	Bytes   map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class
+	NotRelayed
+	Bytes map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class
+}
+
+// NotRelayed are resources that the pool shares.
+type NotRelayed struct {
+	Idle    []string `json:"idleResources,omitempty"`    // nobody on this node reads them
+	Unknown []string `json:"unknownResources,omitempty"` // and why
 }
 
 // UserStatus is who the hub is at the cloud, for what it reads itself.
@@ -144,7 +149,7 @@ func (h *Hub) Status() Status {
 	if p := h.pool.Status(); p != nil {
 		s.Coordinator, s.Delegation, s.Directory = &p.Coordinator, &p.Delegation, new(h.directory.Status())
 	}
-	s.Unknown = h.scope.Unknown()
+	s.Idle, s.Unknown = h.scope.Idle(), h.scope.Unknown()
 	now := h.clock.Now()
 	for _, f := range h.sources.All() {
 		rs, fs := f.Relay.Status(), f.Status()

@@ -133,6 +133,7 @@ func (h *Hub) buildClient() error {
 }
 
 func (h *Hub) buildRelays() error {
+	h.reads = demand.New(h.NodeName, h.clock)
 	h.sources = &feeder.Sources{
 		Feeding: h.cloud.Feeds, Cloud: h.cloud.Upstream(h.metrics.body(role.Cloud)),
 		Coordinator: func() *hop.Upstream { return h.coordinator.InUse().Upstream },
@@ -181,10 +182,9 @@ func (h *Hub) buildDoor() error {
 		})
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
 	review := access.Reviewer{AsCaller: callers, AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode)}
-	read := demand.New(h.NodeName, h.clock)
 	proxy := door.NewProxy(door.ProxyConfig{
 		AsCaller: h.discovery.Through(callers), AsNode: h.asNode, Shelter: h.shelter, Judge: h.judge, Written: consistency,
-		Demand: read, Left: h.sources.Left, Clock: h.clock, Logger: h.Logger,
+		Demand: h.reads, Left: h.sources.Left, Clock: h.clock, Logger: h.Logger,
 	})
 	beats := beat.NewBeats(beat.BeatsConfig{
 		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsNode), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger,
@@ -193,7 +193,7 @@ func (h *Hub) buildDoor() error {
 			w.Route = "cloud"
 			proxy.Serve(w, req, door.Passage{Asked: asked, Who: access.Caller{Kind: access.ThisNode}})
 		},
-		Tell: h.tells(consistency), Reads: func() digest.Reads { return read.Reads(h.sources.Names()) },
+		Tell: h.tells(consistency), Reads: func() digest.Reads { return h.reads.Reads(h.scope.Names()) },
 	})
 	h.door = door.New(door.Config{
 		Node: h.NodeName,
@@ -212,7 +212,8 @@ func (h *Hub) buildDoor() error {
 		Beats:       beats,
 		Proxy:       proxy,
 		Shelter:     h.shelter,
-		Demand:      read,
+		Demand:      h.reads,
+		Scope:       h.scope,
 		Filters:     h.filters,
 		Own:         h.own.filter,
 		Answered:    h.metrics.answered,
@@ -252,7 +253,8 @@ func (h *Hub) buildPool() (err error) {
 	})
 	h.pool, err = membership.New(membership.Config{
 		Role: rc, IdentityFile: file, Coordinator: h.coordinator, Policy: h.policy(), Cloud: h.cloud,
-		Sources: h.sources, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule, Judge: h.cloudAsJudge,
+		Sources: h.sources, Idle: h.scope.Idle, MaxAge: h.maxAge(), Read: h.poolDoor.Read, Overrule: h.overrule,
+		Judge:        h.cloudAsJudge,
 		Contradicted: counted(h.metrics.contradictions), Desk: h.poolDoor.Desk, Discovery: h.discovery,
 		Mirror: beat.NewMirror(beat.MirrorConfig{
 			Coordinator: h.coordinator, Node: h.NodeName, Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
@@ -269,6 +271,7 @@ func (h *Hub) buildPool() (err error) {
 func (h *Hub) buildPoolDoor() *pooldoor.Door {
 	c := h.coordinator
 	shown := hop.NewServer(h.NodeName, h.sources.Relays, h.clock)
+	shown.Scope = h.scope
 	shown.Vouch = func(r *relay.Relay) bool { return h.pool.Vouch(r) }
 	d := &pooldoor.Door{Config: pooldoor.Config{
 		Server: shown, Node: h.NodeName, Pool: h.NodePoolName, Coordinators: h.course.Coordinators,

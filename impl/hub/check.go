@@ -144,7 +144,7 @@ func (s *settings) resolve() (err error) {
 	if s.servers, err = s.Cloud.servers(); err != nil {
 		return err
 	}
-	if s.resources, err = s.Relays.shared(); err != nil {
+	if s.resources, s.always, err = s.Relays.shared(); err != nil {
 		return err
 	}
 	for i, r := range s.resources {

@@ -120,6 +120,7 @@ type Pods struct {
 // Relays is what the pool keeps one copy of. The times and sizes are constants, see Default.
 type Relays struct {
 	PoolScopeResources   []string
+	Linger               time.Duration // after its last reader a resource is relayed so long; 0: always
 	UpstreamWatchTimeout time.Duration
 	MaxStaleRead         time.Duration // 0: no limit
 	RingAge              time.Duration // 0: the relay's default
@@ -169,8 +170,10 @@ func Default() Config {
 			StoreEvery: 5 * time.Second, StoreLazy: time.Minute, StoreIdle: 10 * time.Minute, StoreForget: 30 * 24 * time.Hour,
 			ReturnSpread: 5 * time.Second,
 		},
-		Relays: Relays{UpstreamWatchTimeout: 10 * time.Second, MaxStaleRead: 30 * time.Second, RingAge: 5 * time.Minute},
-		Pool:   Pool{CoordinatorWait: 10 * time.Second},
+		Relays: Relays{
+			UpstreamWatchTimeout: 10 * time.Second, MaxStaleRead: 30 * time.Second, RingAge: 5 * time.Minute,
+		},
+		Pool: Pool{CoordinatorWait: 10 * time.Second},
 	}
 }
 
@@ -198,6 +201,7 @@ type settings struct {
 	Config
 	serves       bool // a certificate that was given, and not one of this node's own authority
 	resources    []relay.Resource
+	always       []string // those of them that are relayed though nobody reads them
 	servers      map[uplink.Class][]*url.URL
 	coordinators []*url.URL // none without a coordinator
 	leaders      []directory.Leader

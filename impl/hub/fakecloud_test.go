@@ -82,6 +82,9 @@ type echo struct {
 	Header                         http.Header
 }
 
+// twoResources are what pools of these tests share.
+var twoResources = []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io"}
+
 // hangs is a status of /readyz that never comes.
 const hangs = -1
 
@@ -95,7 +98,7 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 		denies:  func(string, string) int { return 0 },
 	}
 	var running sync.WaitGroup
-	for _, name := range defaultResources() {
+	for _, name := range twoResources {
 		res, err := relay.ParseResource(name)
 		check(t, err)
 		r, err := relay.New(relay.Config{Resource: res})

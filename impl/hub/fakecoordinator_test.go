@@ -47,7 +47,7 @@ func newFakeCoordinator(t testing.TB, ca *authority, resources ...string) *fakeC
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &fakeCoordinator{t: t, ctx: ctx, cert: ca.tls("coordinator"), ca: ca, end: func() {}}
 	if len(resources) == 0 {
-		resources = defaultResources()
+		resources = twoResources
 	}
 	for _, name := range resources {
 		c.relays = append(c.relays, c.relay(name))

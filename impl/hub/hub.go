@@ -17,6 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
@@ -44,9 +45,6 @@ type Hub struct {
 
 	cloud       *uplink.Cloud
 	asNode      http.RoundTripper // to it, of what this node's own certificate asks
-	kept        *snapshot.Snapshots
-	sources     *feeder.Sources // what is relayed
-	scope       *scope.Scope    // and what is to be
 	door        *door.Door
 	coordinator *coordinator.Client // nil: there is none, and so for what follows
 	pool        pool
@@ -58,8 +56,17 @@ type Hub struct {
 	course    *membership.Course   // likewise
 	filters   *filter.Filters      // nil: all see what the cloud shows
 
+	shared
 	alone
 	ports
+}
+
+// shared is what the hub has of what its pool shares.
+type shared struct {
+	sources *feeder.Sources // what is relayed
+	scope   *scope.Scope    // and what may be
+	reads   *demand.Demand  // of clients of this node
+	kept    *snapshot.Snapshots
 }
 
 // alone is what a hub has for the time without the cloud.

@@ -27,7 +27,7 @@ func (h *Hub) keep() (err error) {
 		return h.cannotKeep(err)
 	}
 	h.kept, err = snapshot.Open(snapshot.Config{
-		Dir: filepath.Join(h.DataDir, "relays"), Relays: h.sources.Relays(), Clock: h.clock, Logger: h.Logger,
+		Dir: h.keptIn(), Relays: h.sources.Relays(), Clock: h.clock, Logger: h.Logger,
 	})
 	if err != nil {
 		return h.cannotKeep(err)

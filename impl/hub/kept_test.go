@@ -32,6 +32,9 @@ func (b *bed) spawn(pairs ...string) *child {
 	exe, err := os.Executable()
 	check(b.t, err)
 	p := &child{t: b.t, done: make(chan struct{}), log: &logBuffer{}}
+	for _, name := range twoResources { // whose clients here list and do not watch
+		pairs = append(pairs, "pool-scope-resources", "+"+name)
+	}
 	p.cmd = exec.Command(exe,
 		b.args(append(pairs, "log-format", "json", "client-ca-file", b.config.ClientCAFiles[0])...)...)
 	p.cmd.Env = append(os.Environ(), asCommand+"=1")

@@ -1,19 +1,34 @@
 package hub
 
 import (
+	"path/filepath"
+	"slices"
+
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
+	"github.com/weir-edge/weir/impl/snapshot"
 )
 
-// atFirst are the resources that the hub begins with: those that the pool was last told to share, else those of flags.
+// atFirst are the resources that the hub begins with: what was read here before the restart, of what the pool was last
+// told to share, or else of what flags name.
 func (h *Hub) atFirst() []relay.Resource {
-	if h.directory == nil {
-		return h.resources
+	all := h.resources
+	if h.directory != nil {
+		all = scope.Of(h.directory.Now())
 	}
-	return scope.Of(h.directory.Now())
+	if h.Linger == 0 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(r relay.Resource) bool {
+		return !slices.Contains(h.always, r.String()) && !snapshot.Kept(h.keptIn(), r)
+	})
 }
+
+// keptIn is the folder of what relays hold.
+func (h *Hub) keptIn() string { return filepath.Join(h.DataDir, "relays") }
 
 // buildScope makes what follows another scope of the pool.
 func (h *Hub) buildScope() error {
@@ -23,7 +38,11 @@ func (h *Hub) buildScope() error {
 			Forget: func(r *relay.Relay) { h.door.Consistency.Forget(r) },
 			Make:   func(res relay.Resource) (*feeder.Feeder, error) { return h.feeder(res, true) },
 		},
-		Directory: h.directory, Find: scope.Discovery{Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub)}.Find,
+		Directory: h.directory, Fixed: h.shares(), Always: h.always, Linger: h.Linger, Open: h.reads.Open,
+		Holds: func() bool {
+			return h.cloud.Reach() == member.CloudAway
+		},
+		Find:  scope.Discovery{Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub)}.Find,
 		Clock: h.clock, Logger: h.Logger,
 	})
 	return nil

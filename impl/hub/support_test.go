@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,7 +177,7 @@ func newBedAt(t testing.TB, clouds int, by time.Duration) *bed {
 			BindAddress: "127.0.0.1", HealthBindAddress: "127.0.0.1", ClientCAFiles: []string{path(cloudCA)},
 		},
 		Callers: Callers{CallerRate: 10_000}, // tests have little time
-		Relays:  Relays{UpstreamWatchTimeout: 3 * time.Second},
+		Relays:  Relays{UpstreamWatchTimeout: 3 * time.Second, PoolScopeResources: slices.Clone(twoResources)},
 		Pool: Pool{
 			PoolBindAddress: "127.0.0.1", CoordinatorWait: 5 * time.Second,
 			LeaderElectLeaseDuration: 3 * time.Second, LeaderElectRenewDeadline: 2 * time.Second,

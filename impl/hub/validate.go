@@ -16,6 +16,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 // Each validate reports an invalid value, as a *cli.UsageError where a flag sets it. Some fill in a default.
@@ -116,7 +117,7 @@ func (r *Relays) validate() error {
 	if len(r.PoolScopeResources) == 0 {
 		r.PoolScopeResources = defaultResources()
 	}
-	if _, err := r.shared(); err != nil {
+	if _, _, err := r.shared(); err != nil {
 		return err
 	}
 	if t := r.UpstreamWatchTimeout; t < 3*time.Second || t%time.Second != 0 {
@@ -130,22 +131,25 @@ func (r *Relays) validate() error {
 	return nil
 }
 
-// shared are the resources that the pool keeps one copy of.
-func (r *Relays) shared() (all []relay.Resource, err error) {
+// shared are the resources that the pool keeps one copy of, and the names of those that it does though nobody reads
+// them.
+func (r *Relays) shared() (all []relay.Resource, always []string, err error) {
 	for _, name := range r.PoolScopeResources {
-		one, err := relay.ParseResource(name)
+		one, unread, err := scope.Parse(name)
 		if err != nil {
-			return nil, cli.Usage("--pool-scope-resources", name, err.Error())
+			return nil, nil, cli.Usage("--pool-scope-resources", name, err.Error())
 		}
 		if slices.ContainsFunc(all, func(o relay.Resource) bool { return o.String() == one.String() }) {
-			return nil, cli.Usage("--pool-scope-resources", name, "each resource once")
+			return nil, nil, cli.Usage("--pool-scope-resources", name, "each resource once")
 		}
 		if err := (relay.Config{Resource: one, RingAge: r.RingAge}).Validate(); err != nil {
-			return nil, cli.Usage("--pool-scope-resources", name, err.Error())
+			return nil, nil, cli.Usage("--pool-scope-resources", name, err.Error())
 		}
-		all = append(all, one)
+		if all = append(all, one); unread {
+			always = append(always, one.String())
+		}
 	}
-	return all, nil
+	return all, always, nil
 }
 
 func (s *Storage) validate() error {

@@ -63,6 +63,8 @@ func (a *arrivals) took(asked time.Time, s *PoolStatus, want map[string]relay.St
 			all = false
 			there := s.Of(r.Name)
 			x.broken = wanted.Synced && (there == nil || there.Feeder == "") && asked.Sub(a.began) > contract.PulseSilence
+		case lacks(r): // it comes when somebody reads it there
+			x.joins = true
 		}
 	}
 	return all
@@ -72,7 +74,7 @@ func (a *arrivals) took(asked time.Time, s *PoolStatus, want map[string]relay.St
 // coordinator. What the cloud does not give, or the coordinator does not have, or has only just come, is left out, and
 // so is one that fails for long while others do not. unable: another hub may feed more.
 func (a *arrivals) look(now time.Time, o *Observation, lacks func(*Relay) bool) (fresh, unable bool) {
-	fresh = len(a.of) > 0
+	fresh = a.of != nil
 	unable = fresh && !o.Reader.Reads && now.Sub(o.Reader.Since) > contract.PulseSilence &&
 		now.Sub(a.began) > contract.PulseSilence
 	some, left := false, false

@@ -21,26 +21,29 @@ type shared struct {
 	known  bool
 	at     time.Time       // when that was asked
 	theirs map[string]bool // resources of the coordinator, and whether they are fresh there
+	idle   []string        // that it has once they are read
 	lacks  Differences
 	doubt  *contract.Doubt // what the coordinator asks its hubs; nil: nothing
 }
 
 // take notes what the coordinator says, and tells a person what differs. asked is when it was asked.
-func (s *shared) take(asked time.Time, status *PoolStatus, relays []Relay) (effects []Effect) {
+func (s *shared) take(asked time.Time, status *PoolStatus, relays []Relay, idle []string) (effects []Effect) {
 	theirs, lacks := map[string]bool{}, Differences{}
 	for _, r := range status.Resources {
 		theirs[r.Resource] = r.Ready
-		if !slices.ContainsFunc(relays, func(m Relay) bool { return m.Name == r.Resource }) {
+		if !slices.Contains(idle, r.Resource) &&
+			!slices.ContainsFunc(relays, func(m Relay) bool { return m.Name == r.Resource }) {
 			lacks.Hub = append(lacks.Hub, r.Resource)
 		}
 	}
 	for i := range relays {
-		if _, ok := theirs[relays[i].Name]; !ok && !relays[i].Joins {
-			lacks.Coordinator = append(lacks.Coordinator, relays[i].Name)
+		name := relays[i].Name
+		if _, ok := theirs[name]; !ok && !relays[i].Joins && !slices.Contains(status.Idle, name) {
+			lacks.Coordinator = append(lacks.Coordinator, name)
 		}
 	}
 	was := s.lacks
-	s.known, s.at, s.theirs, s.lacks, s.doubt = true, asked, theirs, lacks, status.Doubt
+	s.known, s.at, s.theirs, s.idle, s.lacks, s.doubt = true, asked, theirs, status.Idle, lacks, status.Doubt
 	tell := func(before, now []string, what string) {
 		if len(now) > 0 && !slices.Equal(before, now) {
 			effects = append(effects, Log{slog.LevelWarn, what, []any{"resources", now}})
@@ -56,9 +59,14 @@ func (s *shared) take(asked time.Time, status *PoolStatus, relays []Relay) (effe
 	return effects
 }
 
-// missing reports whether the coordinator is known not to have a resource. What it has begun to feed since it was
-// asked, it has.
+// missing reports whether the coordinator is known not to have a resource, not even if it is read.
 func (s *shared) missing(r *Relay) bool {
+	return s.without(r) && !slices.Contains(s.idle, r.Name)
+}
+
+// without reports whether the coordinator is known not to hold a resource. What it has begun to feed since it was
+// asked, it has.
+func (s *shared) without(r *Relay) bool {
 	if _, has := s.theirs[r.Name]; has || !s.known {
 		return false
 	}

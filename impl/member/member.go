@@ -85,7 +85,7 @@ func (m *Member) Step(o Observation) (effects []Effect) {
 		Stop: o.Stop, Election: o.Election, Sync: o.Sync, Result: o.Result,
 	}
 	atCloud := was.Source == role.Cloud
-	long, late := m.silence.lasts(o.Now, o.Cloud.Read, atCloud)
+	long, late := m.silence.lasts(o.Now, o.Cloud.Read, atCloud && len(o.Relays) > 0)
 	if in.Silent = long; late != m.late {
 		m.late = late
 		effects = append(effects, Late{late})
@@ -95,7 +95,7 @@ func (m *Member) Step(o Observation) (effects []Effect) {
 	if in.Unproven = !proven; ask {
 		effects = append(effects, AskCloud{})
 	}
-	in.Fresh, in.Unable = m.arrivals.look(o.Now, &o, m.shared.missing)
+	in.Fresh, in.Unable = m.arrivals.look(o.Now, &o, m.shared.without)
 	if m.arrivals.of == nil {
 		in.Unable = refused(o.Relays)
 	}
@@ -172,12 +172,12 @@ func (m *Member) act(o *Observation, a role.Action) Effect {
 func (m *Member) answered(o *Observation) (effects []Effect) {
 	s, all := o.Answer.Status, false
 	if s != nil {
-		effects = m.shared.take(m.poll.asked, s, o.Relays)
+		effects = m.shared.take(m.poll.asked, s, o.Relays, o.Idle)
 	}
 	if s != nil && m.poll.leads && !m.poll.void {
 		effects = append(effects, m.history.agree(s, o.Relays)...)
 		effects = append(effects, m.history.look(o.Now, s, o.Relays)...)
-		all = m.arrivals.took(m.poll.asked, s, m.poll.want, o.Relays, m.shared.missing)
+		all = m.arrivals.took(m.poll.asked, s, m.poll.want, o.Relays, m.shared.without)
 	}
 	m.poll.answered(o.Now, s != nil, all)
 	return effects
@@ -186,14 +186,17 @@ func (m *Member) answered(o *Observation) (effects []Effect) {
 // named fills in what the role machine has to know in a pool without a coordinator.
 func (m *Member) named(o *Observation, in *role.Input) (effects []Effect) {
 	in.Shown = o.Shown
-	some, stale := false, false
+	some, stale, denied := false, false, false
 	for i := range o.Relays {
-		if r := &o.Relays[i]; r.Status.Denied == "" && !r.Joins {
+		switch r := &o.Relays[i]; {
+		case r.Status.Denied != "":
+			denied = true
+		case !r.Joins:
 			fresh := r.Fresh(o.Now, m.cfg.MaxAge)
 			some, stale = some || fresh, stale || !fresh
 		}
 	}
-	in.Fresh, in.Unable = some && !stale, false
+	in.Fresh, in.Unable = !stale && (some || !denied), false             // nothing is read, or nothing yet
 	reads := m.out.Snapshot.Source == role.Coordinator && in.Shown != "" // before this step
 	if m.stuck.look(o.Now, o.Server, reads && stale, in.Reached) {
 		effects = append(effects, Log{slog.LevelWarn,

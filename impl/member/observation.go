@@ -19,6 +19,7 @@ type Observation struct {
 	Node       string           // the node of the leader hub in use; "": a coordinator is
 	Shown      string           // Node, if that hub says that what it shows is fresh; else ""
 	Relays     []Relay          // of all resources of the pool, in an order that does not change
+	Idle       []string         // resources of the pool that nobody on this node reads: they have no relay
 	Reader     Reader           // who reads what this hub shows
 	Doubted    bool             // the cloud contradicted what the present leader feeds
 	Stop       bool             // the hub ends: the Lease is to be given back
@@ -67,6 +68,7 @@ type PoolStatus struct {
 	// Doubt is a question to hubs that follow and reach the cloud; nil: none.
 	Doubt     *contract.Doubt `json:"doubt"`
 	Resources []PoolResource  `json:"resources"`
+	Idle      []string        `json:"idleResources"` // that it has once they are read
 }
 
 // PoolResource is what it says of one resource.

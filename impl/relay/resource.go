@@ -52,7 +52,7 @@ func ParseResource(s string) (Resource, error) {
 		r.Kind, r.Singular, r.ShortNames, r.Namespaced = b.Kind, cmp.Or(b.Singular, strings.ToLower(b.Kind)), b.Short,
 			!b.ClusterScoped
 		r.builtin, r.compiled, r.encoding = b, b.Type(), wire.Protobuf
-		if custom && kind != r.Kind {
+		if custom && strings.TrimSuffix(kind, "!") != r.Kind {
 			return Resource{}, fmt.Errorf("resource %q: its kind is %s", s, r.Kind)
 		}
 		return r, nil

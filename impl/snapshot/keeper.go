@@ -63,13 +63,14 @@ func (p *pause) begin(now time.Time) {
 }
 
 func newKeeper(c Config, r *relay.Relay, d disk.Disk) *keeper {
-	name := r.Resource().String()
-	c.Logger = c.Logger.With("resource", name)
+	c.Logger = c.Logger.With("resource", r.Resource().String())
 	return &keeper{
-		cfg: c, relay: r, name: strings.TrimSuffix(name, ".") + ".snapshot", disk: d,
-		scratch: make([]*mvcc.Event, 0, readChanges), least: minAppend,
+		cfg: c, relay: r, name: fileOf(r.Resource()), disk: d, scratch: make([]*mvcc.Event, 0, readChanges), least: minAppend,
 	}
 }
+
+// fileOf is the name of the file of a resource.
+func fileOf(r relay.Resource) string { return strings.TrimSuffix(r.String(), ".") + ".snapshot" }
 
 func (k *keeper) temporary() string { return k.name + ".tmp" }
 

@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -36,6 +38,12 @@ func Open(c Config) (*Snapshots, error) {
 		s.Add(r)
 	}
 	return s, nil
+}
+
+// Kept reports whether something is kept of a resource in a folder, whatever its worth.
+func Kept(dir string, r relay.Resource) bool {
+	_, err := os.Lstat(filepath.Join(dir, fileOf(r)))
+	return err == nil
 }
 
 // Add keeps one more relay, which has not been fed yet, and gives it what it held before.

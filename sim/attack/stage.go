@@ -74,8 +74,8 @@ func topology(attacks []Attack) (runtime.Topology, []*place) {
 		t.Pools = append(
 			t.Pools,
 			runtime.Pool{
-				Name: p.name, Nodes: p.nodes, Mode: p.mode, Coordinators: p.replicas, Enrols: p.enrols, HubFlags: p.flags,
-				EnrolsCoordinator: p.asksCoordinator, CoordinatorFlags: p.coordinatorFlags,
+				Name: p.name, Nodes: p.nodes, Mode: p.mode, Unread: true, Coordinators: p.replicas, Enrols: p.enrols,
+				HubFlags: p.flags, EnrolsCoordinator: p.asksCoordinator, CoordinatorFlags: p.coordinatorFlags,
 			},
 		)
 	}

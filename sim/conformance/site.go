@@ -48,8 +48,8 @@ const (
 // scope is what the pool's relays hold: the default of the commands, ConfigMaps, and the custom resource of the spec
 // that watches one.
 var scope = []string{
-	"endpoints.v1.", "endpointslices.v1.discovery.k8s.io", "configmaps.v1.",
-	"noxus.v1beta1.mygroup.example.com=WishIHadChosenNoxu!",
+	"+endpoints.v1.", "+endpointslices.v1.discovery.k8s.io", "+configmaps.v1.",
+	"+noxus.v1beta1.mygroup.example.com=WishIHadChosenNoxu!",
 }
 
 // place is a site with a pool of two hubs, and a kubeconfig for each way.

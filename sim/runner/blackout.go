@@ -226,7 +226,7 @@ func (r *run) watchRefills(ctx context.Context, ids []runtime.PartID) {
 	for ctx.Err() == nil && len(waiting) > 0 {
 		for _, id := range ids {
 			var s status
-			if !waiting[id] || r.ask(ctx, id, &s) != nil || len(s.Resources) == 0 {
+			if !waiting[id] || r.ask(ctx, id, &s) != nil || len(s.Resources)+len(s.Idle) == 0 {
 				continue
 			}
 			there := true

@@ -62,6 +62,7 @@ type status struct {
 	Fed       string           `json:"fed"` // of one of three coordinators: the one that is fed
 	Ready     bool             `json:"ready"`
 	Resources []resourceStatus `json:"resources"`
+	Idle      []string         `json:"idleResources"` // that nobody reads
 
 	Directory struct { // what a hub was told of its pool
 		Version uint64 `json:"version"`
@@ -91,13 +92,14 @@ type readiness struct {
 	seen  map[[3]string]report.Readiness // by pool, node and resource; the node "" is the pool
 }
 
-// poll reads the part that is told by of; it returns whether all of its resources are there.
-func (r *readiness) poll(ctx context.Context, of report.Readiness, p runtime.Part) bool {
+// poll reads the part that is told by of; it returns whether all of its resources are there. unread: there may be none,
+// since nobody reads there.
+func (r *readiness) poll(ctx context.Context, of report.Readiness, p runtime.Part, unread bool) bool {
 	var s status
-	if err := p.Status(ctx, &s); err != nil || len(s.Resources) == 0 {
+	if err := p.Status(ctx, &s); err != nil {
 		return false
 	}
-	all := true
+	all := len(s.Resources) > 0 || unread && len(s.Idle) > 0
 	for _, res := range s.Resources {
 		there := res.Synced && (of.Node != "" || res.Ready)
 		all = all && there

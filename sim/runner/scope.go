@@ -103,6 +103,7 @@ func (s *status) relays(told *corev1.Endpoints) (bool, string) {
 		}
 		have = append(have, r.Resource)
 	}
+	have = append(have, s.Idle...)
 	slices.Sort(want)
 	slices.Sort(have)
 	if len(want) > 0 && !slices.Equal(want, have) {

@@ -50,8 +50,9 @@ func wait(t *testing.T, what string, ok func() bool) {
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	site := up(t, Topology{Pools: []Pool{{
-		Name: "edge", Nodes: 3, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
-		LAN: &Link{RTT: time.Millisecond},
+		Name: "edge", Nodes: 3, Mode: Weir, Unread: true,
+		Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
+		LAN:    &Link{RTT: time.Millisecond},
 	}}})
 	if err := Start(t.Context(), site, site.Parts()[1:]...); err != nil {
 		t.Fatal(err)

@@ -131,7 +131,10 @@ func TestStockSite(t *testing.T) {
 func TestHubOnlySite(t *testing.T) {
 	t.Parallel()
 	site := up(t, Topology{Tools: []string{"kubectl"}, Pools: []Pool{
-		{Name: "edge", Nodes: 2, Mode: HubOnly, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond}},
+		{
+			Name: "edge", Nodes: 2, Mode: HubOnly, Unread: true,
+			Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
+		},
 	}})
 	if err := Start(t.Context(), site, HubOf("edge-1"), HubOf("edge-2")); err != nil {
 		t.Fatal(err)
@@ -171,8 +174,9 @@ func TestHubOnlySite(t *testing.T) {
 func TestWeirSite(t *testing.T) {
 	t.Parallel()
 	site := up(t, Topology{Pools: []Pool{{
-		Name: "edge", Nodes: 2, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
-		LAN: &Link{RTT: time.Millisecond},
+		Name: "edge", Nodes: 2, Mode: Weir, Unread: true,
+		Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
+		LAN:    &Link{RTT: time.Millisecond},
 	}}})
 	want := []PartID{APIServer, CoordinatorOf("edge"), HubOf("edge-1"), HubOf("edge-2")}
 	if got := site.Parts(); !slices.Equal(got, want) {

@@ -28,7 +28,8 @@ func TestControllerManagerSparesLeaderHubs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	site := up(t, Topology{Manager: true, Described: true, Controllers: true, Pools: []Pool{
-		{Name: "quay", Nodes: 2, Mode: Weir, Enrols: true}, {Name: "town", Nodes: 1, Mode: Weir, Enrols: true},
+		{Name: "quay", Nodes: 2, Mode: Weir, Unread: true, Enrols: true},
+		{Name: "town", Nodes: 1, Mode: Weir, Unread: true, Enrols: true},
 	}})
 	ids := slices.DeleteFunc(site.Parts(), func(id PartID) bool { return id == APIServer || id == Scheduler })
 	if err := Start(ctx, site, ids...); err != nil {

@@ -25,7 +25,8 @@ func TestDescribed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	topology := Topology{Manager: true, Described: true, Pools: []Pool{
-		{Name: "quay", Nodes: 3, Mode: Weir, Enrols: true, LeaderHubs: 2}, {Name: "town", Nodes: 1, Mode: Weir, Enrols: true},
+		{Name: "quay", Nodes: 3, Mode: Weir, Unread: true, Enrols: true, LeaderHubs: 2},
+		{Name: "town", Nodes: 1, Mode: Weir, Unread: true, Enrols: true},
 	}}
 	site, err := (&Local{LogDir: t.TempDir()}).Up(ctx, topology, func(m string) { t.Log(m) })
 	if err != nil {

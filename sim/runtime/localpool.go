@@ -183,7 +183,7 @@ func (x *localPool) addCoordinators() error {
 	ids := x.CoordinatorIDs()
 	for i, id := range ids {
 		c := parts.CoordinatorConfig{
-			NodePool: x.Name, SecurePort: contract.CoordinatorPort, PoolScopeResources: x.PoolScopeResources,
+			NodePool: x.Name, SecurePort: contract.CoordinatorPort, PoolScopeResources: x.scope(),
 			Flags: x.CoordinatorFlags,
 		}
 		if len(ids) > 1 {
@@ -344,7 +344,7 @@ func (x *localPool) addHub(i int, name, address string) error {
 		NodeName: name, NodePool: x.Name, DataDir: data,
 		BindAddress: address, SecurePort: contract.HubSecurePort,
 		Health:             net.JoinHostPort(address, strconv.Itoa(contract.HubHealthPort)),
-		PoolScopeResources: x.PoolScopeResources, Flags: x.HubFlags,
+		PoolScopeResources: x.scope(), Flags: x.HubFlags,
 	}
 	if err := x.connectToCloud(&c, dir, name, address); err != nil {
 		return err
@@ -511,4 +511,16 @@ func (x *localPool) close() {
 	if x.viewer != nil {
 		x.viewer.CloseIdleConnections()
 	}
+}
+
+// scope is --pool-scope-resources of hubs and coordinator.
+func (x *localPool) scope() []string {
+	if !x.Unread || len(x.PoolScopeResources) > 0 {
+		return x.PoolScopeResources
+	}
+	var all []string
+	for _, r := range shared {
+		all = append(all, "+"+r.Resource+"."+r.Version+"."+r.Group)
+	}
+	return all
 }

@@ -65,7 +65,9 @@ func ownWritesSite(t *testing.T, rtt time.Duration) (Site, *rest.Config) {
 	t.Helper()
 	pool := Pool{
 		Name: "edge", Nodes: 2, Mode: Weir, Uplink: Link{RTT: rtt},
-		PoolScopeResources: []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io", "configmaps.v1.", "pods.v1."},
+		PoolScopeResources: []string{
+			"+endpoints.v1.", "+endpointslices.v1.discovery.k8s.io", "+configmaps.v1.", "+pods.v1.",
+		},
 	}
 	site := up(t, Topology{Pools: []Pool{pool}})
 	admin, err := kubernetes.NewForConfig(site.Admin())

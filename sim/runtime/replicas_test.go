@@ -173,7 +173,7 @@ func (x *trio) healed() {
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	pool := Pool{
-		Name: "edge", Nodes: 3, Mode: Weir, Coordinators: 3,
+		Name: "edge", Nodes: 3, Mode: Weir, Unread: true, Coordinators: 3,
 		Uplink:   Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		LAN:      &Link{RTT: time.Millisecond},
 		HubFlags: parts.Flags{"failover-grace-period": "4s"},

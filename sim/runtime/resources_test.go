@@ -155,7 +155,7 @@ type hubState struct {
 // the cloud does, and an informer behind a follower ends with what the cloud has.
 func TestCustomResourceComesAndGoes(t *testing.T) {
 	t.Parallel()
-	resources := []string{"endpoints.v1.", "endpointslices.v1.discovery.k8s.io", "widgets.v1.example.com=Widget"}
+	resources := []string{"+endpoints.v1.", "+endpointslices.v1.discovery.k8s.io", "+widgets.v1.example.com=Widget"}
 	site := up(t, Topology{Pools: []Pool{{
 		Name: "edge", Nodes: 3, Mode: Weir, Uplink: Link{Up: 8_000_000, Down: 8_000_000, RTT: 20 * time.Millisecond},
 		LAN:                &Link{RTT: time.Millisecond},

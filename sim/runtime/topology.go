@@ -83,8 +83,10 @@ type Pool struct {
 	Places bool
 
 	PoolScopeResources []string // "resource.version.group"; empty: the default of the commands
-	HubFlags           parts.Flags
-	CoordinatorFlags   parts.Flags
+	// Unread pools have no clients: they relay Endpoints and EndpointSlices though nobody reads them.
+	Unread           bool
+	HubFlags         parts.Flags
+	CoordinatorFlags parts.Flags
 
 	// NoClock are nodes, by their names, whose machines have no battery clock, and CoordinatorMachine: what starts again
 	// there is in 1970.

@@ -31,6 +31,7 @@ type Client struct {
 	listing bool  // a streaming list is under way
 	seen    place // where the last version was seen
 	fuse    int   // events until the connection is cut; 0: it is not
+	back    *Hub  // where it goes on when all is healed; nil: where it is
 }
 
 // place is one life of a server. After 410 a client that has changed it may list a state that is older than what it has
@@ -122,7 +123,7 @@ func (c *Client) open() {
 		if c.synced {
 			o.Initial, o.Version = false, c.version
 		}
-		t := h.server.watch(&h.process, o, take, end)
+		t := h.read().watch(&h.process, o, take, end)
 		c.keep(run, t.close)
 	})()
 }

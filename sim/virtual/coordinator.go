@@ -21,7 +21,9 @@ type Coordinator struct {
 	server   *server
 	saved    saved
 	feeder   *feeder
+	idle     bool          // as a Hub's
 	leader   member.Leader // that is read
+	origin   *origin       // at it; nil: nobody is read
 	run      int           // grows when another one is
 	patience time.Duration
 	pulse    *stream
@@ -36,10 +38,20 @@ func (c *Coordinator) boot(disk bool) {
 		c.pool.at(LeaseOp{Kind: "wipe"})
 		c.saved = saved{}
 	}
-	c.leader, c.pulse, c.patience, c.bars = member.Leader{}, nil, member.PulseAwaited, &pull.Bars{}
+	c.leader, c.origin, c.pulse, c.patience, c.bars = member.Leader{}, nil, nil, member.PulseAwaited, &pull.Bars{}
 	c.run++
-	c.server = newServer(c.loop)
+	c.relays(false)
 	c.saved.restore(c.server)
+	c.keep()
+	c.hear(&member.Rounds{})
+	c.leases.boot(c.server, c.moved, c.bars)
+	c.moved()
+}
+
+// relays makes the relay, and what feeds it.
+func (c *Coordinator) relays(late bool) {
+	c.server, c.idle = newServer(c.loop, late), false
+	c.pool.judge.fresh("coordinator")
 	c.feeder = &feeder{
 		process: &c.process, pool: c.pool, server: c.server,
 		trace: func(format string, args ...any) { c.pool.trace("coordinator", format, args...) },
@@ -48,22 +60,41 @@ func (c *Coordinator) boot(disk bool) {
 		c.pool.judge.reached("coordinator", c.server)
 		c.server.changed()
 	}
-	c.pool.judge.fresh("coordinator")
-	c.keep()
-	c.hear(&member.Rounds{})
-	c.leases.boot(c.server, c.moved, c.bars)
-	c.moved()
+}
+
+// rest and read are as a Hub's.
+func (c *Coordinator) rest() {
+	if !c.up || c.frozen || c.idle || len(c.server.taps) > 0 || c.server.Status().Joins {
+		return
+	}
+	c.pool.trace("coordinator", "nobody reads")
+	c.feeder.use(nil)
+	c.relays(true)
+	c.idle, c.saved = true, saved{}
+}
+
+func (c *Coordinator) read() *server {
+	if c.idle && c.up {
+		c.idle = false
+		c.pool.trace("coordinator", "somebody reads")
+		c.feeder.use(c.origin)
+	}
+	return c.server
 }
 
 func (c *Coordinator) keep() {
 	c.after(savePeriod, func() {
-		c.saved.keep(c.server)
+		if !c.idle {
+			c.saved.keep(c.server)
+		}
 		c.keep()
 	})
 }
 
-// ready reports whether its relay is fresh.
-func (c *Coordinator) ready() bool {
+// ready reports whether its relay is fresh. Nobody waits for one that is not read, or has just come.
+func (c *Coordinator) ready() bool { return c.idle || c.server.Status().Joins || c.fresh() }
+
+func (c *Coordinator) fresh() bool {
 	s := c.server.Status()
 	return s.Fresh(c.server.clock.Now(), freshWithin)
 }
@@ -71,16 +102,20 @@ func (c *Coordinator) ready() bool {
 // status is what it says of itself.
 func (c *Coordinator) status() *member.PoolStatus {
 	s := c.server.Status()
+	shown := &member.PoolStatus{Incarnation: c.leases.election.Fence.Incarnation, Ready: c.ready()}
+	if c.idle {
+		shown.Idle = []string{c.server.Resource().String()}
+		return shown
+	}
 	r := member.PoolResource{
-		Resource: c.server.Resource().String(), Synced: s.Synced, Ready: c.ready(), Version: s.Version,
+		Resource: c.server.Resource().String(), Synced: s.Synced, Ready: c.fresh(), Version: s.Version,
 		History: s.History.Number,
 	}
 	if c.feeder.up != nil {
 		r.Feeder = c.leader.Node
 	}
-	return &member.PoolStatus{
-		Incarnation: c.leases.election.Fence.Incarnation, Ready: c.ready(), Resources: []member.PoolResource{r},
-	}
+	shown.Resources = []member.PoolResource{r}
+	return shown
 }
 
 // moved reads whoever leads now.
@@ -95,7 +130,7 @@ func (c *Coordinator) moved() {
 		c.pulse.close()
 		c.pulse = nil
 	}
-	if now == (member.Leader{}) {
+	if c.origin = nil; now == (member.Leader{}) {
 		c.feeder.use(nil)
 		return
 	}
@@ -104,11 +139,14 @@ func (c *Coordinator) moved() {
 	if err != nil {
 		panic(err)
 	}
-	c.feeder.use(&origin{
-		name: now.Node, l: h.fromCoordinator, relay: func() *server { return h.server }, p: &h.process,
+	c.origin = &origin{
+		name: now.Node, l: h.fromCoordinator, relay: h.read, p: &h.process,
 		admit:   func() error { return c.leases.election.Fence.Admit(now) },
 		changes: func() { c.pool.judge.effective(now) },
-	})
+	}
+	if !c.idle {
+		c.feeder.use(c.origin)
+	}
 	patience := c.patience
 	c.patience = contract.PulseSilence
 	c.follow(h, member.NewFollow(c.server.clock.Now(), patience))

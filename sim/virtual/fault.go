@@ -18,7 +18,7 @@ func (p *Pool) Do(command string) error {
 	do := map[string]func([]string) error{
 		"write": p.doWrite, "delete": p.doWrite, "recreate": p.doWrite,
 		"cloud": p.doCloud, "coordinator": p.doCoordinator, "hub": p.doHub, "link": p.doLink, "client": p.doClient,
-		"blackout": p.doBlackout, "heal": p.doHeal,
+		"blackout": p.doBlackout, "heal": p.doHeal, "unread": p.doUnread,
 	}[words[0]]
 	if do == nil {
 		return fmt.Errorf("unknown command %q", command)
@@ -282,6 +282,28 @@ func (p *Pool) doBlackout([]string) error {
 	return nil
 }
 
+// doUnread has all clients of a hub, or of all, go on at the cloud until all is healed. What nobody reads then is given
+// up: hubs first, then the coordinator, and at last the hub that it read.
+func (p *Pool) doUnread(w []string) error {
+	for _, c := range p.clients {
+		if h := c.hub; h != nil && (w[1] == "" || h.name == w[1]) {
+			c.back = h
+			c.server(nil)
+		}
+	}
+	for range p.hubs {
+		for _, h := range p.hubs {
+			if !p.uncounted(h) { // else it is as one without a disk
+				h.rest()
+			}
+		}
+		if p.cfg.Leaders == 0 && !p.uncounted(nil) {
+			p.coord.rest()
+		}
+	}
+	return nil
+}
+
 // doHeal ends all faults.
 func (p *Pool) doHeal([]string) error {
 	commands := []string{"cloud start", "coordinator thaw", "coordinator start"}
@@ -297,6 +319,12 @@ func (p *Pool) doHeal([]string) error {
 			return err
 		}
 	}
+	for _, c := range p.clients {
+		if c.back != nil {
+			c.server(c.back)
+			c.back = nil
+		}
+	}
 	return nil
 }
 
@@ -308,7 +336,7 @@ func (p *Pool) Chance(rng *rand.Rand) string {
 	obj := key(rng.IntN(8))
 	switch rng.IntN(21) {
 	case 20:
-		return one("blackout", "coordinator start", "hub "+hub+" start")
+		return one("blackout", "coordinator start", "hub "+hub+" start", "unread", "unread "+hub)
 	case 0, 1, 2, 3:
 		return "write " + obj
 	case 4, 5:

@@ -301,7 +301,7 @@ func (f *feeder) open(from uint64, lasts time.Duration) {
 				}
 			})
 		}
-		if at.relay != nil && !at.relay().Status().Synced && at.p != &f.pool.coord.process { // a hub lets wait
+		if at.relay != nil && f.waits(at) {
 			at.p.after(waitsFor, func() {
 				if !s.ended[up] {
 					serve(s)
@@ -341,6 +341,13 @@ func (f *feeder) open(from uint64, lasts time.Duration) {
 			f.ended(err)
 		}
 	})
+}
+
+// waits reports whether the one that is fed by an origin has to wait: a hub lets wait until it holds something, and a
+// coordinator for what it did not relay until now.
+func (f *feeder) waits(at *origin) bool {
+	s := at.relay().Status()
+	return !s.Synced && (at.p != &f.pool.coord.process || s.Joins)
 }
 
 // attend proves that a long watch lives while it is quiet, by short ones of metadata beside it.

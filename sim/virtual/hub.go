@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -34,6 +35,7 @@ type Hub struct {
 	member             *member.Member
 	server             *server
 	feeder             *feeder
+	idle               bool // nobody reads here: there is no relay, and server and feeder are of nothing
 	lead               *lead
 	cloud, coordinator *health // coordinator: or the leader hubs
 	use                *Hub    // the leader hub that is read; nil: none
@@ -66,12 +68,8 @@ func (h *Hub) boot(state bool) {
 	}
 	h.member, h.stop, h.booted, h.against = m, false, h.loop.Now(), ""
 	h.out.Snapshot = m.Snapshot()
-	h.server = newServer(h.loop)
+	h.relays(false)
 	h.saved.restore(h.server)
-	h.pool.judge.fresh(h.name)
-	h.feeder = &feeder{
-		process: &h.process, pool: h.pool, server: h.server, trace: h.trace, took: h.took, hub: h,
-	}
 	h.lead = &lead{h: h, since: h.loop.Now()}
 	look := func() { h.step(member.Observation{}) }
 	ask := func(l *link) func(time.Duration, func(error)) {
@@ -96,6 +94,38 @@ func (h *Hub) boot(state bool) {
 	}
 }
 
+// relays makes the relay, and what feeds it.
+func (h *Hub) relays(late bool) {
+	h.server, h.idle = newServer(h.loop, late), false
+	h.pool.judge.fresh(h.name)
+	h.feeder = &feeder{
+		process: &h.process, pool: h.pool, server: h.server, trace: h.trace, took: h.took, hub: h,
+	}
+}
+
+// rest gives the relay up, as package scope does when nobody has read it for a time, if nobody reads it.
+func (h *Hub) rest() {
+	read := slices.ContainsFunc(h.pool.clients, func(c *Client) bool { return c.hub == h })
+	if !h.up || h.frozen || h.idle || read || len(h.server.taps) > 0 || h.server.Status().Joins {
+		return
+	}
+	h.trace("nobody reads")
+	h.feeder.use(nil)
+	h.relays(true)
+	h.idle, h.saved = true, saved{}
+	h.step(member.Observation{})
+}
+
+// read is what is read here. It begins when somebody comes.
+func (h *Hub) read() *server {
+	if h.idle && h.up {
+		h.idle = false
+		h.trace("somebody reads")
+		h.after(0, func() { h.step(member.Observation{}) })
+	}
+	return h.server
+}
+
 func (h *Hub) trace(format string, args ...any) { h.pool.trace(h.name, format, args...) }
 
 // now is the machine's clock.
@@ -105,7 +135,9 @@ func (h *Hub) snapshot() role.Snapshot { return h.out.Snapshot }
 
 func (h *Hub) keep() {
 	h.after(savePeriod, func() {
-		h.saved.keep(h.server)
+		if !h.idle {
+			h.saved.keep(h.server)
+		}
 		h.keep()
 	})
 }
@@ -163,12 +195,16 @@ func (h *Hub) observe(o *member.Observation) {
 	if h.use != nil {
 		o.Server, o.Node, o.Shown = h.use.name, h.use.name, h.shown
 	}
-	o.Relays = []member.Relay{{
-		Name: h.server.Resource().String(), Status: h.server.Status(), From: h.feeder.source(),
-		Since:   began.Add(h.feeder.since),
-		Failing: h.feeder.failing, Code: h.feeder.code,
-		Refused: h.feeder.refused.After(h.server.Status().ProgressAt),
-	}}
+	if name := h.server.Resource().String(); h.idle {
+		o.Idle = []string{name}
+	} else {
+		o.Relays = []member.Relay{{
+			Name: name, Status: h.server.Status(), From: h.feeder.source(),
+			Since:   began.Add(h.feeder.since),
+			Failing: h.feeder.failing, Code: h.feeder.code,
+			Refused: h.feeder.refused.After(h.server.Status().ProgressAt),
+		}}
+	}
 	o.Reader = member.Reader{Reads: h.lead.readers > 0, Since: began.Add(h.lead.since)}
 	o.Doubted = h.against != "" && h.against == contract.NodeOfIdentity(h.snapshot().Leader)
 	o.Stop, o.Told = h.stop, h.stop
@@ -247,11 +283,17 @@ func (h *Hub) askStatus() {
 
 // status is what a leader hub says of itself.
 func (h *Hub) status() *member.PoolStatus {
-	s := h.server.Status()
-	return &member.PoolStatus{Ready: h.stands.Leader && h.stands.Fresh, Resources: []member.PoolResource{{
-		Resource: h.server.Resource().String(), Synced: s.Synced, Ready: s.Fresh(h.server.clock.Now(), leaderFresh),
+	s, name := h.server.Status(), h.server.Resource().String()
+	shown := &member.PoolStatus{Ready: h.stands.Leader && h.stands.Fresh}
+	if h.idle {
+		shown.Idle = []string{name}
+		return shown
+	}
+	shown.Resources = []member.PoolResource{{
+		Resource: name, Synced: s.Synced, Ready: s.Fresh(h.server.clock.Now(), leaderFresh),
 		Version: s.Version, History: s.History.Number,
-	}}}
+	}}
+	return shown
 }
 
 // survey asks the leader hubs how they stand, and reads one that is fresh, the one in use if it is; else one that
@@ -394,10 +436,10 @@ func (h *Hub) at(s role.Source) *origin {
 			if use == nil {
 				return nil
 			}
-			return &origin{name: s.String(), l: h.peers[use], relay: func() *server { return use.server }, p: &use.process}
+			return &origin{name: s.String(), l: h.peers[use], relay: use.read, p: &use.process}
 		}
 		c := h.pool.coord
-		return &origin{name: s.String(), l: h.toCoordinator, relay: func() *server { return c.server }, p: &c.process}
+		return &origin{name: s.String(), l: h.toCoordinator, relay: c.read, p: &c.process}
 	}
 	return nil
 }

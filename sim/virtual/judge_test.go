@@ -46,7 +46,7 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 	}{
 		"a relay goes back": {"its relay goes back from", func(p *Pool, _, other *Hub) {
 			p.judge.reached(other.name, other.server)
-			older := newServer(p.Loop)
+			older := newServer(p.Loop, false)
 			older.era = other.server.era
 			if err := older.Replace(other.server.Status().Version-1, nil); err != nil {
 				panic(err)
@@ -62,7 +62,7 @@ func TestEveryLieIsObjectedTo(t *testing.T) {
 		"two leaders": {"leads beside", healed(func(_ *Pool, _, other *Hub) { other.out.Snapshot.Role = role.Leader })},
 		"no leader":   {"nobody leads", healed(func(_ *Pool, leader, _ *Hub) { leader.out.Snapshot.Role = role.Follower })},
 		"a pool that is not fresh": {"its relay is not fresh", healed(func(p *Pool, _, _ *Hub) {
-			p.coord.server = newServer(p.Loop)
+			p.coord.server = newServer(p.Loop, false)
 		})},
 		"a hub that does not hold the pool for fresh": {
 			"leads, but", healed(func(_ *Pool, _, other *Hub) { other.out.Snapshot.Ready = false }),

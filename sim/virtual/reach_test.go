@@ -20,10 +20,9 @@ var unreached = map[string]string{
 	"Up.Unconfirmed": "a refill takes one list here, and no step of a plan: package pull has the steps",
 	"Up.ID":          "a link, never nil",
 
-	"Relays": "there is one resource", "Resources": "there is one resource",
+	".Idle[]":              "there is one resource",
 	"Resources[].Resource": "there is one resource",
 	"Relays[].Name":        "there is one resource", "Observation.Denied[]": "there is one resource",
-	".Joins": "no resource is added while the pool runs: package scope does that",
 
 	".NewerField": "for people: nothing is decided by it", ".Watchers": "for people: nothing is decided by it",
 	"Status..Doubt": "it is handed on to package jury",

@@ -27,13 +27,16 @@ type server struct {
 	era  int // of the cloud's, that what it holds is of: what the parts believe is in its history
 }
 
-func newServer(l *Loop) *server {
+// newServer is a relay that holds nothing. late: it came when somebody read it.
+func newServer(l *Loop, late bool) *server {
 	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
 	if err != nil {
 		panic(err)
 	}
 	c := &relayClock{loop: l}
-	r, err := relay.New(relay.Config{Resource: res, Clock: c, Gather: -1, Logger: slog.New(slog.DiscardHandler)})
+	r, err := relay.New(relay.Config{
+		Resource: res, Clock: c, Gather: -1, Late: late, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		panic(err)
 	}

@@ -81,9 +81,10 @@ func New(c Config) (*Coordinator, error) {
 			}
 		}
 	})
+	none := func() []string { return nil }
 	mux.Handle("GET "+contract.StatusPath, &pull.Reporter{
-		Pool: c.Pool, Fence: x.vote.Fence, Relays: relays.All, Unknown: func() []string { return nil }, Ready: ready,
-		Puller: x.puller, Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
+		Pool: c.Pool, Fence: x.vote.Fence, Relays: relays.All, Unknown: none, Idle: none, Ready: ready, Puller: x.puller,
+		Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
 	})
 	if c.Trusted != nil {
 		mux.Handle(contract.DirectoryPath, directory.New(directory.Config{

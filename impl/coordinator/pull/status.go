@@ -27,6 +27,8 @@ type Status struct {
 	Doubt     *contract.Doubt  `json:"doubt,omitempty"`
 	Etcd      *store.Space     `json:"etcd,omitempty"` // how full it is
 	Resources []ResourceStatus `json:"resources"`
+	// that the pool shares, and that no hub reads: who does is given them.
+	Idle []string `json:"idleResources,omitempty"`
 	// that the pool is to share, and why they are not relayed.
 	Unknown []string `json:"unknownResources,omitempty"`
 }
@@ -65,6 +67,7 @@ type Reporter struct {
 	Fence    *member.Fence
 	Relays   func() []*relay.Relay
 	Unknown  func() []string // resources that are to be relayed, and are not
+	Idle     func() []string // that no hub reads
 	Ready    Readiness
 	Puller   *Puller
 	Doubt    func() *contract.Doubt // that is open; nil: there is none
@@ -76,6 +79,7 @@ type Reporter struct {
 func (x *Reporter) Status() Status {
 	s := Status{
 		Pool: x.Pool, Incarnation: x.Fence.Incarnation, Ready: true, Resources: []ResourceStatus{}, Unknown: x.Unknown(),
+		Idle: x.Idle(),
 	}
 	if l := x.Fence.Leader(); l.Node != "" {
 		s.Leader, s.Term = l.Node, l.Term.String()

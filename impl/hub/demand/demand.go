@@ -91,6 +91,13 @@ func (d *Demand) Relayed(resource string) (done func()) {
 	}
 }
 
+// Open are the resources that clients read from the cloud now.
+func (d *Demand) Open() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.passed.open()
+}
+
 // Reads is what there is to tell now. shared are the resources that the pool shares.
 func (d *Demand) Reads(shared []string) (r digest.Reads) {
 	d.mu.Lock()
@@ -115,6 +122,12 @@ func Whole(asked *request.Request, node string) bool {
 	}
 	o, err := asked.Options()
 	return err == nil && !narrow(o.FieldSelector) && !ofNode(o.LabelSelector, node)
+}
+
+// Wants reports whether a request makes the pool share what it reads: a watch of the whole cluster, or the list of any
+// version that comes before one. A client that lists the newest state reads it once.
+func Wants(asked *request.Request, node string) bool {
+	return Whole(asked, node) && (asked.Verb == "watch" || asked.Query.Get("resourceVersion") == "0")
 }
 
 func narrow(s fields.Selector) bool {

@@ -117,6 +117,16 @@ func (t *tally) displace(now time.Duration) bool {
 	return true
 }
 
+// open are those of which an answer comes.
+func (t *tally) open() (all []string) {
+	for name, u := range t.names {
+		if u.open > 0 {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // told is what is told by name, and the bytes of the rest. What is shared by now is no rest either.
 func (t *tally) told(now time.Duration, shared []string) (all []digest.Passed, rest int64) {
 	rest, _ = t.rest.sum(now)

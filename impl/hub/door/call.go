@@ -4,11 +4,14 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
@@ -24,6 +27,50 @@ type call struct {
 	req       *http.Request
 	admission *access.Admission
 	decision
+}
+
+// How long a client waits for a relay that has just begun: what it would list itself takes as long. Nobody feeds the
+// relay while it is not known who leads the pool, and nobody can while cloud and pool are away.
+const (
+	joinPatience      = 10 * time.Second
+	joinPatienceUnfed = 3 * time.Second
+	joinPatienceAway  = time.Second
+)
+
+// joins has the pool share what a client begins to read of the whole cluster, and reports whether a relay can answer.
+func (c *call) joins() bool {
+	name := c.asked.Resource.String()
+	if c.target != nil || c.lost != nil && !c.lost.Relay.Status().Joins || !c.Scope.May(name) ||
+		!demand.Wants(c.asked, c.Node) || c.req.Header.Get(contract.ConsistentHeader) == "true" {
+		return false
+	}
+	rights, _ := identity.AttributesOf(c.asked)
+	if c.Authorizer.Authorize(c.req.Context(), c.who, c.req.Header, rights) != nil {
+		return false // the cloud says that
+	}
+	r, done := c.Scope.Read(name)
+	defer done()
+	if r == nil || c.asked.GoesOn() { // the cloud remembers more; over ends it when the relay can go on with it
+		return false
+	}
+	f := c.Sources.Of(r)
+	if f == nil { // it has just gone
+		return false
+	}
+	began := func(until time.Duration) bool { // in the life of the relay: who comes later does not wait in vain again
+		ctx, end := context.WithTimeout(c.req.Context(), until-f.Age())
+		defer end()
+		return r.WaitUntil(ctx, func() bool { return !r.Status().Joins || r.Denied() != nil }) == nil
+	}
+	first := joinPatienceUnfed
+	if c.Gate.Away() {
+		first = joinPatienceAway
+	}
+	if !began(first) && f.Status().Upstream != "" && !c.Gate.Away() {
+		began(joinPatience)
+	}
+	c.target, c.lost = c.route(c.req.Header, c.asked, c.who)
+	return c.target != nil
 }
 
 // read serves a get, list or watch of a relayed resource.
@@ -42,6 +89,8 @@ func (c *call) read() {
 	}
 	c.admission.Proven()
 	defer c.Demand.Relayed(r.Resource().String())()
+	_, done := c.Scope.Read(r.Resource().String())
+	defer done()
 	if t.Verb == "watch" { // the cloud would end it when the credentials are no longer valid
 		ctx, done := c.Authorizer.Judge.While(c.req.Context(), c.req.Header)
 		defer done()

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 // Config is what a Door is made of. All of it is needed, but for Filters and Own.
@@ -27,6 +28,7 @@ type Config struct {
 	Proxy       *Proxy
 	Shelter     *shelter.Shelter
 	Demand      *demand.Demand
+	Scope       *scope.Scope
 	Filters     *filter.Filters // nil: all see what the cloud shows
 	Own         *filter.Own     // nil: so does this node
 	Answered    func(*answer.Recorder)

@@ -74,7 +74,12 @@ func (c *call) answer(w http.ResponseWriter, req *http.Request) {
 	case byBeats:
 		c.Beats.Serve(c.w, c.req, c.asked)
 	case byCloud:
-		c.pass()
+		if c.joins() {
+			c.w.Route = answer.ByRelay
+			c.read()
+		} else {
+			c.pass()
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ type Feeder struct {
 	*source.Feeder
 	Relay    *relay.Relay
 	Resource string
+	began    time.Time
 	clock    clock.PassiveClock
 	looks    func()
 	refused  atomic.Pointer[time.Time] // when the coordinator said that it does not have the resource; nil: it did not
@@ -35,12 +36,20 @@ type Feeder struct {
 
 // New makes a feeder. looks is called when a source has said that it does not give the resource.
 func New(c source.Config, looks func()) (*Feeder, error) {
-	f := &Feeder{Relay: c.Relay, Resource: c.Relay.Resource().String(), clock: c.Clock, looks: looks}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	f := &Feeder{
+		Relay: c.Relay, Resource: c.Relay.Resource().String(), began: c.Clock.Now(), clock: c.Clock, looks: looks,
+	}
 	c.Denied = f.denied
 	var err error
 	f.Feeder, err = source.NewFeeder(c)
 	return f, err
 }
+
+// Age is how long the feeder has been there.
+func (f *Feeder) Age() time.Duration { return f.clock.Since(f.began) }
 
 // denied takes the answer of an upstream that does not have the resource, or does not give it. The coordinator's word
 // is not the last one: there is the cloud to ask, and until that has answered, the relay goes on with what it holds.

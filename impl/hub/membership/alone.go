@@ -37,8 +37,8 @@ func (Alone) Seen() beat.InPool { return beat.Alone{} }
 // Status is nil: there is no pool.
 func (Alone) Status() *Status { return nil }
 
-// Changed does nothing: nothing depends on it.
-func (Alone) Changed() {}
+// Changed feeds what there is now.
+func (a Alone) Changed() { a.Sources.Alone() }
 
 // Denied does nothing: the cloud alone is asked.
 func (Alone) Denied(string) {}

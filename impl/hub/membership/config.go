@@ -25,6 +25,7 @@ type Config struct {
 	Cloud        *uplink.Cloud
 
 	Sources      *feeder.Sources
+	Idle         func() []string                     // resources of the pool that are not fed: nobody here reads them
 	MaxAge       time.Duration                       // of the last sign of a stream from the cloud
 	Read         func() (read bool, since time.Time) // whether the coordinator reads what this hub shows
 	Overrule     func(history uint64)                // the cloud is in this one

@@ -30,6 +30,7 @@ func (p *Pool) observe(o *member.Observation) {
 		}
 		o.Relays[i] = r
 	}
+	o.Idle = p.Idle()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o.Denied, p.denied = p.denied, nil

@@ -154,9 +154,12 @@ func (p *Pool) Contradict(resource string, err error) {
 	p.doubt.suspect(contract.Doubt{Leader: p.doubt.leader(), Resource: resource, Held: math.MaxInt64}, err)
 }
 
-// Vouch reports whether a relay is shown by a leader hub that hears the cloud, and is fresh.
+// Vouch reports whether a relay is shown by a leader hub that hears the cloud, and is fresh; nil: one would be.
 func (p *Pool) Vouch(r *relay.Relay) bool {
-	s := r.Status()
 	standing, _ := p.Desk.Standing.Now()
+	if r == nil {
+		return standing.Leader
+	}
+	s := r.Status()
 	return standing.Leader && s.Denied == "" && s.Fresh(p.Clock.Now(), p.MaxAge)
 }

@@ -49,6 +49,17 @@ var resources = []*Resource{
 		Version: "v1", Resource: "namespaces", Kind: "Namespace", Short: []string{"ns"}, ClusterScoped: true,
 		Fields: map[string][]int{"status.phase": {3, 1}, "name": {1, 1}},
 	},
+	{
+		Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies", Kind: "NetworkPolicy",
+		Short: []string{"netpol"},
+	},
+	{
+		Group: "networking.k8s.io", Version: "v1", Resource: "servicecidrs", Kind: "ServiceCIDR", ClusterScoped: true,
+	},
+	{
+		Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses", Kind: "RuntimeClass", ClusterScoped: true,
+	},
+	{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers", Kind: "CSIDriver", ClusterScoped: true},
 	{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Short: []string{"cm"}},
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // maxShown bounds what a status may be.
@@ -39,6 +40,14 @@ type ServerStatus struct {
 	Node      string  `json:"node"`
 	Ready     bool    `json:"ready"` // what is shown may be relied on: a leader hub that hears the cloud
 	Resources []Shown `json:"resources"`
+	// that may be read here and that nobody reads.
+	Idle []string `json:"idleResources,omitempty"`
+}
+
+// Scope is what may be relayed.
+type Scope interface {
+	Read(resource string) (r *relay.Relay, done func())
+	Idle() []string
 }
 
 // Server shows relays to those who pull from them: it is the other end of an Upstream. Callers have been authorized;
@@ -47,8 +56,11 @@ type ServerStatus struct {
 type Server struct {
 	*http.ServeMux
 	clock clock.PassiveClock
-	// Vouch, if set before it serves, reports whether a relay is fresh at a leader hub that hears the cloud.
+	// Vouch, if set before it serves, reports whether a relay is fresh at a leader hub that hears the cloud; nil: one that
+	// would begin now.
 	Vouch func(*relay.Relay) bool
+	// Scope, if set before it serves, is what may be relayed, a *scope.Scope: who asks for that has it relayed.
+	Scope Scope
 
 	mu    sync.Mutex
 	leant int       // answers to contract.PulsePath that last
@@ -60,14 +72,18 @@ func NewServer(node string, relays func() []*relay.Relay, c clock.PassiveClock) 
 	s := &Server{ServeMux: http.NewServeMux(), clock: c, since: c.Now()}
 	s.HandleFunc("GET "+contract.StatusPath, func(w http.ResponseWriter, _ *http.Request) {
 		st := ServerStatus{Node: node}
-		some, stale := false, false
+		some, stale, denied := false, false, false
 		for _, r := range relays() {
 			shown := show(r, c.Now())
 			shown.Ready = s.Vouch != nil && s.Vouch(r)
+			denied = denied || shown.Denied != ""
 			some, stale = some || shown.Ready, stale || !shown.Ready && shown.Denied == "" && !r.Status().Joins
 			st.Resources = append(st.Resources, shown)
 		}
-		st.Ready = some && !stale
+		if s.Scope != nil {
+			st.Idle = s.Scope.Idle()
+		}
+		st.Ready = !stale && (some || !denied && s.Vouch != nil && s.Vouch(nil))
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(st)
 	})
@@ -75,7 +91,15 @@ func NewServer(node string, relays func() []*relay.Relay, c clock.PassiveClock) 
 	s.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { // 404 would say that the cloud does not have it
 		for _, r := range relays() {
 			if res := r.Resource(); req.Method == http.MethodGet && req.URL.Path == res.Path()+"/"+res.Resource {
-				answerPull(w, req, r, c)
+				s.answerPull(w, req, r)
+				return
+			}
+		}
+		if asked := request.Parse(req); s.Scope != nil && asked.Reads() && asked.Verb != "get" {
+			r, done := s.Scope.Read(asked.Resource.String())
+			defer done()
+			if r != nil && req.URL.Path == r.Resource().Path()+"/"+r.Resource().Resource {
+				s.answerPull(w, req, r)
 				return
 			}
 		}
@@ -112,12 +136,16 @@ func (s *Server) Read() (read bool, since time.Time) {
 	return s.leant > 0, s.since
 }
 
-func answerPull(w http.ResponseWriter, req *http.Request, r *relay.Relay, c clock.PassiveClock) {
+func (s *Server) answerPull(w http.ResponseWriter, req *http.Request, r *relay.Relay) {
+	if s.Scope != nil {
+		_, done := s.Scope.Read(r.Resource().String())
+		defer done()
+	}
 	if r.WaitUntil(req.Context(), func() bool { return r.Status().Synced || r.Denied() != nil }) != nil {
 		return
 	}
-	if s := r.Status(); s.Synced {
-		age, _ := s.Age(c.Now())
+	if st := r.Status(); st.Synced {
+		age, _ := st.Age(s.clock.Now())
 		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
 	(&rest.Handler{Source: r}).ServeHTTP(w, req)

@@ -74,8 +74,9 @@ type Scope struct {
 
 // reading is who reads a resource.
 type reading struct {
-	open int       // reads that last
-	last time.Time // when the last one ended, or when nobody had read yet
+	relay *relay.Relay // nil: it is not relayed
+	open  int          // reads that last
+	last  time.Time    // when the last one ended, or when nobody had read yet
 }
 
 // New makes what has not begun.
@@ -158,20 +159,16 @@ func (s *Scope) held(resource string) *relay.Relay {
 // The relay holds nothing at first (relay.Status.Joins). It is nil if the resource is not named, or if it is not known
 // yet what it is: it is asked for, and relayed if somebody reads it then.
 func (s *Scope) Read(resource string) (r *relay.Relay, done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.reads[resource]; now != nil && now.relay != nil { // each read of a relay passes here
+		return now.relay, s.count(now)
+	}
 	x, ok := has(s.named(), resource)
 	if !ok {
 		return s.held(resource), func() {}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.reading(resource)
-	now.open++
-	done = func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		now.open--
-		now.last = s.Clock.Now()
-	}
+	done = s.count(s.reading(resource))
 	if r = s.held(resource); r != nil || s.ctx == nil || s.ctx.Err() != nil || s.leaving[resource] {
 		return r, done
 	}
@@ -183,6 +180,17 @@ func (s *Scope) Read(resource string) (r *relay.Relay, done func()) {
 		s.look()
 	}
 	return r, done
+}
+
+// count counts a read until done is called. s.mu is held.
+func (s *Scope) count(r *reading) (done func()) {
+	r.open++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.open--
+		r.last = s.Clock.Now()
+	}
 }
 
 // look has Run look again. It never blocks.
@@ -346,7 +354,7 @@ func (s *Scope) start(r *relay.Relay) {
 	ctx := s.ctx
 	feeding, end := context.WithCancel(ctx)
 	s.lives[r] = end
-	s.reading(r.Resource().String())
+	s.reading(r.Resource().String()).relay = r
 	s.all.Go(func() {
 		defer end()
 		fed := make(chan struct{})
@@ -379,7 +387,8 @@ func (s *Scope) leave(r *relay.Relay, why string, right func() bool) {
 		return
 	}
 	s.Logger.Info(why, "resource", r.Resource().String())
-	s.leaving[r.Resource().String()] = true
+	name := r.Resource().String()
+	s.leaving[name], s.reading(name).relay = true, nil
 	s.Relays.Leave(r)
 	r.Retire()
 	s.lives[r]()

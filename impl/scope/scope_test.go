@@ -115,7 +115,7 @@ func begin(t *testing.T, linger time.Duration) *pool {
 	return p
 }
 
-// set changes something under which the Scope runs.
+// with changes something under which the Scope runs.
 func (p *pool) with(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

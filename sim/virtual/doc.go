@@ -32,6 +32,8 @@
 //	link HUB cloud|coordinator slow|fast|reset|drop        drop: broken, and nobody is told
 //	client CLIENT HUB|cloud                      goes on there, at the version that it has
 //	client CLIENT cut N                          loses its connection behind the next N events
+//	unread [HUB]                                 its clients, or all, go on at the cloud until all is healed; what nobody
+//	                                             reads is given up
 //	blackout                                     all links to the cloud lose, all hubs and the coordinator are killed
 //	heal                                         ends all faults, and starts what is down
 //

@@ -88,8 +88,9 @@ func (c *call) read() {
 		return
 	}
 	c.admission.Proven()
-	defer c.Demand.Relayed(r.Resource().String())()
-	_, done := c.Scope.Read(r.Resource().String())
+	name := r.Resource().String()
+	defer c.Demand.Relayed(name)()
+	_, done := c.Scope.Read(name)
 	defer done()
 	if t.Verb == "watch" { // the cloud would end it when the credentials are no longer valid
 		ctx, done := c.Authorizer.Judge.While(c.req.Context(), c.req.Header)

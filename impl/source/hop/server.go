@@ -91,12 +91,14 @@ func NewServer(node string, relays func() []*relay.Relay, c clock.PassiveClock) 
 	s.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { // 404 would say that the cloud does not have it
 		for _, r := range relays() {
 			if res := r.Resource(); req.Method == http.MethodGet && req.URL.Path == res.Path()+"/"+res.Resource {
+				_, done := s.read(res.String())
+				defer done()
 				s.answerPull(w, req, r)
 				return
 			}
 		}
-		if asked := request.Parse(req); s.Scope != nil && asked.Reads() && asked.Verb != "get" {
-			r, done := s.Scope.Read(asked.Resource.String())
+		if asked := request.Parse(req); asked.Reads() && asked.Verb != "get" {
+			r, done := s.read(asked.Resource.String())
 			defer done()
 			if r != nil && req.URL.Path == r.Resource().Path()+"/"+r.Resource().Resource {
 				s.answerPull(w, req, r)
@@ -136,11 +138,15 @@ func (s *Server) Read() (read bool, since time.Time) {
 	return s.leant > 0, s.since
 }
 
-func (s *Server) answerPull(w http.ResponseWriter, req *http.Request, r *relay.Relay) {
-	if s.Scope != nil {
-		_, done := s.Scope.Read(r.Resource().String())
-		defer done()
+// read notes that a resource is read, until done is called, and gives its relay if the Scope has one.
+func (s *Server) read(resource string) (r *relay.Relay, done func()) {
+	if s.Scope == nil {
+		return nil, func() {}
 	}
+	return s.Scope.Read(resource)
+}
+
+func (s *Server) answerPull(w http.ResponseWriter, req *http.Request, r *relay.Relay) {
 	if r.WaitUntil(req.Context(), func() bool { return r.Status().Synced || r.Denied() != nil }) != nil {
 		return
 	}

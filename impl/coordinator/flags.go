@@ -5,10 +5,12 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/scope"
 )
 
 // bind declares the flags of weir-coordinator.
 func (c *Config) bind(f *cli.Flags) {
+	c.Linger = scope.DefaultLinger
 	f.StringVar(&c.NodePoolName, "nodepool-name", "", "name of the pool; required")
 	f.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "IP address that the API is served on")
 	f.IntVar(&c.SecurePort, "secure-port", contract.CoordinatorPort, "TLS port of the API; 0 takes any free one")
@@ -26,10 +28,11 @@ func (c *Config) bind(f *cli.Flags) {
 		"name of this stay on this node, which weir-manager gives: data of another one in --data-dir is removed, and when "+
 			"the pool is told of others in its place, this one elects nobody")
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
-		"resource.version.group that the leader feeds and the pool reads here, each node all of it (never Secrets); the "+
+		"resource.version.group that the leader feeds while a hub reads it here, each node all of it (never Secrets); the "+
 			"same as at the hubs; "+
 			"what the pool is told in the cloud counts above it; "+
-			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
+			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget; +resource.version.group is "+
+			"relayed though nobody reads it")
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for clients that resume")
 	f.Int64Var(&c.RelayMaxBytes, "relay-max-bytes", 128<<20,
 		"bytes per resource that are taken from a leader or another replica, with 1 KiB beside each object")

@@ -284,9 +284,17 @@ func plain(ip netip.Addr) bool {
 	return ip.IsValid() && !ip.IsUnspecified() && !ip.IsMulticast() && ip.Zone() == "" && !ip.Is4In6()
 }
 
-// DefaultScope are the resources that a pool shares if nobody names others, as --pool-scope-resources names them.
+// DefaultScope are the resources that a pool may share if nobody names others, as --pool-scope-resources names them:
+// what components that run on each node read of the whole cluster. The kubelet reads services, csidrivers and
+// runtimeclasses. kube-proxy reads services, endpointslices and servicecidrs. CoreDNS reads services, endpointslices
+// and namespaces. flannel reads nodes. Calico, Cilium and kindnet read networkpolicies and namespaces beside these.
+// Pods, ConfigMaps and ServiceAccounts are left out: the API lets a node read its own share of them alone.
 func DefaultScope() []string {
-	return []string{"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup}
+	return []string{
+		"endpoints.v1.", contract.EndpointSlices + ".v1." + contract.DiscoveryGroup, "services.v1.", "namespaces.v1.",
+		"nodes.v1.", "csidrivers.v1.storage.k8s.io", "runtimeclasses.v1.node.k8s.io", "servicecidrs.v1.networking.k8s.io",
+		"networkpolicies.v1.networking.k8s.io",
+	}
 }
 
 func (e Entry) checkScope() error {

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/store"
 )
 
@@ -171,7 +172,8 @@ func Default() Config {
 			ReturnSpread: 5 * time.Second,
 		},
 		Relays: Relays{
-			UpstreamWatchTimeout: 10 * time.Second, MaxStaleRead: 30 * time.Second, RingAge: 5 * time.Minute,
+			Linger: scope.DefaultLinger, UpstreamWatchTimeout: 10 * time.Second, MaxStaleRead: 30 * time.Second,
+			RingAge: 5 * time.Minute,
 		},
 		Pool: Pool{CoordinatorWait: 10 * time.Second},
 	}

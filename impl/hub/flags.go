@@ -104,10 +104,11 @@ func (c *Config) bind(f *cli.Flags) {
 		"IP address and port of the hub as pods see it, which masterservice gives the Service default/kubernetes")
 
 	f.StringArrayVar(&c.PoolScopeResources, "pool-scope-resources", defaultResources(),
-		"resource.version.group that the pool keeps one copy of, which each of its nodes may read (never Secrets); the "+
-			"same as at the coordinator; "+
+		"resource.version.group that the pool keeps one copy of while a client reads it, which each of its nodes may read "+
+			"(never Secrets); the same as at the coordinator; "+
 			"what leader-hub-<pool> in the cloud names counts above it; "+
-			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget")
+			"repeatable; a custom resource needs its kind, as in widgets.v1.example.com=Widget; +resource.version.group is "+
+			"relayed though nobody reads it")
 
 	f.BoolVar(&c.EnableCoordinator, "enable-coordinator", false,
 		"take part in the pool: in its coordinator, or where it has none, in what its leader hubs show; leader-hub-<pool> "+

@@ -17,6 +17,9 @@ import (
 	"github.com/weir-edge/weir/impl/relay"
 )
 
+// DefaultLinger outlasts the restart of a node, and of what reads on it.
+const DefaultLinger = 10 * time.Minute
+
 const (
 	findFirst = time.Second     // until a resource that nobody knows is asked for again
 	findMost  = 5 * time.Minute // and at most

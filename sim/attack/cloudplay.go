@@ -235,10 +235,11 @@ func hubAsks() []ask {
 	}
 	all := []ask{ // of what is the node's, which the kubelet may
 		{as: "hub", path: "/api/v1/nodes/{node}"},
-		{as: "hub", path: "/api/v1/nodes?labelSelector=a"},
+		{as: "hub", path: "/api/v1/configmaps?labelSelector=a"},
 		{as: "hub", path: "/api/v1/pods?fieldSelector=spec.nodeName={node}"},
 		{as: "hub", path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"},
-		{as: "hub", path: "/api/v1/services"},
+		{as: "hub", path: "/api/v1/pods"},
+		{as: "hub", path: "/api/v1/serviceaccounts"},
 		{as: "hub", path: "/apis/certificates.k8s.io/v1/certificatesigningrequests"},
 		{as: "kubelet", path: slices1}, // and of what is the hub's
 		{as: "kubelet", path: "/api/v1/endpoints"},

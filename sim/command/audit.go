@@ -15,7 +15,10 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/manager/revocation"
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/sim/audit"
 )
 
@@ -76,7 +79,11 @@ func runAudit(_ context.Context, args []string, stdout, _ io.Writer) error {
 		use.Events, logs, len(grants)-len(unused), len(grants), len(use.Refused))
 	differ := 0
 	for _, g := range unused {
-		if why := seldom[g.String()]; why != "" {
+		why := seldom[g.String()]
+		if why == "" && byDefault(g) {
+			why = "a pool may share it, and no client read it"
+		}
+		if why != "" {
 			fmt.Fprintf(stdout, "not used:   %s (%s)\n", g, why)
 			continue
 		}
@@ -95,6 +102,16 @@ func runAudit(_ context.Context, args []string, stdout, _ io.Writer) error {
 		return errors.New("grants and use differ: mend the manifests, or what hubs ask")
 	}
 	return nil
+}
+
+// byDefault reports whether a grant is there for a resource that pools share by default, if a client reads it.
+func byDefault(g audit.Grant) bool {
+	return slices.ContainsFunc(directory.DefaultScope(), func(name string) bool {
+		r, err := relay.ParseResource(name)
+		role := "ClusterRole " + revocation.HubRole + ": "
+		return err == nil && slices.Contains([]string{role + "list " + r.GroupResource().String(),
+			role + "watch " + r.GroupResource().String()}, g.String())
+	})
 }
 
 func excuse(refused string) string {

@@ -191,6 +191,10 @@ func TestKubelet(t *testing.T) {
 	heartbeats(t, c, "through the hub")
 	port, err := strconv.Atoi(strings.TrimPrefix(flags[1], "--health-port="))
 	check(t, err)
+	await.Until(t, time.Minute, "what the kubelet reads of the whole cluster to be on the disk", func() bool {
+		_, err := os.Stat(s.at("/var/lib/weir-hub/relays/services.v1.snapshot"))
+		return err == nil
+	})
 
 	c.APIServer().Kill()
 	s.kubelet.stop(s.kubelet.runs)

@@ -1,6 +1,7 @@
 package managertest
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,6 +25,9 @@ var (
 		"GET /api/v1/endpoints", "GET /apis/discovery.k8s.io/v1/endpointslices",
 		"GET /api/v1/endpoints?watch=1&timeoutSeconds=1",
 		"GET /apis/discovery.k8s.io/v1/endpointslices?watch=1&timeoutSeconds=1", "GET /openid/v1/jwks", "GET /apis",
+		"GET /api/v1/services", "GET /api/v1/namespaces", "GET /api/v1/nodes", "GET /apis/storage.k8s.io/v1/csidrivers",
+		"GET /apis/node.k8s.io/v1/runtimeclasses", "GET /apis/networking.k8s.io/v1/servicecidrs",
+		"GET /apis/networking.k8s.io/v1/networkpolicies",
 		"GET /api/v1/namespaces/weir-pki/configmaps/pool-north",
 	}
 	hubHands = []string{
@@ -34,8 +38,8 @@ var (
 		"GET /api/v1/namespaces/weir-pki/configmaps/pool-south", "GET /api/v1/namespaces/weir-pki/configmaps/denylist-south",
 		"GET /api/v1/pods", "GET /api/v1/pods?fieldSelector=spec.nodeName%3Dh-1",
 		"GET /api/v1/pods?fieldSelector=spec.nodeName%3Dh-2",
-		"GET /api/v1/nodes", "GET /api/v1/nodes/h-1", "GET /api/v1/nodes/h-2", "GET /api/v1/services",
-		"GET /api/v1/namespaces/default/endpoints/x",
+		"GET /api/v1/nodes/h-1", "GET /api/v1/nodes/h-2", "GET /api/v1/namespaces/default/services/x",
+		"GET /api/v1/namespaces/default/endpoints/x", "GET /apis/apps/v1/daemonsets", "GET /api/v1/persistentvolumes",
 		"GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/h-1",
 		"DELETE /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/h-2",
 		"POST /api/v1/namespaces/default/serviceaccounts/default/token",
@@ -111,6 +115,18 @@ func testHubUsers(t *testing.T, w *world) {
 	w.eventually(t, "one that somebody deleted is made again", func() bool {
 		_, err := bindings.Get(t.Context(), "weir:hub:north", metav1.GetOptions{})
 		return err == nil && reads(hub)
+	})
+	core := func(resources string) { // of the core group, an operator lets hubs read these
+		patch := []byte(`[{"op":"replace","path":"/rules/0/resources","value":[` + resources + `]}]`)
+		if _, err := w.client.RbacV1().ClusterRoles().Patch(context.Background(), revocation.HubRole, types.JSONPatchType,
+			patch, metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+	core(`"endpoints"`)
+	t.Cleanup(func() { core(`"endpoints","services","namespaces","nodes"`) })
+	w.eventually(t, "a role that somebody cut to count", func() bool {
+		return code(t, hub, "GET /api/v1/nodes") == http.StatusForbidden
 	})
 	const nodes = "GET /api/v1/nodes?labelSelector=" + contract.NodePoolLabel + "%3Dnorth"
 	if _, err := bindings.Create(t.Context(), revocation.Binding(revocation.TopologyRole, "north", nil),

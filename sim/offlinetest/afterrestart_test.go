@@ -3,14 +3,12 @@ package offlinetest
 import (
 	"net/http"
 	"testing"
-
-	"github.com/weir-edge/weir/sim/parts"
 )
 
 // TestReadsAfterARestart: a hub that starts with a full disk knows soon that it is as far as the cloud. Lists with
 // unset version wait for that, and none of them crosses the uplink.
 func TestReadsAfterARestart(t *testing.T) {
-	b := newBed(t, parts.Flags{})
+	b := newBed(t, unread())
 	b.fillSlices(50, 20)
 	token, client := b.account("reader"), b.bare()
 	defer client.CloseIdleConnections()

@@ -24,7 +24,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/sim/link"
-	"github.com/weir-edge/weir/sim/parts"
 )
 
 // stretch is how long a flood lasts: the test is run with -stretch 10s for figures.
@@ -53,7 +52,9 @@ type flood struct {
 // wait for the same ones.
 func TestFlood(t *testing.T) {
 	stretch := *stretch
-	b := newBed(t, parts.Flags{"log-level": "info"})
+	flags := unread()
+	flags["log-level"] = "info"
+	b := newBed(t, flags)
 	b.fill(2, 10)
 	b.fillSlices(50, 20)
 	victim, pod := b.account("victim"), b.account("flooder")
@@ -259,7 +260,7 @@ func (b *bed) stretch(d time.Duration, token string, f *flood) (s stretched) {
 func (b *bed) here() {
 	eventually(b.t, "the hub to be there", func() bool {
 		return b.metric("weir_hub_cloud_server_healthy") == 1 &&
-			b.metric("weir_relay_objects", "resource", "endpointslices.v1.discovery.k8s.io") >= 50
+			b.metric("weir_relay_objects", "resource", endpointSlices) >= 50
 	})
 }
 

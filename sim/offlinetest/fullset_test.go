@@ -23,15 +23,15 @@ func TestFullSet(t *testing.T) {
 		t.Skip("it takes minutes")
 	}
 	const pods, files, slices, endpoints = 30, 200, 1000, 100
-	b := newBed(t, nil)
+	b := newBed(t, unread())
 	b.fill(pods, files)
 	b.fillSlices(slices, endpoints)
 	before := b.startAgent("kubelet", runtime.ContentTypeProtobuf, files)
 	before.synced()
 	eventually(t, "the relay to have all", func() bool {
-		return b.metric("weir_relay_objects", "resource", "endpointslices.v1.discovery.k8s.io") >= slices
+		return b.metric("weir_relay_objects", "resource", endpointSlices) >= slices
 	})
-	b.kept(3 + files)
+	b.kept(2 + files)
 	b.measure("with the cloud")
 	b.cut()
 	before.stop()

@@ -25,7 +25,7 @@ const thingCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResource
 // TestListKinds: lists of custom resources are what their definitions call them, whether a relay answers or the cloud,
 // and what was kept does without the cloud.
 func TestListKinds(t *testing.T) {
-	b := newBed(t, parts.Flags{"pool-scope-resources": []string{"endpoints.v1.", "widgets.v1.example.com=Widget"}})
+	b := newBed(t, parts.Flags{"pool-scope-resources": []string{"endpoints.v1.", "+widgets.v1.example.com=Widget"}})
 	api := b.admin.Discovery().RESTClient()
 	for plural, kind := range map[string]string{"widget": "Widget", "gadget": "Gadget"} {
 		check(t, api.Post().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").Body(

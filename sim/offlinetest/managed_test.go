@@ -127,7 +127,7 @@ func TestManagedCluster(t *testing.T) {
 	if code := reads(tokens["one"]); code != http.StatusOK { // what is decided from now on counts for the account
 		t.Fatalf("the pod reads: %d", code)
 	}
-	b.kept(4) // the informers' three, and the pod's
+	b.kept(3) // the informers' two, and the pod's
 	b.cut()
 	later := func(by time.Duration) {
 		ahead.Store(int64(by))

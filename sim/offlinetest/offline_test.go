@@ -114,7 +114,7 @@ func testAgents(t *testing.T) {
 	for _, a := range before {
 		a.synced()
 	}
-	b.kept(2 * (3 + files))
+	b.kept(2 * (2 + files))
 	b.cut()
 	b.restart()
 
@@ -193,7 +193,7 @@ func TestKubectl(t *testing.T) {
 	}
 	server, err := b.admin.Discovery().ServerVersion()
 	check(t, err)
-	b.kept(3 + 4)
+	b.kept(2 + 4)
 	b.cut()
 	b.restart()
 	for _, test := range []struct {

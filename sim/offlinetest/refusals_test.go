@@ -188,7 +188,7 @@ func TestRefusalsOfAStart(t *testing.T) {
 	if n := refused("at first"); n > 0 {
 		t.Fatalf("%d reads are refused before anything happened", n)
 	}
-	b.kept(manyApps*3 + 3 + filesOfPods)
+	b.kept(manyApps*3 + 2 + filesOfPods)
 	began := time.Now()
 	asked = 0
 	var direct heard

@@ -38,7 +38,7 @@ subjects:
 // others read the relays. When the cloud is back, it gets all.
 func TestPodsAndNodesInScope(t *testing.T) {
 	b := newBed(t, parts.Flags{
-		"pool-scope-resources": []string{"endpointslices.v1.discovery.k8s.io", "pods.v1.", "nodes.v1."},
+		"pool-scope-resources": []string{endpointSlices, "+pods.v1.", "+nodes.v1."},
 	})
 	check(t, b.cloud.Apply(t.Context(), []byte(scopeGrants)))
 	b.fill(2, 2)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/cloud"
@@ -48,7 +49,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const edge = "edge-1"
+const (
+	edge           = "edge-1"
+	endpointSlices = "endpointslices.v1.discovery.k8s.io"
+)
 
 // bed is a real control plane, a link, and a hub behind it.
 type bed struct {
@@ -212,7 +216,17 @@ func (b *bed) metric(name string, labels ...string) float64 {
 	return m.Sum(name, labels...)
 }
 
-// kept waits until as many collections of clients are on the disk; the hub has one of its own, of tokens.
+// unread has the hub relay EndpointSlices, though no client watches all of them.
+func unread() parts.Flags {
+	var all []string
+	for _, resource := range directory.DefaultScope() {
+		all = append(all, map[bool]string{true: "+"}[resource == endpointSlices]+resource)
+	}
+	return parts.Flags{"pool-scope-resources": all}
+}
+
+// kept waits until as many collections of clients are on the disk, and what the hub relays. The hub has one of its own,
+// of tokens.
 func (b *bed) kept(n int) {
 	eventually(b.t, "the store to have all", func() bool {
 		return b.metric("weir_store_complete_collections") >= float64(n+1)
@@ -223,6 +237,12 @@ func (b *bed) kept(n int) {
 // written waits until nothing would be lost by a kill -9.
 func (b *bed) written() {
 	eventually(b.t, "all to be written", func() bool {
+		for _, r := range directory.DefaultScope() {
+			objects := b.metric("weir_relay_objects", "resource", r)
+			if objects > 0 && b.metric("weir_snapshot_resource_version", "resource", r) == 0 {
+				return false
+			}
+		}
 		return b.metric("weir_store_pending_bytes") == 0 && b.metric("weir_hub_authorization_unsaved") == 0
 	})
 }

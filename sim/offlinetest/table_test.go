@@ -178,7 +178,7 @@ func TestTables(t *testing.T) {
 	if out, err := b.run("get", "nodes"); err != nil { // it reads what there is
 		t.Fatalf("kubectl: %v: %s", err, out)
 	}
-	b.kept(3)
+	b.kept(2)
 	b.cut()
 	b.restart()
 	for _, path := range paths {

@@ -293,8 +293,8 @@ func (d *desk) suggests() {
 	}
 	await.Until(d.t, time.Minute, "status to say that there is something to suggest", func() bool {
 		out, _ := d.types("status")
-		return strings.Contains(out, "pool harbour: sharing 1 more resource would save 30.0 MB a day; 1 resource is shared "+
-			"and not read by anybody: weir pool suggest harbour")
+		return strings.Contains(out, "pool harbour: sharing 1 more resource would save 30.0 MB a day: weir pool "+
+			"suggest harbour")
 	})
 	d.prints("pool suggest harbour", "suggest.golden", 0)
 }

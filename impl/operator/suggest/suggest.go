@@ -73,7 +73,7 @@ func Of(p *poolv1.Pool, n *nodepool.NodePool, aggregated map[string]bool, now ti
 			s.add(rows, passed, shared)
 		}
 	}
-	if s.UnreadKnown = s.UnreadKnown && s.Told > 0; s.UnreadKnown {
+	if s.UnreadKnown = s.UnreadKnown && s.Told > 0; s.UnreadKnown && s.Default == nil { // a default costs nothing unread
 		for _, r := range shared {
 			if unread[nameOf(r)] == s.Told {
 				s.Unread = append(s.Unread, r)

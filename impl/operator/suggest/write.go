@@ -104,12 +104,8 @@ func (s *Suggestion) unread(w io.Writer) {
 	}
 	fmt.Fprintln(w, "\nShared, and no client in the pool has read it for a day:")
 	entries(w, s.Unread)
-	if len(s.Default) == 0 {
-		fmt.Fprintf(w, "To share it no more, remove it from spec.poolScopeMetadata of NodePool %s.\n", s.Pool)
-		return
-	}
-	fmt.Fprintf(w, "It is shared by default. To share it no more, name in spec.poolScopeMetadata of NodePool %s only "+
-		"what the pool is to share.\n", s.Pool)
+	fmt.Fprintf(w, "It costs nothing until one does. To share it no more, remove it from spec.poolScopeMetadata of "+
+		"NodePool %s.\n", s.Pool)
 }
 
 // entries prints resources as poolScopeMetadata has them.

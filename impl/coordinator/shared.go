@@ -10,17 +10,13 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
-	"github.com/weir-edge/weir/impl/snapshot"
 )
 
 // buildRelays makes the relays that the coordinator begins with: of what the pool was last told to share, else of
 // flags.
 func (c *Coordinator) buildRelays() error {
 	c.buildTold()
-	for _, res := range scope.Of(c.told.Now()) {
-		if c.set.Linger > 0 && !slices.Contains(c.set.always, res.String()) && !snapshot.Kept(c.keptIn(), res) {
-			continue
-		}
+	for _, res := range scope.First(scope.Of(c.told.Now()), c.set.always, c.set.Linger, c.keptIn()) {
 		r, err := c.newRelay(res, false)
 		if err != nil {
 			return err

@@ -2,14 +2,12 @@ package hub
 
 import (
 	"path/filepath"
-	"slices"
 
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
-	"github.com/weir-edge/weir/impl/snapshot"
 )
 
 // atFirst are the resources that the hub begins with: what was read here before the restart, of what the pool was last
@@ -19,12 +17,7 @@ func (h *Hub) atFirst() []relay.Resource {
 	if h.directory != nil {
 		all = scope.Of(h.directory.Now())
 	}
-	if h.Linger == 0 {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(r relay.Resource) bool {
-		return !slices.Contains(h.always, r.String()) && !snapshot.Kept(h.keptIn(), r)
-	})
+	return scope.First(all, h.always, h.Linger, h.keptIn())
 }
 
 // keptIn is the folder of what relays hold.

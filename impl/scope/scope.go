@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/snapshot"
 )
 
 // DefaultLinger outlasts the restart of a node, and of what reads on it.
@@ -105,6 +106,17 @@ func Of(e directory.Entry) (known []relay.Resource) {
 		}
 	}
 	return known
+}
+
+// First are those of known resources that a process begins with: what is always relayed, and what was read before a
+// restart, so that something of it is kept in a folder of package snapshot. always and linger are as in Config.
+func First(known []relay.Resource, always []string, linger time.Duration, folder string) (first []relay.Resource) {
+	for _, r := range known {
+		if linger == 0 || slices.Contains(always, r.String()) || snapshot.Kept(folder, r) {
+			first = append(first, r)
+		}
+	}
+	return first
 }
 
 // named are the resources that may be relayed.

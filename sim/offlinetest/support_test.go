@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -218,10 +219,8 @@ func (b *bed) metric(name string, labels ...string) float64 {
 
 // unread has the hub relay EndpointSlices, though no client watches all of them.
 func unread() parts.Flags {
-	var all []string
-	for _, resource := range directory.DefaultScope() {
-		all = append(all, map[bool]string{true: "+"}[resource == endpointSlices]+resource)
-	}
+	all := directory.DefaultScope()
+	all[slices.Index(all, endpointSlices)] = "+" + endpointSlices
 	return parts.Flags{"pool-scope-resources": all}
 }
 

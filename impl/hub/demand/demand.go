@@ -127,7 +127,7 @@ func Whole(asked *request.Request, node string) bool {
 // Wants reports whether a request makes the pool share what it reads: a watch of the whole cluster, or the list of any
 // version that comes before one. A client that lists the newest state reads it once.
 func Wants(asked *request.Request, node string) bool {
-	return Whole(asked, node) && (asked.Verb == "watch" || asked.Query.Get("resourceVersion") == "0")
+	return (asked.Verb == "watch" || asked.Query.Get("resourceVersion") == "0") && Whole(asked, node)
 }
 
 func narrow(s fields.Selector) bool {

@@ -39,9 +39,12 @@ const (
 
 // joins has the pool share what a client begins to read of the whole cluster, and reports whether a relay can answer.
 func (c *call) joins() bool {
+	if c.target != nil || c.lost != nil && !c.lost.Relay.Status().Joins || !demand.Wants(c.asked, c.Node) ||
+		c.req.Header.Get(contract.ConsistentHeader) == "true" {
+		return false
+	}
 	name := c.asked.Resource.String()
-	if c.target != nil || c.lost != nil && !c.lost.Relay.Status().Joins || !c.Scope.May(name) ||
-		!demand.Wants(c.asked, c.Node) || c.req.Header.Get(contract.ConsistentHeader) == "true" {
+	if !c.Scope.May(name) {
 		return false
 	}
 	rights, _ := identity.AttributesOf(c.asked)

@@ -89,16 +89,8 @@ func NewServer(node string, relays func() []*relay.Relay, c clock.PassiveClock) 
 	})
 	s.HandleFunc("GET "+contract.PulsePath, s.pulse)
 	s.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { // 404 would say that the cloud does not have it
-		for _, r := range relays() {
-			if res := r.Resource(); req.Method == http.MethodGet && req.URL.Path == res.Path()+"/"+res.Resource {
-				_, done := s.read(res.String())
-				defer done()
-				s.answerPull(w, req, r)
-				return
-			}
-		}
 		if asked := request.Parse(req); asked.Reads() && asked.Verb != "get" {
-			r, done := s.read(asked.Resource.String())
+			r, done := s.read(asked.Resource.String(), relays)
 			defer done()
 			if r != nil && req.URL.Path == r.Resource().Path()+"/"+r.Resource().Resource {
 				s.answerPull(w, req, r)
@@ -138,12 +130,17 @@ func (s *Server) Read() (read bool, since time.Time) {
 	return s.leant > 0, s.since
 }
 
-// read notes that a resource is read, until done is called, and gives its relay if the Scope has one.
-func (s *Server) read(resource string) (r *relay.Relay, done func()) {
-	if s.Scope == nil {
-		return nil, func() {}
+// read notes that a resource is read, until done is called, and gives its relay, nil if there is none.
+func (s *Server) read(resource string, relays func() []*relay.Relay) (r *relay.Relay, done func()) {
+	if s.Scope != nil {
+		return s.Scope.Read(resource)
 	}
-	return s.Scope.Read(resource)
+	for _, r := range relays() {
+		if r.Resource().String() == resource {
+			return r, func() {}
+		}
+	}
+	return nil, func() {}
 }
 
 func (s *Server) answerPull(w http.ResponseWriter, req *http.Request, r *relay.Relay) {

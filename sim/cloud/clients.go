@@ -30,6 +30,7 @@ type Client struct {
 var Clients = []Client{
 	{Name: "kube-proxy", probe: schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}},
 	{Name: "coredns", probe: schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}},
+	{Name: "flannel", probe: schema.GroupResource{Resource: "nodes"}},
 	{Name: "json-client", probe: schema.GroupResource{Resource: "endpoints"}},
 	{Name: "kubectl", probe: schema.GroupResource{Resource: "endpoints"}},
 }

@@ -41,6 +41,7 @@ type column struct {
 	admin kubernetes.Interface
 
 	quiet    Span // before the first fault
+	updates  Span // after it, while pods are replaced
 	writing  sync.Mutex
 	callers  []*tally
 	recorder *recorder
@@ -56,6 +57,7 @@ type column struct {
 	reads, kept       float64 // what hubs did without the cloud, since the first fault
 	// Bytes per second of each node before anything is cut: from the cloud, and both ways.
 	received, quietly float64
+	updated           float64 // bytes of all nodes while pods are replaced, both ways
 }
 
 // run brings up the column's site and runs it to its end.
@@ -88,7 +90,7 @@ func (c *column) run(ctx context.Context) (err error) {
 	for _, step := range []struct {
 		phase string
 		do    func(context.Context) error
-	}{{"start", c.start}, {"fill", c.fill}, {"quiet", c.beQuiet}, {"faults", c.faults}} {
+	}{{"start", c.start}, {"fill", c.fill}, {"quiet", c.beQuiet}, {"rollout", c.rollOut}, {"faults", c.faults}} {
 		c.Phase(step.phase)
 		if err := step.do(ctx); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
@@ -161,6 +163,9 @@ func (c *column) fill(ctx context.Context) error {
 		return err == nil && len(bare) == 0,
 			fmt.Sprintf("waiting for %d pods to be Ready on each of %s", perNode, strings.Join(bare, ", "))
 	}); err != nil {
+		return err
+	}
+	if err := c.startComponents(ctx); err != nil {
 		return err
 	}
 	return c.Until(ctx, fillPatience, func() (bool, string) { return c.synced(ctx) })
@@ -325,7 +330,8 @@ func (c *column) faults(ctx context.Context) error {
 	c.direct, c.delegated = perSecond(traffic, c.quiet, heartbeats), perSecond(traffic, c.history.delegation(), heartbeats)
 	nodes := float64(len(c.history.Nodes))
 	c.received = perSecond(traffic, c.quiet, fromCloud) / nodes
-	c.quietly = perSecond(traffic, c.quiet, func(link.Sample) bool { return true }) / nodes
+	c.quietly, c.updated = bytesIn(traffic, c.quiet)/max(c.quiet.To.Sub(c.quiet.From).Seconds(), 1)/nodes,
+		bytesIn(traffic, c.updates)
 	return nil
 }
 

@@ -69,6 +69,9 @@ func (c *column) measure(m report.Values, v Verdict) {
 	if c.mode != runtime.Weir {
 		m["stock_evictions"], m["stock_not_ready"] = float64(v.Evicted), float64(v.NotReady)
 		m["stock_quiet_received_bytes_per_second"], m["stock_quiet_bytes_per_node_second"] = c.received, c.quietly
+		if c.s.Eviction.Rollouts > 0 {
+			m["stock_update_bytes"] = c.updated
+		}
 		if c.s.Eviction.Calls {
 			m["stock_failed_calls"] = float64(failed)
 		}
@@ -84,6 +87,10 @@ func (c *column) measure(m report.Values, v Verdict) {
 	m["heartbeat_bytes_per_second"], m["quiet_received_bytes_per_second"] = c.direct, c.received
 	m["quiet_bytes_per_node_second"] = c.quietly
 	m["quiet_bytes_ratio"] = c.quietly / max(m["stock_quiet_bytes_per_node_second"], 1)
+	if c.s.Eviction.Rollouts > 0 {
+		m["update_bytes"] = c.updated
+		m["node_bytes_ratio"] = c.updated / max(m["stock_update_bytes"], 1)
+	}
 	if v.Detected > 0 {
 		m["detect_seconds_max"] = v.Detected.Seconds()
 		m["delegation_bytes_per_second"] = c.delegated

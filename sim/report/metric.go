@@ -185,6 +185,9 @@ func Metrics() []Metric {
 		},
 		{"stock_quiet_bytes_per_node_second", UnitCount, "the same with stock Kubernetes"},
 		{"quiet_bytes_ratio", UnitRatio, "the former ÷ the latter"},
+		{"update_bytes", UnitBytes, "bytes of the pool over the uplink, both ways, with Weir, while its pods are replaced"},
+		{"stock_update_bytes", UnitBytes, "the same with stock Kubernetes"},
+		{"node_bytes_ratio", UnitRatio, "the former ÷ the latter"},
 		{
 			"delegation_bytes_per_second", UnitCount,
 			"bytes of class heartbeat over the uplink while heartbeats are delegated, both ways",

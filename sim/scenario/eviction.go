@@ -13,6 +13,7 @@ import (
 const (
 	maxWatch       = time.Hour
 	maxPodsPerNode = 12
+	maxRollouts    = 10
 	maxAfter       = 24 * time.Hour
 	// fastBy is how much faster the fast timers are, all in proportion. What Weir itself takes at most until a heartbeat
 	// is delegated does not become shorter with them (package heartbeat), so they may not be much faster.
@@ -27,6 +28,11 @@ type Eviction struct {
 	Watch       time.Duration `yaml:"watch"`       // from the first fault until a column ends
 	Policy      Policy        `yaml:"policy"`      // of the pool when all of it is silent
 	Calls       bool          `yaml:"calls,omitempty"`
+	// What a stock node has beside its kubelet runs on each node and watches as it does: kube-proxy, a network plugin that
+	// watches Nodes, and CoreDNS on the first one.
+	Components bool `yaml:"components,omitempty"`
+	// How often all pods are replaced, one rolling update after the other, once nothing has happened for a while.
+	Rollouts int `yaml:"rollouts,omitempty"`
 }
 
 // TimersName says which timers controllers and kubelets have.
@@ -85,7 +91,7 @@ func (v value) policy() (p Policy) {
 
 func (v value) eviction() *Eviction {
 	e := &Eviction{}
-	o, ok := v.object("timers", "podsPerNode", "watch", "policy", "calls")
+	o, ok := v.object("timers", "podsPerNode", "watch", "policy", "calls", "components", "rollouts")
 	if !ok {
 		return e
 	}
@@ -101,6 +107,12 @@ func (v value) eviction() *Eviction {
 	}
 	if o.has("calls") {
 		e.Calls = o.fields["calls"].boolean()
+	}
+	if o.has("components") {
+		e.Components = o.fields["components"].boolean()
+	}
+	if o.has("rollouts") {
+		e.Rollouts = o.count("rollouts", maxRollouts)
 	}
 	return e
 }
@@ -189,6 +201,7 @@ func evictionMetrics() []string {
 		"detect_seconds_max",
 		"quiet_received_bytes_per_second", "stock_quiet_received_bytes_per_second",
 		"quiet_bytes_per_node_second", "stock_quiet_bytes_per_node_second", "quiet_bytes_ratio",
+		"update_bytes", "stock_update_bytes", "node_bytes_ratio",
 		"eviction_later_seconds_max", "marks_missing", "marks_left", "store_reads", "kept_heartbeats",
 	}
 }
@@ -201,6 +214,9 @@ func (s *Scenario) cannotEvict(metric string, measured bool) string {
 	case s.Eviction != nil && !measured:
 		return fmt.Sprintf("%s is not measured in a scenario with eviction; want one of %s", metric,
 			strings.Join(evictionMetrics(), ", "))
+	case s.Eviction != nil && s.Eviction.Rollouts == 0 &&
+		(metric == "node_bytes_ratio" || strings.HasSuffix(metric, "update_bytes")):
+		return metric + " is measured while pods are replaced: want eviction.rollouts: 1 or more"
 	case s.Eviction != nil && !s.Eviction.Calls && strings.HasSuffix(metric, "calls"):
 		return metric + " is measured by clients in the pool: want eviction.calls: true"
 	}

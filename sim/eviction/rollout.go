@@ -1,0 +1,64 @@
+package eviction
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-edge/weir/sim/link"
+)
+
+// settles is how long the last changes of a rollout may take to reach all that watch.
+const settles = 15 * time.Second
+
+// rollOut replaces all pods of the pool, as kubectl rollout restart does, as often as the scenario says, and measures
+// what that costs on the uplink.
+func (c *column) rollOut(ctx context.Context) error {
+	c.updates.From = time.Now()
+	defer func() { c.updates.To = time.Now() }()
+	for n := range c.s.Eviction.Rollouts {
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
+			"metadata": map[string]any{"annotations": map[string]string{
+				"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339Nano),
+			}},
+		}}})
+		if err != nil {
+			return err
+		}
+		d, err := c.admin.AppsV1().Deployments(corev1.NamespaceDefault).Patch(ctx, appName, types.StrategicMergePatchType,
+			patch, metav1.PatchOptions{})
+		if err != nil {
+			return fmt.Errorf("restart the Deployment: %w", err)
+		}
+		if err := c.Until(ctx, fillPatience, func() (bool, string) {
+			now, err := c.admin.AppsV1().Deployments(corev1.NamespaceDefault).Get(ctx, appName, metav1.GetOptions{})
+			if err != nil {
+				return false, err.Error()
+			}
+			s, all := now.Status, *now.Spec.Replicas
+			return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == all && s.AvailableReplicas == all &&
+					s.Replicas == all,
+				fmt.Sprintf("rolling update %d of %d: %d of %d pods are new, %d available", n+1, c.s.Eviction.Rollouts,
+					s.UpdatedReplicas, all, s.AvailableReplicas)
+		}); err != nil {
+			return err
+		}
+	}
+	if c.s.Eviction.Rollouts == 0 {
+		return nil
+	}
+	until := time.Now().Add(settles)
+	return c.Until(ctx, settles+readyPatience, func() (bool, string) {
+		return time.Now().After(until), "waiting for the last changes to arrive"
+	})
+}
+
+// bytesIn is how many bytes of all traffic crossed in a span.
+func bytesIn(all []link.Sample, s Span) float64 {
+	return perSecond(all, s, func(link.Sample) bool { return true }) * max(s.To.Sub(s.From).Seconds(), 1)
+}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/sim/audit"
+	"github.com/weir-edge/weir/sim/frames"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/testca"
 )
@@ -105,8 +106,13 @@ func (c *Cloud) StartAPIServer(ctx context.Context) error {
 	if p := c.APIServer(); p != nil && p.Running() {
 		return errors.New("start kube-apiserver: it is running")
 	}
+	var env []string
+	if c.config.Frames {
+		env = []string{frames.Debug}
+	}
 	p, err := c.config.Spawner.Start(proc.Spec{
 		Name:    KubeAPIServer,
+		Env:     env,
 		Path:    c.config.Binaries[KubeAPIServer],
 		Args:    c.args,
 		LogFile: c.APIServerLog(),

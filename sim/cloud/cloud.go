@@ -30,6 +30,7 @@ type Config struct {
 	Port    int      // default: 6443 if it is free, else any
 	Hosts   []string // further addresses that clients reach the apiserver by (the near ends of links)
 	Args    []string // further flags of the apiserver
+	Frames  bool     // it logs the frames of HTTP/2, for package frames
 	Keys    bool     // it asks a key service, so that SetReady can make it say that it is not ready
 
 	Progress func(string) // may be nil

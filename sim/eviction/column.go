@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/weir-edge/weir/sim/frames"
 	"github.com/weir-edge/weir/sim/link"
+	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -26,7 +29,8 @@ const (
 	readyPatience = 3 * time.Minute // until nodes and pods are Ready
 	fillPatience  = 5 * time.Minute // until hubs have all of a large workload over a thin link
 	lookEvery     = 250 * time.Millisecond
-	maxFailures   = 20 // calls that failed and are told one by one
+	sampled       = 100 * time.Millisecond // of the bytes on the link
+	maxFailures   = 20                     // calls that failed and are told one by one
 )
 
 // heartbeatClass is the class of traffic that a hub's and a leader's heartbeats have.
@@ -58,6 +62,7 @@ type column struct {
 	// Bytes per second of each node before anything is cut: from the cloud, and both ways.
 	received, quietly float64
 	updated           float64 // bytes of all nodes while pods are replaced, both ways
+	causes            []report.Cause
 }
 
 // run brings up the column's site and runs it to its end.
@@ -326,12 +331,53 @@ func (c *column) faults(ctx context.Context) error {
 	c.history.Ended = time.Now()
 	c.recorder.into(&c.history)
 	c.Measure()
-	traffic := c.Site.Link(c.Pool).Series(time.Second)
+	traffic := c.Site.Link(c.Pool).Series(sampled)
+	c.quiet.To = c.quiet.To.Add(-sampled) // what happens next begins in the last sample
 	c.direct, c.delegated = perSecond(traffic, c.quiet, heartbeats), perSecond(traffic, c.history.delegation(), heartbeats)
 	nodes := float64(len(c.history.Nodes))
 	c.received = perSecond(traffic, c.quiet, fromCloud) / nodes
 	c.quietly, c.updated = bytesIn(traffic, c.quiet)/max(c.quiet.To.Sub(c.quiet.From).Seconds(), 1)/nodes,
 		bytesIn(traffic, c.updates)
+	return c.readCauses()
+}
+
+// readCauses tells which requests of the pool's nodes cost what crossed before anything was cut.
+func (c *column) readCauses() error {
+	if !c.s.Eviction.Components {
+		return nil
+	}
+	server, err := c.Site.Part(runtime.APIServer)
+	if err != nil {
+		return err
+	}
+	log, err := os.Open(server.LogFile())
+	if err != nil {
+		return fmt.Errorf("causes of bytes: %w", err)
+	}
+	defer log.Close()
+	of := frames.Of{
+		Agents: []string{"hollow-kubelet", "kubelet", "weir-hub"}, Without: []string{c.s.Topology.Beside.Name + "-"},
+	}
+	for _, x := range components {
+		of.Agents = append(of.Agents, x.identity)
+	}
+	all, err := frames.Read(log, c.quiet.From, c.quiet.To, of)
+	if err != nil {
+		return err
+	}
+	nodes, lasted := float64(len(c.history.Nodes)), c.quiet.To.Sub(c.quiet.From)
+	left := c.quietly
+	for _, x := range all {
+		cause := report.Cause{
+			Way: c.Way, What: x.What, PerHour: float64(x.Requests) / lasted.Hours() / nodes,
+			BytesPerSecond: float64(x.Up+x.Down) / lasted.Seconds() / nodes,
+		}
+		left -= cause.BytesPerSecond
+		c.causes = append(c.causes, cause)
+	}
+	if len(all) > 0 {
+		c.causes = append(c.causes, report.Cause{Way: c.Way, What: "TLS", BytesPerSecond: left})
+	}
 	return nil
 }
 

@@ -90,6 +90,7 @@ func (c *column) startComponent(ctx context.Context, node string, x component) e
 		return err
 	}
 	config := door.RESTConfig(token)
+	config.UserAgent = x.identity + "/v1.37"
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

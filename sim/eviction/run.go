@@ -34,6 +34,7 @@ func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *r
 			return err
 		}
 		verdicts[i] = Judge(&c.history)
+		res.Causes = append(res.Causes, c.causes...)
 		c.measure(res.Metrics, verdicts[i])
 		for _, d := range verdicts[i].Details {
 			if c.mode == runtime.Weir { // that stock Kubernetes does wrong is what the scenario is about

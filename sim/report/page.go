@@ -23,8 +23,9 @@ type page struct {
 	BytesPlot, ReadyPlot, ClientsPlot template.HTML // by package svg, which escapes
 	ReadyNote, ClientsNote            string
 
-	Failovers, Faults, Expectations, Violations, Comparison, Readiness, Clients, Memory, Metrics, Environment table
-	ByteTables                                                                                                []table
+	Failovers, Faults, Expectations, Violations, Comparison, Readiness, Clients, Causes table
+	Memory, Metrics, Environment                                                        table
+	ByteTables                                                                          []table
 }
 
 // Page renders r as one HTML page that needs nothing else.
@@ -60,6 +61,7 @@ func Page(r Result) ([]byte, error) {
 		Comparison:   r.comparisonTable(),
 		Readiness:    r.readinessTable(),
 		Clients:      r.clientTable(),
+		Causes:       r.causeTable(),
 		Memory:       r.memoryTable(),
 		Metrics:      r.metricTable(),
 		Environment:  r.environmentTable(),

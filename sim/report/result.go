@@ -74,6 +74,7 @@ type Result struct {
 	Readiness  []Readiness `json:"readiness,omitempty"`
 	Clients    []Client    `json:"clients,omitempty"`
 	Memory     []Memory    `json:"memory,omitempty"`
+	Causes     []Cause     `json:"causes,omitempty"`
 	Violations []Violation `json:"violations,omitempty"` // the first ones; metric watch_violations counts all
 	Marks      []Mark      `json:"marks,omitempty"`
 	Faults     []Fault     `json:"faults,omitempty"`
@@ -130,6 +131,14 @@ type Client struct {
 
 // Events are the changes that the client saw.
 func (c Client) Events() int64 { return c.Adds + c.Updates + c.Deletes }
+
+// Cause is what one kind of request costs a node while nothing happens. Those of a way come one after the other.
+type Cause struct {
+	Way            string  `json:"way"`
+	What           string  `json:"what"`           // e.g. "kubelet watch secrets, one"
+	PerHour        float64 `json:"perHour"`        // requests of one node
+	BytesPerSecond float64 `json:"bytesPerSecond"` // of one node, both ways
+}
 
 // Memory is one reading of a process.
 type Memory struct {

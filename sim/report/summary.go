@@ -39,6 +39,7 @@ func Summary(r Result) string {
 	section("Watch violations", r.violationTable())
 	section("Leader changes", r.failoverTable())
 	section("Faults", r.faultTable())
+	section("What a quiet node asks for", r.causeTable())
 	section("Memory", r.memoryTable())
 	section("Metrics", r.metricTable())
 

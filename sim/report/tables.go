@@ -241,6 +241,67 @@ func (r Result) memoryTable() table {
 	return t
 }
 
+// causeLimit bounds the causes that are shown.
+const causeLimit = 30
+
+// causeTable has one row per kind of request, what costs most first.
+func (r Result) causeTable() table {
+	t := table{
+		Columns: []column{{Title: "what a node asks for"}},
+		Note: "Per node: requests an hour, and bytes a second both ways, with the frames of HTTP/2. TLS is what was " +
+			"counted on the uplink beside them. A watch costs what it brings, bookmarks among it, and begins again now " +
+			"and then.",
+	}
+	ways := map[string]int{}
+	rows := map[string][]Cause{}
+	for _, c := range r.Causes {
+		if _, ok := ways[c.Way]; !ok {
+			ways[c.Way] = len(ways)
+			t.Columns = append(t.Columns, column{Title: wayName(c.Way) + ": requests", Right: true},
+				column{Title: "B/s", Right: true})
+		}
+	}
+	most := map[string]float64{}
+	for _, c := range r.Causes {
+		if rows[c.What] == nil {
+			rows[c.What] = make([]Cause, len(ways))
+		}
+		rows[c.What][ways[c.Way]] = c
+		most[c.What] = max(most[c.What], c.BytesPerSecond)
+	}
+	others, sum := make([]Cause, len(ways)), make([]Cause, len(ways))
+	add := func(what string, causes []Cause, total bool) {
+		x := row{Cells: texts(what), Total: total}
+		for _, c := range causes {
+			x.Cells = append(x.Cells, texts(fmt.Sprintf("%.1f", c.PerHour), fmt.Sprintf("%.1f", c.BytesPerSecond))...)
+		}
+		t.Rows = append(t.Rows, x)
+	}
+	into := func(all, causes []Cause) {
+		for i, c := range causes {
+			all[i].PerHour += c.PerHour
+			all[i].BytesPerSecond += c.BytesPerSecond
+		}
+	}
+	for i, what := range slices.SortedFunc(maps.Keys(rows), func(a, b string) int {
+		return cmp.Or(cmp.Compare(most[b], most[a]), cmp.Compare(a, b))
+	}) {
+		into(sum, rows[what])
+		if i >= causeLimit {
+			into(others, rows[what])
+			continue
+		}
+		add(what, rows[what], false)
+	}
+	if len(rows) > causeLimit {
+		add("all others", others, false)
+	}
+	if len(rows) > 0 {
+		add("all", sum, true)
+	}
+	return t
+}
+
 func megabytes(n int64) string { return fmt.Sprintf("%.1f", float64(n)/1e6) }
 
 // violationLimit bounds the violations that are shown; the count of all is in the metrics.

@@ -190,7 +190,7 @@ func (s *localSite) startCloud(ctx context.Context, l *Local, progress Progress)
 	s.cloud, err = cloud.Start(ctx, cloud.Config{
 		Spawner: s.spawner, Binaries: s.tools, LogDir: s.logDir,
 		Address: address, Hosts: hosts, Args: append(s.topology.timers().APIServerFlags(), l.APIServerArgs...),
-		Keys: s.topology.Unready, Progress: progress,
+		Keys: s.topology.Unready, Frames: s.topology.Frames, Progress: progress,
 	})
 	if err != nil {
 		return err

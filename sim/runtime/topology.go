@@ -41,6 +41,8 @@ type Topology struct {
 	Lifecycle bool
 	// Unready: kube-apiserver can be made to say that it is not ready while it serves, see the interface Unready.
 	Unready bool
+	// Frames: kube-apiserver logs what crosses its connections, for package frames. The local runtime does it.
+	Frames bool
 	// Timers of controllers and kubelets; the zero value are those of stock Kubernetes.
 	Timers cloud.Timers
 }

@@ -169,7 +169,7 @@ func (s *Scenario) ColumnTopology(mode runtime.Mode) runtime.Topology {
 	pool.Zoneless, beside.Zoneless = s.Topology.Zoneless, s.Topology.Zoneless
 	return runtime.Topology{
 		Pools: []runtime.Pool{pool, beside}, Controllers: true, Manager: mode == runtime.Weir,
-		Timers:  s.Eviction.Timers.Timers(),
+		Timers: s.Eviction.Timers.Timers(), Frames: s.Eviction.Components,
 		Unready: slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Unready }),
 	}
 }

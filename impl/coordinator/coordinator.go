@@ -238,16 +238,14 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		contract.StatusPath: &pull.Reporter{
 			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays.All,
 			Unknown: follows.Unknown, Idle: follows.Idle, Ready: ready, Puller: puller,
-			Doubt: lies.Doubt, Space: etcd.Space, Clock: c.set.Clock,
+			Doubt: lies.Doubt, Space: etcd.Space, NodeOf: nodeOf, Clock: c.set.Clock,
 		},
 		contract.DocumentsPath: shared.Serve(puller.Upstream),
 		contract.LinePath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			u, _ := genericrequest.UserFrom(req.Context())
-			c.lot.Admit(w, req, authz.NodeOf(u))
+			c.lot.Admit(w, req, nodeOf(req))
 		}),
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			u, _ := genericrequest.UserFrom(req.Context())
-			lies.Serve(w, req, authz.NodeOf(u))
+			lies.Serve(w, req, nodeOf(req))
 		}),
 	}
 	c.board().Serve(func(path string, h http.Handler) { paths[path] = h })
@@ -293,4 +291,10 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	g.Go(func() error { return lies.Run(ctx) })
 	process.Trim()
 	return g.Wait()
+}
+
+// nodeOf is the node whose hub asks, "" if somebody else does.
+func nodeOf(req *http.Request) string {
+	u, _ := genericrequest.UserFrom(req.Context())
+	return authz.NodeOf(u)
 }

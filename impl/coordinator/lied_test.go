@@ -58,6 +58,11 @@ func TestLeaderThatLied(t *testing.T) {
 		http.StatusBadRequest && got != http.StatusRequestEntityTooLarge {
 		t.Errorf("a megabyte: %d %.100s", got, answer)
 	}
+	liar.state()
+	b.state()
+	if n := s.viewer().state().Hubs; n != 3 { // c has asked before
+		t.Errorf("three hubs that ask are counted as %d", n)
+	}
 	if d := b.state().Doubt; d != nil {
 		t.Errorf("%+v is asked", d)
 	}

@@ -443,6 +443,7 @@ type state struct {
 	UnknownResources, IdleResources []string
 	Replica, Fed                    string
 	Doubt                           *contract.Doubt
+	Hubs                            int
 	Etcd                            store.Space
 }
 

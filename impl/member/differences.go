@@ -24,6 +24,7 @@ type shared struct {
 	idle   []string        // that it has once they are read
 	lacks  Differences
 	doubt  *contract.Doubt // what the coordinator asks its hubs; nil: nothing
+	hubs   int             // that ask the coordinator
 }
 
 // take notes what the coordinator says, and tells a person what differs. asked is when it was asked.
@@ -43,7 +44,8 @@ func (s *shared) take(asked time.Time, status *PoolStatus, relays []Relay, idle 
 		}
 	}
 	was := s.lacks
-	s.known, s.at, s.theirs, s.idle, s.lacks, s.doubt = true, asked, theirs, status.Idle, lacks, status.Doubt
+	s.known, s.at, s.theirs, s.idle, s.lacks = true, asked, theirs, status.Idle, lacks
+	s.doubt, s.hubs = status.Doubt, status.Hubs
 	tell := func(before, now []string, what string) {
 		if len(now) > 0 && !slices.Equal(before, now) {
 			effects = append(effects, Log{slog.LevelWarn, what, []any{"resources", now}})

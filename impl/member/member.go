@@ -51,6 +51,7 @@ type View struct {
 	Fresh bool            // this hub leads, its streams are fresh, and what they brought has come to the coordinator
 	Lacks Differences     // of hub and coordinator
 	Asked *contract.Doubt // the coordinator's question to its hubs; nil: none
+	Hubs  int             // that read the coordinator, this one among them, as it says; 0: it does not tell
 }
 
 // New makes a Member that has seen nothing. began is the time of the same clock as that of Observation.Now.
@@ -243,7 +244,7 @@ func (m *Member) Snapshot() role.Snapshot { return m.out.Snapshot }
 
 // View is what the Member thinks after the last step.
 func (m *Member) View() View {
-	return View{m.out.Snapshot, m.in.Fresh, m.shared.lacks, m.shared.doubt}
+	return View{m.out.Snapshot, m.in.Fresh, m.shared.lacks, m.shared.doubt, m.shared.hubs}
 }
 
 // Input is what the role machine was stepped with last, for tests and traces.

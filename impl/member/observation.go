@@ -67,6 +67,7 @@ type PoolStatus struct {
 	Ready       bool   `json:"ready"`
 	// Doubt is a question to hubs that follow and reach the cloud; nil: none.
 	Doubt     *contract.Doubt `json:"doubt"`
+	Hubs      int             `json:"hubs"` // that ask it, the caller among them; 0: it does not tell
 	Resources []PoolResource  `json:"resources"`
 	Idle      []string        `json:"idleResources"` // that it has once they are read
 }

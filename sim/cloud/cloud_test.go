@@ -88,6 +88,16 @@ func as(t *testing.T, c *Cloud, token string, pair *testca.Pair) *kubernetes.Cli
 	return client
 }
 
+// lists lists what a client watches: slices, or Nodes if it is a network plugin.
+func lists(t *testing.T, client *kubernetes.Clientset, of Client) (err error) {
+	if of.probe.Resource == "nodes" {
+		_, err = client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	} else {
+		_, err = client.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{})
+	}
+	return err
+}
+
 func testClients(t *testing.T, c *Cloud) {
 	for _, identity := range Clients {
 		token, err := c.ClientToken(t.Context(), identity.Name)
@@ -99,14 +109,13 @@ func testClients(t *testing.T, c *Cloud) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := as(t, c, other, nil).DiscoveryV1().EndpointSlices("").List(
-				t.Context(), metav1.ListOptions{}); (err == nil) != counts {
+			if err := lists(t, as(t, c, other, nil), identity); (err == nil) != counts {
 				t.Errorf("%s with a token that ends %v from now: %v", identity.Name, after, err)
 			}
 		}
 		client := as(t, c, token, nil)
-		if _, err := client.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{}); err != nil {
-			t.Errorf("%s lists slices: %v", identity.Name, err)
+		if err := lists(t, client, identity); err != nil {
+			t.Errorf("%s: %v", identity.Name, err)
 		}
 		if _, err := client.CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("%s lists secrets: %v, want forbidden", identity.Name, err)

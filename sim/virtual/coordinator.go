@@ -103,6 +103,11 @@ func (c *Coordinator) fresh() bool {
 func (c *Coordinator) status() *member.PoolStatus {
 	s := c.server.Status()
 	shown := &member.PoolStatus{Incarnation: c.leases.election.Fence.Incarnation, Ready: c.ready()}
+	for _, h := range c.pool.hubs {
+		if h.up {
+			shown.Hubs++
+		}
+	}
 	if c.idle {
 		shown.Idle = []string{c.server.Resource().String()}
 		return shown

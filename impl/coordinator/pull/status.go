@@ -2,7 +2,9 @@ package pull
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -25,6 +27,7 @@ type Status struct {
 	Fed string `json:"fed,omitempty"`
 	// what hubs that follow and reach the cloud are asked; see jury.
 	Doubt     *contract.Doubt  `json:"doubt,omitempty"`
+	Hubs      int              `json:"hubs,omitempty"` // that asked for this within hubsPatience
 	Etcd      *store.Space     `json:"etcd,omitempty"` // how full it is
 	Resources []ResourceStatus `json:"resources"`
 	// that the pool shares, and that no hub reads: who does is given them.
@@ -72,7 +75,34 @@ type Reporter struct {
 	Puller   *Puller
 	Doubt    func() *contract.Doubt // that is open; nil: there is none
 	Space    func() store.Space     // nil: there is no etcd
-	Clock    clock.PassiveClock
+	// NodeOf is the node whose hub asks, "" if somebody else does; nil: hubs are not counted.
+	NodeOf func(*http.Request) string
+	Clock  clock.PassiveClock
+
+	mu    sync.Mutex
+	asked map[string]time.Time // when a node's hub did last
+}
+
+// hubsPatience is after how long a hub does not count any more that does not ask. It asks each 30 s.
+const hubsPatience = 90 * time.Second
+
+// heard counts the hub that asks, and returns how many have asked lately. A certificate names the node, so there are no
+// more than nodes of the pool.
+func (x *Reporter) heard(req *http.Request) int {
+	if x.NodeOf == nil {
+		return 0
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.asked == nil {
+		x.asked = map[string]time.Time{}
+	}
+	now := x.Clock.Now()
+	if node := x.NodeOf(req); node != "" {
+		x.asked[node] = now
+	}
+	maps.DeleteFunc(x.asked, func(_ string, at time.Time) bool { return now.Sub(at) > hubsPatience })
+	return len(x.asked)
 }
 
 // Status looks at everything.
@@ -119,5 +149,7 @@ func (x *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(x.Status())
+	s := x.Status()
+	s.Hubs = x.heard(req)
+	_ = e.Encode(s)
 }

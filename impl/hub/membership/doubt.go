@@ -19,22 +19,27 @@ import (
 const (
 	sampleEvery  = 35 * time.Second // between two samples of what the pool's cache brought; up to sampleSpread more
 	sampleSpread = 10 * time.Second
+	// maxSharing bounds how many hubs share the work, whatever a coordinator says: each compares every ten minutes or so.
+	maxSharing = 16
 	// after which a contradiction is asked about again: who feeds the pool may be about to learn it.
 	sampleConfirm = 10 * time.Second
 	sampleTick    = 5 * time.Second  // between two looks whether there is something to do
 	sampleAnswer  = 10 * time.Second // for an answer
 )
 
-// doubt compares what the pool's cache brings with the cloud, while this hub reaches both: about every 40 s the
-// metadata of one object that changed and how many objects there are, and what the coordinator asks because another hub
-// was contradicted. The leader may lie to the pool; so it is noticed. What is contradicted twice is told, to people and
-// to the coordinator, with the leader's node, and the pool's cache is left as if it were not fresh, within the spread.
-// What the relays hold is then listed again from the cloud. The pool's cache is used again when another node leads, or
-// when the cloud no longer contradicts, as after a restore of the cloud that the leader has learned.
+// doubt compares what the pool's cache brings with the cloud, while this hub reaches both: the metadata of one object
+// that changed and how many objects there are, and what the coordinator asks because another hub was contradicted. The
+// hubs that read one coordinator, which tells each the same, compare about every 40 s together, and each of them within
+// 45 s after another node leads; a hub that reads a leader hub compares by itself. The leader may lie to the pool; so
+// it is noticed. What is contradicted twice is told, to people and to the coordinator, with the leader's node, and the
+// pool's cache is left as if it were not fresh, within the spread. What the relays hold is then listed again from the
+// cloud. The pool's cache is used again when another node leads, or when the cloud no longer contradicts, as after a
+// restore of the cloud that the leader has learned.
 type doubt struct {
 	*Config
 	leader func() string                                                   // node
 	asked  func() *contract.Doubt                                          // by the coordinator; nil: nothing
+	hubs   func() int                                                      // that read it, with this one; 0: not known
 	tell   func(context.Context, contract.Doubt) (refused bool, err error) // the coordinator
 	// leaves a leader hub alone; false: it is a leader that the pool elected.
 	shun    func(leader string) bool
@@ -58,14 +63,18 @@ func (d *doubt) holds() bool {
 // run compares until ctx ends.
 func (d *doubt) run(ctx context.Context) error {
 	d.samplers = map[string]*source.Sampler{}
-	for due := d.next(); ctx.Err() == nil; {
+	leader, due := d.leader(), d.next(1)
+	for ctx.Err() == nil {
 		process.Pause(ctx, d.Clock, sampleTick)
 		d.answer(ctx)
+		if now := d.leader(); now != leader {
+			leader, due = now, d.next(1)
+		}
 		if !d.Clock.Now().Before(due) {
 			for _, f := range d.Sources.All() {
 				d.look(ctx, f)
 			}
-			due = d.next()
+			due = d.next(min(max(d.hubs()-1, 1), maxSharing)) // the leader compares nothing
 		}
 		d.deliver(ctx)
 		d.part()
@@ -80,7 +89,12 @@ func (d *doubt) part() {
 	}
 }
 
-func (d *doubt) next() time.Time { return d.Clock.Now().Add(sampleEvery + rand.N(sampleSpread)) }
+// next is when to compare next, if so many share the work: for each of them as much later, at any time of that, so that
+// they do not compare all at once.
+func (d *doubt) next(sharing int) time.Time {
+	more := time.Duration(sharing-1) * (2*sampleEvery + sampleSpread)
+	return d.Clock.Now().Add(sampleEvery + rand.N(sampleSpread+more))
+}
 
 // judge is the cloud if a resource comes from the pool and the cloud can be asked; nil: there is nothing to compare.
 func (d *doubt) judge(f *feeder.Feeder) *hop.Upstream {

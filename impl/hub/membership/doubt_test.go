@@ -38,6 +38,7 @@ type doubted struct {
 	doubt          *doubt
 	clock          *testingclock.FakeClock
 	leader         atomic.Pointer[string]
+	hubs           atomic.Int32 // that the coordinator counts
 }
 
 func sliceOf(t *testing.T, name string, version uint64) *wire.Object {
@@ -95,6 +96,7 @@ func newDoubted(t *testing.T) *doubted {
 			Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
 		},
 		leader: func() string { return *d.leader.Load() }, changed: func() {}, asked: d.asks.Load,
+		hubs: func() int { return int(d.hubs.Load()) },
 		tell: func(_ context.Context, what contract.Doubt) (bool, error) { d.told.Store(&what); return false, nil },
 	}
 	await.Until(t, time.Minute, "the pool's state", func() bool { return mine.Status().Version == 1000 })
@@ -293,5 +295,54 @@ func TestHonestPoolIsNotDoubted(t *testing.T) {
 	}
 	if got := d.told.Load(); got != nil {
 		t.Errorf("the coordinator is told %+v", got)
+	}
+}
+
+// TestShared: hubs that read one coordinator compare about as often together as one alone does, and each of them soon
+// when another node leads.
+func TestShared(t *testing.T) {
+	const hours = 1
+	for hubs, want := range map[int32][2]int{ // looks of one hub in an hour
+		2:    {70, 100}, // one leads; a look each 40 s, or at the next tick
+		6:    {8, 30},   // a fifth
+		9999: {1, 13},   // as of 17
+	} {
+		t.Run(fmt.Sprint(hubs), func(t *testing.T) {
+			d := newDoubted(t)
+			d.hubs.Store(hubs)
+			d.within(time.Minute, "the first look", func() bool { return d.asked.Load() == 2 })
+			looks, version, before := 0, uint64(1000), d.asked.Load()
+			change := func() {
+				version++
+				for _, r := range []*relay.Relay{d.cloud, d.pool} {
+					check(t, r.Apply(&wire.Event{Type: wire.Modified, Version: version, Object: sliceOf(t, "other", version)}))
+				}
+				mine := d.doubt.Sources.All()[0].Relay
+				await.Until(t, time.Minute, "the change", func() bool { return mine.Status().Version == version })
+			}
+			change()
+			for began := d.clock.Now(); d.clock.Since(began) < hours*time.Hour; {
+				await.Until(t, time.Minute, "the hub to rest", d.clock.HasWaiters)
+				if now := d.asked.Load(); now != before {
+					before = now
+					looks++
+					change()
+				}
+				d.clock.Step(sampleTick)
+			}
+			if looks < hours*want[0] || looks > hours*want[1] {
+				t.Errorf("%d looks in %d hours, want %v in one", looks, hours, want)
+			}
+			await.Until(t, time.Minute, "the hub to rest", d.clock.HasWaiters)
+			before = d.asked.Load()
+			change()
+			d.leads("another")
+			d.within(sampleEvery+sampleSpread+2*sampleTick, "a look at what the next leader feeds", func() bool {
+				return d.asked.Load() != before
+			})
+			if d.doubt.holds() {
+				t.Error("it is doubted")
+			}
+		})
 	}
 }

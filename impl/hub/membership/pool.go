@@ -57,6 +57,7 @@ func New(c Config) (*Pool, error) {
 	p.doubt = &doubt{
 		Config: p.Config, leader: p.leader, tell: p.tell, shun: p.shun, changed: p.Changed,
 		asked: func() *contract.Doubt { return p.view.Load().Asked },
+		hubs:  func() int { return p.view.Load().Hubs },
 	}
 	p.requests = &requests{
 		coordinator: c.Coordinator, limit: c.Policy.Limit, now: p.now, failed: p.checker.Kick, logger: c.Logger,

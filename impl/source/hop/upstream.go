@@ -98,6 +98,7 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 		req.Header.Set(rest.HistoryHeader, q.History.String())
 	}
 	req.Header.Set("Accept", accept+string(q.Of))
+	req.Header.Set("User-Agent", contract.UserAgent)
 	if u.Progress {
 		req.Header.Set(rest.ProgressHeader, "1")
 		if q.Past {

@@ -42,10 +42,12 @@ type column struct {
 
 	s     *scenario.Scenario
 	mode  runtime.Mode
+	joins string // the node that joins later; "": none does
 	admin kubernetes.Interface
 
 	quiet    Span // before the first fault
 	updates  Span // after it, while pods are replaced
+	joining  Span // first minute of the node that joins
 	writing  sync.Mutex
 	callers  []*tally
 	recorder *recorder
@@ -61,7 +63,9 @@ type column struct {
 	reads, kept       float64 // what hubs did without the cloud, since the first fault
 	// Bytes per second of each node before anything is cut: from the cloud, and both ways.
 	received, quietly float64
+	connected         float64 // connections of each node to the cloud, when that ends
 	updated           float64 // bytes of all nodes while pods are replaced, both ways
+	joined            float64 // bytes of the node that joins, both ways
 	causes            []report.Cause
 }
 
@@ -95,7 +99,8 @@ func (c *column) run(ctx context.Context) (err error) {
 	for _, step := range []struct {
 		phase string
 		do    func(context.Context) error
-	}{{"start", c.start}, {"fill", c.fill}, {"quiet", c.beQuiet}, {"rollout", c.rollOut}, {"faults", c.faults}} {
+	}{{"start", c.start}, {"fill", c.fill}, {"quiet", c.beQuiet}, {"rollout", c.rollOut}, {"join", c.join},
+		{"faults", c.faults}} {
 		c.Phase(step.phase)
 		if err := step.do(ctx); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
@@ -109,7 +114,7 @@ func (c *column) run(ctx context.Context) (err error) {
 
 // start starts everything and waits until all nodes are Ready.
 func (c *column) start(ctx context.Context) error {
-	first, kubelets := c.Parts()
+	first, kubelets := c.parts(false)
 	if c.mode == runtime.Weir {
 		if err := c.setPolicy(ctx, c.s.Eviction.Policy); err != nil {
 			return err
@@ -121,16 +126,21 @@ func (c *column) start(ctx context.Context) error {
 	if err := runtime.Start(ctx, c.Site, kubelets...); err != nil {
 		return err
 	}
-	nodes := c.s.Topology.Pool.Nodes + c.s.Topology.Beside.Nodes
-	err := c.Until(ctx, readyPatience, func() (bool, string) {
-		n := c.readyNodes(ctx)
-		return n == nodes, fmt.Sprintf("waiting for nodes to be Ready: %d of %d are", n, nodes)
-	})
+	err := c.nodesReady(ctx, len(c.history.Nodes))
 	if err != nil || c.mode != runtime.Weir {
 		return err
 	}
 	_, err = c.leader(ctx)
 	return err
+}
+
+// nodesReady waits until so many nodes of the pool are Ready, and those beside.
+func (c *column) nodesReady(ctx context.Context, nodes int) error {
+	nodes += c.s.Topology.Beside.Nodes
+	return c.Until(ctx, readyPatience, func() (bool, string) {
+		n := c.readyNodes(ctx)
+		return n == nodes, fmt.Sprintf("waiting for nodes to be Ready: %d of %d are", n, nodes)
+	})
 }
 
 // readyNodes counts those that are Ready and on which pods may run.
@@ -179,7 +189,7 @@ func (c *column) fill(ctx context.Context) error {
 // synced reports whether all caches of Weir are there.
 func (c *column) synced(ctx context.Context) (bool, string) {
 	for _, id := range c.Site.Parts() {
-		if id.Kind() != "hub" && id.Kind() != "coordinator" {
+		if id.Kind() != "hub" && id.Kind() != "coordinator" || c.joins != "" && id.Of() == c.joins {
 			continue
 		}
 		p, err := c.Site.Part(id)
@@ -338,6 +348,10 @@ func (c *column) faults(ctx context.Context) error {
 	c.received = perSecond(traffic, c.quiet, fromCloud) / nodes
 	c.quietly, c.updated = bytesIn(traffic, c.quiet)/max(c.quiet.To.Sub(c.quiet.From).Seconds(), 1)/nodes,
 		bytesIn(traffic, c.updates)
+	c.connected = float64(len(slices.DeleteFunc(c.Site.Link(c.Pool).Connections(), func(x link.Connection) bool {
+		return x.Opened.After(c.quiet.To) || !x.Closed.IsZero() && x.Closed.Before(c.quiet.To)
+	}))) / nodes
+	c.joined = bytesIn(slices.DeleteFunc(traffic, func(x link.Sample) bool { return x.Node != c.joins }), c.joining)
 	return c.readCauses()
 }
 

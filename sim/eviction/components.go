@@ -67,13 +67,21 @@ func (c *column) startComponents(ctx context.Context) error {
 		return nil
 	}
 	for i, node := range c.history.Nodes {
-		for _, x := range components {
-			if x.first && i > 0 {
-				continue
-			}
-			if err := c.startComponent(ctx, node, x); err != nil {
-				return fmt.Errorf("%s on %s: %w", x.identity, node, err)
-			}
+		if err := c.startComponentsOf(ctx, node, i == 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startComponentsOf runs what is on one node.
+func (c *column) startComponentsOf(ctx context.Context, node string, first bool) error {
+	for _, x := range components {
+		if x.first && !first {
+			continue
+		}
+		if err := c.startComponent(ctx, node, x); err != nil {
+			return fmt.Errorf("%s on %s: %w", x.identity, node, err)
 		}
 	}
 	return nil

@@ -57,6 +57,10 @@ func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, way s
 		Timers: s.Eviction.Timers.Timers(), Nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(),
 		Dead: map[string][]Span{}, CutOff: map[string][]Span{}, Policy: []PolicyChange{{Policy: s.Eviction.Policy}},
 	}
+	if s.Eviction.Joins {
+		last := len(c.history.Nodes) - 1
+		c.joins, c.history.Nodes = c.history.Nodes[last], c.history.Nodes[:last]
+	}
 	return c
 }
 
@@ -70,8 +74,12 @@ func (c *column) measure(m report.Values, v Verdict) {
 	if c.mode != runtime.Weir {
 		m["stock_evictions"], m["stock_not_ready"] = float64(v.Evicted), float64(v.NotReady)
 		m["stock_quiet_received_bytes_per_second"], m["stock_quiet_bytes_per_node_second"] = c.received, c.quietly
+		m["stock_quiet_connections_per_node"] = c.connected
 		if c.s.Eviction.Rollouts > 0 {
 			m["stock_update_bytes"] = c.updated
+		}
+		if c.joins != "" {
+			m["stock_join_bytes"] = c.joined
 		}
 		if c.s.Eviction.Calls {
 			m["stock_failed_calls"] = float64(failed)
@@ -88,9 +96,14 @@ func (c *column) measure(m report.Values, v Verdict) {
 	m["heartbeat_bytes_per_second"], m["quiet_received_bytes_per_second"] = c.direct, c.received
 	m["quiet_bytes_per_node_second"] = c.quietly
 	m["quiet_bytes_ratio"] = c.quietly / max(m["stock_quiet_bytes_per_node_second"], 1)
+	m["quiet_connections_per_node"] = c.connected
 	if c.s.Eviction.Rollouts > 0 {
 		m["update_bytes"] = c.updated
 		m["node_bytes_ratio"] = c.updated / max(m["stock_update_bytes"], 1)
+	}
+	if c.joins != "" {
+		m["join_bytes"] = c.joined
+		m["join_bytes_ratio"] = c.joined / max(m["stock_join_bytes"], 1)
 	}
 	if v.Detected > 0 {
 		m["detect_seconds_max"] = v.Detected.Seconds()

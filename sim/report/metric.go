@@ -185,9 +185,20 @@ func Metrics() []Metric {
 		},
 		{"stock_quiet_bytes_per_node_second", UnitCount, "the same with stock Kubernetes"},
 		{"quiet_bytes_ratio", UnitRatio, "the former ÷ the latter"},
+		{
+			"quiet_connections_per_node", UnitCount,
+			"connections to the cloud that each node of the pool has open, with Weir, before the first fault",
+		},
+		{"stock_quiet_connections_per_node", UnitCount, "the same with stock Kubernetes"},
 		{"update_bytes", UnitBytes, "bytes of the pool over the uplink, both ways, with Weir, while its pods are replaced"},
 		{"stock_update_bytes", UnitBytes, "the same with stock Kubernetes"},
 		{"node_bytes_ratio", UnitRatio, "the former ÷ the latter"},
+		{
+			"join_bytes", UnitBytes,
+			"bytes over the uplink of a node that joins the pool with an empty disk, both ways, with Weir, in its first minute",
+		},
+		{"stock_join_bytes", UnitBytes, "the same with stock Kubernetes"},
+		{"join_bytes_ratio", UnitRatio, "the former ÷ the latter"},
 		{
 			"delegation_bytes_per_second", UnitCount,
 			"bytes of class heartbeat over the uplink while heartbeats are delegated, both ways",

@@ -33,6 +33,8 @@ type Eviction struct {
 	Components bool `yaml:"components,omitempty"`
 	// How often all pods are replaced, one rolling update after the other, once nothing has happened for a while.
 	Rollouts int `yaml:"rollouts,omitempty"`
+	// The last node of the pool starts only then, with nothing on its disk.
+	Joins bool `yaml:"joins,omitempty"`
 }
 
 // TimersName says which timers controllers and kubelets have.
@@ -91,7 +93,7 @@ func (v value) policy() (p Policy) {
 
 func (v value) eviction() *Eviction {
 	e := &Eviction{}
-	o, ok := v.object("timers", "podsPerNode", "watch", "policy", "calls", "components", "rollouts")
+	o, ok := v.object("timers", "podsPerNode", "watch", "policy", "calls", "components", "rollouts", "joins")
 	if !ok {
 		return e
 	}
@@ -113,6 +115,9 @@ func (v value) eviction() *Eviction {
 	}
 	if o.has("rollouts") {
 		e.Rollouts = o.count("rollouts", maxRollouts)
+	}
+	if o.has("joins") {
+		e.Joins = o.fields["joins"].boolean()
 	}
 	return e
 }
@@ -150,6 +155,10 @@ func (o object) withEviction(s *Scenario) {
 	}
 	if s.Topology.Pool.Coordinators == 0 {
 		o.fields["topology"].contradiction("topology.pool.coordinators is 0, so no heartbeat can be delegated: want 1 or 3")
+	}
+	if s.Eviction.Joins && s.Topology.Pool.Nodes < 2 {
+		o.fields["eviction"].contradiction(
+			"the one node of the pool cannot join it later: want topology.pool.nodes: 2 or more")
 	}
 	if o.has("workload") {
 		s.Workload = o.fields["workload"].workload()
@@ -201,7 +210,9 @@ func evictionMetrics() []string {
 		"detect_seconds_max",
 		"quiet_received_bytes_per_second", "stock_quiet_received_bytes_per_second",
 		"quiet_bytes_per_node_second", "stock_quiet_bytes_per_node_second", "quiet_bytes_ratio",
+		"quiet_connections_per_node", "stock_quiet_connections_per_node",
 		"update_bytes", "stock_update_bytes", "node_bytes_ratio",
+		"join_bytes", "stock_join_bytes", "join_bytes_ratio",
 		"eviction_later_seconds_max", "marks_missing", "marks_left", "store_reads", "kept_heartbeats",
 	}
 }
@@ -217,6 +228,8 @@ func (s *Scenario) cannotEvict(metric string, measured bool) string {
 	case s.Eviction != nil && s.Eviction.Rollouts == 0 &&
 		(metric == "node_bytes_ratio" || strings.HasSuffix(metric, "update_bytes")):
 		return metric + " is measured while pods are replaced: want eviction.rollouts: 1 or more"
+	case s.Eviction != nil && !s.Eviction.Joins && strings.Contains(metric, "join_"):
+		return metric + " is measured while a node joins: want eviction.joins: true"
 	case s.Eviction != nil && !s.Eviction.Calls && strings.HasSuffix(metric, "calls"):
 		return metric + " is measured by clients in the pool: want eviction.calls: true"
 	}

@@ -67,6 +67,7 @@ type fakeCloud struct {
 	node    corev1.Node       // the only one
 	docs    map[string]string // what documents.Shared are, by path
 	refused map[string]int    // what tokens are answered, whatever is asked for
+	pods    *fakePods         // nil: they are not served
 }
 
 // seen is one request that arrived.
@@ -430,6 +431,10 @@ func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 	}
 	if parts[2] == "nodes" {
 		c.nodes(w, req)
+		return
+	}
+	if c.pods != nil && slices.Contains(parts, "pods") {
+		c.pods.ServeHTTP(w, req)
 		return
 	}
 	if parts[2] == "namespaces" && len(parts) == 3 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,7 @@ type Recorder struct {
 	count  *counters
 	pages  *pages
 
+	live    live
 	room    room
 	slots   chan struct{} // catching up
 	running sync.WaitGroup
@@ -51,6 +53,7 @@ func newRecorder(s *store.Store, c clock.PassiveClock, logger *slog.Logger, coun
 	return &Recorder{
 		store: s, clock: c, logger: logger, count: count, pages: newPages(c), room: room{max: MaxRecording},
 		slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{}, unkept: map[store.Shape]tried{},
+		live: live{open: map[store.Shape]int{}},
 	}
 }
 
@@ -251,4 +254,20 @@ func (r *Recorder) settled(ctx context.Context, bare store.Shape) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Watches reports whether a watch of the same component brings the object that a get asks for, in the form that it
+// wants: then the store has what that client knows already, or will in a moment.
+func (r *Recorder) Watches(component string, req *http.Request, q *request.Request) bool {
+	if !ofObjects(q) || q.Verb != "get" || q.Subresource != "" || len(q.Query) > 0 {
+		return false
+	}
+	watched := r.live.of(component, q.Resource)
+	if len(watched) == 0 {
+		return false
+	}
+	form := wanted(req.Header)
+	return slices.ContainsFunc(r.store.Holders(q.Resource, KeyOf(q)), func(s store.Shape) bool {
+		return s.Form == form && slices.Contains(watched, s)
+	})
 }

@@ -27,7 +27,7 @@ func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding
 		return
 	}
 	shape := shapeOf(q, component, f)
-	w := &watching{store: r.store, shape: shape, from: from, streaming: streaming}
+	w := &watching{store: r.store, live: &r.live, shape: shape, from: from, streaming: streaming}
 	t := newTee(&r.room, resp.Body, true, r.parser(resp, "watch", func(body *intake) error { return w.read(enc, body) }),
 		w.close)
 	resp.Body = t
@@ -176,25 +176,31 @@ func listAccept(h http.Header) string {
 // watching is one watch being recorded.
 type watching struct {
 	store     *store.Store
+	live      *live
 	shape     store.Shape
 	from      uint64
 	streaming bool
 	w         *store.Watching
+	leave     func() // live
 }
 
 func (w *watching) open() (err error) {
-	w.w, err = w.store.Watch(w.shape, wire.Kind{}, w.from, w.streaming)
+	if w.w, err = w.store.Watch(w.shape, wire.Kind{}, w.from, w.streaming); err == nil {
+		w.leave = w.live.enter(w.shape)
+	}
 	return err
 }
 
 func (w *watching) close() {
 	if w.w != nil {
+		w.leave()
 		w.w.Close()
 	}
 }
 
 // read records events to the end of the stream.
 func (w *watching) read(enc wire.Encoding, body *intake) error {
+	defer func() { w.leave() }()
 	events := wire.NewEventReader(body, enc, wire.Kind{})
 	for {
 		ev, err := events.Next()

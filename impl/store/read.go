@@ -104,6 +104,13 @@ func (s *Store) answer(r Resource, f Form, k Key) (Answer, *collection) {
 // others is a form and then those that will do in its place.
 func (f Form) others() []Form { return []Form{f, f ^ 1} }
 
+// Version is the latest version of an object that was shown, in whatever form; 0: none was.
+func (s *Store) Version(r Resource, k Key) uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.version(r, k)
+}
+
 // Holders are the collections that have an object: who may read one of them may read it.
 func (s *Store) Holders(r Resource, k Key) (all []Shape) {
 	s.mu.RLock()

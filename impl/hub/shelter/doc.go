@@ -8,6 +8,11 @@
 // New starts nothing. Run blocks until its context ends, and then until the last request was served and the store is
 // written. None takes the place of a Shelter in a hub that keeps nothing.
 //
+// # Gets of pods
+//
+// While the cloud is there, it is not asked for a pod that the kubelet of this node gets and that a watch of the same
+// kubelet has just shown (see watched): the answer comes from the store.
+//
 // # What is kept
 //
 // With --data-dir the relays are kept on disk (package snapshot), and so are the cloud's decisions: a hub that restarts

@@ -66,13 +66,14 @@ type Shelter struct {
 	Offline *offline.Offline
 	Writes  *writes.Writes
 	link    *uplink.Link // clients are served from here
+	watched watched
 
 	toldLapsed atomic.Int64 // when an expired certificate was last told of
 }
 
 // New makes a shelter of what its store holds.
 func New(c Config) (*Shelter, error) {
-	s := &Shelter{Config: c}
+	s := &Shelter{Config: c, watched: watched{owed: map[store.Key]*owed{}}}
 	var err error
 	s.Writes, err = writes.New(writes.Config{
 		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: c.Cloud.Reach, Moved: func() { s.link.Look() },
@@ -110,6 +111,7 @@ type Attempt struct {
 	until     context.Context // ends when it changes whether the store answers
 	settled   atomic.Bool     // an answer has come, or the store answers
 	left      atomic.Bool     // the latter
+	code      atomic.Int64    // of the cloud's answer; 0: there is none
 }
 
 // Try begins an attempt to have the cloud answer a request.
@@ -122,10 +124,18 @@ func (a *Attempt) read() bool {
 	return a.asked.Method == http.MethodGet && !a.asked.Upgrade
 }
 
-// Served answers from the store if the cloud is away; false: the cloud has to be asked.
+// Served answers from the store if the cloud is away, or if a watch shows what is asked; false: the cloud has to be
+// asked.
 func (a *Attempt) Served(w http.ResponseWriter) bool {
 	away, until := a.link.State()
 	a.until = until
+	if !away && a.watchShows() {
+		if rec, ok := w.(*answer.Recorder); ok {
+			rec.Route = "watch"
+		}
+		a.Offline.Serve(a.req.Context(), a.component, w, a.req, a.asked)
+		return true
+	}
 	if !away || !a.read() || a.Writes.Holding() && !a.canAnswer() {
 		return false
 	}
@@ -137,8 +147,12 @@ func (a *Attempt) Served(w http.ResponseWriter) bool {
 // is to be called when the request is over.
 func (a *Attempt) Begin() (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(a.req.Context())
+	over := a.follows()
 	if !a.read() {
-		return ctx, cancel
+		return ctx, func() {
+			over()
+			cancel()
+		}
 	}
 	leave := func() {
 		if a.settled.CompareAndSwap(false, true) {
@@ -155,6 +169,7 @@ func (a *Attempt) Begin() (ctx context.Context, done func()) {
 		ctx = uplink.Impatient(ctx, a.Clock, a.canAnswer, leave)
 	}
 	return ctx, func() {
+		over()
 		stop()
 		cancel()
 	}
@@ -165,6 +180,38 @@ func (a *Attempt) canAnswer() bool {
 	return a.mayRead() == nil && a.Offline.Knows(a.component, a.req, a.asked)
 }
 
+// watchShows reports whether a get is answered from the watch that the node's kubelet has open.
+func (a *Attempt) watchShows() bool {
+	k, ok := ofPod(a.asked)
+	return ok && a.who.Kind == access.ThisNode && !access.Impersonates(a.req.Header) && !a.watched.owes(k) &&
+		a.Offline.Watches(a.component, a.req, a.asked) && a.mayRead() == nil
+}
+
+// follows notes that a pod is read or written at the cloud. done is to be called when the store has the answer.
+func (a *Attempt) follows() (done func()) {
+	k, ok := ofPod(a.asked)
+	if !ok {
+		return func() {}
+	}
+	if a.read() {
+		done := a.watched.reads(k)
+		return func() {
+			if code := a.code.Load(); a.asked.Verb == "get" && a.asked.Subresource == "" && len(a.asked.Query) == 0 &&
+				(code == http.StatusOK || code == http.StatusNotFound) {
+				done()
+			}
+		}
+	}
+	before, wrote := a.Store.Version(ofPods, k), a.watched.writes(k)
+	return func() {
+		code := a.code.Load()
+		refused := code >= 400 && code < 500 && code != http.StatusRequestTimeout
+		shown := code >= 200 && code < 300 && a.asked.Method != http.MethodDelete && a.Store.Version(ofPods, k) > before
+		wrote(refused || shown)
+		a.watched.tidy(func(k store.Key) bool { return len(a.Store.Holders(ofPods, k)) == 0 })
+	}
+}
+
 // Take answers a write that is not the cloud's to do, see package writes. Else the request that is returned goes to the
 // cloud.
 func (s *Shelter) Take(w *answer.Recorder, req *http.Request, asked *request.Request, who access.Caller) (
@@ -172,6 +219,9 @@ func (s *Shelter) Take(w *answer.Recorder, req *http.Request, asked *request.Req
 	req, taken := s.Writes.Take(w, req, asked, who.Kind == access.ThisNode, uplink.IsLapsed(req.Context()))
 	if taken {
 		w.Route = "queue"
+		if k, ok := ofPod(asked); ok {
+			s.watched.writes(k)(false)
+		}
 	}
 	return req, taken
 }
@@ -184,6 +234,7 @@ func (a *Attempt) Observe(resp *http.Response) error {
 	if !a.settled.CompareAndSwap(false, true) {
 		return uplink.ErrGivenUp
 	}
+	a.code.Store(int64(resp.StatusCode))
 	if attributes, ok := identity.AttributesOf(a.asked); ok {
 		a.Judge.Learn(resp.Request.Header, a.who.Kind == access.ThisNode, attributes, resp.StatusCode)
 	}

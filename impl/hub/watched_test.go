@@ -100,11 +100,22 @@ func (p *fakePods) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
+	if !strings.HasPrefix(req.Header.Get("Accept"), protobufOnly) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(x)
+		return
+	}
 	raw, err := x.Marshal()
 	check(p.t, err)
 	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
 	_, _ = w.Write(append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: "Pod"}, len(raw)), raw...),
 		wire.EnvelopeTail()...))
+}
+
+func (p *fakePods) failing(code int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fails = code
 }
 
 // asked is how many gets of pods have come from a client.
@@ -207,14 +218,22 @@ func TestPodsFromTheWatch(t *testing.T) {
 		t.Errorf("after its write the kubelet reads %q", message)
 	}
 	eventually(t, "the answer to the write to be enough", shows("third"))
-	pods.mu.Lock()
-	pods.fails = http.StatusInternalServerError
-	pods.mu.Unlock()
+	pods.failing(http.StatusInternalServerError)
 	if code := patch("fourth"); code != http.StatusInternalServerError {
 		t.Errorf("the write is answered %d", code)
 	}
+	pods.failing(0)
 	want("nobody knows what became of a write", "fourth", false)
 	want("the cloud has told", "fourth", true)
+
+	// A person reads and writes as JSON, which the store has beside what the kubelet reads.
+	person := []string{"User-Agent", "kubectl", "Accept", "application/json", "Authorization", "Bearer alice"}
+	get(t, b.client(nil), b.url()+podPath+"web", person...)
+	do(t, b.client(nil), http.MethodPatch, b.url()+podPath+"web/status", []byte(`{"status":{"message":"fifth"}}`),
+		append(person, "Content-Type", "application/merge-patch+json")...)
+	get(t, b.client(nil), b.url()+podPath+"web", person...)
+	want("a person wrote it", "fifth", false)
+	want("the cloud has told", "fifth", true)
 
 	other := []string{"User-Agent", "other", "Accept", protobufOnly, "Authorization", "Bearer alice"}
 	get(t, b.client(nil), b.url()+podsOfNode, other...)
@@ -239,7 +258,7 @@ func TestPodsFromTheWatch(t *testing.T) {
 	if resp.StatusCode != http.StatusOK {
 		t.Error(resp.Status)
 	}
-	want("it was deleted", "fourth", false)
+	want("it was deleted", "fifth", false)
 	end()
 	eventually(t, "the end of the watch to be seen", func() bool { _, spared := spared(); return !spared })
 }

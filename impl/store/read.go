@@ -104,11 +104,14 @@ func (s *Store) answer(r Resource, f Form, k Key) (Answer, *collection) {
 // others is a form and then those that will do in its place.
 func (f Form) others() []Form { return []Form{f, f ^ 1} }
 
-// Version is the latest version of an object that was shown, in whatever form; 0: none was.
-func (s *Store) Version(r Resource, k Key) uint64 {
+// Version is that of an object as it was last shown in a form; 0: it was not.
+func (s *Store) Version(r Resource, k Key, f Form) uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.version(r, k)
+	if v := s.fact(r, k, f); v != nil && v.epoch == s.epoch {
+		return v.version
+	}
+	return 0
 }
 
 // Holders are the collections that have an object: who may read one of them may read it.

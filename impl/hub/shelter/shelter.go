@@ -196,17 +196,17 @@ func (a *Attempt) follows() (done func()) {
 	if a.read() {
 		done := a.watched.reads(k)
 		return func() {
-			if code := a.code.Load(); a.asked.Verb == "get" && a.asked.Subresource == "" && len(a.asked.Query) == 0 &&
-				(code == http.StatusOK || code == http.StatusNotFound) {
+			if a.code.Load() == http.StatusOK && a.Offline.Watches(a.component, a.req, a.asked) {
 				done()
 			}
 		}
 	}
-	before, wrote := a.Store.Version(ofPods, k), a.watched.writes(k)
+	before, wrote := a.Store.Version(ofPods, k, store.Protobuf), a.watched.writes(k)
 	return func() {
 		code := a.code.Load()
 		refused := code >= 400 && code < 500 && code != http.StatusRequestTimeout
-		shown := code >= 200 && code < 300 && a.asked.Method != http.MethodDelete && a.Store.Version(ofPods, k) > before
+		shown := code >= 200 && code < 300 && a.asked.Method != http.MethodDelete &&
+			a.Store.Version(ofPods, k, store.Protobuf) > before
 		wrote(refused || shown)
 		a.watched.tidy(func(k store.Key) bool { return len(a.Store.Holders(ofPods, k)) == 0 })
 	}

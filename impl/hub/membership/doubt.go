@@ -68,7 +68,10 @@ func (d *doubt) run(ctx context.Context) error {
 		process.Pause(ctx, d.Clock, sampleTick)
 		d.answer(ctx)
 		if now := d.leader(); now != leader {
-			leader, due = now, d.next(1)
+			leader = now
+			if soon := d.next(1); soon.Before(due) { // never later: who leads may change all the time
+				due = soon
+			}
 		}
 		if !d.Clock.Now().Before(due) {
 			for _, f := range d.Sources.All() {

@@ -346,3 +346,15 @@ func TestShared(t *testing.T) {
 		})
 	}
 }
+
+// TestLeadersThatTakeTurns: what is fed is compared also if another node leads every few seconds.
+func TestLeadersThatTakeTurns(t *testing.T) {
+	d := newDoubted(t)
+	n := 0
+	d.within(sampleEvery+sampleSpread+2*sampleTick, "a look", func() bool {
+		if n++; n%4 == 0 {
+			d.leads(fmt.Sprint("liar-", n))
+		}
+		return d.asked.Load() > 0
+	})
+}

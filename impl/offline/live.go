@@ -1,8 +1,6 @@
 package offline
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/weir-edge/weir/impl/store"
@@ -28,11 +26,9 @@ func (l *live) enter(s store.Shape) (leave func()) {
 	})
 }
 
-// of are those of a component.
-func (l *live) of(component string, r store.Resource) []store.Shape {
+// has reports whether a watch of a collection is recorded.
+func (l *live) has(s store.Shape) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.DeleteFunc(slices.Collect(maps.Keys(l.open)), func(s store.Shape) bool {
-		return s.Component != component || s.Resource != r
-	})
+	return l.open[s] > 0
 }

@@ -259,14 +259,11 @@ func (r *Recorder) settled(ctx context.Context, bare store.Shape) error {
 // Watches reports whether a watch of the same component brings the object that a get asks for, as protobuf: then the
 // store has what that client knows already, or will in a moment.
 func (r *Recorder) Watches(component string, req *http.Request, q *request.Request) bool {
-	if !ofObjects(q) || q.Verb != "get" || q.Subresource != "" || len(q.Query) > 0 {
-		return false
-	}
-	watched := r.live.of(component, q.Resource)
-	if len(watched) == 0 || wanted(req.Header) != store.Protobuf {
+	if !ofObjects(q) || q.Verb != "get" || q.Subresource != "" || len(q.Query) > 0 ||
+		wanted(req.Header) != store.Protobuf {
 		return false
 	}
 	return slices.ContainsFunc(r.store.Holders(q.Resource, KeyOf(q)), func(s store.Shape) bool {
-		return s.Form == store.Protobuf && slices.Contains(watched, s)
+		return s.Component == component && s.Form == store.Protobuf && r.live.has(s)
 	})
 }

@@ -346,12 +346,11 @@ func (c *column) faults(ctx context.Context) error {
 	c.direct, c.delegated = perSecond(traffic, c.quiet, heartbeats), perSecond(traffic, c.history.delegation(), heartbeats)
 	nodes := float64(len(c.history.Nodes))
 	c.received = perSecond(traffic, c.quiet, fromCloud) / nodes
-	c.quietly, c.updated = bytesIn(traffic, c.quiet)/max(c.quiet.To.Sub(c.quiet.From).Seconds(), 1)/nodes,
-		bytesIn(traffic, c.updates)
+	c.quietly, c.updated = perSecond(traffic, c.quiet, anything)/nodes, bytesIn(traffic, c.updates, anything)
 	c.connected = float64(len(slices.DeleteFunc(c.Site.Link(c.Pool).Connections(), func(x link.Connection) bool {
 		return x.Opened.After(c.quiet.To) || !x.Closed.IsZero() && x.Closed.Before(c.quiet.To)
 	}))) / nodes
-	c.joined = bytesIn(slices.DeleteFunc(traffic, func(x link.Sample) bool { return x.Node != c.joins }), c.joining)
+	c.joined = bytesIn(traffic, c.joining, func(x link.Sample) bool { return x.Node == c.joins })
 	return c.readCauses()
 }
 
@@ -435,13 +434,20 @@ func heartbeats(x link.Sample) bool { return x.Class == heartbeatClass }
 
 func fromCloud(x link.Sample) bool { return x.Dir == link.Down }
 
-// perSecond is how many bytes of some of the traffic crossed in a second of a span.
-func perSecond(all []link.Sample, s Span, of func(link.Sample) bool) float64 {
+func anything(link.Sample) bool { return true }
+
+// bytesIn is how many bytes of some of the traffic crossed in a span.
+func bytesIn(all []link.Sample, s Span, of func(link.Sample) bool) float64 {
 	var sum int64
 	for _, x := range all {
 		if of(x) && !x.At.Before(s.From) && x.At.Before(s.To) {
 			sum += x.Bytes
 		}
 	}
-	return float64(sum) / max(s.To.Sub(s.From).Seconds(), 1)
+	return float64(sum)
+}
+
+// perSecond is the same in a second of it.
+func perSecond(all []link.Sample, s Span, of func(link.Sample) bool) float64 {
+	return bytesIn(all, s, of) / max(s.To.Sub(s.From).Seconds(), 1)
 }

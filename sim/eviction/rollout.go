@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/weir-edge/weir/sim/link"
 )
 
 // settles is how long the last changes of a rollout may take to reach all that watch.
@@ -56,9 +54,4 @@ func (c *column) rollOut(ctx context.Context) error {
 	return c.Until(ctx, settles+readyPatience, func() (bool, string) {
 		return time.Now().After(until), "waiting for the last changes to arrive"
 	})
-}
-
-// bytesIn is how many bytes of all traffic crossed in a span.
-func bytesIn(all []link.Sample, s Span) float64 {
-	return perSecond(all, s, func(link.Sample) bool { return true }) * max(s.To.Sub(s.From).Seconds(), 1)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/weir-edge/weir/impl/member"
@@ -83,6 +84,11 @@ func (of *Sampler) note(witness *wire.Object, reached uint64) {
 	of.checked[witness.Key] = witness.Version
 }
 
+// waits reports whether an object changed and was not compared.
+func (of *Sampler) waits(o *wire.Object) bool {
+	return o.Version > of.floor && of.checked[o.Key] != o.Version
+}
+
 // Confirm asks the cloud once more about what it contradicted. nil: the relay holds something else by now.
 func (f *Feeder) Confirm(ctx context.Context, cloud *hop.Upstream, before *ContradictionError) error {
 	s := f.cfg.Relay.Status()
@@ -147,12 +153,25 @@ func (f *Feeder) counted(ctx context.Context, cloud *hop.Upstream, s relay.Statu
 	return nil
 }
 
+// Unchecked is how many objects changed and were not compared. A leap of the version counts as more than any of these.
+func (f *Feeder) Unchecked(of *Sampler) (n int) {
+	if s := f.cfg.Relay.Status(); s.Version >= of.floor+leap {
+		return math.MaxInt32
+	}
+	for o := range f.cfg.Relay.Objects() {
+		if of.waits(o) {
+			n++
+		}
+	}
+	return n
+}
+
 // unchecked is an object out of those that changed and were not compared: the newest half of the time, since a lie is
 // followed by more, or any one.
 func (f *Feeder) unchecked(of *Sampler) (one *wire.Object) {
 	newest, n := rand.N(2) == 0, 0
 	for o := range f.cfg.Relay.Objects() {
-		if o.Version <= of.floor || of.checked[o.Key] == o.Version {
+		if !of.waits(o) {
 			continue
 		}
 		n++

@@ -19,6 +19,9 @@ import (
 const (
 	sampleEvery  = 35 * time.Second // between two samples of what the pool's cache brought; up to sampleSpread more
 	sampleSpread = 10 * time.Second
+	// While fewer changes than sampleMany wait to be compared, they wait sampleQuiet times as long: each comparison costs
+	// as much as the change of a Node, and a quiet pool has little else.
+	sampleMany, sampleQuiet = 8, 4
 	// maxSharing bounds how many hubs share the work, whatever a coordinator says: each compares every ten minutes or so.
 	maxSharing = 16
 	// after which a contradiction is asked about again: who feeds the pool may be about to learn it.
@@ -29,8 +32,9 @@ const (
 
 // doubt compares what the pool's cache brings with the cloud, while this hub reaches both: the metadata of one object
 // that changed and how many objects there are, and what the coordinator asks because another hub was contradicted. The
-// hubs that read one coordinator, which tells each the same, compare about every 40 s together, and each of them within
-// 45 s after another node leads; a hub that reads a leader hub compares by itself. The leader may lie to the pool; so
+// hubs that read one coordinator, which tells each the same, compare about every 40 s together, or every 3 min
+// while little changes, and each of them within 45 s after another node leads; a hub that reads a leader hub compares
+// by itself. The leader may lie to the pool; so
 // it is noticed. What is contradicted twice is told, to people and to the coordinator, with the leader's node, and the
 // pool's cache is left as if it were not fresh, within the spread. What the relays hold is then listed again from the
 // cloud. The pool's cache is used again when another node leads, or when the cloud no longer contradicts, as after a
@@ -64,6 +68,7 @@ func (d *doubt) holds() bool {
 func (d *doubt) run(ctx context.Context) error {
 	d.samplers = map[string]*source.Sampler{}
 	leader, due := d.leader(), d.next(1)
+	last := due // to compare, however little changed
 	for ctx.Err() == nil {
 		process.Pause(ctx, d.Clock, sampleTick)
 		d.answer(ctx)
@@ -72,12 +77,15 @@ func (d *doubt) run(ctx context.Context) error {
 			if soon := d.next(1); soon.Before(due) { // never later: who leads may change all the time
 				due = soon
 			}
+			last = due
 		}
-		if !d.Clock.Now().Before(due) {
+		if now := d.Clock.Now(); !now.Before(last) || !now.Before(due) && d.many() {
 			for _, f := range d.Sources.All() {
 				d.look(ctx, f)
 			}
+			now = d.Clock.Now()
 			due = d.next(min(max(d.hubs()-1, 1), maxSharing)) // the leader compares nothing
+			last = now.Add(sampleQuiet * due.Sub(now))
 		}
 		d.deliver(ctx)
 		d.part()
@@ -97,6 +105,19 @@ func (d *doubt) part() {
 func (d *doubt) next(sharing int) time.Time {
 	more := time.Duration(sharing-1) * (2*sampleEvery + sampleSpread)
 	return d.Clock.Now().Add(sampleEvery + rand.N(sampleSpread+more))
+}
+
+// many reports whether much waits to be compared.
+func (d *doubt) many() bool {
+	waits := 0
+	for _, f := range d.Sources.All() {
+		of := d.samplers[f.Resource]
+		if of == nil {
+			return true
+		}
+		waits += f.Unchecked(of)
+	}
+	return waits >= sampleMany
 }
 
 // judge is the cloud if a resource comes from the pool and the cloud can be asked; nil: there is nothing to compare.

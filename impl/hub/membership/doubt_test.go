@@ -119,8 +119,11 @@ func (d *doubted) within(limit time.Duration, what string, holds func() bool) {
 	})
 }
 
-// TestForgedSlice: attack 58. A leader that feeds an object which the cloud does not have so is found out within a
-// minute by the one that follows and reaches the cloud. It is doubted while it leads.
+// unhurried is when a single change is compared at the latest.
+const unhurried = sampleQuiet*(sampleEvery+sampleSpread) + 2*sampleTick
+
+// TestForgedSlice: attack 58. A leader that feeds an object which the cloud does not have so is found out by the one
+// that follows and reaches the cloud. It is doubted while it leads.
 func TestForgedSlice(t *testing.T) {
 	for name, forge := range map[string]func(d *doubted){
 		"a version of its own": func(d *doubted) {
@@ -141,7 +144,7 @@ func TestForgedSlice(t *testing.T) {
 			forge(d)
 			mine := d.doubt.Sources.All()[0].Relay
 			await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version >= 1001 })
-			d.within(time.Minute, "it to be doubted", d.doubt.holds)
+			d.within(unhurried, "it to be doubted", d.doubt.holds)
 			d.within(time.Minute, "the coordinator to be told", func() bool { return d.told.Load() != nil })
 			if got := *d.told.Load(); got.Leader != "liar" || !got.Confirmed || got.Resource != mine.Resource().String() ||
 				got.Held < 1001 {
@@ -167,7 +170,7 @@ func TestForgedSliceDoesNotStay(t *testing.T) {
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
 	mine := d.doubt.Sources.All()[0].Relay
 	await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version == 1001 })
-	d.within(time.Minute, "it to be doubted", d.doubt.holds)
+	d.within(unhurried, "it to be doubted", d.doubt.holds)
 	// the truth, and newer.
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
 	await.Until(t, time.Minute, "the truth beside it", func() bool { return mine.Status().Version == 1005 })
@@ -302,20 +305,24 @@ func TestHonestPoolIsNotDoubted(t *testing.T) {
 // when another node leads.
 func TestShared(t *testing.T) {
 	const hours = 1
-	for hubs, want := range map[int32][2]int{ // looks of one hub in an hour
-		2:    {70, 100}, // one leads; a look each 40 s, or at the next tick
-		6:    {8, 30},   // a fifth
-		9999: {1, 13},   // as of 17
+	for _, c := range []struct{ hubs, changes, least, most int }{ // looks of one hub in an hour
+		{hubs: 2, changes: sampleMany, least: 70, most: 100}, // one leads; a look each 40 s, or at the next tick
+		{hubs: 2, changes: sampleMany - 1, least: 18, most: 25},
+		{hubs: 6, changes: sampleMany, least: 8, most: 30},    // a fifth
+		{hubs: 9999, changes: sampleMany, least: 1, most: 13}, // as of 17
 	} {
-		t.Run(fmt.Sprint(hubs), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.hubs, c.changes), func(t *testing.T) {
 			d := newDoubted(t)
-			d.hubs.Store(hubs)
+			d.hubs.Store(int32(c.hubs))
 			d.within(time.Minute, "the first look", func() bool { return d.asked.Load() == 2 })
 			looks, version, before := 0, uint64(1000), d.asked.Load()
 			change := func() {
-				version++
-				for _, r := range []*relay.Relay{d.cloud, d.pool} {
-					check(t, r.Apply(&wire.Event{Type: wire.Modified, Version: version, Object: sliceOf(t, "other", version)}))
+				for i := range c.changes {
+					version++
+					o := sliceOf(t, fmt.Sprint("other-", i), version)
+					for _, r := range []*relay.Relay{d.cloud, d.pool} {
+						check(t, r.Apply(&wire.Event{Type: wire.Modified, Version: version, Object: o}))
+					}
 				}
 				mine := d.doubt.Sources.All()[0].Relay
 				await.Until(t, time.Minute, "the change", func() bool { return mine.Status().Version == version })
@@ -330,8 +337,8 @@ func TestShared(t *testing.T) {
 				}
 				d.clock.Step(sampleTick)
 			}
-			if looks < hours*want[0] || looks > hours*want[1] {
-				t.Errorf("%d looks in %d hours, want %v in one", looks, hours, want)
+			if looks < hours*c.least || looks > hours*c.most {
+				t.Errorf("%d looks in %d hours, want %d to %d in one", looks, hours, c.least, c.most)
 			}
 			await.Until(t, time.Minute, "the hub to rest", d.clock.HasWaiters)
 			before = d.asked.Load()

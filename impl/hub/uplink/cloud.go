@@ -192,6 +192,7 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 		switch key.as {
 		case AsCaller:
 			t.window = bounds.ReceiveBuffer // of a caller that reads slowly
+			t.idle = callerIdle
 		case asNobody:
 			t.connections = bounds.MaxAnonymousConnections
 		case asUnproven:
@@ -207,7 +208,7 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 				t.IdlePing = member.Silent / 2
 			}
 		case ClassNode: // a ping spares the probe that would be due, and is half as long
-			t.IdlePing = max(c.Policy.Interval-c.Policy.Timeout, c.Policy.Interval/2)
+			t.IdlePing = lasting*c.Policy.Interval - c.Policy.Timeout
 		}
 		return t.Build()
 	}

@@ -22,7 +22,7 @@
 // /readyz on a connection of its own. A server that answers it by 500 and more, or not within half of the time-out, is
 // asked for the Lease of this node, as the kubelet would. If it answers that, it is healthy and not ready: one hook of
 // kube-apiserver can be down while everything else is served. What is answered counts. Readiness decides only which one
-// of several healthy servers is used. A healthy server from which anything came within the last interval, over a
+// of several healthy servers is used. A healthy server from which anything came within the last three intervals, over a
 // connection on which it had proved its name, is not probed, but for each thirtieth interval, the sixth if it feeds the
 // relays: it may live and serve nothing. A server that is not ready is probed each interval. On class node HTTP/2 pings
 // see to that, 78 bytes each. A server error calls for a probe; a server that failed one is judged by probes alone.
@@ -34,6 +34,6 @@
 // are left early, with little under way. Bulk delays no probe: there is none on class pool.
 //
 // So a hub that follows has four: its own on class control, with its three watches of what the pool is told,
-// heartbeats, and those of its node and of callers on class node. The one of class pool, by which it filled its relays
-// before it followed, ends after a minute without a stream.
+// heartbeats, and those of its node and of callers on class node. That of callers ends after five minutes without a
+// request, and the one of class pool, by which it filled its relays before it followed, after one.
 package uplink

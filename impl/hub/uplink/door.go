@@ -46,6 +46,10 @@ const poolWindow = 256 << 10
 // one by which it filled its relays, and each would cost the cloud a connection, and the link its pings.
 const poolIdle = time.Minute
 
+// callerIdle is the same of the connection for callers with tokens: what a pool shares they read in it, and some call
+// now and then. Another handshake costs as much as the pings of that time.
+const callerIdle = 5 * time.Minute
+
 // narrowWindow is the same of a stream that is left before its end: all that is under way then is paid for nothing.
 const narrowWindow = 32 << 10
 

@@ -16,9 +16,13 @@ import (
 	"github.com/weir-edge/weir/impl/process"
 )
 
-// For how many intervals signs of life can take the place of probes. They show that link and server work, but not that
-// the server finds itself ready: who is fed by a server that has lost its etcd has to know soon, all others learn it
-// from errors.
+// A sign of life takes the place of probes for some intervals. Heartbeats, and whatever else fails, call for a probe at
+// once (Kick), and so does a pool that nobody leads: so a cut is found as soon, and a quiet link carries less.
+const lasting = 3
+
+// For how many intervals signs of life can take the place of probes, however many come. They show that link and server
+// work, but not that the server finds itself ready: who is fed by a server that has lost its etcd has to know soon, all
+// others learn it from errors.
 const (
 	spared    = 30
 	sparedFed = 6
@@ -162,7 +166,7 @@ func (c *Checker) due(last time.Time, after time.Duration) time.Duration {
 		at = c.wanted
 	}
 	if c.state.OK && c.state.Fails == 0 && !c.doubted && (c.unready == "" || c.lone) {
-		heard := c.born.Add(time.Duration(c.heardAt.Load()) + c.Policy.Interval)
+		heard := c.born.Add(time.Duration(c.heardAt.Load()) + lasting*c.Policy.Interval)
 		longest := spared * c.Policy.Interval
 		if c.fed.Load() {
 			longest = sparedFed * c.Policy.Interval

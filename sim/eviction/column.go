@@ -67,6 +67,7 @@ type column struct {
 	updated           float64 // bytes of all nodes while pods are replaced, both ways
 	joined            float64 // bytes of the node that joins, both ways
 	causes            []report.Cause
+	replacing         []report.Cause
 }
 
 // run brings up the column's site and runs it to its end.
@@ -354,18 +355,31 @@ func (c *column) faults(ctx context.Context) error {
 	return c.readCauses()
 }
 
-// readCauses tells which requests of the pool's nodes cost what crossed before anything was cut.
-func (c *column) readCauses() error {
+// readCauses tells which requests of the pool's nodes cost what crossed before anything was cut: of one node while
+// nothing happened, and of all while pods were replaced.
+func (c *column) readCauses() (err error) {
 	if !c.s.Eviction.Components {
 		return nil
 	}
+	nodes, lasted := float64(len(c.history.Nodes)), c.quiet.To.Sub(c.quiet.From)
+	if c.causes, err = c.causesIn(c.quiet, 1/lasted.Hours()/nodes, 1/lasted.Seconds()/nodes, c.quietly); err != nil {
+		return err
+	}
+	if c.s.Eviction.Rollouts > 0 {
+		c.replacing, err = c.causesIn(c.updates, 1, 1, c.updated)
+	}
+	return err
+}
+
+// causesIn tells what was asked in a time. perRequest and perByte are what one counts for; all is what crossed.
+func (c *column) causesIn(span Span, perRequest, perByte, all float64) (causes []report.Cause, err error) {
 	server, err := c.Site.Part(runtime.APIServer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	log, err := os.Open(server.LogFile())
 	if err != nil {
-		return fmt.Errorf("causes of bytes: %w", err)
+		return nil, fmt.Errorf("causes of bytes: %w", err)
 	}
 	defer log.Close()
 	of := frames.Of{
@@ -374,24 +388,21 @@ func (c *column) readCauses() error {
 	for _, x := range components {
 		of.Agents = append(of.Agents, x.identity)
 	}
-	all, err := frames.Read(log, c.quiet.From, c.quiet.To, of)
+	read, err := frames.Read(log, span.From, span.To, of)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	nodes, lasted := float64(len(c.history.Nodes)), c.quiet.To.Sub(c.quiet.From)
-	left := c.quietly
-	for _, x := range all {
+	for _, x := range read {
 		cause := report.Cause{
-			Way: c.Way, What: x.What, PerHour: float64(x.Requests) / lasted.Hours() / nodes,
-			BytesPerSecond: float64(x.Up+x.Down) / lasted.Seconds() / nodes,
+			Way: c.Way, What: x.What, Requests: float64(x.Requests) * perRequest, Bytes: float64(x.Up+x.Down) * perByte,
 		}
-		left -= cause.BytesPerSecond
-		c.causes = append(c.causes, cause)
+		all -= cause.Bytes
+		causes = append(causes, cause)
 	}
-	if len(all) > 0 {
-		c.causes = append(c.causes, report.Cause{Way: c.Way, What: "TLS", BytesPerSecond: left})
+	if len(causes) > 0 {
+		causes = append(causes, report.Cause{Way: c.Way, What: "TLS", Bytes: all})
 	}
-	return nil
+	return causes, nil
 }
 
 // glance is what a person wants to see while a column goes on.

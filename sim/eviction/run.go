@@ -35,6 +35,7 @@ func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *r
 		}
 		verdicts[i] = Judge(&c.history)
 		res.Causes = append(res.Causes, c.causes...)
+		res.Replacing = append(res.Replacing, c.replacing...)
 		c.measure(res.Metrics, verdicts[i])
 		for _, d := range verdicts[i].Details {
 			if c.mode == runtime.Weir { // that stock Kubernetes does wrong is what the scenario is about

@@ -23,9 +23,9 @@ type page struct {
 	BytesPlot, ReadyPlot, ClientsPlot template.HTML // by package svg, which escapes
 	ReadyNote, ClientsNote            string
 
-	Failovers, Faults, Expectations, Violations, Comparison, Readiness, Clients, Causes table
-	Memory, Metrics, Environment                                                        table
-	ByteTables                                                                          []table
+	Failovers, Faults, Expectations, Violations, Comparison, Readiness, Clients, Causes, Replacing table
+	Memory, Metrics, Environment                                                                   table
+	ByteTables                                                                                     []table
 }
 
 // Page renders r as one HTML page that needs nothing else.
@@ -62,6 +62,7 @@ func Page(r Result) ([]byte, error) {
 		Readiness:    r.readinessTable(),
 		Clients:      r.clientTable(),
 		Causes:       r.causeTable(),
+		Replacing:    r.replacingTable(),
 		Memory:       r.memoryTable(),
 		Metrics:      r.metricTable(),
 		Environment:  r.environmentTable(),

@@ -74,7 +74,8 @@ type Result struct {
 	Readiness  []Readiness `json:"readiness,omitempty"`
 	Clients    []Client    `json:"clients,omitempty"`
 	Memory     []Memory    `json:"memory,omitempty"`
-	Causes     []Cause     `json:"causes,omitempty"`
+	Causes     []Cause     `json:"causes,omitempty"`     // while nothing happens
+	Replacing  []Cause     `json:"replacing,omitempty"`  // while pods are replaced
 	Violations []Violation `json:"violations,omitempty"` // the first ones; metric watch_violations counts all
 	Marks      []Mark      `json:"marks,omitempty"`
 	Faults     []Fault     `json:"faults,omitempty"`
@@ -132,12 +133,13 @@ type Client struct {
 // Events are the changes that the client saw.
 func (c Client) Events() int64 { return c.Adds + c.Updates + c.Deletes }
 
-// Cause is what one kind of request costs a node while nothing happens. Those of a way come one after the other.
+// Cause is what one kind of request costs: a node in some time while nothing happens, or all nodes while their pods are
+// replaced. Those of a way come one after the other.
 type Cause struct {
-	Way            string  `json:"way"`
-	What           string  `json:"what"`           // e.g. "kubelet watch secrets, one"
-	PerHour        float64 `json:"perHour"`        // requests of one node
-	BytesPerSecond float64 `json:"bytesPerSecond"` // of one node, both ways
+	Way      string  `json:"way"`
+	What     string  `json:"what"`     // e.g. "kubelet watch secrets, one"
+	Requests float64 `json:"requests"` // of one node in an hour; of all
+	Bytes    float64 `json:"bytes"`    // both ways: of one node in a second; of all
 }
 
 // Memory is one reading of a process.

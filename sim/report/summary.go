@@ -40,6 +40,7 @@ func Summary(r Result) string {
 	section("Leader changes", r.failoverTable())
 	section("Faults", r.faultTable())
 	section("What a quiet node asks for", r.causeTable())
+	section("What nodes ask for while their pods are replaced", r.replacingTable())
 	section("Memory", r.memoryTable())
 	section("Metrics", r.metricTable())
 

@@ -244,43 +244,53 @@ func (r Result) memoryTable() table {
 // causeLimit bounds the causes that are shown.
 const causeLimit = 30
 
-// causeTable has one row per kind of request, what costs most first.
+// causeTable has one row per kind of request of a quiet node, what costs most first.
 func (r Result) causeTable() table {
-	t := table{
-		Columns: []column{{Title: "what a node asks for"}},
-		Note: "Per node: requests an hour, and bytes a second both ways, with the frames of HTTP/2. TLS is what was " +
-			"counted on the uplink beside them. A watch costs what it brings, bookmarks among it, and begins again now " +
-			"and then.",
-	}
+	t := causesOf(r.Causes, "what a node asks for", "B/s", 1)
+	t.Note = "Per node: requests an hour, and bytes a second both ways, with the frames of HTTP/2. TLS is what was " +
+		"counted on the uplink beside them. A watch costs what it brings, bookmarks among it, and begins again now " +
+		"and then."
+	return t
+}
+
+// replacingTable has the same of all nodes while their pods are replaced.
+func (r Result) replacingTable() table {
+	t := causesOf(r.Replacing, "what all nodes ask for", "kB", 1000)
+	t.Note = "All nodes of the pool together, until the last pod is replaced."
+	return t
+}
+
+func causesOf(all []Cause, title, unit string, scale float64) table {
+	t := table{Columns: []column{{Title: title}}}
 	ways := map[string]int{}
 	rows := map[string][]Cause{}
-	for _, c := range r.Causes {
+	for _, c := range all {
 		if _, ok := ways[c.Way]; !ok {
 			ways[c.Way] = len(ways)
 			t.Columns = append(t.Columns, column{Title: wayName(c.Way) + ": requests", Right: true},
-				column{Title: "B/s", Right: true})
+				column{Title: unit, Right: true})
 		}
 	}
 	most := map[string]float64{}
-	for _, c := range r.Causes {
+	for _, c := range all {
 		if rows[c.What] == nil {
 			rows[c.What] = make([]Cause, len(ways))
 		}
 		rows[c.What][ways[c.Way]] = c
-		most[c.What] = max(most[c.What], c.BytesPerSecond)
+		most[c.What] = max(most[c.What], c.Bytes)
 	}
 	others, sum := make([]Cause, len(ways)), make([]Cause, len(ways))
 	add := func(what string, causes []Cause, total bool) {
 		x := row{Cells: texts(what), Total: total}
 		for _, c := range causes {
-			x.Cells = append(x.Cells, texts(fmt.Sprintf("%.1f", c.PerHour), fmt.Sprintf("%.1f", c.BytesPerSecond))...)
+			x.Cells = append(x.Cells, texts(fmt.Sprintf("%.1f", c.Requests), fmt.Sprintf("%.1f", c.Bytes/scale))...)
 		}
 		t.Rows = append(t.Rows, x)
 	}
 	into := func(all, causes []Cause) {
 		for i, c := range causes {
-			all[i].PerHour += c.PerHour
-			all[i].BytesPerSecond += c.BytesPerSecond
+			all[i].Requests += c.Requests
+			all[i].Bytes += c.Bytes
 		}
 	}
 	for i, what := range slices.SortedFunc(maps.Keys(rows), func(a, b string) int {

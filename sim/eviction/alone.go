@@ -3,6 +3,7 @@ package eviction
 import (
 	"context"
 
+	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -12,6 +13,17 @@ type alone map[runtime.PartID]struct{ reads, kept float64 }
 // alone asks the hubs that run.
 func (c *column) alone(ctx context.Context) alone {
 	all := alone{}
+	c.eachHub(ctx, func(id runtime.PartID, m parts.Metrics) {
+		x := all[id]
+		x.reads = m.Sum("weir_hub_requests_total", `route="store"`)
+		x.kept = m.Sum("weir_hub_heartbeats_total", `outcome="kept"`)
+		all[id] = x
+	})
+	return all
+}
+
+// eachHub reads the metrics of the hubs that run.
+func (c *column) eachHub(ctx context.Context, has func(runtime.PartID, parts.Metrics)) {
 	for _, id := range c.Site.Parts() {
 		if id.Kind() != "hub" {
 			continue
@@ -25,12 +37,8 @@ func (c *column) alone(ctx context.Context) alone {
 			c.Note("no metrics of " + string(id) + ": " + err.Error())
 			continue
 		}
-		x := all[id]
-		x.reads = m.Sum("weir_hub_requests_total", `route="store"`)
-		x.kept = m.Sum("weir_hub_heartbeats_total", `outcome="kept"`)
-		all[id] = x
+		has(id, m)
 	}
-	return all
 }
 
 // since sums what came since an earlier look. A hub that has started since counts from its start.

@@ -68,6 +68,8 @@ type column struct {
 	joined            float64 // bytes of the node that joins, both ways
 	causes            []report.Cause
 	replacing         []report.Cause
+	said              float64 // bytes that hubs say to have saved, from the begin of quiet to the end of updates
+	shared            float64 // bytes of the same time of what a pool may share
 }
 
 // run brings up the column's site and runs it to its end.
@@ -224,6 +226,7 @@ func (c *column) beQuiet(ctx context.Context) error {
 	}
 	lasts := max(c.history.Timers.Lease*3/2, c.s.Workload.Quiet)
 	c.quiet.From = time.Now()
+	c.said = -c.saved(ctx)
 	defer func() { c.quiet.To = time.Now() }()
 	return c.Until(ctx, lasts+readyPatience, func() (bool, string) {
 		left := lasts - time.Since(c.quiet.From)
@@ -351,6 +354,7 @@ func (c *column) faults(ctx context.Context) error {
 	c.connected = float64(len(slices.DeleteFunc(c.Site.Link(c.Pool).Connections(), func(x link.Connection) bool {
 		return x.Opened.After(c.quiet.To) || !x.Closed.IsZero() && x.Closed.Before(c.quiet.To)
 	}))) / nodes
+	c.shared = bytesIn(traffic, Span{c.quiet.From, c.updates.To}, forPool)
 	c.joined = bytesIn(traffic, c.joining, func(x link.Sample) bool { return x.Node == c.joins })
 	return c.readCauses()
 }
@@ -360,6 +364,13 @@ func (c *column) faults(ctx context.Context) error {
 func (c *column) readCauses() (err error) {
 	if !c.s.Eviction.Components {
 		return nil
+	}
+	whole, err := c.causesIn(Span{c.quiet.From, c.updates.To}, 1, 1, 0)
+	if err != nil {
+		return err
+	}
+	if c.mode != runtime.Weir {
+		c.shared = ofAllNodes(whole)
 	}
 	nodes, lasted := float64(len(c.history.Nodes)), c.quiet.To.Sub(c.quiet.From)
 	if c.causes, err = c.causesIn(c.quiet, 1/lasted.Hours()/nodes, 1/lasted.Seconds()/nodes, c.quietly); err != nil {

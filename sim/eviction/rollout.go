@@ -18,7 +18,10 @@ const settles = 15 * time.Second
 // what that costs on the uplink.
 func (c *column) rollOut(ctx context.Context) error {
 	c.updates.From = time.Now()
-	defer func() { c.updates.To = time.Now() }()
+	defer func() {
+		c.updates.To = time.Now()
+		c.said += c.saved(ctx)
+	}()
 	for n := range c.s.Eviction.Rollouts {
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"annotations": map[string]string{

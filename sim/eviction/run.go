@@ -78,6 +78,7 @@ func (c *column) measure(m report.Values, v Verdict) {
 		m["stock_quiet_connections_per_node"] = c.connected
 		if c.s.Eviction.Rollouts > 0 {
 			m["stock_update_bytes"] = c.updated
+			m["stock_shareable_bytes"] = c.shared
 		}
 		if c.joins != "" {
 			m["stock_join_bytes"] = c.joined
@@ -95,12 +96,16 @@ func (c *column) measure(m report.Values, v Verdict) {
 		m["calls"], m["failed_calls"] = float64(calls), float64(failed)
 	}
 	m["heartbeat_bytes_per_second"], m["quiet_received_bytes_per_second"] = c.direct, c.received
+	m["heartbeat_bytes_per_minute"] = c.direct * 60
 	m["quiet_bytes_per_node_second"] = c.quietly
 	m["quiet_bytes_ratio"] = c.quietly / max(m["stock_quiet_bytes_per_node_second"], 1)
 	m["quiet_connections_per_node"] = c.connected
 	if c.s.Eviction.Rollouts > 0 {
 		m["update_bytes"] = c.updated
 		m["node_bytes_ratio"] = c.updated / max(m["stock_update_bytes"], 1)
+		if saved := m["stock_shareable_bytes"] - c.shared; saved > 0 {
+			m["saved_bytes"], m["saved_bytes_told_ratio"] = saved, c.said/saved
+		}
 	}
 	if c.joins != "" {
 		m["join_bytes"] = c.joined

@@ -174,6 +174,7 @@ func Metrics() []Metric {
 			"heartbeat_bytes_per_second", UnitCount,
 			"bytes of class heartbeat over the uplink before anything is cut, both ways: every node renews its own Lease",
 		},
+		{"heartbeat_bytes_per_minute", UnitBytes, "the same in a minute, of the whole pool"},
 		{
 			"quiet_received_bytes_per_second", UnitCount,
 			"bytes a second from the cloud for each node of the pool, with Weir, before the first fault",
@@ -193,6 +194,12 @@ func Metrics() []Metric {
 		{"update_bytes", UnitBytes, "bytes of the pool over the uplink, both ways, with Weir, while its pods are replaced"},
 		{"stock_update_bytes", UnitBytes, "the same with stock Kubernetes"},
 		{"node_bytes_ratio", UnitRatio, "the former ÷ the latter"},
+		{
+			"stock_shareable_bytes", UnitBytes,
+			"bytes of reads that are the same on each node, with stock Kubernetes, from the quiet time until all pods are replaced",
+		},
+		{"saved_bytes", UnitBytes, "the same less what the pool took for them with Weir, by what crossed the uplinks"},
+		{"saved_bytes_told_ratio", UnitRatio, "what hubs say to have saved in that time ÷ what they did"},
 		{
 			"join_bytes", UnitBytes,
 			"bytes over the uplink of a node that joins the pool with an empty disk, both ways, with Weir, in its first minute",

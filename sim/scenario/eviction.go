@@ -206,12 +206,14 @@ func evictionMetrics() []string {
 	return []string{
 		"wrong_evictions", "missed_evictions", stockEvictions, "not_ready_while_delegated", "stock_not_ready",
 		"late_heartbeats",
-		"failed_calls", "stock_failed_calls", "calls", "heartbeat_bytes_per_second", "delegation_bytes_per_second",
+		"failed_calls", "stock_failed_calls", "calls", "heartbeat_bytes_per_second", "heartbeat_bytes_per_minute",
+		"delegation_bytes_per_second",
 		"detect_seconds_max",
 		"quiet_received_bytes_per_second", "stock_quiet_received_bytes_per_second",
 		"quiet_bytes_per_node_second", "stock_quiet_bytes_per_node_second", "quiet_bytes_ratio",
 		"quiet_connections_per_node", "stock_quiet_connections_per_node",
-		"update_bytes", "stock_update_bytes", "node_bytes_ratio",
+		"update_bytes", "stock_update_bytes", "node_bytes_ratio", "stock_shareable_bytes", "saved_bytes",
+		"saved_bytes_told_ratio",
 		"join_bytes", "stock_join_bytes", "join_bytes_ratio",
 		"eviction_later_seconds_max", "marks_missing", "marks_left", "store_reads", "kept_heartbeats",
 	}
@@ -226,7 +228,8 @@ func (s *Scenario) cannotEvict(metric string, measured bool) string {
 		return fmt.Sprintf("%s is not measured in a scenario with eviction; want one of %s", metric,
 			strings.Join(evictionMetrics(), ", "))
 	case s.Eviction != nil && s.Eviction.Rollouts == 0 &&
-		(metric == "node_bytes_ratio" || strings.HasSuffix(metric, "update_bytes")):
+		(metric == "node_bytes_ratio" || strings.HasSuffix(metric, "update_bytes") ||
+			strings.Contains(metric, "saved_bytes") || metric == "stock_shareable_bytes"):
 		return metric + " is measured while pods are replaced: want eviction.rollouts: 1 or more"
 	case s.Eviction != nil && !s.Eviction.Joins && strings.Contains(metric, "join_"):
 		return metric + " is measured while a node joins: want eviction.joins: true"

@@ -29,6 +29,7 @@ type fakePods struct {
 	pods    map[string]*corev1.Pod
 	gets    map[string]int // by user
 	fails   int            // code that writes are answered with, though they are done; 0: none
+	brief   bool           // writes are answered with metadata, if that is asked for
 }
 
 func newFakePods(t *testing.T) *fakePods {
@@ -87,7 +88,7 @@ func (p *fakePods) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	p.mu.Lock()
-	fails := p.fails
+	fails, brief := p.fails, p.brief && strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata")
 	if req.Method == http.MethodGet {
 		p.gets[req.Header.Get("User-Agent")]++
 	}
@@ -107,15 +108,26 @@ func (p *fakePods) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	raw, err := x.Marshal()
 	check(p.t, err)
+	kind := wire.Kind{APIVersion: "v1", Kind: "Pod"}
+	if brief && req.Method == http.MethodPatch {
+		kind = wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+		raw, err = (&metav1.PartialObjectMetadata{ObjectMeta: x.ObjectMeta}).Marshal()
+		check(p.t, err)
+	}
 	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
-	_, _ = w.Write(append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: "Pod"}, len(raw)), raw...),
-		wire.EnvelopeTail()...))
+	_, _ = w.Write(append(append(wire.AppendEnvelope(nil, kind, len(raw)), raw...), wire.EnvelopeTail()...))
 }
 
 func (p *fakePods) failing(code int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fails = code
+}
+
+func (p *fakePods) briefly(yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.brief = yes
 }
 
 // asked is how many gets of pods have come from a client.
@@ -218,6 +230,20 @@ func TestPodsFromTheWatch(t *testing.T) {
 		t.Errorf("after its write the kubelet reads %q", message)
 	}
 	eventually(t, "the answer to the write to be enough", shows("third"))
+
+	// The hub makes the answer of metadata, and does not keep it as what the cloud has shown.
+	pods.briefly(true)
+	patch("of metadata")
+	want("the answer was brief, and the watch has not shown it", "of metadata", false)
+	pods.show("web")
+	patch("of metadata, too")
+	pods.show("web")
+	eventually(t, "the watch to show it", shows("of metadata, too"))
+	const two = `weir_hub_brief_answers_total{outcome="brief",resource="pods/status"} 2`
+	if _, body := get(t, b.client(nil), "http://"+b.hub.HealthAddr().String()+"/metrics"); !strings.Contains(body, two) {
+		t.Error("the answers were not brief")
+	}
+	pods.briefly(false)
 	pods.failing(http.StatusInternalServerError)
 	if code := patch("fourth"); code != http.StatusInternalServerError {
 		t.Errorf("the write is answered %d", code)

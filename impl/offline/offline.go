@@ -17,6 +17,8 @@ type Config struct {
 	Store *store.Store
 	// Overlay is what this node has written since the cloud was away. Default: nothing.
 	Overlay Overlay
+	// Shown is told of each object that a watch has shown whole, as protobuf, when the store has it. Default: nobody is.
+	Shown func(store.Resource, *wire.Object)
 	// Clock is for tests. Default the real one.
 	Clock clock.WithTickerAndDelayedExecution
 	// Logger gets what an operator should know. Default slog.Default().
@@ -40,9 +42,12 @@ type Offline struct {
 func New(c Config) *Offline {
 	c.Overlay, c.Logger = cmp.Or[Overlay](c.Overlay, nothing{}), cmp.Or(c.Logger, slog.Default())
 	c.Clock = cmp.Or[clock.WithTickerAndDelayedExecution](c.Clock, clock.RealClock{})
+	if c.Shown == nil {
+		c.Shown = func(store.Resource, *wire.Object) {}
+	}
 	count := newCounters()
 	return &Offline{
-		Recorder:  newRecorder(c.Store, c.Clock, c.Logger, count),
+		Recorder:  newRecorder(c, count),
 		Server:    &Server{store: c.Store, overlay: c.Overlay, clock: c.Clock, logger: c.Logger, count: count},
 		Collector: count,
 	}

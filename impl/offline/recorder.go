@@ -32,6 +32,7 @@ type Recorder struct {
 	clock  clock.PassiveClock
 	logger *slog.Logger
 	count  *counters
+	shown  func(store.Resource, *wire.Object)
 	pages  *pages
 
 	live    live
@@ -49,9 +50,10 @@ type listed struct {
 	done chan struct{}
 }
 
-func newRecorder(s *store.Store, c clock.PassiveClock, logger *slog.Logger, count *counters) *Recorder {
+func newRecorder(c Config, count *counters) *Recorder {
 	return &Recorder{
-		store: s, clock: c, logger: logger, count: count, pages: newPages(c), room: room{max: MaxRecording},
+		store: c.Store, clock: c.Clock, logger: c.Logger, count: count, shown: c.Shown, pages: newPages(c.Clock),
+		room:  room{max: MaxRecording},
 		slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{}, unkept: map[store.Shape]tried{},
 		live: live{open: map[store.Shape]int{}},
 	}
@@ -259,11 +261,28 @@ func (r *Recorder) settled(ctx context.Context, bare store.Shape) error {
 // Watches reports whether a watch of the same component brings the object that a get asks for, as protobuf: then the
 // store has what that client knows already, or will in a moment.
 func (r *Recorder) Watches(component string, req *http.Request, q *request.Request) bool {
-	if !ofObjects(q) || q.Verb != "get" || q.Subresource != "" || len(q.Query) > 0 ||
-		wanted(req.Header) != store.Protobuf {
-		return false
-	}
+	return ofObjects(q) && q.Verb == "get" && q.Subresource == "" && len(q.Query) == 0 &&
+		wanted(req.Header) == store.Protobuf && r.watched(component, q)
+}
+
+// watched reports whether a watch of a component that is open now brings an object as protobuf.
+func (r *Recorder) watched(component string, q *request.Request) bool {
 	return slices.ContainsFunc(r.store.Holders(q.Resource, KeyOf(q)), func(s store.Shape) bool {
 		return s.Component == component && s.Form == store.Protobuf && r.live.has(s)
 	})
+}
+
+// Held is the object that a request is about, as the cloud last showed it, if a watch of the same component brings it
+// as protobuf; else nil.
+func (r *Recorder) Held(component string, q *request.Request) *wire.Object {
+	if !ofObjects(q) || !r.watched(component, q) {
+		return nil
+	}
+	k := KeyOf(q)
+	a := r.store.Get(component, q.Resource, store.Protobuf, k)
+	if a.Knowledge != store.Known || a.Form != store.Protobuf ||
+		a.Object.Version != r.store.Version(q.Resource, k, store.Protobuf) { // of a history that is over
+		return nil
+	}
+	return a.Object
 }

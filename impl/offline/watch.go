@@ -27,7 +27,7 @@ func (r *Recorder) watch(component string, q *request.Request, enc wire.Encoding
 		return
 	}
 	shape := shapeOf(q, component, f)
-	w := &watching{store: r.store, live: &r.live, shape: shape, from: from, streaming: streaming}
+	w := &watching{store: r.store, live: &r.live, shown: r.shown, shape: shape, from: from, streaming: streaming}
 	t := newTee(&r.room, resp.Body, true, r.parser(resp, "watch", func(body *intake) error { return w.read(enc, body) }),
 		w.close)
 	resp.Body = t
@@ -177,6 +177,7 @@ func listAccept(h http.Header) string {
 type watching struct {
 	store     *store.Store
 	live      *live
+	shown     func(store.Resource, *wire.Object)
 	shape     store.Shape
 	from      uint64
 	streaming bool
@@ -218,6 +219,8 @@ func (w *watching) read(enc wire.Encoding, body *intake) error {
 			w.w.Gap()
 			return errUnkept
 		}
-		w.w.Event(ev)
+		if w.w.Event(ev); ev.Object != nil && w.shape.Form == store.Protobuf {
+			w.shown(w.shape.Resource, ev.Object)
+		}
 	}
 }

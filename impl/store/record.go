@@ -57,6 +57,13 @@ func (s *Store) Written(r Resource, f Form, kind wire.Kind, o *wire.Object) {
 	}
 }
 
+// Hurry has what was shown so far on the disk within Config.Every, as if a client had written it: one did.
+func (s *Store) Hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.urgent = true
+}
+
 // Listing records a list, page by page. Close it in any case.
 type Listing struct {
 	*recording

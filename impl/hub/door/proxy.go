@@ -86,7 +86,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, x Passage) {
 		}
 		ctx, done := x.attempt.Begin()
 		defer done()
-		req = req.WithContext(ctx)
+		req, via = req.WithContext(ctx), x.attempt.Way()
 	}
 	(&httputil.ReverseProxy{
 		Transport: via, Rewrite: rewrite, BufferPool: buffers, ModifyResponse: x.observe, ErrorHandler: x.fail,

@@ -22,11 +22,13 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/brief"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/offline"
 	"github.com/weir-edge/weir/impl/offline/writes"
+	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 )
@@ -65,6 +67,7 @@ type Shelter struct {
 	Config
 	Offline *offline.Offline
 	Writes  *writes.Writes
+	Brief   *brief.Brief
 	link    *uplink.Link // clients are served from here
 	watched watched
 
@@ -82,7 +85,15 @@ func New(c Config) (*Shelter, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Offline = offline.New(offline.Config{Store: c.Store, Overlay: s.Writes, Clock: c.Clock, Logger: c.Logger})
+	s.Offline = offline.New(offline.Config{
+		Store: c.Store, Overlay: s.Writes, Clock: c.Clock, Logger: c.Logger,
+		Shown: func(r store.Resource, o *wire.Object) {
+			if s.Brief.Shown(r, o) {
+				s.Store.Hurry()
+			}
+		},
+	})
+	s.Brief = brief.New(brief.Config{Held: s.Offline.Held, Logger: c.Logger})
 	s.link = uplink.NewLink(func() bool { return c.Cloud.Reach() != member.CloudAway && !s.Writes.Holding() })
 	c.Cloud.Follow(func() {
 		s.Writes.Changed()
@@ -94,7 +105,7 @@ func New(c Config) (*Shelter, error) {
 
 // Collectors are the metrics of what is kept.
 func (s *Shelter) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.Store, s.Offline, s.Writes}
+	return []prometheus.Collector{s.Store, s.Offline, s.Writes, s.Brief.Collector()}
 }
 
 // Renewing holds writes while credentials change, until done is called.
@@ -108,6 +119,7 @@ type Attempt struct {
 	who       access.Caller
 	component string
 	via       http.RoundTripper
+	trip      *brief.Trip     // nil: the request is sent as it came
 	until     context.Context // ends when it changes whether the store answers
 	settled   atomic.Bool     // an answer has come, or the store answers
 	left      atomic.Bool     // the latter
@@ -117,6 +129,17 @@ type Attempt struct {
 // Try begins an attempt to have the cloud answer a request.
 func (s *Shelter) Try(req *http.Request, asked *request.Request, who access.Caller, via http.RoundTripper) *Attempt {
 	return &Attempt{Shelter: s, req: req, asked: asked, who: who, component: componentOf(req, who), via: via}
+}
+
+// Way is what the request is sent to the cloud by.
+func (a *Attempt) Way() http.RoundTripper {
+	if a.who.Kind == access.ThisNode && !access.Impersonates(a.req.Header) {
+		a.trip = a.Brief.Trip(a.component, a.asked, a.req.Header, a.via)
+	}
+	if a.trip == nil {
+		return a.via
+	}
+	return a.trip
 }
 
 // read reports whether the store might answer.
@@ -183,7 +206,8 @@ func (a *Attempt) canAnswer() bool {
 // watchShows reports whether a get is answered from the watch that the node's kubelet has open.
 func (a *Attempt) watchShows() bool {
 	k, ok := ofPod(a.asked)
-	return ok && a.who.Kind == access.ThisNode && !access.Impersonates(a.req.Header) && !a.watched.owes(k) &&
+	return ok && a.who.Kind == access.ThisNode && !access.Impersonates(a.req.Header) &&
+		!a.watched.owes(k, a.Store.Version(ofPods, k, store.Protobuf)) &&
 		a.Offline.Watches(a.component, a.req, a.asked) && a.mayRead() == nil
 }
 
@@ -207,7 +231,7 @@ func (a *Attempt) follows() (done func()) {
 		refused := code >= 400 && code < 500 && code != http.StatusRequestTimeout
 		shown := code >= 200 && code < 300 && a.asked.Method != http.MethodDelete &&
 			a.Store.Version(ofPods, k, store.Protobuf) > before
-		wrote(refused || shown)
+		wrote(refused || shown, a.trip.Version())
 		a.watched.tidy(func(k store.Key) bool { return len(a.Store.Holders(ofPods, k)) == 0 })
 	}
 }
@@ -220,7 +244,7 @@ func (s *Shelter) Take(w *answer.Recorder, req *http.Request, asked *request.Req
 	if taken {
 		w.Route = "queue"
 		if k, ok := ofPod(asked); ok {
-			s.watched.writes(k)(false)
+			s.watched.writes(k)(false, 0)
 		}
 	}
 	return req, taken
@@ -239,7 +263,9 @@ func (a *Attempt) Observe(resp *http.Response) error {
 		a.Judge.Learn(resp.Request.Header, a.who.Kind == access.ThisNode, attributes, resp.StatusCode)
 	}
 	a.Writes.Observe(resp)
-	a.Offline.Observe(a.component, resp, a.asked, a.via)
+	if a.trip.Version() == 0 { // else the cloud has not said all of it
+		a.Offline.Observe(a.component, resp, a.asked, a.via)
+	}
 	return nil
 }
 

@@ -30,14 +30,15 @@ type watched struct {
 
 // owed is a pod of which the cloud may know more than the store, because of a write.
 type owed struct {
-	writing  int  // writes under way
-	doubtful bool // one is over, and the store may not have what became of it
-	writes   int  // that began
+	writing  int    // writes under way
+	doubtful bool   // one is over, and the store may not have what became of it
+	version  uint64 // at which the store has what became of all others
+	writes   int    // that began
 }
 
-// writes notes that a pod is about to be written. done is to be called when that is over; shown: the store has what
-// became of it.
-func (w *watched) writes(k store.Key) (done func(shown bool)) {
+// writes notes that a pod is about to be written. done is to be called when that is over. shown: the store has what
+// became of it; version: it will have that when it is at this version, 0 if none is known.
+func (w *watched) writes(k store.Key) (done func(shown bool, version uint64)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := w.owed[k]
@@ -47,12 +48,13 @@ func (w *watched) writes(k store.Key) (done func(shown bool)) {
 	}
 	o.writing++
 	o.writes++
-	return func(shown bool) {
+	return func(shown bool, version uint64) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		o.writing--
-		o.doubtful = o.doubtful || !shown
-		if o.writing == 0 && !o.doubtful {
+		o.doubtful = o.doubtful || !shown && version == 0
+		o.version = max(o.version, version)
+		if o.writing == 0 && !o.doubtful && o.version == 0 {
 			delete(w.owed, k)
 		}
 	}
@@ -76,11 +78,16 @@ func (w *watched) reads(k store.Key) (done func()) {
 	}
 }
 
-// owes reports whether the cloud may know more of a pod than the store.
-func (w *watched) owes(k store.Key) bool {
+// owes reports whether the cloud may know more of a pod than the store, which has it at a version.
+func (w *watched) owes(k store.Key, has uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.owed[k] != nil
+	o := w.owed[k]
+	if o != nil && o.writing == 0 && !o.doubtful && has >= o.version {
+		delete(w.owed, k)
+		return false
+	}
+	return o != nil
 }
 
 // tidy forgets pods that are gone, if there are many.

@@ -1,0 +1,79 @@
+package brief
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
+)
+
+// Config is what a Brief is made of. All of it is needed.
+type Config struct {
+	// Held is the object that a request is about, as the cloud last showed it; nil: no watch of the component brings it.
+	Held   func(component string, q *request.Request) *wire.Object
+	Logger *slog.Logger
+}
+
+// Brief makes requests brief. See the package comment.
+type Brief struct {
+	Config
+	*deeds
+	ledger
+	count *prometheus.CounterVec
+}
+
+// New makes one for which all answers were right so far.
+func New(c Config) *Brief {
+	return &Brief{Config: c, deeds: newDeeds(), count: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "weir", Subsystem: "hub", Name: "brief_answers_total",
+		Help: "Writes of this node's kubelet of which the cloud could answer the metadata alone, by resource and outcome: " +
+			"brief, not held, other (not as kubelets write), conflict and refused (sent again whole), failed, differs (what " +
+			"the hub made of a brief answer was wrong; from then on such requests are sent whole).",
+	}, []string{"resource", "outcome"})}
+}
+
+// Collector has the metrics.
+func (b *Brief) Collector() prometheus.Collector { return b.count }
+
+// Trip is the way of a request that may be made brief; nil: it is none.
+func (b *Brief) Trip(component string, q *request.Request, h http.Header, via http.RoundTripper) *Trip {
+	d := b.of(q)
+	if d == nil || d.off.Load() {
+		return nil
+	}
+	t := &Trip{b: b, deed: d, component: component, asked: q, via: via}
+	if !plain(q, h) {
+		t.counts("other")
+		return nil
+	}
+	return t
+}
+
+// Shown takes an object that a watch has shown as protobuf. It reports whether a brief answer had that version.
+func (b *Brief) Shown(r request.Resource, o *wire.Object) bool {
+	all := b.shown(id{r, o.Namespace, o.Name}, o)
+	for _, a := range all {
+		b.compare(a, o)
+	}
+	return len(all) > 0
+}
+
+// compare judges an answer by what the cloud shows at its version.
+func (b *Brief) compare(a *due, o *wire.Object) {
+	d := a.deed
+	field := "one that is not known here"
+	if shows, ok := d.decode(o.Raw); ok {
+		if field = difference(a.becomes, shows); field == "" {
+			return
+		}
+	}
+	b.count.WithLabelValues(d.name, "differs").Inc()
+	if d.off.CompareAndSwap(false, true) {
+		b.Logger.Warn("an answer that the hub made for the kubelet is not what the cloud shows: from now on the cloud "+
+			"answers such requests whole", "resource", d.name, "namespace", a.of.namespace, "name", a.of.name,
+			"version", a.version, "field", field)
+	}
+}

@@ -1,0 +1,186 @@
+package brief
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
+)
+
+// maxBody bounds the bodies of requests that are made brief: a Node with all its images has some 20 kB.
+const maxBody = 256 << 10
+
+// Trip sends one request to the cloud, in brief if it can.
+type Trip struct {
+	b         *Brief
+	deed      *deed
+	component string
+	asked     *request.Request
+	via       http.RoundTripper
+	version   uint64
+}
+
+// Version is that of the object that the hub has answered with; 0: the cloud has answered.
+func (t *Trip) Version() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.version
+}
+
+func (t *Trip) counts(outcome string) { t.b.count.WithLabelValues(t.deed.name, outcome).Inc() }
+
+// RoundTrip implements http.RoundTripper.
+func (t *Trip) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the body: %w", err)
+	}
+	if len(body) > maxBody {
+		t.counts("other")
+		whole := req.Clone(req.Context())
+		whole.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(body), req.Body), req.Body}
+		return t.via.RoundTrip(whole)
+	}
+	if err := req.Body.Close(); err != nil {
+		return nil, fmt.Errorf("read the body: %w", err)
+	}
+	a, p := t.begin(req, body)
+	if a == nil {
+		return t.via.RoundTrip(carries(req, body))
+	}
+	short := carries(req, p.body)
+	media := wanted(req.Header)
+	short.Header.Set("Accept", media+";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"+accepted(req.Header))
+	short.Header.Set("Accept-Encoding", "identity")
+	resp, err := t.via.RoundTrip(short)
+	if err != nil {
+		t.b.drop(a)
+		t.counts("failed")
+		return nil, err
+	}
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return t.whole(a, media, resp)
+	case http.StatusConflict: // perhaps of the version, which its client did not ask for
+		t.counts("conflict")
+	case http.StatusNotAcceptable, http.StatusUnsupportedMediaType:
+		t.counts("refused")
+	default:
+		t.b.drop(a)
+		t.counts("failed")
+		return resp, nil
+	}
+	t.b.drop(a)
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, wire.MaxObject))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	return t.via.RoundTrip(carries(req, body))
+}
+
+// begin plans a request in brief; nil: it passes as it came.
+func (t *Trip) begin(req *http.Request, body []byte) (*due, plan) {
+	k := id{t.asked.Resource, t.asked.In(), t.asked.Name}
+	held := t.b.Held(t.component, t.asked)
+	if held == nil || wanted(req.Header) == "" {
+		t.counts("not held")
+		return nil, plan{}
+	}
+	was, ok := t.deed.decode(held.Raw)
+	if last := t.b.latest(k); last != nil && last.version > held.Version {
+		// A kubelet deletes a pod as soon as it has the answer to its last status, which the watch is about to show.
+		if ok = ok && t.asked.Method == http.MethodDelete; ok {
+			was = last.becomes
+		}
+	}
+	if !ok {
+		t.counts("not held")
+		return nil, plan{}
+	}
+	p, err := t.deed.plan(t.deed, was, mediaOf(req.Header), body)
+	if err != nil {
+		t.b.Logger.Debug("a write of the kubelet is sent as it came", "resource", t.deed.name, "name", t.asked.Name,
+			"err", err)
+		t.counts("other")
+		return nil, plan{}
+	}
+	a := t.b.ledger.begin(&due{of: k, deed: t.deed, becomes: p.becomes, seen: []*wire.Object{held}})
+	if a == nil {
+		t.counts("other")
+	}
+	return a, p
+}
+
+// whole makes the answer that the client wants of the cloud's.
+func (t *Trip) whole(a *due, media string, resp *http.Response) (*http.Response, error) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, wire.MaxObject))
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		t.b.drop(a)
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	m, ok := metadataOf(mediaOf(resp.Header), body)
+	version, err := wire.ParseVersion(m.ResourceVersion)
+	if !ok || err != nil { // of a cloud that answers otherwise: that is what the client gets
+		t.b.drop(a)
+		t.counts("refused")
+		return resp, nil
+	}
+	is := with(a.becomes, m.ObjectMeta)
+	if shown := t.b.answered(a, version, is); shown != nil {
+		t.b.compare(a, shown)
+		if o, ok := t.deed.decode(shown.Raw); ok {
+			is = o
+		}
+	}
+	if body, err = t.deed.encode(media, is); err != nil {
+		return nil, err
+	}
+	t.counts("brief")
+	t.version = version
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	resp.Header.Set("Content-Type", media)
+	return resp, nil
+}
+
+// carries is a request with a body.
+func carries(req *http.Request, body []byte) *http.Request {
+	out := req.Clone(req.Context())
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	out.Header.Del("Content-Length")
+	out.TransferEncoding = nil
+	return out
+}
+
+func accepted(h http.Header) string { return strings.Join(h.Values("Accept"), ",") }
+
+// wanted is the encoding that a client would like best, "" if it is none of the two, or the client wants no object.
+func wanted(h http.Header) string {
+	for _, c := range rest.ParseAccept(accepted(h)) {
+		if c.Params["as"] != "" {
+			return ""
+		}
+		switch c.Media {
+		case runtime.ContentTypeProtobuf, runtime.ContentTypeJSON:
+			return c.Media
+		case "*/*", "application/*":
+			return runtime.ContentTypeJSON
+		}
+	}
+	return ""
+}

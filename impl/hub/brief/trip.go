@@ -41,6 +41,10 @@ func (t *Trip) counts(outcome string) { t.b.count.WithLabelValues(t.deed.name, o
 
 // RoundTrip implements http.RoundTripper.
 func (t *Trip) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body == nil { // a deletion without options
+		t.counts("other")
+		return t.via.RoundTrip(req)
+	}
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the body: %w", err)

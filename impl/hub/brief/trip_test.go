@@ -3,6 +3,7 @@ package brief
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -250,6 +251,27 @@ func TestBriefUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestBriefWithoutABody: a deletion may have none.
+func TestBriefWithoutABody(t *testing.T) {
+	s := newSite(t)
+	req := httptest.NewRequest(http.MethodDelete, podPath, nil)
+	req.Body = nil
+	asked := request.Parse(req)
+	resp, err := s.Trip("kubelet", asked, req.Header, tripper(func(got *http.Request) (*http.Response, error) {
+		if got != req {
+			t.Error("it is not passed as it came")
+		}
+		return s.cloud.says(got, http.StatusNotFound, nil), nil
+	})).RoundTrip(req)
+	check(t, err)
+	check(t, resp.Body.Close())
+}
+
+// tripper is a function that is an http.RoundTripper.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // TestBriefOneAtATime: while one write of an object is under way, another one passes as it came.
 func TestBriefOneAtATime(t *testing.T) {

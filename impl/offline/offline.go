@@ -47,7 +47,7 @@ func New(c Config) *Offline {
 	}
 	count := newCounters()
 	return &Offline{
-		Recorder:  newRecorder(c, count),
+		Recorder:  newRecorder(c.Store, c.Clock, c.Logger, count, c.Shown),
 		Server:    &Server{store: c.Store, overlay: c.Overlay, clock: c.Clock, logger: c.Logger, count: count},
 		Collector: count,
 	}

@@ -50,10 +50,10 @@ type listed struct {
 	done chan struct{}
 }
 
-func newRecorder(c Config, count *counters) *Recorder {
+func newRecorder(s *store.Store, c clock.PassiveClock, logger *slog.Logger, count *counters,
+	shown func(store.Resource, *wire.Object)) *Recorder {
 	return &Recorder{
-		store: c.Store, clock: c.Clock, logger: c.Logger, count: count, shown: c.Shown, pages: newPages(c.Clock),
-		room:  room{max: MaxRecording},
+		store: s, clock: c, logger: logger, count: count, shown: shown, pages: newPages(c), room: room{max: MaxRecording},
 		slots: make(chan struct{}, catchingUp), busy: map[store.Shape]*listed{}, unkept: map[store.Shape]tried{},
 		live: live{open: map[store.Shape]int{}},
 	}

@@ -2,7 +2,6 @@ package brief
 
 import (
 	"log/slog"
-	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -37,20 +36,6 @@ func New(c Config) *Brief {
 
 // Collector has the metrics.
 func (b *Brief) Collector() prometheus.Collector { return b.count }
-
-// Trip is the way of a request that may be made brief; nil: it is none.
-func (b *Brief) Trip(component string, q *request.Request, h http.Header, via http.RoundTripper) *Trip {
-	d := b.of(q)
-	if d == nil || d.off.Load() {
-		return nil
-	}
-	t := &Trip{b: b, deed: d, component: component, asked: q, via: via}
-	if !plain(q, h) {
-		t.counts("other")
-		return nil
-	}
-	return t
-}
 
 // Shown takes an object that a watch has shown as protobuf. It reports whether a brief answer had that version.
 func (b *Brief) Shown(r request.Resource, o *wire.Object) bool {

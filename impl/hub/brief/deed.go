@@ -1,27 +1,21 @@
 package brief
 
 import (
+	"encoding/json"
+	"fmt"
 	"mime"
 	"net/http"
 	"reflect"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
-
-// object is a Pod or a Node.
-type object interface {
-	runtime.Object
-	metav1.Object
-	Marshal() ([]byte, error)
-	Unmarshal(raw []byte) error
-}
 
 // deed is one of the requests that can be made brief.
 type deed struct {
@@ -29,7 +23,7 @@ type deed struct {
 	kind   wire.Kind
 	schema *wire.Schema
 	empty  func() object
-	plan   func(d *deed, held object, contentType string, body []byte) (plan, error)
+	plan   func(held object, contentType string, body []byte) (plan, error)
 	off    atomic.Bool // an answer was wrong
 }
 
@@ -84,4 +78,22 @@ func mediaOf(h http.Header) string {
 func (d *deed) decode(raw []byte) (o object, ok bool) {
 	o = d.empty()
 	return o, d.schema.Unknown(raw) == "" && o.Unmarshal(raw) == nil
+}
+
+// encode writes an object as kube-apiserver does.
+func (d *deed) encode(media string, o object) ([]byte, error) {
+	if media == runtime.ContentTypeProtobuf {
+		raw, err := o.Marshal()
+		if err != nil {
+			return nil, fmt.Errorf("write an answer: %w", err)
+		}
+		return enveloped(d.kind, raw), nil
+	}
+	typed := o.DeepCopyObject() // the ledger has o
+	typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(d.kind.APIVersion, d.kind.Kind))
+	body, err := json.Marshal(typed)
+	if err != nil {
+		return nil, fmt.Errorf("write an answer: %w", err)
+	}
+	return append(body, '\n'), nil
 }

@@ -15,6 +15,14 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
+// object is a Pod or a Node.
+type object interface {
+	runtime.Object
+	metav1.Object
+	Marshal() ([]byte, error)
+	Unmarshal(raw []byte) error
+}
+
 // plan is a request in brief, and what it makes of the object that the hub holds.
 type plan struct {
 	body    []byte
@@ -25,7 +33,7 @@ type plan struct {
 var errNotPlain = errors.New("it is not what a kubelet sends")
 
 // patch plans a strategic merge patch of a status.
-func patch(d *deed, held object, _ string, body []byte) (p plan, err error) {
+func patch(held object, _ string, body []byte) (p plan, err error) {
 	var of map[string]any
 	if err := utiljson.Unmarshal(body, &of); err != nil {
 		return p, err
@@ -51,11 +59,11 @@ func patch(d *deed, held object, _ string, body []byte) (p plan, err error) {
 		return p, err
 	}
 	delete(of, "metadata") // that comes with the answer
-	is, err := strategicpatch.StrategicMergeMapPatch(was, of, d.empty())
+	p.becomes = reflect.New(reflect.TypeOf(held).Elem()).Interface().(object)
+	is, err := strategicpatch.StrategicMergeMapPatch(was, of, p.becomes)
 	if err != nil {
 		return p, err
 	}
-	p.becomes = d.empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(is, p.becomes, true); err != nil {
 		return p, err // also of fields that are not known here
 	}
@@ -77,7 +85,7 @@ func only(of map[string]any, names ...string) bool {
 var ofDeleteOptions = wire.NewSchema(reflect.TypeFor[metav1.DeleteOptions]())
 
 // deletion plans that a pod ends at once.
-func deletion(_ *deed, held object, contentType string, body []byte) (p plan, err error) {
+func deletion(held object, contentType string, body []byte) (p plan, err error) {
 	var options metav1.DeleteOptions
 	var kind wire.Kind
 	switch contentType {

@@ -55,7 +55,7 @@ func TestPatchBecomes(t *testing.T) {
 		pod := newPod()
 		pod.Status = anyStatus(r)
 		want := anyStatus(r)
-		p, err := patch(d, pod, "", statusPatch(t, pod.UID, pod.Status, want))
+		p, err := patch(pod, "", statusPatch(t, pod.UID, pod.Status, want))
 		check(t, err)
 		is := p.becomes.(*corev1.Pod)
 		if !equality.Semantic.DeepEqual(is.Status, want) {
@@ -76,10 +76,9 @@ func TestPatchBecomes(t *testing.T) {
 
 // TestPrepare: what a patch takes away and kube-apiserver keeps.
 func TestPrepare(t *testing.T) {
-	d := &newDeeds().podStatus
 	pod := newPod()
 	pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu"}}
-	p, err := patch(d, pod, "", []byte(`{"status":{"qosClass":null,"observedGeneration":null,`+
+	p, err := patch(pod, "", []byte(`{"status":{"qosClass":null,"observedGeneration":null,`+
 		`"resourceClaimStatuses":null,"conditions":[{"type":"PodScheduled","observedGeneration":null}]}}`))
 	check(t, err)
 	if field := difference(p.becomes, pod); field != "" {

@@ -205,7 +205,7 @@ func (s *site) send(method, uri, contentType, accept string, body []byte) (code 
 	req.Header.Set("Content-Type", contentType)
 	req.Header.Set("Accept", accept)
 	var via http.RoundTripper = s.cloud
-	trip := s.Trip("kubelet", request.Parse(req), req.Header, via)
+	trip := TripOf(s.Brief, "kubelet", request.Parse(req), req.Header, via)
 	if trip != nil {
 		via = trip
 	}

@@ -29,6 +29,20 @@ type Trip struct {
 	version   uint64
 }
 
+// TripOf is the way of a request that may be made brief; nil: it may not.
+func TripOf(b *Brief, component string, q *request.Request, h http.Header, via http.RoundTripper) *Trip {
+	d := b.of(q)
+	if d == nil || d.off.Load() {
+		return nil
+	}
+	t := &Trip{b: b, deed: d, component: component, asked: q, via: via}
+	if !plain(q, h) {
+		t.counts("other")
+		return nil
+	}
+	return t
+}
+
 // Version is that of the object that the hub has answered with; 0: the cloud has answered.
 func (t *Trip) Version() uint64 {
 	if t == nil {
@@ -114,7 +128,7 @@ func (t *Trip) begin(req *http.Request, body []byte) (*due, plan) {
 		t.counts("not held")
 		return nil, plan{}
 	}
-	p, err := t.deed.plan(t.deed, was, mediaOf(req.Header), body)
+	p, err := t.deed.plan(was, mediaOf(req.Header), body)
 	if err != nil {
 		t.b.Logger.Debug("a write of the kubelet is sent as it came", "resource", t.deed.name, "name", t.asked.Name,
 			"err", err)

@@ -236,7 +236,7 @@ func TestBriefUnknown(t *testing.T) {
 		check(t, err)
 		req.Header.Set("Content-Type", c.contentType)
 		req.Header.Set("Accept", c.accept)
-		trip := s.Trip("kubelet", request.Parse(req), req.Header, s.cloud)
+		trip := TripOf(s.Brief, "kubelet", request.Parse(req), req.Header, s.cloud)
 		if trip == nil {
 			continue
 		}
@@ -258,7 +258,7 @@ func TestBriefWithoutABody(t *testing.T) {
 	req := httptest.NewRequest(http.MethodDelete, podPath, nil)
 	req.Body = nil
 	asked := request.Parse(req)
-	resp, err := s.Trip("kubelet", asked, req.Header, tripper(func(got *http.Request) (*http.Response, error) {
+	resp, err := TripOf(s.Brief, "kubelet", asked, req.Header, tripper(func(got *http.Request) (*http.Response, error) {
 		if got != req {
 			t.Error("it is not passed as it came")
 		}
@@ -318,9 +318,8 @@ func FuzzPatch(f *testing.F) {
 	f.Add(statusPatch(f, pod.UID, running(pod.Status), pod.Status))
 	f.Add([]byte(`{"metadata":{"uid":"uid-1"},"status":{"conditions":[{"$patch":"replace"}],"$patch":"delete"}}`))
 	f.Add([]byte(`{"status":{"$retainKeys":["phase"],"podIPs":[{"ip":"1.2.3.4"}],"$deleteFromPrimitiveList/x":[1]}}`))
-	d := &newDeeds().podStatus
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := patch(d, pod, "", body)
+		p, err := patch(pod, "", body)
 		if err != nil {
 			return
 		}

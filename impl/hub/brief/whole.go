@@ -2,7 +2,6 @@ package brief
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -35,24 +33,6 @@ func with(o object, m metav1.ObjectMeta) object {
 		o.ObjectMeta = m
 	}
 	return o
-}
-
-// encode writes an object as kube-apiserver does.
-func (d *deed) encode(media string, o object) ([]byte, error) {
-	if media == runtime.ContentTypeProtobuf {
-		raw, err := o.Marshal()
-		if err != nil {
-			return nil, fmt.Errorf("write an answer: %w", err)
-		}
-		return enveloped(d.kind, raw), nil
-	}
-	typed := o.DeepCopyObject() // the ledger has o
-	typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(d.kind.APIVersion, d.kind.Kind))
-	body, err := json.Marshal(typed)
-	if err != nil {
-		return nil, fmt.Errorf("write an answer: %w", err)
-	}
-	return append(body, '\n'), nil
 }
 
 // difference names the first field in which two objects are not the same, "" if there is none. Who manages which fields

@@ -134,7 +134,7 @@ func (s *Shelter) Try(req *http.Request, asked *request.Request, who access.Call
 // Way is what the request is sent to the cloud by.
 func (a *Attempt) Way() http.RoundTripper {
 	if a.who.Kind == access.ThisNode && !access.Impersonates(a.req.Header) {
-		a.trip = a.Brief.Trip(a.component, a.asked, a.req.Header, a.via)
+		a.trip = brief.TripOf(a.Brief, a.component, a.asked, a.req.Header, a.via)
 	}
 	if a.trip == nil {
 		return a.via

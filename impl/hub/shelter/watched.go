@@ -82,12 +82,10 @@ func (w *watched) reads(k store.Key) (done func()) {
 func (w *watched) owes(k store.Key, has uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	o := w.owed[k]
-	if o != nil && o.writing == 0 && !o.doubtful && has >= o.version {
+	if o := w.owed[k]; o != nil && o.writing == 0 && !o.doubtful && has >= o.version {
 		delete(w.owed, k)
-		return false
 	}
-	return o != nil
+	return w.owed[k] != nil
 }
 
 // tidy forgets pods that are gone, if there are many.

@@ -19,6 +19,9 @@
 // at a time, and holds the events until it has come, at most 1 MiB of them. The client waits for nothing. If the list
 // fails, the watch is not recorded; its next one tries again.
 //
+// Who wants to know what a watch shows, is told of each object when the store has it (Config.Shown), and may ask for an
+// object that an open watch holds (Held).
+//
 // # Serving
 //
 //	what is asked                                          answer

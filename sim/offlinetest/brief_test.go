@@ -184,7 +184,8 @@ func (w *writer) newPod(name string) *corev1.Pod {
 }
 
 func (w *writer) count(resource, outcome string) float64 {
-	return w.metric("weir_hub_brief_answers_total", "resource", resource, "outcome", outcome)
+	return w.metric("weir_hub_brief_answers_total", fmt.Sprintf("resource=%q", resource),
+		fmt.Sprintf("outcome=%q", outcome))
 }
 
 // TestBriefAnswers: the cloud answers the writes of a kubelet with metadata, and the kubelet gets what the cloud shows
@@ -250,6 +251,7 @@ func TestBriefAnswers(t *testing.T) {
 	w.client = clients[runtime.ContentTypeProtobuf]
 	w.writesNode(h)
 	w.meetsAnother(h)
+	w.isUnheld(h)
 	w.measures()
 	for _, of := range []string{"pods", "pods/status", "nodes/status"} {
 		for _, outcome := range []string{"differs", "refused", "failed"} {
@@ -274,7 +276,9 @@ func (w *writer) writesNode(h *history) {
 		is.Status.Images = nil
 		for j := range 10 + 10*i {
 			is.Status.Images = append(is.Status.Images, corev1.ContainerImage{
-				Names:     []string{fmt.Sprintf("example.com/image-%d@sha256:%064d", j, i), fmt.Sprintf("example.com/image-%d:1", j)},
+				Names: []string{
+					fmt.Sprintf("example.com/image-%d@sha256:%064d", j, i), fmt.Sprintf("example.com/image-%d:1", j),
+				},
 				SizeBytes: int64(1000 * j),
 			})
 		}
@@ -323,24 +327,42 @@ func (w *writer) meetsAnother(h *history) {
 	}
 }
 
+// isUnheld has another component of the node write, for which no watch holds the pod.
+func (w *writer) isUnheld(h *history) {
+	t := w.t
+	t.Helper()
+	client, err := kubernetes.NewForConfig(w.kubelet("another/v1", runtime.ContentTypeProtobuf))
+	check(t, err)
+	other := *w
+	other.client = client
+	pod, before := w.newPod("unheld"), w.count("pods/status", "brief")
+	h.has(other.write(pod, lives(pod)[0]))
+	if n := w.count("pods/status", "not held"); n != 1 || w.count("pods/status", "brief") != before {
+		t.Errorf("%v writes of a pod that is not held, want 1", n)
+	}
+}
+
 // measures tells how long an answer is whole, and of metadata.
 func (w *writer) measures() {
 	t := w.t
 	t.Helper()
 	pod := w.newPod("measured")
-	all := lives(pod)
-	for i, accept := range []string{"", ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"} {
+	of := map[string][]byte{
+		"namespaces/default/pods/" + pod.Name: patchOf(t, pod, lives(pod)[1]), "nodes/" + edge: []byte(`{"status":{}}`),
+	}
+	for path, patch := range of {
 		for _, media := range []string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON} {
-			body, err := w.admin.CoreV1().RESTClient().Patch(types.StrategicMergePatchType).Namespace("default").
-				Resource("pods").Name(pod.Name).SubResource("status").SetHeader("Accept", media+accept).
-				Body(patchOf(t, pod, all[1])).DoRaw(t.Context())
-			check(t, err)
-			t.Logf("a status of a pod is answered with %d bytes of %s%s (%d)", len(body), media, accept, i)
-			body, err = w.admin.CoreV1().RESTClient().Patch(types.StrategicMergePatchType).Resource("nodes").Name(edge).
-				SubResource("status").SetHeader("Accept", media+accept).Body([]byte(`{"status":{"phase":"Running"}}`)).
-				DoRaw(t.Context())
-			check(t, err)
-			t.Logf("a status of a node is answered with %d bytes of %s%s", len(body), media, accept)
+			size := func(as string) int {
+				body, err := w.admin.CoreV1().RESTClient().Patch(types.StrategicMergePatchType).
+					AbsPath("/api/v1/"+path+"/status").SetHeader("Accept", media+as).Body(patch).DoRaw(t.Context())
+				check(t, err)
+				return len(body)
+			}
+			whole, metadata := size(""), size(";as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+			t.Logf("a status of %s is answered with %d bytes of %s, of metadata %d", path, whole, media, metadata)
+			if 3*metadata > 2*whole {
+				t.Errorf("metadata is not worth asking for")
+			}
 		}
 	}
 }

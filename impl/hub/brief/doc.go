@@ -6,8 +6,8 @@
 //	PATCH pods/status, nodes/status    the same on condition of the version    that version with the same patch
 //	DELETE pods, at once               that the hub holds, for metadata        that version
 //
-// Each of these gets the metadata of the answer: its resourceVersion is the cloud's. Nothing that is made here is stored
-// as the cloud's word.
+// Each of these gets the metadata of the answer: its resourceVersion is the cloud's. Nothing that is made here is
+// stored as the cloud's word.
 //
 // # When requests pass as they are
 //

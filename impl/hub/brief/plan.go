@@ -15,14 +15,6 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// object is a Pod or a Node.
-type object interface {
-	runtime.Object
-	metav1.Object
-	Marshal() ([]byte, error)
-	Unmarshal(raw []byte) error
-}
-
 // plan is a request in brief, and what it makes of the object that the hub holds.
 type plan struct {
 	body    []byte

@@ -210,6 +210,7 @@ func TestBriefDiffers(t *testing.T) {
 func TestBriefUnknown(t *testing.T) {
 	smp := string(types.StrategicMergePatchType)
 	large := `{"status":{"reason":"` + strings.Repeat("x", maxBody) + `"}}`
+	const js = "application/json"
 	status, deletion := podPath+"/status", `{"gracePeriodSeconds":0,"preconditions":{"uid":"uid-1"`
 	for name, c := range map[string]struct{ method, uri, contentType, accept, body string }{
 		"dry run":          {http.MethodPatch, status + "?dryRun=All", smp, clientGo, `{"status":{"reason":"x"}}`},
@@ -226,10 +227,10 @@ func TestBriefUnknown(t *testing.T) {
 		"a pod's own":     {http.MethodPatch, podPath, smp, clientGo, `{"metadata":{"labels":{"a":"b"}}}`},
 		"metadata":        {http.MethodPatch, status, smp, protobufs + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1", `{}`},
 		"large":           {http.MethodPatch, status, smp, clientGo, large},
-		"grace":           {http.MethodDelete, podPath, "application/json", clientGo, `{"gracePeriodSeconds":1}`},
-		"a version":       {http.MethodDelete, podPath, "application/json", clientGo, deletion + `,"resourceVersion":"1"}}`},
-		"a dry deletion":  {http.MethodDelete, podPath, "application/json", clientGo, deletion + `},"dryRun":["All"]}`},
-		"leaving orphans": {http.MethodDelete, podPath, "application/json", clientGo, deletion + `},"orphanDependents":true}`},
+		"grace":           {http.MethodDelete, podPath, js, clientGo, `{"gracePeriodSeconds":1}`},
+		"a version":       {http.MethodDelete, podPath, js, clientGo, deletion + `,"resourceVersion":"1"}}`},
+		"a dry deletion":  {http.MethodDelete, podPath, js, clientGo, deletion + `},"dryRun":["All"]}`},
+		"leaving orphans": {http.MethodDelete, podPath, js, clientGo, deletion + `},"orphanDependents":true}`},
 	} {
 		s := newSite(t)
 		req, err := http.NewRequest(c.method, "http://hub"+c.uri, strings.NewReader(c.body)) //nolint:noctx // never sent

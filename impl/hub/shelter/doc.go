@@ -13,6 +13,11 @@
 // While the cloud is there, it is not asked for a pod that the kubelet of this node gets and that a watch of the same
 // kubelet has just shown (see watched): the answer comes from the store.
 //
+// # Writes of the kubelet
+//
+// The cloud answers some with metadata alone, and package brief makes the whole answer of what the store holds. That
+// answer is not kept: the watch brings what the cloud says.
+//
 // # What is kept
 //
 // With --data-dir the relays are kept on disk (package snapshot), and so are the cloud's decisions: a hub that restarts

@@ -13,6 +13,14 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
+// object is a Pod or a Node.
+type object interface {
+	runtime.Object
+	metav1.Object
+	Marshal() ([]byte, error)
+	Unmarshal(raw []byte) error
+}
+
 // metadataOf reads an answer; ok is false if it is no object's metadata.
 func metadataOf(media string, body []byte) (m metav1.PartialObjectMetadata, ok bool) {
 	const kind = "PartialObjectMetadata"

@@ -52,7 +52,7 @@ func patch(held object, _ string, body []byte) (p plan, err error) {
 	}
 	delete(of, "metadata") // that comes with the answer
 	p.becomes = reflect.New(reflect.TypeOf(held).Elem()).Interface().(object)
-	is, err := strategicpatch.StrategicMergeMapPatch(was, of, p.becomes)
+	is, err := merge(was, of, p.becomes)
 	if err != nil {
 		return p, err
 	}
@@ -61,6 +61,16 @@ func patch(held object, _ string, body []byte) (p plan, err error) {
 	}
 	prepare(p.becomes, held)
 	return p, nil
+}
+
+// merge applies a strategic merge patch. The library panics on some that mean nothing.
+func merge(was, patch map[string]any, of object) (is map[string]any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("merge a patch: %v", p)
+		}
+	}()
+	return strategicpatch.StrategicMergeMapPatch(was, patch, of)
 }
 
 // only reports whether a JSON object has no other fields than these.

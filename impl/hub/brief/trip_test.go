@@ -318,6 +318,7 @@ func FuzzPatch(f *testing.F) {
 	f.Add(statusPatch(f, pod.UID, pod.Status, running(pod.Status)))
 	f.Add(statusPatch(f, pod.UID, running(pod.Status), pod.Status))
 	f.Add([]byte(`{"metadata":{"uid":"uid-1"},"status":{"conditions":[{"$patch":"replace"}],"$patch":"delete"}}`))
+	f.Add([]byte(`{"status":{"$setElementOrder/containerStatuses":[]}}`)) // the library panics
 	f.Add([]byte(`{"status":{"$retainKeys":["phase"],"podIPs":[{"ip":"1.2.3.4"}],"$deleteFromPrimitiveList/x":[1]}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p, err := patch(pod, "", body)

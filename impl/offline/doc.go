@@ -19,8 +19,8 @@
 // at a time, and holds the events until it has come, at most 1 MiB of them. The client waits for nothing. If the list
 // fails, the watch is not recorded; its next one tries again.
 //
-// Who wants to know what a watch shows, is told of each object when the store has it (Config.Shown), and may ask for an
-// object that an open watch holds (Held).
+// Config.Shown is told of each object that a watch shows, once the store has it. Held is an object that an open watch
+// shows.
 //
 // # Serving
 //

@@ -196,7 +196,7 @@ func Metrics() []Metric {
 		{"node_bytes_ratio", UnitRatio, "the former ÷ the latter"},
 		{
 			"stock_shareable_bytes", UnitBytes,
-			"bytes of reads that are the same on each node, with stock Kubernetes, from the quiet time until all pods are replaced",
+			"bytes of reads that are the same on each node, with stock Kubernetes, from the quiet time to the last replaced pod",
 		},
 		{"saved_bytes", UnitBytes, "the same less what the pool took for them with Weir, by what crossed the uplinks"},
 		{"saved_bytes_told_ratio", UnitRatio, "what hubs say to have saved in that time ÷ what they did"},

@@ -43,8 +43,8 @@ func with(o object, m metav1.ObjectMeta) object {
 	return o
 }
 
-// difference names the first field in which two objects are not the same, "" if there is none. Who manages which fields
-// is left out.
+// difference names the first field in which two objects are not the same, "" if there is none. Managed fields are left
+// out.
 func difference(a, b object) string {
 	var both [2]map[string]any
 	for i, o := range []object{a, b} {

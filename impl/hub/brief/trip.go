@@ -155,7 +155,7 @@ func (t *Trip) whole(a *due, media string, resp *http.Response) (*http.Response,
 	if !ok || err != nil { // of a cloud that answers otherwise: that is what the client gets
 		t.b.drop(a)
 		t.counts("refused")
-		return resp, nil
+		return resp, nil //nolint:nilerr // see above
 	}
 	is := with(a.becomes, m.ObjectMeta)
 	if shown := t.b.answered(a, version, is); shown != nil {

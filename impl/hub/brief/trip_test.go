@@ -233,7 +233,7 @@ func TestBriefUnknown(t *testing.T) {
 		"leaving orphans": {http.MethodDelete, podPath, js, clientGo, deletion + `},"orphanDependents":true}`},
 	} {
 		s := newSite(t)
-		req, err := http.NewRequest(c.method, "http://hub"+c.uri, strings.NewReader(c.body)) //nolint:noctx // never sent
+		req, err := http.NewRequest(c.method, "http://hub"+c.uri, strings.NewReader(c.body))
 		check(t, err)
 		req.Header.Set("Content-Type", c.contentType)
 		req.Header.Set("Accept", c.accept)

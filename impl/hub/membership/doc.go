@@ -30,14 +30,14 @@
 // # A leader that lies
 //
 // A leader may lie to its pool. Hubs that follow and reach the cloud compare: about every 40 s, or every three minutes
-// while little changes, one of those that read a coordinator, and each that reads a leader hub. It asks for the metadata
-// of one object for each resource of which something changed (see doubt). A contradiction that is still there 10 s later is told, with the leader's node, and
-// counted in weir_hub_pool_contradictions_total. Then the pool's cache is left within the spread, and all is listed
-// again from the cloud: versions that fit would else let what was forged stay. The coordinator is told, asks the other
-// hubs about the same object, and takes the Lease from a leader that lied (package
-// jury there). The pool's cache is used again when another node leads, or when the cloud contradicts no longer. An
-// object whose content alone was forged, under the version that the cloud gave it, is not found out so, nor one that is
-// withheld.
+// while little changes, one of those that read a coordinator, and each that reads a leader hub. It asks for the
+// metadata of one object for each resource of which something changed (see doubt). A contradiction that is still there
+// 10 s later is told, with the leader's node, and counted in weir_hub_pool_contradictions_total. Then the pool's cache
+// is left within the spread, and all is listed again from the cloud: versions that fit would else let what was forged
+// stay. The coordinator is told, asks the other hubs about the same object, and takes the Lease from a leader that lied
+// (package jury there). The pool's cache is used again when another node leads, or when the cloud contradicts no
+// longer. An object whose content alone was forged, under the version that the cloud gave it, is not found out so, nor
+// one that is withheld.
 //
 // A leader hub that lies is told to nobody else: each hub that found it out lists from the cloud and leaves it alone
 // for a while, as one that is not fresh.

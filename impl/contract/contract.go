@@ -94,6 +94,12 @@ const (
 	DigestAnnotation = "weir.dev/digest"
 	// ReadsAnnotation of a node's Lease is what its clients read of the whole cluster, see package digest.
 	ReadsAnnotation = "weir.dev/reads"
+	// AnchorAnnotation of a node's Lease is where the chain of its hub begins, see package roll.
+	AnchorAnnotation = "weir.dev/anchor"
+	// HeardPrefix and the name of a pool are a Lease in KeyNamespace. The leader of the pool reports in its holderIdentity
+	// which nodes it has heard, and weir-manager answers with a receipt in ReceiptAnnotation: see package roll.
+	HeardPrefix       = "weir-heard-"
+	ReceiptAnnotation = "weir.dev/receipt"
 	// RestrictedPrefix is of labels of Nodes that say what a node may do in its pool. Kubelets cannot write them, and
 	// nobody without the right to assign.
 	RestrictedPrefix = "weir.node-restriction.kubernetes.io/"
@@ -194,6 +200,9 @@ const (
 	StandingPath = "/weir/v1/standing"
 	// of a hub and of a coordinator: what the pool is told about itself, see impl/directory.
 	DirectoryPath = "/weir/v1/directory"
+	// of a coordinator, and of a leader hub: PUT of the entry of a node by its hub, and POST of a notice by the leader,
+	// which collects the entries: see impl/roll.
+	RollPath = "/weir/v1/roll"
 	// of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/source/hop.
 	LinePath = "/weir/v1/line"
 	// GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does.

@@ -22,3 +22,9 @@ func Later(own, stands time.Time) time.Time {
 	}
 	return own
 }
+
+// Onward is the renewTime of a node that lives, written by one that has seen for some time that another one stands. It
+// grows as the node's own clock does, and never faster: what the node itself writes next is greater (Cover.Least).
+func Onward(stands time.Time, since time.Duration) time.Time {
+	return Later(stands.Add(max(since, 0)), stands)
+}

@@ -40,3 +40,8 @@ func (b Budget) Worst() time.Duration {
 	}
 	return worst
 }
+
+// Covered is that time for a node that is left to its pool, and whose hub reaches the cloud itself. Nothing adds to it:
+// weir-manager may die or start again, or be cut off from the leader, and another hub may lead at the same moment. The
+// hub counts for itself. Its coordinator may hang.
+func (b Budget) Covered() time.Duration { return Lapse + Slowest + Withdraw + b.Request }

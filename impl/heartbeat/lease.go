@@ -23,8 +23,12 @@ func Later(own, stands time.Time) time.Time {
 	return own
 }
 
+// drift is the part by which two clocks may run at different speeds: far more than any do.
+const drift = 64
+
 // Onward is the renewTime of a node that lives, written by one that has seen for some time that another one stands. It
-// grows as the node's own clock does, and never faster: what the node itself writes next is greater (Cover.Least).
+// grows a little slower than the node's own clock: what the node itself writes next is greater (Cover.Least).
 func Onward(stands time.Time, since time.Duration) time.Time {
-	return Later(stands.Add(max(since, 0)), stands)
+	since = max(since, 0)
+	return Later(stands.Add(since-2*since/drift), stands)
 }

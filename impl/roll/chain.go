@@ -17,6 +17,17 @@ const reserve = 512
 // Link proves that a hub has heard its kubelet in a period.
 type Link [16]byte
 
+// MarshalText implements encoding.TextMarshaler.
+func (l Link) MarshalText() ([]byte, error) {
+	return base64.RawURLEncoding.AppendEncode(nil, l[:]), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *Link) UnmarshalText(text []byte) (err error) {
+	*l, err = parseSum(string(text))
+	return err
+}
+
 // after is the link of the period before.
 func (l Link) after(node string, steps uint64) Link {
 	text := append([]byte("weir roll "+node+"\n"), l[:]...)
@@ -31,32 +42,30 @@ func (l Link) after(node string, steps uint64) Link {
 
 // Chain makes the links of a node. The zero Chain makes none.
 type Chain struct {
-	node  string
-	seed  Link
-	begin uint64
+	node   string
+	seed   Link
+	anchor Anchor
 }
 
 // NewChain makes the chain of a node from a random seed. It begins after a period.
 func NewChain(node string, seed [16]byte, begin uint64) Chain {
-	return Chain{node: node, seed: seed, begin: begin}
+	return Chain{node, seed, Anchor{Begin: begin, Link: Link(seed).after(node, Length)}}
 }
 
 // Anchor is what others judge its links by.
-func (c Chain) Anchor() Anchor {
-	return Anchor{Begin: c.begin, Link: c.seed.after(c.node, Length)}
-}
+func (c Chain) Anchor() Anchor { return c.anchor }
 
 // Link is that of a period; false: the chain has none.
 func (c Chain) Link(period uint64) (Link, bool) {
-	if c.node == "" || period <= c.begin || period-c.begin > Length {
+	if c.node == "" || period <= c.anchor.Begin || period-c.anchor.Begin > Length {
 		return Link{}, false
 	}
-	return c.seed.after(c.node, Length-(period-c.begin)), true
+	return c.seed.after(c.node, Length-(period-c.anchor.Begin)), true
 }
 
 // Ends reports whether there has to be another chain, since this one has no links, or few more, after a period.
 func (c Chain) Ends(period uint64) bool {
-	return c.node == "" || period < c.begin || period-c.begin > Length-reserve
+	return c.node == "" || period < c.anchor.Begin || period-c.anchor.Begin > Length-reserve
 }
 
 // Anchor is where a chain begins.

@@ -22,10 +22,10 @@ const (
 
 // Entry is one node in a report.
 type Entry struct {
-	Node    string
-	Period  uint64 // of the link
-	Link    Link
-	Reaches bool // the hub reaches the cloud by itself
+	Node    string `json:"node"`
+	Period  uint64 `json:"period,omitempty"` // of the link
+	Link    Link   `json:"link"`
+	Reaches bool   `json:"reaches,omitempty"` // the hub reaches the cloud by itself
 }
 
 // Check reports what is wrong with an entry.

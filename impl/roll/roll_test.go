@@ -202,7 +202,7 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// desk makes entries of more nodes than there may be.
+// TestDesk: one entry for each node, of so many nodes, until the leader collects them.
 func TestDesk(t *testing.T) {
 	var d Desk
 	for i := range MaxNodes + 1 {
@@ -213,8 +213,8 @@ func TestDesk(t *testing.T) {
 	if _, err := d.HandIn(entry("n7", 6, true)); err != nil {
 		t.Errorf("a node that is there: %v", err)
 	}
-	if _, err := d.HandIn(Entry{Node: "n7"}); err == nil {
-		t.Error("an entry without a period is taken")
+	if _, err := d.HandIn(entry("N7", 6, true)); err == nil {
+		t.Error("an entry of no node is taken")
 	}
 	if err := d.Post(Notice{Receipt: "r"}); err != nil {
 		t.Error(err)
@@ -223,7 +223,7 @@ func TestDesk(t *testing.T) {
 		t.Error("a notice has no bound")
 	}
 	_ = d.Post(Notice{})
-	n, err := d.HandIn(entry("n8", 6, true))
+	n, err := d.HandIn(Entry{})
 	if all := d.Collect(); len(all) != MaxNodes || err != nil || n.Receipt != "r" || len(d.Collect()) != 0 {
 		t.Errorf("%d entries, notice %v, %v", len(all), n, err)
 	}

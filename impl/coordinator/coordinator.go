@@ -32,6 +32,7 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/roll/desk"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -247,6 +248,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			lies.Serve(w, req, nodeOf(req))
 		}),
+		contract.RollPath: new(desk.Desk).Handler(nodeOf, func(node string) bool { return leader.Leader().Node == node }),
 	}
 	c.board().Serve(func(path string, h http.Handler) { paths[path] = h })
 	if c.peers != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/digest"
+	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
@@ -188,7 +189,7 @@ func (h *Hub) buildDoor() error {
 	})
 	beats := beat.NewBeats(beat.BeatsConfig{
 		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsNode), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger,
-		Count: counted(h.metrics.heartbeats),
+		Count: counted(h.metrics.heartbeats), Roll: h.rollCall,
 		Pass: func(w *answer.Recorder, req *http.Request, asked *request.Request) {
 			w.Route = "cloud"
 			proxy.Serve(w, req, door.Passage{Asked: asked, Who: access.Caller{Kind: access.ThisNode}})
@@ -246,6 +247,7 @@ func (h *Hub) buildPool() (err error) {
 	rc, file := h.role(identity), filepath.Join(h.DataDir, "identity")
 	rc.Seed, rc.Former = rand.Uint64(), membership.Former(file, h.NodeName, h.Logger)
 	h.poolDoor = h.buildPoolDoor()
+	h.buildRollCall()
 	h.forwarding = beat.NewForwarding(beat.ForwardingConfig{
 		Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Own: h.poolDoor.Desk.Leases,
 		Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,
@@ -266,6 +268,18 @@ func (h *Hub) buildPool() (err error) {
 		h.pool.Follow(pooldoor.Designate(h.NodeName, h.directory.Now()))
 	}
 	return err
+}
+
+// buildRollCall makes what leaves heartbeats of this node to its pool, and reports those of all while this hub leads.
+func (h *Hub) buildRollCall() {
+	ways := &pooldoor.RollCall{Coordinator: h.coordinator, Desk: h.poolDoor.Desk, Timeout: heartbeat.Withdraw}
+	h.rollCall = beat.NewRollCall(beat.RollCallConfig{
+		Node: h.NodeName, Pool: h.NodePoolName, Desk: ways, Trusted: h.trusted.Speakers, Clock: h.clock, Logger: h.Logger,
+	})
+	h.reporter = beat.NewReporter(beat.ReporterConfig{
+		Pool: h.NodePoolName, Cloud: h.cloud.Urgent(uplink.AsForwarder), Desks: ways, Trusted: h.trusted.Speakers,
+		Period: h.rollCall.Period, Clock: h.clock, Logger: h.Logger, Count: counted(h.metrics.reports),
+	})
 }
 
 func (h *Hub) buildPoolDoor() *pooldoor.Door {

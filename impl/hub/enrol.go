@@ -78,11 +78,12 @@ func (c provenClock) Now() time.Time { return c.time.Now() }
 
 func (c provenClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// leads follows who leads: only a leader needs the certificate of a forwarder.
+// leads follows who leads: only a leader needs the certificate of a forwarder, and reports whom the pool has heard.
 func (h *Hub) leads(yes bool) {
 	if k, ok := h.forward.(*enrol.Keeper); ok {
 		k.Want(yes)
 	}
+	h.reporter.Lead(yes)
 }
 
 // certificates are all that the hub has and needs.

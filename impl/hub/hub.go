@@ -50,6 +50,8 @@ type Hub struct {
 	pool        pool
 	poolDoor    *pooldoor.Door
 	forwarding  *beat.Forwarding
+	rollCall    *beat.RollCall // nil: there is no pool
+	reporter    *beat.Reporter
 
 	discovery *pooldoor.Discovery
 	directory *directory.Directory // nil: there is no pool

@@ -29,6 +29,7 @@ type metrics struct {
 	heartbeats *prometheus.CounterVec
 	mirrored   *prometheus.CounterVec
 	forwards   *prometheus.CounterVec
+	reports    *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -64,17 +65,20 @@ func newMetrics() *metrics {
 			"source"),
 
 		heartbeats: counter("heartbeats_total",
-			"Heartbeats of this node's kubelet, by outcome: passed to the cloud, refused by it, kept because it cannot "+
-				"be reached.", "outcome"),
+			"Heartbeats of this node's kubelet, by outcome: passed to the cloud, pooled since the pool brings them there, "+
+				"refused by the cloud, kept because it cannot be reached.", "outcome"),
 		mirrored: counter("heartbeats_mirrored_total",
 			"Heartbeats mirrored in the coordinator, by outcome: written, failed (and tried again), late (given up).",
 			"outcome"),
 		forwards: counter("heartbeat_forwards_total",
 			"Steps of forwarding heartbeats of other nodes, by step (read-cloud, read-pool, write) and outcome; write ok is a "+
 				"heartbeat forwarded.", "step", "outcome"),
+		reports: counter("heartbeat_reports_total",
+			"Reports of this hub, as leader, of the nodes that the pool has heard, by outcome: receipted (weir-manager has "+
+				"answered the one before), silent, refused by the cloud, failed.", "outcome"),
 	}
 	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.bodies, m.served,
-		m.questions, m.untouched, m.heartbeats, m.mirrored, m.forwards,
+		m.questions, m.untouched, m.heartbeats, m.mirrored, m.forwards, m.reports,
 		process.Collector("weir-hub"), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

@@ -122,6 +122,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return listen.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
 		g.Go(func() error { return h.notices().Run(serving) })
 		g.Go(func() error { return h.course.Run(serving) })
+		g.Go(func() error { return h.reporter.Run(serving) })
 		if h.managesReplica() {
 			g.Go(func() error { return h.awaitReplica(serving) })
 		}

@@ -103,6 +103,10 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 		gauge("heartbeat_forward_age_seconds", "Time since this hub last forwarded a heartbeat; absent if it never did.",
 			h.clock.Since(last).Seconds())
 	}
+	if last := h.rollCall.Renewed(); !last.IsZero() {
+		gauge("heartbeat_receipt_age_seconds", "Time since the last heartbeat of this node's kubelet of which weir-manager "+
+			"has signed that it has renewed the Lease for it; absent if there is none.", h.clock.Since(last).Seconds())
+	}
 	snap := h.pool.Snapshot()
 	for _, r := range []role.Role{role.Pending, role.Follower, role.Leader} {
 		gauge("role", "1 for the role that the hub has now.", number(r == snap.Role), "role", r.String())

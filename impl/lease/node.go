@@ -123,17 +123,25 @@ func SetDelegated(l *coordinationv1.Lease, yes bool) {
 	}
 }
 
-// Along is what the hub of the node tells with a heartbeat, see package digest. "" is nothing.
-type Along struct{ Digest, Reads string }
+// Along is what the hub of the node tells with a heartbeat, see packages digest and roll. "" is nothing.
+type Along struct{ Digest, Reads, Anchor string }
+
+// Passing reports whether there is something that the next heartbeat takes away.
+func (a Along) Passing() bool { return a.Digest != "" || a.Reads != "" }
 
 // AlongOf is what stands on a Lease.
 func AlongOf(l *coordinationv1.Lease) Along {
-	return Along{Digest: l.Annotations[contract.DigestAnnotation], Reads: l.Annotations[contract.ReadsAnnotation]}
+	return Along{
+		Digest: l.Annotations[contract.DigestAnnotation], Reads: l.Annotations[contract.ReadsAnnotation],
+		Anchor: l.Annotations[contract.AnchorAnnotation],
+	}
 }
 
 // All is each by its annotation, also what is nothing.
 func (a Along) All() map[string]string {
-	return map[string]string{contract.DigestAnnotation: a.Digest, contract.ReadsAnnotation: a.Reads}
+	return map[string]string{
+		contract.DigestAnnotation: a.Digest, contract.ReadsAnnotation: a.Reads, contract.AnchorAnnotation: a.Anchor,
+	}
 }
 
 // Set puts it on a Lease, and removes what another heartbeat told.

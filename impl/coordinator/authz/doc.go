@@ -12,7 +12,8 @@
 //	                                                       says
 //	                                                       who may hold them, and its own kube-node-lease/<node>;
 //	                                                       say whether the cloud contradicts the leader
-//	                                                       (contract.DoubtPath);
+//	                                                       (contract.DoubtPath); hand in what its kubelet says at the
+//	                                                       roll call (contract.RollPath), whose leader collects it;
 //	                                                       bring what the authority of the pool has signed
 //	                                                       (package bulletin)
 //	replica CN weir:coordinator:<pool>:<name>,             read everything; ask to be taken in again when it has lost its

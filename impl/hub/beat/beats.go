@@ -59,7 +59,8 @@ type BeatsConfig struct {
 	Pass   func(w *answer.Recorder, req *http.Request, asked *request.Request) // sends on what is no heartbeat
 	Clock  clock.WithTicker
 	Logger *slog.Logger
-	Count  func(outcome string) // passed, refused, kept
+	Count  func(outcome string) // passed, pooled, refused, kept
+	Roll   *RollCall            // which may bring heartbeats to the cloud; nil: there is none
 	Tell   func() digest.Digest // what goes along with some heartbeats; nil: nothing does
 	Reads  func() digest.Reads  // and with others; needed with Tell
 }
@@ -163,6 +164,10 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *
 	plan := b.state.Beat(b.now(), b.Cloud.Reachable())
 	held := b.held
 	b.mu.Unlock()
+	covered := b.Roll.beat(req.Context(), plan == heartbeat.Pass)
+	if covered && plan == heartbeat.Pass && b.leave(w, req, beat, held) {
+		return
+	}
 	if plan == heartbeat.Return {
 		if err := b.Pool.withdraw(req.Context()); err != nil {
 			b.Logger.Warn("this node cannot withdraw in the coordinator that it is cut off; its heartbeat passes all the same",
@@ -191,6 +196,26 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *
 	b.keep(w, req, beat)
 }
 
+// leave leaves a heartbeat to the pool, which brings it to the cloud, and answers it. It reports whether that will do:
+// not if there is more to tell than that the node lives.
+func (b *Beats) leave(w *answer.Recorder, req *http.Request, beat, held *coordinationv1.Lease) bool {
+	along, _ := b.due()
+	if b.whole || along.Passing() || req.Method != http.MethodPut || held == nil || lease.AlongOf(held) != along ||
+		!onlyRenews(beat, held) {
+		return false
+	}
+	l := held.DeepCopy()
+	lease.SetRenewTime(l, lease.RenewTime(beat))
+	b.mu.Lock()
+	b.turned(true)
+	b.held = l
+	b.Count("pooled")
+	b.tell(beat)
+	b.mu.Unlock()
+	writeLease(w, req, http.StatusOK, l)
+	return true
+}
+
 // send sends a heartbeat to the cloud, briefly if that says it all.
 func (b *Beats) send(req *http.Request, body []byte, beat, held *coordinationv1.Lease, along lease.Along) (
 	*uplink.Answer, error) {
@@ -198,7 +223,7 @@ func (b *Beats) send(req *http.Request, body []byte, beat, held *coordinationv1.
 	if b.whole || held == nil || held.ResourceVersion == madeUp {
 		return b.Cloud.Send(req.Context(), m)
 	}
-	short, ok := brief(m, beat, held, renew, along)
+	short, ok := brief(m, beat, held, renew, along, b.Roll.shared())
 	if !ok {
 		return b.Cloud.Send(req.Context(), m)
 	}
@@ -216,17 +241,20 @@ func (b *Beats) send(req *http.Request, body []byte, beat, held *coordinationv1.
 }
 
 // due is what goes along with the next heartbeat, and whom to call when the cloud has taken it. One heartbeat has no
-// more than one line.
+// more than one line, beside the anchor of the roll call, which stays.
 func (b *Beats) due() (along lease.Along, told func()) {
+	along.Anchor = b.Roll.anchor()
 	if b.Tell == nil {
 		return along, func() {}
 	}
 	now, d := b.now(), b.Tell()
 	if b.rhythm.Due(now, d) {
-		return lease.Along{Digest: d.Text()}, func() { b.rhythm.Told(now, d) }
+		along.Digest = d.Text()
+		return along, func() { b.rhythm.Told(now, d) }
 	}
 	if r := b.Reads(); b.reads.Due(now, r) {
-		return lease.Along{Reads: r.Text()}, func() { b.reads.Told(now, r) }
+		along.Reads = r.Text()
+		return along, func() { b.reads.Told(now, r) }
 	}
 	return along, func() {}
 }
@@ -240,6 +268,7 @@ func (b *Beats) message(req *http.Request, body []byte, beat, held *coordination
 	if held != nil {
 		renew = heartbeat.Later(renew, lease.RenewTime(held))
 	}
+	renew = b.Roll.least(renew)
 	if req.Method == http.MethodPatch {
 		if stripped, err := stripPatch(body, renew, along); err == nil {
 			m.Body = stripped
@@ -298,6 +327,7 @@ func (b *Beats) took(beat *coordinationv1.Lease, a *uplink.Answer) {
 		b.passed = b.now()
 		if l, err := lease.Decode(a.Header.Get("Content-Type"), a.Body); err == nil {
 			b.held = l
+			b.Roll.direct(l)
 		}
 	}
 	b.Count(outcome)
@@ -429,8 +459,11 @@ type HeartbeatStatus struct {
 	Passed time.Time `json:"passed,omitzero"` // when the cloud last took one
 	// when the coordinator last took one: of those that the cloud takes only the first, and one in heartbeat.Quiet
 	Mirrored time.Time `json:"mirrored,omitzero"`
-	CutOff   bool      `json:"cutOff"`
-	Since    time.Time `json:"since,omitzero"` // of cutOff as it is
+	// of the last heartbeat of which weir-manager has signed that it has renewed the Lease for it, since the pool reported
+	// that it was heard
+	Pooled time.Time `json:"pooled,omitzero"`
+	CutOff bool      `json:"cutOff"`
+	Since  time.Time `json:"since,omitzero"` // of cutOff as it is
 }
 
 // Status is what became of them so far.
@@ -449,6 +482,7 @@ func (b *Beats) Status() HeartbeatStatus {
 	if b.mirrored > 0 {
 		s.Mirrored = at(b.mirrored)
 	}
+	s.Pooled = b.Roll.Renewed()
 	var since time.Duration
 	if s.CutOff, since = b.state.CutOff(); since > 0 {
 		s.Since = at(since)

@@ -15,10 +15,10 @@ import (
 	"github.com/weir-edge/weir/impl/lease"
 )
 
-// leasePatch is a merge patch of a Lease: what changes, on condition of the version.
+// leasePatch is a merge patch of a Lease: what changes, on condition of the version, if there is one.
 type leasePatch struct {
 	Metadata struct {
-		ResourceVersion string             `json:"resourceVersion"`
+		ResourceVersion string             `json:"resourceVersion,omitempty"`
 		Annotations     map[string]*string `json:"annotations,omitempty"` // nil takes one away
 		// An empty entry takes all away, and kube-apiserver keeps none from then on (its skipNonAppliedManager).
 		ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields,omitempty"`
@@ -46,8 +46,9 @@ func (p *leasePatch) annotate(name, value string) {
 }
 
 // brief is a kubelet's update of its Lease as a patch of what changes, with an answer of metadata: less than half of
-// the bytes. held is what the cloud holds. ok is false if more changes than the renewTime.
-func brief(whole uplink.Message, beat, held *coordinationv1.Lease, renew time.Time, along lease.Along) (
+// the bytes. held is what the cloud holds. shared: others write the Lease as well, so that its version and marks are not
+// known. ok is false if more changes than the renewTime.
+func brief(whole uplink.Message, beat, held *coordinationv1.Lease, renew time.Time, along lease.Along, shared bool) (
 	m uplink.Message, ok bool) {
 	if whole.Method != http.MethodPut || !onlyRenews(beat, held) {
 		return m, false
@@ -55,6 +56,10 @@ func brief(whole uplink.Message, beat, held *coordinationv1.Lease, renew time.Ti
 	p := newPatch(held.ResourceVersion, renew)
 	annotations := along.All()
 	annotations[contract.DelegateHeartbeat] = ""
+	if shared {
+		p.Metadata.ResourceVersion = ""
+		p.annotate(contract.DelegateHeartbeat, "")
+	}
 	for name, value := range annotations {
 		if held.Annotations[name] != value {
 			p.annotate(name, value)

@@ -206,8 +206,8 @@ func TestAlong(t *testing.T) {
 		}
 	}
 	for along, want := range map[lease.Along]string{
-		{}:            `{"openyurt.io/delegate-heartbeat":null,"weir.dev/digest":null,"weir.dev/reads":null}`,
-		{Reads: "r1"}: `{"openyurt.io/delegate-heartbeat":null,"weir.dev/digest":null,"weir.dev/reads":"r1"}`,
+		{}:            `{"openyurt.io/delegate-heartbeat":null,"weir.dev/anchor":null,"weir.dev/digest":null,"weir.dev/reads":null}`,
+		{Reads: "r1"}: `{"openyurt.io/delegate-heartbeat":null,"weir.dev/anchor":null,"weir.dev/digest":null,"weir.dev/reads":"r1"}`,
 	} {
 		got, err := stripPatch([]byte(`{"metadata":{"annotations":{"weir.dev/reads":"r0"}}}`), time.Unix(0, 0), along)
 		if err != nil || !strings.Contains(string(got), `"annotations":`+want) {

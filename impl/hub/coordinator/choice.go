@@ -23,7 +23,7 @@ const staleLooks = 2
 // Healthz reports whether any replica serves, and goes to another one if that stands better than the one in use. The
 // one in use has the first word; others are asked as soon as it fails, or takes long.
 func (c *Client) Healthz(ctx context.Context) error {
-	use, all := c.InUse(), c.all()
+	use, all := c.InUse(), c.Replicas()
 	now := use.Replica
 	switch {
 	case len(all) == 0:

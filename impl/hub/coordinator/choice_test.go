@@ -88,7 +88,7 @@ func replicaBed(t *testing.T) ([]*fakeReplica, *Client) {
 	})
 	t.Cleanup(c.Close)
 	inOrder := make([]*fakeReplica, 0, len(servers))
-	for _, r := range c.all() {
+	for _, r := range c.Replicas() {
 		inOrder = append(inOrder, byHost[r.URL.Host])
 	}
 	return inOrder, c
@@ -186,7 +186,7 @@ func TestReplicaInUse(t *testing.T) {
 			if (err == nil) != c.healthy {
 				t.Errorf("healthy: %v, want %v", err, c.healthy)
 			}
-			if got := x.InUse().Replica; got != x.all()[c.want] {
+			if got := x.InUse().Replica; got != x.Replicas()[c.want] {
 				t.Fatalf("%s is used, want number %d", got.URL, c.want)
 			}
 			if left := c.want != 0; left {
@@ -219,7 +219,7 @@ func TestReplicaAgain(t *testing.T) {
 	x.Leads, x.Clock = func() bool { return leads }, now
 	fakes[0].set(down, false)
 	check(t, x.probeOnce(t))
-	if x.InUse().Replica == x.all()[0] {
+	if x.InUse().Replica == x.Replicas()[0] {
 		t.Fatal("it stays where nothing serves")
 	}
 	fakes[0].set(ready, false)
@@ -227,7 +227,7 @@ func TestReplicaAgain(t *testing.T) {
 		t.Helper()
 		now.ahead += by
 		check(t, x.probeOnce(t))
-		if got := x.InUse().Replica == x.all()[0]; got != want {
+		if got := x.InUse().Replica == x.Replicas()[0]; got != want {
 			t.Fatalf("back: %v, want %v", got, want)
 		}
 	}

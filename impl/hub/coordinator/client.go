@@ -189,15 +189,15 @@ type nowhere struct{}
 
 func (nowhere) DialContext(context.Context, string, string) (net.Conn, error) { return nil, errNobody }
 
-// all are the replicas in the order in which this hub prefers them.
-func (c *Client) all() []*Replica {
+// Replicas are all of them, in the order in which this hub prefers them.
+func (c *Client) Replicas() []*Replica {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.replicas
 }
 
 // Several reports whether there is another one to go to.
-func (c *Client) Several() bool { return len(c.all()) > 1 }
+func (c *Client) Several() bool { return len(c.Replicas()) > 1 }
 
 // Shown is the node of the leader hub in use, if that says that what it shows is fresh and nothing here speaks against
 // it; "": it does not, or is a coordinator.
@@ -245,7 +245,7 @@ func (c *Client) Waits(ctx context.Context) (net.Conn, context.Context, error) {
 
 // Renew follows a change of credentials.
 func (c *Client) Renew() {
-	for _, r := range c.all() {
+	for _, r := range c.Replicas() {
 		r.resume.Forget()
 		r.Transport.Renew()
 	}
@@ -254,7 +254,7 @@ func (c *Client) Renew() {
 // Close ends the use of the replica in use.
 func (c *Client) Close() {
 	c.InUse().end()
-	for _, r := range c.all() {
+	for _, r := range c.Replicas() {
 		r.Transport.Close()
 	}
 }
@@ -262,7 +262,7 @@ func (c *Client) Close() {
 // Name is what logs call the coordinator: where its replicas are.
 func (c *Client) Name() string {
 	hosts := []string{}
-	for _, r := range c.all() {
+	for _, r := range c.Replicas() {
 		hosts = append(hosts, r.URL.Host)
 	}
 	return strings.Join(hosts, ",")

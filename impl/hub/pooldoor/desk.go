@@ -8,12 +8,14 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/roll/desk"
 )
 
 // Desk is all that a leader hub shows beside its relays.
 type Desk struct {
 	Standing *Standing
 	Leases   *lease.Store
+	roll     desk.Desk
 	slots    limit.Slots
 }
 
@@ -29,6 +31,14 @@ func (d *Desk) Handle(at *http.ServeMux) {
 	at.Handle("GET "+lease.Path+"/{name}", own)
 	at.Handle("PUT "+lease.Path+"/{name}", own)
 	at.Handle("POST "+lease.Path, own)
+	entries := d.roll.Handler(caller, func(string) bool { return false }) // this hub itself collects them
+	at.HandleFunc("PUT "+contract.RollPath, func(w http.ResponseWriter, req *http.Request) {
+		if !d.Leases.IsOpen() {
+			http.Error(w, "this hub is no leader hub", http.StatusServiceUnavailable)
+			return
+		}
+		entries.ServeHTTP(w, req)
+	})
 }
 
 // caller is the node of the hub that asks, "" if it is none.

@@ -1,0 +1,336 @@
+package beat
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/digest"
+	"github.com/weir-edge/weir/impl/heartbeat"
+	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/lease"
+	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/roll"
+	"github.com/weir-edge/weir/impl/roll/desk"
+)
+
+// rollCloud is a cloud with the Leases of two nodes and of their pool, and a weir-manager.
+type rollCloud struct {
+	t       *testing.T
+	clock   *clocktesting.FakeClock
+	began   time.Time
+	key     *pki.Authority
+	account *roll.Account // nil: weir-manager is dead
+	refuses int           // a code for reports; 0: they are taken
+	leases  map[string]*coordinationv1.Lease
+	version int
+	direct  map[string]int
+	bodies  []string
+}
+
+func (*rollCloud) Able() bool      { return true }
+func (*rollCloud) Reachable() bool { return true }
+
+// wrote gives a Lease its next version.
+func (c *rollCloud) wrote(l *coordinationv1.Lease) {
+	c.version++
+	l.ResourceVersion = strconv.Itoa(c.version)
+}
+
+func (c *rollCloud) Send(_ context.Context, m uplink.Message) (*uplink.Answer, error) {
+	name := m.URI[strings.LastIndexByte(m.URI, '/')+1:]
+	name, _, _ = strings.Cut(name, "?")
+	l := c.leases[name]
+	ours := strings.HasPrefix(name, contract.HeardPrefix)
+	c.bodies = append(c.bodies, string(m.Body))
+	switch {
+	case ours && c.refuses != 0:
+		return &uplink.Answer{Code: c.refuses, Header: http.Header{}}, nil
+	case m.Method == http.MethodPut:
+		put, err := lease.Decode(m.Header.Get("Content-Type"), m.Body)
+		if err != nil {
+			return nil, err
+		}
+		c.leases[name], l = put, put
+	default:
+		var version struct {
+			Metadata struct{ ResourceVersion string }
+		}
+		if err := json.Unmarshal(m.Body, &version); err != nil {
+			return nil, err
+		}
+		if v := version.Metadata.ResourceVersion; v != "" && v != l.ResourceVersion {
+			c.t.Errorf("%s is written at version %s, and is at %s", name, v, l.ResourceVersion)
+		}
+		before := lease.RenewTime(l)
+		if err := json.Unmarshal(m.Body, l); err != nil {
+			return nil, err
+		}
+		for k, v := range l.Annotations { // of a null encoding/json makes an empty one
+			if v == "" {
+				delete(l.Annotations, k)
+			}
+		}
+		l.ManagedFields = nil
+		if !ours && !lease.RenewTime(l).After(before) {
+			c.t.Errorf("%s does not grow: %v after %v", name, lease.RenewTime(l), before)
+		}
+	}
+	c.wrote(l)
+	if !ours {
+		c.direct[name]++
+	}
+	a := &uplink.Answer{Code: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}}
+	raw, err := (&metav1.PartialObjectMetadata{ObjectMeta: l.ObjectMeta}).Marshal()
+	if err != nil {
+		return nil, err
+	}
+	kind := wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
+	a.Body = append(append(wire.AppendEnvelope(nil, kind, len(raw)), raw...), wire.EnvelopeTail()...)
+	if m.Method == http.MethodPut {
+		if _, a.Body, err = lease.Encode(l, runtime.ContentTypeProtobuf); err != nil {
+			return nil, err
+		}
+	}
+	if ours && c.account != nil {
+		c.judge(l)
+	}
+	return a, nil
+}
+
+// judge is weir-manager.
+func (c *rollCloud) judge(l *coordinationv1.Lease) {
+	r, err := roll.ParseReport(*l.Spec.HolderIdentity)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	now, renewed := c.clock.Since(c.began), make([]bool, len(r.Entries))
+	for i, v := range c.account.Judge(now, r, func(node string) (roll.Anchor, bool) {
+		a, err := roll.ParseAnchor(c.leases[node].Annotations[contract.AnchorAnnotation])
+		return a, err == nil
+	}) {
+		if renewed[i] = v == roll.Renew; renewed[i] {
+			of := c.leases[r.Entries[i].Node]
+			lease.SetRenewTime(of, heartbeat.Onward(lease.RenewTime(of), 10*time.Second))
+			c.wrote(of)
+		}
+	}
+	text, err := c.account.Receipt(now, c.clock.Now(), r, renewed).Sign(c.key, "shop")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	metav1.SetMetaDataAnnotation(&l.ObjectMeta, contract.ReceiptAnnotation, text)
+}
+
+// localDesk is a desk without a network.
+type localDesk struct{ *desk.Desk }
+
+func (d localDesk) HandIn(_ context.Context, e roll.Entry) (roll.Notice, error) {
+	return d.Desk.HandIn(e)
+}
+
+func (d localDesk) Exchange(_ context.Context, n roll.Notice) []roll.Entry {
+	all, _ := d.Desk.Exchange(n)
+	return all
+}
+
+// rollBed is a pool of two hubs.
+type rollBed struct {
+	*rollCloud
+	hubs     map[string]*Beats
+	kubelets map[string]*coordinationv1.Lease // as kubelets have theirs
+	reporter *Reporter
+	caller   roll.Caller
+	outcomes map[string]int
+	reports  []string
+	digest   digest.Digest
+}
+
+func newRollBed(t *testing.T) *rollBed {
+	clk := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	key, err := pki.NewPoolAuthority("shop", clk.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &rollCloud{
+		t: t, clock: clk, began: clk.Now(), key: key, account: roll.NewAccount(0), direct: map[string]int{},
+		leases: map[string]*coordinationv1.Lease{
+			"weir-heard-shop": {ObjectMeta: metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: "weir-heard-shop"}},
+		},
+	}
+	b := &rollBed{
+		rollCloud: c, hubs: map[string]*Beats{}, kubelets: map[string]*coordinationv1.Lease{}, outcomes: map[string]int{},
+	}
+	d, log := localDesk{&desk.Desk{}}, slog.New(slog.DiscardHandler)
+	trusted := func() []*x509.Certificate { return []*x509.Certificate{key.Cert()} }
+	for _, node := range []string{"edge-1", "edge-2"} {
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: contract.NodeLeaseNamespace}}
+		l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = ptr.To(node), ptr.To[int32](40)
+		l.ResourceVersion = "0"
+		c.leases[node], b.kubelets[node] = l.DeepCopy(), l
+		b.hubs[node] = NewBeats(BeatsConfig{
+			Node: node, Cloud: c, Pool: Alone{}, Clock: clk, Logger: log,
+			Count: func(outcome string) { b.outcomes[outcome]++ },
+			Roll: NewRollCall(RollCallConfig{
+				Node: node, Pool: "shop", Desk: d, Trusted: trusted, Clock: clk, Logger: log,
+			}),
+			Tell:  func() digest.Digest { return b.digest },
+			Reads: func() digest.Reads { return digest.Reads{} },
+		})
+	}
+	b.reporter = NewReporter(ReporterConfig{
+		Pool: "shop", Cloud: c, Desks: d, Trusted: trusted, Period: b.hubs["edge-1"].Roll.Period, Clock: clk, Logger: log,
+		Count: func(outcome string) { b.reports = append(b.reports, outcome) },
+	})
+	return b
+}
+
+// beat is one heartbeat of a kubelet.
+func (b *rollBed) beat(node string) {
+	b.t.Helper()
+	l := b.kubelets[node]
+	lease.SetRenewTime(l, b.clock.Now())
+	_, body, err := lease.Encode(l, runtime.ContentTypeProtobuf)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	req := httptest.NewRequest(http.MethodPut, lease.Path+"/"+node+"?timeout=10s", strings.NewReader(string(body)))
+	req.Header.Set("Content-Type", runtime.ContentTypeProtobuf)
+	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf,application/json")
+	w := httptest.NewRecorder()
+	answers := answer.NewStalls(b.clock, func() {}, &answer.Served{}, slog.New(slog.DiscardHandler))
+	b.hubs[node].Serve(answers.Record(w), req, &request.Request{Verb: "update", Name: node})
+	got, err := lease.Decode(w.Header().Get("Content-Type"), w.Body.Bytes())
+	if err != nil || w.Code != http.StatusOK || !lease.RenewTime(got).Equal(lease.RenewTime(l)) ||
+		*got.Spec.LeaseDurationSeconds != 40 {
+		b.t.Fatalf("%s was answered %d, %v, %v", node, w.Code, err, got)
+	}
+	b.kubelets[node] = got
+}
+
+// rounds are ten seconds each: a report, and a heartbeat of each node.
+func (b *rollBed) rounds(n int, nodes ...string) {
+	b.t.Helper()
+	for range n {
+		if b.caller.Due() <= b.reporter.now() {
+			b.reporter.report(b.t.Context(), &b.caller)
+		}
+		for _, node := range nodes {
+			b.clock.Step(time.Second)
+			b.beat(node)
+		}
+		b.clock.Step(10*time.Second - time.Duration(len(nodes))*time.Second)
+	}
+}
+
+// TestRollCall: heartbeats of a quiet pool go to the cloud in reports, and by themselves once in five minutes, without
+// a version, whoever wrote the Lease meanwhile. When nobody answers reports, all go by themselves again.
+func TestRollCall(t *testing.T) {
+	b := newRollBed(t)
+	b.rounds(10, "edge-1", "edge-2")
+	clear(b.direct)
+	clear(b.outcomes)
+	b.rounds(28, "edge-1", "edge-2")
+	if got := fmt.Sprint(b.direct, b.outcomes); got != "map[edge-1:1 edge-2:1] map[passed:2 pooled:54]" {
+		t.Errorf("in 28 periods: %s", got)
+	}
+	for node, l := range b.leases {
+		if age := b.clock.Since(lease.RenewTime(l)); strings.HasPrefix(node, "edge") && (age < 0 || age > 25*time.Second) {
+			t.Errorf("the renewTime of %s is %v old", node, age)
+		}
+	}
+	if r := b.hubs["edge-2"].Status(); r.Pooled.IsZero() || r.CutOff || b.clock.Since(r.Pooled) > heartbeat.Lapse {
+		t.Errorf("status: %+v", r)
+	}
+	b.account = nil // weir-manager dies
+	clear(b.direct)
+	b.rounds(3, "edge-1", "edge-2")
+	b.rounds(10, "edge-1", "edge-2")
+	if n := b.direct["edge-1"]; n < 9 {
+		t.Errorf("weir-manager is dead for 13 periods, and %d heartbeats went by themselves", n)
+	}
+	sent := len(b.reports)
+	b.rounds(30, "edge-1", "edge-2")
+	if n := len(b.reports) - sent; n > 8 {
+		t.Errorf("%d reports in five minutes in which nobody answers", n)
+	}
+	b.account = roll.NewAccount(0)
+	b.rounds(40, "edge-1", "edge-2")
+	clear(b.direct)
+	b.rounds(20, "edge-1", "edge-2")
+	if n := b.direct["edge-1"]; n > 2 {
+		t.Errorf("weir-manager is back, and %d of 20 heartbeats went by themselves", n)
+	}
+}
+
+// TestRollCallTellsMore: a heartbeat that has more to say than that the node lives goes by itself, and so does the next
+// one, which takes that away.
+func TestRollCallTellsMore(t *testing.T) {
+	b := newRollBed(t)
+	b.rounds(10, "edge-1", "edge-2")
+	clear(b.direct)
+	b.digest = digest.Digest{Version: "v2", Role: digest.Follower, Started: b.clock.Now()}
+	b.rounds(1, "edge-1")
+	if b.direct["edge-1"] != 1 || b.leases["edge-1"].Annotations[contract.DigestAnnotation] == "" {
+		t.Errorf("a digest went by itself %d times: %v", b.direct["edge-1"], b.leases["edge-1"].Annotations)
+	}
+	b.rounds(1, "edge-1")
+	if b.direct["edge-1"] != 2 || b.leases["edge-1"].Annotations[contract.DigestAnnotation] != "" {
+		t.Errorf("the next heartbeat: %d, %v", b.direct["edge-1"], b.leases["edge-1"].Annotations)
+	}
+	b.kubelets["edge-2"].Spec.LeaseDurationSeconds = ptr.To[int32](40)
+	b.kubelets["edge-2"].Labels = map[string]string{"a": "b"}
+	b.beat("edge-2")
+	if b.leases["edge-2"].Labels["a"] != "b" {
+		t.Error("a label of the kubelet does not reach the cloud")
+	}
+}
+
+// TestNobodyTakesReports: a leader whose cloud has no Lease for its pool asks rarely.
+func TestNobodyTakesReports(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusNotFound} {
+		b := newRollBed(t)
+		b.refuses = code
+		b.rounds(180, "edge-1")
+		if n := len(b.reports); n > 6 || b.reports[0] != "refused" {
+			t.Errorf("%d: %d reports in half an hour: %q", code, n, b.reports)
+		}
+		if b.direct["edge-1"] != 180 {
+			t.Errorf("%d of 180 heartbeats reached the cloud", b.direct["edge-1"])
+		}
+	}
+}
+
+// TestForgedReceipt: what no authority of the pool has signed covers nobody.
+func TestForgedReceipt(t *testing.T) {
+	b := newRollBed(t)
+	b.rounds(10, "edge-1", "edge-2")
+	other, err := pki.NewPoolAuthority("shop", b.clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.key = other
+	clear(b.direct)
+	b.rounds(8, "edge-1", "edge-2")
+	if b.direct["edge-2"] < 4 {
+		t.Errorf("%d of 8 heartbeats went by themselves", b.direct["edge-2"])
+	}
+}

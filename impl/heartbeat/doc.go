@@ -1,7 +1,8 @@
 // Package heartbeat decides about the heartbeats of nodes that lose the cloud but not their pool. Node decides for the
 // hub of such a node, and Forwarder decides for the leader of the pool, which forwards heartbeats of other nodes. The
 // package is pure: no I/O, no goroutine, no clock. Time is a duration since the start of the process, by the local
-// monotonic clock. Package beat steps it.
+// monotonic clock. Package beat steps it. Cover decides what the hub of a node that is not cut off leaves to the roll
+// call of its pool.
 //
 //	kubelet ──renews──► hub ──► cloud: kube-node-lease/<node>, as it came, never annotated
 //	                     └────► coordinator: the same Lease, annotated while the cloud cannot be reached
@@ -70,4 +71,22 @@
 // the hub knows by then. A new leader that has just started adds Slowest + Attempt, and so does a coordinator that
 // restarts when a node has just been cut off: whoever looks again finds a Lease that was not delegated before, and does
 // not know since when.
+//
+// # Budget of the roll call
+//
+// A covered node does not wait for anybody: its hub counts from the last heartbeat of which it knows by a receipt that
+// the Lease has grown for it (Budget.Covered). Death, restart or partition of weir-manager, a change of leader and the
+// loss of the coordinator are in this sum, also all at once:
+//
+//	since the heartbeat of the last receipt, at a heartbeat that is left to the pool (Lapse)    32 s
+//	until the next heartbeat of the kubelet (Slowest)                                           10.4
+//	the coordinator does not answer (Withdraw)                                                   1
+//	write: one cloud server; of three, the first is dead                                         1; 2.5
+//	sum                                                                                         44.4 s; 45.9 s
+//
+// That fits into the 50 s of Kubernetes since 1.32, and not into 40 s. What it does not hold is a node whose own way to
+// the cloud ends unnoticed while weir-manager is dead: then the hub tries for Attempt, and the leader forwards, and the
+// sum is 52.4 s. A hub notices the loss of its way by probes, and then leaves nothing to the pool. In a quiet pool
+// Lapse is never reached: a heartbeat waits at most 10 s for the report and 10 s for its receipt, which the hub hears at
+// its next heartbeat.
 package heartbeat

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +19,7 @@ type leaseLog struct {
 	writes  []leaseWrite
 	leader  string
 	leaders []string // in order
+	reports []string // users that wrote what a pool reports, in order
 }
 
 // led are the nodes that took the election's, in order.
@@ -46,6 +48,8 @@ func newLeaseLog(life string, version uint64) *leaseLog {
 		switch {
 		case l.Namespace == contract.NodeLeaseNamespace:
 			f.writes = append(f.writes, leaseWrite{leaseWrites.Add(1), by, l, lease.IsDelegated(l)})
+		case l.Namespace == contract.KeyNamespace && by != "":
+			f.reports = append(f.reports, by)
 		case l.Name == contract.ElectionLease && node != f.leader:
 			if f.leader = node; node != "" {
 				f.leaders = append(f.leaders, node)
@@ -58,6 +62,13 @@ func newLeaseLog(life string, version uint64) *leaseLog {
 // get returns the Lease of a node, nil if there is none.
 func (f *leaseLog) get(node string) *coordinationv1.Lease {
 	return f.Of(node)
+}
+
+// reported are the users that wrote what a pool reports, in order.
+func (f *leaseLog) reported() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.reports)
 }
 
 // written are the writes so far.

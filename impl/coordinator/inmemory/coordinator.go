@@ -25,6 +25,7 @@ import (
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/roll/desk"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -91,6 +92,7 @@ func New(c Config) (*Coordinator, error) {
 			Pool: c.Pool, Trusted: c.Trusted, Speakers: c.Trusted, Clock: c.Clock, Logger: logger,
 		}))
 	}
+	mux.Handle(contract.RollPath, new(desk.Desk).Handler(nodeOf, func(node string) bool { return x.Leader().Node == node }))
 	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
 	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.Leases.Handler(userOf))
 	for _, r := range c.Relays {
@@ -111,11 +113,7 @@ func New(c Config) (*Coordinator, error) {
 func Obey(leases *lease.Store, e *election.Election) {
 	leases.Policy = lease.Policy{
 		Write: func(ctx context.Context, user string, l, old *coordinationv1.Lease) error {
-			who := election.Caller{Near: true}
-			if node, hub := strings.CutPrefix(user, contract.NodeUserPrefix); hub {
-				who.Node = node
-			}
-			return e.Check(ctx, who, l, old)
+			return e.Check(ctx, election.Caller{Near: true, Node: ofHub(user)}, l, old)
 		},
 		Applied: func(l *coordinationv1.Lease) { e.Wrote(l, false) },
 	}
@@ -134,6 +132,17 @@ func (x *Coordinator) Run(ctx context.Context) error {
 
 // Leader is who holds the election Lease.
 func (x *Coordinator) Leader() member.Leader { return x.vote.Fence.Leader() }
+
+// ofHub is the node whose hub a user is, "" if it is none.
+func ofHub(user string) string {
+	if node, hub := strings.CutPrefix(user, contract.NodeUserPrefix); hub {
+		return node
+	}
+	return ""
+}
+
+// nodeOf is the node whose hub asks.
+func nodeOf(req *http.Request) string { return ofHub(userOf(req)) }
 
 // userOf is the user of a client's certificate.
 func userOf(req *http.Request) string {

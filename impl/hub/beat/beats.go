@@ -456,7 +456,7 @@ func endToEnd(h http.Header) http.Header {
 type HeartbeatStatus struct {
 	Count  int       `json:"count"`
 	Last   time.Time `json:"last,omitzero"`   // when the kubelet last gave a sign of life
-	Passed time.Time `json:"passed,omitzero"` // when the cloud last took one
+	Passed time.Time `json:"passed,omitzero"` // when the cloud last took one, from this hub or from the pool: see Pooled
 	// when the coordinator last took one: of those that the cloud takes only the first, and one in heartbeat.Quiet
 	Mirrored time.Time `json:"mirrored,omitzero"`
 	// of the last heartbeat of which weir-manager has signed that it has renewed the Lease for it, since the pool reported
@@ -482,7 +482,9 @@ func (b *Beats) Status() HeartbeatStatus {
 	if b.mirrored > 0 {
 		s.Mirrored = at(b.mirrored)
 	}
-	s.Pooled = b.Roll.Renewed()
+	if s.Pooled = b.Roll.Renewed(); s.Pooled.After(s.Passed) {
+		s.Passed = s.Pooled
+	}
 	var since time.Duration
 	if s.CutOff, since = b.state.CutOff(); since > 0 {
 		s.Since = at(since)

@@ -2,13 +2,16 @@
 // stays alive.
 //
 //	kubelet ─► Beats ─► cloud
-//	            └ Mirror ─► coordinator ─► Forwarding of the hub that leads ─► cloud
+//	            ├ Mirror ─► coordinator ─► Forwarding of the hub that leads ─► cloud
+//	            └ RollCall ─► desk in the pool ─► Reporter of the hub that leads ─► cloud
 //
 // Beats passes a heartbeat to the cloud, or answers it itself; package heartbeat decides. Mirror writes how the node is
-// to the pool's coordinator. Forwarding, on the hub that leads, speaks there for nodes that are cut off.
+// to the pool's coordinator. Forwarding, on the hub that leads, speaks there for nodes that are cut off. RollCall hands
+// in each heartbeat at the pool's roll call (package roll), and Reporter, on the hub that leads, brings all of them to
+// the cloud at once.
 //
-// The constructors start nothing. Mirror.Run, Mirror.Announce and Forwarding.Run block until their context ends, and
-// wait for what they began.
+// The constructors start nothing. Mirror.Run, Mirror.Announce, Forwarding.Run and Reporter.Run block until their context
+// ends, and wait for what they began.
 //
 // # Heartbeats
 //
@@ -23,6 +26,10 @@
 // does not know. Some heartbeats carry what the hub tells of itself (package digest), one in an hour mostly; the next
 // one takes it away. Requests about the Lease with a token, an impersonation or a compressed body are no heartbeats and
 // go through the proxy.
+//
+// While signed receipts say that the Lease grows by the roll call (heartbeat.Cover), a heartbeat that only renews is
+// answered at once, from what is held, and not passed. Each five minutes one is passed all the same, and so is each that
+// carries something or takes it away. It has no version then: weir-manager writes the Lease as well.
 //
 // All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own,
 // since NodeRestriction lets no node touch the Lease of another. A forward is a PATCH of some 90 bytes whose answer,

@@ -126,9 +126,6 @@ func SetDelegated(l *coordinationv1.Lease, yes bool) {
 // Along is what the hub of the node tells with a heartbeat, see packages digest and roll. "" is nothing.
 type Along struct{ Digest, Reads, Anchor string }
 
-// Passing reports whether there is something that the next heartbeat takes away.
-func (a Along) Passing() bool { return a.Digest != "" || a.Reads != "" }
-
 // AlongOf is what stands on a Lease.
 func AlongOf(l *coordinationv1.Lease) Along {
 	return Along{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/pki"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -28,8 +29,14 @@ func (w *World) build(ctx context.Context) error {
 		return err
 	}
 	for i, size := range w.config.Schedule.Pools {
-		p := newPool(w, PoolName(i))
-		if err := w.describe(ctx, p.name); err != nil {
+		p, err := newPool(w, PoolName(i))
+		if err == nil {
+			err = w.handOver(ctx, p)
+		}
+		if err == nil {
+			err = w.describe(ctx, p.name)
+		}
+		if err != nil {
 			return err
 		}
 		w.pools = append(w.pools, p)
@@ -61,6 +68,18 @@ func (w *World) describe(ctx context.Context, name string) error {
 	return w.admin.Discovery().RESTClient().Post().AbsPath("/apis", poolv1.GroupVersion.Group, poolv1.GroupVersion.Version,
 		"pools").
 		SetHeader("Content-Type", "application/json").Body(o).Do(ctx).Error()
+}
+
+// handOver gives weir-manager the key of a pool's authority.
+func (w *World) handOver(ctx context.Context, p *pool) error {
+	files, err := (&pki.Succession{Signer: p.key}).Files()
+	if err != nil {
+		return err
+	}
+	_, err = w.admin.CoreV1().Secrets(contract.KeyNamespace).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: contract.AuthorityPrefix + p.name}, Data: files,
+	}, metav1.CreateOptions{})
+	return err
 }
 
 // create creates a node's objects.

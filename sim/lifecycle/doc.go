@@ -8,7 +8,7 @@
 // # What is real
 //
 // weir-manager as a whole, with its caches and its client (package manager); what hubs do with heartbeats (package
-// beat: Beats, Mirror and Forwarding); the controllers, with stock timers; client-go. All of them talk to an apiserver
+// beat: Beats, Mirror, Forwarding, RollCall and Reporter); the controllers, with stock timers; client-go. All of them talk to an apiserver
 // in memory (package api), which does what the admission policies of weir-manager say; sim/managertest checks that this
 // is what the real kube-apiserver makes of them. Another such apiserver stands for the coordinator of each pool.
 //
@@ -21,8 +21,8 @@
 // a list of faults at times, drawn from a seed: a node is cut off from the cloud, from its pool, from both; loses
 // power; its kubelet dies and its hub lives; its hub restarts; a leader is killed; a coordinator restarts, with or
 // without its Leases; a whole pool is cut off; the cloud's apiserver is away; a clock is set a minute ahead or back;
-// the controllers restart; one replica of the manager ends, or all are away; a pool's policy changes. At the end some
-// nodes stay dead, then all is healed.
+// the controllers restart; one replica of the manager ends, or all are away; a pool's policy changes; a leader lies
+// about who was heard. At the end some nodes stay dead, then all is healed.
 //
 // # What must hold
 //
@@ -33,6 +33,7 @@
 //   - missed evictions: a pod of a node that is dead, or cannot be heard while its peers can, is still there after the
 //     time that stock Kubernetes needs, and a bit;
 //   - unjust: Ready turns Unknown for a node that could be heard all the time;
+//   - dead renewed: the Lease of a node grows that gave no sign of life for longer than roll.Late;
 //   - wrong marks: a pod of such a node, or of a pool to be kept, is marked as not ready;
 //   - leftovers: after all is healed a node is not Ready, a pod is missing or not Ready, a taint or a listed node is
 //     left.

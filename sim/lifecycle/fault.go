@@ -25,6 +25,7 @@ const (
 	controllers = "controllers"
 	weirManager = "manager"
 	policy      = "policy"
+	liar        = "liar"  // a leader of the pool lies about who was heard
 	empty       = "empty" // the coordinator's disk is lost
 	first       = "first" // of the replicas of weir-manager; else all
 )
@@ -155,6 +156,8 @@ func (w *World) hold(f *Fault, by int) {
 		}
 	case coordinator:
 		p.hold(by, f.Value == empty)
+	case liar:
+		p.lies += by
 	case poolCut:
 		for _, n := range p.nodes {
 			n.hold(cloud, by)

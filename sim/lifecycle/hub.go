@@ -30,6 +30,7 @@ type hub struct {
 	answers    *answer.Stalls
 	beats      *beat.Beats
 	forwarding *beat.Forwarding // nil: it is in no pool
+	reporter   *beat.Reporter   // likewise
 	cloud      link
 	reachable  bool // what probes say of the cloud; the World's lock guards it
 }
@@ -51,7 +52,14 @@ func newHub(ctx context.Context, running *sync.WaitGroup, n *node) *hub {
 			Cloud: h, Coordinator: pool, Own: lease.NewNodes(clk), Timeout: patience, Clock: clk, Logger: log,
 			Count: n.w.judge.forwarded,
 		})
-		c.Pool = mirror
+		c.Pool, c.Roll = mirror, beat.NewRollCall(beat.RollCallConfig{
+			Node: n.name, Pool: n.pool.name, Desk: desks{n}, Trusted: n.pool.trusted, Clock: clk, Logger: log,
+		})
+		h.reporter = beat.NewReporter(beat.ReporterConfig{
+			Pool: n.pool.name, Cloud: h, Desks: desks{n}, Trusted: n.pool.trusted, Period: c.Roll.Period, Clock: clk,
+			Logger: log, Count: func(string) {},
+		})
+		running.Go(func() { _ = h.reporter.Run(h.ctx) })
 		running.Go(func() { _ = mirror.Run(h.ctx) })
 		running.Go(func() { _ = h.forwarding.Run(h.ctx) })
 		running.Go(h.probe)
@@ -61,7 +69,10 @@ func newHub(ctx context.Context, running *sync.WaitGroup, n *node) *hub {
 }
 
 // lead says whether it leads.
-func (h *hub) lead(yes bool) { h.forwarding.Lead(yes && !h.n.w.config.NoForwarding) }
+func (h *hub) lead(yes bool) {
+	h.forwarding.Lead(yes && !h.n.w.config.NoForwarding)
+	h.reporter.Lead(yes)
+}
 
 // probe looks again and again whether the cloud is there.
 func (h *hub) probe() {

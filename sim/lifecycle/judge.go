@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
+	"github.com/weir-edge/weir/impl/roll"
 	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 
@@ -42,6 +43,7 @@ type judge struct {
 	managers    []managedAt
 	crowded     map[string]time.Duration // when most of a zone was lost, but not all
 	overdue     map[string]bool          // pods
+	dead        map[*node]time.Duration  // since when no kubelet, or no hub, gives a sign of life
 
 	nodesAt uint64          // version of nodes at which full was found; watch alone uses these two
 	full    map[string]bool // zones of which most is lost
@@ -57,7 +59,7 @@ type managedAt struct {
 func newJudge(w *World) *judge {
 	return &judge{
 		w: w, nodes: map[*node]*truth{}, pools: map[*pool]*poolTruth{}, crowded: map[string]time.Duration{},
-		overdue: map[string]bool{},
+		overdue: map[string]bool{}, dead: map[*node]time.Duration{},
 	}
 }
 
@@ -186,6 +188,7 @@ func (j *judge) updated(user string, before, after *api.Object) {
 		j.w.locked(func() {
 			if n := j.w.named(after.Name); n != nil {
 				j.of(n).grew = j.w.now()
+				j.renewed(user, n)
 			}
 		})
 	case "nodes":
@@ -198,6 +201,16 @@ func (j *judge) updated(user string, before, after *api.Object) {
 		if ofControllers(user) && api.Ready(j.w.podOf(before)) && !api.Ready(j.w.podOf(after)) {
 			j.w.locked(func() { j.marked(j.w.named(after.Node), after.Name) })
 		}
+	}
+}
+
+// renewed judges that the Lease of a node grew. The lock is held.
+func (j *judge) renewed(user string, n *node) {
+	if user == managerUser {
+		j.v.Pooled++
+	}
+	if since, dead := j.dead[n]; dead && j.w.now()-since > roll.Late+slack/3 {
+		j.fault(&j.v.Risen, "%s is renewed by %s, and gave no sign of life for %s", n.name, user, j.w.now()-since)
 	}
 }
 

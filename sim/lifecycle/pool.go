@@ -10,6 +10,9 @@ import (
 
 	hubs "github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/roll"
+	"github.com/weir-edge/weir/impl/roll/desk"
 	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 
@@ -22,12 +25,17 @@ type pool struct {
 	// The coordinator.
 	away        int // how many faults hold it down
 	coordinator *api.Server
+	desk        *desk.Desk // of its roll call
 
-	leader *node // nil: there is none
+	leader *node          // nil: there is none
+	key    *pki.Authority // by which weir-manager signs
+	lies   int            // how many faults let the leader lie about who was heard
+	hoard  []roll.Entry   // what it has kept for that
 }
 
-func newPool(w *World, name string) *pool {
-	return &pool{w: w, name: name, coordinator: api.New(api.Config{})}
+func newPool(w *World, name string) (*pool, error) {
+	key, err := pki.NewPoolAuthority(name, time.Now())
+	return &pool{w: w, name: name, coordinator: api.New(api.Config{}), desk: &desk.Desk{}, key: key}, err
 }
 
 func (p *pool) up() bool { return p.away == 0 }
@@ -35,6 +43,7 @@ func (p *pool) up() bool { return p.away == 0 }
 // hold lets a fault hold the coordinator down, or no longer: its watches end, and all that it has may be lost.
 func (p *pool) hold(by int, lost bool) {
 	p.away += by
+	p.desk = &desk.Desk{}
 	if p.coordinator.Away(!p.up()); by > 0 && lost {
 		p.coordinator = api.New(api.Config{})
 		p.coordinator.Away(true)

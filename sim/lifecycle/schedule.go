@@ -118,6 +118,12 @@ func Draw(seed uint64) Schedule {
 		}
 		s.Faults = append(s.Faults, f)
 	}
+	if rng.IntN(3) == 0 {
+		s.Faults = append(s.Faults, Fault{
+			At: warmUp + upTo(stormy), For: time.Minute + upTo(10*time.Minute), What: liar,
+			Target: PoolName(rng.IntN(len(s.Pools))),
+		})
+	}
 	slices.SortStableFunc(s.Faults, func(a, b Fault) int { return int(a.At - b.At) })
 	return s
 }

@@ -31,6 +31,11 @@ func (j *judge) look() {
 	now := j.w.now()
 	for _, n := range j.w.nodes {
 		t := j.of(n)
+		if _, dead := j.dead[n]; n.lives() && n.works() {
+			delete(j.dead, n)
+		} else if !dead {
+			j.dead[n] = now
+		}
 		if n.pool != nil && !t.open {
 			t.alone = j.alone(n)
 			t.givenUp = t.givenUp || j.pools[n.pool].mayEvict(now)

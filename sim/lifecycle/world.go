@@ -29,6 +29,8 @@ type Config struct {
 	NoManager, NoForwarding bool
 }
 
+const managerUser = "system:serviceaccount:kube-system:weir-manager"
+
 // World is everything that takes part.
 type World struct {
 	config Config
@@ -94,7 +96,7 @@ func Run(ctx context.Context, c Config) (Verdict, error) {
 func (w *World) manage(ctx context.Context) {
 	for {
 		m, err := manager.New(manager.Config{
-			REST: w.cloud.As("system:serviceaccount:kube-system:weir-manager"), MetricsBindAddress: "0",
+			REST: w.cloud.As(managerUser), MetricsBindAddress: "0",
 			HealthProbeBindAddress: "0",
 			LeaderElect:            w.config.Schedule.Managers > 1, LeaderElectLeaseDuration: 15 * time.Second,
 			LeaderElectRenewDeadline: 10 * time.Second,

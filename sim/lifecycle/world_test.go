@@ -63,7 +63,7 @@ func TestDraw(t *testing.T) {
 	}
 	for _, what := range []string{
 		cut, lan, isolate, power, kubelet, hubDown, leader, coordinator, poolCut, away, clock, controllers, weirManager,
-		policy,
+		policy, liar,
 	} {
 		if !seen[what] {
 			t.Errorf("no schedule has the fault %s", what)

@@ -200,8 +200,7 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *
 // not if there is more to tell than that the node lives.
 func (b *Beats) leave(w *answer.Recorder, req *http.Request, beat, held *coordinationv1.Lease) bool {
 	along, _ := b.due()
-	if b.whole || along.Passing() || req.Method != http.MethodPut || held == nil || lease.AlongOf(held) != along ||
-		!onlyRenews(beat, held) {
+	if b.whole || req.Method != http.MethodPut || held == nil || lease.AlongOf(held) != along || !onlyRenews(beat, held) {
 		return false
 	}
 	l := held.DeepCopy()

@@ -36,6 +36,7 @@ func kinds() []kind {
 		in(core, "nodes", kind{kind: "Node", status: true, of: corev1.Node{}}),
 		in(core, "pods", kind{kind: "Pod", namespaced: true, status: true, of: corev1.Pod{}}),
 		in(core, "configmaps", kind{kind: "ConfigMap", namespaced: true, of: corev1.ConfigMap{}}),
+		in(core, "secrets", kind{kind: "Secret", namespaced: true, of: corev1.Secret{}}),
 		in(core, "services", kind{kind: "Service", namespaced: true, of: corev1.Service{}}),
 		in(core, "endpoints", kind{kind: "Endpoints", namespaced: true, of: corev1.Endpoints{}}),
 		in(discoveryv1.SchemeGroupVersion, "endpointslices",

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	"github.com/weir-edge/weir/impl/cli"
@@ -65,6 +66,9 @@ func TestPolicy(t *testing.T) {
 // TestManifests: the manager reads what it compares with the cluster, as strictly as the API does.
 func TestManifests(t *testing.T) {
 	scheme, err := newScheme()
+	if err == nil {
+		err = flowcontrolv1.AddToScheme(scheme) // which it does not look at
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

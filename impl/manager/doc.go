@@ -10,6 +10,7 @@
 //   - keeper writes the names of kept and of bound nodes into two ConfigMaps, which admission policies read, and
 //     releaser makes up for what stock controllers were kept from once a node is given up;
 //   - forwarders keeps one Role and RoleBinding for each pool;
+//   - package renewals renews the Leases of nodes that their pools report as heard;
 //   - package certificates approves and signs certificates;
 //   - package pools keeps NodePools, their leader hubs and the objects leader-hub-<pool>, and Pools with what hubs tell
 //     of themselves, which its Ledger notes in every replica.
@@ -123,6 +124,9 @@
 // the field are not believed, since clients can write them. kube-apiserver keeps no managedFields of an object that has
 // none (skipNonAppliedManager of apimachinery), so a forward brings an entry then. Package beat says why a Lease has
 // none.
+//
+// The same policy holds weir-manager to the renewTime, where it renews Leases of nodes that pools report as heard. It
+// takes the annotation away, and never sets it.
 //
 // # Who says what a node belongs to
 //

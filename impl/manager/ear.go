@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/pools"
+	"github.com/weir-edge/weir/impl/manager/renewals"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -210,19 +211,24 @@ func trimNode(o any) (any, error) {
 	return slim, nil
 }
 
-// trimLease leaves of a Lease its name, renewTime and the annotations of hubs.
+// trimLease leaves of a Lease its name, renewTime and the annotations of hubs, and what a renewal needs to know.
 func trimLease(o any) (any, error) {
 	l, ok := o.(*coordinationv1.Lease)
 	if !ok {
 		return o, nil
 	}
-	return &coordinationv1.Lease{
+	slim := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: l.Namespace, Name: l.Name, ResourceVersion: l.ResourceVersion,
-			Annotations: only(l.Annotations, contract.DelegateHeartbeat, contract.DigestAnnotation, contract.ReadsAnnotation),
+			Annotations: only(l.Annotations, contract.DelegateHeartbeat, contract.DigestAnnotation, contract.ReadsAnnotation,
+				contract.AnchorAnnotation),
 		},
 		Spec: coordinationv1.LeaseSpec{RenewTime: l.Spec.RenewTime},
-	}, nil
+	}
+	if renewals.Managed(l) {
+		slim.ManagedFields = l.ManagedFields
+	}
+	return slim, nil
 }
 
 func only(m map[string]string, keys ...string) map[string]string {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/renewals"
 )
 
 // forwarders keeps, for each pool that has nodes, a Role and a RoleBinding that let each of them that may lead, when it
@@ -101,23 +102,11 @@ func (f *forwarders) Reconcile(ctx context.Context, r reconcile.Request) (reconc
 }
 
 func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node) error {
-	var names, leaders []string
+	var names []string
 	for _, n := range nodes {
-		if names = append(names, n.Name); n.Labels[contract.LeaderLabel] == "true" {
-			leaders = append(leaders, n.Name)
-		}
+		names = append(names, n.Name)
 	}
 	slices.Sort(names)
-	slices.Sort(leaders)
-	if len(leaders) == 0 {
-		leaders = names
-	}
-	var subjects []rbacv1.Subject
-	for _, n := range leaders { // to no group: who is deleted forwards nothing more
-		subjects = append(subjects, rbacv1.Subject{
-			APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: contract.ForwarderUserPrefix + pool + ":" + n,
-		})
-	}
 	meta := metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: contract.ForwarderRolePrefix + pool}
 	role, binding := &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()}
 	if len(names) == 0 {
@@ -137,7 +126,7 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, binding, func() error {
 		metav1.SetMetaDataLabel(&binding.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
-		binding.Subjects = subjects
+		binding.Subjects = renewals.Leaders(pool, nodes)
 		return nil
 	}); err != nil {
 		return errors.Join(failed, fmt.Errorf("binding of the forwarder of pool %s: %w", pool, err))

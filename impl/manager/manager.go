@@ -33,6 +33,7 @@ import (
 	"github.com/weir-edge/weir/impl/manager/installs"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/pools"
+	"github.com/weir-edge/weir/impl/manager/renewals"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	"github.com/weir-edge/weir/impl/manager/watched"
 	"github.com/weir-edge/weir/impl/nodepool"
@@ -202,6 +203,20 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := installs.Add(m.ctrl, installs.Config{
 		Clock: s.Clock, Images: m.watched, Metrics: m.metrics.installs, Log: s.Logger,
 	}); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	heard := renewals.Config{
+		REST: s.rest, Informer: informer(s.Clock), Members: func() source.Source {
+			return source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership())
+		},
+		Clock: s.Clock, Metrics: m.metrics.renewals, Log: s.Logger,
+	}
+	if s.certifies() {
+		heard.Keys = func(changed func(pool string)) source.Source {
+			return certifies.written(changed, contract.AuthorityPrefix)
+		}
+	}
+	if err := renewals.Add(m.ctrl, heard); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	if err := m.ctrl.AddHealthzCheck("ping", healthz.Ping); err != nil {

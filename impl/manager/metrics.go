@@ -8,6 +8,7 @@ import (
 	"github.com/weir-edge/weir/impl/manager/certificates"
 	"github.com/weir-edge/weir/impl/manager/installs"
 	"github.com/weir-edge/weir/impl/manager/pools"
+	"github.com/weir-edge/weir/impl/manager/renewals"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	"github.com/weir-edge/weir/impl/process"
@@ -30,6 +31,7 @@ type metrics struct {
 	revocations  *revocation.Metrics
 	leaderHubs   *pools.Metrics
 	installs     *installs.Metrics
+	renewals     *renewals.Metrics
 
 	nodes, marked, pools, deaf *prometheus.Desc
 }
@@ -59,6 +61,7 @@ func newMetrics(b *board) *metrics {
 		revocations:  revocation.NewMetrics(),
 		leaderHubs:   pools.NewMetrics(),
 		installs:     installs.NewMetrics(),
+		renewals:     renewals.NewMetrics(),
 
 		nodes: prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),
 		marked: prometheus.NewDesc("weir_manager_nodes_marked", "Nodes that are dead, kept, bound or owed a release.",
@@ -76,7 +79,7 @@ func (m *metrics) counters() []prometheus.Collector {
 		m.missing, m.hubs,
 	}
 	return slices.Concat(own, m.certificates.Collectors(), m.revocations.Collectors(), m.leaderHubs.Collectors(),
-		m.installs.Collectors())
+		m.installs.Collectors(), m.renewals.Collectors())
 }
 
 // Describe implements prometheus.Collector.

@@ -23,7 +23,7 @@ func TestManager(t *testing.T) {
 	t.Run("policies", func(t *testing.T) { testPolicies(t, w) })
 	t.Run("the policies as simulated", func(t *testing.T) { testEmulation(t, w) })
 	t.Run("membership", func(t *testing.T) { testMembership(t, w) })
-	t.Run("rights of the manager", func(t *testing.T) { testManagerRights(t, w); testNoHeartbeats(t, w) })
+	t.Run("rights of the manager", func(t *testing.T) { testManagerRights(t, w); testRenewals(t, w) })
 
 	w.nodes(t, "cloud", "cloud-1")
 	w.startBeating()
@@ -37,6 +37,8 @@ func TestManager(t *testing.T) {
 	})
 	t.Run("delegated", func(t *testing.T) { testDelegated(t, w) })
 	t.Run("forwarders", func(t *testing.T) { testForwarders(t, w) })
+	t.Run("heard", func(t *testing.T) { testHeard(t, w) })
+	t.Run("one heartbeat for a pool", func(t *testing.T) { testRollCall(t, w) })
 	t.Run("far ahead", func(t *testing.T) { testAhead(t, w) })
 	t.Run("certificates", func(t *testing.T) { testCertificates(t, w, approved) })
 	t.Run("users of hubs", func(t *testing.T) { testHubUsers(t, w) })

@@ -256,14 +256,39 @@ func testManagerRights(t *testing.T, w *world) {
 	})
 }
 
-// testNoHeartbeats: weir-manager grants rights to Leases of nodes, which it therefore has, and may not use them.
-func testNoHeartbeats(t *testing.T, w *world) {
+// testRenewals: of a node's Lease weir-manager changes what a renewal changes, and nothing else.
+func testRenewals(t *testing.T, w *world) {
 	w.nodes(t, "grants", "g-1")
-	_, err := w.as(managerUser, accounts...).CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(t.Context(), "g-1",
-		types.MergePatchType,
-		[]byte(`{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}`), metav1.PatchOptions{})
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager") {
-		t.Errorf("a heartbeat by weir-manager: %v", err)
+	leases := w.as(managerUser, accounts...).CoordinationV1().Leases(contract.NodeLeaseNamespace)
+	patch := func(text string) error {
+		_, err := leases.Patch(t.Context(), "g-1", types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		return err
+	}
+	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format("2006-01-02T15:04:05.000000Z") }
+	const entry = `"managedFields":[{"manager":"weir-manager","operation":"Update",` +
+		`"apiVersion":"coordination.k8s.io/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:renewTime":{}}}}]`
+	renewed := func(at, more, spec string) string {
+		return `{"metadata":{` + entry + more + `},"spec":{"renewTime":"` + at + `"` + spec + `}}`
+	}
+	w.eventually(t, "the policy is in force", func() bool {
+		return apierrors.IsForbidden(patch(renewed(at(-time.Hour), "", "")))
+	})
+	for what, text := range map[string]string{
+		"a renewTime that does not grow": renewed(at(-time.Hour), "", ""),
+		"one far ahead":                  renewed("9999-12-31T00:00:00.000000Z", "", ""),
+		"the mark of a node cut off":     renewed(at(0), `,"annotations":{"openyurt.io/delegate-heartbeat":"true"}`, ""),
+		"another annotation":             renewed(at(0), `,"annotations":{"`+contract.AnchorAnnotation+`":"x"}`, ""),
+		"a label":                        renewed(at(0), `,"labels":{"a":"b"}`, ""),
+		"the holder":                     renewed(at(0), "", `,"holderIdentity":"x"`),
+		"how long it lasts":              renewed(at(0), "", `,"leaseDurationSeconds":4000`),
+	} {
+		if err := patch(text); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-forwarders") &&
+			!strings.Contains(err.Error(), "policy 'weir-manager'") {
+			t.Errorf("%s: want it denied, got %v", what, err)
+		}
+	}
+	if err := patch(renewed(at(time.Second), "", "")); err != nil {
+		t.Errorf("a renewal: %v", err)
 	}
 }
 

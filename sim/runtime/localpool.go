@@ -77,7 +77,7 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 	if x.authority, err = testca.NewPoolAuthority(p.Name); err != nil {
 		return err
 	}
-	if p.Enrols {
+	if s.topology.Manager && p.Mode == Weir {
 		if err := x.entrust(ctx); err != nil {
 			return err
 		}
@@ -320,7 +320,8 @@ func (x *localPool) give(dir string, k weirpki.Kind, s weirpki.Subject) error {
 	return testca.Keep(dir, k, pair)
 }
 
-// entrust gives the pool's authority to weir-manager, which signs by it.
+// entrust gives the pool's authority to weir-manager, which signs by it: certificates where hubs ask for them, and what
+// it has renewed of the heartbeats of each pool.
 func (x *localPool) entrust(ctx context.Context) error {
 	files, err := x.authority.Kept()
 	if err != nil {

@@ -61,11 +61,8 @@ func (v *vault) open(ctx context.Context, pool string) (*pki.Succession, error) 
 	if err != nil {
 		return fail(err)
 	}
-	s, err := pki.LoadSuccession(kept.Data)
+	s, err := load(kept, pool)
 	if err != nil {
-		return fail(err)
-	}
-	if err := pki.CheckAuthority(s.Signer.Cert(), pool); err != nil {
 		return fail(err)
 	}
 	if err := v.publish(ctx, told, pool, s, 0, nil); err != nil {
@@ -85,6 +82,33 @@ func Authority(ctx context.Context, c client.Client, r client.Reader, now clock.
 		return nil, fmt.Errorf("authority of pool %s: %w", pool, err)
 	}
 	return (&vault{c, r, now}).open(ctx, pool)
+}
+
+// Signer returns the authority that signs for a pool, as its Secret has it; nil if there is no Secret. It makes none, and
+// tells nobody whom to trust. So it works also where another one signs certificates, if the key was handed over.
+func Signer(ctx context.Context, r client.Reader, pool string) (*pki.Authority, error) {
+	kept := &corev1.Secret{}
+	err := r.Get(ctx, types.NamespacedName{Namespace: contract.KeyNamespace, Name: keyName(pool)}, kept)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	var s *pki.Succession
+	if err == nil {
+		s, err = load(kept, pool)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("authority of pool %s: %w", pool, err)
+	}
+	return s.Signer, nil
+}
+
+// load reads a Secret that has the authority of a pool.
+func load(kept *corev1.Secret, pool string) (*pki.Succession, error) {
+	s, err := pki.LoadSuccession(kept.Data)
+	if err != nil {
+		return nil, err
+	}
+	return s, pki.CheckAuthority(s.Signer.Cert(), pool)
 }
 
 func (v *vault) create(ctx context.Context, pool string) error {

@@ -283,7 +283,7 @@ func testRenewals(t *testing.T, w *world) {
 		"how long it lasts":              renewed(at(0), "", `,"leaseDurationSeconds":4000`),
 	} {
 		if err := patch(text); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-forwarders") &&
-			!strings.Contains(err.Error(), "policy 'weir-manager'") {
+			!strings.Contains(err.Error(), "Policy 'weir-manager'") {
 			t.Errorf("%s: want it denied, got %v", what, err)
 		}
 	}

@@ -3,6 +3,7 @@ package managertest
 import (
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -93,6 +94,7 @@ func testHeard(t *testing.T, w *world) {
 		metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a leader removes the Lease: %v", err)
 	}
+	testHeardGrants(t, w, bay)
 	for _, name := range []string{"b-1", "b-2"} {
 		if err := w.client.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -104,6 +106,42 @@ func testHeard(t *testing.T, w *world) {
 		_, binding := w.client.RbacV1().RoleBindings(contract.KeyNamespace).Get(t.Context(), bay, metav1.GetOptions{})
 		return apierrors.IsNotFound(lease) && apierrors.IsNotFound(role) && apierrors.IsNotFound(binding)
 	})
+}
+
+// testHeardGrants: weir-manager lets leaders of a pool patch the Lease of their pool, and grants nothing else by this
+// name.
+func testHeardGrants(t *testing.T, w *world, name string) {
+	m := w.as(managerUser, accounts...).RbacV1()
+	meta := metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: name}
+	role := func(resource, named string, verbs ...string) error {
+		_, err := m.Roles(meta.Namespace).Update(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{resource}, ResourceNames: []string{named},
+			Verbs: verbs,
+		}}}, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	bind := func(user string) error {
+		_, err := m.RoleBindings(meta.Namespace).Update(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	for what, err := range map[string]error{
+		"more verbs":    role("leases", name, "patch", "create"),
+		"another Lease": role("leases", contract.HeardPrefix+"bight", "patch"),
+		"a hub":         bind(contract.HubUserPrefix + "bay:b-1"),
+		"a node":        bind(contract.NodeUserPrefix + "b-1"),
+		"another pool":  bind(contract.ForwarderUserPrefix + "bight:i-1"),
+		"a longer name": bind(contract.ForwarderUserPrefix + "bay-2:i-1"),
+	} {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-grants") {
+			t.Errorf("%s: want it denied by weir-manager-grants, got %v", what, err)
+		}
+	}
+	if err := errors.Join(role("leases", name, "patch"), bind(contract.ForwarderUserPrefix+"bay:b-2")); err != nil {
+		t.Errorf("what it grants: %v", err)
+	}
 }
 
 // testRollCall: what a leader reports with the links of hubs is renewed, and the receipt says so. A node of another

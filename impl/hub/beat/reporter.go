@@ -77,6 +77,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 		}
 		led = leads
 		var due <-chan time.Time
+		stop := func() bool { return false }
 		if leads {
 			wait := caller.Due() - r.now()
 			if wait <= 0 && r.Cloud.Able() {
@@ -84,14 +85,14 @@ func (r *Reporter) Run(ctx context.Context) error {
 				continue
 			}
 			timer := r.Clock.NewTimer(max(wait, time.Second)) // its certificate may be on its way
-			defer timer.Stop()
-			due = timer.C()
+			due, stop = timer.C(), timer.Stop
 		}
 		select {
 		case <-ctx.Done():
 		case <-r.poke:
 		case <-due:
 		}
+		stop()
 	}
 	return nil
 }

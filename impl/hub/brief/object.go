@@ -21,14 +21,21 @@ type object interface {
 	Unmarshal(raw []byte) error
 }
 
-// metadataOf reads an answer; ok is false if it is no object's metadata.
-func metadataOf(media string, body []byte) (m metav1.PartialObjectMetadata, ok bool) {
-	const kind = "PartialObjectMetadata"
+// metadataOf reads an answer, and its version; 0 if it is no object's metadata.
+func metadataOf(media string, body []byte) (m metav1.PartialObjectMetadata, version uint64) {
+	kind := ""
 	if media == runtime.ContentTypeJSON {
-		return m, json.Unmarshal(body, &m) == nil && m.Kind == kind
+		if json.Unmarshal(body, &m) == nil {
+			kind = m.Kind
+		}
+	} else if k, raw, err := wire.SplitEnvelope(body); err == nil && m.Unmarshal(raw) == nil {
+		kind = k.Kind
 	}
-	k, raw, err := wire.SplitEnvelope(body)
-	return m, err == nil && k.Kind == kind && m.Unmarshal(raw) == nil
+	if kind != "PartialObjectMetadata" {
+		return m, 0
+	}
+	version, _ = wire.ParseVersion(m.ResourceVersion) // 0 if it is none
+	return m, version
 }
 
 // with is an object with other metadata.

@@ -13,6 +13,14 @@ const (
 	Pause    = time.Second              // between tries of a forward, but for the first two
 )
 
+// Of nodes that are left to the roll call of their pool.
+const (
+	// Lapse is for how long a hub leaves its node to the pool after a heartbeat of which a receipt came. Of the last three
+	// the first has one, unless something is wrong: it waits ten seconds for a report, and the receipt as long.
+	Lapse = 3*Slowest + 800*time.Millisecond
+	Prove = 5 * time.Minute // after which a heartbeat goes by itself all the same
+)
+
 // Grace is how long stock Kubernetes waits for a Lease to grow before a node's Ready is Unknown
 // (--node-monitor-grace-period).
 const (

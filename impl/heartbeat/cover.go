@@ -6,13 +6,7 @@ import (
 	"github.com/weir-edge/weir/impl/roll"
 )
 
-// Times of nodes whose pool is told of by its leader: see package roll.
 const (
-	// Lapse is for how long a hub leaves its node to the pool after a heartbeat of which a receipt came. Of the last three
-	// the first has one, unless something is wrong: a report waits for roll.Every, and its receipt as long.
-	Lapse = 3*Slowest + 800*time.Millisecond
-	// Prove is after how long a heartbeat goes by itself all the same.
-	Prove = 5 * time.Minute
 	// late is how much later than Slowest a heartbeat may come of a kubelet that renews each ten seconds.
 	late = time.Second
 	// keeps is of how many heartbeats a receipt may still come.

@@ -19,8 +19,8 @@
 // at a time, and holds the events until it has come, at most 1 MiB of them. The client waits for nothing. If the list
 // fails, the watch is not recorded; its next one tries again.
 //
-// Config.Shown is told of each object that a watch shows, once the store has it. Held is an object that an open watch
-// shows.
+// Config.Shown is told of each object that a watch has shown, when the store has it. Held gives an object that an open
+// watch holds.
 //
 // # Serving
 //

@@ -50,8 +50,8 @@ func with(o object, m metav1.ObjectMeta) object {
 	return o
 }
 
-// difference names the first field in which two objects are not the same, "" if there is none. Managed fields are left
-// out.
+// difference names the first field in which two objects are not the same, "" if there is none. Their managedFields are
+// left out.
 func difference(a, b object) string {
 	var both [2]map[string]any
 	for i, o := range []object{a, b} {

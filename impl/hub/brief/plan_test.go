@@ -86,7 +86,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestDifference: each change of an object is one, but for one of managed fields, and nothing else is.
+// TestDifference: each change of an object is one, but for managedFields, and nothing else is.
 func TestDifference(t *testing.T) {
 	for want, change := range map[string]func(*corev1.Pod){
 		"":                             func(p *corev1.Pod) { p.ManagedFields, p.Kind = nil, "Pod" },

@@ -79,7 +79,7 @@ func (c *Cover) Hear(r roll.Receipt, roster string) (later bool) {
 	if later = r.Period > c.period; later {
 		c.period = r.Period
 		if c.chain.Ends(c.period) {
-			c.chain, c.anchored, c.released = roll.NewChain(c.node, c.seed(), c.period), false, nil
+			c.chain, c.anchored, c.released = roll.NewChain(c.node, c.seed(), c.period-1), false, nil
 		}
 	}
 	return later

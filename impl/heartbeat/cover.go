@@ -19,9 +19,9 @@ type release struct {
 	at     time.Duration
 }
 
-// Cover decides for the hub of a node which heartbeats of its kubelet reach the cloud by the pool's roll call. A link is
-// released for a heartbeat only. What counts as progress is when a heartbeat came of which a signed receipt says that
-// the Lease was renewed for it: so the Lease has grown then or later, whatever clocks say. It is not safe for
+// Cover decides for the hub of a node which heartbeats of its kubelet reach the cloud by the pool's roll call. A link
+// is released for a heartbeat only. What counts as progress is when a heartbeat came of which a signed receipt says
+// that the Lease was renewed for it: so the Lease has grown then or later, whatever clocks say. It is not safe for
 // concurrent use.
 type Cover struct {
 	node string
@@ -98,7 +98,8 @@ func (c *Cover) Anchor() string {
 	return c.chain.Anchor().String()
 }
 
-// Direct takes that the cloud has taken a heartbeat from this hub, with which renewTime and anchor the Lease stands now.
+// Direct takes that the cloud has taken a heartbeat from this hub, with which renewTime and anchor the Lease stands
+// now.
 func (c *Cover) Direct(now time.Duration, stands time.Time, anchor string) {
 	c.direct, c.stands = now, stands
 	c.anchored = anchor != "" && anchor == c.Anchor()

@@ -87,6 +87,6 @@
 // That fits into the 50 s of Kubernetes since 1.32, and not into 40 s. What it does not hold is a node whose own way to
 // the cloud ends unnoticed while weir-manager is dead: then the hub tries for Attempt, and the leader forwards, and the
 // sum is 52.4 s. A hub notices the loss of its way by probes, and then leaves nothing to the pool. In a quiet pool
-// Lapse is never reached: a heartbeat waits at most 10 s for the report and 10 s for its receipt, which the hub hears at
-// its next heartbeat.
+// Lapse is never reached: a heartbeat waits at most 10 s for the report and 10 s for its receipt, which the hub hears
+// at its next heartbeat.
 package heartbeat

@@ -122,7 +122,9 @@ func (c Receipt) Renewed(roster, node string) (period uint64, yes bool) {
 	if err != nil {
 		return 0, false
 	}
-	i, ok := slices.BinarySearchFunc(r.Entries, node, func(e Entry, name string) int { return strings.Compare(e.Node, name) })
+	i, ok := slices.BinarySearchFunc(r.Entries, node, func(e Entry, name string) int {
+		return strings.Compare(e.Node, name)
+	})
 	if !ok || i/8 >= len(c.renewed) || c.renewed[i/8]&(1<<(i%8)) == 0 {
 		return 0, false
 	}

@@ -8,9 +8,10 @@
 // # What is real
 //
 // weir-manager as a whole, with its caches and its client (package manager); what hubs do with heartbeats (package
-// beat: Beats, Mirror, Forwarding, RollCall and Reporter); the controllers, with stock timers; client-go. All of them talk to an apiserver
-// in memory (package api), which does what the admission policies of weir-manager say; sim/managertest checks that this
-// is what the real kube-apiserver makes of them. Another such apiserver stands for the coordinator of each pool.
+// beat: Beats, Mirror, Forwarding, RollCall and Reporter); the controllers, with stock timers; client-go. All of them
+// talk to an apiserver in memory (package api), which does what the admission policies of weir-manager say;
+// sim/managertest checks that this is what the real kube-apiserver makes of them. Another such apiserver stands for the
+// coordinator of each pool.
 //
 // Small models stand for the rest: kubelets that renew Leases and report their node and pods; probes of the cloud;
 // links; an election that finds another leader some seconds after one is gone.

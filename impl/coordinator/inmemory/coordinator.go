@@ -92,7 +92,8 @@ func New(c Config) (*Coordinator, error) {
 			Pool: c.Pool, Trusted: c.Trusted, Speakers: c.Trusted, Clock: c.Clock, Logger: logger,
 		}))
 	}
-	mux.Handle(contract.RollPath, new(desk.Desk).Handler(nodeOf, func(node string) bool { return x.Leader().Node == node }))
+	leads := func(node string) bool { return x.Leader().Node == node }
+	mux.Handle(contract.RollPath, new(desk.Desk).Handler(nodeOf, leads))
 	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
 	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.Leases.Handler(userOf))
 	for _, r := range c.Relays {

@@ -46,8 +46,8 @@ func (p *leasePatch) annotate(name, value string) {
 }
 
 // brief is a kubelet's update of its Lease as a patch of what changes, with an answer of metadata: less than half of
-// the bytes. held is what the cloud holds. shared: others write the Lease as well, so that its version and marks are not
-// known. ok is false if more changes than the renewTime.
+// the bytes. held is what the cloud holds. shared: others write the Lease as well, so that its version and marks are
+// not known. ok is false if more changes than the renewTime.
 func brief(whole uplink.Message, beat, held *coordinationv1.Lease, renew time.Time, along lease.Along, shared bool) (
 	m uplink.Message, ok bool) {
 	if whole.Method != http.MethodPut || !onlyRenews(beat, held) {

@@ -10,8 +10,8 @@
 // in each heartbeat at the pool's roll call (package roll), and Reporter, on the hub that leads, brings all of them to
 // the cloud at once.
 //
-// The constructors start nothing. Mirror.Run, Mirror.Announce, Forwarding.Run and Reporter.Run block until their context
-// ends, and wait for what they began.
+// The constructors start nothing. Mirror.Run, Mirror.Announce, Forwarding.Run and Reporter.Run block until their
+// context ends, and wait for what they began.
 //
 // # Heartbeats
 //
@@ -28,8 +28,8 @@
 // go through the proxy.
 //
 // While signed receipts say that the Lease grows by the roll call (heartbeat.Cover), a heartbeat that only renews is
-// answered at once, from what is held, and not passed. Each five minutes one is passed all the same, and so is each that
-// carries something or takes it away. It has no version then: weir-manager writes the Lease as well.
+// answered at once, from what is held, and not passed. Each five minutes one is passed all the same, and so is each
+// that carries something or takes it away. It has no version then: weir-manager writes the Lease as well.
 //
 // All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own,
 // since NodeRestriction lets no node touch the Lease of another. A forward is a PATCH of some 90 bytes whose answer,

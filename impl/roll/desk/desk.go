@@ -42,7 +42,8 @@ func (d *Desk) Exchange(n roll.Notice) ([]roll.Entry, error) {
 	return d.desk.Collect(), nil
 }
 
-// Handler serves it. node is the node whose hub asks, "" if somebody else does; leads reports whether it leads the pool.
+// Handler serves it. node is the node whose hub asks, "" if somebody else does; leads reports whether it leads the
+// pool.
 func (d *Desk) Handler(node func(*http.Request) string, leads func(node string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var out any

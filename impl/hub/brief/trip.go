@@ -154,7 +154,7 @@ func (t *Trip) whole(a *due, media string, resp *http.Response) (*http.Response,
 	if version == 0 { // of a cloud that answers otherwise: that is what the client gets
 		t.b.drop(a)
 		t.counts("refused")
-		return resp, nil //nolint:nilerr // see above
+		return resp, nil
 	}
 	is := with(a.becomes, m.ObjectMeta)
 	if shown := t.b.answered(a, version, is); shown != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/lease"
@@ -95,6 +97,9 @@ func testHeard(t *testing.T, w *world) {
 		t.Errorf("a leader removes the Lease: %v", err)
 	}
 	testHeardGrants(t, w, bay)
+	testPriority(t, w, contract.ForwarderUserPrefix+"bay:b-1", contract.KeyNamespace+"/leases/"+bay,
+		contract.ForwarderGroup)
+	testPriority(t, w, managerUser, contract.NodeLeaseNamespace+"/leases/b-1", accounts...)
 	for _, name := range []string{"b-1", "b-2"} {
 		if err := w.client.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -141,6 +146,35 @@ func testHeardGrants(t *testing.T, w *world, name string) {
 	}
 	if err := errors.Join(role("leases", name, "patch"), bind(contract.ForwarderUserPrefix+"bay:b-2")); err != nil {
 		t.Errorf("what it grants: %v", err)
+	}
+}
+
+// testPriority: a write that keeps nodes alive waits for nobody who is less important.
+func testPriority(t *testing.T, w *world, user, lease string, groups ...string) {
+	c := w.cloud.RESTConfig()
+	c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	as, err := rest.HTTPClientFor(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch,
+		w.cloud.URL()+"/apis/coordination.k8s.io/v1/namespaces/"+lease+"?dryRun=All", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", string(types.MergePatchType))
+	answer, err := as.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	schema, err := w.client.FlowcontrolV1().FlowSchemas().Get(t.Context(), "weir-heartbeats", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := answer.Header.Get("X-Kubernetes-PF-FlowSchema-UID"); got != string(schema.UID) ||
+		schema.Spec.PriorityLevelConfiguration.Name != "node-high" {
+		t.Errorf("a write of %s to %s is of FlowSchema %q, want %q, answer %s", user, lease, got, schema.UID, answer.Status)
 	}
 }
 

@@ -17,8 +17,8 @@
 // is on condition of the version. If somebody else has written meanwhile, the Lease is looked at again: what the cache
 // had may be old, and a receipt must not say of a Lease that it was renewed when it was not.
 //
-// The renewTime grows by as much time as has passed since it was seen to change. So it stays a time of the node's own
-// clock, and what the node itself writes next is later.
+// The renewTime grows by about as much time as has passed since it was seen to change (heartbeat.Onward). So it stays a
+// time of the node's own clock, and what the node itself writes next is later.
 //
 // The leader finds the receipt in the answer to its next report. A node that is not among the renewed ones renews its
 // Lease itself, as without reports. So a leader that leaves nodes out costs bytes, and no node its readiness. The same

@@ -64,6 +64,8 @@ type pool struct {
 	receipt string    // of it; "": it is written
 	at      time.Time // when
 	told    time.Time // of something wrong
+	// unsigned is a report that was counted as such.
+	unsigned string
 
 	mu     sync.Mutex
 	key    *pki.Authority // nil: there is none
@@ -127,9 +129,12 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 		if err != nil {
 			return k.fail(p, err), nil
 		}
-		p.text = ""
-		k.count(p, "unsigned", fmt.Errorf("no Secret %s/%s%s has the key of its authority", contract.KeyNamespace,
-			contract.AuthorityPrefix, p.name))
+		p.text = "" // the leader may have no other, and somebody may bring the key
+		if text != p.unsigned {
+			p.unsigned = text
+			k.count(p, "unsigned", fmt.Errorf("no Secret %s/%s%s has the key of its authority", contract.KeyNamespace,
+				contract.AuthorityPrefix, p.name))
+		}
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	if p.account == nil {

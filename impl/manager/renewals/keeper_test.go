@@ -346,6 +346,10 @@ func TestOneBadPool(t *testing.T) {
 	if again := w.report("bad", roll.Report{Period: 7}.String()); again.RequeueAfter == 0 {
 		t.Error("a pool without a key is not looked at again")
 	}
+	for range 3 {
+		w.clock.Step(again)
+		w.look("bad")
+	}
 	w.wants("without a key", w.reports("unsigned"), 1)
 	w.call("good", w.receipt("good").Period, "good-1")
 	w.wants("another pool", w.reports("taken"), 5)

@@ -28,10 +28,10 @@ import (
 // testHeard: the leader of a pool writes the report of its pool, and nobody else does. What weir-manager answers there
 // it cannot write.
 func testHeard(t *testing.T, w *world) {
-	w.nodes(t, "bay", "b-1", "b-2")
-	w.nodes(t, "bight", "i-1", "i-2")
+	w.nodes(t, "bay", "bay-1", "bay-2")
+	w.nodes(t, "bight", "bight-1", "bight-2")
 	lead := `{"metadata":{"labels":{"` + contract.LeaderLabel + `":"true"}}}`
-	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "b-1", types.MergePatchType, []byte(lead),
+	if _, err := w.client.CoreV1().Nodes().Patch(t.Context(), "bay-1", types.MergePatchType, []byte(lead),
 		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -46,18 +46,18 @@ func testHeard(t *testing.T, w *world) {
 	}
 	const bay = contract.HeardPrefix + "bay"
 	report := func(text string) string { return `{"spec":{"holderIdentity":"` + text + `"}}` }
-	leader := forwarder("bay", "b-1")
+	leader := forwarder("bay", "bay-1")
 	w.eventually(t, "a leader may report", func() bool { return write(leader, bay, report("x")) == nil })
 	w.eventually(t, "another node does not lead any more", func() bool {
-		return apierrors.IsForbidden(write(forwarder("bay", "b-2"), bay, report("x")))
+		return apierrors.IsForbidden(write(forwarder("bay", "bay-2"), bay, report("x")))
 	})
 
 	agent := "system:serviceaccount:kube-system:cilium-operator" // which may write every Lease
 	w.grant(t, agent, rbacv1.PolicyRule{
 		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "update", "patch"},
 	}, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}})
-	node := w.as("system:node:b-1", "system:nodes", "system:authenticated")
-	hub := w.as(contract.HubUserPrefix+"bay:b-1", "system:authenticated")
+	node := w.as("system:node:bay-1", "system:nodes", "system:authenticated")
+	hub := w.as(contract.HubUserPrefix+"bay:bay-1", "system:authenticated")
 	annotate := `{"metadata":{"annotations":{"` + contract.ReceiptAnnotation + `":"x"}}}`
 	for _, a := range []struct {
 		what   string
@@ -73,8 +73,8 @@ func testHeard(t *testing.T, w *world) {
 		{"the leader, another field", leader, bay, `{"spec":{"leaseDurationSeconds":1}}`, "holderIdentity only"},
 		{"the leader, too much", leader, bay, report(strings.Repeat("x", 32769)), "32768 characters"},
 		{"the leader, another pool", leader, contract.HeardPrefix + "bight", report("x"), "cannot patch"},
-		{"a leader of another pool", forwarder("bight", "i-1"), bay, report("x"), "cannot patch"},
-		{"a node that does not lead", forwarder("bay", "b-2"), bay, report("x"), "cannot patch"},
+		{"a leader of another pool", forwarder("bight", "bight-1"), bay, report("x"), "cannot patch"},
+		{"a node that does not lead", forwarder("bay", "bay-2"), bay, report("x"), "cannot patch"},
 		{"the node", node, bay, report("x"), "cannot patch"},
 		{"the node, the answer", node, bay, annotate, "cannot patch"},
 		{"the hub's own user", hub, bay, report("x"), "cannot patch"},
@@ -97,10 +97,10 @@ func testHeard(t *testing.T, w *world) {
 		t.Errorf("a leader removes the Lease: %v", err)
 	}
 	testHeardGrants(t, w, bay)
-	testPriority(t, w, contract.ForwarderUserPrefix+"bay:b-1", contract.KeyNamespace+"/leases/"+bay,
+	testPriority(t, w, contract.ForwarderUserPrefix+"bay:bay-1", contract.KeyNamespace+"/leases/"+bay,
 		contract.ForwarderGroup)
-	testPriority(t, w, managerUser, contract.NodeLeaseNamespace+"/leases/b-1", accounts...)
-	for _, name := range []string{"b-1", "b-2"} {
+	testPriority(t, w, managerUser, contract.NodeLeaseNamespace+"/leases/bay-1", accounts...)
+	for _, name := range []string{"bay-1", "bay-2"} {
 		if err := w.client.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -135,16 +135,16 @@ func testHeardGrants(t *testing.T, w *world, name string) {
 	for what, err := range map[string]error{
 		"more verbs":    role("leases", name, "patch", "create"),
 		"another Lease": role("leases", contract.HeardPrefix+"bight", "patch"),
-		"a hub":         bind(contract.HubUserPrefix + "bay:b-1"),
-		"a node":        bind(contract.NodeUserPrefix + "b-1"),
-		"another pool":  bind(contract.ForwarderUserPrefix + "bight:i-1"),
-		"a longer name": bind(contract.ForwarderUserPrefix + "bay-2:i-1"),
+		"a hub":         bind(contract.HubUserPrefix + "bay:bay-1"),
+		"a node":        bind(contract.NodeUserPrefix + "bay-1"),
+		"another pool":  bind(contract.ForwarderUserPrefix + "bight:bight-1"),
+		"a longer name": bind(contract.ForwarderUserPrefix + "bay-2:bight-1"),
 	} {
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "weir-manager-grants") {
 			t.Errorf("%s: want it denied by weir-manager-grants, got %v", what, err)
 		}
 	}
-	if err := errors.Join(role("leases", name, "patch"), bind(contract.ForwarderUserPrefix+"bay:b-2")); err != nil {
+	if err := errors.Join(role("leases", name, "patch"), bind(contract.ForwarderUserPrefix+"bay:bay-2")); err != nil {
 		t.Errorf("what it grants: %v", err)
 	}
 }
@@ -181,8 +181,8 @@ func testPriority(t *testing.T, w *world, user, lease string, groups ...string) 
 // testRollCall: what a leader reports with the links of hubs is renewed, and the receipt says so. A node of another
 // pool is not.
 func testRollCall(t *testing.T, w *world) {
-	w.nodes(t, "cove", "c-1", "c-2")
-	w.nodes(t, "creek", "k-1")
+	w.nodes(t, "cove", "cove-1", "cove-2")
+	w.nodes(t, "creek", "creek-1")
 	key, err := pki.NewPoolAuthority("cove", time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func testRollCall(t *testing.T, w *world) {
 		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	leader := w.as(contract.ForwarderUserPrefix+"cove:c-1", contract.ForwarderGroup, "system:authenticated").
+	leader := w.as(contract.ForwarderUserPrefix+"cove:cove-1", contract.ForwarderGroup, "system:authenticated").
 		CoordinationV1().Leases(contract.KeyNamespace)
 	// As a hub does: the answer to a report has the receipt of the one before.
 	told := roll.Receipt{}
@@ -215,12 +215,12 @@ func testRollCall(t *testing.T, w *world) {
 	w.eventually(t, "a period is opened", func() bool { return report(roll.Report{}) && told.Period > 0 })
 
 	var entries []roll.Entry
-	for i, node := range []string{"c-1", "c-2", "k-1"} {
+	for i, node := range []string{"cove-1", "cove-2", "creek-1"} {
 		chain := roll.NewChain(node, [16]byte{byte(i), 7}, told.Period-1)
 		link, _ := chain.Link(told.Period)
 		entries = append(entries, roll.Entry{Node: node, Period: told.Period, Link: link, Reaches: true})
 		anchor := `{"metadata":{"annotations":{"` + contract.AnchorAnnotation + `":"` + chain.Anchor().String() + `"}}}`
-		if node == "c-2" {
+		if node == "cove-2" {
 			anchor = `{"metadata":{"annotations":{"` + contract.DelegateHeartbeat + `":"true"}}}` // and no anchor
 		}
 		if _, err := w.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(t.Context(), node,
@@ -235,18 +235,18 @@ func testRollCall(t *testing.T, w *world) {
 		}
 		return l
 	}
-	was := map[string]*coordinationv1.Lease{"c-1": of("c-1"), "c-2": of("c-2"), "k-1": of("k-1")}
+	was := map[string]*coordinationv1.Lease{"cove-1": of("cove-1"), "cove-2": of("cove-2"), "creek-1": of("creek-1")}
 	all, _ := roll.NewReport(told.Period, entries)
 	w.eventually(t, "the report is answered", func() bool {
-		_, yes := told.Renewed(all.Roster(), "c-1")
+		_, yes := told.Renewed(all.Roster(), "cove-1")
 		return report(all) && yes
 	})
 	for node, before := range was {
 		after, renewed := of(node), false
-		if _, renewed = told.Renewed(all.Roster(), node); renewed != (node == "c-1") {
+		if _, renewed = told.Renewed(all.Roster(), node); renewed != (node == "cove-1") {
 			t.Errorf("the receipt says of %s: renewed: %v", node, renewed)
 		}
-		if grew := lease.RenewTime(after).After(lease.RenewTime(before)); grew != (node == "c-1") {
+		if grew := lease.RenewTime(after).After(lease.RenewTime(before)); grew != (node == "cove-1") {
 			t.Errorf("the Lease of %s grew: %v", node, grew)
 		}
 		if !maps.Equal(after.Annotations, before.Annotations) || *after.Spec.HolderIdentity != *before.Spec.HolderIdentity {

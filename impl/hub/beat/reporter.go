@@ -29,7 +29,8 @@ type Reporter struct {
 	leads atomic.Bool
 	poke  chan struct{}
 
-	said string // the refusal that was logged last
+	said    string // the refusal that was logged last
+	managed bool   // the Lease has managedFields, which would come back with each answer
 }
 
 // Desks are those of the pool: there is one at each replica of its coordinator, or at this hub.
@@ -141,7 +142,11 @@ func (r *Reporter) report(ctx context.Context, caller *roll.Caller) {
 
 // send writes a report into the Lease of the pool, and returns the receipt that stands there.
 func (r *Reporter) send(ctx context.Context, report roll.Report) (code int, receipt string, err error) {
-	body, err := json.Marshal(map[string]any{"spec": map[string]string{"holderIdentity": report.String()}})
+	patch := map[string]any{"spec": map[string]string{"holderIdentity": report.String()}}
+	if r.managed { // see leasePatch
+		patch["metadata"] = map[string]any{"managedFields": []struct{}{{}}}
+	}
+	body, err := json.Marshal(patch)
 	if err != nil {
 		return 0, "", err
 	}
@@ -162,6 +167,7 @@ func (r *Reporter) send(ctx context.Context, report roll.Report) (code int, rece
 	if err != nil {
 		return 0, "", err
 	}
+	r.managed = len(l.ManagedFields) > 0
 	return a.Code, l.Annotations[contract.ReceiptAnnotation], nil
 }
 

@@ -89,7 +89,9 @@ func (c *rollCloud) Send(_ context.Context, m uplink.Message) (*uplink.Answer, e
 				delete(l.Annotations, k)
 			}
 		}
-		l.ManagedFields = nil
+		if cleared := strings.Contains(string(m.Body), `"managedFields":[{}]`); cleared {
+			l.ManagedFields = nil
+		}
 		if !ours && !lease.RenewTime(l).After(before) {
 			c.t.Errorf("%s does not grow: %v after %v", name, lease.RenewTime(l), before)
 		}
@@ -173,7 +175,10 @@ func newRollBed(t *testing.T) *rollBed {
 	c := &rollCloud{
 		t: t, clock: clk, began: clk.Now(), key: key, account: roll.NewAccount(0), direct: map[string]int{},
 		leases: map[string]*coordinationv1.Lease{
-			"weir-heard-shop": {ObjectMeta: metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: "weir-heard-shop"}},
+			"weir-heard-shop": {ObjectMeta: metav1.ObjectMeta{
+				Namespace: contract.KeyNamespace, Name: "weir-heard-shop",
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "weir-manager"}},
+			}},
 		},
 	}
 	b := &rollBed{
@@ -259,6 +264,15 @@ func TestRollCall(t *testing.T) {
 	}
 	if r := b.hubs["edge-2"].Status(); r.Pooled.IsZero() || r.CutOff || b.clock.Since(r.Pooled) > heartbeat.Lapse {
 		t.Errorf("status: %+v", r)
+	}
+	managed := 0
+	for _, body := range b.bodies {
+		if strings.Contains(body, "holderIdentity") && strings.Contains(body, "managedFields") {
+			managed++
+		}
+	}
+	if managed != 1 || len(b.leases["weir-heard-shop"].ManagedFields) > 0 {
+		t.Errorf("%d reports take the managedFields away: %v", managed, b.leases["weir-heard-shop"].ManagedFields)
 	}
 	b.account = nil // weir-manager dies
 	clear(b.direct)

@@ -29,7 +29,8 @@ func (v *Verdict) Add(o Verdict) {
 func (v Verdict) String() string {
 	return fmt.Sprintf(
 		"wrong_evictions %d, missed_evictions %d, not_ready_while_delegated %d, wrong_marks %d, dead_renewed %d,"+
-			" left_over %d (pods evicted %d, evictions denied %d, heartbeats forwarded %d, renewed %d, nodes unknown %d, pods marked %d)",
+			" left_over %d (pods evicted %d, evictions denied %d, heartbeats forwarded %d, renewed %d, nodes unknown %d,"+
+			" pods marked %d)",
 		v.Wrong, v.Missed, v.Unjust, v.WrongMarks, v.Risen, v.Left, v.Evicted, v.Denied, v.Forwarded, v.Pooled, v.Unknown,
 		v.Marked)
 }

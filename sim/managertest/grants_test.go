@@ -29,8 +29,8 @@ var unasked = map[string]string{
 	"Role kube-node-lease/weir:manager: list roles.rbac.authorization.k8s.io":        older,
 	"Role kube-node-lease/weir:manager: list rolebindings.rbac.authorization.k8s.io": older,
 
-	"Role kube-node-lease/weir:manager: get leases.coordination.k8s.io": "a Lease that somebody else has just written is " +
-		"looked at again",
+	"Role kube-node-lease/weir:manager: get leases.coordination.k8s.io": "a Lease that somebody else has just written " +
+		"is looked at again",
 	"Role kube-node-lease/weir:manager: update leases.coordination.k8s.io": given,
 
 	"ClusterRole weir:joins: create certificatesigningrequests.certificates.k8s.io": joins,

@@ -242,8 +242,8 @@ func testRollCall(t *testing.T, w *world) {
 		return report(all) && yes
 	})
 	for node, before := range was {
-		after, renewed := of(node), false
-		if _, renewed = told.Renewed(all.Roster(), node); renewed != (node == "cove-1") {
+		after := of(node)
+		if _, renewed := told.Renewed(all.Roster(), node); renewed != (node == "cove-1") {
 			t.Errorf("the receipt says of %s: renewed: %v", node, renewed)
 		}
 		if grew := lease.RenewTime(after).After(lease.RenewTime(before)); grew != (node == "cove-1") {

@@ -84,8 +84,8 @@ func Authority(ctx context.Context, c client.Client, r client.Reader, now clock.
 	return (&vault{c, r, now}).open(ctx, pool)
 }
 
-// Signer returns the authority that signs for a pool, as its Secret has it; nil if there is no Secret. It makes none, and
-// tells nobody whom to trust. So it works also where another one signs certificates, if the key was handed over.
+// Signer returns the authority that signs for a pool, as its Secret has it; nil if there is no Secret. It makes none,
+// and tells nobody whom to trust. So it works also where another one signs certificates, if the key was handed over.
 func Signer(ctx context.Context, r client.Reader, pool string) (*pki.Authority, error) {
 	kept := &corev1.Secret{}
 	err := r.Get(ctx, types.NamespacedName{Namespace: contract.KeyNamespace, Name: keyName(pool)}, kept)

@@ -172,7 +172,7 @@ func Metrics() []Metric {
 		{"calls", UnitCount, "calls of a Service from within the pool, with Weir"},
 		{
 			"heartbeat_bytes_per_second", UnitCount,
-			"bytes of class heartbeat over the uplink before anything is cut, both ways: of nodes that renew their own Leases, and of pools",
+			"bytes of class heartbeat over the uplink before anything is cut, both ways: of nodes and of the pool",
 		},
 		{"heartbeat_bytes_per_minute", UnitBytes, "the same in a minute, of the whole pool"},
 		{

@@ -273,6 +273,14 @@ func testRenewals(t *testing.T, w *world) {
 	w.eventually(t, "the policy is in force", func() bool {
 		return apierrors.IsForbidden(patch(renewed(at(-time.Hour), "", "")))
 	})
+	if err := patch(renewed(at(0), "", "")); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "anchor") {
+		t.Errorf("the Lease of a node that has not said so: want it denied, got %v", err)
+	}
+	anchor := `{"metadata":{"annotations":{"` + contract.AnchorAnnotation + `":"1"}}}`
+	if _, err := w.client.CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(t.Context(), "g-1",
+		types.MergePatchType, []byte(anchor), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	for what, text := range map[string]string{
 		"a renewTime that does not grow": renewed(at(-time.Hour), "", ""),
 		"one far ahead":                  renewed("9999-12-31T00:00:00.000000Z", "", ""),

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // Policy is the audit policy of a kube-apiserver that logs what the parts of Weir do, and little else: a policy names
@@ -124,6 +126,11 @@ func (u *Use) take(e *event) {
 	}
 	if e.Annotations["authorization.k8s.io/decision"] == "forbid" {
 		if part := strings.Split(e.User.Username, ":"); u.gone[part[len(part)-1]] { // its rights went with its Node
+			return
+		}
+		// weir-manager grants the report of a pool that it keeps; without it a leader tries, and pauses.
+		if o := e.ObjectRef; o != nil && o.Namespace == contract.KeyNamespace &&
+			strings.HasPrefix(o.Name, contract.HeardPrefix) {
 			return
 		}
 		g.Role = e.User.Username

@@ -80,3 +80,42 @@ func TestBrokenLogs(t *testing.T) {
 		t.Error("a broken manifest is read")
 	}
 }
+
+// TestReports: that the report of a leader is refused counts where weir-manager is, which grants it. What else is
+// refused of that Lease always counts.
+func TestReports(t *testing.T) {
+	const forbidden = `{"verb":"VERB","user":{"username":"USER"},"objectRef":{"apiGroup":"coordination.k8s.io",` +
+		`"resource":"leases","namespace":"weir-pki","name":"weir-heard-a"},` +
+		`"annotations":{"authorization.k8s.io/decision":"forbid"}}` + "\n"
+	refused := func(verb, user string) string {
+		return strings.NewReplacer("VERB", verb, "USER", user).Replace(forbidden)
+	}
+	report := refused("patch", "weir:forwarder:a:a-1")
+	managed := `{"verb":"list","user":{"username":"` + manager + `"}}` + "\n"
+	for what, c := range map[string]struct {
+		log  string
+		want int
+	}{
+		"without weir-manager":          {report, 0},
+		"with it":                       {report + managed + report, 1},
+		"a read of it":                  {refused("get", "weir:forwarder:a:a-1"), 1},
+		"by somebody who leads nothing": {refused("patch", "weir:hub:a:a-1"), 1},
+	} {
+		var use Use
+		if err := use.Read(strings.NewReader(c.log)); err != nil {
+			t.Fatal(err)
+		}
+		if len(use.Refused) != c.want {
+			t.Errorf("%s: %q is refused, want %d", what, use.Refused, c.want)
+		}
+	}
+	var use Use
+	for _, log := range []string{managed, report} {
+		if err := use.Read(strings.NewReader(log)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(use.Refused) != 0 {
+		t.Errorf("%q is refused by another weir-manager", use.Refused)
+	}
+}

@@ -57,7 +57,9 @@ type Use struct {
 	Refused []string // requests that no role allows, each once, with what they are about if that is in a namespace
 	Events  int
 
-	gone map[string]bool // Nodes that were deleted in the log that is read
+	gone    map[string]bool // Nodes that were deleted in the log that is read
+	managed bool            // weir-manager is in it
+	reports []string        // of leaders that were refused in it
 }
 
 // event is what matters of an audit event.
@@ -84,7 +86,8 @@ func (u *Use) Read(r io.Reader) error {
 	if u.used == nil {
 		u.used = map[Grant]bool{}
 	}
-	u.gone = map[string]bool{}
+	u.gone, u.managed, u.reports = map[string]bool{}, false, nil
+	defer u.judgeReports()
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxEvent)
 	var broken error
@@ -105,6 +108,30 @@ func (u *Use) Read(r io.Reader) error {
 	return nil
 }
 
+// refuse notes a request that no role allows.
+func (u *Use) refuse(what string) {
+	if !slices.Contains(u.Refused, what) {
+		u.Refused = append(u.Refused, what)
+	}
+}
+
+// judgeReports counts the refused reports of leaders at the end of a log. weir-manager grants these: where there is
+// none, a leader tries, is refused, and pauses.
+func (u *Use) judgeReports() {
+	if u.managed {
+		for _, what := range u.reports {
+			u.refuse(what)
+		}
+	}
+}
+
+// reports reports whether the leader of a pool tells the cloud by a request which nodes it hears (package roll).
+func reports(e *event) bool {
+	o := e.ObjectRef
+	return o != nil && e.Verb == "patch" && o.Resource == "leases" && o.Namespace == contract.KeyNamespace &&
+		strings.HasPrefix(o.Name, contract.HeardPrefix) && strings.HasPrefix(e.User.Username, contract.ForwarderUserPrefix)
+}
+
 func (u *Use) take(e *event) {
 	if o := e.ObjectRef; o != nil && e.Verb == "delete" && o.Resource == "nodes" && o.APIGroup == "" &&
 		o.Subresource == "" {
@@ -114,6 +141,7 @@ func (u *Use) take(e *event) {
 		return
 	}
 	u.Events++
+	u.managed = u.managed || e.User.Username == manager
 	g := Grant{Verb: e.Verb}
 	url, _, _ := strings.Cut(e.RequestURI, "?")
 	if o := e.ObjectRef; o != nil {
@@ -128,18 +156,15 @@ func (u *Use) take(e *event) {
 		if part := strings.Split(e.User.Username, ":"); u.gone[part[len(part)-1]] { // its rights went with its Node
 			return
 		}
-		// weir-manager grants the report of a pool that it keeps; without it a leader tries, and pauses.
-		if o := e.ObjectRef; o != nil && o.Namespace == contract.KeyNamespace &&
-			strings.HasPrefix(o.Name, contract.HeardPrefix) {
-			return
-		}
 		g.Role = e.User.Username
 		s := g.String()
 		if o := e.ObjectRef; o != nil && o.Namespace != "" {
 			s += " " + o.Namespace + "/" + o.Name
 		}
-		if !slices.Contains(u.Refused, s) {
-			u.Refused = append(u.Refused, s)
+		if reports(e) {
+			u.reports = append(u.reports, s)
+		} else {
+			u.refuse(s)
 		}
 		return
 	}

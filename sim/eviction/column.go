@@ -365,11 +365,11 @@ func (c *column) readCauses() (err error) {
 	if !c.s.Eviction.Components {
 		return nil
 	}
-	whole, err := c.causesIn(Span{c.quiet.From, c.updates.To}, 1, 1, 0)
-	if err != nil {
-		return err
-	}
 	if c.mode != runtime.Weir {
+		whole, err := c.causesIn(Span{c.quiet.From, c.updates.To}, 1, 1, 0)
+		if err != nil {
+			return err
+		}
 		c.shared = ofAllNodes(whole)
 	}
 	nodes, lasted := float64(len(c.history.Nodes)), c.quiet.To.Sub(c.quiet.From)

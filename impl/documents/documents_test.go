@@ -70,7 +70,7 @@ func (c *cloud) handler(t *testing.T) http.HandlerFunc {
 			t.Error(err)
 		}
 		kind := wire.Kind{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}
-		raw = append(append(wire.AppendEnvelope(nil, kind, len(raw)), raw...), wire.EnvelopeTail()...)
+		raw = wire.Envelope(kind, raw)
 		w.Header().Set("Content-Type", compact)
 		c.sent["protobuf"]++
 		if len(raw) > 1000 && req.Header.Get("Accept-Encoding") == "gzip" {

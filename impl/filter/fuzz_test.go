@@ -25,7 +25,7 @@ func FuzzAnswer(f *testing.F) {
 	list, err := (&corev1.ServiceList{Items: []corev1.Service{*service("a", nil)}}).Marshal()
 	check(f, err)
 	envelope := func(k wire.Kind, raw []byte) []byte {
-		return append(append(wire.AppendEnvelope(nil, k, len(raw)), raw...), wire.EnvelopeTail()...)
+		return wire.Envelope(k, raw)
 	}
 	f.Add(envelope(kindOf(services), bare), uint8(0))
 	f.Add(envelope(wire.Kind{APIVersion: "v1", Kind: "ServiceList"}, list), uint8(1))

@@ -182,7 +182,7 @@ func (w *writer) get(v *view, body []byte) {
 		case w.enc == wire.JSON:
 			out = changed
 		default:
-			out = append(append(wire.AppendEnvelope(nil, kind, len(changed)), changed...), wire.EnvelopeTail()...)
+			out = wire.Envelope(kind, changed)
 		}
 	}
 	_, _ = w.ResponseWriter.Write(out)
@@ -232,8 +232,7 @@ func (q *reading) list(v *view, enc wire.Encoding, body []byte) (out []byte, tau
 	if err != nil {
 		return body, taught, err
 	}
-	return append(append(wire.AppendEnvelope(make([]byte, 0, len(msg)+64), kind, len(msg)), msg...),
-		wire.EnvelopeTail()...), taught, nil
+	return wire.Envelope(kind, msg), taught, nil
 }
 
 func listJSON(body []byte, kind wire.Kind, item func([]byte) ([]byte, bool, error)) ([]byte, error) {

@@ -290,7 +290,7 @@ func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 	raw, _ = r.Marshal()
 	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 	w.WriteHeader(http.StatusCreated)
-	_, _ = w.Write(append(append(wire.AppendEnvelope(nil, access.ReviewKind, len(raw)), raw...), wire.EnvelopeTail()...))
+	_, _ = w.Write(wire.Envelope(access.ReviewKind, raw))
 }
 
 func (c *fakeCloud) pool(resource string) http.HandlerFunc {
@@ -485,8 +485,7 @@ func (c *fakeCloud) nodes(w http.ResponseWriter, req *http.Request) {
 	check(c.t, err)
 	if strings.HasPrefix(req.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
-		_, _ = w.Write(append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: "Node"}, len(raw)), raw...),
-			wire.EnvelopeTail()...))
+		_, _ = w.Write(wire.Envelope(wire.Kind{APIVersion: "v1", Kind: "Node"}, raw))
 		return
 	}
 	c.node.APIVersion, c.node.Kind = "v1", "Node"

@@ -115,7 +115,7 @@ func (p *fakePods) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		check(p.t, err)
 	}
 	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
-	_, _ = w.Write(append(append(wire.AppendEnvelope(nil, kind, len(raw)), raw...), wire.EnvelopeTail()...))
+	_, _ = w.Write(wire.Envelope(kind, raw))
 }
 
 func (p *fakePods) failing(code int) {

@@ -77,8 +77,7 @@ func Encode(l *coordinationv1.Lease, accept string) (contentType string, body []
 		if err != nil {
 			return "", nil, fmt.Errorf("write a Lease: %w", err)
 		}
-		return runtime.ContentTypeProtobuf,
-			append(append(wire.AppendEnvelope(nil, Kind, len(raw)), raw...), wire.EnvelopeTail()...), nil
+		return runtime.ContentTypeProtobuf, wire.Envelope(Kind, raw), nil
 	}
 	out := l.DeepCopy()
 	out.TypeMeta = metav1.TypeMeta{APIVersion: Kind.APIVersion, Kind: Kind.Kind}

@@ -208,7 +208,7 @@ func encodeReview(a identity.Attributes) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("access review: %w", err)
 	}
-	return append(append(wire.AppendEnvelope(nil, ReviewKind, len(raw)), raw...), wire.EnvelopeTail()...), nil
+	return wire.Envelope(ReviewKind, raw), nil
 }
 
 func ofResource(a identity.Attributes) *authorizationv1.ResourceAttributes {

@@ -56,7 +56,7 @@ func TestWatchReview(t *testing.T) {
 					raw, _ := (&authorizationv1.SelfSubjectAccessReview{
 						Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true},
 					}).Marshal()
-					_, _ = w.Write(append(append(wire.AppendEnvelope(nil, ReviewKind, len(raw)), raw...), wire.EnvelopeTail()...))
+					_, _ = w.Write(wire.Envelope(ReviewKind, raw))
 					return
 				}
 				q := req.URL.Query()
@@ -172,7 +172,7 @@ func TestAsk(t *testing.T) {
 					r.Status.Allowed = test.allowed
 					raw, err = r.Marshal()
 					check(t, err)
-					body := append(append(wire.AppendEnvelope(nil, ReviewKind, len(raw)), raw...), wire.EnvelopeTail()...)
+					body := wire.Envelope(ReviewKind, raw)
 					w.WriteHeader(test.code)
 					_, _ = w.Write(body)
 					return w.Result(), nil

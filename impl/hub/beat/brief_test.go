@@ -80,7 +80,7 @@ func (c *briefCloud) Send(_ context.Context, m uplink.Message) (*uplink.Answer, 
 	}
 	raw, err := (&metav1.PartialObjectMetadata{ObjectMeta: c.lease.ObjectMeta}).Marshal()
 	kind := wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
-	a.Body = append(append(wire.AppendEnvelope(nil, kind, len(raw)), raw...), wire.EnvelopeTail()...)
+	a.Body = wire.Envelope(kind, raw)
 	return a, err
 }
 

@@ -106,7 +106,7 @@ func (c *rollCloud) Send(_ context.Context, m uplink.Message) (*uplink.Answer, e
 		return nil, err
 	}
 	kind := wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
-	a.Body = append(append(wire.AppendEnvelope(nil, kind, len(raw)), raw...), wire.EnvelopeTail()...)
+	a.Body = wire.Envelope(kind, raw)
 	if m.Method == http.MethodPut {
 		if _, a.Body, err = lease.Encode(l, runtime.ContentTypeProtobuf); err != nil {
 			return nil, err

@@ -87,7 +87,7 @@ func (d *deed) encode(media string, o object) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("write an answer: %w", err)
 		}
-		return enveloped(d.kind, raw), nil
+		return wire.Envelope(d.kind, raw), nil
 	}
 	typed := o.DeepCopyObject() // the ledger has o
 	typed.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(d.kind.APIVersion, d.kind.Kind))

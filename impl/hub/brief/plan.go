@@ -125,10 +125,6 @@ func deletion(held object, contentType string, body []byte) (p plan, err error) 
 		return p, err
 	}
 	raw, err := options.Marshal()
-	p.body = enveloped(kind, raw)
+	p.body = wire.Envelope(kind, raw)
 	return p, err
-}
-
-func enveloped(kind wire.Kind, raw []byte) []byte {
-	return append(append(wire.AppendEnvelope(nil, kind, len(raw)), raw...), wire.EnvelopeTail()...)
 }

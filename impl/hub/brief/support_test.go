@@ -162,7 +162,7 @@ func (c *cloud) RoundTrip(req *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(req.Header.Get("Accept"), protobufs) {
 		raw, err := o.(interface{ Marshal() ([]byte, error) }).Marshal()
 		check(c.t, err)
-		return c.says(req, http.StatusOK, enveloped(kind, raw)), nil
+		return c.says(req, http.StatusOK, wire.Envelope(kind, raw)), nil
 	}
 	o.(runtime.Object).GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))
 	raw, err := json.Marshal(o)
@@ -253,7 +253,7 @@ func (s *site) delete() (code int, got *corev1.Pod, made uint64) {
 	options := metav1.DeleteOptions{GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions("uid-1")}
 	raw, err := options.Marshal()
 	check(s.t, err)
-	body := enveloped(wire.Kind{APIVersion: "v1", Kind: "DeleteOptions"}, raw)
+	body := wire.Envelope(wire.Kind{APIVersion: "v1", Kind: "DeleteOptions"}, raw)
 	return s.send(http.MethodDelete, podPath, protobufs, clientGo, body)
 }
 

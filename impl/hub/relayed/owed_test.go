@@ -62,8 +62,7 @@ func TestObserve(t *testing.T) {
 	asProtobuf := func(kind string, m interface{ Marshal() ([]byte, error) }) []byte {
 		raw, err := m.Marshal()
 		check(t, err)
-		return append(append(wire.AppendEnvelope(nil, wire.Kind{APIVersion: "v1", Kind: kind}, len(raw)), raw...),
-			wire.EnvelopeTail()...)
+		return wire.Envelope(wire.Kind{APIVersion: "v1", Kind: kind}, raw)
 	}
 	zipped := func(b []byte) []byte {
 		var out bytes.Buffer

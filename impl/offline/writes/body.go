@@ -110,13 +110,9 @@ func (a answer) write(w http.ResponseWriter, accept []string) {
 			writeStatus(w, accept, apierrors.NewInternalError(err))
 			return
 		}
-		body = enveloped(a.kind.Kind, raw)
+		body = wire.Envelope(a.kind.Kind, raw)
 	}
 	send(w, a.code, media, body)
-}
-
-func enveloped(k wire.Kind, raw []byte) []byte {
-	return append(append(wire.AppendEnvelope(nil, k, len(raw)), raw...), wire.EnvelopeTail()...)
 }
 
 func send(w http.ResponseWriter, code int, media string, body []byte) {
@@ -136,7 +132,7 @@ func writeStatus(w http.ResponseWriter, accept []string, e *apierrors.StatusErro
 	}
 	if media, _ := prefers(accept); media == mediaProtobuf {
 		if raw, err := s.Marshal(); err == nil {
-			send(w, int(s.Code), mediaProtobuf, enveloped(wire.Kind{APIVersion: "v1", Kind: "Status"}, raw))
+			send(w, int(s.Code), mediaProtobuf, wire.Envelope(wire.Kind{APIVersion: "v1", Kind: "Status"}, raw))
 			return
 		}
 	}

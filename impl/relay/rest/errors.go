@@ -23,8 +23,7 @@ func WriteError(w http.ResponseWriter, req *http.Request, err error) {
 	if a := ParseAccept(strings.Join(req.Header.Values("Accept"), ",")); len(a) > 0 && a[0].Media == mediaProtobuf &&
 		a[0].Params["as"] == "" {
 		raw, _ := s.Marshal()
-		media, body = mediaProtobuf,
-			append(append(wire.AppendEnvelope(nil, statusKind, len(raw)), raw...), wire.EnvelopeTail()...)
+		media, body = mediaProtobuf, wire.Envelope(statusKind, raw)
 	} else {
 		body, _ = json.Marshal(s)
 		body = append(body, '\n')

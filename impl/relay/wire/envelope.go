@@ -39,6 +39,12 @@ func AppendEnvelope(dst []byte, k Kind, n int) []byte {
 // EnvelopeTail ends a body that AppendEnvelope began.
 func EnvelopeTail() []byte { return unknownTail }
 
+// Envelope is the whole protobuf body of an object.
+func Envelope(k Kind, raw []byte) []byte {
+	dst := AppendEnvelope(make([]byte, 0, len(raw)+64), k, len(raw))
+	return append(append(dst, raw...), unknownTail...)
+}
+
 func typeMetaSize(k Kind) int {
 	return 2 + protowire.SizeBytes(len(k.APIVersion)) + protowire.SizeBytes(len(k.Kind))
 }

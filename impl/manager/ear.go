@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/manager/pools"
-	"github.com/weir-edge/weir/impl/manager/renewals"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -225,7 +225,7 @@ func trimLease(o any) (any, error) {
 		},
 		Spec: coordinationv1.LeaseSpec{RenewTime: l.Spec.RenewTime},
 	}
-	if renewals.Managed(l) {
+	if lease.Managed(l) {
 		slim.ManagedFields = l.ManagedFields
 	}
 	return slim, nil

@@ -15,36 +15,6 @@ import (
 	"github.com/weir-edge/weir/impl/lease"
 )
 
-// leasePatch is a merge patch of a Lease: what changes, on condition of the version, if there is one.
-type leasePatch struct {
-	Metadata struct {
-		ResourceVersion string             `json:"resourceVersion,omitempty"`
-		Annotations     map[string]*string `json:"annotations,omitempty"` // nil takes one away
-		// An empty entry takes all away, and kube-apiserver keeps none from then on (its skipNonAppliedManager).
-		ManagedFields []metav1.ManagedFieldsEntry `json:"managedFields,omitempty"`
-	} `json:"metadata"`
-	Spec struct {
-		RenewTime metav1.MicroTime `json:"renewTime"`
-	} `json:"spec"`
-}
-
-func newPatch(version string, renew time.Time) *leasePatch {
-	p := &leasePatch{}
-	p.Metadata.ResourceVersion, p.Spec.RenewTime = version, metav1.NewMicroTime(renew)
-	return p
-}
-
-// annotate sets an annotation to a value, or takes it away if that is "".
-func (p *leasePatch) annotate(name, value string) {
-	if p.Metadata.Annotations == nil {
-		p.Metadata.Annotations = map[string]*string{}
-	}
-	p.Metadata.Annotations[name] = nil
-	if value != "" {
-		p.Metadata.Annotations[name] = &value
-	}
-}
-
 // brief is a kubelet's update of its Lease as a patch of what changes, with an answer of metadata: less than half of
 // the bytes. held is what the cloud holds. shared: others write the Lease as well, so that its version and marks are
 // not known. ok is false if more changes than the renewTime.
@@ -53,20 +23,20 @@ func brief(whole uplink.Message, beat, held *coordinationv1.Lease, renew time.Ti
 	if whole.Method != http.MethodPut || !onlyRenews(beat, held) {
 		return m, false
 	}
-	p := newPatch(held.ResourceVersion, renew)
+	p := lease.Renewal(held.ResourceVersion, renew)
 	annotations := along.All()
 	annotations[contract.DelegateHeartbeat] = ""
 	if shared {
 		p.Metadata.ResourceVersion = ""
-		p.annotate(contract.DelegateHeartbeat, "")
+		p.Annotate(contract.DelegateHeartbeat, "")
 	}
 	for name, value := range annotations {
 		if held.Annotations[name] != value {
-			p.annotate(name, value)
+			p.Annotate(name, value)
 		}
 	}
 	if len(held.ManagedFields) > 0 {
-		p.Metadata.ManagedFields = make([]metav1.ManagedFieldsEntry, 1)
+		p.Unmanage()
 	}
 	body, err := json.Marshal(p)
 	m = uplink.Message{Method: http.MethodPatch, URI: whole.URI, Header: whole.Header.Clone(), Body: body}

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -268,23 +267,16 @@ func (f *Forwarding) ask(ctx context.Context, m uplink.Message, r *heartbeat.Res
 	return a.Code, nil
 }
 
-// onlyRenewTime are the fields of a write of the renewTime.
-const onlyRenewTime = `{"f:spec":{"f:renewTime":{}}}`
-
 // forwardPatch is all of a forward: what changes, on condition of the version. A Lease without managedFields gets the
 // entry of this write, from which the policy weir-forwarders takes the server's clock: see package manager. One with
 // others than that entry loses them, since all of them would come back with each answer.
 func forwardPatch(a heartbeat.Action) ([]byte, error) {
-	patch := newPatch(a.Lease.Version, a.Lease.Renew)
+	patch := lease.Renewal(a.Lease.Version, a.Lease.Renew)
 	if a.Annotate {
-		patch.annotate(contract.DelegateHeartbeat, contract.Delegated)
+		patch.Annotate(contract.DelegateHeartbeat, contract.Delegated)
 	}
 	if !a.Lease.Managed {
-		patch.Metadata.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Manager: contract.UserAgent, Operation: metav1.ManagedFieldsOperationUpdate,
-			APIVersion: coordinationv1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(onlyRenewTime)},
-		}}
+		patch.Manage(contract.UserAgent)
 	}
 	return json.Marshal(patch)
 }
@@ -363,9 +355,7 @@ func (f *Forwarding) saw(ctx context.Context, s sighting) {
 
 // beatOf is what decisions need of a Lease.
 func beatOf(l *coordinationv1.Lease) heartbeat.Lease {
-	m := l.ManagedFields
 	return heartbeat.Lease{
-		Version: l.ResourceVersion, Renew: lease.RenewTime(l), Delegated: lease.IsDelegated(l),
-		Managed: len(m) == 1 && m[0].FieldsV1 != nil && string(m[0].FieldsV1.Raw) == onlyRenewTime,
+		Version: l.ResourceVersion, Renew: lease.RenewTime(l), Delegated: lease.IsDelegated(l), Managed: lease.Managed(l),
 	}
 }

@@ -142,9 +142,9 @@ func (r *Reporter) report(ctx context.Context, caller *roll.Caller) {
 
 // send writes a report into the Lease of the pool, and returns the receipt that stands there.
 func (r *Reporter) send(ctx context.Context, report roll.Report) (code int, receipt string, err error) {
-	patch := map[string]any{"spec": map[string]string{"holderIdentity": report.String()}}
-	if r.managed { // see leasePatch
-		patch["metadata"] = map[string]any{"managedFields": []struct{}{{}}}
+	patch := lease.Patch{Spec: lease.PatchSpec{HolderIdentity: report.String()}}
+	if r.managed {
+		patch.Unmanage()
 	}
 	body, err := json.Marshal(patch)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
+	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/roll"
 )
@@ -228,13 +228,14 @@ func (k *keeper) answer(ctx context.Context, p *pool, l *coordinationv1.Lease) r
 	if p.receipt == "" {
 		return reconcile.Result{}
 	}
-	answer := patch{Metadata: patchMeta{Annotations: map[string]*string{contract.ReceiptAnnotation: &p.receipt}}}
+	answer := &lease.Patch{}
+	answer.Annotate(contract.ReceiptAnnotation, p.receipt)
 	if len(l.ManagedFields) > 0 { // they would come back to the leader with each answer
-		answer.Metadata.ManagedFields = make([]metav1.ManagedFieldsEntry, 1)
+		answer.Unmanage()
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := answer.send(ctx, k.client, client.ObjectKeyFromObject(l)); err != nil {
+	if err := send(ctx, k.client, client.ObjectKeyFromObject(l), answer); err != nil {
 		k.warn(p, "what was renewed for a pool cannot be answered", "err", err)
 		return reconcile.Result{RequeueAfter: apart}
 	}

@@ -18,31 +18,11 @@ import (
 	"github.com/weir-edge/weir/impl/lease"
 )
 
-const (
-	// rounds is how often a Lease is written that others write at the same time.
-	rounds = 3
-	// onlyRenewTime are the fields of a write of the renewTime.
-	onlyRenewTime = `{"f:spec":{"f:renewTime":{}}}`
-)
-
-// patch is a merge patch of a Lease: what changes.
-type patch struct {
-	Metadata patchMeta  `json:"metadata"`
-	Spec     *patchSpec `json:"spec,omitempty"`
-}
-
-type patchMeta struct {
-	ResourceVersion string                      `json:"resourceVersion,omitempty"` // on condition of which
-	Annotations     map[string]*string          `json:"annotations,omitempty"`     // nil takes one away
-	ManagedFields   []metav1.ManagedFieldsEntry `json:"managedFields,omitempty"`   // an empty entry takes all away
-}
-
-type patchSpec struct {
-	RenewTime metav1.MicroTime `json:"renewTime"`
-}
+// rounds is how often a Lease is written that others write at the same time.
+const rounds = 3
 
 // send patches a Lease.
-func (p patch) send(ctx context.Context, c client.Client, at client.ObjectKey) error {
+func send(ctx context.Context, c client.Client, at client.ObjectKey, p *lease.Patch) error {
 	body, err := json.Marshal(p)
 	if err != nil {
 		return err
@@ -74,22 +54,18 @@ func (s *sight) renew(ctx context.Context, c client.Client, clock clock.PassiveC
 	for round := 1; ; round++ {
 		now := clock.Now()
 		s.of(lease.RenewTime(l), now)
-		next := metav1.NewMicroTime(heartbeat.Onward(s.stands, now.Sub(s.since)))
-		p := patch{Metadata: patchMeta{ResourceVersion: l.ResourceVersion}, Spec: &patchSpec{next}}
+		next := heartbeat.Onward(s.stands, now.Sub(s.since))
+		p := lease.Renewal(l.ResourceVersion, next)
 		if _, marked := l.Annotations[contract.DelegateHeartbeat]; marked {
-			p.Metadata.Annotations = map[string]*string{contract.DelegateHeartbeat: nil}
+			p.Annotate(contract.DelegateHeartbeat, "")
 		}
-		if !Managed(l) { // the policy weir-forwarders takes the server's clock from the entry of this write
-			p.Metadata.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: contract.ManagedBy, Operation: metav1.ManagedFieldsOperationUpdate,
-				APIVersion: coordinationv1.SchemeGroupVersion.String(), FieldsType: "FieldsV1",
-				FieldsV1: &metav1.FieldsV1{Raw: []byte(onlyRenewTime)},
-			}}
+		if !lease.Managed(l) { // the policy weir-forwarders takes the server's clock from the entry of this write
+			p.Manage(contract.ManagedBy)
 		}
 		at := client.ObjectKeyFromObject(l)
-		err := p.send(ctx, c, at)
+		err := send(ctx, c, at, p)
 		if err == nil {
-			s.of(next.Time, now)
+			s.of(next, now)
 			return nil
 		}
 		if !apierrors.IsConflict(err) || round == rounds {
@@ -100,10 +76,4 @@ func (s *sight) renew(ctx context.Context, c client.Client, clock clock.PassiveC
 			return fmt.Errorf("get Lease %s: %w", at, err)
 		}
 	}
-}
-
-// Managed reports whether a Lease has managedFields of its renewTime, and of nothing else.
-func Managed(l *coordinationv1.Lease) bool {
-	m := l.ManagedFields
-	return len(m) == 1 && m[0].FieldsV1 != nil && string(m[0].FieldsV1.Raw) == onlyRenewTime
 }

@@ -24,11 +24,8 @@ func FuzzAnswer(f *testing.F) {
 	check(f, err)
 	list, err := (&corev1.ServiceList{Items: []corev1.Service{*service("a", nil)}}).Marshal()
 	check(f, err)
-	envelope := func(k wire.Kind, raw []byte) []byte {
-		return wire.Envelope(k, raw)
-	}
-	f.Add(envelope(kindOf(services), bare), uint8(0))
-	f.Add(envelope(wire.Kind{APIVersion: "v1", Kind: "ServiceList"}, list), uint8(1))
+	f.Add(wire.Envelope(kindOf(services), bare), uint8(0))
+	f.Add(wire.Envelope(wire.Kind{APIVersion: "v1", Kind: "ServiceList"}, list), uint8(1))
 	f.Add(wire.AppendProtobufFrame(nil, wire.Added, kindOf(services), bare), uint8(2))
 	f.Add(
 		[]byte(`{"type":"MODIFIED","object":{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1",`+

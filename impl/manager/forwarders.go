@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -108,30 +106,14 @@ func (f *forwarders) keep(ctx context.Context, pool string, nodes []corev1.Node)
 	}
 	slices.Sort(names)
 	meta := metav1.ObjectMeta{Namespace: contract.NodeLeaseNamespace, Name: contract.ForwarderRolePrefix + pool}
-	role, binding := &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()}
 	if len(names) == 0 {
-		return errors.Join(f.remove(ctx, role), f.remove(ctx, binding))
+		return errors.Join(
+			f.remove(ctx, &rbacv1.RoleBinding{ObjectMeta: meta}), f.remove(ctx, &rbacv1.Role{ObjectMeta: meta}))
 	}
-	_, failed := controllerutil.CreateOrUpdate(ctx, f.client, role, func() error {
-		metav1.SetMetaDataLabel(&role.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
-		role.Rules = []rbacv1.PolicyRule{{
-			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: names,
-			Verbs: []string{"get", "update", "patch"},
-		}}
-		return nil
-	})
-	if failed != nil { // who left the pool loses the binding all the same
-		failed = fmt.Errorf("role of the forwarder of pool %s: %w", pool, failed)
-	}
-	if _, err := controllerutil.CreateOrUpdate(ctx, f.client, binding, func() error {
-		metav1.SetMetaDataLabel(&binding.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
-		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
-		binding.Subjects = renewals.Leaders(pool, nodes)
-		return nil
-	}); err != nil {
-		return errors.Join(failed, fmt.Errorf("binding of the forwarder of pool %s: %w", pool, err))
-	}
-	return failed
+	return renewals.Grant(ctx, f.client, meta, "the forwarder of pool "+pool, rbacv1.PolicyRule{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: names,
+		Verbs: []string{"get", "update", "patch"},
+	}, renewals.Leaders(pool, nodes))
 }
 
 func (f *forwarders) remove(ctx context.Context, o client.Object) error {

@@ -48,9 +48,10 @@ func (s *stand) keep(ctx context.Context, pool string, nodes []corev1.Node) erro
 	meta := metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: contract.HeardPrefix + pool}
 	// Without labels: all metadata come back with each report.
 	lease := &coordinationv1.Lease{ObjectMeta: meta}
-	role, binding := &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()}
 	if len(nodes) == 0 {
-		return errors.Join(s.remove(ctx, binding), s.remove(ctx, role), s.remove(ctx, lease))
+		return errors.Join(
+			s.remove(ctx, &rbacv1.RoleBinding{ObjectMeta: meta}), s.remove(ctx, &rbacv1.Role{ObjectMeta: meta}),
+			s.remove(ctx, lease))
 	}
 	is, err := s.lease(ctx, pool)
 	if err == nil && is == nil {
@@ -59,30 +60,38 @@ func (s *stand) keep(ctx context.Context, pool string, nodes []corev1.Node) erro
 	if err != nil {
 		err = fmt.Errorf("lease of the reports of pool %s: %w", pool, err)
 	}
-	_, failed := controllerutil.CreateOrUpdate(ctx, s.client, role, func() error {
-		metav1.SetMetaDataLabel(&role.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
-		role.Rules = []rbacv1.PolicyRule{{
-			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{meta.Name},
-			Verbs: []string{"patch"},
-		}}
-		return nil
-	})
-	if failed != nil { // who may not lead any more loses the binding all the same
-		err = errors.Join(err, fmt.Errorf("role of the leaders of pool %s: %w", pool, failed))
-	}
-	if _, failed := controllerutil.CreateOrUpdate(ctx, s.client, binding, func() error {
-		metav1.SetMetaDataLabel(&binding.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
-		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
-		binding.Subjects = Leaders(pool, nodes)
-		return nil
-	}); failed != nil {
-		err = errors.Join(err, fmt.Errorf("binding of the leaders of pool %s: %w", pool, failed))
-	}
-	return err
+	return errors.Join(err, Grant(ctx, s.client, meta, "the leaders of pool "+pool, rbacv1.PolicyRule{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{meta.Name},
+		Verbs: []string{"patch"},
+	}, Leaders(pool, nodes)))
 }
 
 func (s *stand) remove(ctx context.Context, o client.Object) error {
 	return client.IgnoreNotFound(s.client.Delete(ctx, o))
+}
+
+// Grant lets users do what a rule says, by a Role and a RoleBinding of the same name. Who may not any more loses the
+// binding, also if the Role cannot be written. what names them in errors.
+func Grant(ctx context.Context, c client.Client, meta metav1.ObjectMeta, what string, rule rbacv1.PolicyRule,
+	users []rbacv1.Subject) error {
+	role, binding := &rbacv1.Role{ObjectMeta: meta}, &rbacv1.RoleBinding{ObjectMeta: *meta.DeepCopy()}
+	_, err := controllerutil.CreateOrUpdate(ctx, c, role, func() error {
+		metav1.SetMetaDataLabel(&role.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
+		role.Rules = []rbacv1.PolicyRule{rule}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("role of %s: %w", what, err)
+	}
+	if _, failed := controllerutil.CreateOrUpdate(ctx, c, binding, func() error {
+		metav1.SetMetaDataLabel(&binding.ObjectMeta, contract.ManagedLabel, contract.ManagedBy)
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
+		binding.Subjects = users
+		return nil
+	}); failed != nil {
+		err = errors.Join(err, fmt.Errorf("binding of %s: %w", what, failed))
+	}
+	return err
 }
 
 // Leaders are the users by which those nodes of a pool write at kube-apiserver for others that may lead it: the Nodes

@@ -114,9 +114,14 @@ func TestComeAgain(t *testing.T) {
 	await.Until(t, time.Minute, "one to wait", b.waits)
 	b.reader.CloseClientConnections() // not those that wait
 	b.lot.mu.Lock()
-	_ = b.lot.waiting["edge-1"].Close()
+	ended := b.lot.waiting["edge-1"]
 	b.lot.mu.Unlock()
-	await.Until(t, time.Minute, "the next one", func() bool { return b.asked.Load() >= 2 })
+	_ = ended.Close()
+	await.Until(t, time.Minute, "the next one", func() bool {
+		b.lot.mu.Lock()
+		defer b.lot.mu.Unlock()
+		return b.lot.waiting["edge-1"] != ended
+	})
 	if answer, err := b.ask(t, "edge-1"); err != nil || !strings.HasSuffix(answer, "served /x") {
 		t.Fatalf("%q, %v", answer, err)
 	}

@@ -17,8 +17,9 @@ import (
 	"github.com/weir-edge/weir/impl/roll"
 )
 
-// judged is weir-manager: it judges what the leader of a pool has reported, renews, and signs a receipt.
-func (p *poolBed) judged(account *roll.Account, began time.Time) (renewed int) {
+// judged is weir-manager: it judges what the leader of a pool has reported, renews Leases that it has seen to stand
+// since a time, and signs a receipt.
+func (p *poolBed) judged(account *roll.Account, began, stood time.Time) (renewed int) {
 	p.t.Helper()
 	cloud := p.clouds[0].leases
 	l, err := cloud.Get(p.t.Context(), contract.KeyNamespace, contract.HeardPrefix+"pool-a")
@@ -35,7 +36,7 @@ func (p *poolBed) judged(account *roll.Account, began time.Time) (renewed int) {
 			renewed++
 			check(p.t, cloud.Change(p.t.Context(), contract.NodeLeaseNamespace, r.Entries[i].Node,
 				func(l *coordinationv1.Lease) error {
-					lease.SetRenewTime(l, heartbeat.Onward(lease.RenewTime(l), 10*time.Second))
+					lease.SetRenewTime(l, heartbeat.Onward(lease.RenewTime(l), time.Since(stood)))
 					return nil
 				}))
 		}
@@ -59,7 +60,7 @@ func TestRollCall(t *testing.T) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(roll.Report{}.String())},
 	})
 	check(t, err)
-	p.judged(account, began)
+	p.judged(account, began, time.Now())
 	p.start("edge-1")
 	eventually(t, "edge-1 to lead", func() bool { return p.hubs["edge-1"].hub.Status().Role == "Leader" })
 	p.start("edge-2")
@@ -77,6 +78,7 @@ func TestRollCall(t *testing.T) {
 	})
 	near.beats(http.StatusOK)
 	far.beats(http.StatusOK)
+	stood := time.Now()
 	var reported roll.Report
 	eventually(t, "both nodes in a report", func() bool {
 		l, err := cloud.Get(t.Context(), contract.KeyNamespace, contract.HeardPrefix+"pool-a")
@@ -86,7 +88,7 @@ func TestRollCall(t *testing.T) {
 		return len(reported.Entries) == 2
 	})
 	before := lease.RenewTime(cloud.get("edge-2"))
-	if n := p.judged(account, began); n != 2 || !lease.RenewTime(cloud.get("edge-2")).After(before) {
+	if n := p.judged(account, began, stood); n != 2 || !lease.RenewTime(cloud.get("edge-2")).After(before) {
 		t.Errorf("%d nodes were renewed by %+v", n, reported)
 	}
 	// Whoever wrote meanwhile, and whatever the clock of the node says: it is no conflict, and it grows.

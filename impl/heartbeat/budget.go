@@ -18,7 +18,10 @@ const (
 	// Lapse is for how long a hub leaves its node to the pool after a heartbeat of which a receipt came. Of the last three
 	// the first has one, unless something is wrong: it waits ten seconds for a report, and the receipt as long.
 	Lapse = 3*Slowest + 800*time.Millisecond
-	Prove = 5 * time.Minute // after which a heartbeat goes by itself all the same
+	// Prove is after how long a heartbeat goes by itself all the same. It shows that the cloud takes one; that the way to
+	// the cloud is there is shown all the time by the pings of another connection, see package uplink. Each one costs a
+	// handshake.
+	Prove = 30 * time.Minute
 )
 
 // Grace is how long stock Kubernetes waits for a Lease to grow before a node's Ready is Unknown

@@ -37,7 +37,7 @@ type Cover struct {
 	renewed  time.Duration // when the heartbeat came of the newest receipt
 	ever     bool          // there is one
 
-	direct time.Duration // when the cloud last took a heartbeat from this hub
+	direct time.Duration // when the heartbeat came that the cloud last took from this hub
 	stands time.Time     // its renewTime
 }
 
@@ -98,10 +98,11 @@ func (c *Cover) Anchor() string {
 	return c.chain.Anchor().String()
 }
 
-// Direct takes that the cloud has taken a heartbeat from this hub, with which renewTime and anchor the Lease stands
-// now.
-func (c *Cover) Direct(now time.Duration, stands time.Time, anchor string) {
-	c.direct, c.stands = now, stands
+// Direct takes that the cloud has taken the heartbeat that came last from this hub, with which renewTime and anchor the
+// Lease stands now. It stands since some time after the heartbeat came: weir-manager may have seen that long before the
+// answer was here.
+func (c *Cover) Direct(stands time.Time, anchor string) {
+	c.direct, c.stands = c.beat, stands
 	c.anchored = anchor != "" && anchor == c.Anchor()
 }
 

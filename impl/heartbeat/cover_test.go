@@ -102,7 +102,7 @@ func (w *rollWorld) beat(n *rollNode) {
 		own := n.cover.Least(w.Now(), epoch.Add(time.Hour+w.Now()+n.clock))
 		w.grow(n, Later(own, time.Time{}))
 		n.anchor = n.cover.Anchor()
-		n.cover.Direct(w.Now(), n.renew, n.anchor)
+		n.cover.Direct(n.renew, n.anchor)
 	})
 }
 
@@ -218,10 +218,10 @@ func TestQuietPool(t *testing.T) {
 		w := newRollWorld(seed, 5)
 		w.run(2*time.Minute, rollBudget.Covered(), 0)
 		w.pooled, w.direct = 0, 0
-		w.run(32*time.Minute, 2*Slowest+roll.Every+2*time.Second, 0)
+		w.run(2*time.Hour, 2*Slowest+roll.Every+2*time.Second, 0)
 		w.verdict(t, seed)
-		if all := w.pooled + w.direct; w.direct*100 > all*6 {
-			t.Errorf("seed %d: %d of %d heartbeats go to the cloud by themselves, want one in 5 minutes", seed, w.direct, all)
+		if all := w.pooled + w.direct; w.direct*100 > all {
+			t.Errorf("seed %d: %d of %d heartbeats go to the cloud by themselves, want one in half an hour", seed, w.direct, all)
 		}
 	}
 }
@@ -292,6 +292,20 @@ func TestLiarLeads(t *testing.T) {
 		w.nodes[1].alive, w.nodes[1].died = false, w.Now()
 		w.run(30*time.Minute, rollBudget.Covered(), roll.Late+2*time.Second)
 		w.verdict(t, seed)
+	}
+}
+
+// TestLeast: what a node writes whose clock was set back is more than what weir-manager wrote, which may have seen the
+// heartbeat before long before the hub had the answer.
+func TestLeast(t *testing.T) {
+	c := NewCover("edge-1", func() (s [16]byte) { return s })
+	c.Hear(roll.NewAccount(0).Receipt(0, epoch, roll.Report{}, nil), "")
+	c.Beat(time.Second)
+	c.Direct(epoch, "")
+	for _, since := range []time.Duration{Interval, Prove} {
+		if least, wrote := c.Least(time.Second+since, time.Time{}), Onward(epoch, since); !least.After(wrote) {
+			t.Errorf("after %v the node writes %v, and weir-manager wrote %v", since, least, wrote)
+		}
 	}
 }
 

@@ -23,8 +23,9 @@ func Later(own, stands time.Time) time.Time {
 	return own
 }
 
-// drift is the part by which two clocks may run at different speeds: far more than any do.
-const drift = 64
+// drift is the part by which two clocks may run at different speeds: far more than any do. After Prove the renewTime is
+// 14 s behind the node's clock because of it.
+const drift = 256
 
 // Onward is the renewTime of a node that lives, written by one that has seen for some time that another one stands. It
 // grows a little slower than the node's own clock: what the node itself writes next is greater (Cover.Least).

@@ -28,7 +28,7 @@
 // go through the proxy.
 //
 // While signed receipts say that the Lease grows by the roll call (heartbeat.Cover), a heartbeat that only renews is
-// answered at once, from what is held, and not passed. Each five minutes one is passed all the same, and so is each
+// answered at once, from what is held, and not passed. Each half an hour one is passed all the same, and so is each
 // that carries something or takes it away. It has no version then: weir-manager writes the Lease as well.
 //
 // All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own,

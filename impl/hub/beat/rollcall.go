@@ -145,7 +145,7 @@ func (r *RollCall) direct(l *coordinationv1.Lease) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cover.Direct(r.Clock.Since(r.began), lease.RenewTime(l), lease.AlongOf(l).Anchor)
+	r.cover.Direct(lease.RenewTime(l), lease.AlongOf(l).Anchor)
 }
 
 // Renewed is when the last heartbeat came of which there is a receipt; zero: there is none.

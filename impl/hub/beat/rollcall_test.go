@@ -246,16 +246,16 @@ func (b *rollBed) rounds(n int, nodes ...string) {
 	}
 }
 
-// TestRollCall: heartbeats of a quiet pool go to the cloud in reports, and by themselves once in five minutes, without
-// a version, whoever wrote the Lease meanwhile. When nobody answers reports, all go by themselves again.
+// TestRollCall: heartbeats of a quiet pool go to the cloud in reports, and by themselves once in half an hour, without a
+// version, whoever wrote the Lease meanwhile. When nobody answers reports, all go by themselves again.
 func TestRollCall(t *testing.T) {
 	b := newRollBed(t)
 	b.rounds(10, "edge-1", "edge-2")
 	clear(b.direct)
 	clear(b.outcomes)
-	b.rounds(28, "edge-1", "edge-2")
-	if got := fmt.Sprint(b.direct, b.outcomes); got != "map[edge-1:1 edge-2:1] map[passed:2 pooled:54]" {
-		t.Errorf("in 28 periods: %s", got)
+	b.rounds(178, "edge-1", "edge-2")
+	if got := fmt.Sprint(b.direct, b.outcomes); got != "map[edge-1:1 edge-2:1] map[passed:2 pooled:354]" {
+		t.Errorf("in 178 periods: %s", got)
 	}
 	for node, l := range b.leases {
 		if age := b.clock.Since(lease.RenewTime(l)); strings.HasPrefix(node, "edge") && (age < 0 || age > 25*time.Second) {

@@ -207,6 +207,8 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 			if c.Leads {
 				t.IdlePing = member.Silent / 2
 			}
+		case ClassHeartbeat:
+			t.idle = heartbeatIdle
 		case ClassNode: // a ping spares the probe that would be due, and is half as long
 			t.IdlePing = lasting*c.Policy.Interval - c.Policy.Timeout
 		}

@@ -33,7 +33,8 @@
 // since a second handshake is dearer than anything that could be won by it. Class pool has one more for watches that
 // are left early, with little under way. Bulk delays no probe: there is none on class pool.
 //
-// So a hub that follows has four: its own on class control, with its three watches of what the pool is told,
-// heartbeats, and those of its node and of callers on class node. That of callers ends after five minutes without a
-// request, and the one of class pool, by which it filled its relays before it followed, after one.
+// So two are left to a hub that follows, and whose heartbeats the pool brings to the cloud: its own on class control,
+// with its three watches of what the pool is told, and that of its node on class node, whose pings show that the way is
+// there. The others end without requests: that of callers after five minutes, that of heartbeats after two, and the one
+// of class pool, by which it filled its relays before it followed, after one.
 package uplink

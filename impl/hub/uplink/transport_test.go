@@ -2,11 +2,15 @@ package uplink
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // TestIdleConnection: a connection on which nothing runs ends after the time of its class, and one on which a stream is
@@ -54,4 +58,25 @@ func TestIdleConnection(t *testing.T) {
 	}
 	close(release)
 	<-ended
+}
+
+// TestIdleTimes: which connections end by themselves, so that a hub that follows keeps two.
+func TestIdleTimes(t *testing.T) {
+	k := NewCloud(CloudConfig{
+		Servers: map[Class][]*url.URL{ClassControl: {{Scheme: "https", Host: "a.example"}}}, Policy: testPolicy,
+		Roots: &Bundle{}, Node: &Pair{}, Hub: &Pair{}, Forward: &Pair{}, Clock: clocktesting.NewFakeClock(time.Now()),
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	for key, want := range map[doorKey]time.Duration{
+		{ClassControl, AsHub, overHTTP2}:         0,
+		{ClassNode, AsNode, overHTTP2}:           0,
+		{ClassNode, AsCaller, overHTTP2}:         callerIdle,
+		{ClassPool, AsHub, overHTTP2}:            poolIdle,
+		{ClassHeartbeat, AsNode, overHTTP2}:      heartbeatIdle,
+		{ClassHeartbeat, AsForwarder, overHTTP2}: heartbeatIdle,
+	} {
+		if got := k.doors[key].transport.current.Load().IdleConnTimeout; got != want {
+			t.Errorf("%+v: %v, want %v", key, got, want)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package renewals
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -264,6 +265,8 @@ func (k *keeper) tell(p *pool, r roll.Report, verdicts []roll.Verdict, errs []er
 	for i, v := range verdicts {
 		outcome, err := v.String(), errs[i]
 		switch {
+		case errors.Is(err, errCutOff):
+			outcome, err = roll.CutOff.String(), nil
 		case err != nil:
 			outcome = "failed"
 		case v == roll.Renew:

@@ -113,8 +113,7 @@ func (w *world) join(pool string, nodes ...string) (period uint64) {
 		w.create(&coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: contract.NodeLeaseNamespace, Name: n, Annotations: map[string]string{
-					contract.AnchorAnnotation: chain.Anchor().String(), contract.DelegateHeartbeat: contract.Delegated,
-					contract.DigestAnnotation: "d",
+					contract.AnchorAnnotation: chain.Anchor().String(), contract.DigestAnnotation: "d",
 				},
 			},
 			Spec: coordinationv1.LeaseSpec{
@@ -233,8 +232,7 @@ func (w *world) wants(what string, got, want any) {
 	}
 }
 
-// TestRenewals: the nodes that a leader reports are renewed, and the receipt says which. Their Leases keep all but the
-// mark of a node that is cut off.
+// TestRenewals: the nodes that a leader reports are renewed, and the receipt says which. Their Leases keep all else.
 func TestRenewals(t *testing.T) {
 	w := newWorld(t)
 	period := w.join("harbour", "edge-1", "edge-2", "edge-3")
@@ -244,9 +242,8 @@ func TestRenewals(t *testing.T) {
 	if was := lease.RenewTime(left); !lease.RenewTime(l).After(was) {
 		t.Errorf("renewTime %s does not grow", lease.RenewTime(l))
 	}
-	if *l.Spec.HolderIdentity != "edge-1" || l.Annotations[contract.DigestAnnotation] != "d" || lease.IsDelegated(l) ||
-		!lease.IsDelegated(left) {
-		t.Errorf("renewed as %+v, left out %+v", l, left)
+	if *l.Spec.HolderIdentity != "edge-1" || l.Annotations[contract.DigestAnnotation] != "d" {
+		t.Errorf("renewed as %+v", l)
 	}
 	if next := w.receipt("harbour").Period; next <= period {
 		t.Errorf("period %d is followed by %d", period, next)
@@ -285,6 +282,38 @@ func TestWhoIsRenewed(t *testing.T) {
 		&coordinationv1.Lease{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a Lease was made: %v", err)
 	}
+}
+
+// TestCutOff: a Lease that the leader forwards for is left alone, also if it is marked meanwhile, until its node has
+// taken the mark away.
+func TestCutOff(t *testing.T) {
+	w := newWorld(t)
+	period := w.join("harbour", "edge-1", "edge-2")
+	mark := func(yes bool) {
+		l := w.leaseOf("edge-1")
+		lease.SetDelegated(l, yes)
+		if err := w.store.Update(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark(true)
+	was := w.leaseOf("edge-1")
+	w.wants("renewed", w.renewed("harbour", w.call("harbour", period, "edge-1", "edge-2")), []string{"edge-2"})
+	w.wants("the Lease", w.leaseOf("edge-1"), was)
+	mark(false)
+	w.refuses = func(o client.Object) error {
+		if o.GetName() != "edge-1" {
+			return nil
+		}
+		mark(true)
+		return apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "edge-1", errors.New("another version"))
+	}
+	w.wants("marked meanwhile", len(w.renewed("harbour", w.call("harbour", w.receipt("harbour").Period, "edge-1"))), 0)
+	w.wants("counted", w.outcomes("cut-off"), 2)
+	w.wants("counted as failed", w.outcomes("failed"), 0)
+	mark(false)
+	w.refuses = nil
+	w.wants("back", w.renewed("harbour", w.call("harbour", w.receipt("harbour").Period, "edge-1")), []string{"edge-1"})
 }
 
 // TestReplay: a link counts once, for a leader that replays it and for the next leader.

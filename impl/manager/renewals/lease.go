@@ -3,6 +3,7 @@ package renewals
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,18 +48,20 @@ func (s *sight) of(stands, now time.Time) {
 	}
 }
 
-// renew lets the renewTime of a node's Lease grow, from as it was last seen, and takes away the mark of a node that is
-// cut off. Reads of the client are from no cache. If somebody else has written the Lease, it is looked at again: what
-// was seen may be old, and then nobody has renewed it.
+// errCutOff is why a Lease is not renewed that has the mark of a node that is cut off: the leader's forwards write it.
+var errCutOff = errors.New("the Lease has the mark of a node that is cut off")
+
+// renew lets the renewTime of a node's Lease grow, from as it was last seen. Reads of the client are from no cache. If
+// somebody else has written the Lease, it is looked at again: what was seen may be old, and then nobody has renewed it.
 func (s *sight) renew(ctx context.Context, c client.Client, clock clock.PassiveClock, l *coordinationv1.Lease) error {
 	for round := 1; ; round++ {
+		if _, marked := l.Annotations[contract.DelegateHeartbeat]; marked {
+			return errCutOff
+		}
 		now := clock.Now()
 		s.of(lease.RenewTime(l), now)
 		next := heartbeat.Onward(s.stands, now.Sub(s.since))
 		p := lease.Renewal(l.ResourceVersion, next)
-		if _, marked := l.Annotations[contract.DelegateHeartbeat]; marked {
-			p.Annotate(contract.DelegateHeartbeat, "")
-		}
 		if !lease.Managed(l) { // the policy weir-forwarders takes the server's clock from the entry of this write
 			p.Manage(contract.ManagedBy)
 		}

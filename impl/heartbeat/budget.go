@@ -16,7 +16,8 @@ const (
 // Of nodes that are left to the roll call of their pool.
 const (
 	// Lapse is for how long a hub leaves its node to the pool after a heartbeat of which a receipt came. Of the last three
-	// the first has one, unless something is wrong: it waits ten seconds for a report, and the receipt as long.
+	// the first has one, unless something is wrong: it waits ten seconds for a report, and the receipt as long. Then the
+	// hub passes the one that came last, and does not wait for the next.
 	Lapse = 3*Slowest + 800*time.Millisecond
 	// Prove is after how long a heartbeat goes by itself all the same. It shows that the cloud takes one; that the way to
 	// the cloud is there is shown all the time by the pings of another connection, see package uplink. Each one costs a
@@ -55,4 +56,11 @@ func (b Budget) Worst() time.Duration {
 // Covered is that time for a node that is left to its pool, and whose hub reaches the cloud itself. Nothing adds to it:
 // weir-manager may die or start again, or be cut off from the leader, and another hub may lead at the same moment. The
 // hub counts for itself. Its coordinator may hang.
-func (b Budget) Covered() time.Duration { return Lapse + Slowest + Withdraw + b.Request }
+func (b Budget) Covered() time.Duration { return Lapse + Withdraw + b.Request }
+
+// CoveredAndCut is that time if weir-manager dies, and then the node's own way ends and nobody notices. The heartbeat
+// that is passed at Lapse is tried in vain. It may be too old to be told to the leader: then the next one is, untried.
+func (b Budget) CoveredAndCut() time.Duration {
+	const tells = Withdraw + Attempt + Slowest - Interval
+	return Lapse + tells + b.Pool + b.LeaderChange + 3*b.Request
+}

@@ -37,7 +37,8 @@ type Cover struct {
 	renewed  time.Duration // when the heartbeat came of the newest receipt
 	ever     bool          // there is one
 
-	direct time.Duration // when the heartbeat came that the cloud last took from this hub
+	sends  time.Duration // when the last heartbeat went to the cloud from this hub
+	direct time.Duration // the same of the last one that it took
 	stands time.Time     // its renewTime
 }
 
@@ -90,6 +91,13 @@ func (c *Cover) Covered() bool {
 	return c.anchored && c.ever && !c.slow && c.beat-c.renewed <= Lapse && c.beat-c.direct < Prove
 }
 
+// Lapses is when the hub passes the heartbeat that came last itself, though it was left to the pool, unless a later
+// receipt comes; false: another heartbeat is due before.
+func (c *Cover) Lapses() (at time.Duration, ok bool) {
+	at = c.renewed + Lapse
+	return at, c.ever && at <= c.beat+Life
+}
+
 // Anchor is what the Lease of the node has to carry; "": nothing yet.
 func (c *Cover) Anchor() string {
 	if c.period == 0 {
@@ -98,19 +106,19 @@ func (c *Cover) Anchor() string {
 	return c.chain.Anchor().String()
 }
 
-// Direct takes that the cloud has taken the heartbeat that came last from this hub, with which renewTime and anchor the
-// Lease stands now. It stands since some time after the heartbeat came: weir-manager may have seen that long before the
-// answer was here.
+// Direct takes that the cloud has taken the heartbeat that this hub sent last, with which renewTime and anchor the Lease
+// stands now. Time counts since it was sent: weir-manager may have seen the Lease long before the answer was here.
 func (c *Cover) Direct(stands time.Time, anchor string) {
-	c.direct, c.stands = c.beat, stands
+	c.direct, c.stands = c.sends, stands
 	c.anchored = anchor != "" && anchor == c.Anchor()
 }
 
 // Shared reports whether others may write the node's Lease: then its version is not known here.
 func (c *Cover) Shared() bool { return c.anchored }
 
-// Least is the renewTime to pass, at least the node's own: greater than what weir-manager has written since (Onward).
+// Least is the renewTime to send now, at least the node's own: greater than what weir-manager has written since (Onward).
 func (c *Cover) Least(now time.Duration, own time.Time) time.Time {
+	c.sends = now
 	since := now - c.direct
 	if least := c.stands.Add(since - since/drift); c.period > 0 && own.Before(least) {
 		return least.Truncate(tick)

@@ -78,15 +78,15 @@
 // the Lease has grown for it (Budget.Covered). Death, restart or partition of weir-manager, a change of leader and the
 // loss of the coordinator are in this sum, also all at once:
 //
-//	since the heartbeat of the last receipt, at a heartbeat that is left to the pool (Lapse)    32 s
-//	until the next heartbeat of the kubelet (Slowest)                                           10.4
-//	the coordinator does not answer (Withdraw)                                                   1
-//	write: one cloud server; of three, the first is dead                                         1; 2.5
-//	sum                                                                                         44.4 s; 45.9 s
+//	since the heartbeat of the last receipt, until the hub passes the newest one (Lapse)        32 s
+//	the coordinator does not answer when asked for a receipt once more (Withdraw)                1
+//	connect and write: one cloud server; of three, the first is dead                             1; 2.5
+//	sum                                                                                         34 s; 35.5 s
 //
-// That fits into the 50 s of Kubernetes since 1.32, and not into 40 s. What it does not hold is a node whose own way to
-// the cloud ends unnoticed while weir-manager is dead: then the hub tries for Attempt, and the leader forwards, and the
-// sum is 52.4 s. A hub notices the loss of its way by probes, and then leaves nothing to the pool. In a quiet pool
-// Lapse is never reached: a heartbeat waits at most 10 s for the report and 10 s for its receipt, which the hub hears
-// at its next heartbeat.
+// That fits into 40 s. What it does not hold is a node whose own way to the cloud ends unnoticed while weir-manager is
+// dead (Budget.CoveredAndCut). Then the hub tries for Attempt in vain, and the leader forwards. What was tried may be
+// too old to be told by then, at most Slowest - Interval before the next heartbeat, which is told untried. The sum is
+// 42.4 s with one server and 46.9 s with three: it fits into 50 s. A hub notices the loss of its way by probes, and then
+// leaves nothing to the pool. In a quiet pool Lapse is hardly ever reached: a heartbeat waits at most 10 s for the
+// report and 10 s for its receipt, for which the hub asks at Lapse once more.
 package heartbeat

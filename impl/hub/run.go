@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/listen"
 	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -123,6 +124,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.notices().Run(serving) })
 		g.Go(func() error { return h.course.Run(serving) })
 		g.Go(func() error { return h.reporter.Run(serving) })
+		g.Go(func() error { return beat.Overdue(serving, h.door.Beats) })
 		if h.managesReplica() {
 			g.Go(func() error { return h.awaitReplica(serving) })
 		}

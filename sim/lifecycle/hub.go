@@ -65,6 +65,9 @@ func newHub(ctx context.Context, running *sync.WaitGroup, n *node) *hub {
 		running.Go(h.probe)
 	}
 	h.beats = beat.NewBeats(c)
+	if n.pool != nil {
+		running.Go(func() { _ = beat.Overdue(h.ctx, h.beats) })
+	}
 	return h
 }
 

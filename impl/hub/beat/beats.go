@@ -48,7 +48,18 @@ type Beats struct {
 	// Of the one that has the token.
 	rhythm digest.Rhythm
 	reads  digest.ReadsRhythm
-	whole  bool // the cloud does not take brief heartbeats
+	whole  bool          // the cloud does not take brief heartbeats
+	vain   time.Duration // when an overdue heartbeat was tried in vain; zero: never
+
+	left chan *left // holds the heartbeat that was left to the pool last
+}
+
+// left is a heartbeat that was left to the pool.
+type left struct {
+	req  *http.Request
+	body []byte
+	beat *coordinationv1.Lease
+	n    int // how many came until then
 }
 
 // BeatsConfig is what beats are made of.
@@ -84,7 +95,7 @@ func (Alone) read(context.Context) (*coordinationv1.Lease, error) { return nil, 
 
 // NewBeats makes what no heartbeat has come to yet.
 func NewBeats(c BeatsConfig) *Beats {
-	b := &Beats{BeatsConfig: c, began: c.Clock.Now(), turn: make(chan struct{}, 1)}
+	b := &Beats{BeatsConfig: c, began: c.Clock.Now(), turn: make(chan struct{}, 1), left: make(chan *left, 1)}
 	b.turn <- struct{}{}
 	return b
 }
@@ -161,11 +172,18 @@ func (b *Beats) patched(contentType string, body []byte) (*coordinationv1.Lease,
 
 func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *coordinationv1.Lease) {
 	b.mu.Lock()
-	plan := b.state.Beat(b.now(), b.Cloud.Reachable())
+	vain := b.vain > 0 && b.now()-b.vain < heartbeat.Attempt
+	plan := b.state.Beat(b.now(), !vain && b.Cloud.Reachable())
+	_, n := b.state.Last()
 	held := b.held
 	b.mu.Unlock()
 	covered := b.Roll.beat(req.Context(), plan == heartbeat.Pass)
 	if covered && plan == heartbeat.Pass && b.leave(w, req, beat, held) {
+		select {
+		case <-b.left:
+		default:
+		}
+		b.left <- &left{req, body, beat, n}
 		return
 	}
 	if plan == heartbeat.Return {

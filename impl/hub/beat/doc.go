@@ -10,7 +10,7 @@
 // in each heartbeat at the pool's roll call (package roll), and Reporter, on the hub that leads, brings all of them to
 // the cloud at once.
 //
-// The constructors start nothing. Mirror.Run, Mirror.Announce, Forwarding.Run and Reporter.Run block until their
+// The constructors start nothing. Mirror.Run, Mirror.Announce, Forwarding.Run, Reporter.Run and Overdue block until their
 // context ends, and wait for what they began.
 //
 // # Heartbeats
@@ -29,7 +29,8 @@
 //
 // While signed receipts say that the Lease grows by the roll call (heartbeat.Cover), a heartbeat that only renews is
 // answered at once, from what is held, and not passed. Each half an hour one is passed all the same, and so is each
-// that carries something or takes it away. It has no version then: weir-manager writes the Lease as well.
+// that carries something or takes it away. It has no version then: weir-manager writes the Lease as well. One that was
+// left to the pool is passed later if no receipt comes (Overdue).
 //
 // All hubs watch delegated Leases in the coordinator; the one that leads forwards them, with a certificate of its own,
 // since NodeRestriction lets no node touch the Lease of another. A forward is a PATCH of some 90 bytes whose answer,

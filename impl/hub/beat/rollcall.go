@@ -85,6 +85,23 @@ func (r *RollCall) beat(ctx context.Context, reaches bool) (covered bool) {
 	return r.cover.Covered()
 }
 
+// lapses is how long the last heartbeat that was left to the pool waits for a receipt; false: another one is due before.
+func (r *RollCall) lapses() (wait time.Duration, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.cover.Lapses()
+	return at - r.Clock.Since(r.began), ok
+}
+
+// ask hears the newest receipt, and hands nothing in.
+func (r *RollCall) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, heartbeat.Withdraw)
+	defer cancel()
+	if n, err := r.Desk.HandIn(ctx, roll.Entry{Node: r.Node}); err == nil {
+		r.hear(n)
+	}
+}
+
 // hear reads a notice, and reports whether it opens a period that was not known.
 func (r *RollCall) hear(n roll.Notice) (later bool) {
 	r.mu.Lock()

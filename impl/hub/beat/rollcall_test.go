@@ -40,6 +40,7 @@ type rollCloud struct {
 	key     *pki.Authority
 	account *roll.Account // nil: weir-manager is dead
 	refuses int           // a code for reports; 0: they are taken
+	cut     bool          // nothing reaches it
 	leases  map[string]*coordinationv1.Lease
 	version int
 	direct  map[string]int
@@ -62,6 +63,8 @@ func (c *rollCloud) Send(_ context.Context, m uplink.Message) (*uplink.Answer, e
 	ours := strings.HasPrefix(name, contract.HeardPrefix)
 	c.bodies = append(c.bodies, string(m.Body))
 	switch {
+	case c.cut:
+		return nil, uplink.ErrNoServer
 	case ours && c.refuses != 0:
 		return &uplink.Answer{Code: c.refuses, Header: http.Header{}}, nil
 	case m.Method == http.MethodPut:

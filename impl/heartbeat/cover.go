@@ -116,7 +116,7 @@ func (c *Cover) Direct(stands time.Time, anchor string) {
 // Shared reports whether others may write the node's Lease: then its version is not known here.
 func (c *Cover) Shared() bool { return c.anchored }
 
-// Least is the renewTime to send now, at least the node's own: greater than what weir-manager has written since (Onward).
+// Least is the renewTime to send now, at least the node's own: greater than what weir-manager wrote since (Onward).
 func (c *Cover) Least(now time.Duration, own time.Time) time.Time {
 	c.sends = now
 	since := now - c.direct

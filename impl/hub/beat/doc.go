@@ -10,8 +10,8 @@
 // in each heartbeat at the pool's roll call (package roll), and Reporter, on the hub that leads, brings all of them to
 // the cloud at once.
 //
-// The constructors start nothing. Mirror.Run, Mirror.Announce, Forwarding.Run, Reporter.Run and Overdue block until their
-// context ends, and wait for what they began.
+// The constructors start nothing. Mirror.Run, Mirror.Announce, Forwarding.Run, Reporter.Run and Overdue block until
+// their context ends, and wait for what they began.
 //
 // # Heartbeats
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-edge/weir/impl/lease"
 )
 
-// Overdue passes heartbeats that were left to the pool, and of which no receipt has come in time, until ctx ends. Such a
+// Overdue passes heartbeats that were left to the pool, and of which no receipt came in time, until ctx ends. Such a
 // heartbeat is the kubelet's own, and younger than heartbeat.Life.
 func Overdue(ctx context.Context, b *Beats) error {
 	for l := (*left)(nil); ctx.Err() == nil; {

@@ -106,7 +106,7 @@ func (c *Cover) Anchor() string {
 	return c.chain.Anchor().String()
 }
 
-// Direct takes that the cloud has taken the heartbeat that this hub sent last, with which renewTime and anchor the Lease
+// Direct takes that the cloud took the heartbeat that this hub sent last, with which renewTime and anchor the Lease
 // stands now. Time counts since it was sent: weir-manager may have seen the Lease long before the answer was here.
 func (c *Cover) Direct(stands time.Time, anchor string) {
 	c.direct, c.stands = c.sends, stands

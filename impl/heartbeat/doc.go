@@ -86,7 +86,7 @@
 // That fits into 40 s. What it does not hold is a node whose own way to the cloud ends unnoticed while weir-manager is
 // dead (Budget.CoveredAndCut). Then the hub tries for Attempt in vain, and the leader forwards. What was tried may be
 // too old to be told by then, at most Slowest - Interval before the next heartbeat, which is told untried. The sum is
-// 42.4 s with one server and 46.9 s with three: it fits into 50 s. A hub notices the loss of its way by probes, and then
-// leaves nothing to the pool. In a quiet pool Lapse is hardly ever reached: a heartbeat waits at most 10 s for the
+// 42.4 s with one server and 46.9 s with three: it fits into 50 s. A hub notices the loss of its way by probes, and
+// then leaves nothing to the pool. In a quiet pool Lapse is hardly ever reached: a heartbeat waits at most 10 s for the
 // report and 10 s for its receipt, for which the hub asks at Lapse once more.
 package heartbeat

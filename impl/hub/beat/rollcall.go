@@ -85,7 +85,7 @@ func (r *RollCall) beat(ctx context.Context, reaches bool) (covered bool) {
 	return r.cover.Covered()
 }
 
-// lapses is how long the last heartbeat that was left to the pool waits for a receipt; false: another one is due before.
+// lapses is how long the last heartbeat left to the pool waits for a receipt; false: another one is due before.
 func (r *RollCall) lapses() (wait time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -249,8 +249,8 @@ func (b *rollBed) rounds(n int, nodes ...string) {
 	}
 }
 
-// TestRollCall: heartbeats of a quiet pool go to the cloud in reports, and by themselves once in half an hour, without a
-// version, whoever wrote the Lease meanwhile. When nobody answers reports, all go by themselves again.
+// TestRollCall: heartbeats of a quiet pool go to the cloud in reports, and by themselves once in half an hour, without
+// a version, whoever wrote the Lease meanwhile. When nobody answers reports, all go by themselves again.
 func TestRollCall(t *testing.T) {
 	b := newRollBed(t)
 	b.rounds(10, "edge-1", "edge-2")

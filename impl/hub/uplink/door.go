@@ -50,8 +50,8 @@ const poolIdle = time.Minute
 // now and then. Another handshake costs as much as the pings of that time.
 const callerIdle = 5 * time.Minute
 
-// heartbeatIdle is the same of the connection for heartbeats: the pool brings most of them, and then one in half an hour
-// is passed. The pings of class node show that the way is there.
+// heartbeatIdle is the same of the connection for heartbeats: the pool brings most of them, and then one in half an
+// hour is passed. The pings of class node show that the way is there.
 const heartbeatIdle = 2 * time.Minute
 
 // narrowWindow is the same of a stream that is left before its end: all that is under way then is paid for nothing.

@@ -15,9 +15,9 @@
 // the node's own chain. The chain leads back to the anchor on the node's Lease, which only the node can have written.
 // The renewTime grows, nothing else changes, and no Lease is made. A Lease with the mark of a node that is cut off is
 // left alone: it belongs to the forwards of the leader, and an entry may be older than those. The receipt then says
-// that it was not renewed, so the node's hub renews it as soon as it can, and takes the mark away. A write is on condition
-// of the version. If somebody else has written meanwhile, the Lease is looked at again: what the cache had may be old, and
-// a receipt must not say of a Lease that it was renewed when it was not.
+// that it was not renewed, so the node's hub renews it as soon as it can, and takes the mark away. A write is on
+// condition of the version. If somebody else has written meanwhile, the Lease is looked at again: what the cache had
+// may be old, and a receipt must not say of a Lease that it was renewed when it was not.
 //
 // The renewTime grows by about as much time as has passed since it was seen to change (heartbeat.Onward). So it stays a
 // time of the node's own clock, and what the node itself writes next is later.

@@ -130,18 +130,18 @@ func (h *Hub) Run(ctx context.Context) error {
 		}
 		g.Go(func() error { h.heedDenylist(serving); return nil })
 	}
-	g.Go(func() error { return h.lacks.Run(serving) })
-	g.Go(func() error { return h.kept.Run(serving) })
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
-	g.Go(func() error { return h.scope.Run(serving) })
-	g.Go(func() error { return h.judge.Run(serving) })
+	for _, part := range []interface {
+		Run(ctx context.Context) error
+	}{
+		h.lacks, h.kept, h.scope, h.judge, h.cloud, h.atCloud, h.door.Stalls,
+	} {
+		g.Go(func() error { return part.Run(serving) })
+	}
 	h.own.run(serving, g)
 	if h.filters != nil {
 		g.Go(func() error { return h.filters.Run(serving) })
 	}
-	g.Go(func() error { return h.cloud.Run(serving) })
-	g.Go(func() error { return h.atCloud.Run(serving) })
-	g.Go(func() error { return h.door.Stalls.Run(serving) })
 	g.Go(func() error { return h.reload.Run(serving, h.renew) })
 	for _, k := range h.keepers {
 		g.Go(func() error { return k.Run(serving) })

@@ -212,6 +212,7 @@ func cloudAttacks() []Attack {
 			controls: []ask{{as: "manager", path: leaseOfOwn, codes: ok}},
 		},
 	}
+	all = append(all, heardAttacks()...)
 	for i := range all {
 		all[i].place = here
 		for _, asks := range [][]ask{all[i].asks, all[i].controls} {

@@ -131,12 +131,10 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { h.heedDenylist(serving); return nil })
 	}
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
-	for _, part := range []interface {
-		Run(ctx context.Context) error
-	}{
-		h.lacks, h.kept, h.scope, h.judge, h.cloud, h.atCloud, h.door.Stalls,
+	for _, run := range []func(context.Context) error{
+		h.lacks.Run, h.kept.Run, h.scope.Run, h.judge.Run, h.cloud.Run, h.atCloud.Run, h.door.Stalls.Run,
 	} {
-		g.Go(func() error { return part.Run(serving) })
+		g.Go(func() error { return run(serving) })
 	}
 	h.own.run(serving, g)
 	if h.filters != nil {

@@ -115,7 +115,8 @@ func (x *scene) receipt(ctx context.Context) (c roll.Receipt, yes bool) {
 // taken is after which weir-manager has looked at a report that came after others.
 const taken = 3 * time.Second
 
-// answered reports, and then that nobody was heard, until weir-manager has opened another period. It returns the answer.
+// answered reports, and then that nobody was heard, until weir-manager has opened another period. It returns what it
+// answered.
 func (x *scene) answered(ctx context.Context, text string) (c roll.Receipt, err error) {
 	before, _ := x.receipt(ctx)
 	x.report(ctx, text)

@@ -248,7 +248,7 @@ func garbageReports(ctx context.Context, x *scene) error {
 	if err != nil {
 		return err
 	}
-	wrong := fmt.Sprint(period, strings.Repeat(" "+node, 4000))
+	wrong := fmt.Sprint(period, strings.Repeat(" "+node, roll.MaxText/len(node)))
 	for _, text := range []string{
 		strings.Repeat("A", roll.MaxText), wrong[:roll.MaxText], strings.Repeat("ä", roll.MaxText/2),
 		fmt.Sprint(period) + strings.Repeat(" ", roll.MaxText-20),

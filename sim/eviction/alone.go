@@ -41,6 +41,20 @@ func (c *column) eachHub(ctx context.Context, has func(runtime.PartID, parts.Met
 	}
 }
 
+// weigh notes the memory of the largest hub.
+func (c *column) weigh() {
+	for _, id := range c.Site.Parts() {
+		if id.Kind() != "hub" {
+			continue
+		}
+		if p, err := c.Site.Part(id); err == nil && p.Running() {
+			if u, err := p.Usage(); err == nil {
+				c.heaviest = max(c.heaviest, u.RSSAnon)
+			}
+		}
+	}
+}
+
 // since sums what came since an earlier look. A hub that has started since counts from its start.
 func (a alone) since(before alone) (reads, kept float64) {
 	for id, x := range a {

@@ -70,6 +70,7 @@ type column struct {
 	replacing         []report.Cause
 	said              float64 // bytes that hubs say to have saved, from the begin of quiet to the end of updates
 	shared            float64 // bytes of the same time of what a pool may share
+	heaviest          int64   // bytes of memory (RssAnon) of the largest hub, after the updates
 }
 
 // run brings up the column's site and runs it to its end.

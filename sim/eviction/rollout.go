@@ -21,6 +21,7 @@ func (c *column) rollOut(ctx context.Context) error {
 	defer func() {
 		c.updates.To = time.Now()
 		c.said += c.saved(ctx)
+		c.weigh()
 	}()
 	for n := range c.s.Eviction.Rollouts {
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{

@@ -99,7 +99,7 @@ func (c *column) measure(m report.Values, v Verdict) {
 	m["heartbeat_bytes_per_minute"] = c.direct * 60
 	m["quiet_bytes_per_node_second"] = c.quietly
 	m["quiet_bytes_ratio"] = c.quietly / max(m["stock_quiet_bytes_per_node_second"], 1)
-	m["quiet_connections_per_node"] = c.connected
+	m["quiet_connections_per_node"], m["hub_rss_anon_bytes_max"] = c.connected, float64(c.heaviest)
 	if c.s.Eviction.Rollouts > 0 {
 		m["update_bytes"] = c.updated
 		m["node_bytes_ratio"] = c.updated / max(m["stock_update_bytes"], 1)

@@ -115,8 +115,11 @@ func newKubelet(b *bed, seed uint64) *testKubelet {
 	n, err := kubelet.CoreV1().Nodes().Get(b.t.Context(), edge, metav1.GetOptions{})
 	check(b.t, err)
 	k.objects = append(k.objects, &one{path: "/api/v1/nodes/" + edge, name: edge, uid: string(n.UID)})
-	pods, err := kubelet.CoreV1().Pods("").List(b.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + edge})
-	check(b.t, err)
+	var pods *corev1.PodList
+	eventually(b.t, "the cloud to be there, and to let the kubelet list its pods", func() bool {
+		pods, err = kubelet.CoreV1().Pods("").List(b.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + edge})
+		return err == nil
+	})
 	for _, p := range pods.Items {
 		k.objects = append(k.objects, &one{
 			path: "/api/v1/namespaces/default/pods/" + p.Name, name: p.Name, uid: string(p.UID),

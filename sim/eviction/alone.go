@@ -2,6 +2,7 @@ package eviction
 
 import (
 	"context"
+	"iter"
 
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -24,14 +25,7 @@ func (c *column) alone(ctx context.Context) alone {
 
 // eachHub reads the metrics of the hubs that run.
 func (c *column) eachHub(ctx context.Context, has func(runtime.PartID, parts.Metrics)) {
-	for _, id := range c.Site.Parts() {
-		if id.Kind() != "hub" {
-			continue
-		}
-		p, err := c.Site.Part(id)
-		if err != nil || !p.Running() {
-			continue
-		}
+	for id, p := range c.hubs() {
 		m, err := p.Metrics(ctx)
 		if err != nil {
 			c.Note("no metrics of " + string(id) + ": " + err.Error())
@@ -43,13 +37,22 @@ func (c *column) eachHub(ctx context.Context, has func(runtime.PartID, parts.Met
 
 // weigh notes the memory of the largest hub.
 func (c *column) weigh() {
-	for _, id := range c.Site.Parts() {
-		if id.Kind() != "hub" {
-			continue
+	for _, p := range c.hubs() {
+		if u, err := p.Usage(); err == nil {
+			c.heaviest = max(c.heaviest, u.RSSAnon)
 		}
-		if p, err := c.Site.Part(id); err == nil && p.Running() {
-			if u, err := p.Usage(); err == nil {
-				c.heaviest = max(c.heaviest, u.RSSAnon)
+	}
+}
+
+// hubs are those that run.
+func (c *column) hubs() iter.Seq2[runtime.PartID, runtime.Part] {
+	return func(yield func(runtime.PartID, runtime.Part) bool) {
+		for _, id := range c.Site.Parts() {
+			if id.Kind() != "hub" {
+				continue
+			}
+			if p, err := c.Site.Part(id); err == nil && p.Running() && !yield(id, p) {
+				return
 			}
 		}
 	}

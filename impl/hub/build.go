@@ -18,6 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
+	"github.com/weir-edge/weir/impl/hub/ownwatch"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -92,7 +93,10 @@ func (h *Hub) buildCoordinator() error {
 		Coordinator: h.coordinator, Cloud: h.cloud.Way(uplink.ClassPool, uplink.AsHub),
 		Forged: h.metrics.forged.WithLabelValues().Inc, Clock: h.clock, Logger: h.Logger,
 	})
-	h.asNode = h.discovery.Through(h.cloud.Way(uplink.ClassNode, uplink.AsNode))
+	h.asNode = ownwatch.New(ownwatch.Config{
+		Node: h.NodeName, Cloud: h.discovery.Through(h.cloud.Way(uplink.ClassNode, uplink.AsNode)),
+		Place: func() any { return h.cloud.Place(uplink.ClassNode, uplink.AsNode) }, Clock: h.clock, Logger: h.Logger,
+	})
 	return nil
 }
 

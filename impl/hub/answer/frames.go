@@ -64,11 +64,14 @@ func Whole(resp *http.Response, over Over, clk clock.Clock) {
 		return
 	}
 	if packed != "" {
-		f.body = &unpacked{body: resp.Body}
+		f.body = Unpack(resp.Body)
 		resp.Header.Del("Content-Encoding")
 	}
 	resp.Body = f
 }
+
+// Unpack unpacks a compressed body as it comes.
+func Unpack(body io.ReadCloser) io.ReadCloser { return &unpacked{body: body} }
 
 // unpacked is a compressed body. It waits for the first byte when it is read, and not before.
 type unpacked struct {

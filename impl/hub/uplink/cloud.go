@@ -493,6 +493,11 @@ func (k *Cloud) Way(c Class, as Credential) http.RoundTripper {
 	return r
 }
 
+// Place is where requests of a class go now, and by what: it is another one after a change of server or credentials.
+func (k *Cloud) Place(c Class, as Credential) any {
+	return [2]any{k.current.Load(), k.doors[doorKey{c, as, overHTTP2}].transport.current.Load()}
+}
+
 // Prove is the way of questions about tokens of which nothing is known.
 func (k *Cloud) Prove() http.RoundTripper { return k.doors[doorKey{ClassNode, asUnproven, overHTTP1}] }
 

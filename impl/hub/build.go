@@ -18,7 +18,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
-	"github.com/weir-edge/weir/impl/hub/ownwatch"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -93,10 +92,7 @@ func (h *Hub) buildCoordinator() error {
 		Coordinator: h.coordinator, Cloud: h.cloud.Way(uplink.ClassPool, uplink.AsHub),
 		Forged: h.metrics.forged.WithLabelValues().Inc, Clock: h.clock, Logger: h.Logger,
 	})
-	h.asNode = ownwatch.New(ownwatch.Config{
-		Node: h.NodeName, Cloud: h.discovery.Through(h.cloud.Way(uplink.ClassNode, uplink.AsNode)),
-		Place: func() any { return h.cloud.Place(uplink.ClassNode, uplink.AsNode) }, Clock: h.clock, Logger: h.Logger,
-	})
+	h.asNode = h.discovery.Through(h.cloud.Way(uplink.ClassNode, uplink.AsNode))
 	return nil
 }
 
@@ -188,8 +184,9 @@ func (h *Hub) buildDoor() error {
 	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
 	review := access.Reviewer{AsCaller: callers, AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode)}
 	proxy := door.NewProxy(door.ProxyConfig{
-		AsCaller: h.discovery.Through(callers), AsNode: h.asNode, Shelter: h.shelter, Judge: h.judge, Written: consistency,
-		Demand: h.reads, Left: h.sources.Left, Clock: h.clock, Logger: h.Logger,
+		Node: h.NodeName, AsNode: h.asNode, NodePlace: h.cloud.NodePlace, AsCaller: h.discovery.Through(callers),
+		Shelter: h.shelter, Judge: h.judge, Written: consistency, Demand: h.reads, Left: h.sources.Left, Clock: h.clock,
+		Logger: h.Logger,
 	})
 	beats := beat.NewBeats(beat.BeatsConfig{
 		Node: h.NodeName, Cloud: h.cloud.Urgent(uplink.AsNode), Pool: h.pool.Seen(), Clock: h.clock, Logger: h.Logger,
@@ -211,18 +208,9 @@ func (h *Hub) buildDoor() error {
 			Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock,
 			Count: counted(h.metrics.reviews),
 		}),
-		Stalls:      answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.metrics.served, h.Logger),
-		Sources:     h.sources,
-		Consistency: consistency,
-		Beats:       beats,
-		Proxy:       proxy,
-		Shelter:     h.shelter,
-		Demand:      h.reads,
-		Scope:       h.scope,
-		Filters:     h.filters,
-		Own:         h.own.filter,
-		Answered:    h.metrics.answered,
-		Logger:      h.Logger,
+		Stalls:  answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.metrics.served, h.Logger),
+		Sources: h.sources, Consistency: consistency, Beats: beats, Proxy: proxy, Shelter: h.shelter, Demand: h.reads,
+		Scope: h.scope, Filters: h.filters, Own: h.own.filter, Answered: h.metrics.answered, Logger: h.Logger,
 	})
 	return nil
 }

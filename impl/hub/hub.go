@@ -21,7 +21,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
-	"github.com/weir-edge/weir/impl/hub/ownwatch"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
@@ -45,7 +44,7 @@ type Hub struct {
 	credentials
 
 	cloud       *uplink.Cloud
-	asNode      *ownwatch.Watches // to it, of what this node's own certificate asks
+	asNode      http.RoundTripper // to it, of what this node's own certificate asks
 	door        *door.Door
 	coordinator *coordinator.Client // nil: there is none, and so for what follows
 	pool        pool

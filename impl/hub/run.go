@@ -42,7 +42,7 @@ func New(c Config) (*Hub, error) {
 	}
 	_ = h.own.pods.Open() // Run tries again, and tells
 	h.metrics.registry.MustRegister(append(append(h.shelter.Collectors(), h.asking.Collectors()...), state{h},
-		relay.NewCollector(h.sources.Relays), h.scope, h.lacks, h.asNode.Collector())...)
+		relay.NewCollector(h.sources.Relays), h.scope, h.lacks, h.door.Proxy.Own.Collector())...)
 	return h, nil
 }
 
@@ -133,7 +133,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
 	for _, run := range []func(context.Context) error{
 		h.lacks.Run, h.kept.Run, h.scope.Run, h.judge.Run, h.cloud.Run, h.atCloud.Run, h.door.Stalls.Run,
-		h.asNode.Run,
+		h.door.Proxy.Own.Run,
 	} {
 		g.Go(func() error { return run(serving) })
 	}

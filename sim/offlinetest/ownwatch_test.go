@@ -140,17 +140,11 @@ func TestOwnWatch(t *testing.T) {
 	b := newBed(t, nil)
 	b.fill(2, 0)
 	hub, cloud := b.kubelet("kubelet/v1.37", runtime.ContentTypeProtobuf), b.cloud.RESTConfig()
-	list := url.Values{
-		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "allowWatchBookmarks": {"true"},
-		"timeoutSeconds": {"3"},
-	}
-	w := b.watchPods(hub, list)
-	w.listed()
-	straight := b.watchPods(cloud, resumeAt(w.at, 3600))
+	pods, err := b.admin.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	check(t, err)
 
 	// As it was: the cloud does not compress a watch that goes on. Without bookmarks it passes as it is.
-	passed := b.watchPods(hub, url.Values{"resourceVersion": {wire.FormatVersion(w.at)}})
-	w.ends()
+	passed := b.watchPods(hub, url.Values{"resourceVersion": {pods.ResourceVersion}})
 	before := b.down()
 	b.changes("pod-00", n)
 	for range n {
@@ -160,12 +154,18 @@ func TestOwnWatch(t *testing.T) {
 	check(t, passed.body.Close())
 
 	// Its time is over twice. What came meanwhile is shown when it is back.
-	w = b.watchPods(hub, resumeAt(w.at, 2))
-	w.same(straight, n)
+	w := b.watchPods(hub, url.Values{
+		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "allowWatchBookmarks": {"true"},
+		"timeoutSeconds": {"2"},
+	})
+	w.listed()
+	straight := b.watchPods(cloud, resumeAt(w.at, 3600))
 	w.ends()
 	b.changes("pod-00", 1)
-	w = b.watchPods(hub, resumeAt(w.at, 3600))
+	w = b.watchPods(hub, resumeAt(w.at, 2))
 	w.same(straight, 1)
+	w.ends()
+	w = b.watchPods(hub, resumeAt(w.at, 3600))
 	if joined, passed := b.ownWatches("joined"), b.ownWatches("passed"); joined != 2 || passed != 0 {
 		t.Errorf("%v watches joined the stream and %v did not, want 2 and 0", joined, passed)
 	}

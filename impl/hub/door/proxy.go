@@ -12,6 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/demand"
+	"github.com/weir-edge/weir/impl/hub/ownwatch"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -26,18 +27,21 @@ type Proxy struct {
 	ProxyConfig
 	watches, others *bufferPool // a watch keeps its buffer as long as it is open
 	failures        *limit.Quiet
+	Own             *ownwatch.Watches // the way AsNode
 	errors          *log.Logger
 }
 
 // ProxyConfig is what a Proxy is made of.
 type ProxyConfig struct {
+	Node             string
 	AsCaller, AsNode http.RoundTripper
+	NodePlace        func() any // see ownwatch.Config.Place
 	Shelter          *shelter.Shelter
 	Judge            *identity.Judge
 	Written          written
 	Demand           *demand.Demand
 	Left             func(resource string) bool // a relay has shown it until now
-	Clock            clock.Clock
+	Clock            clock.WithDelayedExecution
 	Logger           *slog.Logger
 }
 
@@ -51,6 +55,9 @@ type written interface {
 func NewProxy(c ProxyConfig) *Proxy {
 	return &Proxy{
 		ProxyConfig: c, watches: &bufferPool{size: watchBuffer}, others: &bufferPool{size: otherBuffer},
+		Own: ownwatch.New(ownwatch.Config{
+			Node: c.Node, Cloud: c.AsNode, Place: c.NodePlace, Clock: c.Clock, Logger: c.Logger,
+		}),
 		failures: limit.NewQuiet(c.Clock, c.Logger), errors: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 }
@@ -71,7 +78,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, x Passage) {
 	x.proxy = p
 	via, buffers := p.AsCaller, p.others
 	if x.Who.Kind == access.ThisNode {
-		via = p.AsNode
+		via = p.Own
 	}
 	if x.Asked.Verb == "watch" {
 		buffers = p.watches

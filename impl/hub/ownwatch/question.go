@@ -1,6 +1,7 @@
 package ownwatch
 
 import (
+	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -16,6 +17,9 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
+// lasts is the timeoutSeconds of streams, and most that a client is given. kube-apiserver has no upper bound.
+const lasts = 24 * time.Hour
+
 // question is a watch that may be answered from a stream.
 type question struct {
 	req   *http.Request
@@ -28,22 +32,22 @@ type question struct {
 // fields are the selectors of what is a node's own.
 var fields = map[string]string{"/api/v1/pods": "spec.nodeName", "/api/v1/nodes": "metadata.name"}
 
-// question is what a request asks for; nil: it passes as it is.
-func (w *Watches) question(req *http.Request) *question {
+// questionOf is what a request asks for of a node's own; nil: it passes as it is.
+func questionOf(req *http.Request, node string, now time.Time) *question {
 	field, accept := fields[req.URL.Path], strings.Join(req.Header.Values("Accept"), ",")
 	if field == "" || req.Method != http.MethodGet || strings.Contains(accept, ";") || access.Impersonates(req.Header) ||
 		uplink.HasToken(req.Header) || uplink.IsLapsed(req.Context()) {
 		return nil
 	}
 	q := &question{req: req, asked: request.Parse(req)}
-	if q.asked.Verb != "watch" || q.asked.Odd || q.asked.Upgrade || q.asked.Only(field) != w.Node ||
+	if q.asked.Verb != "watch" || q.asked.Odd || q.asked.Upgrade || q.asked.Only(field) != node ||
 		!q.asked.IsTrue("allowWatchBookmarks") || !q.asked.IsTrue("sendInitialEvents") && !q.asked.GoesOn() {
 		return nil
 	}
 	if o, err := q.asked.Options(); err != nil {
 		return nil
 	} else if n := o.TimeoutSeconds; n != nil && *n > 0 {
-		q.until = w.Clock.Now().Add(time.Duration(min(*n, int64(lasts/time.Second))) * time.Second)
+		q.until = now.Add(time.Duration(min(*n, int64(lasts/time.Second))) * time.Second)
 	}
 	if !q.asked.IsTrue("sendInitialEvents") {
 		q.from, _ = wire.ParseVersion(q.asked.Query.Get("resourceVersion"))
@@ -62,10 +66,10 @@ func (q *question) fixed() url.Values {
 }
 
 // answer is a stream's, as its client reads it.
-func (q *question) answer(s *stream, r *reader) *http.Response {
+func (q *question) answer(header http.Header, body io.ReadCloser) *http.Response {
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: s.header.Clone(), Body: r, ContentLength: -1, Request: q.req,
+		Header: header.Clone(), Body: body, ContentLength: -1, Request: q.req,
 	}
 }
 
@@ -82,4 +86,16 @@ func encodingOf(resp *http.Response) (enc wire.Encoding, ok bool) {
 		return wire.JSON, true
 	}
 	return enc, false
+}
+
+// closing is the body of an answer that is no stream.
+type closing struct {
+	io.ReadCloser
+	over func()
+}
+
+// Close implements io.Closer.
+func (c *closing) Close() error {
+	defer c.over()
+	return c.ReadCloser.Close()
 }

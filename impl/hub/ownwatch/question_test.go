@@ -30,7 +30,7 @@ func TestQuestion(t *testing.T) {
 		"/api/v1/namespaces/a/pods?watch=1&allowWatchBookmarks=1&resourceVersion=1&fieldSelector=spec.nodeName%3De": false,
 		"/api/v1/nodes/edge-1?watch=1&allowWatchBookmarks=1&resourceVersion=10":                                     false,
 	} {
-		if got := s.question(ask(uri)) != nil; got != want {
+		if got := s.question(uri) != nil; got != want {
 			t.Errorf("%s: %v, want %v", uri, got, want)
 		}
 	}
@@ -59,7 +59,7 @@ func TestQuestion(t *testing.T) {
 			return r
 		},
 	} {
-		if s.question(change(ask(asList))) != nil {
+		if questionOf(change(ask(asList)), s.Node, s.clock.Now()) != nil {
 			t.Errorf("%s does not pass", name)
 		}
 	}

@@ -202,6 +202,8 @@ func ask(uri string) *http.Request {
 	return req
 }
 
+func (s *site) question(uri string) *question { return questionOf(ask(uri), s.Node, s.clock.Now()) }
+
 // client is a watch of the node's own.
 type client struct {
 	t      *testing.T

@@ -3,7 +3,10 @@ package ownwatch
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,13 +17,6 @@ import (
 )
 
 const (
-	// lasts is the timeoutSeconds of streams. kube-apiserver has no upper bound.
-	lasts = 24 * time.Hour
-	// linger is how long a stream goes on without a client. A client that failed comes back within half a minute, and one
-	// that is to be moved is shown a bookmark within a minute.
-	linger = 2 * time.Minute
-	// quiet is for how long a stream that is joined may have brought nothing: kube-apiserver sends a bookmark each minute.
-	quiet = 3 * time.Minute
 	// least is how many bytes a watch brings, at least, before the hub opens a stream: a few pods are listed for less.
 	least = 16 << 10
 	// maxKept bounds the questions of which something is kept. A node asks two.
@@ -87,7 +83,7 @@ func (w *Watches) Run(ctx context.Context) error {
 
 // RoundTrip implements http.RoundTripper.
 func (w *Watches) RoundTrip(req *http.Request) (*http.Response, error) {
-	q := w.question(req)
+	q := questionOf(req, w.Node, w.Clock.Now())
 	switch {
 	case q == nil:
 		return w.pass(req)
@@ -130,15 +126,15 @@ func (w *Watches) list(q *question) (*http.Response, error) {
 		return resp, err
 	}
 	w.counted(q, "opened")
-	return q.answer(s, s.first(q)), nil
+	return q.answer(s.header, s.first(q.req.Context(), q.until)), nil
 }
 
 // goOn answers a watch that begins where its client stands.
 func (w *Watches) goOn(q *question) (*http.Response, error) {
 	if s := w.streamOf(q.key); s != nil {
-		if r := s.join(q, q.from); r != nil {
+		if r := s.join(q.req.Context(), q.until, q.from); r != nil {
 			w.counted(q, "joined")
-			return q.answer(s, r), nil
+			return q.answer(s.header, r), nil
 		}
 	}
 	resp, err := w.pass(q.req)
@@ -148,10 +144,23 @@ func (w *Watches) goOn(q *question) (*http.Response, error) {
 	if enc, ok := encodingOf(resp); ok && resp.Header.Get("Content-Encoding") == "" {
 		w.counted(q, "passed")
 		resp.Body = &passing{
-			ReadCloser: resp.Body, watches: w, of: q, events: wire.NewEventReader(resp.Body, enc, wire.Kind{}),
+			ReadCloser: resp.Body, events: wire.NewEventReader(resp.Body, enc, wire.Kind{}),
+			next: func(version uint64, brought int64) (*reader, bool) { return w.next(q, version, brought) },
 		}
 	}
 	return resp, nil
+}
+
+// next is the stream that goes on for a client behind a version; nil: none does yet. If it is worth that, one begins.
+func (w *Watches) next(q *question, version uint64, brought int64) (then *reader, begins bool) {
+	s := w.streamOf(q.key)
+	if s == nil {
+		return nil, w.begin(q, wire.FormatVersion(version), brought)
+	}
+	if then = s.join(q.req.Context(), q.until, version); then != nil {
+		w.counted(q, "moved")
+	}
+	return then, false
 }
 
 // streamOf is the stream of a question that goes where requests go now; nil: there is none.
@@ -166,6 +175,57 @@ func (w *Watches) streamOf(key string) *stream {
 		k.leave()
 	}
 	return k.stream
+}
+
+// open opens a stream for a question, by a query. If the cloud gives none, the stream is nil, and the answer is the
+// cloud's. The end of ctx ends the waiting for an answer. begun: the hub wants it, and no client.
+func (w *Watches) open(ctx context.Context, q *question, query url.Values, begun bool) (*stream, *http.Response,
+	error) {
+	place := w.Place()
+	if !w.enter() {
+		return nil, nil, context.Canceled
+	}
+	streaming, cancel := context.WithCancel(w.streaming)
+	over := func() {
+		cancel()
+		w.running.Done()
+	}
+	out := q.req.Clone(streaming)
+	query = maps.Clone(query)
+	query.Set("timeoutSeconds", strconv.Itoa(int(lasts/time.Second)))
+	out.URL.RawQuery = query.Encode()
+	out.Header.Set("Accept-Encoding", "gzip")
+	waits := context.AfterFunc(ctx, cancel)
+	resp, err := w.pass(out)
+	if err != nil {
+		waits()
+		over()
+		return nil, nil, err
+	}
+	enc, ok := encodingOf(resp)
+	if !ok {
+		resp.Body = &closing{ReadCloser: resp.Body, over: over}
+		return nil, resp, nil
+	}
+	if !waits() {
+		_ = resp.Body.Close()
+		over()
+		return nil, nil, ctx.Err()
+	}
+	s := &stream{
+		clock: w.Clock, place: place, packed: resp.Header.Get("Content-Encoding") != "", begun: begun,
+		header: resp.Header.Clone(), cancel: cancel, taken: map[*reader]int{}, changed: make(chan struct{}),
+	}
+	s.header.Del("Content-Encoding")
+	go func() {
+		defer over()
+		defer resp.Body.Close()
+		err := s.run(streaming, resp.Body, enc, func(took int64) { w.listed(q, s, took) })
+		w.ended(q, s)
+		s.finish(err)
+		w.Logger.Debug("a watch of the node's own ended", "path", q.asked.Path, "err", err)
+	}()
+	return s, resp, nil
 }
 
 // begin opens a stream for a client that goes on without one, at a version, when that watch has brought so much.

@@ -114,12 +114,12 @@ func TestNotJoined(t *testing.T) {
 	}
 }
 
-func (s *site) key() string { return s.question(ask(itsPods + "&resourceVersion=10")).key }
+func (s *site) key() string { return s.question(itsPods + "&resourceVersion=10").key }
 
 // join10 tries to join at version 10.
 func (s *site) join10() *reader {
 	if of := s.streamOf(s.key()); of != nil {
-		return of.join(s.question(ask(itsPods+"&resourceVersion=10")), 10)
+		return of.join(s.t.Context(), time.Time{}, 10)
 	}
 	return nil
 }

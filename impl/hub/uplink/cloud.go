@@ -493,9 +493,10 @@ func (k *Cloud) Way(c Class, as Credential) http.RoundTripper {
 	return r
 }
 
-// Place is where requests of a class go now, and by what: it is another one after a change of server or credentials.
-func (k *Cloud) Place(c Class, as Credential) any {
-	return [2]any{k.current.Load(), k.doors[doorKey{c, as, overHTTP2}].transport.current.Load()}
+// NodePlace is where requests of class node go now as the node, and by what: it is another one after a change of server
+// or credentials.
+func (k *Cloud) NodePlace() any {
+	return [2]any{k.current.Load(), k.doors[doorKey{ClassNode, AsNode, overHTTP2}].transport.current.Load()}
 }
 
 // Prove is the way of questions about tokens of which nothing is known.

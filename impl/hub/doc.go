@@ -23,6 +23,7 @@
 //	             coordinator                      membership   what a hub tells of itself, its moves
 //	pooldoor     the port for the pool, and what a hub holds in common with it
 //	demand       what clients of the node read of the whole cluster
+//	ownwatch     watches of the node's own pods and Node, which outlive their clients
 //
 // # Certificates
 //

@@ -116,7 +116,7 @@ func (b *bed) changes(name string, n int) {
 	all := lives(pod)
 	for i := range n {
 		is := all[i%2]
-		is.Message = fmt.Sprint("change ", i)
+		is.Message = fmt.Sprintf("change %d behind %s", i, pod.ResourceVersion)
 		_, err = b.admin.CoreV1().Pods("default").Patch(b.t.Context(), name, types.StrategicMergePatchType,
 			patchOf(b.t.(*testing.T), &corev1.Pod{}, is), metav1.PatchOptions{}, "status")
 		check(b.t, err)

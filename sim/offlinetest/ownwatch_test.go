@@ -103,7 +103,7 @@ func (w *podWatch) same(cloud *podWatch, n int) {
 	for range n {
 		want, got := cloud.next(), w.next()
 		if got == nil || want.Type != got.Type || want.Version != got.Version || !bytes.Equal(want.Object.Raw, got.Object.Raw) {
-			w.t.Fatalf("the client is shown %+v, the cloud shows %+v", got, want)
+			w.t.Fatalf("the client is shown %s of %d, the cloud shows %s of %d", got.Type, got.Version, want.Type, want.Version)
 		}
 	}
 }

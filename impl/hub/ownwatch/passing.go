@@ -7,7 +7,7 @@ import (
 )
 
 // passing is a client's watch that the cloud answers, until a stream goes on with it. next is told of each version that
-// the client is shown, and of the bytes that came; it gives the stream, or has the bytes counted anew.
+// the client is shown, and of the bytes that came; it gives the stream, or has the bytes counted again from zero.
 type passing struct {
 	io.ReadCloser
 	events  *wire.EventReader

@@ -72,11 +72,9 @@ func (s *stream) join(ctx context.Context, until time.Time, version uint64) *rea
 	if s.base == 0 || version < s.base || s.end != nil || s.clock.Since(s.heard) > quiet {
 		return nil
 	}
-	at := 0
-	for at < len(s.frames) && s.frames[at].version <= version {
-		at++
-	}
-	return s.add(ctx, until, s.dropped+at)
+	r := s.add(ctx, until, s.dropped)
+	r.seen = version
+	return r
 }
 
 // add adds a client; mu is held.
@@ -249,6 +247,7 @@ type reader struct {
 	stream *stream
 	ctx    context.Context // of the request
 	until  time.Time       // zero: as long as the stream
+	seen   uint64          // version up to which nothing is shown: the stream may be behind its client
 	rest   []byte          // of a frame
 }
 
@@ -309,10 +308,17 @@ func (s *stream) frameOf(r *reader) (raw []byte, changed <-chan struct{}, err er
 	if !is {
 		return nil, nil, io.ErrClosedPipe
 	}
-	if at := taken - s.dropped; at < len(s.frames) {
-		raw = s.frames[at].raw
-		s.taken[r]++
+	for _, f := range s.frames[taken-s.dropped:] {
+		if taken++; f.version == 0 || f.version > r.seen {
+			raw = f.raw
+			break
+		}
+	}
+	if s.taken[r] != taken {
+		s.taken[r] = taken
 		s.settle()
+	}
+	if raw != nil {
 		return raw, nil, nil
 	}
 	return nil, s.changed, s.end

@@ -41,9 +41,13 @@ func TestJoin(t *testing.T) {
 	c = s.on(14)
 	o.send(pod("MODIFIED", 15))
 	c.sees("MODIFIED 15")
+	c.leaves()
+	c = s.on(20) // which has seen more than the stream
+	o.send(pod("MODIFIED", 16), pod("MODIFIED", 20), bookmark(20), pod("MODIFIED", 21))
+	c.sees("MODIFIED 21")
 	s.spared()
 	s.wants("opened", 1)
-	s.wants("joined", 5)
+	s.wants("joined", 6)
 	s.wants("passed", 0)
 }
 

@@ -173,7 +173,8 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	s := &site{
-		t: t, cloud: &cloud{t: t, opened: make(chan *opened, 8)}, clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)),
+		t: t, cloud: &cloud{t: t, opened: make(chan *opened, 8)},
+		clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)),
 	}
 	s.Watches = New(Config{
 		Node: "edge-1", Cloud: s.cloud, Place: func() any { return s.place }, Clock: s.clock,

@@ -61,7 +61,8 @@ type kept struct {
 func New(c Config) *Watches {
 	w := &Watches{Config: c, of: map[string]*kept{}, count: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_hub_own_watches_total",
-		Help: "Watches of this node's own pods and of its own Node, by resource and way: opened, joined, passed, begun, moved.",
+		Help: "Watches of this node's own pods and of its own Node, by resource and way: opened, joined, passed, begun " +
+			"or moved.",
 	}, []string{"resource", "way"})}
 	w.streaming, w.stop = context.WithCancel(context.Background())
 	return w

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 // TestJoin: a client's time is over, and it goes on where it stands: it is shown what came meanwhile and what comes,
@@ -256,8 +259,8 @@ func TestLinger(t *testing.T) {
 	s.spared()
 }
 
-// TestUnfinished: a stream whose client leaves before the list is complete ends, and so does one that a later list takes
-// the place of.
+// TestUnfinished: a stream whose client leaves before the list is complete ends. So does one that a later list takes the
+// place of.
 func TestUnfinished(t *testing.T) {
 	s := newSite(t)
 	c := s.watch(asList)
@@ -319,6 +322,25 @@ func TestSlow(t *testing.T) {
 	}
 }
 
+// TestHeldUp: a stream waits for its slowest client, and for none that has left.
+func TestHeldUp(t *testing.T) {
+	s := &stream{
+		clock: clocktesting.NewFakeClock(time.Now()), taken: map[*reader]int{}, changed: make(chan struct{}), cancel: func() {},
+	}
+	r := s.first(t.Context(), time.Time{})
+	waits, over := context.WithCancel(t.Context())
+	over()
+	ev := &wire.Event{Type: wire.Added, Version: 1, Frame: make([]byte, ahead/8)}
+	for range 8 {
+		check(t, s.take(waits, ev))
+	}
+	if err := s.take(waits, ev); err == nil {
+		t.Fatal("more is taken than may be held")
+	}
+	check(t, r.Close())
+	check(t, s.take(waits, ev))
+}
+
 // TestRefused: what the cloud answers to a streaming list, other than with one, is the client's.
 func TestRefused(t *testing.T) {
 	s := newSite(t)
@@ -334,7 +356,7 @@ func TestRefused(t *testing.T) {
 	s.cloud.code = 0
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := s.RoundTrip(ask(asList).WithContext(ctx)); err == nil { //nolint:bodyclose // there is none
+	if _, err := s.RoundTrip(ask(asList).WithContext(ctx)); err == nil {
 		t.Fatal("a client that has left is answered")
 	}
 }

@@ -31,7 +31,8 @@
 //   - What the cloud refuses, 410 included, it refuses to the client. An ERROR on a stream is shown to the clients that
 //     are there, and nobody joins it any more.
 //   - A client that reads slowly slows the stream, as it would its own watch.
-//   - A kube-apiserver that compresses no watch (before 1.37) is asked as before: only what clients open is kept.
+//   - A kube-apiserver that compresses no watch (before 1.37) is not listed a second time. What clients open is kept, and
+//     those that come back cost nothing there, too.
 //
 // New starts nothing. Each stream has a goroutine, which ends with the stream. Watches.Run ends all streams when its
 // context ends, and waits for them.

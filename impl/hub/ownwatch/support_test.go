@@ -289,5 +289,22 @@ func (s *site) opens() (*client, *opened) {
 	o := s.asked()
 	o.send(pod("ADDED", 5), listed(10))
 	c.sees("ADDED 5", "BOOKMARK 10")
+	s.reaches(10)
 	return c, o
 }
+
+// reaches waits until the stream that can be joined has a version.
+func (s *site) reaches(version uint64) {
+	s.t.Helper()
+	await.Until(s.t, 10*time.Second, "the stream", func() bool {
+		of := s.streamOf(s.key())
+		if of == nil {
+			return false
+		}
+		of.mu.Lock()
+		defer of.mu.Unlock()
+		return of.base > 0 && of.last >= version
+	})
+}
+
+func (s *site) key() string { return s.question(itsPods + "&resourceVersion=10").key }

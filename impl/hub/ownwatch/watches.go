@@ -54,7 +54,7 @@ type kept struct {
 	stream *stream // that can be joined; nil: there is none
 	begins bool    // the hub is opening one
 	listed int64   // bytes that the list of the last one took
-	plain  any     // the place that does not compress; nil: none is known
+	plain  any     // the place that does not compress, or knows no streaming lists; nil: none is known
 }
 
 // New makes Watches without streams.
@@ -239,6 +239,7 @@ func (w *Watches) begin(q *question, version string, brought int64) bool {
 		return false
 	}
 	k.begins = true
+	place := w.Place()
 	w.running.Go(func() {
 		query := q.fixed()
 		for name, value := range map[string]string{
@@ -258,8 +259,10 @@ func (w *Watches) begin(q *question, version string, brought int64) bool {
 			return
 		}
 		w.mu.Lock()
-		k.begins = false
-		w.mu.Unlock()
+		defer w.mu.Unlock()
+		if k.begins = false; err == nil && resp.StatusCode == http.StatusUnprocessableEntity {
+			k.plain = place // it knows no streaming lists
+		}
 	})
 	return true
 }

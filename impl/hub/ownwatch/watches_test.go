@@ -30,6 +30,7 @@ func TestJoin(t *testing.T) {
 	c.ends(io.EOF)
 	c.leaves()
 	o.send(bookmark(13), pod("ADDED", 14))
+	s.reaches(14)
 	for _, version := range []int{12, 11, 13, 10} {
 		c = s.on(version)
 		for _, ev := range []string{"MODIFIED 11", "DELETED 12", "BOOKMARK 13", "ADDED 14"} {
@@ -120,8 +121,6 @@ func TestNotJoined(t *testing.T) {
 		})
 	}
 }
-
-func (s *site) key() string { return s.question(itsPods + "&resourceVersion=10").key }
 
 // join10 tries to join at version 10.
 func (s *site) join10() *reader {
@@ -223,7 +222,7 @@ func TestBeginsNot(t *testing.T) {
 		s := newSite(t)
 		c := s.on(10)
 		o := s.asked()
-		s.cloud.code = http.StatusUnprocessableEntity
+		s.cloud.code = http.StatusServiceUnavailable
 		o.send(more(11))
 		c.sees("MODIFIED 11")
 		await.Until(t, 10*time.Second, "the refusal", func() bool {
@@ -238,6 +237,23 @@ func TestBeginsNot(t *testing.T) {
 		o.send(more(13)) // it is tried again when the same was brought again
 		c.sees("MODIFIED 13")
 		s.asked()
+	})
+	t.Run("the cloud knows no streaming lists", func(t *testing.T) {
+		s := newSite(t)
+		c := s.on(10)
+		o := s.asked()
+		s.cloud.code = http.StatusUnprocessableEntity
+		o.send(more(11))
+		c.sees("MODIFIED 11")
+		await.Until(t, 10*time.Second, "the refusal", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return !s.of[s.key()].begins
+		})
+		s.cloud.code = 0
+		o.send(more(12), more(13))
+		c.sees("MODIFIED 12", "MODIFIED 13")
+		s.spared()
 	})
 }
 

@@ -102,7 +102,10 @@ func (w *podWatch) same(cloud *podWatch, n int) {
 	w.t.Helper()
 	for range n {
 		want, got := cloud.next(), w.next()
-		if got == nil || want.Type != got.Type || want.Version != got.Version || !bytes.Equal(want.Object.Raw, got.Object.Raw) {
+		if got == nil || want == nil {
+			w.t.Fatal("a watch has ended")
+		}
+		if want.Type != got.Type || want.Version != got.Version || !bytes.Equal(want.Object.Raw, got.Object.Raw) {
 			w.t.Fatalf("the client is shown %s of %d, the cloud shows %s of %d", got.Type, got.Version, want.Type, want.Version)
 		}
 	}
@@ -133,8 +136,8 @@ func (b *bed) ownWatches(way string) float64 {
 }
 
 // TestOwnWatch: a kubelet's watch of its pods that was resumed twice, or is resumed behind a restart of the hub, costs
-// at most half of what the cloud sends to one that it does not compress. The kubelet is shown what the cloud shows, each
-// event once.
+// at most half of what the cloud sends to one that it does not compress. The kubelet is shown what the cloud shows,
+// each event once.
 func TestOwnWatch(t *testing.T) {
 	const n = 30
 	b := newBed(t, nil)

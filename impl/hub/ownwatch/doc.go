@@ -13,8 +13,8 @@
 //
 // A stream is opened by the client's own streaming list, with the client's question and headers, the node's
 // certificate, and a day instead of the client's time. It belongs to that question: path, selectors, encoding and user
-// agent. A stream keeps what it brought last, 64 KiB. It holds nothing of the list itself: the package is no cache, and
-// each list, get and streaming list goes to the cloud. Two minutes after its last client has left, a stream ends.
+// agent. A stream keeps what it brought last, 128 KiB, and nothing of the list itself. The package is no cache: each
+// list, get and streaming list goes to the cloud. Two minutes after its last client has left, a stream ends.
 //
 // A watch that goes on at a version joins the stream if that has brought all behind this version. Its client gets what
 // is later, frame by frame as the cloud sent it, bookmarks and deletions included, until its own time is over. Else the
@@ -31,8 +31,8 @@
 //   - What the cloud refuses, 410 included, it refuses to the client. An ERROR on a stream is shown to the clients that
 //     are there, and nobody joins it any more.
 //   - A client that reads slowly slows the stream, as it would its own watch.
-//   - A kube-apiserver that compresses no watch (before 1.37) is not listed a second time. What clients open is kept, and
-//     those that come back cost nothing there, too.
+//   - A kube-apiserver that compresses no watch (before 1.37) is not listed a second time. What clients open is kept,
+//     and those that come back cost nothing there, too.
 //
 // New starts nothing. Each stream has a goroutine, which ends with the stream. Watches.Run ends all streams when its
 // context ends, and waits for them.

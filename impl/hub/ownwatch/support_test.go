@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,8 +37,9 @@ func check(t testing.TB, err error) {
 type cloud struct {
 	t      *testing.T
 	opened chan *opened
-	plain  bool // it compresses nothing
-	code   int  // of all answers; 0: 200
+	plain  bool     // it compresses nothing
+	code   int      // of all answers; 0: 200
+	atOnce []string // what comes with an answer
 }
 
 // opened is a watch at the cloud.
@@ -69,6 +71,7 @@ func (c *cloud) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Header.Set("Content-Encoding", "gzip")
 	}
 	context.AfterFunc(req.Context(), func() { to.finish(req.Context().Err()) })
+	o.send(c.atOnce...)
 	c.opened <- o
 	return resp, nil
 }
@@ -244,7 +247,7 @@ func (c *client) sees(want ...string) {
 // ends waits for the end of a watch, which shows nothing before that.
 func (c *client) ends(want error) {
 	c.t.Helper()
-	if ev, err := c.events.Next(); err != want { //nolint:errorlint // io.EOF is compared so by those who read
+	if ev, err := c.events.Next(); !errors.Is(err, want) {
 		c.t.Fatalf("the watch goes on with %v, and ends by %v, want %v", ev, err, want)
 	}
 }

@@ -123,11 +123,10 @@ func (k *kept) leave() {
 // list opens a stream for its client.
 func (w *Watches) list(q *question) (*http.Response, error) {
 	s, resp, err := w.open(q.req.Context(), q, q.asked.Query, false)
-	if s == nil {
-		return resp, err
+	if s != nil {
+		w.counted(q, "opened")
 	}
-	w.counted(q, "opened")
-	return q.answer(s.header, s.first(q.req.Context(), q.until)), nil
+	return resp, err
 }
 
 // goOn answers a watch that begins where its client stands.
@@ -178,8 +177,9 @@ func (w *Watches) streamOf(key string) *stream {
 	return k.stream
 }
 
-// open opens a stream for a question, by a query. If the cloud gives none, the stream is nil, and the answer is the
-// cloud's. The end of ctx ends the waiting for an answer. begun: the hub wants it, and no client.
+// open opens a stream for a question, by a query, and returns the answer for its client. If the cloud gives none, the
+// stream is nil, and the answer is the cloud's. The end of ctx ends the waiting for it. begun: the hub wants the stream,
+// and no client.
 func (w *Watches) open(ctx context.Context, q *question, query url.Values, begun bool) (*stream, *http.Response,
 	error) {
 	place := w.Place()
@@ -187,10 +187,10 @@ func (w *Watches) open(ctx context.Context, q *question, query url.Values, begun
 		return nil, nil, context.Canceled
 	}
 	streaming, cancel := context.WithCancel(w.streaming)
-	over := func() {
+	over := sync.OnceFunc(func() {
 		cancel()
 		w.running.Done()
-	}
+	})
 	out := q.req.Clone(streaming)
 	query = maps.Clone(query)
 	query.Set("timeoutSeconds", strconv.Itoa(int(lasts/time.Second)))
@@ -218,15 +218,19 @@ func (w *Watches) open(ctx context.Context, q *question, query url.Values, begun
 		header: resp.Header.Clone(), cancel: cancel, taken: map[*reader]int{}, changed: make(chan struct{}),
 	}
 	s.header.Del("Content-Encoding")
+	body, mine := resp.Body, resp
+	if !begun { // it is there before anything comes
+		mine = q.answer(s.header, s.first(q.req.Context(), q.until))
+	}
 	go func() {
 		defer over()
-		defer resp.Body.Close()
-		err := s.run(streaming, resp.Body, enc, func(took int64) { w.listed(q, s, took) })
+		defer body.Close()
+		err := s.run(streaming, body, enc, func(took int64) { w.listed(q, s, took) })
 		w.ended(q, s)
 		s.finish(err)
 		w.Logger.Debug("a watch of the node's own ended", "path", q.asked.Path, "err", err)
 	}()
-	return s, resp, nil
+	return s, mine, nil
 }
 
 // begin opens a stream for a client that goes on without one, at a version, when that watch has brought so much.

@@ -55,6 +55,20 @@ func TestJoin(t *testing.T) {
 	s.wants("passed", 0)
 }
 
+// TestListAtOnce: nothing of a list is lost that comes with the answer, and each close of an answer but the first is
+// nothing.
+func TestListAtOnce(t *testing.T) {
+	s := newSite(t)
+	s.cloud.atOnce = []string{pod("ADDED", 5), pod("ADDED", 7), listed(10)}
+	for range 50 {
+		c := s.watch(asList)
+		s.asked()
+		c.sees("ADDED 5", "ADDED 7", "BOOKMARK 10")
+		c.leaves()
+		c.leaves()
+	}
+}
+
 // TestNotJoined: the cloud is asked by each client that a stream cannot be trusted to show all, and would not be asked
 // for itself.
 func TestNotJoined(t *testing.T) {
@@ -365,6 +379,7 @@ func TestRefused(t *testing.T) {
 	check(t, err)
 	body, err := io.ReadAll(resp.Body)
 	check(t, err)
+	check(t, resp.Body.Close())
 	check(t, resp.Body.Close())
 	if resp.StatusCode != http.StatusGone || string(body) != "no" {
 		t.Fatalf("the answer is %d %s", resp.StatusCode, body)

@@ -178,8 +178,8 @@ func (w *Watches) streamOf(key string) *stream {
 }
 
 // open opens a stream for a question, by a query, and returns the answer for its client. If the cloud gives none, the
-// stream is nil, and the answer is the cloud's. The end of ctx ends the waiting for it. begun: the hub wants the stream,
-// and no client.
+// stream is nil, and the answer is the cloud's. The end of ctx ends the waiting for it. begun: the hub wants the
+// stream, and no client.
 func (w *Watches) open(ctx context.Context, q *question, query url.Values, begun bool) (*stream, *http.Response,
 	error) {
 	place := w.Place()

@@ -1,0 +1,86 @@
+package moved
+
+import (
+	"iter"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// place is where a slice sends callers of a pod.
+type place struct {
+	node    string
+	uid     types.UID
+	address netip.Addr
+	serving bool
+}
+
+// correct is a place as it is now. keep: it is still one. Only the pod's own node is heard: two nodes may speak of the
+// same uid, and the slice says which of them has it.
+func (s *Set) correct(p place) (now place, keep bool) {
+	n := s.nodes[p.node]
+	if n == nil { // of another pool, or of no node
+		return p, true
+	}
+	if h := n.of[p.uid]; h != nil {
+		a := h.of(p.address.Is4())
+		if !a.IsValid() { // as the cloud: who is gone, or has no address yet, is in no slice
+			return p, false
+		}
+		p.address, p.serving = a, h.Ready
+	}
+	if s.silent(n) {
+		p.serving = false
+	}
+	return p, !s.lost(p)
+}
+
+// lost reports whether a place has an address that another pod has now. A node is believed of pods of its own, and of
+// others that nobody may call anyway.
+func (s *Set) lost(p place) bool {
+	by, is := s.taken[p.address]
+	if !is || by == (owner{p.node, p.uid}) {
+		return false
+	}
+	if h := s.nodes[p.node].of[p.uid]; h != nil && !s.silent(s.nodes[p.node]) { // it has the address, too, as it says
+		return false
+	}
+	return by.node == p.node || !p.serving
+}
+
+// Settle forgets corrections that their nodes have taken back, and that the cloud's slices do not contradict any more.
+// It is given all that the relays hold, uncorrected; nil: there is no relay of these.
+func (s *Set) Settle(all iter.Seq[*discoveryv1.EndpointSlice], also iter.Seq[*corev1.Endpoints]) {
+	open := map[owner]bool{}
+	look := func(p place) {
+		if n := s.nodes[p.node]; n != nil && n.of[p.uid] != nil {
+			h := n.of[p.uid]
+			a := h.of(p.address.Is4())
+			open[owner{p.node, p.uid}] = open[owner{p.node, p.uid}] || a != p.address || h.Ready != p.serving
+		}
+	}
+	if all != nil {
+		for slice := range all {
+			for i := range slice.Endpoints {
+				if p, ok := placeOf(slice, i); ok {
+					look(p)
+				}
+			}
+		}
+	}
+	if also != nil {
+		for e := range also {
+			eachAddress(e, look)
+		}
+	}
+	for name, n := range s.nodes {
+		for uid, h := range n.of {
+			if h.left && !open[owner{name, uid}] {
+				delete(n.of, uid)
+			}
+		}
+	}
+	s.index()
+}

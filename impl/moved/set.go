@@ -1,0 +1,183 @@
+package moved
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Times of a Set.
+const (
+	Every   = 5 * time.Second  // between two statements of a node
+	Silence = 30 * time.Second // after which the pods of a node are not ready
+	Linger  = 30 * time.Second // how long a correction that its node has taken back waits for the cloud's slices
+)
+
+// MaxNodes bounds a pool.
+const MaxNodes = 500
+
+// Set is what a hub knows of the moved pods of its pool. Its time is that of the local monotonic clock. It is not safe
+// for concurrent use.
+type Set struct {
+	nodes map[string]*node
+	taken map[netip.Addr]owner // addresses that corrected pods have now
+	idle  bool                 // nothing is corrected
+	away  bool
+	last  time.Duration // of Expire
+	began bool          // last is set
+}
+
+// node is what its hub said.
+type node struct {
+	number, beat uint64
+	quiet        time.Duration // how long the desk was read, and had nothing new of the node
+	of           map[types.UID]*held
+}
+
+// held is a correction.
+type held struct {
+	Correction
+	left   bool          // the node has taken it back: the cloud has the status
+	linger time.Duration // for how long
+}
+
+// owner is the pod that has an address.
+type owner struct {
+	node string
+	uid  types.UID
+}
+
+// Errors of Take.
+var (
+	ErrStranger = errors.New("no node of the pool")
+	ErrOld      = errors.New("an older statement than the last one of this node")
+	ErrLacks    = errors.New("it is about contents that are not here: the whole statement is wanted")
+)
+
+// Members says which nodes the pool has. What others said is forgotten; one that is new counts as heard now.
+func (s *Set) Members(names []string) error {
+	if len(names) > MaxNodes {
+		return fmt.Errorf("members: %d nodes, want %d at most", len(names), MaxNodes)
+	}
+	now := make(map[string]*node, len(names))
+	for _, name := range names {
+		if now[name] = s.nodes[name]; now[name] == nil {
+			now[name] = &node{}
+		}
+	}
+	s.nodes = now
+	s.index()
+	return nil
+}
+
+// Away says whether the cloud is away for the pool. While it is there, it alone decides who is silent.
+func (s *Set) Away(away bool) (changed bool) {
+	if s.away == away {
+		return false
+	}
+	for _, n := range s.nodes {
+		changed = changed || n.quiet >= Silence
+		n.quiet = 0
+	}
+	s.away = away
+	s.index()
+	return changed
+}
+
+// Take takes a statement that is signed by its node (Signed.Open), and reports whether it changes what is shown. The
+// last statement may come again: then the node was not heard.
+func (s *Set) Take(st Statement) (changed bool, err error) {
+	n := s.nodes[st.Node]
+	switch {
+	case n == nil:
+		return false, fmt.Errorf("statement of %.80q: %w", st.Node, ErrStranger)
+	case st.Beat == n.beat && st.Number == n.number:
+		return false, nil
+	case st.Beat <= n.beat || st.Number < n.number:
+		return false, fmt.Errorf("statement %d, beat %d of %s: %w", st.Number, st.Beat, st.Node, ErrOld)
+	case st.Same && st.Number != n.number:
+		return false, fmt.Errorf("statement %d of %s: %w", st.Number, st.Node, ErrLacks)
+	}
+	changed = s.silent(n)
+	n.beat, n.quiet = st.Beat, 0
+	if st.Number > n.number {
+		n.number = st.Number
+		changed = n.replace(st.Corrections) || changed
+	}
+	s.index()
+	return changed, nil
+}
+
+// replace takes the corrections of a statement. Those that are gone from it stay until the cloud says the same.
+func (n *node) replace(corrections []Correction) (changed bool) {
+	now := make(map[types.UID]*held, len(corrections))
+	for _, c := range corrections {
+		before := n.of[c.UID]
+		changed = changed || before == nil || !before.equal(c)
+		now[c.UID] = &held{Correction: c}
+	}
+	for uid, h := range n.of {
+		if now[uid] == nil && len(now) < 2*MaxPods {
+			h.left = true
+			now[uid] = h
+		}
+	}
+	n.of = now
+	return changed
+}
+
+// Expire is called when the desk of the pool was read, and what it had was taken. It reports whether that changes what
+// is shown. Time in which nobody could read the desk makes nobody silent.
+func (s *Set) Expire(now time.Duration) (changed bool) {
+	step := min(now-s.last, 2*Every)
+	if !s.began {
+		step = 0
+	}
+	s.last, s.began = now, true
+	for _, n := range s.nodes {
+		was := s.silent(n)
+		n.quiet += step
+		changed = changed || s.silent(n) != was
+		for uid, h := range n.of {
+			if h.left {
+				if h.linger += step; h.linger >= Linger {
+					delete(n.of, uid)
+					changed = true
+				}
+			}
+		}
+	}
+	s.index()
+	return changed
+}
+
+func (s *Set) silent(n *node) bool { return s.away && n.quiet >= Silence }
+
+// Len is how many corrections there are.
+func (s *Set) Len() (all int) {
+	for _, n := range s.nodes {
+		all += len(n.of)
+	}
+	return all
+}
+
+// index notes who has which address. A silent node holds none, nor does a pod with the address of its node.
+func (s *Set) index() {
+	s.taken, s.idle = map[netip.Addr]owner{}, true
+	for name, n := range s.nodes {
+		s.idle = s.idle && !s.silent(n) && len(n.of) == 0
+		if s.silent(n) {
+			continue
+		}
+		for uid, h := range n.of {
+			for _, a := range h.Addresses {
+				if !h.Host {
+					s.taken[a] = owner{name, uid}
+				}
+			}
+		}
+	}
+}

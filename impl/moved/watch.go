@@ -59,9 +59,11 @@ func (w *Watch) Step(events ...wire.Event) []wire.Event {
 			if ev.InitialEnd {
 				w.End()
 			}
-			w.reach(ev.Version)
-			w.astray = false
-			w.out = append(w.out, ev)
+			untouched := w.ahead > ev.Version && len(w.has) == 0 // then the client is still ahead
+			if w.reach(ev.Version); !untouched {
+				w.astray = false
+				w.out = append(w.out, ev)
+			}
 		case ev.Object == nil:
 			w.out = append(w.out, ev)
 		case w.initial:

@@ -1,0 +1,177 @@
+package moved
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// shows is what a Set makes of one endpoint.
+func shows(s *Set, text string) string {
+	out, _ := s.Slice(sliceOf("web", discoveryv1.AddressTypeIPv4, text), false)
+	if len(out.Endpoints) == 0 {
+		return ""
+	}
+	return short(out.Endpoints[0])
+}
+
+// TestTake: the last statement of a node counts, an older one is refused, and one that comes again proves nothing.
+func TestTake(t *testing.T) {
+	s := pool(t, "a", "b")
+	take := func(number, beat uint64, same bool, want error, texts ...string) {
+		t.Helper()
+		var all []Correction
+		for _, x := range texts {
+			all = append(all, correction(t, x))
+		}
+		st, _ := NewStatement("a", number, beat, all)
+		if same {
+			st = st.Again(beat)
+		}
+		_, err := s.Take(st)
+		errorIs(t, err, want)
+	}
+	take(5, 5, true, ErrLacks)
+	take(5, 5, false, nil, "p=10.0.0.5")
+	take(5, 6, true, nil)
+	take(6, 7, true, ErrLacks)
+	take(4, 8, false, ErrOld, "p=10.0.0.4")
+	take(6, 6, false, ErrOld, "p=10.0.0.6")
+	take(4, 8, true, ErrOld)
+	take(5, 6, true, nil)
+	if got := shows(s, "p@a 10.0.0.1 rs"); got != "p@a 10.0.0.5 rs-" {
+		t.Errorf("%s", got)
+	}
+	take(7, 8, false, nil, "p=10.0.0.7")
+	if got := shows(s, "p@a 10.0.0.1 rs"); got != "p@a 10.0.0.7 rs-" || s.Len() != 1 {
+		t.Errorf("%s, %d corrections", got, s.Len())
+	}
+	_, err := s.Take(Statement{Node: "z", Number: 1, Beat: 1})
+	errorIs(t, err, ErrStranger)
+	if err := s.Members(slices.Repeat([]string{"a"}, MaxNodes+1)); err == nil {
+		t.Error("a pool without a bound")
+	}
+	if err := s.Members([]string{"b"}); err != nil || s.Len() != 0 {
+		t.Errorf("%d corrections of a node that has left, %v", s.Len(), err)
+	}
+}
+
+// TestSilence: the pods of a node that is silent are not ready, until it is heard. Neither a statement that comes again
+// nor time in which the desk was not read counts, and while the cloud is there nobody is silent.
+func TestSilence(t *testing.T) {
+	const p, q = "p@a 10.0.0.1 rs", "q@b 10.1.0.1 rs"
+	s := pool(t, "a", "b")
+	now := time.Duration(0)
+	pass := func(by, step time.Duration, want bool) {
+		t.Helper()
+		changed := false
+		for end := now + by; now < end; {
+			now += step
+			changed = s.Expire(now) || changed
+		}
+		if changed != want {
+			t.Errorf("at %v: changed %t", now, changed)
+		}
+	}
+	says(t, s, "a", 1)
+	says(t, s, "b", 1)
+	for range 10 {
+		pass(Every, Every, false)
+		st, _ := NewStatement("a", 1, uint64(now), nil)
+		if _, err := s.Take(st); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Take(Statement{Node: "b", Number: 1, Beat: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if now >= 4*Every {
+			break
+		}
+	}
+	if shows(s, p) != p+"-" || shows(s, q) != q+"-" {
+		t.Fatalf("%s, %s", shows(s, p), shows(s, q))
+	}
+	pass(100*time.Hour, 100*time.Hour, true) // b, which was quiet for 20 s; a was not for 30 s
+	if shows(s, p) != p+"-" || shows(s, q) != "q@b 10.1.0.1 -" {
+		t.Errorf("%s, %s", shows(s, p), shows(s, q))
+	}
+	if !says(t, s, "b", 2) || shows(s, q) != q+"-" {
+		t.Errorf("heard again: %s", shows(s, q))
+	}
+	pass(Silence, Every, true)
+	if !s.Away(false) || shows(s, p) != p+"-" || s.Away(false) {
+		t.Error("a node is silent though the cloud is there")
+	}
+	if s.Away(true); shows(s, p) != p+"-" {
+		t.Error("a node is silent at once")
+	}
+}
+
+func each[T any](all ...T) iter.Seq[T] { return slices.Values(all) }
+
+// TestReturn: a correction that its node takes back stays until no slice contradicts it, and for Linger at most.
+func TestReturn(t *testing.T) {
+	v4 := func(text string) *discoveryv1.EndpointSlice { return sliceOf("web", discoveryv1.AddressTypeIPv4, text) }
+	v6 := func(text string) *discoveryv1.EndpointSlice {
+		return sliceOf("web-6", discoveryv1.AddressTypeIPv6, text)
+	}
+	old := func(ip string) *corev1.Endpoints {
+		e := point("p@a " + ip + " rs")
+		return &corev1.Endpoints{Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{
+			{IP: ip, NodeName: e.NodeName, TargetRef: e.TargetRef},
+		}}}}
+	}
+	for name, c := range map[string]struct {
+		slices    iter.Seq[*discoveryv1.EndpointSlice]
+		endpoints iter.Seq[*corev1.Endpoints]
+		stays     bool
+	}{
+		"no slice has it":             {slices: each(v4("q@a 10.0.0.1 rs"))},
+		"all say the same":            {slices: each(v4("p@a 10.0.0.9 rs"), v6("p@a fd00::9 rs")), endpoints: each(old("10.0.0.9"))},
+		"the other family is behind":  {slices: each(v4("p@a 10.0.0.9 rs"), v6("p@a fd00::1 rs")), stays: true},
+		"it is not ready there yet":   {slices: each(v4("p@a 10.0.0.9 -")), stays: true},
+		"Endpoints are behind":        {slices: each(v4("p@a 10.0.0.9 rs")), endpoints: each(old("10.0.0.1")), stays: true},
+		"it is another node's there":  {slices: each(v4("p@b 10.0.0.1 rs"))},
+		"terminating, and as it says": {slices: each(v4("p@a 10.0.0.9 st"))},
+	} {
+		s := pool(t, "a", "b")
+		s.Away(false)
+		says(t, s, "a", 1, "p=10.0.0.9,fd00::9")
+		if s.Settle(each[*discoveryv1.EndpointSlice](), nil); s.Len() != 1 {
+			t.Errorf("%s: settled though the node says it", name)
+		}
+		if says(t, s, "a", 2) || shows(s, "p@a 10.0.0.1 rs") != "p@a 10.0.0.9 rs-" {
+			t.Errorf("%s: taken back at once", name)
+		}
+		if s.Settle(c.slices, c.endpoints); (s.Len() == 1) != c.stays {
+			t.Errorf("%s: %d corrections", name, s.Len())
+		}
+		for now := Every; now <= Linger; now += Every {
+			if changed := s.Expire(now); changed != (c.stays && now == Linger) {
+				t.Errorf("%s: changed %t at %v", name, changed, now)
+			}
+		}
+	}
+	s := pool(t, "a")
+	says(t, s, "a", 1, "p=10.0.0.9")
+	says(t, s, "a", 2)
+	says(t, s, "a", 3, "p=10.0.0.9")
+	if s.Expire(2 * Every); s.Len() != 1 {
+		t.Error("said again, and gone")
+	}
+	for i := range uint64(5) { // what is taken back does not grow without a bound
+		var all []string
+		for j := range MaxPods {
+			all = append(all, fmt.Sprintf("p%06d=10.0.0.9", int(i)*MaxPods+j))
+		}
+		says(t, s, "a", 10+i, all...)
+	}
+	if s.Len() > 2*MaxPods {
+		t.Errorf("%d corrections", s.Len())
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
@@ -26,6 +25,7 @@ type client struct {
 	list      map[string]*wire.Object
 	high      uint64 // the highest that it was at
 	torn      bool   // it may be shown again what it has seen
+	ahead     bool   // its watch began ahead of the relay
 }
 
 func (c *client) failed(format string, args ...any) { c.w.t.Helper(); c.w.t.Errorf(format, args...) }
@@ -46,7 +46,7 @@ func (c *client) replace(version uint64, list map[string]*wire.Object) {
 			c.failed("a list has %s at %d with another content: no handler is told", key, o.Version)
 		}
 	}
-	c.store, c.at, c.torn, c.high = list, version, false, max(c.high, version)
+	c.store, c.at, c.torn, c.high, c.ahead = list, version, false, max(c.high, version), false
 }
 
 // lists reads a list and opens a watch, either by itself or as a streaming list.
@@ -79,7 +79,7 @@ func (c *client) resumes() {
 		c.lists(false)
 		return
 	}
-	c.watch = NewWatch(c.w.view, all, c.bookmarks)
+	c.watch, c.ahead = NewWatch(c.w.view, all, c.bookmarks), c.at > c.w.reached()
 	from := min(c.at, c.w.reached())
 	c.next = slices.IndexFunc(c.w.cloud, func(ev wire.Event) bool { return ev.Version > from })
 	if c.next < 0 {
@@ -104,7 +104,8 @@ func (c *client) take(events []wire.Event) {
 
 func (c *client) breaks() {
 	c.w.counts["breaks"]++
-	c.watch, c.listing, c.torn = nil, false, c.torn || c.at < c.high
+	c.torn = c.torn || c.at < c.high || c.watch != nil && c.at < c.watch.ahead
+	c.watch, c.listing = nil, false
 }
 
 func (c *client) event(ev *wire.Event) {
@@ -117,6 +118,9 @@ func (c *client) event(ev *wire.Event) {
 		c.replace(ev.Version, c.list)
 		return
 	case ev.Type == wire.Bookmark:
+		if ev.Version < c.at {
+			c.failed("a bookmark at %d, it is at %d", ev.Version, c.at)
+		}
 	case c.listing:
 		c.list[ev.Object.Key] = ev.Object
 	case ev.Type == wire.Deleted:
@@ -133,16 +137,19 @@ func (c *client) event(ev *wire.Event) {
 // holds takes one object, and judges it.
 func (c *client) holds(o *wire.Object) {
 	old := c.store[o.Key]
-	if strconv.FormatUint(o.Version, 10) != strings.TrimSpace(base(c.w, o)) {
-		c.w.counts["corrected"]++
-	}
 	switch {
 	case old == nil || old.Version != o.Version:
 		c.told[o.Key] = o
 	case !bytes.Equal(old.Raw, o.Raw):
 		c.failed("%s comes at %d with another content: no handler is told", o.Key, o.Version)
 	}
-	if old != nil && !c.torn && c.watch != nil && c.watch.ahead == 0 && base(c.w, o) < base(c.w, old) {
+	of := base(c.w, o)
+	if strconv.FormatUint(o.Version, 10) != of {
+		c.w.counts["corrected"]++
+	} else if c.w.view.owed[o.Key] != o.Version && !c.torn && old != nil && of < base(c.w, old) {
+		c.failed("%s, which is not corrected, goes back from %s to %s", o.Key, base(c.w, old), of)
+	}
+	if old != nil && !c.torn && !c.ahead && of < base(c.w, old) {
 		c.failed("%s goes back from %s to %s", o.Key, base(c.w, old), base(c.w, o))
 	}
 	c.store[o.Key] = o
@@ -159,7 +166,7 @@ func base(w *world, o *wire.Object) string {
 	if err := s.Unmarshal(o.Raw); err != nil {
 		w.t.Fatal(err)
 	}
-	return fmt.Sprintf("%10s", s.Annotations["base"])
+	return s.Annotations["base"] // all have as many digits
 }
 
 // drains reads all that there is, and judges where the client is then.

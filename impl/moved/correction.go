@@ -130,7 +130,8 @@ func (c Correction) appendText(text []byte) []byte {
 func parseCorrection(text string) (c Correction, err error) {
 	at := strings.IndexAny(text, string([]rune{markReady, markNotReady, markGone}))
 	if at < 0 {
-		return c, fmt.Errorf("state: %.80q: want a uid, one of %c %c %c, and addresses", text, markReady, markNotReady, markGone)
+		return c, fmt.Errorf("state: %.80q: want a uid, one of %c %c %c, and addresses", text, markReady, markNotReady,
+			markGone)
 	}
 	c = Correction{UID: types.UID(text[:at]), Ready: text[at] == markReady, Gone: text[at] == markGone}
 	rest, host := strings.CutPrefix(text[at+1:], string(markHost))

@@ -45,26 +45,36 @@
 //
 // Let v be the version of an object, R what the relay has reached, and p what a client has seen.
 //
-//  1. A corrected form of an object has a version below v, at most 2^20 below. It is a function of the object and of what
-//     is corrected in it. Two forms that follow each other in one watch have two versions.
-//  2. Such a form comes as the object would: in a list, as an event, or as MODIFIED when a correction changes. Behind it
+//  1. A corrected form of an object has a version below v, at most 2^20 below. It is a function of the object and of
+//     what is corrected in it. Two forms that follow each other in one watch have two versions.
+//  2. Such a form comes as the object would: in a list, as an event, or as MODIFIED when corrections change. Behind it
 //     comes a bookmark with the version that the client had, if no later event does.
-//  3. A watch that goes on at p begins with all objects at or below p that are corrected, or were corrected and are not
-//     any more (View.Owed), as MODIFIED, then a bookmark. Objects above p come with their events.
-//  4. If p is above R, the client knows later forms of some of these objects. So that bookmark has R, and the watch shows
-//     later what the relay hears of the objects that it has touched, up to p. Of others the client has that already.
+//  3. A watch that goes on at p begins with all objects at or below p that are corrected, or were and are not any more
+//     (View.Owed), as MODIFIED, then a bookmark at p. Objects above p come with their events.
+//  4. If p is above R, the client knows later forms of some of these objects. So that bookmark has R. The watch shows
+//     later what the relay hears, up to p, of the objects that it has touched. Of others the client has that already.
 //
-// (a) No write that is based on a corrected form succeeds: the cloud compares versions for equality, the object's
-// version there is v or later, and v is above that of the form. (b) No version above R is invented, since v ≤ R, and a
-// bookmark has at most R. (c) is rule 3: what a client at p has of an object at or below p is that object, or a form of
-// it that this or an earlier process has noted in Owed before it was shown. (d) At rest, behind the bookmark, the client
-// is where it was, and the cloud or any relay goes on from there. Informers compare versions of one object for equality
-// alone (client-go v0.37, sharedIndexInformer.OnUpdate): an update with the version that they have is told to nobody. By
-// rule 1 no change has that, neither to a form nor back to v.
+// That keeps four promises.
 //
-// What remains. A connection that breaks between a form and its bookmark leaves the client at a version below v: it is
-// shown again what it has seen, as at any kube-apiserver, or lists after 410. So does a client that takes no bookmarks.
-// Two forms of one object that a client gets in two lists, or before and after a break, have the same version once in a
-// million, and then its handlers hear of the second one with the next change. A client ahead of its relay has, of the
-// objects that are corrected, an earlier form of what is not corrected in them, until the relay is there.
+//   - No write that is based on a corrected form succeeds. The cloud compares versions for equality. The object's
+//     version there is v or later, and v is above that of the form.
+//   - No version is invented above R, since v ≤ R. A bookmark has R at most.
+//   - A client is shown all corrections first. What it has at p of an object at or below p is that object, or a form
+//     of it that was noted in Owed before it was shown. Rule 3 shows it what is true now.
+//   - A client never goes backward. Behind the bookmark it is where it was, and the cloud or any relay goes on from
+//     there. Informers compare two versions of an object for equality alone (client-go v0.37,
+//     sharedIndexInformer.OnUpdate): an update with the version that they have is told to no handler. By rule 1 no
+//     change has that version, neither to a form nor back to v.
+//
+// # What remains
+//
+// A connection that breaks between a form and its bookmark leaves the client at a version below v. It is shown again
+// what it has seen, as at any kube-apiserver, or lists after 410. So it is with a client that takes no bookmarks, and
+// with one of rule 4 that breaks off before the relay is where it was.
+//
+// A client may get two forms of one object without a watch between: in two lists, or before and after a break. They
+// have the same version once in a million. Then its handlers hear of the second one with the next change.
+//
+// A client ahead of its relay has an earlier form of what is not corrected in a corrected object, until the relay is
+// there.
 package moved

@@ -43,7 +43,8 @@ func encoded(t *testing.T, enc wire.Encoding, m message) *wire.Object {
 func TestForms(t *testing.T) {
 	s := pool(t, "a", "b")
 	says(t, s, "a", 1, "p=10.0.0.9", "q!", "r~10.0.0.8")
-	slice := sliceOf("web", discoveryv1.AddressTypeIPv4, "p@a 10.0.0.1 rs", "q@a 10.0.0.2 rs", "r@a 10.0.0.3 rs", "x@b 10.1.0.1 rs")
+	slice := sliceOf("web", discoveryv1.AddressTypeIPv4, "p@a 10.0.0.1 rs", "q@a 10.0.0.2 rs", "r@a 10.0.0.3 rs",
+		"x@b 10.1.0.1 rs")
 	slice.ResourceVersion = "77"
 	endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", ResourceVersion: "77"}}
 	for i, e := range slice.Endpoints {

@@ -131,8 +131,10 @@ func TestReturn(t *testing.T) {
 		endpoints iter.Seq[*corev1.Endpoints]
 		stays     bool
 	}{
-		"no slice has it":             {slices: each(v4("q@a 10.0.0.1 rs"))},
-		"all say the same":            {slices: each(v4("p@a 10.0.0.9 rs"), v6("p@a fd00::9 rs")), endpoints: each(old("10.0.0.9"))},
+		"no slice has it": {slices: each(v4("q@a 10.0.0.1 rs"))},
+		"all say the same": {
+			slices: each(v4("p@a 10.0.0.9 rs"), v6("p@a fd00::9 rs")), endpoints: each(old("10.0.0.9")),
+		},
 		"the other family is behind":  {slices: each(v4("p@a 10.0.0.9 rs"), v6("p@a fd00::1 rs")), stays: true},
 		"it is not ready there yet":   {slices: each(v4("p@a 10.0.0.9 -")), stays: true},
 		"Endpoints are behind":        {slices: each(v4("p@a 10.0.0.9 rs")), endpoints: each(old("10.0.0.1")), stays: true},

@@ -54,6 +54,7 @@ func TestSigned(t *testing.T) {
 		return pki.Must(pki.Hub).Verify(chain, []*x509.Certificate{authority.Cert()}, now)
 	}
 	of := pki.Subject{Pool: "harbour", Node: "a"}
+	server := pki.Subject{Pool: "harbour", Hosts: []string{"10.0.0.1"}}
 	leads := of
 	leads.Leads = true
 	good := signed(authority, pki.Hub, of, "a", "harbour")
@@ -73,17 +74,21 @@ func TestSigned(t *testing.T) {
 		"for another pool":  {signed(authority, pki.Hub, of, "a", "lighthouse"), "harbour", "signature"},
 		"in another pool":   {good, "lighthouse", "chain"},
 		"another authority": {signed(other, pki.Hub, of, "a", "harbour"), "harbour", "chain"},
-		"a coordinator's":   {signed(authority, pki.Coordinator, pki.Subject{Pool: "harbour", Hosts: []string{"10.0.0.1"}}, "a", "harbour"), "harbour", "chain"},
+		"a coordinator's":   {signed(authority, pki.Coordinator, server, "a", "harbour"), "harbour", "chain"},
 		"changed": {
 			changed(func(s *Signed) { s.Text = strings.Replace(s.Text, "10.0.0.9", "10.0.0.8", 1) }), "harbour", "signature",
 		},
-		"no signature":       {changed(func(s *Signed) { s.Signature = nil }), "harbour", "signature"},
-		"a long signature":   {changed(func(s *Signed) { s.Signature = make([]byte, maxSignature+1) }), "harbour", "signature"},
-		"no chain":           {changed(func(s *Signed) { s.Chain = nil }), "harbour", "chain"},
-		"a long chain":       {changed(func(s *Signed) { s.Chain = make([][]byte, maxChain+1) }), "harbour", "chain"},
-		"a long certificate": {changed(func(s *Signed) { s.Chain = [][]byte{make([]byte, maxCertificate+1)} }), "harbour", "chain"},
-		"no certificate":     {changed(func(s *Signed) { s.Chain = [][]byte{{1}} }), "harbour", "chain"},
-		"no statement":       {changed(func(s *Signed) { s.Text = "a" }), "harbour", "fields"},
+		"no signature": {changed(func(s *Signed) { s.Signature = nil }), "harbour", "signature"},
+		"a long signature": {
+			changed(func(s *Signed) { s.Signature = make([]byte, maxSignature+1) }), "harbour", "signature",
+		},
+		"no chain":     {changed(func(s *Signed) { s.Chain = nil }), "harbour", "chain"},
+		"a long chain": {changed(func(s *Signed) { s.Chain = make([][]byte, maxChain+1) }), "harbour", "chain"},
+		"a long certificate": {
+			changed(func(s *Signed) { s.Chain = [][]byte{make([]byte, maxCertificate+1)} }), "harbour", "chain",
+		},
+		"no certificate": {changed(func(s *Signed) { s.Chain = [][]byte{{1}} }), "harbour", "chain"},
+		"no statement":   {changed(func(s *Signed) { s.Text = "a" }), "harbour", "fields"},
 	} {
 		st, err := c.s.Open(c.pool, verify)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want+":") {

@@ -148,7 +148,8 @@ func FuzzStatement(f *testing.F) {
 		if len(s.Corrections) > MaxPods || s.Same && len(s.Corrections) > 0 {
 			t.Errorf("%d corrections", len(s.Corrections))
 		}
-		if again, left := NewStatement(s.Node, s.Number, s.Beat, s.Corrections); left > 0 || !s.Same && again.String() != text {
+		again, left := NewStatement(s.Node, s.Number, s.Beat, s.Corrections)
+		if left > 0 || !s.Same && again.String() != text {
 			t.Errorf("%q is made as %q", text, again)
 		}
 	})

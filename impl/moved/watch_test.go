@@ -126,7 +126,7 @@ func (c *client) elsewhere() {
 			c.store[ev.Object.Key], c.told[ev.Object.Key] = ev.Object, ev.Object
 		}
 	}
-	c.high = 0 // rule 4: it may go back to where the relay is
+	c.high = min(c.at, c.w.reached()) // rule 4: it may go back to where the relay is
 	c.resumes()
 }
 

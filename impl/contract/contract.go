@@ -203,6 +203,9 @@ const (
 	// of a coordinator, and of a leader hub: PUT of the entry of a node by its hub, and POST of a notice by the leader,
 	// which collects the entries: see impl/roll.
 	RollPath = "/weir/v1/roll"
+	// of a coordinator, and of a leader hub: POST by a hub that hands in what it says of its moved pods, and reads what
+	// others say: see impl/moved/desk.
+	MovedPath = "/weir/v1/moved"
 	// of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/source/hop.
 	LinePath = "/weir/v1/line"
 	// GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does.

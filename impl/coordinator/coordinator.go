@@ -29,6 +29,7 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/member"
+	moveddesk "github.com/weir-edge/weir/impl/moved/desk"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
@@ -248,7 +249,8 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			lies.Serve(w, req, nodeOf(req))
 		}),
-		contract.RollPath: new(desk.Desk).Handler(nodeOf, func(node string) bool { return leader.Leader().Node == node }),
+		contract.MovedPath: new(moveddesk.Desk).Handler(nodeOf),
+		contract.RollPath:  new(desk.Desk).Handler(nodeOf, func(node string) bool { return leader.Leader().Node == node }),
 	}
 	c.board().Serve(func(path string, h http.Handler) { paths[path] = h })
 	if c.peers != nil {

@@ -137,6 +137,9 @@ func (s *Set) Expire(now time.Duration) (changed bool) {
 		step = 0
 	}
 	s.last, s.began = now, true
+	if !s.away { // a lease, too: else the corrections of a node that is dead would outlive the cloud's word
+		s.leave(func(n *node) bool { return n.quiet >= Silence })
+	}
 	for _, n := range s.nodes {
 		was := s.silent(n)
 		n.quiet += step
@@ -155,6 +158,32 @@ func (s *Set) Expire(now time.Duration) (changed bool) {
 }
 
 func (s *Set) silent(n *node) bool { return s.away && n.quiet >= Silence }
+
+// Idle reports whether nothing is corrected.
+func (s *Set) Idle() bool { return s.idle || s.nodes == nil }
+
+// Release takes all corrections as if their nodes had taken them back: the cloud is there, and has the last word.
+func (s *Set) Release() { s.leave(func(*node) bool { return true }) }
+
+func (s *Set) leave(of func(*node) bool) {
+	for _, n := range s.nodes {
+		for _, h := range n.of {
+			h.left = h.left || of(n)
+		}
+	}
+}
+
+// Leaving reports whether there are corrections that their nodes have taken back: Settle may forget them.
+func (s *Set) Leaving() bool {
+	for _, n := range s.nodes {
+		for _, h := range n.of {
+			if h.left {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Len is how many corrections there are.
 func (s *Set) Len() (all int) {

@@ -39,41 +39,54 @@ func about(pool, text string) []byte { return []byte(pool + "\n" + text) }
 // ErrUnsigned is of a statement that the hub of its node has not signed.
 var ErrUnsigned = errors.New("the hub of the node has not signed it")
 
-// Open reads a statement. It counts if the certificate is that of the hub of the statement's node in the pool, and
-// verify accepts the chain: that a trusted authority has signed it, and that it is neither revoked nor expired.
-func (s Signed) Open(pool string, verify func(chain []*x509.Certificate) error) (Statement, error) {
-	fail := func(field string, err error) (Statement, error) {
-		return Statement{}, fmt.Errorf("signed statement: %s: %w", field, err)
-	}
+// Read reads a statement within its bounds. It proves nothing of it.
+func (s Signed) Read() (Statement, error) {
 	if len(s.Signature) > maxSignature {
-		return fail("signature", fmt.Errorf("%d bytes, want %d at most", len(s.Signature), maxSignature))
+		return unsigned("signature", fmt.Errorf("%d bytes, want %d at most", len(s.Signature), maxSignature))
 	}
 	if len(s.Chain) == 0 || len(s.Chain) > maxChain {
-		return fail("chain", fmt.Errorf("%d certificates, want 1 to %d", len(s.Chain), maxChain))
+		return unsigned("chain", fmt.Errorf("%d certificates, want 1 to %d", len(s.Chain), maxChain))
 	}
-	var chain []*x509.Certificate
 	for _, der := range s.Chain {
 		if len(der) > maxCertificate {
-			return fail("chain", fmt.Errorf("a certificate of %d bytes, want %d at most", len(der), maxCertificate))
+			return unsigned("chain", fmt.Errorf("a certificate of %d bytes, want %d at most", len(der), maxCertificate))
 		}
-		c, err := x509.ParseCertificate(der)
-		if err != nil {
-			return fail("chain", err)
-		}
-		chain = append(chain, c)
 	}
 	st, err := ParseStatement(s.Text)
 	if err != nil {
 		return Statement{}, fmt.Errorf("signed %w", err)
 	}
+	return st, nil
+}
+
+// Open is Read of a statement that counts. It does if the certificate is that of the hub of the statement's node in the
+// pool, and verify accepts the chain: that a trusted authority has signed it, and that it is neither revoked nor expired.
+func (s Signed) Open(pool string, verify func(chain []*x509.Certificate) error) (Statement, error) {
+	st, err := s.Read()
+	if err != nil {
+		return Statement{}, err
+	}
+	var chain []*x509.Certificate
+	for _, der := range s.Chain {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return unsigned("chain", err)
+		}
+		chain = append(chain, c)
+	}
 	if err := pki.Must(pki.Hub).CheckCertificate(chain[0], pki.Subject{Pool: pool, Node: st.Node}); err != nil {
-		return fail("chain", err)
+		return unsigned("chain", err)
 	}
 	if err := verify(chain); err != nil {
-		return fail("chain", err)
+		return unsigned("chain", err)
 	}
 	if !pki.VouchedBy(chain[0], subject, about(pool, s.Text), s.Signature) {
-		return fail("signature", ErrUnsigned)
+		return unsigned("signature", ErrUnsigned)
 	}
 	return st, nil
+}
+
+// unsigned is why a statement does not count.
+func unsigned(field string, err error) (Statement, error) {
+	return Statement{}, fmt.Errorf("signed statement: %s: %w", field, err)
 }

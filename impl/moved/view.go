@@ -18,11 +18,12 @@ type View struct {
 	form Form
 	// owed are objects that somebody may have in a corrected form, by key, and the version that this is a form of.
 	owed map[string]uint64
+	news bool // owed has got more since Unkept
 }
 
 // NewView makes one of a relay's objects in an encoding. owed is Owed of the process before.
 func NewView(enc wire.Encoding, form Form, owed map[string]uint64) *View {
-	v := &View{enc, form, map[string]uint64{}}
+	v := &View{enc: enc, form: form, owed: map[string]uint64{}}
 	maps.Copy(v.owed, owed)
 	return v
 }
@@ -61,7 +62,9 @@ func (v *View) show(o *wire.Object, had sight) (*wire.Object, sight) {
 	if err != nil {
 		return o, sight{o.Version, 0}
 	}
-	v.owed[o.Key] = max(v.owed[o.Key], o.Version)
+	if v.owed[o.Key] < o.Version {
+		v.owed[o.Key], v.news = o.Version, true
+	}
 	return with, is
 }
 
@@ -78,6 +81,15 @@ func (v *View) Prune(objects iter.Seq[*wire.Object]) {
 		}
 	}
 	v.owed = left
+}
+
+// Owes reports whether there is anything that somebody may have in a corrected form.
+func (v *View) Owes() bool { return len(v.owed) > 0 }
+
+// Unkept reports whether Owed has more than when it was last called.
+func (v *View) Unkept() (news bool) {
+	news, v.news = v.news, false
+	return news
 }
 
 // Owed is what has to be kept for the next process, before a client is shown anything of it.

@@ -77,6 +77,9 @@ func (w *Watch) Step(events ...wire.Event) []wire.Event {
 	return w.flush()
 }
 
+// Plain reports whether the client has nothing that differs from what the relay gives it.
+func (w *Watch) Plain() bool { return !w.initial && w.ahead == 0 && len(w.has) == 0 }
+
 // End is for the end of the objects that the watch starts with. The bookmark that says so is one, too.
 func (w *Watch) End() { w.initial = false }
 

@@ -17,7 +17,9 @@ func about(what string, text []byte) []byte {
 }
 
 // Vouch signs a text that is about something.
-func (a *Authority) Vouch(what string, text []byte) ([]byte, error) { return VouchAs(a.key, what, text) }
+func (a *Authority) Vouch(what string, text []byte) ([]byte, error) {
+	return VouchAs(a.key, what, text)
+}
 
 // VouchAs signs a text that is about something, as the holder of a certificate of the key.
 func VouchAs(key crypto.Signer, what string, text []byte) ([]byte, error) {

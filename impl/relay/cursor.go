@@ -130,6 +130,12 @@ func (c *Cursor) begin(v view) {
 // History is that of the versions.
 func (c *Cursor) History() History { return c.history }
 
+// Place is the version that the reader has seen. initial: objects that the watch begins with are still to come. ahead:
+// the relay has not reached the version.
+func (c *Cursor) Place() (version uint64, initial, ahead bool) {
+	return c.after, c.initial.Objects != nil, c.ahead
+}
+
 // Read appends what there is to dst, a part of it if it is much. If there is nothing, it tells what to wait for. An
 // error ends the watch, behind the events that come with it: io.EOF in order, and all others are those that
 // kube-apiserver tells by an ERROR event.
@@ -217,7 +223,7 @@ func (c *Cursor) objects(dst []Event) []Event {
 		case len(dst)-had == WatchBatch:
 			c.from, more = o.Key, true
 			return false
-		case c.o.Selector.matches(o):
+		case c.o.Selector.Matches(o):
 			dst = append(dst, Event{Event: wire.Event{Type: wire.Added, Version: o.Version, Object: o}})
 		}
 		return true

@@ -43,7 +43,7 @@ func pageOf(v *mvcc.View, o PageOptions) *Page {
 			more = true // whether it matches or not: kube-apiserver does not look further either
 			return false
 		}
-		if s.matches(x) {
+		if s.Matches(x) {
 			p.Items = append(p.Items, x)
 		}
 		return true

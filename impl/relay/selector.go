@@ -86,7 +86,8 @@ func (s *Selector) fixed() bool {
 // all reports whether the selector matches everything in its namespace.
 func (s *Selector) all() bool { return s.labels == nil && s.fields == nil }
 
-func (s *Selector) matches(o *wire.Object) bool {
+// Matches reports whether an object is among them.
+func (s *Selector) Matches(o *wire.Object) bool {
 	if o == nil || !strings.HasPrefix(o.Key, s.prefix) {
 		return false
 	}
@@ -100,7 +101,7 @@ func (s *Selector) matches(o *wire.Object) bool {
 // at all. An object that enters the selector is ADDED, one that leaves it DELETED with its previous content
 // (convertToWatchEvent in storage/cacher).
 func (s *Selector) view(ev *mvcc.Event) (typ string, left bool) {
-	is, was := !ev.Deleted && s.matches(ev.Cur), s.matches(ev.Prev)
+	is, was := !ev.Deleted && s.Matches(ev.Cur), s.Matches(ev.Prev)
 	switch {
 	case is && was:
 		return wire.Modified, false

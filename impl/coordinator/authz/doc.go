@@ -14,6 +14,8 @@
 //	                                                       say whether the cloud contradicts the leader
 //	                                                       (contract.DoubtPath); hand in what its kubelet says at the
 //	                                                       roll call (contract.RollPath), whose leader collects it;
+//	                                                       hand in and read what hubs say of moved pods
+//	                                                       (contract.MovedPath);
 //	                                                       bring what the authority of the pool has signed
 //	                                                       (package bulletin)
 //	replica CN weir:coordinator:<pool>:<name>,             read everything; ask to be taken in again when it has lost its

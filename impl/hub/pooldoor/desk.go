@@ -8,6 +8,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/limit"
+	moveddesk "github.com/weir-edge/weir/impl/moved/desk"
 	"github.com/weir-edge/weir/impl/roll/desk"
 )
 
@@ -16,6 +17,7 @@ type Desk struct {
 	Standing *Standing
 	Leases   *lease.Store
 	roll     desk.Desk
+	moved    moveddesk.Desk
 	slots    limit.Slots
 }
 
@@ -31,6 +33,7 @@ func (d *Desk) Handle(at *http.ServeMux) {
 	at.Handle("GET "+lease.Path+"/{name}", own)
 	at.Handle("PUT "+lease.Path+"/{name}", own)
 	at.Handle("POST "+lease.Path, own)
+	at.Handle("POST "+contract.MovedPath, d.moved.Handler(caller))
 	entries := d.roll.Handler(caller, func(string) bool { return false }) // this hub itself collects them
 	at.HandleFunc("PUT "+contract.RollPath, func(w http.ResponseWriter, req *http.Request) {
 		if !d.Leases.IsOpen() {

@@ -27,6 +27,8 @@ type Config struct {
 	Reach func() member.Reach
 	// Moved is called after each change of the phase, by any goroutine. It must not block. Default: nobody is told.
 	Moved func()
+	// Queued is called after each write that was queued, by any goroutine. It must not block. Default: nobody is told.
+	Queued func()
 	// Spread is the time over which nodes that find the cloud again come back to it; at most as long as it was away.
 	// Default 5 s.
 	Spread time.Duration
@@ -68,6 +70,9 @@ func (c Config) withDefaults() Config {
 	c.Spread, c.Patience = cmp.Or(c.Spread, 5*time.Second), cmp.Or(c.Patience, 10*time.Second)
 	if c.Moved == nil {
 		c.Moved = func() {}
+	}
+	if c.Queued == nil {
+		c.Queued = func() {}
 	}
 	c.Clock, c.Logger = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{}), cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {

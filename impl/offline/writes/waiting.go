@@ -74,6 +74,7 @@ func (w *waiting) put(r *write, q queue.Write, seen *queue.Entry) *apierrors.Sta
 		return notQueued(err)
 	}
 	poke(w.written)
+	w.Queued()
 	return nil
 }
 
@@ -104,6 +105,36 @@ func (w *waiting) Overlay(r store.Resource, f store.Form, o *wire.Object) *wire.
 		}
 	}
 	return o
+}
+
+// PodStatuses walks over the statuses of pods that wait for the cloud, each with its pod as the cloud last showed it.
+func (w *waiting) PodStatuses(yield func(*corev1.Pod, *corev1.PodStatus) bool) {
+	for _, e := range w.queue.Entries() {
+		if e.Kind != queue.PodStatus {
+			continue
+		}
+		a := w.Store.Get(component, pods(), store.Protobuf, store.Key{Namespace: e.Namespace, Name: e.Name})
+		if a.Knowledge != store.Known || a.Object.UID != e.UID {
+			continue
+		}
+		var pod corev1.Pod
+		var status corev1.PodStatus
+		err := json.Unmarshal(e.Ours, &status)
+		switch {
+		case err != nil:
+		case a.Form == store.Protobuf:
+			err = pod.Unmarshal(a.Object.Raw)
+		case a.Form == store.JSON:
+			err = json.Unmarshal(a.Object.Raw, &pod)
+		default:
+			continue
+		}
+		if err != nil {
+			w.Logger.Error("what waits for the cloud cannot be told to the pool", "what", e.Target.String(), "err", err)
+		} else if !yield(&pod, &status) {
+			return
+		}
+	}
 }
 
 // Left counts the entries that the cloud has by now, or that are void.

@@ -41,6 +41,8 @@ type Handler struct {
 	// away: of an Accept header, a clause that can be answered here is then preferred to an earlier one that cannot. It
 	// must not wait. nil: it always knows.
 	Alone func() bool
+	// Overlay shows clients another form of what the Source holds. nil: they see that.
+	Overlay Overlay
 	// Logger gets what an operator should know. nil: slog.Default().
 	Logger *slog.Logger
 }

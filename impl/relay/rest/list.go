@@ -58,6 +58,9 @@ func (h *Handler) list(w http.ResponseWriter, req *http.Request, q *query) error
 	if err != nil {
 		return err
 	}
+	if h.Overlay != nil {
+		h.overlay(p)
+	}
 	s := h.stream(w, req)
 	defer s.Close()
 	e := h.encoder(q.out)

@@ -52,6 +52,9 @@ func (h *Handler) get(w http.ResponseWriter, req *http.Request, q *query) error 
 	if err != nil {
 		return err
 	}
+	if h.Overlay != nil {
+		o = h.Overlay.Show(o)
+	}
 	e := h.encoder(q.out)
 	body, err := e.object(o, false)
 	if err != nil {

@@ -31,7 +31,7 @@ func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) erro
 	if t := q.opts.TimeoutSeconds; t != nil && *t > 0 {
 		o.Timeout = time.Duration(min(*t, int64(2*relay.MinWatch/time.Second))) * time.Second
 	}
-	cur, err := h.Watch(req.Context(), o)
+	cur, laid, err := h.open(req.Context(), o)
 	now := h.Status()
 	switch denied := h.Denied(); {
 	case err == nil:
@@ -64,7 +64,7 @@ func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) erro
 	flusher.Flush()
 	s := h.stream(w, req)
 	defer s.Close()
-	x := sender{cur: cur, e: h.encoder(q.out), stream: s, w: w, flush: flusher.Flush}
+	x := sender{cur: cur, laid: laid, e: h.encoder(q.out), stream: s, w: w, flush: flusher.Flush}
 	if err := x.run(req.Context(), h.Clock()); err != nil && !errors.Is(err, errGone) {
 		h.logger().Warn("watch ended", "client", req.UserAgent()+" "+req.RemoteAddr, "err", err)
 	}
@@ -74,6 +74,7 @@ func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) erro
 // sender writes what a cursor gives to a client.
 type sender struct {
 	cur    *relay.Cursor
+	laid   Laid // over what cur gives; nil: nothing
 	e      *encoder
 	stream *relay.Stream
 	w      io.Writer
@@ -93,6 +94,10 @@ func (x *sender) run(ctx context.Context, clk clock.Clock) error {
 	next := clk.NewTimer(time.Hour)
 	defer next.Stop()
 	for {
+		var changed <-chan struct{}
+		if x.laid != nil {
+			changed = x.laid.Changed()
+		}
 		wait, err := x.drain()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -103,6 +108,7 @@ func (x *sender) run(ctx context.Context, clk clock.Clock) error {
 		next.Reset(wait.Until.Sub(clk.Now()))
 		select {
 		case <-wait.Changed:
+		case <-changed:
 		case <-next.C():
 		case <-ctx.Done():
 			return nil
@@ -119,11 +125,17 @@ func (x *sender) drain() (wait relay.Wait, err error) {
 	for {
 		events, wait, ended := x.cur.Read((*lent)[:0])
 		x.stream.At(x.cur)
+		more := len(events) > 0
+		if x.laid != nil {
+			over := false
+			if events, over = x.laid.Lay(events); over && ended == nil {
+				ended = io.EOF
+			}
+		}
 		if err := x.sendAll(events); err != nil {
 			return wait, err
 		}
 		written = written || len(events) > 0
-		more := len(events) > 0
 		clear(events) // what the ring drops should be collected
 		if ended != nil && !errors.Is(ended, io.EOF) {
 			x.gather(errorFrame(x.e.out, ended))

@@ -3,6 +3,7 @@ package disk
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 )
 
@@ -28,4 +29,15 @@ func Make(dir string) error {
 		return err
 	}
 	return os.Chmod(dir, 0o700) // it may have been there
+}
+
+// TellOpen warns of keys of certificates that others than their owner can read. It is no error: in a container's
+// volume, or by a group that an operator made for that, it may be meant. Unlike the key of a store they were made by
+// others, who chose the mode.
+func TellOpen(log *slog.Logger, files ...string) {
+	for _, file := range files {
+		if err := Private(file); file != "" && err != nil {
+			log.Warn("a key is not this process's alone", "file", file, "why", err)
+		}
+	}
 }

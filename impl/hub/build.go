@@ -18,6 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
+	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -210,7 +211,8 @@ func (h *Hub) buildDoor() error {
 		}),
 		Stalls:  answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.metrics.served, h.Logger),
 		Sources: h.sources, Consistency: consistency, Beats: beats, Proxy: proxy, Shelter: h.shelter, Demand: h.reads,
-		Scope: h.scope, Filters: h.filters, Own: h.own.filter, Answered: h.metrics.answered, Logger: h.Logger,
+		Scope: h.scope, Overlay: h.overlay, Filters: h.filters, Own: h.own.filter, Answered: h.metrics.answered,
+		Logger: h.Logger,
 	})
 	return nil
 }
@@ -240,6 +242,12 @@ func (h *Hub) buildPool() (err error) {
 	rc.Seed, rc.Former = rand.Uint64(), membership.Former(file, h.NodeName, h.Logger)
 	h.poolDoor = h.buildPoolDoor()
 	h.buildRollCall()
+	h.overlay = overlay.New(overlay.Config{
+		Node: h.NodeName, Pool: h.NodePoolName, Dir: h.DataDir, Ways: h.poolDoor.Moved(h.coordinator),
+		Statuses: h.shelter.Writes.PodStatuses, Cert: h.member, Verify: h.poolDoor.Hub, Away: h.cloud.IsAway,
+		Relay: h.sources.Relay, Now: h.time.Now, Clock: h.clock, Logger: h.Logger,
+	})
+	h.cloud.Follow(h.overlay.Look)
 	h.forwarding = beat.NewForwarding(beat.ForwardingConfig{
 		Cloud: h.cloud.Urgent(uplink.AsForwarder), Coordinator: h.coordinator, Own: h.poolDoor.Desk.Leases,
 		Timeout: h.limit(), Clock: h.clock, Logger: h.Logger,

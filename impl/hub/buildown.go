@@ -1,12 +1,12 @@
 package hub
 
 import (
-	"net"
 	"path/filepath"
 
 	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/filter"
+	"github.com/weir-edge/weir/impl/hub/listen"
 	"github.com/weir-edge/weir/impl/hub/nodeauthority"
 	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/pki"
@@ -56,10 +56,4 @@ func (h *Hub) nodeCounts() bool {
 }
 
 // ownURL is where processes on this node's own network call the hub.
-func (h *Hub) ownURL() string {
-	host, port, _ := net.SplitHostPort(h.Addr().String())
-	if net.ParseIP(h.BindAddress).IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return "https://" + net.JoinHostPort(host, port)
-}
+func (h *Hub) ownURL() string { return listen.URL(h.Addr()) }

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
+	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
@@ -75,8 +76,9 @@ type shared struct {
 type alone struct {
 	store   *store.Store
 	shelter *shelter.Shelter
-	judge   *identity.Judge // of callers
-	key     *disk.Key       // of what is kept of objects; nil: nothing is encrypted
+	judge   *identity.Judge  // of callers
+	overlay *overlay.Overlay // nil: there is no pool
+	key     *disk.Key        // of what is kept of objects; nil: nothing is encrypted
 }
 
 // credentials are all certificates of the hub.

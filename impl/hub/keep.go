@@ -22,7 +22,7 @@ import (
 
 // keep brings back what the relays held before, and keeps what they hold from now on.
 func (h *Hub) keep() (err error) {
-	h.tellOpenKeys()
+	disk.TellOpen(h.Logger, h.CloudClientCertFile, h.etc(servingPair))
 	if err := disk.Make(h.DataDir); err != nil {
 		return h.cannotKeep(err)
 	}
@@ -37,17 +37,6 @@ func (h *Hub) keep() (err error) {
 		return err
 	}
 	return h.buildJudge()
-}
-
-// tellOpenKeys warns of keys of certificates that others than their owner can read. It is no error: in a container's
-// volume, or by a group that an operator made for that, it may be meant. Unlike the key of the store they were made by
-// others, who chose the mode.
-func (h *Hub) tellOpenKeys() {
-	for _, file := range []string{h.CloudClientCertFile, h.etc(servingPair)} {
-		if err := disk.Private(file); file != "" && err != nil {
-			h.Logger.Warn("a key is not this process's alone", "file", file, "why", err)
-		}
-	}
 }
 
 // cannotKeep says what is wrong with the folder for data.
@@ -90,8 +79,8 @@ func (h *Hub) buildShelter() (err error) {
 	h.shelter, err = shelter.New(shelter.Config{
 		Node: h.NodeName, Store: h.store, Judge: h.judge, Cloud: h.cloud, AsNode: h.asNode,
 		Control: h.discovery.Through(h.cloud.Way(uplink.ClassControl, uplink.AsHub)),
-		Shared:  h.discovery.Fetch, NodeCounts: h.nodeCounts, Spread: h.ReturnSpread, Seed: rand.Uint64(), Clock: h.clock,
-		Logger: h.Logger,
+		Shared:  h.discovery.Fetch, NodeCounts: h.nodeCounts, Queued: func() { h.overlay.Look() }, Spread: h.ReturnSpread,
+		Seed: rand.Uint64(), Clock: h.clock, Logger: h.Logger,
 	})
 	return err
 }
@@ -149,7 +138,7 @@ func (h *Hub) buildFilters() error {
 		filepath.Join(h.DataDir, "topology")
 	c.Slices = func() (uint64, iter.Seq[*wire.Object]) {
 		if f := h.sources.Named(contract.EndpointSlices + ".v1." + contract.DiscoveryGroup); f != nil {
-			return f.Relay.Status().Version, f.Relay.Objects()
+			return f.Relay.Status().Version, h.overlay.Shown(f.Relay)
 		}
 		return 0, func(func(*wire.Object) bool) {}
 	}

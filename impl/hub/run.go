@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -41,8 +42,9 @@ func New(c Config) (*Hub, error) {
 		}
 	}
 	_ = h.own.pods.Open() // Run tries again, and tells
-	h.metrics.registry.MustRegister(append(append(h.shelter.Collectors(), h.asking.Collectors()...), state{h},
-		relay.NewCollector(h.sources.Relays), h.scope, h.lacks, h.door.Proxy.Own.Collector())...)
+	h.metrics.registry.MustRegister(append(slices.Concat(h.shelter.Collectors(), h.asking.Collectors(),
+		h.overlay.Collectors()), state{h}, relay.NewCollector(h.sources.Relays), h.scope, h.lacks,
+		h.door.Proxy.Own.Collector())...)
 	return h, nil
 }
 
@@ -124,6 +126,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.notices().Run(serving) })
 		g.Go(func() error { return h.course.Run(serving) })
 		g.Go(func() error { return h.reporter.Run(serving) })
+		g.Go(func() error { return h.overlay.Run(serving) })
 		g.Go(func() error { return beat.Overdue(serving, h.door.Beats) })
 		if h.managesReplica() {
 			g.Go(func() error { return h.awaitReplica(serving) })

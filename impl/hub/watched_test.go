@@ -62,6 +62,17 @@ func (p *fakePods) put(name, message string) *corev1.Pod {
 	return x
 }
 
+// wrote takes the status of a pod, and shows it.
+func (p *fakePods) wrote(name string, s corev1.PodStatus) *corev1.Pod {
+	p.put(name, "")
+	p.mu.Lock()
+	x := p.pods[name]
+	x.Status = s
+	p.mu.Unlock()
+	p.show(name)
+	return x
+}
+
 // show lets watches see a pod as it is.
 func (p *fakePods) show(name string) {
 	p.mu.Lock()
@@ -86,6 +97,13 @@ func (p *fakePods) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var in struct{ Status struct{ Message string } }
 	if req.Method == http.MethodPatch && !received(p.t, req, &in) {
 		return
+	}
+	var whole corev1.Pod
+	if req.Method == http.MethodPut {
+		if !received(p.t, req, &whole) {
+			return
+		}
+		p.wrote(name, whole.Status)
 	}
 	p.mu.Lock()
 	fails, brief := p.fails, p.brief && strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata")

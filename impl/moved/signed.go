@@ -60,7 +60,7 @@ func (s Signed) Read() (Statement, error) {
 }
 
 // Open is Read of a statement that counts. It does if the certificate is that of the hub of the statement's node in the
-// pool, and verify accepts the chain: that a trusted authority has signed it, and that it is neither revoked nor expired.
+// pool, and verify accepts the chain: a trusted authority has signed it, and it is neither revoked nor expired.
 func (s Signed) Open(pool string, verify func(chain []*x509.Certificate) error) (Statement, error) {
 	st, err := s.Read()
 	if err != nil {

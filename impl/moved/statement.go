@@ -41,6 +41,11 @@ func NewStatement(node string, number, beat uint64, corrections []Correction) (s
 // Owns reports whether a pod is one that the node may correct.
 func (s Statement) Owns(pod *corev1.Pod) bool { return pod.Spec.NodeName == s.Node }
 
+// Says reports whether two statements have the same contents.
+func (s Statement) Says(o Statement) bool {
+	return slices.EqualFunc(s.Corrections, o.Corrections, Correction.equal)
+}
+
 // Again is the statement that says no more than that the node lives, and nothing has changed.
 func (s Statement) Again(beat uint64) Statement {
 	return Statement{Node: s.Node, Number: s.Number, Beat: beat, Same: true}

@@ -119,8 +119,9 @@ func (c *call) read() {
 	if age, ok := c.Consistency.Age(r); ok && r.Status().Synced {
 		c.w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
 	}
-	(&rest.Handler{Source: r, Fallback: http.HandlerFunc(c.fallback), Alone: c.Gate.Away, Logger: c.Logger}).Serve(
-		c.w, c.req, t.Request)
+	(&rest.Handler{
+		Source: r, Fallback: http.HandlerFunc(c.fallback), Alone: c.Gate.Away, Overlay: c.Overlay.Over(r), Logger: c.Logger,
+	}).Serve(c.w, c.req, t.Request)
 }
 
 // behind answers a read that its relay cannot answer yet.

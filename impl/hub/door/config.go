@@ -10,12 +10,13 @@ import (
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/scope"
 )
 
-// Config is what a Door is made of. All of it is needed, but for Filters and Own.
+// Config is what a Door is made of. All of it is needed, but for Overlay, Filters and Own.
 type Config struct {
 	Node        string
 	Identifier  *access.Identifier
@@ -29,8 +30,9 @@ type Config struct {
 	Shelter     *shelter.Shelter
 	Demand      *demand.Demand
 	Scope       *scope.Scope
-	Filters     *filter.Filters // nil: all see what the cloud shows
-	Own         *filter.Own     // nil: so does this node
+	Overlay     *overlay.Overlay // nil: nothing is laid over what relays hold
+	Filters     *filter.Filters  // nil: all see what the cloud shows
+	Own         *filter.Own      // nil: so does this node
 	Answered    func(*answer.Recorder)
 	Logger      *slog.Logger
 }

@@ -161,6 +161,14 @@ func (s *Sources) Named(resource string) *Feeder {
 	return s.find(func(f *Feeder) bool { return f.Resource == resource })
 }
 
+// Relay is the relay of a resource, nil if there is none.
+func (s *Sources) Relay(resource string) *relay.Relay {
+	if f := s.Named(resource); f != nil {
+		return f.Relay
+	}
+	return nil
+}
+
 func (s *Sources) find(is func(*Feeder) bool) *Feeder {
 	all := s.All()
 	if i := slices.IndexFunc(all, is); i >= 0 {

@@ -51,6 +51,15 @@ func Listen(on Net, flag, address string, port int) (net.Listener, error) {
 	return &limit.Listener{Listener: l, Sum: bounds.MaxConnections, Each: bounds.MaxConnectionsAddress}, nil
 }
 
+// URL is where processes of this machine call a port.
+func URL(at net.Addr) string {
+	host, port, _ := net.SplitHostPort(at.String())
+	if net.ParseIP(host).IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "https://" + net.JoinHostPort(host, port)
+}
+
 // Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, reports whether a connection is
 // this node's. Then it lets requests end for a moment before it cuts off what still runs, i.e. watches, and waits until
 // these have ended in order.

@@ -7,6 +7,7 @@
 //	Desk       beside the relays of a leader hub: its Standing, Leases, and the bound of one caller
 //	Standing   whether a leader hub hears the cloud, told again at each change, as long as its reader is there
 //	RollCall   the way to the desks of the pool's roll call (package roll): those of the coordinator, or that of Desk
+//	Moved      the way to the desks of the pool's moved pods (package moved): likewise
 //	Notices    signed documents: the authorities, the denylist and the configuration (package bulletin)
 //	Discovery  one copy of the cloud's API discovery and of the keys that verify tokens of service accounts
 //

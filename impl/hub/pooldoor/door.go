@@ -99,6 +99,14 @@ func (d *Door) who(chain []*x509.Certificate) (coordinator bool, err error) {
 	return false, vouched(x509.ExtKeyUsageClientAuth)
 }
 
+// Hub tells why a certificate is not that of a hub of this pool.
+func (d *Door) Hub(chain []*x509.Certificate) error {
+	if coordinator, err := d.who(chain); err != nil || !coordinator {
+		return err
+	}
+	return errors.New("a coordinator has no pods")
+}
+
 // ServeHTTP implements http.Handler. No answer outlives the certificate of the one that asked: it ends when that has
 // expired, or is revoked.
 func (d *Door) ServeHTTP(w http.ResponseWriter, req *http.Request) {

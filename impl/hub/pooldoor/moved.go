@@ -18,11 +18,18 @@ type Moved struct {
 	Node        string
 	Coordinator *coordinator.Client
 	Desk        *Desk
-	Timeout     time.Duration
 
 	read map[*coordinator.Replica]*reading
 	own  reading
 }
+
+// Moved is the way of this hub to them.
+func (d *Door) Moved(c *coordinator.Client) *Moved {
+	return &Moved{Node: d.Node, Coordinator: c, Desk: d.Desk}
+}
+
+// movedTimeout is of one request to a desk: it is in the pool, and in memory.
+const movedTimeout = 2 * time.Second
 
 // reading is what of a desk was read.
 type reading struct {
@@ -56,7 +63,7 @@ func (m *Moved) Exchange(ctx context.Context, say func(whole bool) *moved.Signed
 			continue
 		}
 		each.Go(func() {
-			limit, cancel := context.WithTimeout(ctx, m.Timeout)
+			limit, cancel := context.WithTimeout(ctx, movedTimeout)
 			defer cancel()
 			var answer desk.Answer
 			if _, err := replica.Do(limit, http.MethodPost, contract.MovedPath, ask, &answer); err != nil {

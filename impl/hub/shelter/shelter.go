@@ -56,6 +56,7 @@ type Config struct {
 	Shared  func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
 	// NodeCounts reports whether the certificate by which the hub is the node at the cloud counts now.
 	NodeCounts func() bool
+	Queued     func()        // is told of each write that waits
 	Spread     time.Duration // over which nodes come back to the cloud
 	Seed       uint64
 	Clock      clock.WithTickerAndDelayedExecution
@@ -80,6 +81,7 @@ func New(c Config) (*Shelter, error) {
 	var err error
 	s.Writes, err = writes.New(writes.Config{
 		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: c.Cloud.Reach, Moved: func() { s.link.Look() },
+		Queued: c.Queued,
 		Spread: c.Spread, Allowance: c.Judge.Allowance, Now: c.Judge.Now, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
 	})
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package desk shows the desk of a pool's moved pods over HTTP: hubs hand in statements of their own nodes, and read
-// those of others. Package moved has what that means. A coordinator has a desk, and so has each leader hub. A desk is in
+// those of others. Package moved has what that means. A coordinator has a desk, and so has each leader hub. It is in
 // memory: what is lost with it is handed in again a moment later. It believes nobody: the caller is made sure of, and
 // hubs read signatures. It starts no goroutine.
 //
@@ -40,9 +40,9 @@ type Answer struct {
 	Desk  string `json:"desk"`
 	At    uint64 `json:"at"`              // Ask.After of the next request
 	More  bool   `json:"more,omitempty"`  // there is more behind that already
-	Whole bool   `json:"whole,omitempty"` // the whole statement of the hub's node is wanted: the desk has lost its contents
-	// Statements are those that came behind After. One that says that its contents are the same has no chain if that of the
-	// whole one is its own.
+	Whole bool   `json:"whole,omitempty"` // the whole statement of the hub's node is wanted: its contents are lost
+	// Statements are those that came behind After. One that says that its contents are the same has no chain if that is
+	// the one of the whole statement.
 	Statements []moved.Signed `json:"statements,omitempty"`
 }
 
@@ -87,6 +87,13 @@ func (d *Desk) Exchange(node string, a Ask) (out Answer, err error) {
 		d.give(node, &out)
 	}
 	return out, nil
+}
+
+// Reset loses all, as a restart does.
+func (d *Desk) Reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.name, d.stamp, d.of = "", 0, nil
 }
 
 // take takes one. whole: it is about contents that are not here.

@@ -22,8 +22,8 @@ type Overlay interface {
 type Laid interface {
 	// Changed is closed when Lay has something to give that was not so when Changed was called.
 	Changed() <-chan struct{}
-	// Lay gives what the client is shown in the place of events, all that were read of the cursor since the last call. over:
-	// the watch ends behind that, in order.
+	// Lay gives what the client is shown in the place of events, all that were read of the cursor since the last call.
+	// over: the watch ends behind that, in order.
 	Lay(events []relay.Event) (shown []relay.Event, over bool)
 }
 

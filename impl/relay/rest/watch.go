@@ -127,7 +127,7 @@ func (x *sender) drain() (wait relay.Wait, err error) {
 		x.stream.At(x.cur)
 		more := len(events) > 0
 		if x.laid != nil {
-			over := false
+			var over bool
 			if events, over = x.laid.Lay(events); over && ended == nil {
 				ended = io.EOF
 			}

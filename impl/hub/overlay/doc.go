@@ -1,0 +1,34 @@
+// Package overlay has Services follow their pods while the cloud is away: it says what kubelets of this node report of
+// their pods, hears the same of the other nodes of the pool, and lays it over what clients of this node read from
+// relays. All decisions about that are those of package moved.
+//
+//	queue of statuses ──► speaker ──► desks of the pool ──► Overlay: moved.Set ──► layer ──► rest.Handler
+//
+//	Overlay  one for a hub: its loop, and what it knows of the pool
+//	speaker  the statement of this node: its numbers, which only grow, and its signature
+//	shown    the views of one resource
+//	layer    what clients read of one relay: gets, lists
+//	laid     and one watch
+//
+// # When
+//
+// An outage begins when this node is cut off from the cloud. From then on the hub states each change of its pods at
+// once, a sign of life each moved.Every, and reads what others state every two seconds. It ends when the cloud is back
+// and nothing is corrected any more, two minutes later at most. While there is none, nothing is laid over. The hub says
+// every ten minutes that it is there, and hears who else is: so it knows of nodes that are dead when the outage begins.
+//
+// Nodes become silent only while the whole pool is cut off: this node is, and its relay of the slices hears nothing.
+// Of a node that is cut off alone, its own clients and other nodes that are cut off hear. A hub that reaches the cloud
+// shows what the cloud says.
+//
+// # What is kept
+//
+// The file "moved" in the folder for data has three things: numbers that were given to statements, the nodes of the
+// pool, and which objects clients may have in a corrected form (moved.View.Owed). Without the last one, a client that
+// comes back after a restart would keep a form for which there is no correction any more, until the cloud changes that
+// object. The file is written before such a form is shown.
+//
+// # Goroutines
+//
+// Run is one, and requests to desks have one each. All end with its context. All other methods may be called by many.
+package overlay

@@ -1,0 +1,26 @@
+package overlay
+
+import "time"
+
+// Times of the loop.
+const (
+	readEvery  = 2 * time.Second        // between two reads of what others state, in an outage
+	readMany   = 5 * time.Second        // the same in a pool of more than many nodes
+	gathers    = 300 * time.Millisecond // statuses that come together are stated together
+	helloEvery = 10 * time.Minute       // between two signs of life while there is no outage
+	helloAgain = time.Minute            // the same if nobody heard it
+	returns    = 2 * time.Minute        // after which the cloud has the last word of all
+	freshFor   = 30 * time.Second       // a pool whose relays heard of the cloud within it is not cut off
+
+	many = 100
+)
+
+// outage is what the loop knows of the time without the cloud. Only the loop uses it.
+type outage struct {
+	on       bool
+	any      bool      // there was a step before
+	back     time.Time // since when the cloud is there again; zero: it is not
+	released bool      // it has the last word
+	told     bool      // the log says that something is corrected
+	hello    time.Time // when the next sign of life is due while there is no outage
+}

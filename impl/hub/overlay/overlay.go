@@ -1,0 +1,196 @@
+package overlay
+
+import (
+	"iter"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/moved"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Resources that are read or shown.
+const (
+	slicesOf  = "endpointslices.v1.discovery.k8s.io"
+	endpoints = "endpoints.v1."
+	services  = "services.v1."
+)
+
+// Overlay is that of a hub. A nil one lays nothing over.
+type Overlay struct {
+	Config
+	began   time.Time
+	poke    chan struct{}
+	quiet   *limit.Quiet
+	metrics *metrics
+	speaker speaker
+	outage  outage
+	laying  atomic.Bool // something is corrected
+
+	mu      sync.Mutex
+	file    file
+	set     moved.Set
+	nodes   map[string][][]byte // of the pool, as far as is known, and the chain of each
+	shown   map[string]*shown   // by resource
+	number  uint64              // of what the set shows
+	objects int                 // that it shows otherwise than the cloud
+	changed chan struct{}       // closed when that has another number
+}
+
+// New brings back what was kept. It starts nothing.
+func New(c Config) *Overlay {
+	o := &Overlay{
+		Config: c, began: c.Clock.Now(), poke: make(chan struct{}, 1), quiet: limit.NewQuiet(c.Clock, c.Logger),
+		nodes: map[string][][]byte{}, shown: map[string]*shown{}, changed: make(chan struct{}),
+	}
+	o.file = open(filepath.Join(c.Dir, fileName), o.quiet)
+	for _, node := range append(o.file.kept.Nodes, c.Node) {
+		o.nodes[node] = nil
+	}
+	o.members()
+	counts := func(of func() int) func() float64 {
+		return func() float64 {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			return float64(of())
+		}
+	}
+	o.metrics = newMetrics(counts(func() int { return o.set.Len() }), counts(func() int { return o.objects }))
+	o.speaker = newSpeaker(c, &o.file, &o.mu)
+	o.shown[slicesOf] = newShown(o.set.SliceForm(wire.Protobuf, o.publishes), o.file.kept.Owed[slicesOf])
+	o.shown[endpoints] = newShown(o.set.EndpointsForm(wire.Protobuf, o.publishes), o.file.kept.Owed[endpoints])
+	return o
+}
+
+// Collectors are the metrics.
+func (o *Overlay) Collectors() []prometheus.Collector {
+	if o == nil {
+		return nil
+	}
+	return []prometheus.Collector{o.metrics.statements, o.metrics.pods, o.metrics.objects}
+}
+
+// Look says that a status waits, or that the cloud may be away or back. It never blocks.
+func (o *Overlay) Look() {
+	if o == nil {
+		return
+	}
+	select {
+	case o.poke <- struct{}{}:
+	default:
+	}
+}
+
+// members tells the set which nodes there are. mu is held, or nobody else is there.
+func (o *Overlay) members() {
+	names := make([]string, 0, len(o.nodes))
+	for node := range o.nodes {
+		names = append(names, node)
+	}
+	if err := o.set.Members(names); err != nil { // which the bound of nodes forbids
+		o.Logger.Error("the nodes of the pool are not known", "err", err)
+	}
+}
+
+// now is the monotonic time of the set.
+func (o *Overlay) now() time.Duration { return o.Clock.Since(o.began) }
+
+// publish shows clients what the set says now. Before that it is noted, in one write, which objects they are shown
+// corrected. mu is held.
+func (o *Overlay) publish() {
+	o.objects = 0
+	for name, s := range o.shown {
+		clear(s.forms)
+		if r := o.Relay(name); r != nil && !o.set.Idle() {
+			for x := range r.Objects() {
+				if s.view.Show(x) != x {
+					o.objects++
+				}
+			}
+		}
+	}
+	o.keep()
+	o.number++
+	o.laying.Store(!o.set.Idle())
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// keep writes down what clients may have, if that is more than before. mu is held.
+func (o *Overlay) keep() {
+	news := false
+	for name, s := range o.shown {
+		if s.view.Unkept() {
+			news, o.file.kept.Owed[name] = true, s.view.Owed()
+		}
+	}
+	if news {
+		o.file.write()
+	}
+}
+
+// prune forgets what the cloud has replaced. mu is held.
+func (o *Overlay) prune() {
+	had := false
+	for name, s := range o.shown {
+		if r := o.Relay(name); r != nil && s.view.Owes() && r.Status().Synced {
+			s.view.Prune(r.Objects())
+			had, o.file.kept.Owed[name] = true, s.view.Owed()
+		}
+	}
+	if had {
+		o.file.write()
+	}
+}
+
+// settle forgets what the cloud says by now. mu is held.
+func (o *Overlay) settle() {
+	was := o.set.Len()
+	var all iter.Seq[*discoveryv1.EndpointSlice]
+	var also iter.Seq[*corev1.Endpoints]
+	if r := o.Relay(slicesOf); r != nil {
+		all = decoded[discoveryv1.EndpointSlice](r)
+	}
+	if r := o.Relay(endpoints); r != nil {
+		also = decoded[corev1.Endpoints](r)
+	}
+	if o.set.Settle(all, also); o.set.Len() != was {
+		o.publish()
+	}
+}
+
+// decoded are the objects of a relay. One that cannot be read is left out.
+func decoded[T any, P interface {
+	*T
+	Unmarshal([]byte) error
+}](r *relay.Relay) iter.Seq[P] {
+	return func(yield func(P) bool) {
+		for x := range r.Objects() {
+			if m := P(new(T)); m.Unmarshal(x.Raw) == nil && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// publishes reports whether a Service publishes addresses that are not ready.
+func (o *Overlay) publishes(namespace, service string) bool {
+	r := o.Relay(services)
+	if r == nil || r.Resource().Encoding() != wire.Protobuf {
+		return false
+	}
+	x := r.Object(namespace + "/" + service)
+	if x == nil {
+		return false
+	}
+	var s corev1.Service
+	return s.Unmarshal(x.Raw) == nil && s.Spec.PublishNotReadyAddresses
+}

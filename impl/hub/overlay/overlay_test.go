@@ -1,0 +1,213 @@
+package overlay
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-edge/weir/impl/moved"
+)
+
+const was, now = "10.0.0.1 ready", "10.0.0.9 ready*"
+
+// TestOutage: what a kubelet says of its pod is shown by all hubs that are cut off, until the cloud says the same or
+// has the last word. While the cloud is there, nothing is laid over, and next to nothing is asked.
+func TestOutage(t *testing.T) {
+	b := newBed(t, "a", "b")
+	both := []string{"a", "b"}
+	b.passes(15*time.Minute, both...)
+	for n, h := range b.hubs {
+		if h.asked > 4 || h.said > 4 || h.laying.Load() {
+			t.Errorf("with the cloud, %s asked %d times", n, h.asked)
+		}
+	}
+	b.hubs["a"].statuses["a"] = "10.0.0.9"
+	b.steps(both...)
+	b.want("with the cloud", was, both...)
+	b.cut(true)
+	b.steps(both...)
+	b.want("cut off", now, both...)
+	b.passes(10*time.Minute, both...)
+	b.want("ten minutes later", now, both...)
+	if said := b.hubs["a"].said; said > 4+10*60/5+1 {
+		t.Errorf("%d statements in ten minutes", said)
+	}
+
+	b.cut(false)
+	b.passes(10*time.Second, both...)
+	b.want("the cloud is back, and does not know yet", now, both...)
+	delete(b.hubs["a"].statuses, "a") // now it does
+	b.passes(10*time.Second, both...)
+	b.want("its slices do not", now, both...)
+	for _, h := range b.hubs {
+		h.apply(slice(t, "web", 1<<21+1, "a 10.0.0.9"))
+	}
+	b.passes(10*time.Second, both...)
+	b.want("they do", "10.0.0.9 ready", both...)
+	for n, h := range b.hubs {
+		if h.outage.on || h.set.Len() > 0 {
+			t.Errorf("it is not over for %s: %d corrections", n, h.set.Len())
+		}
+	}
+}
+
+// TestLastWord: what the cloud does not take is not shown for ever, and the next outage shows it again.
+func TestLastWord(t *testing.T) {
+	b := newBed(t, "a", "b")
+	both := []string{"a", "b"}
+	b.hubs["a"].statuses["a"] = "10.0.0.9"
+	b.steps(both...)
+	b.cut(true)
+	b.passes(time.Minute, both...)
+	b.cut(false)
+	b.passes(returns-10*time.Second, both...)
+	b.want("before the end", now, both...)
+	b.passes(10*time.Second+moved.Linger+readEvery, both...)
+	b.want("the cloud had time", was, both...)
+	asked := b.hubs["b"].asked
+	b.passes(time.Minute, both...)
+	if b.hubs["b"].asked > asked+1 {
+		t.Errorf("asked on: %d times", b.hubs["b"].asked-asked)
+	}
+	b.cut(true)
+	b.steps(both...)
+	b.want("cut off again", now, both...)
+
+	// A hub that dies while the cloud comes back does not have its pods corrected for ever.
+	b.cut(false)
+	b.passes(moved.Silence+moved.Linger+10*time.Second, "b")
+	b.want("its hub is dead", was, "b")
+}
+
+// TestDead: pods of a node that is not heard are not ready, if the whole pool is cut off and the desk can be read. A
+// node that was dead from the start is known from before.
+func TestDead(t *testing.T) {
+	b := newBed(t, "a", "b", "c")
+	b.steps("a", "b", "c")
+	b.steps("b", "c")
+	b.passes(helloEvery, "a", "b", "c")
+	b.hubs["c"].restart() // what it knows is on the disk
+	b.cut(true)
+	b.passes(moved.Silence+10*time.Second, "b", "c")
+	b.want("its relay heard of the cloud lately", "10.0.0.1 not ready*", "b", "c")
+	b.steps("a", "b", "c")
+	b.steps("b", "c")
+	b.want("it is heard again", was, "a", "b", "c")
+
+	b.hubs["b"].alone = true
+	b.passes(2*moved.Silence, "a", "b", "c")
+	b.want("b does not reach the desk", was, "a", "b", "c")
+	if got := b.hubs["c"].shows("other"); got != "10.0.0.2 not ready*" {
+		t.Errorf("c shows %q of b", got)
+	}
+	b.cut(false)
+	b.steps("c")
+	if got := b.hubs["c"].shows("other"); got != "10.0.0.2 ready" {
+		t.Errorf("with the cloud, c shows %q of b", got)
+	}
+}
+
+// TestCutOffAlone: a node that is cut off alone does not take others for dead.
+func TestCutOffAlone(t *testing.T) {
+	b := newBed(t, "a", "b")
+	b.steps("a", "b")
+	b.steps("a", "b")
+	b.hubs["b"].away = true
+	for range 40 {
+		b.clock.Step(readEvery)
+		b.hubs["b"].apply(slice(t, "noise", b.hubs["b"].relay.Status().Version+1, "z 10.0.0.7")) // the pool hears the cloud
+		b.steps("b")
+	}
+	b.want("its pool hears the cloud", was, "b")
+}
+
+// TestForged: what its node has not signed does not count, whoever gives it.
+func TestForged(t *testing.T) {
+	b := newBed(t, "a", "b")
+	b.hubs["a"].statuses["a"] = "10.0.0.9"
+	b.forge = func(s moved.Signed) moved.Signed {
+		s.Text = strings.Replace(s.Text, "10.0.0.9", "10.0.0.8", 1)
+		return s
+	}
+	b.cut(true)
+	b.passes(10*time.Second, "a", "b")
+	b.want("forged", was, "b")
+	b.want("its own", now, "a")
+}
+
+// TestDeskIsLost: hubs hand in again what a desk has lost.
+func TestDeskIsLost(t *testing.T) {
+	b := newBed(t, "a", "b", "c")
+	b.hubs["a"].statuses["a"] = "10.0.0.9"
+	b.cut(true)
+	b.passes(10*time.Second, "a", "b")
+	b.desk.Reset()
+	b.passes(10*time.Second, "a", "b", "c")
+	b.want("the desk is another one", now, "a", "b", "c")
+}
+
+// TestNumbers: those of statements grow over restarts, also when the file is lost.
+func TestNumbers(t *testing.T) {
+	b := newBed(t, "a")
+	a, last := b.hubs["a"], uint64(0)
+	a.statuses["a"] = "10.0.0.9"
+	b.cut(true)
+	for i := range 4 {
+		b.passes(20*time.Second, "a")
+		if a.speaker.last.Beat <= last {
+			t.Fatalf("restart %d: %d after %d", i, a.speaker.last.Beat, last)
+		}
+		last = a.speaker.last.Beat
+		if i == 0 { // a machine without a battery
+			b.clock.SetTime(b.clock.Now().Add(-time.Hour))
+		}
+		if i == 2 {
+			check(t, os.Remove(a.file.path))
+			b.clock.Step(2 * time.Hour)
+		}
+		a.restart()
+	}
+	check(t, os.WriteFile(a.file.path, []byte("{"), 0o600))
+	a.restart()
+	b.passes(20*time.Second, "a")
+	b.want("the file is damaged", now, "a")
+}
+
+// TestWatches: what clients are shown, however their watch began.
+func TestWatches(t *testing.T) {
+	b := newBed(t, "a")
+	a := b.hubs["a"]
+	const marks = "&allowWatchBookmarks=true"
+	early, plain := a.watches("resourceVersion=2097152"+marks), a.watches("resourceVersion=2097152")
+	b.steps("a")
+	b.cut(true)
+	a.statuses["a"] = "10.0.0.9"
+	b.steps("a")
+	a.hears("open", early, "MODIFIED web "+now, "BOOKMARK 2097152")
+	a.hears("open, without bookmarks", plain, "MODIFIED web "+now)
+	late := a.watches("resourceVersion=2097152" + marks)
+	a.hears("resumed", late, "MODIFIED web "+now, "BOOKMARK 2097152")
+	streaming := a.watches("sendInitialEvents=true&resourceVersionMatch=NotOlderThan" + marks)
+	a.hears("streaming list", streaming, "ADDED other 10.0.0.2 ready", "ADDED web "+now, "END 2097152")
+	ahead := a.watches("resourceVersion=2097160" + marks)
+	a.hears("ahead", ahead, "MODIFIED web "+now, "BOOKMARK 2097152")
+
+	a.apply(slice(t, "other", 2097153, "b 10.0.0.3"))
+	a.apply(slice(t, "web", 2097154, "a 10.0.0.1"))
+	a.hears("what the cloud said, corrected", early,
+		"MODIFIED other 10.0.0.3 ready", "MODIFIED web "+now, "BOOKMARK 2097154")
+	a.hears("what is new for who is ahead", ahead, "MODIFIED web "+now, "BOOKMARK 2097154")
+
+	a.restart()
+	delete(a.statuses, "a")
+	back := a.watches("resourceVersion=2097154" + marks)
+	a.hears("after a restart, without a correction", back, "MODIFIED web "+was)
+	a.apply(slice(t, "web", 2097155, "a 10.0.0.4"))
+	b.cut(false)
+	b.passes(helloEvery, "a")
+	a.hears("the cloud has changed it", back, "MODIFIED web 10.0.0.4 ready")
+	if n := len(a.file.kept.Owed[slicesOf]); n != 0 {
+		t.Errorf("%d objects are owed for ever", n)
+	}
+}

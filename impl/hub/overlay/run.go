@@ -1,0 +1,281 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/impl/moved"
+	"github.com/weir-edge/weir/impl/process"
+)
+
+// Run states and reads until ctx ends.
+func (o *Overlay) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		timer := o.Clock.NewTimer(o.step(ctx))
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		case <-o.poke:
+			process.Pause(ctx, o.Clock, gathers)
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// step does what is due, and returns how long nothing else is.
+func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
+	away, _ := o.Away()
+	own := o.corrections()
+	x := &o.outage
+	first := !x.any
+	if x.any = true; !x.on {
+		if !away && (len(own) == 0 || !first) { // what waits at a start is of an outage before
+			return o.hello(ctx, own)
+		}
+		o.begin()
+	}
+	switch now := o.Clock.Now(); {
+	case away:
+		x.back, x.released = time.Time{}, false
+	case x.back.IsZero():
+		x.back = now
+	case !x.released && now.Sub(x.back) >= returns:
+		x.released = true
+		o.mu.Lock()
+		o.set.Release()
+		o.mu.Unlock()
+	}
+	read := false
+	if !x.released {
+		read = o.exchange(ctx, own)
+	}
+	o.expire(away, read)
+	o.tell()
+	if !away && o.over(own) {
+		x.on, x.hello = false, o.Clock.Now().Add(helloEvery)
+		return helloEvery
+	}
+	if len(o.nodes) > many {
+		return readMany
+	}
+	return readEvery
+}
+
+// corrections are what waits of this node.
+func (o *Overlay) corrections() (all []moved.Correction) {
+	for pod, status := range o.Statuses {
+		if c, ok := moved.FromStatus(pod, status); ok && pod.Spec.NodeName == o.Node {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// begin begins an outage. What was known of one before is forgotten.
+func (o *Overlay) begin() {
+	o.outage = outage{on: true, any: true}
+	o.Ways.Forget()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_ = o.set.Members(nil) // which is no bound of nodes
+	o.members()
+}
+
+// exchange states what is new or due, and takes what others state. read: all that the pool has was read.
+func (o *Overlay) exchange(ctx context.Context, own []moved.Correction) (read bool) {
+	say := o.speaker.say
+	if o.speaker.news(own) || o.Clock.Since(o.speaker.at) >= moved.Every {
+		o.state(own)
+	} else {
+		say = func(whole bool) *moved.Signed {
+			if !whole {
+				return nil
+			}
+			return o.speaker.say(true)
+		}
+	}
+	all, read := o.Ways.Exchange(ctx, say)
+	o.hear(all)
+	if o.Ways.Behind() {
+		more, again := o.Ways.Exchange(ctx, func(whole bool) *moved.Signed {
+			if !whole {
+				return nil
+			}
+			return o.speaker.say(true)
+		})
+		o.hear(more)
+		read = read && again
+	}
+	return read
+}
+
+// state makes a statement of this node. What it says counts here at once.
+func (o *Overlay) state(own []moved.Correction) {
+	left, err := o.speaker.state(own)
+	switch {
+	case errors.Is(err, errNoCertificate): // then the hub has nothing of its pool
+		return
+	case err != nil:
+		o.quiet.Say(slog.LevelError, "state", "what kubelets say of moved pods cannot be signed", "err", err)
+		return
+	case left > 0:
+		o.quiet.Say(slog.LevelWarn, "left", "more pods have moved than a node can say", "left", left, "most", moved.MaxPods)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if changed, err := o.set.Take(o.speaker.last); changed && err == nil {
+		o.publish()
+	}
+}
+
+// hear takes what others state.
+func (o *Overlay) hear(all []moved.Signed) {
+	var states []moved.Statement
+	for _, s := range all {
+		if st, ok := o.open(s); ok {
+			states = append(states, st)
+		}
+	}
+	if !o.outage.on {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	any := false
+	for _, st := range states {
+		changed, err := o.set.Take(st)
+		switch any = any || changed; {
+		case err == nil:
+			o.metrics.statements.WithLabelValues("taken").Inc()
+		case errors.Is(err, moved.ErrOld): // it came by another desk
+			o.metrics.statements.WithLabelValues("old").Inc()
+		case errors.Is(err, moved.ErrLacks):
+			o.metrics.statements.WithLabelValues("lacks").Inc()
+			o.Ways.Forget()
+		}
+	}
+	if any {
+		o.publish()
+	}
+}
+
+// open reads a statement of another node, and notes that there is one.
+func (o *Overlay) open(s moved.Signed) (moved.Statement, bool) {
+	node, _, _ := strings.Cut(s.Text, " ")
+	if len(s.Chain) == 0 {
+		s.Chain = o.nodes[node]
+	}
+	st, err := s.Open(o.Pool, o.Verify)
+	if err != nil {
+		o.metrics.statements.WithLabelValues("refused").Inc()
+		o.quiet.Say(slog.LevelWarn, "refused", "what a node says of its moved pods does not count", "node", node, "err", err)
+		return st, false
+	}
+	_, known := o.nodes[st.Node]
+	if !known && len(o.nodes) >= moved.MaxNodes || st.Node == o.Node {
+		o.metrics.statements.WithLabelValues("stranger").Inc()
+		return st, false
+	}
+	if o.nodes[st.Node] = s.Chain; !known {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.members()
+		o.remember()
+	}
+	return st, true
+}
+
+// remember keeps which nodes there are. mu is held.
+func (o *Overlay) remember() {
+	names := make([]string, 0, len(o.nodes))
+	for node := range o.nodes {
+		names = append(names, node)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, o.file.kept.Nodes) {
+		o.file.kept.Nodes = names
+		o.file.write()
+	}
+}
+
+// expire has the set follow time and the cloud.
+func (o *Overlay) expire(away, read bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	changed := o.set.Away(away && !o.fresh())
+	if read || !away {
+		changed = o.set.Expire(o.now()) || changed
+	}
+	if changed {
+		o.publish()
+	}
+	if o.set.Leaving() {
+		o.settle()
+	}
+}
+
+// fresh reports whether the pool hears of the cloud.
+func (o *Overlay) fresh() bool {
+	r := o.Relay(slicesOf)
+	if r == nil {
+		return false
+	}
+	s := r.Status()
+	return s.Fresh(o.Clock.Now(), freshFor)
+}
+
+// tell logs when corrections begin and end.
+func (o *Overlay) tell() {
+	o.mu.Lock()
+	idle, pods := o.set.Idle(), o.set.Len()
+	o.mu.Unlock()
+	switch {
+	case idle == !o.outage.told:
+	case idle:
+		o.Logger.Info("EndpointSlices and Endpoints are shown as the cloud has them again")
+	default:
+		o.Logger.Warn("the cloud is away: EndpointSlices and Endpoints are shown with what kubelets of the pool say of "+
+			"their pods", "pods", pods, "nodes", len(o.nodes))
+	}
+	o.outage.told = !idle
+}
+
+// over reports whether an outage is over, now that the cloud is there.
+func (o *Overlay) over(own []moved.Correction) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.set.Idle() && o.set.Len() == 0 && (len(own) == 0 || o.outage.released)
+}
+
+// hello says that this node is there, and hears who else is.
+func (o *Overlay) hello(ctx context.Context, own []moved.Correction) (wait time.Duration) {
+	if wait = o.outage.hello.Sub(o.Clock.Now()); wait > 0 {
+		return wait
+	}
+	o.Ways.Forget()
+	o.state(own)
+	before := o.nodes
+	o.nodes = map[string][][]byte{o.Node: nil}
+	all, ok := o.Ways.Exchange(ctx, o.speaker.say)
+	o.hear(all)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if wait = helloEvery; !ok {
+		wait = helloAgain
+		for node, chain := range before {
+			if _, again := o.nodes[node]; !again {
+				o.nodes[node] = chain
+			}
+		}
+	}
+	o.members()
+	o.remember()
+	o.prune()
+	o.outage.hello = o.Clock.Now().Add(wait)
+	return wait
+}

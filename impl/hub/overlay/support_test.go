@@ -1,0 +1,297 @@
+package overlay
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-edge/weir/impl/moved"
+	"github.com/weir-edge/weir/impl/moved/desk"
+	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bed is a pool with one desk.
+type bed struct {
+	t         *testing.T
+	clock     *testingclock.FakeClock
+	authority *pki.Authority
+	desk      desk.Desk
+	forge     func(moved.Signed) moved.Signed // what the desk makes of what it gives; nil: nothing
+	hubs      map[string]*hub
+}
+
+// hub is one of them. It is the way to the desk, too.
+type hub struct {
+	*Overlay
+	bed      *bed
+	node     string
+	dir      string
+	relay    *relay.Relay
+	away     bool
+	alone    bool // it does not reach the desk
+	statuses map[string]string
+	asked    int // how often it did
+	said     int // statements that it handed in
+	read     struct {
+		desk         string
+		after        uint64
+		begun, whole bool
+	}
+}
+
+func newBed(t *testing.T, nodes ...string) *bed {
+	t.Helper()
+	b := &bed{t: t, clock: testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), hubs: map[string]*hub{}}
+	var err error
+	b.authority, err = pki.NewPoolAuthority("harbour", b.clock.Now())
+	check(t, err)
+	for _, n := range nodes {
+		res, err := relay.ParseResource(slicesOf)
+		check(t, err)
+		h := &hub{bed: b, node: n, dir: t.TempDir(), statuses: map[string]string{}}
+		h.relay, err = relay.New(relay.Config{Resource: res, Clock: b.clock, Gather: -1})
+		check(t, err)
+		check(t, h.relay.Replace(1<<21, []*wire.Object{
+			slice(t, "web", 1<<21-1, "a 10.0.0.1"), slice(t, "other", 1<<21-2, "b 10.0.0.2"),
+		}))
+		b.hubs[n] = h
+		h.restart()
+	}
+	return b
+}
+
+// slice is one with one endpoint, "node address". The pod has the uid of its node.
+func slice(t testing.TB, name string, version uint64, point string) *wire.Object {
+	t.Helper()
+	node, address, _ := strings.Cut(point, " ")
+	s := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: wire.FormatVersion(version)},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{
+			Addresses: []string{address}, NodeName: &node, TargetRef: &corev1.ObjectReference{Kind: "Pod", UID: types.UID(node)},
+			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true)},
+		}},
+	}
+	raw, err := s.Marshal()
+	check(t, err)
+	o, err := wire.ParseObject(wire.Protobuf, raw)
+	check(t, err)
+	return o
+}
+
+// apply has the cloud change a slice, and a hub hear of it.
+func (h *hub) apply(o *wire.Object) {
+	h.bed.t.Helper()
+	ev := &wire.Event{Type: wire.Modified, Object: o, Version: o.Version}
+	ev.Frame = wire.AppendProtobufFrame(nil, ev.Type, h.relay.Resource().WireKind(), o.Raw)
+	check(h.bed.t, h.relay.Apply(ev))
+}
+
+// restart makes another process.
+func (h *hub) restart() {
+	b := h.bed
+	b.t.Helper()
+	template, err := pki.Must(pki.Hub).Template(pki.Subject{Pool: "harbour", Node: h.node}, b.clock.Now(), time.Hour)
+	check(b.t, err)
+	pair, err := b.authority.Issue(template)
+	check(b.t, err)
+	cert := &tls.Certificate{}
+	cert.PrivateKey, err = pki.ParseKey(pair.KeyPEM)
+	check(b.t, err)
+	for rest := pair.CertPEM; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		cert.Certificate = append(cert.Certificate, block.Bytes)
+	}
+	h.Overlay = New(Config{
+		Node: h.node, Pool: "harbour", Dir: h.dir, Ways: h, Statuses: h.waiting, Cert: held{cert},
+		Verify: func(chain []*x509.Certificate) error {
+			return pki.Must(pki.Hub).Verify(chain, []*x509.Certificate{b.authority.Cert()}, b.clock.Now())
+		},
+		Away: func() (bool, context.Context) { return h.away, nil },
+		Relay: func(resource string) *relay.Relay {
+			if resource == slicesOf {
+				return h.relay
+			}
+			return nil
+		},
+		Now: b.clock.Now, Clock: b.clock, Logger: slog.New(slog.DiscardHandler),
+	})
+	h.Forget()
+}
+
+type held struct{ cert *tls.Certificate }
+
+func (h held) Get() *tls.Certificate { return h.cert }
+
+// waiting are the statuses that the cloud does not know, "address" by uid.
+func (h *hub) waiting(yield func(*corev1.Pod, *corev1.PodStatus) bool) {
+	ready := []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	for uid, address := range h.statuses {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}, Spec: corev1.PodSpec{NodeName: h.node}}
+		if !yield(pod, &corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, Conditions: ready}) {
+			return
+		}
+	}
+}
+
+// Exchange implements Ways.
+func (h *hub) Exchange(_ context.Context, say func(bool) *moved.Signed) (all []moved.Signed, ok bool) {
+	if h.asked++; h.alone {
+		return nil, false
+	}
+	ask := desk.Ask{Desk: h.read.desk, After: h.read.after, Statement: say(h.read.whole || !h.read.begun)}
+	if ask.Statement != nil {
+		h.said++
+	}
+	a, err := h.bed.desk.Exchange(h.node, ask)
+	check(h.bed.t, err)
+	h.read.desk, h.read.after, h.read.whole, h.read.begun = a.Desk, a.At, a.Whole, true
+	if h.bed.forge != nil {
+		for i, s := range a.Statements {
+			a.Statements[i] = h.bed.forge(s)
+		}
+	}
+	return a.Statements, true
+}
+
+// Behind implements Ways.
+func (h *hub) Behind() bool { return h.read.whole }
+
+// Forget implements Ways.
+func (h *hub) Forget() { h.read.desk, h.read.after, h.read.whole, h.read.begun = "", 0, false, false }
+
+// passes has time pass, in steps of the loop of all hubs that run.
+func (b *bed) passes(d time.Duration, running ...string) {
+	b.t.Helper()
+	for end := b.clock.Now().Add(d); b.clock.Now().Before(end); b.clock.Step(readEvery) {
+		b.steps(running...)
+	}
+	b.steps(running...)
+}
+
+func (b *bed) steps(running ...string) {
+	for _, n := range running {
+		b.hubs[n].step(b.t.Context())
+	}
+}
+
+// cut has the cloud be away for all, or not.
+func (b *bed) cut(yes bool) {
+	for _, h := range b.hubs {
+		h.away = yes
+	}
+}
+
+// shows is what clients of a hub list of a slice: "address state", with * if that is not what the cloud has.
+func (h *hub) shows(name string) string {
+	h.bed.t.Helper()
+	o := h.relay.Object("shop/" + name)
+	x := o
+	if over := h.Over(h.relay); over != nil {
+		x = over.Show(o)
+	}
+	return told(h.bed.t, x) + map[bool]string{true: "*"}[x != o]
+}
+
+func told(t testing.TB, x *wire.Object) string {
+	t.Helper()
+	var s discoveryv1.EndpointSlice
+	check(t, s.Unmarshal(x.Raw))
+	if len(s.Endpoints) == 0 {
+		return "none"
+	}
+	e := s.Endpoints[0]
+	return e.Addresses[0] + map[bool]string{true: " ready", false: " not ready"}[*e.Conditions.Ready]
+}
+
+// want compares what hubs show of web.
+func (b *bed) want(what, want string, nodes ...string) {
+	b.t.Helper()
+	for _, n := range nodes {
+		if got := b.hubs[n].shows("web"); got != want {
+			b.t.Errorf("%s: %s shows %q, want %q", what, n, got, want)
+		}
+	}
+}
+
+// client has an open watch.
+type client struct {
+	*wire.EventReader
+	leaves func()
+}
+
+// watches opens a watch of a client of a hub.
+func (h *hub) watches(query string) client {
+	t := h.bed.t
+	t.Helper()
+	srv := httptest.NewServer(&rest.Handler{Source: h.relay, Overlay: h.Over(h.relay)})
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		srv.URL+"/apis/discovery.k8s.io/v1/endpointslices?watch=1&"+query, nil)
+	check(t, err)
+	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
+	resp, err := srv.Client().Do(req)
+	check(t, err)
+	t.Cleanup(func() { cancel(); resp.Body.Close(); srv.Close() })
+	return client{wire.NewEventReader(resp.Body, wire.Protobuf, h.relay.Resource().WireKind()), cancel}
+}
+
+// hears compares the next events of a watch: "TYPE name address state", with * if the version is not the cloud's, or
+// "BOOKMARK version", "END version", "EOF".
+func (h *hub) hears(what string, c client, events ...string) {
+	t := h.bed.t
+	t.Helper()
+	for _, want := range events {
+		late := time.AfterFunc(time.Minute, c.leaves)
+		ev, err := c.Next()
+		late.Stop()
+		got := "EOF"
+		switch {
+		case err != nil:
+		case ev.Object == nil && ev.InitialEnd:
+			got = fmt.Sprint("END ", ev.Version)
+		case ev.Object == nil:
+			got = fmt.Sprint("BOOKMARK ", ev.Version)
+		default:
+			now := h.relay.Object(ev.Object.Key)
+			got = ev.Type + " " + ev.Object.Name + " " + told(t, ev.Object)
+			if now == nil || now.Version != ev.Version {
+				got += "*"
+			}
+		}
+		if got != want {
+			t.Fatalf("%s: got %q, want %q", what, got, want)
+		}
+	}
+}

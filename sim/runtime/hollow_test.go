@@ -19,7 +19,8 @@ import (
 )
 
 // TestHollowNodes: real kubelets register their nodes and renew their Leases, one straight to the cloud and one through
-// its hub; a pod runs and answers; its container is started again when it ends, and it outlives its kubelet.
+// its hub; a pod runs and answers; its container is started again when it ends, and it outlives its kubelet. When its
+// machine is switched on again, it has another address.
 func TestHollowNodes(t *testing.T) {
 	t.Parallel()
 	if !cloud.Built(t.Context(), cloud.KubeControllerManager, cloud.KubeScheduler, cloud.HollowNode) {
@@ -28,7 +29,7 @@ func TestHollowNodes(t *testing.T) {
 	site := up(t, Topology{
 		Pools: []Pool{
 			{
-				Name: "plain", Nodes: 1, Mode: Stock, Kubelets: true,
+				Name: "plain", Nodes: 1, Mode: Stock, Kubelets: true, Addresses: OtherAddresses,
 			}, {Name: "edge", Nodes: 1, Mode: HubOnly, Kubelets: true, Zoneless: true},
 		},
 		Controllers: true, Timers: cloud.StockTimers().Faster(2.5),
@@ -72,6 +73,20 @@ func TestHollowNodes(t *testing.T) {
 		}
 		wait(t, "a restart of the container on "+node, func() bool { return restarts(t, admin, node) == 1 })
 	}
+	had := podIP(t, admin, "plain-1")
+	for _, id := range []PartID{KubeletOf("plain-1"), ContainersOf("plain-1")} {
+		p, err := site.Part(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Start(t.Context(), site, ContainersOf("plain-1"), KubeletOf("plain-1")); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "another address than "+had, func() bool { ip := podIP(t, admin, "plain-1"); return ip != "" && ip != had })
 }
 
 func readyNode(t *testing.T, admin kubernetes.Interface, name string) (n *corev1.Node) {

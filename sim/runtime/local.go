@@ -80,8 +80,8 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 			return nil, err
 		}
 	}
-	if t.Lifecycle && !t.Controllers {
-		if err := s.addLifecycle(); err != nil {
+	if some := t.some(); some != "" {
+		if err := s.addSome(some); err != nil {
 			return nil, err
 		}
 	}

@@ -40,15 +40,33 @@ func (s *localSite) addControllers() error {
 const lifecycle = "node-lifecycle-controller,serviceaccount-controller,pod-garbage-collector-controller," +
 	"garbage-collector-controller"
 
-// addLifecycle prepares those.
-func (s *localSite) addLifecycle() error {
+// endpoints are the controllers that write what a Service leads to.
+const endpoints = "endpoints-controller,endpointslice-controller"
+
+// some are the controllers that run if not all do.
+func (t Topology) some() string {
+	var all []string
+	if t.Lifecycle {
+		all = append(all, lifecycle)
+	}
+	if t.Endpoints {
+		all = append(all, endpoints)
+	}
+	if t.Controllers {
+		return ""
+	}
+	return strings.Join(all, ",")
+}
+
+// addSome prepares a kube-controller-manager with some controllers only.
+func (s *localSite) addSome(controllers string) error {
 	manager, err := s.cloud.ControllerManager(s.topology.timers())
 	if err != nil {
 		return err
 	}
 	for i, arg := range manager.Args {
 		if strings.HasPrefix(arg, "--controllers=") {
-			manager.Args[i] = "--controllers=" + lifecycle
+			manager.Args[i] = "--controllers=" + controllers
 		}
 	}
 	s.addCommand(ControllerManager, manager)

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -73,6 +74,7 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 	r.Name, r.LogFile = "containers of "+name, filepath.Join(x.site.logDir, "containers-"+name+".log")
 	x.site.addPart(ContainersOf(name), parts.NewCommand(r, []string{
 		"runtime", "--endpoint=unix://" + socket, "--control-address=" + control,
+		"--addresses=" + string(cmp.Or(x.Addresses, SameAddresses)), "--address-file=" + filepath.Join(dir, "addresses.json"),
 		"--first-address=" + first, "--pods=" + strconv.Itoa(perNode), "--port=" + strconv.Itoa(PodPort),
 	}, "http://"+control, http.DefaultTransport))
 

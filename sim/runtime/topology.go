@@ -39,6 +39,8 @@ type Topology struct {
 	Described bool
 	// Lifecycle adds the stock controllers that look after nodes and what belongs to them, and no others.
 	Lifecycle bool
+	// Endpoints adds the stock controllers that write Endpoints and EndpointSlices of Services, and no others.
+	Endpoints bool
 	// Unready: kube-apiserver can be made to say that it is not ready while it serves, see the interface Unready.
 	Unready bool
 	// Frames: kube-apiserver logs what crosses its connections, for package frames. The local runtime does it.
@@ -62,6 +64,8 @@ type Pool struct {
 	// Kubelets runs a hollow node on each node: the real kubelet, which registers the node and runs its pods. Without, the
 	// testbed creates Node objects.
 	Kubelets bool
+	// Addresses are those that pods of hollow nodes get when their machine starts again; "" is SameAddresses.
+	Addresses Addresses
 	// Zoneless leaves out the zone, which is otherwise named as the pool.
 	Zoneless bool
 	// Bare nodes are no machines: there is only the near end of the link, for the testbed's own clients. Mode must be
@@ -100,6 +104,16 @@ type Pool struct {
 	// as an upgrade does.
 	Programs map[PartID]string
 }
+
+// Addresses says what address a pod of a hollow node gets when its machine starts again.
+type Addresses string
+
+// What sim/controlplane/hollow-node can do.
+const (
+	SameAddresses    Addresses = "same"    // the first that is free
+	OtherAddresses   Addresses = "other"   // one that no pod of the node had before
+	SwappedAddresses Addresses = "swapped" // the one that the next pod of the node had before, by name
+)
 
 // CoordinatorMachine in Pool.NoClock is the machine of each coordinator.
 const CoordinatorMachine = "coordinator"
@@ -157,7 +171,7 @@ func (t Topology) assets() []string {
 	if t.Controllers {
 		names = append(names, cloud.KubeControllerManager, cloud.KubeScheduler)
 	}
-	if t.Lifecycle {
+	if t.Lifecycle || t.Endpoints {
 		names = append(names, cloud.KubeControllerManager)
 	}
 	if slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Kubelets }) {

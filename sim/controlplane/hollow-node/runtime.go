@@ -17,18 +17,20 @@ import (
 )
 
 func runRuntime(ctx context.Context, args []string) error {
-	var endpoint, control, first string
+	var endpoint, control, first, policy, file string
 	var pods, port int
 	fs := flag.NewFlagSet("hollow-node runtime", flag.ContinueOnError)
 	fs.StringVar(&endpoint, "endpoint", "", "socket to answer the kubelet at: unix:///…")
 	fs.StringVar(&control, "control-address", "", "host:port of /healthz and of what steers containers")
 	fs.StringVar(&first, "first-address", "", "127.x.y.z, the first of as many addresses as pods")
+	fs.StringVar(&policy, "addresses", sameAddresses, "that pods get when the machine starts again: same, other, swapped")
+	fs.StringVar(&file, "address-file", "", "where the machine keeps which pod had which address")
 	fs.IntVar(&pods, "pods", 16, "that may have an address")
 	fs.IntVar(&port, "port", 8080, "that every pod listens on")
 	if err := parse(fs, args, "endpoint", "control-address", "first-address"); err != nil {
 		return err
 	}
-	book, err := newAddresses(first, pods)
+	book, err := newAddresses(first, pods, policy, file)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,8 @@ func (m *machine) RunPodSandbox(ctx context.Context, req *runtimev1.RunPodSandbo
 		return nil, err
 	}
 	id := resp.PodSandboxId
-	ip, err := m.book.take(ctx, id, m.port, m.answer(id, req.GetConfig().GetMetadata().GetName()))
+	pod := req.GetConfig().GetMetadata()
+	ip, err := m.book.take(ctx, id, pod.GetNamespace()+"/"+pod.GetName(), m.port, m.answer(id, pod.GetName()))
 	if err != nil {
 		_ = m.RuntimeService.RemovePodSandbox(ctx, id)
 		return nil, err

@@ -26,6 +26,7 @@ type container struct {
 	State     string `json:"state"`
 	ExitCode  int32  `json:"exitCode"`
 	StartedAt int64  `json:"startedAt"` // ns since 1970
+	Address   string `json:"address"`   // of its pod, as the cluster knows it
 }
 
 // steering is how a scenario looks at containers and ends them:
@@ -56,9 +57,13 @@ func (m *machine) containers() []container {
 	defer m.RuntimeService.Unlock()
 	list := make([]container, 0, len(m.RuntimeService.Containers))
 	for _, c := range m.RuntimeService.Containers {
+		var address string
+		if s := m.RuntimeService.Sandboxes[c.SandboxID]; s != nil {
+			address = s.Network.GetIp()
+		}
 		list = append(list, container{
 			Namespace: c.Labels[podNamespaceLabel], Pod: c.Labels[podNameLabel], Container: c.Labels[containerNameLabel],
-			Attempt: c.Metadata.GetAttempt(), State: c.State.String(), ExitCode: c.ExitCode, StartedAt: c.StartedAt,
+			Attempt: c.Metadata.GetAttempt(), State: c.State.String(), ExitCode: c.ExitCode, StartedAt: c.StartedAt, Address: address,
 		})
 	}
 	return list

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -22,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/routes"
 )
 
 const (
@@ -78,7 +75,7 @@ func newCaller(ctx context.Context, config *rest.Config, node string, pool []str
 		}))
 	c = &caller{
 		node: node, pool: pool, slices: factory.Discovery().V1().EndpointSlices().Lister(), failure: failure,
-		client: http.Client{Timeout: callPatience, Transport: &http.Transport{DisableKeepAlives: true}},
+		client: routes.NewClient(callPatience),
 	}
 	factory.Start(ctx.Done())
 	for kind, ok := range factory.WaitForCacheSync(ctx.Done()) {
@@ -116,23 +113,8 @@ func (c *caller) call(ctx context.Context) error {
 		return err
 	}
 	c.next++
-	address := net.JoinHostPort(runtime.DialAddress(ips[c.next%len(ips)]), strconv.Itoa(runtime.PodPort))
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/", nil)
-	if err != nil {
-		return err
-	}
-	resp, err := c.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", address, resp.Status)
-	}
-	return nil
+	_, err = routes.Ask(ctx, &c.client, ips[c.next%len(ips)])
+	return err
 }
 
 // endpoints are those that kube-proxy would send a connection to: those that are ready, else those that still serve.

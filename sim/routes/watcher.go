@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 )
 
@@ -50,6 +51,7 @@ func NewWatcher(client kubernetes.Interface, namespace, node, kind string) *Watc
 
 // Run lets it be shown slices until ctx ends. synced is called once it has all.
 func (w *Watcher) Run(ctx context.Context, synced func()) error {
+	ctx = klog.NewContext(ctx, klog.Logger{}) // what goes wrong is noise in the log of the testbed
 	var err error
 	if w.seen.Kind == Lists {
 		w.list(ctx, synced)
@@ -77,7 +79,7 @@ func (w *Watcher) inform(ctx context.Context, synced func()) error {
 	if err != nil {
 		return fmt.Errorf("watch EndpointSlices: %w", err)
 	}
-	factory.Start(ctx.Done())
+	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
 	if cache.WaitForCacheSync(ctx.Done(), handle.HasSynced) {
 		w.begin(synced)

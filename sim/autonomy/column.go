@@ -62,6 +62,7 @@ type column struct {
 	joined      int
 	storeBytes  int64
 	attempts    attempts
+	led         *led // nil: there are no Services
 
 	downSeries []link.Sample
 }
@@ -76,6 +77,9 @@ func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, mode 
 	}
 	if !c.weir {
 		c.Way = report.WayStock
+	}
+	if n := s.Autonomy.Services; n > 0 {
+		c.led = newLed(n, c.nodes, s.Autonomy.PodsPerNode)
 	}
 	return c
 }
@@ -116,6 +120,7 @@ func (c *column) run(ctx context.Context) (err error) {
 	}
 	background.Go(func() { c.disk.run(ctx) })
 	defer c.writes.stop()
+	defer c.led.stop(c)
 	for _, step := range []struct {
 		phase string
 		do    func(context.Context) error
@@ -185,9 +190,12 @@ func (c *column) readyNodes(ctx context.Context) (n int) {
 
 // fill gives all nodes their pods and waits until they run, in the cloud's eyes too.
 func (c *column) fill(ctx context.Context) error {
+	if err := c.led.create(ctx, c.admin); err != nil {
+		return err
+	}
 	for _, n := range c.nodes {
 		for _, name := range podNames(n, c.s.Autonomy.PodsPerNode) {
-			if err := createPod(ctx, c.admin, n, name); err != nil {
+			if err := createPod(ctx, c.admin, n, name, c.led.of(name)); err != nil {
 				return err
 			}
 		}
@@ -205,6 +213,9 @@ func (c *column) fill(ctx context.Context) error {
 		if err := c.attempts.prepare(ctx, c); err != nil {
 			return err
 		}
+	}
+	if err := c.led.begin(ctx, c); err != nil {
+		return err
 	}
 	runner.Slept(ctx, quietTime)
 	c.before = c.disk.collections()
@@ -293,6 +304,9 @@ func (c *column) settle(ctx context.Context) error {
 				c.left)
 		}
 		if ok, what := c.allWritten(ctx); !ok {
+			return ok, what
+		}
+		if ok, what := c.led.settled(); !ok {
 			return ok, what
 		}
 		return c.refetched() >= 1 || !c.s.Tears(), "waiting for what was damaged to be fetched again"

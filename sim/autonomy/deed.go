@@ -22,7 +22,7 @@ import (
 
 // faults lets the faults happen, each at its time, and waits until all are healed.
 func (c *column) faults(ctx context.Context) error {
-	if c.weir {
+	if c.weir && c.led == nil { // what follows pods is what their kubelets write
 		c.writes.start(ctx, c)
 	}
 	began := time.Now()
@@ -48,9 +48,10 @@ func (c *column) faults(ctx context.Context) error {
 	return g.Wait()
 }
 
-// spared reports whether a fault is Weir's only: stock kubelets stay connected, for comparison.
+// spared reports whether a fault is Weir's only: stock kubelets stay connected, for comparison. With Services they are
+// cut off as Weir's.
 func (c *column) spared(f scenario.Fault) bool {
-	return !c.weir &&
+	return !c.weir && c.led == nil &&
 		slices.Contains([]scenario.Action{scenario.Cut, scenario.FillDisk, scenario.Attempt, scenario.Expire}, f.Action)
 }
 
@@ -110,7 +111,7 @@ func (c *column) do(ctx context.Context, a scenario.Action, node, pod string, fi
 	return nil
 }
 
-// injectCut cuts links of Weir's column.
+// injectCut cuts links.
 func (c *column) injectCut(ctx context.Context, f scenario.Fault) error {
 	c.Note(f.String())
 	keys := c.targets(f)
@@ -210,8 +211,14 @@ func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.Par
 			return err
 		}
 	}
+	if f.Action == scenario.Vanish {
+		c.led.off(node)
+	}
 	if !runner.Slept(ctx, f.For) {
 		return ctx.Err()
+	}
+	if f.Action == scenario.Vanish {
+		c.led.on(node)
 	}
 	began := time.Now()
 	answered := func() {}
@@ -229,12 +236,17 @@ func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.Par
 		}
 	}
 	answered()
+	if f.Action == scenario.Vanish {
+		if err := c.led.watch(ctx, c, node); err != nil {
+			return err
+		}
+	}
 	if last == "hub" {
 		if err := c.exitAll(ctx, node); err != nil {
 			return err
 		}
 	}
-	if last == "coordinator" || f.Disk == scenario.LoseDisk && c.offline(node) {
+	if last == "coordinator" || (f.Disk == scenario.LoseDisk || !c.weir) && c.offline(node) {
 		return nil // nobody can know what should run
 	}
 	if err := c.Until(ctx, backPatience, func() (bool, string) { return c.runsAgain(ctx, node) }); err != nil {

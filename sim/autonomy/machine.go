@@ -22,6 +22,7 @@ type container struct {
 	State     string `json:"state"`
 	ExitCode  int32  `json:"exitCode"`
 	StartedAt int64  `json:"startedAt"` // ns since 1970
+	Address   string `json:"address"`   // of its pod, as the cluster knows it
 }
 
 // latest are the newest containers of each pod by its name.

@@ -21,6 +21,8 @@ const (
 	jobPrefix = "job-"
 	account   = "default"
 	readable  = "for-pods" // a ConfigMap that pods may read
+
+	serviceLabel = "service" // of a pod: which Service leads to it; empty: none
 )
 
 // podNames are the pods of a node: apps, which run for ever, and jobs, which finish.
@@ -64,9 +66,9 @@ func prepare(ctx context.Context, admin kubernetes.Interface) error {
 	return nil
 }
 
-// createPod makes a pod, bound to a node, and what it reads.
-func createPod(ctx context.Context, admin kubernetes.Interface, node, name string) error {
-	meta := metav1.ObjectMeta{Name: name}
+// createPod makes a pod, bound to a node and of a Service, and what it reads.
+func createPod(ctx context.Context, admin kubernetes.Interface, node, name, service string) error {
+	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{serviceLabel: service}}
 	_, errSecret := admin.CoreV1().Secrets(corev1.NamespaceDefault).Create(ctx,
 		&corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"key": name}}, metav1.CreateOptions{})
 	_, errConfig := admin.CoreV1().ConfigMaps(corev1.NamespaceDefault).Create(ctx,

@@ -52,17 +52,19 @@ func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *r
 func (c *column) measure(m report.Values) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.weir {
+	switch {
+	case c.led != nil:
+		c.led.measure(m, c.weir)
+	case c.weir:
+		c.writes.measure(m)
+	default:
 		m["pods_back_stock_seconds"] = c.back.Seconds()
+	}
+	if !c.weir {
 		return
 	}
-	m["lost_writes"], m["taken_writes"], m["doubled_writes"] = float64(len(c.writes.lines)), float64(c.writes.taken()),
-		float64(c.recorder.doubled())
-	m["pods_apart"] = float64(c.apart)
-	served, refused, wrong := c.writes.reads()
+	m["doubled_writes"], m["pods_apart"] = float64(c.recorder.doubled()), float64(c.apart)
 	m["damage_found"], m["collections_refetched_share"] = float64(c.disk.sum().damaged), c.refetched()
-	m["offline_reads_served"], m["offline_reads_refused"], m["wrong_answers"] = float64(served), float64(refused),
-		float64(wrong)
 	m["deleted_left"], m["joined_nodes"] = float64(c.left), float64(c.joined)
 	m["store_bytes"], m["disk_bytes_written"] = float64(c.storeBytes), float64(c.disk.sum().written)
 	if c.agreed > 0 {

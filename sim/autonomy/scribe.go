@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 )
 
@@ -78,12 +79,15 @@ func (w *scribes) taken() (n int) {
 	return n
 }
 
-// reads sums up what came of reads without the cloud.
-func (w *scribes) reads() (served, refused, wrong int) {
+// measure makes metrics of what came of writes, and of reads without the cloud.
+func (w *scribes) measure(m report.Values) {
+	var served, refused, wrong int
 	for _, s := range w.all {
 		served, refused, wrong = served+s.served, refused+s.refused, wrong+s.wrong
 	}
-	return served, refused, wrong
+	m["lost_writes"], m["taken_writes"] = float64(len(w.lines)), float64(w.taken())
+	m["offline_reads_served"], m["offline_reads_refused"], m["wrong_answers"] = float64(served), float64(refused),
+		float64(wrong)
 }
 
 // allWritten reports whether the cloud has all that was taken.

@@ -252,6 +252,30 @@ func Metrics() []Metric {
 		{"pods_back_stock_seconds", UnitSeconds, "the same of a connected stock kubelet"},
 		{"pods_back_later_seconds", UnitSeconds, "how much longer it took with Weir and without the cloud"},
 		{
+			"moved_seconds_p99", UnitSeconds,
+			"a pod's container runs at another address than before → each client on another node is shown this address and " +
+				"no other, 99th percentile of these pods, with Weir",
+		},
+		{
+			"stock_moved_seconds_p99", UnitSeconds,
+			"the same with stock Kubernetes, from when the pod's machine is switched on: its kubelet starts no container " +
+				"without the cloud",
+		},
+		{"moved_pods", UnitCount, "times that a pod had another address than before, after its machine was switched on"},
+		{
+			"wrong_routes", UnitCount,
+			"clients that were shown a pod as ready at an address that is not its own, longer than ten seconds after the pod " +
+				"had another one, by pod",
+		},
+		{
+			"routes_back", UnitCount,
+			"clients that were shown another address of a pod again, after the right one, by pod",
+		},
+		{
+			"calls_to_dead", UnitCount,
+			"clients that were shown a pod as ready whose machine had had no power for more than forty seconds, by pod",
+		},
+		{
 			"first_offline_answer_seconds", UnitSeconds,
 			"from the start of a hub without the cloud until it listed the pods of its node, longest",
 		},

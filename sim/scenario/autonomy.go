@@ -18,11 +18,14 @@ type Autonomy struct {
 	PodsPerNode int           `yaml:"podsPerNode"` // half of them run for ever, the others until they finish
 	Settle      time.Duration `yaml:"settle"`      // from the last heal until cloud and nodes must agree
 	FirstBoot   bool          `yaml:"firstBoot,omitempty"`
+	// Services lead to all pods; 0: there are none. Clients on each node call them. Stock nodes are then cut off as well.
+	Services  int               `yaml:"services,omitempty"`
+	Addresses runtime.Addresses `yaml:"addresses,omitempty"` // that pods get when their machine starts again
 }
 
 func (v value) autonomy() *Autonomy {
 	a := &Autonomy{PodsPerNode: 2, Settle: 30 * time.Second}
-	o, ok := v.object("podsPerNode", "settle", "firstBoot")
+	o, ok := v.object("podsPerNode", "settle", "firstBoot", "services", "addresses")
 	if !ok {
 		return a
 	}
@@ -34,6 +37,15 @@ func (v value) autonomy() *Autonomy {
 	}
 	if o.has("firstBoot") {
 		a.FirstBoot = o.fields["firstBoot"].boolean()
+	}
+	if o.has("services") {
+		a.Services = o.count("services", maxPodsPerNode)
+	}
+	if o.has("addresses") {
+		name, _ := o.fields["addresses"].choice([]string{
+			string(runtime.SameAddresses), string(runtime.OtherAddresses), string(runtime.SwappedAddresses),
+		})
+		a.Addresses = runtime.Addresses(name)
 	}
 	return a
 }
@@ -50,6 +62,10 @@ func (o object) withAutonomy(s *Scenario) {
 		o.fields["autonomy"].contradiction(
 			"firstBoot: the pool comes up without the cloud: want topology.pool.coordinators: 1")
 	}
+	if a := s.Autonomy; a.Services > 0 && (a.FirstBoot || a.Services > a.PodsPerNode) {
+		o.fields["autonomy"].contradiction(
+			"services: each has a pod of each node, and the cloud says which: want no more than podsPerNode, and no firstBoot")
+	}
 }
 
 // AutonomyTopology is a site of such a scenario, in one of its modes.
@@ -58,8 +74,8 @@ func (s *Scenario) AutonomyTopology(mode runtime.Mode) runtime.Topology {
 	if mode != runtime.Stock {
 		pool = s.WeirPool()
 	}
-	pool.Kubelets = true
-	return runtime.Topology{Pools: []runtime.Pool{pool}}
+	pool.Kubelets, pool.Addresses = true, s.Autonomy.Addresses
+	return runtime.Topology{Pools: []runtime.Pool{pool}, Endpoints: s.Autonomy.Services > 0}
 }
 
 // autonomyRules are what may happen to nodes that live on.
@@ -77,28 +93,48 @@ func autonomyRules() []actionRule {
 	}
 }
 
+// scribeMetrics are measured where there are no Services: writes of scribes would be in the way of what a kubelet says of
+// its pods.
+func scribeMetrics() []string {
+	return []string{
+		"lost_writes", "taken_writes", "offline_reads_served", "offline_reads_refused", "wrong_answers",
+		"pods_back_stock_seconds", "pods_back_later_seconds",
+	}
+}
+
+// routeMetrics are measured where there are Services.
+func routeMetrics() []string {
+	return []string{
+		"moved_seconds_p99", "stock_moved_seconds_p99", "moved_pods", "wrong_routes", "routes_back", "calls_to_dead", "calls",
+		"failed_calls", "stock_failed_calls",
+	}
+}
+
 // autonomyMetrics are measured in scenarios with autonomy, and nothing else is.
 func autonomyMetrics() []string {
-	return []string{
-		"lost_writes", "taken_writes", "pods_apart", "offline_reads_served", "offline_reads_refused", "wrong_answers",
+	return slices.Concat(scribeMetrics(), routeMetrics(), []string{
+		"pods_apart",
 		"damage_found",
-		"collections_refetched_share", "doubled_writes", "pods_back_seconds", "pods_back_stock_seconds",
-		"pods_back_later_seconds", "first_offline_answer_seconds",
+		"collections_refetched_share", "doubled_writes", "pods_back_seconds", "first_offline_answer_seconds",
 		"agreed_seconds", "deleted_left", "store_bytes", "disk_bytes_written", "refused_attempts", "allowed_attempts",
 		"wrong_attempts",
 		"return_peak_ratio", "joined_nodes",
-	}
+	})
 }
 
 // cannotLiveOn tells why a metric does not belong into the scenario; empty: it does.
 func (s *Scenario) cannotLiveOn(metric string) string {
 	measured := slices.Contains(autonomyMetrics(), metric)
 	switch {
-	case s.Autonomy == nil && measured:
+	case s.Autonomy == nil && measured && !slices.Contains(evictionMetrics(), metric):
 		return fmt.Sprintf("%s is measured when nodes live on without the cloud: want autonomy:", metric)
 	case s.Autonomy != nil && !measured:
 		return fmt.Sprintf("%s is not measured in a scenario with autonomy; want one of %s", metric,
 			strings.Join(autonomyMetrics(), ", "))
+	case s.Autonomy != nil && s.Autonomy.Services == 0 && slices.Contains(routeMetrics(), metric):
+		return metric + " is measured where Services lead to pods: want autonomy.services: 1 or more"
+	case s.Autonomy != nil && s.Autonomy.Services > 0 && slices.Contains(scribeMetrics(), metric):
+		return metric + " is not measured where Services lead to pods: leave services out"
 	case s.Autonomy != nil && strings.HasSuffix(metric, "_attempts") &&
 		!slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Attempt }):
 		return metric + " is measured by attempts: want a fault of that action"

@@ -159,6 +159,9 @@
 //	  podsPerNode: 2                # optional; half of them run for ever, the others until they finish
 //	  settle: 30s                   # optional; from the last heal until cloud and nodes must agree
 //	  firstBoot: true               # optional; the pool comes up without the cloud; wants one coordinator
+//	  services: 5                   # optional; Services of all pods, and clients on each node that follow and call them;
+//	                                # stock nodes are then cut off as those with Weir are
+//	  addresses: other              # optional; what pods get when their machine starts again: same, other or swapped
 //
 // What happens to its nodes:
 //

@@ -109,15 +109,24 @@ func (l *led) begin(ctx context.Context, c *column) error {
 func (l *led) follow(ctx context.Context, c *column, node string) {
 	for {
 		on, _ := containers(ctx, c.machines[node]) // none while it has no power
-		for pod, x := range latest(on) {
-			if x.State == runningState {
-				l.truth.Runs(pod, node, x.Address, time.Unix(0, x.StartedAt))
-			}
+		for pod, x := range newest(on) {
+			l.truth.Runs(pod, node, x.Address, time.Unix(0, x.StartedAt))
 		}
 		if !runner.Slept(ctx, truthEvery) {
 			return
 		}
 	}
+}
+
+// newest are the containers that run, the last one of each pod: a busy kubelet may have made two sandboxes.
+func newest(all []container) map[string]container {
+	of := map[string]container{}
+	for _, x := range all {
+		if x.State == runningState && x.StartedAt > of[x.Pod].StartedAt {
+			of[x.Pod] = x
+		}
+	}
+	return of
 }
 
 // watch starts the clients of a node. One of them calls, once it has something to go by.

@@ -80,7 +80,9 @@ func TestJudge(t *testing.T) {
 		"dead for too long":     {shown(1*s, 1*s, old, 16*s, "", 25*s, here), 3 * s, routes.Verdict{Dead: 1}},
 		"never":                 {shown(1*s, 1*s, old), 38 * s, routes.Verdict{Dead: 1, Wrong: 1}},
 		"never, and not ready":  {shown(1*s, 1*s, old, 12*s, old+" unready"), 38 * s, routes.Verdict{}},
-		"back":                  {shown(1*s, 1*s, old, 12*s, "", 23*s, here, 25*s, old, 26*s, here), 1 * s, routes.Verdict{Back: 1}},
+		"back": {
+			shown(1*s, 1*s, old, 12*s, "", 23*s, here, 25*s, old, 26*s, here), 1 * s, routes.Verdict{Back: 1},
+		},
 		"back for long": {
 			shown(1*s, 1*s, old, 12*s, "", 23*s, here, 25*s, old), 1 * s, routes.Verdict{Back: 1, Wrong: 1},
 		},

@@ -58,15 +58,19 @@ func (t Topology) some() string {
 	return strings.Join(all, ",")
 }
 
-// addSome prepares a kube-controller-manager with some controllers only.
+// addSome prepares a kube-controller-manager with some controllers only. It asks for no Lease, since on a busy machine it
+// would lose it and end.
 func (s *localSite) addSome(controllers string) error {
 	manager, err := s.cloud.ControllerManager(s.topology.timers())
 	if err != nil {
 		return err
 	}
 	for i, arg := range manager.Args {
-		if strings.HasPrefix(arg, "--controllers=") {
+		switch {
+		case strings.HasPrefix(arg, "--controllers="):
 			manager.Args[i] = "--controllers=" + controllers
+		case strings.HasPrefix(arg, "--leader-elect="):
+			manager.Args[i] = "--leader-elect=false"
 		}
 	}
 	s.addCommand(ControllerManager, manager)

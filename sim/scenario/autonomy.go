@@ -93,8 +93,8 @@ func autonomyRules() []actionRule {
 	}
 }
 
-// scribeMetrics are measured where there are no Services: writes of scribes would be in the way of what a kubelet says of
-// its pods.
+// scribeMetrics are measured where there are no Services: writes of scribes would be in the way of what a kubelet says
+// of its pods.
 func scribeMetrics() []string {
 	return []string{
 		"lost_writes", "taken_writes", "offline_reads_served", "offline_reads_refused", "wrong_answers",

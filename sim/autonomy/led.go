@@ -156,7 +156,7 @@ func (l *led) watch(ctx context.Context, c *column, node string) error {
 	defer l.mu.Unlock()
 	l.end[node] = end
 	for _, kind := range []string{routes.Informs, routes.Lists} {
-		w := routes.NewWatcher(client, corev1.NamespaceDefault, node, kind)
+		w := routes.NewWatcher(client, node, kind)
 		l.watchers[node], l.all = append(l.watchers[node], w), append(l.all, w)
 		l.wait.Go(func() {
 			if err := w.Run(ctx, func() {

@@ -30,11 +30,11 @@ const (
 	listPatience = 5 * time.Second
 )
 
-// Watcher is a client that is shown EndpointSlices of a namespace, and notes them.
+// Watcher is a client that is shown all EndpointSlices of a cluster, as kube-proxy and CoreDNS are, and notes them. It
+// knows Services, slices and pods by their names alone.
 type Watcher struct {
-	client    kubernetes.Interface
-	namespace string
-	services  map[string]string // of the slices that it has, by their names
+	client   kubernetes.Interface
+	services map[string]string // of the slices that it has, by their names
 
 	mu     sync.Mutex
 	seen   Client
@@ -42,9 +42,9 @@ type Watcher struct {
 }
 
 // NewWatcher returns one for a node, of a kind.
-func NewWatcher(client kubernetes.Interface, namespace, node, kind string) *Watcher {
+func NewWatcher(client kubernetes.Interface, node, kind string) *Watcher {
 	return &Watcher{
-		client: client, namespace: namespace, seen: Client{Node: node, Kind: kind},
+		client: client, seen: Client{Node: node, Kind: kind},
 		services: map[string]string{}, slices: map[string]map[string][]Endpoint{},
 	}
 }
@@ -65,7 +65,7 @@ func (w *Watcher) Run(ctx context.Context, synced func()) error {
 }
 
 func (w *Watcher) inform(ctx context.Context, synced func()) error {
-	factory := informers.NewSharedInformerFactoryWithOptions(w.client, 0, informers.WithNamespace(w.namespace))
+	factory := informers.NewSharedInformerFactory(w.client, 0)
 	handle, err := factory.Discovery().V1().EndpointSlices().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { w.show(o, false) },
 		UpdateFunc: func(_, o any) { w.show(o, false) },
@@ -94,7 +94,7 @@ func (w *Watcher) list(ctx context.Context, synced func()) {
 	defer t.Stop()
 	for {
 		timeout, cancel := context.WithTimeout(ctx, listPatience)
-		all, err := w.client.DiscoveryV1().EndpointSlices(w.namespace).List(timeout, metav1.ListOptions{})
+		all, err := w.client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(timeout, metav1.ListOptions{})
 		cancel()
 		if err == nil {
 			w.replace(all.Items)

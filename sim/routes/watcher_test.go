@@ -43,7 +43,7 @@ func TestWatcher(t *testing.T) {
 			api := fake.NewClientset(slice(old, true))
 			all := api.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault)
 			ctx, cancel := context.WithCancel(t.Context())
-			w, synced := routes.NewWatcher(api, corev1.NamespaceDefault, "b", kind), make(chan struct{})
+			w, synced := routes.NewWatcher(api, "b", kind), make(chan struct{})
 			var done sync.WaitGroup
 			done.Go(func() {
 				if err := w.Run(ctx, func() { close(synced) }); err != nil {

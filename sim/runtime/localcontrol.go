@@ -58,8 +58,8 @@ func (t Topology) some() string {
 	return strings.Join(all, ",")
 }
 
-// addSome prepares a kube-controller-manager with some controllers only. It asks for no Lease, since on a busy machine it
-// would lose it and end.
+// addSome prepares a kube-controller-manager with some controllers only. It asks for no Lease: on a busy machine it
+// would lose that, and end.
 func (s *localSite) addSome(controllers string) error {
 	manager, err := s.cloud.ControllerManager(s.topology.timers())
 	if err != nil {

@@ -75,6 +75,7 @@ func (s *Scenario) AutonomyTopology(mode runtime.Mode) runtime.Topology {
 		pool = s.WeirPool()
 	}
 	pool.Kubelets, pool.Addresses = true, s.Autonomy.Addresses
+	pool.Unread = s.Autonomy.Services > 0 // so that relays are there before the clients, as long before a cut as possible
 	return runtime.Topology{Pools: []runtime.Pool{pool}, Endpoints: s.Autonomy.Services > 0}
 }
 

@@ -78,7 +78,8 @@ expectations: [moved_seconds_p99 <= 5s, failed_calls <= 100]
 		t.Fatal(err)
 	}
 	for _, mode := range []runtime.Mode{runtime.Stock, runtime.Weir} {
-		if top := s.AutonomyTopology(mode); top.Pools[0].Addresses != runtime.OtherAddresses || !top.Endpoints {
+		if top := s.AutonomyTopology(mode); top.Pools[0].Addresses != runtime.OtherAddresses || !top.Endpoints ||
+			!top.Pools[0].Unread {
 			t.Errorf("topology of mode %s: %+v", mode, top)
 		}
 	}

@@ -207,7 +207,7 @@ func follows(p *poolBed, links map[string]*cut, settle func()) {
 		defer pods.mu.Unlock()
 		return pods.pods["web"].Status.PodIP == "10.0.0.9"
 	})
-	stale := cloud.slice("10.0.0.1") // written by who has not heard of it
+	stale := cloud.slice("10.0.0.1") // its writer has not heard of the change
 	eventually(t, "both hubs to show that corrected", func() bool {
 		a, v, l := p.address("edge-1")
 		b, w, m := p.address("edge-2")

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -134,3 +136,33 @@ func TestWritesBeforeReads(t *testing.T) {
 }
 
 func first(resp *http.Response, _ string) *http.Response { return resp }
+
+// TestUnsentWrites: a kubelet that starts while a cloud answers nothing is not kept waiting until a connection for each
+// of its writes has been tried in vain: what was not sent is kept as soon as the cloud is judged to be away.
+func TestUnsentWrites(t *testing.T) {
+	b, _ := offlineBed(t)
+	b.clouds[0].node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "uid", ResourceVersion: "100"}}
+	cert := b.ca.tls("system:node:edge-1", "system:nodes")
+	stop := b.start()
+	b.here()
+	get(t, b.client(&cert), b.url()+"/api/v1/nodes/edge-1")
+	b.kept(1)
+	stop()
+	b.config.CloudServers = []string{newHole(t)}
+	defer b.start()()
+	const writes = 4
+	var all sync.WaitGroup
+	for range writes {
+		all.Go(func() {
+			if resp, body := do(t, b.client(&cert), http.MethodPatch, b.url()+"/api/v1/nodes/edge-1/status",
+				[]byte(`{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`), "Content-Type",
+				"application/strategic-merge-patch+json"); resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: %s", resp.Status, body)
+			}
+		})
+	}
+	all.Wait()
+	if n := b.hub.Status().Bytes[uplink.ClassNode].Connections; n >= writes {
+		t.Errorf("%d connections were tried for %d writes", n, writes)
+	}
+}

@@ -13,7 +13,7 @@ import (
 const (
 	Every   = 5 * time.Second  // between two statements of a node
 	Silence = 30 * time.Second // after which the pods of a node are not ready
-	Linger  = 30 * time.Second // how long a correction that its node has taken back waits for the cloud's slices
+	Linger  = 30 * time.Second // how long a correction that its node has withdrawn waits for the cloud's slices
 )
 
 // MaxNodes bounds a pool.
@@ -173,7 +173,7 @@ func (s *Set) leave(of func(*node) bool) {
 	}
 }
 
-// Leaving reports whether there are corrections that their nodes have taken back: Settle may forget them.
+// Leaving reports whether there are corrections that their nodes have withdrawn: Settle may forget them.
 func (s *Set) Leaving() bool {
 	for _, n := range s.nodes {
 		for _, h := range n.of {

@@ -114,7 +114,7 @@ func TestSilence(t *testing.T) {
 
 func each[T any](all ...T) iter.Seq[T] { return slices.Values(all) }
 
-// TestReturn: a correction that its node takes back stays until no slice contradicts it, and for Linger at most.
+// TestReturn: a correction that its node withdraws stays until no slice contradicts it, and for Linger at most.
 func TestReturn(t *testing.T) {
 	v4 := func(text string) *discoveryv1.EndpointSlice { return sliceOf("web", discoveryv1.AddressTypeIPv4, text) }
 	v6 := func(text string) *discoveryv1.EndpointSlice {
@@ -166,7 +166,7 @@ func TestReturn(t *testing.T) {
 	if s.Expire(2 * Every); s.Len() != 1 {
 		t.Error("said again, and gone")
 	}
-	for i := range uint64(5) { // what is taken back does not grow without a bound
+	for i := range uint64(5) { // what is withdrawn does not grow without a bound
 		var all []string
 		for j := range MaxPods {
 			all = append(all, fmt.Sprintf("p%06d=10.0.0.9", int(i)*MaxPods+j))

@@ -7,7 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// Settle forgets corrections that their nodes have taken back, and that the cloud's slices do not contradict any more.
+// Settle forgets corrections that their nodes have withdrawn, and that the cloud's slices do not contradict any more.
 // It is given all that the relays hold, uncorrected; nil: there is no relay of these.
 func (s *Set) Settle(all iter.Seq[*discoveryv1.EndpointSlice], also iter.Seq[*corev1.Endpoints]) {
 	open := map[owner]bool{}

@@ -18,7 +18,7 @@ const (
 	maxChain       = 4 // certificates, leaf first
 )
 
-// Signed is a statement as it is passed on. Whoever passes it on can change nothing of it.
+// Signed is a statement as it is passed on. A node on its way can change nothing of it.
 type Signed struct {
 	Text      string   `json:"text"`
 	Signature []byte   `json:"signature"`

@@ -137,7 +137,7 @@ func (w *world) states(node string, all ...string) {
 	says(w.t, w.set, node, w.says[node], all...)
 }
 
-// forget ends corrections that were taken back.
+// forget ends corrections that were withdrawn.
 func (w *world) forget() { w.set.Settle(nil, nil) }
 
 // restart is a hub that begins again, with what it kept.

@@ -11,19 +11,20 @@ type metrics struct {
 
 // newMetrics makes them of what tells how many pods are corrected, and how many objects.
 func newMetrics(pods, objects func() float64) *metrics {
-	name := func(name, help string) prometheus.Opts {
-		return prometheus.Opts{Namespace: "weir", Subsystem: "hub", Name: name, Help: help}
+	return &metrics{
+		statements: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "weir", Subsystem: "hub", Name: "moved_statements_total",
+			Help: "What other nodes of the pool said of their pods while the cloud was away, by outcome (taken, old, lacks, " +
+				"refused, stranger).",
+		}, []string{"outcome"}),
+		pods: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "weir", Subsystem: "hub", Name: "moved_pods",
+			Help: "Pods of the pool of which EndpointSlices and Endpoints are shown with what their kubelets say, since the " +
+				"cloud does not know it.",
+		}, pods),
+		objects: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "weir", Subsystem: "hub", Name: "moved_objects",
+			Help: "EndpointSlices and Endpoints that clients of this node are shown otherwise than the cloud has them.",
+		}, objects),
 	}
-	m := &metrics{
-		statements: prometheus.NewCounterVec(prometheus.CounterOpts(name("moved_statements_total",
-			"What other nodes of the pool said of their pods while the cloud was away, by outcome (taken, old, lacks, refused, "+
-				"stranger).")), []string{"outcome"}),
-		pods: prometheus.NewGaugeFunc(prometheus.GaugeOpts(name("moved_pods",
-			"Pods of the pool of which EndpointSlices and Endpoints are shown with what their kubelets say, since the cloud "+
-				"does not know it.")), pods),
-		objects: prometheus.NewGaugeFunc(prometheus.GaugeOpts(name("moved_objects",
-			"EndpointSlices and Endpoints that clients of this node are shown otherwise than the cloud has them.")),
-			objects),
-	}
-	return m
 }

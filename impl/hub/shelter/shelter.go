@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -124,7 +125,7 @@ type Attempt struct {
 	trip      *brief.Trip     // nil: the request is sent as it came
 	until     context.Context // ends when it changes whether the store answers
 	settled   atomic.Bool     // an answer has come, or the store answers
-	left      atomic.Bool     // the latter
+	left      atomic.Bool     // the latter, or a write was not sent since the cloud is away
 	code      atomic.Int64    // of the cloud's answer; 0: there is none
 }
 
@@ -174,8 +175,10 @@ func (a *Attempt) Begin() (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(a.req.Context())
 	over := a.follows()
 	if !a.read() {
+		ctx, stop := a.unsent(ctx, cancel)
 		return ctx, func() {
 			over()
+			stop()
 			cancel()
 		}
 	}
@@ -198,6 +201,33 @@ func (a *Attempt) Begin() (ctx context.Context, done func()) {
 		stop()
 		cancel()
 	}
+}
+
+// States of a write on its way to the cloud.
+const (
+	waits int32 = iota // for a connection
+	sends
+	leaves // nothing of it was sent, and nothing will be
+)
+
+// unsent has a write that the queue could take leave when the cloud is away and no connection has come about for it.
+// Connections to a cloud that does not answer are tried one after the other: a kubelet that starts would wait for all of
+// them.
+func (a *Attempt) unsent(ctx context.Context, cancel context.CancelFunc) (_ context.Context, stop func() bool) {
+	if !a.Writes.Takes(a.req) {
+		return ctx, func() bool { return true }
+	}
+	var state atomic.Int32
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+			if !state.CompareAndSwap(waits, sends) && state.Load() == leaves {
+				_ = i.Conn.Close()
+			}
+		}}), context.AfterFunc(a.until, func() {
+			if away, _ := a.link.State(); away && state.CompareAndSwap(waits, leaves) {
+				a.left.Store(true)
+				cancel()
+			}
+		})
 }
 
 // canAnswer reports whether the store has an answer for this caller.
@@ -277,7 +307,7 @@ func (a *Attempt) Rescue(w http.ResponseWriter, err error) bool {
 		return false
 	}
 	if !a.read() {
-		return uplink.Unsent(err) && a.Writes.Fallback(w, a.req)
+		return (uplink.Unsent(err) || a.left.Load()) && a.Writes.Fallback(w, a.req)
 	}
 	if !a.left.Load() && !a.Cloud.AwayBy(err) {
 		return false

@@ -85,6 +85,12 @@ func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, asked *request.
 	return req.WithContext(context.WithValue(req.Context(), writeKey{}, r)), false
 }
 
+// Takes reports whether a write that Take let through could be answered by Fallback.
+func (w *Writes) Takes(req *http.Request) bool {
+	_, ok := req.Context().Value(writeKey{}).(*write)
+	return ok
+}
+
 // Fallback answers a write that Take let through and that could not be sent; false if it does not.
 func (w *Writes) Fallback(rw http.ResponseWriter, req *http.Request) bool {
 	r, ok := req.Context().Value(writeKey{}).(*write)

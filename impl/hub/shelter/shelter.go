@@ -211,8 +211,7 @@ const (
 )
 
 // unsent has a write that the queue could take leave when the cloud is away and no connection has come about for it.
-// Connections to a cloud that does not answer are tried one after the other: a kubelet that starts would wait for all of
-// them.
+// Connections to a cloud that does not answer are tried one after the other: a kubelet that starts would wait for each.
 func (a *Attempt) unsent(ctx context.Context, cancel context.CancelFunc) (_ context.Context, stop func() bool) {
 	if !a.Writes.Takes(a.req) {
 		return ctx, func() bool { return true }

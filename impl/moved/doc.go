@@ -25,6 +25,7 @@
 //
 // A statement is a lease. While the cloud is away, a node with nothing new for Silence takes the readiness of all its
 // pods with it. Only time counts in which the desk of the pool was read, so a hub that loses its pool silences nobody.
+// Nodes state as soon as they are cut off, and a pool is known to be some time later: half of Silence counts of that.
 //
 // # What an endpoint becomes
 //

@@ -73,14 +73,18 @@ func (s *Set) Members(names []string) error {
 	return nil
 }
 
-// Away says whether the cloud is away for the pool. While it is there, it alone decides who is silent.
+// Away says whether the cloud is away for the pool. While it is there, it alone decides who is silent. Nodes state from
+// when they are cut off themselves, which is before the pool is known to be: so much counts of it as leaves a node that
+// lives half of Silence.
 func (s *Set) Away(away bool) (changed bool) {
 	if s.away == away {
 		return false
 	}
 	for _, n := range s.nodes {
-		changed = changed || n.quiet >= Silence
-		n.quiet = 0
+		changed = changed || s.silent(n)
+		if n.quiet = min(n.quiet, Silence/2); !away {
+			n.quiet = 0
+		}
 	}
 	s.away = away
 	s.index()

@@ -110,6 +110,14 @@ func TestSilence(t *testing.T) {
 	if s.Away(true); shows(s, p) != p+"-" {
 		t.Error("a node is silent at once")
 	}
+	// Half of Silence counts at most of the time before the pool was known to be cut off.
+	s.Away(false)
+	pass(2*Silence, Every, false)
+	if s.Away(true); shows(s, p) != p+"-" {
+		t.Error("a node is silent at once")
+	}
+	pass(Silence/2-Every, Every, false)
+	pass(Every, Every, true)
 }
 
 func each[T any](all ...T) iter.Seq[T] { return slices.Values(all) }

@@ -78,7 +78,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, x Passage) {
 	x.proxy = p
 	via, buffers := p.AsCaller, p.others
 	if x.Who.Kind == access.ThisNode {
-		via = p.Own
+		via = p.Own.For(x.Asked)
 	}
 	if x.Asked.Verb == "watch" {
 		buffers = p.watches

@@ -33,13 +33,13 @@ type question struct {
 var fields = map[string]string{"/api/v1/pods": "spec.nodeName", "/api/v1/nodes": "metadata.name"}
 
 // questionOf is what a request asks for of a node's own; nil: it passes as it is.
-func questionOf(req *http.Request, node string, now time.Time) *question {
+func questionOf(req *http.Request, asked *request.Request, node string, now time.Time) *question {
 	field, accept := fields[req.URL.Path], strings.Join(req.Header.Values("Accept"), ",")
 	if field == "" || req.Method != http.MethodGet || strings.Contains(accept, ";") || access.Impersonates(req.Header) ||
 		uplink.HasToken(req.Header) || uplink.IsLapsed(req.Context()) {
 		return nil
 	}
-	q := &question{req: req, asked: request.Parse(req)}
+	q := &question{req: req, asked: asked}
 	if q.asked.Verb != "watch" || q.asked.Odd || q.asked.Upgrade || q.asked.Only(field) != node ||
 		!q.asked.IsTrue("allowWatchBookmarks") || !q.asked.IsTrue("sendInitialEvents") && !q.asked.GoesOn() {
 		return nil

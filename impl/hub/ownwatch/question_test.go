@@ -59,7 +59,7 @@ func TestQuestion(t *testing.T) {
 			return r
 		},
 	} {
-		if questionOf(change(ask(asList)), s.Node, s.clock.Now()) != nil {
+		if s.questionOf(change(ask(asList))) != nil {
 			t.Errorf("%s does not pass", name)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -206,7 +207,15 @@ func ask(uri string) *http.Request {
 	return req
 }
 
-func (s *site) question(uri string) *question { return questionOf(ask(uri), s.Node, s.clock.Now()) }
+func (s *site) question(uri string) *question { return s.questionOf(ask(uri)) }
+
+func (s *site) questionOf(req *http.Request) *question {
+	return questionOf(req, request.Parse(req), s.Node, s.clock.Now())
+}
+
+func (s *site) RoundTrip(req *http.Request) (*http.Response, error) {
+	return s.For(request.Parse(req)).RoundTrip(req)
+}
 
 // client is a watch of the node's own.
 type client struct {

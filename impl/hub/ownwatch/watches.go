@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 const (
@@ -82,9 +83,18 @@ func (w *Watches) Run(ctx context.Context) error {
 	return nil
 }
 
+// way is that of one request.
+type way struct {
+	*Watches
+	asked *request.Request
+}
+
+// For is the way of a request that asks for something.
+func (w *Watches) For(asked *request.Request) http.RoundTripper { return way{w, asked} }
+
 // RoundTrip implements http.RoundTripper.
-func (w *Watches) RoundTrip(req *http.Request) (*http.Response, error) {
-	q := questionOf(req, w.Node, w.Clock.Now())
+func (w way) RoundTrip(req *http.Request) (*http.Response, error) {
+	q := questionOf(req, w.asked, w.Node, w.Clock.Now())
 	switch {
 	case q == nil:
 		return w.pass(req)

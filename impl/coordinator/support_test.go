@@ -59,8 +59,10 @@ func TestMain(m *testing.M) {
 		cli.Main("weir-coordinator", coordinator.Run)
 		os.Exit(0)
 	}
-	// Two controllers of k8s.io/apiserver's certificates never shut their queues down.
+	// Two controllers of k8s.io/apiserver's certificates never shut their queues down, and close what watches their files
+	// when they please.
 	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/fsnotify/fsnotify.(*inotify).Close"),
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"))
 }

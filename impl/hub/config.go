@@ -76,6 +76,7 @@ type Cloud struct {
 	CloudClientCertFile string   // key and certificate
 	// CloudClientKubeconfig is the kubelet's, which says what those above and cloudCA do not.
 	CloudClientKubeconfig string
+	NodeStatusPeriod      time.Duration // 0: each status of the node is passed on
 }
 
 // Doors are where the hub serves its node, and what it shows there.

@@ -8,6 +8,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/hub/brief"
 	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/identity"
 )
@@ -33,6 +34,10 @@ func (c *Config) bind(f *cli.Flags) {
 			"--cloud-client-cert-file is where the kubelet renews a certificate that stands in the kubeconfig; "+
 			"a plugin is run by the hub, has 30 s, and may want no terminal; with a token the hub asks the cloud for a "+
 			"certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
+
+	f.DurationVar(&c.NodeStatusPeriod, "node-status-period", brief.DefaultNodeStatusPeriod,
+		"how old the heartbeat times of a Node's conditions may be at the cloud: the kubelet's status that brings nothing "+
+			"but later ones is not passed on until then; whether the node is alive its Lease tells; 0 passes each")
 
 	f.StringVar(&c.EtcDir, "etc-dir", "/etc/weir",
 		"directory, on a disk that survives restarts, outside --data-dir, of files beside the configuration, each if it is "+

@@ -33,6 +33,9 @@ func (c *Cloud) validate() error {
 	if c.CloudClientKubeconfig == "" && c.CloudClientCertFile == "" {
 		return cli.Usage("--cloud-client-cert-file", "", "the path of a PEM file; it is required")
 	}
+	if p := c.NodeStatusPeriod; p < 0 || p > 24*time.Hour {
+		return cli.Usage("--node-status-period", p, "0 to 24h")
+	}
 	return nil
 }
 

@@ -187,7 +187,10 @@ func (c *column) fill(ctx context.Context) error {
 	if err := c.startComponents(ctx); err != nil {
 		return err
 	}
-	return c.Until(ctx, fillPatience, func() (bool, string) { return c.synced(ctx) })
+	if err := c.Until(ctx, fillPatience, func() (bool, string) { return c.synced(ctx) }); err != nil {
+		return err
+	}
+	return c.idle(ctx, c.s.Eviction.Settle)
 }
 
 // synced reports whether all caches of Weir are there.
@@ -229,8 +232,14 @@ func (c *column) beQuiet(ctx context.Context) error {
 	c.quiet.From = time.Now()
 	c.said = -c.saved(ctx)
 	defer func() { c.quiet.To = time.Now() }()
+	return c.idle(ctx, lasts)
+}
+
+// idle waits while nothing happens.
+func (c *column) idle(ctx context.Context, lasts time.Duration) error {
+	until := time.Now().Add(lasts)
 	return c.Until(ctx, lasts+readyPatience, func() (bool, string) {
-		left := lasts - time.Since(c.quiet.From)
+		left := time.Until(until)
 		return left <= 0, fmt.Sprintf("nothing happens for another %v", left.Round(time.Second))
 	})
 }

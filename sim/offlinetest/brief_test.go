@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -300,6 +301,32 @@ func (w *writer) writesNode(h *history) {
 		}
 		h.has(node)
 		w.shows(itsNode, node)
+	}
+	w.keepsNode(h, node)
+}
+
+// keepsNode has the kubelet write that nothing has changed, until the cloud is to hear of it.
+func (w *writer) keepsNode(h *history, node *corev1.Node) {
+	t := w.t
+	t.Helper()
+	for _, c := range []struct {
+		later time.Duration
+		kept  float64
+	}{{5 * time.Minute, 1}, {25 * time.Minute, 2}, {30 * time.Minute, 2}} {
+		is := node.DeepCopy()
+		for i := range is.Status.Conditions {
+			at := &is.Status.Conditions[i].LastHeartbeatTime
+			*at = metav1.NewTime(at.Add(c.later))
+		}
+		got, _, err := nodeutil.PatchNodeStatus(w.client.CoreV1(), edge, node, is)
+		check(t, err)
+		if kept := w.count("nodes/status", "kept"); kept != c.kept {
+			t.Fatalf("%v later %v statuses are kept, want %v", c.later, kept, c.kept)
+		}
+		if passed := got.ResourceVersion != node.ResourceVersion; passed != (c.later == 30*time.Minute) {
+			t.Errorf("%v later the node has version %s, before %s", c.later, got.ResourceVersion, node.ResourceVersion)
+		}
+		h.has(got)
 	}
 }
 

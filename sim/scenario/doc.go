@@ -134,6 +134,7 @@
 //	  watch: 8m                     # from the first fault until a column is over
 //	  policy: keep                  # optional; or: evict after 2m; what happens to pods when all of the pool is silent
 //	  calls: true                   # optional; a client on each node calls the Service ten times a second
+//	  settle: 10m                   # optional; how long nothing happens before what a quiet pool costs is measured
 //	workload: …                     # optional; what Weir's caches hold besides; quiet: how long nothing happens before
 //	                                # the first fault, beyond a Lease and a half
 //

@@ -31,6 +31,9 @@ type Eviction struct {
 	// What a stock node has beside its kubelet runs on each node and watches as it does: kube-proxy, a network plugin that
 	// watches Nodes, and CoreDNS on the first one.
 	Components bool `yaml:"components,omitempty"`
+	// How long nothing happens before what a quiet pool costs is measured: kubelets, hubs and the manager have found their
+	// pace.
+	Settle time.Duration `yaml:"settle,omitempty"`
 	// How often all pods are replaced, one rolling update after the other, once nothing has happened for a while.
 	Rollouts int `yaml:"rollouts,omitempty"`
 	// The last node of the pool starts only then, with nothing on its disk.
@@ -93,7 +96,8 @@ func (v value) policy() (p Policy) {
 
 func (v value) eviction() *Eviction {
 	e := &Eviction{}
-	o, ok := v.object("timers", "podsPerNode", "watch", "policy", "calls", "components", "rollouts", "joins")
+	o, ok := v.object("timers", "podsPerNode", "watch", "policy", "calls", "components", "settle", "rollouts",
+		"joins")
 	if !ok {
 		return e
 	}
@@ -112,6 +116,9 @@ func (v value) eviction() *Eviction {
 	}
 	if o.has("components") {
 		e.Components = o.fields["components"].boolean()
+	}
+	if o.has("settle") {
+		e.Settle = o.fields["settle"].duration(maxSettle)
 	}
 	if o.has("rollouts") {
 		e.Rollouts = o.count("rollouts", maxRollouts)

@@ -2,6 +2,7 @@ package brief
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,8 +13,10 @@ import (
 // Config is what a Brief is made of. All of it is needed.
 type Config struct {
 	// Held is the object that a request is about, as the cloud last showed it; nil: no watch of the component brings it.
-	Held   func(component string, q *request.Request) *wire.Object
-	Logger *slog.Logger
+	Held func(component string, q *request.Request) *wire.Object
+	// NodeStatusPeriod is how old the heartbeat times of a Node's conditions may be at the cloud; 0: none is kept from it.
+	NodeStatusPeriod time.Duration
+	Logger           *slog.Logger
 }
 
 // Brief makes requests brief. See the package comment.
@@ -29,7 +32,7 @@ func New(c Config) *Brief {
 	return &Brief{Config: c, deeds: newDeeds(), count: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "weir", Subsystem: "hub", Name: "brief_answers_total",
 		Help: "Writes of this node's kubelet of which the cloud could answer the metadata alone, by resource and outcome: " +
-			"brief, not held, other (not as kubelets write), conflict and refused (sent again whole), failed, differs (what " +
+			"brief, kept (the cloud was not asked), not held, other (not as kubelets write), conflict and refused (sent again whole), failed, differs (what " +
 			"the hub made of a brief answer was wrong; from then on such requests are sent whole).",
 	}, []string{"resource", "outcome"})}
 }

@@ -6,7 +6,11 @@
 //	PATCH pods/status, nodes/status    the same on condition of the version    that version with the same patch
 //	DELETE pods, at once               that the hub holds, for metadata        that version
 //
-// Each of these gets the metadata of the answer: its resourceVersion is the cloud's. Nothing that is made here is
+// A status of a Node that brings nothing but later heartbeat times of its conditions stays here, see onlyBeats: the
+// kubelet is answered with the Node as it is at the cloud, at the version that it has there. When these times are half
+// an hour old at the cloud, or anything else changes, the next status passes.
+//
+// Each of the others gets the metadata of the answer: its resourceVersion is the cloud's. Nothing that is made here is
 // stored as the cloud's word.
 //
 // # When requests pass as they are

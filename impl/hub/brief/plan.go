@@ -19,6 +19,7 @@ import (
 type plan struct {
 	body    []byte
 	becomes object // with the metadata of before
+	beats   bool   // it may be that it says no more than that a node was alive, see onlyBeats
 }
 
 // errNotPlain is why a request is sent as it came although nothing is wrong with it.
@@ -42,6 +43,7 @@ func patch(held object, _ string, body []byte) (p plan, err error) {
 		metadata = map[string]any{}
 		of["metadata"] = metadata
 	}
+	p.beats = only(metadata, "uid")
 	metadata["resourceVersion"] = held.GetResourceVersion()
 	if p.body, err = json.Marshal(of); err != nil {
 		return p, err

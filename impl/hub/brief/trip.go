@@ -27,6 +27,7 @@ type Trip struct {
 	asked     *request.Request
 	via       http.RoundTripper
 	version   uint64
+	kept      bool
 }
 
 // TripOf is the way of a request that may be made brief; nil: it may not.
@@ -50,6 +51,9 @@ func (t *Trip) Version() uint64 {
 	}
 	return t.version
 }
+
+// Kept reports whether the hub has answered, and has asked nobody.
+func (t *Trip) Kept() bool { return t != nil && t.kept }
 
 func (t *Trip) counts(outcome string) { t.b.count.WithLabelValues(t.deed.name, outcome).Inc() }
 
@@ -75,8 +79,11 @@ func (t *Trip) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Body.Close(); err != nil {
 		return nil, fmt.Errorf("read the body: %w", err)
 	}
-	a, p := t.begin(req, body)
-	if a == nil {
+	a, p, remains := t.begin(req, body)
+	switch {
+	case remains != nil:
+		return t.keep(req, remains)
+	case a == nil:
 		return t.via.RoundTrip(carries(req, body))
 	}
 	short := carries(req, p.body)
@@ -109,13 +116,14 @@ func (t *Trip) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.via.RoundTrip(carries(req, body))
 }
 
-// begin plans a request in brief; nil: it passes as it came.
-func (t *Trip) begin(req *http.Request, body []byte) (*due, plan) {
+// begin plans a request in brief; nil: it passes as it came, unless the cloud need not be asked: then the object remains
+// what it is there.
+func (t *Trip) begin(req *http.Request, body []byte) (a *due, p plan, remains object) {
 	k := id{t.asked.Resource, t.asked.In(), t.asked.Name}
 	held := t.b.Held(t.component, t.asked)
 	if held == nil || wanted(req.Header) == "" {
 		t.counts("not held")
-		return nil, plan{}
+		return nil, plan{}, nil
 	}
 	was, ok := t.deed.decode(held.Raw)
 	if last := t.b.latest(k); last != nil && last.version > held.Version {
@@ -126,20 +134,23 @@ func (t *Trip) begin(req *http.Request, body []byte) (*due, plan) {
 	}
 	if !ok {
 		t.counts("not held")
-		return nil, plan{}
+		return nil, plan{}, nil
 	}
 	p, err := t.deed.plan(was, mediaOf(req.Header), body)
 	if err != nil {
 		t.b.Logger.Debug("a write of the kubelet is sent as it came", "resource", t.deed.name, "name", t.asked.Name,
 			"err", err)
 		t.counts("other")
-		return nil, plan{}
+		return nil, plan{}, nil
 	}
-	a := t.b.ledger.begin(&due{of: k, deed: t.deed, becomes: p.becomes, seen: []*wire.Object{held}})
+	if p.beats && onlyBeats(p.becomes, was, t.b.NodeStatusPeriod) {
+		return nil, p, was
+	}
+	a = t.b.ledger.begin(&due{of: k, deed: t.deed, becomes: p.becomes, seen: []*wire.Object{held}})
 	if a == nil {
 		t.counts("other")
 	}
-	return a, p
+	return a, p, nil
 }
 
 // whole makes the answer that the client wants of the cloud's.
@@ -163,15 +174,35 @@ func (t *Trip) whole(a *due, media string, resp *http.Response) (*http.Response,
 			is = o
 		}
 	}
-	if body, err = t.deed.encode(media, is); err != nil {
-		return nil, err
-	}
 	t.counts("brief")
 	t.version = version
+	return resp, t.fill(resp, media, is)
+}
+
+// keep answers with the object as it is at the cloud.
+func (t *Trip) keep(req *http.Request, remains object) (*http.Response, error) {
+	resp := &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{}, Request: req,
+	}
+	if err := t.fill(resp, wanted(req.Header), remains); err != nil {
+		return nil, err
+	}
+	t.counts("kept")
+	t.kept = true
+	return resp, nil
+}
+
+// fill makes an object the body of an answer.
+func (t *Trip) fill(resp *http.Response, media string, o object) error {
+	body, err := t.deed.encode(media, o)
+	if err != nil {
+		return err
+	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	resp.Header.Set("Content-Type", media)
-	return resp, nil
+	return nil
 }
 
 // carries is a request with a body.

@@ -241,7 +241,7 @@ func TestBriefUnknown(t *testing.T) {
 		if trip == nil {
 			continue
 		}
-		if due, _ := trip.begin(req, []byte(c.body)); due != nil && len(c.body) < maxBody {
+		if due, _, _ := trip.begin(req, []byte(c.body)); due != nil && len(c.body) < maxBody {
 			t.Errorf("%s is made brief", name)
 		}
 		if name == "large" {

@@ -62,6 +62,8 @@ type Config struct {
 	Seed       uint64
 	Clock      clock.WithTickerAndDelayedExecution
 	Logger     *slog.Logger
+
+	NodeStatusPeriod time.Duration // see brief.Config
 }
 
 // Shelter serves this node's clients while the cloud is away, from what passed while it was there.
@@ -96,7 +98,7 @@ func New(c Config) (*Shelter, error) {
 			}
 		},
 	})
-	s.Brief = brief.New(brief.Config{Held: s.Offline.Held, Logger: c.Logger})
+	s.Brief = brief.New(brief.Config{Held: s.Offline.Held, NodeStatusPeriod: c.NodeStatusPeriod, Logger: c.Logger})
 	s.link = uplink.NewLink(func() bool { return c.Cloud.Reach() != member.CloudAway && !s.Writes.Holding() })
 	c.Cloud.Follow(func() {
 		s.Writes.Changed()
@@ -121,6 +123,7 @@ type Attempt struct {
 	asked     *request.Request
 	who       access.Caller
 	component string
+	w         http.ResponseWriter // of its client
 	via       http.RoundTripper
 	trip      *brief.Trip     // nil: the request is sent as it came
 	until     context.Context // ends when it changes whether the store answers
@@ -155,10 +158,9 @@ func (a *Attempt) read() bool {
 func (a *Attempt) Served(w http.ResponseWriter) bool {
 	away, until := a.link.State()
 	a.until = until
+	a.w = w
 	if !away && a.watchShows() {
-		if rec, ok := w.(*answer.Recorder); ok {
-			rec.Route = "watch"
-		}
+		a.route("watch")
 		a.Offline.Serve(a.req.Context(), a.component, w, a.req, a.asked)
 		return true
 	}
@@ -167,6 +169,13 @@ func (a *Attempt) Served(w http.ResponseWriter) bool {
 	}
 	a.answer(until, w)
 	return true
+}
+
+// route notes who has answered.
+func (a *Attempt) route(by string) {
+	if rec, ok := a.w.(*answer.Recorder); ok {
+		rec.Route = by
+	}
 }
 
 // Begin is the context of the request to the cloud: it ends when the store is to answer in its place, see Rescue. done
@@ -290,6 +299,10 @@ func (a *Attempt) Observe(resp *http.Response) error {
 		return uplink.ErrGivenUp
 	}
 	a.code.Store(int64(resp.StatusCode))
+	if a.trip.Kept() { // the cloud was not asked
+		a.route("watch")
+		return nil
+	}
 	if attributes, ok := identity.AttributesOf(a.asked); ok {
 		a.Judge.Learn(resp.Request.Header, a.who.Kind == access.ThisNode, attributes, resp.StatusCode)
 	}
@@ -323,9 +336,7 @@ func (a *Attempt) Rescue(w http.ResponseWriter, err error) bool {
 
 // answer answers a read from the store.
 func (a *Attempt) answer(until context.Context, w http.ResponseWriter) {
-	if rec, ok := w.(*answer.Recorder); ok {
-		rec.Route = "store"
-	}
+	a.route("store")
 	if refusal := a.mayRead(); refusal != nil {
 		if a.asked.GoesOn() {
 			refusal = answer.ComeAgain(refusal)

@@ -267,7 +267,7 @@ func (k *Cloud) probe(ctx context.Context, s *server) error {
 		}
 		serves <- err
 	}
-	timer := time.NewTimer(k.policy.Timeout / 2)
+	timer := time.NewTimer(k.policy.Limit / 2)
 	defer timer.Stop()
 	var unready, silent error
 	for asked := false; ; {

@@ -36,8 +36,8 @@ func (c *Config) bind(f *cli.Flags) {
 			"certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
 
 	f.DurationVar(&c.NodeStatusPeriod, "node-status-period", brief.DefaultNodeStatusPeriod,
-		"how old the heartbeat times of a Node's conditions may be at the cloud: the kubelet's status that brings nothing "+
-			"but later ones is not passed on until then; whether the node is alive its Lease tells; 0 passes each")
+		"how old the heartbeat times in this Node's status may be at the cloud: until then a status that brings nothing "+
+			"else stays here, and the node's Lease says that it is alive; 0 passes each")
 
 	f.StringVar(&c.EtcDir, "etc-dir", "/etc/weir",
 		"directory, on a disk that survives restarts, outside --data-dir, of files beside the configuration, each if it is "+

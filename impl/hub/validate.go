@@ -156,9 +156,6 @@ func (r *Relays) shared() (all []relay.Resource, always []string, err error) {
 }
 
 func (s *Storage) validate() error {
-	if s.ReturnSpread < 0 {
-		return fmt.Errorf("nodes come back over %v, want a time", s.ReturnSpread)
-	}
 	if err := s.config("/").Validate(); err != nil {
 		return cli.Usage("--store-max-bytes", s.StoreMaxBytes, strings.TrimPrefix(err.Error(), "store: "))
 	}

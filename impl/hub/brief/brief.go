@@ -32,8 +32,9 @@ func New(c Config) *Brief {
 	return &Brief{Config: c, deeds: newDeeds(), count: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "weir", Subsystem: "hub", Name: "brief_answers_total",
 		Help: "Writes of this node's kubelet of which the cloud could answer the metadata alone, by resource and outcome: " +
-			"brief, kept (the cloud was not asked), not held, other (not as kubelets write), conflict and refused (sent again whole), failed, differs (what " +
-			"the hub made of a brief answer was wrong; from then on such requests are sent whole).",
+			"brief, kept (the cloud was not asked), not held, other (not as kubelets write), conflict and refused (sent " +
+			"again whole), failed, differs (what the hub made of a brief answer was wrong; from then on such requests are " +
+			"sent whole).",
 	}, []string{"resource", "outcome"})}
 }
 

@@ -116,8 +116,8 @@ func (t *Trip) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.via.RoundTrip(carries(req, body))
 }
 
-// begin plans a request in brief; nil: it passes as it came, unless the cloud need not be asked: then the object remains
-// what it is there.
+// begin plans a request in brief; nil: it passes as it came, unless the cloud need not be asked. Then the object
+// remains what it is there.
 func (t *Trip) begin(req *http.Request, body []byte) (a *due, p plan, remains object) {
 	k := id{t.asked.Resource, t.asked.In(), t.asked.Name}
 	held := t.b.Held(t.component, t.asked)

@@ -190,7 +190,7 @@ func (c *column) fill(ctx context.Context) error {
 	if err := c.Until(ctx, fillPatience, func() (bool, string) { return c.synced(ctx) }); err != nil {
 		return err
 	}
-	return c.idle(ctx, c.s.Eviction.Settle)
+	return c.idle(ctx, time.Now().Add(c.s.Eviction.Settle), "nothing happens for")
 }
 
 // synced reports whether all caches of Weir are there.
@@ -232,15 +232,14 @@ func (c *column) beQuiet(ctx context.Context) error {
 	c.quiet.From = time.Now()
 	c.said = -c.saved(ctx)
 	defer func() { c.quiet.To = time.Now() }()
-	return c.idle(ctx, lasts)
+	return c.idle(ctx, time.Now().Add(lasts), "nothing happens for")
 }
 
-// idle waits while nothing happens.
-func (c *column) idle(ctx context.Context, lasts time.Duration) error {
-	until := time.Now().Add(lasts)
-	return c.Until(ctx, lasts+readyPatience, func() (bool, string) {
+// idle waits for a time. what lasts so long, as in "nothing happens for".
+func (c *column) idle(ctx context.Context, until time.Time, what string) error {
+	return c.Until(ctx, max(time.Until(until), 0)+readyPatience, func() (bool, string) {
 		left := time.Until(until)
-		return left <= 0, fmt.Sprintf("nothing happens for another %v", left.Round(time.Second))
+		return left <= 0, fmt.Sprintf("%s another %v", what, left.Round(time.Second))
 	})
 }
 

@@ -2,7 +2,6 @@ package eviction
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -40,8 +39,5 @@ func (c *column) join(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.Until(ctx, firstMinute+readyPatience, func() (bool, string) {
-		left := time.Until(c.joining.To)
-		return left <= 0, fmt.Sprintf("the first minute of %s lasts another %v", c.joins, left.Round(time.Second))
-	})
+	return c.idle(ctx, c.joining.To, "the first minute of "+c.joins+" lasts")
 }

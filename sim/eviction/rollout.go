@@ -54,8 +54,5 @@ func (c *column) rollOut(ctx context.Context) error {
 	if c.s.Eviction.Rollouts == 0 {
 		return nil
 	}
-	until := time.Now().Add(settles)
-	return c.Until(ctx, settles+readyPatience, func() (bool, string) {
-		return time.Now().After(until), "waiting for the last changes to arrive"
-	})
+	return c.idle(ctx, time.Now().Add(settles), "the last changes may take")
 }

@@ -229,11 +229,12 @@ func TestBeginsNot(t *testing.T) {
 		c.sees("MODIFIED 13")
 		s.asked()
 	})
-	t.Run("the cloud refuses", func(t *testing.T) {
+	// refused is a client whose watch has brought enough, when the cloud refuses the hub's list.
+	refused := func(t *testing.T, code int) (*site, *client, *opened) {
 		s := newSite(t)
 		c := s.on(10)
 		o := s.asked()
-		s.cloud.code = http.StatusServiceUnavailable
+		s.cloud.code = code
 		o.send(more(11))
 		c.sees("MODIFIED 11")
 		await.Until(t, 10*time.Second, "the refusal", func() bool {
@@ -242,6 +243,10 @@ func TestBeginsNot(t *testing.T) {
 			return !s.of[s.key()].begins
 		})
 		s.cloud.code = 0
+		return s, c, o
+	}
+	t.Run("the cloud refuses", func(t *testing.T) {
+		s, c, o := refused(t, http.StatusServiceUnavailable)
 		o.send(bookmark(12))
 		c.sees("BOOKMARK 12")
 		s.spared()
@@ -250,18 +255,7 @@ func TestBeginsNot(t *testing.T) {
 		s.asked()
 	})
 	t.Run("the cloud knows no streaming lists", func(t *testing.T) {
-		s := newSite(t)
-		c := s.on(10)
-		o := s.asked()
-		s.cloud.code = http.StatusUnprocessableEntity
-		o.send(more(11))
-		c.sees("MODIFIED 11")
-		await.Until(t, 10*time.Second, "the refusal", func() bool {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return !s.of[s.key()].begins
-		})
-		s.cloud.code = 0
+		s, c, o := refused(t, http.StatusUnprocessableEntity)
 		o.send(more(12), more(13))
 		c.sees("MODIFIED 12", "MODIFIED 13")
 		s.spared()

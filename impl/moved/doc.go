@@ -37,10 +37,12 @@
 //
 // # The return
 //
-// A hub leaves a pod out of its statement when the cloud has its status. Others keep the correction until no slice of
-// their own relay contradicts it (Set.Settle), for Linger at most: then the cloud's word counts. A correction that says
-// the same as a slice changes nothing of it. So nobody sees the former address again on the way. What the cloud removes
-// or deletes is removed or terminating at once, corrected or not.
+// A hub leaves a pod out of its statement when the cloud has its status and its own relay has the slices that follow
+// from it (Lagging). The statement names the version of that relay (Statement.At). Others keep the correction until
+// their relays have come so far (Set.Settle). So a link that breaks between a status and its slices costs no pod, and
+// nobody sees the former address again on the way. Slices that never follow, as those of a second network, have two
+// minutes: then the cloud has the last word of all (Set.Release). What the cloud removes or deletes is removed or
+// terminating at once, corrected or not.
 //
 // # The version rule
 //

@@ -3,6 +3,7 @@ package moved
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 const (
 	Every   = 5 * time.Second  // between two statements of a node
 	Silence = 30 * time.Second // after which the pods of a node are not ready
-	Linger  = 30 * time.Second // how long a correction that its node has withdrawn waits for the cloud's slices
 )
 
 // MaxNodes bounds a pool.
@@ -35,13 +35,14 @@ type node struct {
 	number, beat uint64
 	quiet        time.Duration // how long the desk was read, and had nothing new of the node
 	of           map[types.UID]*held
+	lapsed       bool // corrections were left without a word of the node: they count again when it says them again
 }
 
 // held is a correction.
 type held struct {
 	Correction
-	left   bool          // the node has taken it back: the cloud has the status
-	linger time.Duration // for how long
+	left bool   // the node has taken it back
+	at   uint64 // the cloud's slices say the same at this version
 }
 
 // owner is the pod that has an address.
@@ -98,34 +99,41 @@ func (s *Set) Take(st Statement) (changed bool, err error) {
 	switch {
 	case n == nil:
 		return false, fmt.Errorf("statement of %.80q: %w", st.Node, ErrStranger)
+	case n.lapsed && st.Number == n.number && !st.Same: // what it said before, and a newer beat repeats
+		changed = n.replace(st)
+		s.index()
+		return changed, nil
 	case st.Beat == n.beat && st.Number == n.number:
 		return false, nil
 	case st.Beat <= n.beat || st.Number < n.number:
 		return false, fmt.Errorf("statement %d, beat %d of %s: %w", st.Number, st.Beat, st.Node, ErrOld)
-	case st.Same && st.Number != n.number:
+	case st.Same && (st.Number != n.number || n.lapsed):
 		return false, fmt.Errorf("statement %d of %s: %w", st.Number, st.Node, ErrLacks)
 	}
 	changed = s.silent(n)
 	n.beat, n.quiet = st.Beat, 0
 	if st.Number > n.number {
 		n.number = st.Number
-		changed = n.replace(st.Corrections) || changed
+		changed = n.replace(st) || changed
 	}
 	s.index()
 	return changed, nil
 }
 
-// replace takes the corrections of a statement. Those that are gone from it stay until the cloud says the same.
-func (n *node) replace(corrections []Correction) (changed bool) {
-	now := make(map[types.UID]*held, len(corrections))
-	for _, c := range corrections {
+// replace takes the corrections of a statement. Those that are gone from it stay until the cloud's slices have come.
+func (n *node) replace(st Statement) (changed bool) {
+	now := make(map[types.UID]*held, len(st.Corrections))
+	n.lapsed = false
+	for _, c := range st.Corrections {
 		before := n.of[c.UID]
 		changed = changed || before == nil || !before.equal(c)
 		now[c.UID] = &held{Correction: c}
 	}
 	for uid, h := range n.of {
 		if now[uid] == nil && len(now) < 2*MaxPods {
-			h.left = true
+			if !h.left {
+				h.left, h.at = true, st.At
+			}
 			now[uid] = h
 		}
 	}
@@ -148,14 +156,6 @@ func (s *Set) Expire(now time.Duration) (changed bool) {
 		was := s.silent(n)
 		n.quiet += step
 		changed = changed || s.silent(n) != was
-		for uid, h := range n.of {
-			if h.left {
-				if h.linger += step; h.linger >= Linger {
-					delete(n.of, uid)
-					changed = true
-				}
-			}
-		}
 	}
 	s.index()
 	return changed
@@ -166,18 +166,31 @@ func (s *Set) silent(n *node) bool { return s.away && n.quiet >= Silence }
 // Idle reports whether nothing is corrected.
 func (s *Set) Idle() bool { return s.idle || s.nodes == nil }
 
-// Release takes all corrections as if their nodes had taken them back: the cloud is there, and has the last word.
+// Release withdraws all corrections: the cloud is there, and has the last word.
 func (s *Set) Release() { s.leave(func(*node) bool { return true }) }
 
 func (s *Set) leave(of func(*node) bool) {
 	for _, n := range s.nodes {
+		if len(n.of) == 0 || !of(n) {
+			continue
+		}
+		n.lapsed = true
 		for _, h := range n.of {
-			h.left = h.left || of(n)
+			h.left, h.at = true, 0
 		}
 	}
 }
 
-// Leaving reports whether there are corrections that their nodes have withdrawn: Settle may forget them.
+// Settle forgets corrections that were withdrawn, once the cloud's slices have come as far as their nodes had them.
+// reached is the version of the relays.
+func (s *Set) Settle(reached uint64) {
+	for _, n := range s.nodes {
+		maps.DeleteFunc(n.of, func(_ types.UID, h *held) bool { return h.left && h.at <= reached })
+	}
+	s.index()
+}
+
+// Leaving reports whether there are corrections that were withdrawn: Settle may forget them.
 func (s *Set) Leaving() bool {
 	for _, n := range s.nodes {
 		for _, h := range n.of {
@@ -187,6 +200,12 @@ func (s *Set) Leaving() bool {
 		}
 	}
 	return false
+}
+
+// Has reports whether a pod of a node is corrected.
+func (s *Set) Has(name string, uid types.UID) bool {
+	n := s.nodes[name]
+	return n != nil && n.of[uid] != nil
 }
 
 // Len is how many corrections there are.

@@ -1,13 +1,13 @@
 package moved
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
@@ -122,56 +122,48 @@ func TestSilence(t *testing.T) {
 
 func each[T any](all ...T) iter.Seq[T] { return slices.Values(all) }
 
-// TestReturn: a correction that its node withdraws stays until no slice contradicts it, and for Linger at most.
+// TestReturn: a correction that its node withdraws stays until the slices have come that its node had. What is left
+// without a word of the node is the cloud's at once, and the node's again when it says it again.
 func TestReturn(t *testing.T) {
-	v4 := func(text string) *discoveryv1.EndpointSlice { return sliceOf("web", discoveryv1.AddressTypeIPv4, text) }
-	v6 := func(text string) *discoveryv1.EndpointSlice {
-		return sliceOf("web-6", discoveryv1.AddressTypeIPv6, text)
+	const was, is = "p@a 10.0.0.1 rs", "p@a 10.0.0.9 rs-"
+	s := pool(t, "a", "b")
+	says(t, s, "a", 1, "p=10.0.0.9")
+	s.Settle(100)
+	if s.Len() != 1 {
+		t.Error("settled though the node says it")
 	}
-	old := func(ip string) *corev1.Endpoints {
-		e := point("p@a " + ip + " rs")
-		return &corev1.Endpoints{Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{
-			{IP: ip, NodeName: e.NodeName, TargetRef: e.TargetRef},
-		}}}}
+	st, _ := NewStatement("a", 2, 2, nil)
+	st.At = 70
+	if changed, err := s.Take(st); changed || err != nil || shows(s, was) != is || !s.Leaving() {
+		t.Errorf("taken back at once: %t %v", changed, err)
 	}
-	for name, c := range map[string]struct {
-		slices    iter.Seq[*discoveryv1.EndpointSlice]
-		endpoints iter.Seq[*corev1.Endpoints]
-		stays     bool
-	}{
-		"no slice has it": {slices: each(v4("q@a 10.0.0.1 rs"))},
-		"all say the same": {
-			slices: each(v4("p@a 10.0.0.9 rs"), v6("p@a fd00::9 rs")), endpoints: each(old("10.0.0.9")),
-		},
-		"the other family is behind":  {slices: each(v4("p@a 10.0.0.9 rs"), v6("p@a fd00::1 rs")), stays: true},
-		"it is not ready there yet":   {slices: each(v4("p@a 10.0.0.9 -")), stays: true},
-		"Endpoints are behind":        {slices: each(v4("p@a 10.0.0.9 rs")), endpoints: each(old("10.0.0.1")), stays: true},
-		"it is another node's there":  {slices: each(v4("p@b 10.0.0.1 rs"))},
-		"terminating, and as it says": {slices: each(v4("p@a 10.0.0.9 st"))},
-	} {
-		s := pool(t, "a", "b")
-		s.Away(false)
-		says(t, s, "a", 1, "p=10.0.0.9,fd00::9")
-		if s.Settle(each[*discoveryv1.EndpointSlice](), nil); s.Len() != 1 {
-			t.Errorf("%s: settled though the node says it", name)
-		}
-		if says(t, s, "a", 2) || shows(s, "p@a 10.0.0.1 rs") != "p@a 10.0.0.9 rs-" {
-			t.Errorf("%s: taken back at once", name)
-		}
-		if s.Settle(c.slices, c.endpoints); (s.Len() == 1) != c.stays {
-			t.Errorf("%s: %d corrections", name, s.Len())
-		}
-		for now := Every; now <= Linger; now += Every {
-			if changed := s.Expire(now); changed != (c.stays && now == Linger) {
-				t.Errorf("%s: changed %t at %v", name, changed, now)
-			}
-		}
+	if s.Settle(69); shows(s, was) != is {
+		t.Error("the slices have not come")
 	}
-	s := pool(t, "a")
+	if s.Settle(70); shows(s, was) != was+"-" || s.Len() > 0 || s.Leaving() {
+		t.Errorf("the slices have come, %d corrections", s.Len())
+	}
+
+	says(t, s, "a", 3, "p=10.0.0.9")
+	s.Release()
+	if _, err := s.Take(Statement{Node: "a", Number: 3, Beat: 4, Same: true}); !errors.Is(err, ErrLacks) {
+		t.Errorf("what was left is the same: %v", err)
+	}
+	if s.Settle(1); shows(s, was) != was+"-" {
+		t.Error("the cloud has the last word")
+	}
+	if !says(t, s, "a", 3, "p=10.0.0.9") || shows(s, was) != is {
+		t.Error("said again, and not shown")
+	}
+	if changed, err := s.Take(Statement{Node: "a", Number: 3, Beat: 4, Same: true}); changed || err != nil {
+		t.Errorf("the same: %t %v", changed, err)
+	}
+
+	s = pool(t, "a")
 	says(t, s, "a", 1, "p=10.0.0.9")
 	says(t, s, "a", 2)
 	says(t, s, "a", 3, "p=10.0.0.9")
-	if s.Expire(2 * Every); s.Len() != 1 {
+	if s.Settle(100); s.Len() != 1 {
 		t.Error("said again, and gone")
 	}
 	for i := range uint64(5) { // what is withdrawn does not grow without a bound

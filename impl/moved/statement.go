@@ -25,6 +25,7 @@ type Statement struct {
 	Beat   uint64 // grows with each statement, also over restarts
 	// Same says that the contents are those of Number, which the reader has. Then there are no corrections.
 	Same        bool
+	At          uint64       // of pods that are not corrected the cloud's slices say what is true at this version
 	Corrections []Correction // by uid, one for each
 }
 
@@ -51,13 +52,17 @@ func (s Statement) Again(beat uint64) Statement {
 	return Statement{Node: s.Node, Number: s.Number, Beat: beat, Same: true}
 }
 
-// String is the statement as it is signed and passed on: node, number, beat, then "same" or corrections.
+// String is the statement as it is signed and passed on: node, number, beat, then "same", or @ and a version, and
+// corrections.
 func (s Statement) String() string {
 	text := append([]byte(s.Node), ' ')
 	text = append(strconv.AppendUint(text, s.Number, 36), ' ')
 	text = strconv.AppendUint(text, s.Beat, 36)
 	if s.Same {
 		return string(text) + " same"
+	}
+	if s.At > 0 {
+		text = strconv.AppendUint(append(text, " @"...), s.At, 36)
 	}
 	for _, c := range s.Corrections {
 		text = c.appendText(append(text, ' '))
@@ -73,7 +78,7 @@ func ParseStatement(text string) (s Statement, err error) {
 	if len(text) > MaxText {
 		return fail("length", fmt.Errorf("%d bytes, want %d at most", len(text), MaxText))
 	}
-	fields := strings.SplitN(text, " ", MaxPods+4)
+	fields := strings.SplitN(text, " ", MaxPods+5)
 	if len(fields) < 3 {
 		return fail("fields", fmt.Errorf("%d, want node, number, beat and corrections, with blanks between", len(fields)))
 	}
@@ -90,6 +95,12 @@ func ParseStatement(text string) (s Statement, err error) {
 	fields = fields[3:]
 	if s.Same = len(fields) == 1 && fields[0] == "same"; s.Same {
 		return s, nil
+	}
+	if len(fields) > 0 && strings.HasPrefix(fields[0], "@") {
+		if s.At, err = parseNumber(fields[0][1:]); err != nil {
+			return fail("version", err)
+		}
+		fields = fields[1:]
 	}
 	if len(fields) > MaxPods {
 		return fail("corrections", fmt.Errorf("more than %d", MaxPods))

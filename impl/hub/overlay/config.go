@@ -30,6 +30,7 @@ type Config struct {
 	Dir        string // for data
 	Ways       Ways
 	Statuses   iter.Seq2[*corev1.Pod, *corev1.PodStatus] // that wait for the cloud, with the pods as the cloud showed them
+	Pods       iter.Seq[*corev1.Pod]                     // of this node, as the cloud showed them
 	Cert       interface{ Get() *tls.Certificate }       // of this hub in its pool; nil: there is none yet
 	Verify     func(chain []*x509.Certificate) error     // of another hub
 	Away       func() (yes bool, until context.Context)  // this node is cut off

@@ -8,7 +8,8 @@ const (
 	readMany   = 5 * time.Second        // the same in a pool of more than many nodes
 	gathers    = 300 * time.Millisecond // statuses that come together are stated together
 	helloEvery = 10 * time.Minute       // between two signs of life while there is no outage
-	helloAgain = time.Minute            // the same if nobody heard it
+	helloAgain = time.Minute            // the same if nobody heard it, and after the first one
+	forgets    = 25 * time.Minute       // a node that greets no more has left the pool
 	returns    = 2 * time.Minute        // after which the cloud has the last word of all
 	freshFor   = 30 * time.Second       // a pool whose relays heard of the cloud within it is not cut off
 

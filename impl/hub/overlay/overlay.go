@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/moved"
@@ -38,22 +37,28 @@ type Overlay struct {
 	mu      sync.Mutex
 	file    file
 	set     moved.Set
-	nodes   map[string][][]byte // of the pool, as far as is known, and the chain of each
-	shown   map[string]*shown   // by resource
-	number  uint64              // of what the set shows
-	objects int                 // that it shows otherwise than the cloud
-	changed chan struct{}       // closed when that has another number
+	nodes   map[string]peer   // of the pool, as far as is known
+	shown   map[string]*shown // by resource
+	number  uint64            // of what the set shows
+	objects int               // that it shows otherwise than the cloud
+	changed chan struct{}     // closed when that has another number
+}
+
+// peer is another node of the pool, or this one.
+type peer struct {
+	chain [][]byte      // of its hub; nil: not known
+	heard time.Duration // last, since the hub began
 }
 
 // New brings back what was kept. It starts nothing.
 func New(c Config) *Overlay {
 	o := &Overlay{
 		Config: c, began: c.Clock.Now(), poke: make(chan struct{}, 1), quiet: limit.NewQuiet(c.Clock, c.Logger),
-		nodes: map[string][][]byte{}, shown: map[string]*shown{}, changed: make(chan struct{}),
+		nodes: map[string]peer{}, shown: map[string]*shown{}, changed: make(chan struct{}),
 	}
 	o.file = open(filepath.Join(c.Dir, fileName), o.quiet)
 	for _, node := range append(o.file.kept.Nodes, c.Node) {
-		o.nodes[node] = nil
+		o.nodes[node] = peer{}
 	}
 	o.members()
 	counts := func(of func() int) func() float64 {
@@ -154,15 +159,7 @@ func (o *Overlay) prune() {
 // settle forgets what the cloud says by now. mu is held.
 func (o *Overlay) settle() {
 	was := o.set.Len()
-	var all iter.Seq[*discoveryv1.EndpointSlice]
-	var also iter.Seq[*corev1.Endpoints]
-	if r := o.Relay(slicesOf); r != nil {
-		all = decoded[discoveryv1.EndpointSlice](r)
-	}
-	if r := o.Relay(endpoints); r != nil {
-		also = decoded[corev1.Endpoints](r)
-	}
-	if o.set.Settle(all, also); o.set.Len() != was {
+	if o.set.Settle(o.reached()); o.set.Len() != was {
 		o.publish()
 	}
 }

@@ -37,7 +37,9 @@ func TestOutage(t *testing.T) {
 	b.cut(false)
 	b.passes(10*time.Second, both...)
 	b.want("the cloud is back, and does not know yet", now, both...)
-	delete(b.hubs["a"].statuses, "a") // now it does
+	a := b.hubs["a"] // now it does
+	delete(a.statuses, "a")
+	a.known["a"], a.since["a"] = "10.0.0.9", b.clock.Now()
 	b.passes(10*time.Second, both...)
 	b.want("its slices do not", now, both...)
 	for _, h := range b.hubs {
@@ -52,6 +54,56 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestLinkBreaksBehindAStatus: the cloud has the status of a pod, and the link breaks before its slices come.
+func TestLinkBreaksBehindAStatus(t *testing.T) {
+	b := newBed(t, "a", "b")
+	both := []string{"a", "b"}
+	b.passes(2*time.Minute, both...)
+	a := b.hubs["a"]
+	a.known["a"], a.since["a"] = "10.0.0.9", b.clock.Now()
+	b.steps(both...)
+	b.want("with the cloud", was, both...)
+	b.cut(true)
+	b.steps(both...)
+	b.want("cut off", now, both...)
+	a.restart()
+	b.passes(20*time.Minute, both...)
+	b.want("later, after a restart", now, both...)
+	b.cut(false)
+	b.passes(10*time.Second, both...)
+	b.want("the cloud is back", now, both...)
+	for _, h := range b.hubs {
+		h.apply(slice(t, "web", 1<<21+1, "a 10.0.0.9"))
+	}
+	b.passes(10*time.Second, both...)
+	b.want("its slices have come", "10.0.0.9 ready", both...)
+
+	// Slices that never follow, as those of another network, are left alone.
+	for _, h := range b.hubs {
+		h.apply(slice(t, "web", 1<<21+2, "a 192.168.0.1"))
+	}
+	b.passes(lately, both...)
+	b.cut(true)
+	b.passes(time.Minute, both...)
+	b.want("another network", "192.168.0.1 ready", both...)
+}
+
+// TestCutAgain: the link breaks again when the cloud had the last word a moment before.
+func TestCutAgain(t *testing.T) {
+	b := newBed(t, "a", "b")
+	both := []string{"a", "b"}
+	b.hubs["a"].statuses["a"] = "10.0.0.9"
+	b.steps(both...)
+	b.cut(true)
+	b.passes(time.Minute, both...)
+	b.hubs["b"].away = false
+	b.passes(returns+10*time.Second, both...)
+	b.want("the cloud has the last word", was, "b")
+	b.cut(true)
+	b.passes(10*time.Second, both...)
+	b.want("cut off again", now, both...)
+}
+
 // TestLastWord: what the cloud does not take is not shown for ever, and the next outage shows it again.
 func TestLastWord(t *testing.T) {
 	b := newBed(t, "a", "b")
@@ -63,7 +115,7 @@ func TestLastWord(t *testing.T) {
 	b.cut(false)
 	b.passes(returns-10*time.Second, both...)
 	b.want("before the end", now, both...)
-	b.passes(10*time.Second+moved.Linger+readEvery, both...)
+	b.passes(10*time.Second+readEvery, both...)
 	b.want("the cloud had time", was, both...)
 	asked := b.hubs["b"].asked
 	b.passes(time.Minute, both...)
@@ -76,7 +128,7 @@ func TestLastWord(t *testing.T) {
 
 	// A hub that dies while the cloud comes back does not have its pods corrected for ever.
 	b.cut(false)
-	b.passes(moved.Silence+moved.Linger+10*time.Second, "b")
+	b.passes(moved.Silence+10*time.Second, "b")
 	b.want("its hub is dead", was, "b")
 }
 

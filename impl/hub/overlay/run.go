@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,8 +41,10 @@ func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 		o.begin()
 	}
 	switch now := o.Clock.Now(); {
+	case away && x.released: // what was known of the pool is forgotten
+		o.begin()
 	case away:
-		x.back, x.released = time.Time{}, false
+		x.back = time.Time{}
 	case x.back.IsZero():
 		x.back = now
 	case !x.released && now.Sub(x.back) >= returns:
@@ -52,7 +55,7 @@ func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 	}
 	read := false
 	if !x.released {
-		read = o.exchange(ctx, own)
+		read = o.exchange(ctx, append(own, o.lagging(own)...))
 	}
 	o.expire(away, read)
 	o.tell()
@@ -116,7 +119,7 @@ func (o *Overlay) exchange(ctx context.Context, own []moved.Correction) (read bo
 
 // state makes a statement of this node. What it says counts here at once.
 func (o *Overlay) state(own []moved.Correction) {
-	left, err := o.speaker.state(own)
+	left, err := o.speaker.state(own, o.reached())
 	switch {
 	case errors.Is(err, errNoCertificate): // then the hub has nothing of its pool
 		return
@@ -168,7 +171,7 @@ func (o *Overlay) hear(all []moved.Signed) {
 func (o *Overlay) open(s moved.Signed) (moved.Statement, bool) {
 	node, _, _ := strings.Cut(s.Text, " ")
 	if len(s.Chain) == 0 {
-		s.Chain = o.nodes[node]
+		s.Chain = o.nodes[node].chain
 	}
 	st, err := s.Open(o.Pool, o.Verify)
 	if err != nil {
@@ -181,7 +184,7 @@ func (o *Overlay) open(s moved.Signed) (moved.Statement, bool) {
 		o.metrics.statements.WithLabelValues("stranger").Inc()
 		return st, false
 	}
-	if o.nodes[st.Node] = s.Chain; !known {
+	if o.nodes[st.Node] = (peer{s.Chain, o.now()}); !known {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.members()
@@ -257,22 +260,19 @@ func (o *Overlay) hello(ctx context.Context, own []moved.Correction) (wait time.
 	if wait = o.outage.hello.Sub(o.Clock.Now()); wait > 0 {
 		return wait
 	}
+	first := o.outage.hello.IsZero() // others may start at the same time
 	o.Ways.Forget()
 	o.state(own)
-	before := o.nodes
-	o.nodes = map[string][][]byte{o.Node: nil}
 	all, ok := o.Ways.Exchange(ctx, o.speaker.say)
 	o.hear(all)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if wait = helloEvery; !ok {
+	if wait = helloEvery; first || !ok {
 		wait = helloAgain
-		for node, chain := range before {
-			if _, again := o.nodes[node]; !again {
-				o.nodes[node] = chain
-			}
-		}
 	}
+	maps.DeleteFunc(o.nodes, func(node string, p peer) bool {
+		return ok && node != o.Node && o.now()-p.heard > forgets
+	})
 	o.members()
 	o.remember()
 	o.prune()

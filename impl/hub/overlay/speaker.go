@@ -33,8 +33,8 @@ func newSpeaker(c Config, f *file, lock *sync.Mutex) speaker {
 
 var errNoCertificate = errors.New("the hub has no certificate for its pool yet")
 
-// state makes a statement of corrections, with other contents if they are others.
-func (s *speaker) state(corrections []moved.Correction) (left int, err error) {
+// state makes a statement of corrections, with other contents if they are others. The relays are at a version.
+func (s *speaker) state(corrections []moved.Correction, at uint64) (left int, err error) {
 	cert := s.Cert.Get()
 	if cert == nil {
 		return 0, errNoCertificate
@@ -46,8 +46,8 @@ func (s *speaker) state(corrections []moved.Correction) (left int, err error) {
 	beat := s.number()
 	now, left := moved.NewStatement(s.Node, beat, beat, corrections)
 	changed := s.last.Number == 0 || !s.last.Says(now) || !slices.EqualFunc(s.chain, cert.Certificate, slices.Equal)
-	if !changed {
-		now.Number = s.last.Number
+	if now.At = at; !changed {
+		now.Number, now.At = s.last.Number, s.last.At
 	}
 	s.last, s.fresh, s.chain, s.at = now, changed, cert.Certificate, s.Clock.Now()
 	s.sign = func(what string, text []byte) ([]byte, error) { return pki.VouchAs(key, what, text) }

@@ -58,6 +58,8 @@ type hub struct {
 	away     bool
 	alone    bool // it does not reach the desk
 	statuses map[string]string
+	known    map[string]string // of statuses, what the cloud has
+	since    map[string]time.Time
 	asked    int // how often it did
 	said     int // statements that it handed in
 	read     struct {
@@ -76,7 +78,10 @@ func newBed(t *testing.T, nodes ...string) *bed {
 	for _, n := range nodes {
 		res, err := relay.ParseResource(slicesOf)
 		check(t, err)
-		h := &hub{bed: b, node: n, dir: t.TempDir(), statuses: map[string]string{}}
+		h := &hub{
+			bed: b, node: n, dir: t.TempDir(), statuses: map[string]string{}, known: map[string]string{},
+			since: map[string]time.Time{},
+		}
 		h.relay, err = relay.New(relay.Config{Resource: res, Clock: b.clock, Gather: -1})
 		check(t, err)
 		check(t, h.relay.Replace(1<<21, []*wire.Object{
@@ -134,7 +139,7 @@ func (h *hub) restart() {
 		cert.Certificate = append(cert.Certificate, block.Bytes)
 	}
 	h.Overlay = New(Config{
-		Node: h.node, Pool: "harbour", Dir: h.dir, Ways: h, Statuses: h.waiting, Cert: held{cert},
+		Node: h.node, Pool: "harbour", Dir: h.dir, Ways: h, Statuses: h.waiting, Pods: h.atCloud, Cert: held{cert},
 		Verify: func(chain []*x509.Certificate) error {
 			return pki.Must(pki.Hub).Verify(chain, []*x509.Certificate{b.authority.Cert()}, b.clock.Now())
 		},
@@ -154,15 +159,38 @@ type held struct{ cert *tls.Certificate }
 
 func (h held) Get() *tls.Certificate { return h.cert }
 
-// waiting are the statuses that the cloud does not know, "address" by uid.
+// waiting are the statuses that the cloud does not know, "address" or "address not" of one that is not ready, by uid.
 func (h *hub) waiting(yield func(*corev1.Pod, *corev1.PodStatus) bool) {
-	ready := []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	for uid, address := range h.statuses {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}, Spec: corev1.PodSpec{NodeName: h.node}}
-		if !yield(pod, &corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, Conditions: ready}) {
+	for uid, status := range h.statuses {
+		if !yield(h.pod(uid, ""), &h.pod(uid, status).Status) {
 			return
 		}
 	}
+}
+
+// atCloud are the pods of the node as the cloud has them.
+func (h *hub) atCloud(yield func(*corev1.Pod) bool) {
+	for uid, status := range h.known {
+		if !yield(h.pod(uid, status)) {
+			return
+		}
+	}
+}
+
+func (h *hub) pod(uid, status string) *corev1.Pod {
+	address, not, _ := strings.Cut(status, " ")
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}, Spec: corev1.PodSpec{NodeName: h.node},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address},
+	}
+	ready := corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(h.since[uid]),
+	}
+	if not == "" {
+		ready.Status = corev1.ConditionTrue
+	}
+	p.Status.Conditions = append(p.Status.Conditions, ready)
+	return p
 }
 
 // Exchange implements Ways.

@@ -117,24 +117,37 @@ func (w *waiting) PodStatuses(yield func(*corev1.Pod, *corev1.PodStatus) bool) {
 		if a.Knowledge != store.Known || a.Object.UID != e.UID {
 			continue
 		}
-		var pod corev1.Pod
+		pod, err := podOf(a.Form, a.Object.Raw)
 		var status corev1.PodStatus
-		err := json.Unmarshal(e.Ours, &status)
-		switch {
-		case err != nil:
-		case a.Form == store.Protobuf:
-			err = pod.Unmarshal(a.Object.Raw)
-		case a.Form == store.JSON:
-			err = json.Unmarshal(a.Object.Raw, &pod)
-		default:
-			continue
-		}
-		if err != nil {
+		if err = errors.Join(err, json.Unmarshal(e.Ours, &status)); err != nil {
 			w.Logger.Error("what waits for the cloud cannot be told to the pool", "what", e.Target.String(), "err", err)
-		} else if !yield(&pod, &status) {
+		} else if !yield(pod, &status) {
 			return
 		}
 	}
+}
+
+// Pods walks over the pods of this node as the cloud last showed them to its kubelet.
+func (w *waiting) Pods(yield func(*corev1.Pod) bool) {
+	c, ok := w.Store.Read(store.Shape{
+		Component: component, Resource: pods(), Form: store.Protobuf, Fields: "spec.nodeName=" + w.Node,
+	})
+	if !ok {
+		return
+	}
+	for o := range c.Items {
+		if pod, err := podOf(c.Form, o.Raw); err == nil && !yield(pod) {
+			return
+		}
+	}
+}
+
+func podOf(f store.Form, raw []byte) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	if f == store.JSON {
+		return pod, json.Unmarshal(raw, pod)
+	}
+	return pod, pod.Unmarshal(raw)
 }
 
 // Left counts the entries that the cloud has by now, or that are void.

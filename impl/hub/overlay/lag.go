@@ -1,0 +1,62 @@
+package overlay
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/weir-edge/weir/impl/moved"
+)
+
+// lately is how long the cloud may need from the status of a pod to its slices. Slices that say otherwise for longer do
+// so on purpose, as those of a second network.
+const lately = 2 * time.Minute
+
+// lagging gives the pods of this node of which the cloud has a status that its slices, or what this hub last said,
+// contradict: the link broke between the two, or the slices are under way. Nobody else in the pool could tell it. Those
+// of which a newer status waits are left out.
+func (o *Overlay) lagging(own []moved.Correction) []moved.Correction {
+	now, since := o.Clock.Now(), time.Duration(0)
+	if r := o.Relay(slicesOf); r != nil {
+		s := r.Status()
+		since, _ = s.Age(now)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	said := o.speaker.last
+	said.Node = o.Node
+	all, also := o.relayed()
+	return slices.DeleteFunc(moved.Lagging(said, o.Pods, func(pod *corev1.Pod) bool {
+		return o.set.Has(o.Node, pod.UID) || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && now.Sub(c.LastTransitionTime.Time) <= since+lately
+		})
+	}, all, also), func(c moved.Correction) bool {
+		return slices.ContainsFunc(own, func(newer moved.Correction) bool { return newer.UID == c.UID })
+	})
+}
+
+// reached is the version up to which the relays have all; 0: there is none.
+func (o *Overlay) reached() (version uint64) {
+	for _, name := range []string{slicesOf, endpoints} {
+		if r := o.Relay(name); r != nil {
+			if s := r.Status(); s.Synced && (version == 0 || s.Version < version) {
+				version = s.Version
+			}
+		}
+	}
+	return version
+}
+
+// relayed is what the relays hold; nil: there is none.
+func (o *Overlay) relayed() (all iter.Seq[*discoveryv1.EndpointSlice], also iter.Seq[*corev1.Endpoints]) {
+	if r := o.Relay(slicesOf); r != nil {
+		all = decoded[discoveryv1.EndpointSlice](r)
+	}
+	if r := o.Relay(endpoints); r != nil {
+		also = decoded[corev1.Endpoints](r)
+	}
+	return all, also
+}

@@ -164,9 +164,10 @@ bin/govulncheck: .ci/vulncheck/go.mod
 	cd .ci/vulncheck && go build -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
 
 .PHONY: simulate
-simulate: ## SCHEDULES (default 50000) random fault schedules in virtual time, 1000 (EVICTIONS) with real node controllers, a hundred real hubs in fake time
+simulate: ## SCHEDULES (default 50000) random fault schedules in virtual time, 1000 (EVICTIONS) with real node controllers, 1000 (OUTAGES) of pods that move, a hundred real hubs in fake time
 	go test ./sim/virtual -count 1 -timeout 0 -run TestSchedules -from 0 -schedules $${SCHEDULES:-50000}
 	@set -o pipefail; cd sim/lifecycle/stock; go test . -count 1 -timeout 4h -v -run TestSchedules -from 0 -schedules $${EVICTIONS:-1000} | grep -v '^ *\(===\|--- PASS\)' # a line for each is too much
+	go test ./impl/hub/overlay -count 1 -timeout 0 -run TestSchedules -from 0 -schedules $${OUTAGES:-1000}
 	go test ./sim/bubble -count 1 -hubs 100 -v
 
 .PHONY: fuzz

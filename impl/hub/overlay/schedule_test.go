@@ -223,11 +223,11 @@ func (l *life) happens() {
 // begins starts a hub, which has to find out again who is silent.
 func (l *life) begins(h *hub) {
 	h.restart()
-	l.anew(h)
+	l.again(h)
 }
 
-// anew has the judge wait again: what a hub knows of the others is new.
-func (l *life) anew(h *hub) {
+// again has the judge wait: what a hub knows of the others is new.
+func (l *life) again(h *hub) {
 	for _, uid := range l.uids() {
 		delete(l.wrongs, h.node+" "+uid)
 		delete(l.lacks, h.node+" "+uid)
@@ -306,7 +306,7 @@ func (l *life) passes() {
 	reaches(func(_ *hub, has uint64) { l.cache = max(l.cache, has) })
 	reaches(func(h *hub, has uint64) {
 		for has < l.cache {
-			l.anew(h) // a relay that hears something counts as fresh
+			l.again(h) // a relay that hears something counts as fresh
 			l.hear(h.node, 1)
 			has = h.relay.Object("shop/web").Version
 		}

@@ -41,10 +41,8 @@ func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 		o.begin()
 	}
 	switch now := o.Clock.Now(); {
-	case away && x.released: // what was known of the pool is forgotten
-		o.begin()
 	case away:
-		x.back = time.Time{}
+		x.back, x.released = time.Time{}, false
 	case x.back.IsZero():
 		x.back = now
 	case !x.released && now.Sub(x.back) >= returns:

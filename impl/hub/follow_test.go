@@ -187,6 +187,10 @@ func follows(p *poolBed, links map[string]*cut, settle func()) {
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("the status of the pod: %s %s", resp.Status, body)
 	}
+	if _, body := get(t, kubelet, near.url()+podsOfNode, "User-Agent", "kubelet/v1"); strings.Contains(body, "10.0.0.1") ||
+		!strings.Contains(body, `"podIP":"10.0.0.9"`) {
+		t.Errorf("the pods of the node are listed as %s", body)
+	}
 	eventually(t, "an open watch at the other hub to show it, and a bookmark behind it", func() bool {
 		all := seen.all()
 		return seen.has(" 10.0.0.9") && strings.HasPrefix(all[len(all)-1], "BOOKMARK ")

@@ -80,7 +80,7 @@ func (h *Hub) buildShelter() (err error) {
 		Node: h.NodeName, Store: h.store, Judge: h.judge, Cloud: h.cloud, AsNode: h.asNode,
 		Control: h.discovery.Through(h.cloud.Way(uplink.ClassControl, uplink.AsHub)),
 		Shared:  h.discovery.Fetch, NodeCounts: h.nodeCounts, NodeStatusPeriod: h.NodeStatusPeriod,
-		Queued: func() { h.overlay.Look() }, Spread: h.ReturnSpread, Seed: rand.Uint64(), Clock: h.clock,
+		Overlay: func() shelter.Overlay { return h.overlay }, Spread: h.ReturnSpread, Seed: rand.Uint64(), Clock: h.clock,
 		Logger: h.Logger,
 	})
 	return err

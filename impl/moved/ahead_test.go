@@ -2,7 +2,6 @@ package moved
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,7 +71,7 @@ func TestAhead(t *testing.T) {
 	ended := NewWatch(v, all, true)
 	ended.Resume(110, 100, objects)
 	says(t, s, "a", 2)
-	s.Settle(math.MaxUint64)
+	s.Settle(Reached{})
 	wants(ended.Changed(objects), "MODIFIED web 90", "BOOKMARK 100")
 	wants(ended.Changed(objects))
 	wants(ended.Step(event(wire.Modified, "web", 105, "x@a 10.0.0.3 rs")), "MODIFIED web 105")

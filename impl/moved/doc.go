@@ -1,5 +1,5 @@
 // Package moved lets Services follow their pods while the cloud is away: from what kubelets report, it corrects the
-// EndpointSlices and Endpoints that clients of a pool are shown. It is pure: no I/O, no goroutine, no clock.
+// EndpointSlices, Endpoints and Pods that clients of a pool are shown. It is pure: no I/O, no goroutine, no clock.
 //
 //	kubelet ──status──► queue of the hub ──Correction──► Statement (signed) ──► pool ──► Set of each hub
 //	                                                                                       │ form
@@ -35,10 +35,12 @@
 // endpoint that has an address which another pod has now is left out if the same node says so, or if it is not serving.
 // Endpoints without targetRef, of no node, or of nodes of other pools stay as they are.
 //
+// A Pod has the addresses that its node says, and is ready or not as it says. The rest of its status is the cloud's.
+//
 // # The return
 //
 // A hub leaves a pod out of its statement when the cloud has its status and its own relay has the slices that follow
-// from it (Lagging). The statement names the version of that relay (Statement.At). Others keep the correction until
+// from it (Lagging). The statement names the versions of its relays (Statement.At). Others keep the correction until
 // their relays have come so far (Set.Settle). So a link that breaks between a status and its slices costs no pod, and
 // nobody sees the former address again on the way. Slices that never follow, as those of a second network, have two
 // minutes: then the cloud has the last word of all (Set.Release). What the cloud removes or deletes is removed or

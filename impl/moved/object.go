@@ -55,7 +55,7 @@ func (s *Set) SliceForm(enc wire.Encoding, publishes func(namespace, service str
 			if !keep {
 				return out, nil
 			}
-			return appendMessage(out, &e)
+			return appendMessage(out, inner, &e)
 		})
 	})
 }
@@ -82,7 +82,7 @@ func (s *Set) EndpointsForm(enc wire.Encoding, publishes func(namespace, service
 		})
 		for i := range with.Subsets {
 			if err == nil {
-				out, err = appendMessage(out, &with.Subsets[i])
+				out, err = appendMessage(out, inner, &with.Subsets[i])
 			}
 		}
 		return out, err
@@ -113,9 +113,9 @@ func decode(enc wire.Encoding, raw []byte, into interface{ Unmarshal([]byte) err
 	return into.Unmarshal(raw)
 }
 
-func appendMessage(out []byte, m interface{ Marshal() ([]byte, error) }) ([]byte, error) {
+func appendMessage(out []byte, field protowire.Number, m interface{ Marshal() ([]byte, error) }) ([]byte, error) {
 	b, err := m.Marshal()
-	return protowire.AppendBytes(protowire.AppendTag(out, inner, protowire.BytesType), b), err
+	return protowire.AppendBytes(protowire.AppendTag(out, field, protowire.BytesType), b), err
 }
 
 // patched is a JSON object with other elements of a list; f tells what becomes of each, and whether it stays.

@@ -41,8 +41,8 @@ type node struct {
 // held is a correction.
 type held struct {
 	Correction
-	left bool   // the node has taken it back
-	at   uint64 // the cloud's slices say the same at this version
+	left bool    // the node has taken it back
+	at   Reached // the cloud's slices say what is true at these versions
 }
 
 // owner is the pod that has an address.
@@ -176,16 +176,15 @@ func (s *Set) leave(of func(*node) bool) {
 		}
 		n.lapsed = true
 		for _, h := range n.of {
-			h.left, h.at = true, 0
+			h.left, h.at = true, Reached{}
 		}
 	}
 }
 
 // Settle forgets corrections that were withdrawn, once the cloud's slices have come as far as their nodes had them.
-// reached is the version of the relays.
-func (s *Set) Settle(reached uint64) {
+func (s *Set) Settle(reached Reached) {
 	for _, n := range s.nodes {
-		maps.DeleteFunc(n.of, func(_ types.UID, h *held) bool { return h.left && h.at <= reached })
+		maps.DeleteFunc(n.of, func(_ types.UID, h *held) bool { return h.left && reached.covers(h.at) })
 	}
 	s.index()
 }

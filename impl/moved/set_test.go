@@ -128,19 +128,19 @@ func TestReturn(t *testing.T) {
 	const was, is = "p@a 10.0.0.1 rs", "p@a 10.0.0.9 rs-"
 	s := pool(t, "a", "b")
 	says(t, s, "a", 1, "p=10.0.0.9")
-	s.Settle(100)
+	s.Settle(Reached{100, 100})
 	if s.Len() != 1 {
 		t.Error("settled though the node says it")
 	}
 	st, _ := NewStatement("a", 2, 2, nil)
-	st.At = 70
+	st.At = Reached{70, 0, 90}
 	if changed, err := s.Take(st); changed || err != nil || shows(s, was) != is || !s.Leaving() {
 		t.Errorf("taken back at once: %t %v", changed, err)
 	}
-	if s.Settle(69); shows(s, was) != is {
+	if s.Settle(Reached{69, 1, 90}); shows(s, was) != is {
 		t.Error("the slices have not come")
 	}
-	if s.Settle(70); shows(s, was) != was+"-" || s.Len() > 0 || s.Leaving() {
+	if s.Settle(Reached{70, 1}); shows(s, was) != was+"-" || s.Len() > 0 || s.Leaving() {
 		t.Errorf("the slices have come, %d corrections", s.Len())
 	}
 
@@ -149,7 +149,7 @@ func TestReturn(t *testing.T) {
 	if _, err := s.Take(Statement{Node: "a", Number: 3, Beat: 4, Same: true}); !errors.Is(err, ErrLacks) {
 		t.Errorf("what was left is the same: %v", err)
 	}
-	if s.Settle(1); shows(s, was) != was+"-" {
+	if s.Settle(Reached{1, 1}); shows(s, was) != was+"-" {
 		t.Error("the cloud has the last word")
 	}
 	if !says(t, s, "a", 3, "p=10.0.0.9") || shows(s, was) != is {
@@ -163,7 +163,7 @@ func TestReturn(t *testing.T) {
 	says(t, s, "a", 1, "p=10.0.0.9")
 	says(t, s, "a", 2)
 	says(t, s, "a", 3, "p=10.0.0.9")
-	if s.Settle(100); s.Len() != 1 {
+	if s.Settle(Reached{100, 100}); s.Len() != 1 {
 		t.Error("said again, and gone")
 	}
 	for i := range uint64(5) { // what is withdrawn does not grow without a bound

@@ -18,6 +18,19 @@ const (
 	MaxText = 64 << 10 // bytes
 )
 
+// Reached are the versions that relays have reached, of EndpointSlices, Endpoints and Pods; 0: there is none.
+type Reached [3]uint64
+
+// covers reports whether relays have all that others had at some versions. What one of the two has not does not count.
+func (r Reached) covers(at Reached) bool {
+	for i, v := range at {
+		if r[i] > 0 && r[i] < v {
+			return false
+		}
+	}
+	return true
+}
+
 // Statement is what the hub of a node says of its pods.
 type Statement struct {
 	Node   string
@@ -25,7 +38,7 @@ type Statement struct {
 	Beat   uint64 // grows with each statement, also over restarts
 	// Same says that the contents are those of Number, which the reader has. Then there are no corrections.
 	Same        bool
-	At          uint64       // of pods that are not corrected the cloud's slices say what is true at this version
+	At          Reached      // of pods that are not corrected the cloud's slices say what is true at these versions
 	Corrections []Correction // by uid, one for each
 }
 
@@ -61,8 +74,11 @@ func (s Statement) String() string {
 	if s.Same {
 		return string(text) + " same"
 	}
-	if s.At > 0 {
-		text = strconv.AppendUint(append(text, " @"...), s.At, 36)
+	if s.At != (Reached{}) {
+		text = append(text, ' ')
+		for i, v := range s.At {
+			text = strconv.AppendUint(append(text, "@,,"[i]), v, 36)
+		}
 	}
 	for _, c := range s.Corrections {
 		text = c.appendText(append(text, ' '))
@@ -97,8 +113,8 @@ func ParseStatement(text string) (s Statement, err error) {
 		return s, nil
 	}
 	if len(fields) > 0 && strings.HasPrefix(fields[0], "@") {
-		if s.At, err = parseNumber(fields[0][1:]); err != nil {
-			return fail("version", err)
+		if s.At, err = parseReached(fields[0][1:]); err != nil {
+			return fail("versions", err)
 		}
 		fields = fields[1:]
 	}
@@ -117,6 +133,25 @@ func ParseStatement(text string) (s Statement, err error) {
 		s.Corrections = append(s.Corrections, c)
 	}
 	return s, nil
+}
+
+func parseReached(text string) (at Reached, err error) {
+	all := strings.SplitN(text, ",", len(at)+1)
+	if len(all) != len(at) {
+		return at, fmt.Errorf("%.80q: want %d numbers with commas between", text, len(at))
+	}
+	for i, v := range all {
+		if v == "0" {
+			continue
+		}
+		if at[i], err = parseNumber(v); err != nil {
+			return at, err
+		}
+	}
+	if at == (Reached{}) {
+		err = fmt.Errorf("%.80q: want none, or one above 0", text)
+	}
+	return at, err
 }
 
 func parseNumber(s string) (uint64, error) {

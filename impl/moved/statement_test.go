@@ -65,12 +65,12 @@ func TestStatement(t *testing.T) {
 		t.Errorf("%q, %d left out, want %q", s, left, want)
 	}
 	later := s
-	later.At = 100
-	if want := "edge-1 10 11 @2s a!"; !strings.HasPrefix(later.String(), want) {
+	later.At = Reached{100, 0, 7}
+	if want := "edge-1 10 11 @2s,0,7 a!"; !strings.HasPrefix(later.String(), want) {
 		t.Errorf("%q, want %q", later, want)
 	}
 	for _, s := range []Statement{
-		s, later, s.Again(99), {Node: "edge-1", Number: 1, Beat: 1}, {Node: "edge-1", Number: 1, Beat: 1, At: 7},
+		s, later, s.Again(99), {Node: "edge-1", Number: 1, Beat: 1}, {Node: "edge-1", Number: 1, Beat: 1, At: Reached{0, 7}},
 	} {
 		if got, err := ParseStatement(s.String()); err != nil || !reflect.DeepEqual(got, s) {
 			t.Errorf("read back %+v %v, want %+v", got, err, s)
@@ -95,7 +95,7 @@ func TestStatementBounds(t *testing.T) {
 		})
 	}
 	s, left := NewStatement(strings.Repeat("n", 60)+strings.Repeat("."+strings.Repeat("n", 63), 3), 1<<63, 1<<63, all)
-	s.At = 1 << 63
+	s.At = Reached{1 << 63, 1 << 63, 1 << 63}
 	if got, err := ParseStatement(s.String()); err != nil || left != 3 || !reflect.DeepEqual(got, s) {
 		t.Errorf("%d bytes, %d left out, %v", len(s.String()), left, err)
 	}
@@ -112,9 +112,12 @@ func TestStatementErrors(t *testing.T) {
 		"a 01 1":                          "number",
 		"a 1 -1":                          "beat",
 		"a 1 1 ":                          "correction 1: state",
-		"a 1 1 @":                         "version",
-		"a 1 1 @0 x!":                     "version",
-		"a 1 1 x! @1":                     "correction 2: state",
+		"a 1 1 @":                         "versions",
+		"a 1 1 @0,0,0 x!":                 "versions",
+		"a 1 1 @1,1 x!":                   "versions",
+		"a 1 1 @1,1,1,1":                  "versions",
+		"a 1 1 @1,01,1":                   "versions",
+		"a 1 1 x! @1,0,0":                 "correction 2: state",
 		"a 1 1 x":                         "state",
 		"a 1 1 same x!":                   "state",
 		"a 1 1 =":                         "uid",

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -139,7 +138,7 @@ func (w *world) states(node string, all ...string) {
 }
 
 // forget ends corrections that were withdrawn.
-func (w *world) forget() { w.set.Settle(math.MaxUint64) }
+func (w *world) forget() { w.set.Settle(Reached{}) }
 
 // restart is a hub that begins again, with what it kept.
 func (w *world) restart() { w.view = NewView(w.view.enc, w.view.form, w.view.Owed()) }

@@ -43,7 +43,8 @@
 // which kubectl prints name and age.
 //
 // What the node wrote meanwhile is shown in place of what the cloud had, under the cloud's last version
-// (Config.Overlay).
+// (Config.Overlay). What other nodes know of moved pods is laid over that (Config.Corrections). Then a watch is not
+// silent, and its client may be served from here for a while when the cloud is back.
 //
 // # Goroutines
 //

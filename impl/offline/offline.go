@@ -17,6 +17,8 @@ type Config struct {
 	Store *store.Store
 	// Overlay is what this node has written since the cloud was away. Default: nothing.
 	Overlay Overlay
+	// Corrections are laid over what is read beside that. Default: none.
+	Corrections func() Corrections
 	// Shown is told of each object that a watch has shown whole, as protobuf, when the store has it. Default: nobody is.
 	Shown func(store.Resource, *wire.Object)
 	// Clock is for tests. Default the real one.
@@ -46,9 +48,14 @@ func New(c Config) *Offline {
 		c.Shown = func(store.Resource, *wire.Object) {}
 	}
 	count := newCounters()
+	if c.Corrections == nil {
+		c.Corrections = func() Corrections { return none{} }
+	}
 	return &Offline{
-		Recorder:  newRecorder(c.Store, c.Clock, c.Logger, count, c.Shown),
-		Server:    &Server{store: c.Store, overlay: c.Overlay, clock: c.Clock, logger: c.Logger, count: count},
+		Recorder: newRecorder(c.Store, c.Clock, c.Logger, count, c.Shown),
+		Server: &Server{
+			store: c.Store, overlay: c.Overlay, corrections: c.Corrections, clock: c.Clock, logger: c.Logger, count: count,
+		},
 		Collector: count,
 	}
 }

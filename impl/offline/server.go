@@ -1,8 +1,11 @@
 package offline
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -37,11 +40,12 @@ type Overlay interface {
 
 // Server answers reads from the store. Who may read what is not judged here.
 type Server struct {
-	store   *store.Store
-	overlay Overlay
-	clock   clock.WithTickerAndDelayedExecution
-	logger  *slog.Logger
-	count   *counters
+	store       *store.Store
+	overlay     Overlay
+	corrections func() Corrections
+	clock       clock.WithTickerAndDelayedExecution
+	logger      *slog.Logger
+	count       *counters
 }
 
 // answer writes what was found.
@@ -131,7 +135,8 @@ func (s *Server) get(component string, q *request.Request, f store.Form) (answer
 	case store.Known:
 		items, version = append(items, a.Object), max(a.Object.Version, 1)
 	}
-	return s.through(q, a.Kind, "", a.Form, version, a.AsOf, items), nil
+	k := keptOf(q, a.Kind, "", a.Form, version, func() iter.Seq[*wire.Object] { return slices.Values(items) })
+	return s.through(q, k, a.AsOf, items), nil
 }
 
 // both reads the store, then the overlay, and again if anything went from the one to the other meanwhile.
@@ -171,7 +176,8 @@ func (s *Server) document(req *http.Request, q *request.Request) (answer, *apier
 
 // collection answers a list or watch.
 func (s *Server) collection(component string, q *request.Request, f store.Form) (answer, *apierrors.StatusError) {
-	c, ok := s.store.Read(shapeOf(q, component, f))
+	shape := shapeOf(q, component, f)
+	c, ok := s.store.Read(shape)
 	if !ok {
 		return nil, unknown(fmt.Sprintf("the cloud is away, and no client of this node has a complete list of %s", naming(q)))
 	}
@@ -190,25 +196,97 @@ func (s *Server) collection(component string, q *request.Request, f store.Form) 
 				return
 			}
 		}
-		s.through(q, c.Kind, c.ListKind, c.Form, max(c.Version, 1), c.AsOf, items)(w, req)
+		s.through(q, s.keptList(q, shape, c), c.AsOf, items)(w, req)
 	}, nil
+}
+
+// keptList is what it has of a list or watch.
+func (s *Server) keptList(q *request.Request, shape store.Shape, c *store.Collection) kept {
+	return keptOf(q, c.Kind, c.ListKind, c.Form, max(c.Version, 1), func() iter.Seq[*wire.Object] {
+		return func(yield func(*wire.Object) bool) {
+			now, ok := s.store.Read(shape)
+			if !ok || now.Form != c.Form {
+				return
+			}
+			for o := range now.Items {
+				if !yield(s.overlay.Overlay(q.Resource, c.Form, o)) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// Corrected reports whether a client is to be answered from the store though the cloud is there: what it asks for is
+// corrected, and the cloud may not know that yet. until ends when that changes.
+func (s *Server) Corrected(component string, req *http.Request, q *request.Request) (until context.Context, yes bool) {
+	holds, until := s.corrections().Holds()
+	if !holds || !ofObjects(q) || q.Subresource != "" || q.Verb != "list" && q.Verb != "watch" {
+		return nil, false
+	}
+	shape := shapeOf(q, component, wanted(req.Header))
+	c, ok := s.store.Read(shape)
+	version, _ := strconv.ParseUint(q.Query.Get("resourceVersion"), 10, 64)
+	if !ok || version > c.Version { // it has been at the cloud since
+		return nil, false
+	}
+	k := s.keptList(q, shape, c)
+	over := s.corrections().Stored(k.resource, k.version, k.objects)
+	if over == nil {
+		return nil, false
+	}
+	for o := range k.objects() {
+		if over.Show(o) != o {
+			return until, true
+		}
+	}
+	return nil, false
+}
+
+// Begin has an answer of the cloud to a watch begin with what its client is owed.
+func (s *Server) Begin(component string, resp *http.Response, q *request.Request) {
+	enc, ok := encodingOf(resp.Header)
+	if !ofObjects(q) || !q.GoesOn() || !ok || resp.StatusCode != http.StatusOK ||
+		resp.Header.Get("Content-Encoding") != "" {
+		return
+	}
+	shape := shapeOf(q, component, wanted(resp.Request.Header))
+	c, ok := s.store.Read(shape)
+	version, _ := strconv.ParseUint(q.Query.Get("resourceVersion"), 10, 64)
+	if !ok || version > c.Version || wire.Encoding(c.Form) != enc {
+		return
+	}
+	k := s.keptList(q, shape, c)
+	owed := s.corrections().Owed(k.resource, version, k.objects)
+	if len(owed) == 0 {
+		return
+	}
+	if !q.IsTrue("allowWatchBookmarks") {
+		version = 0
+	}
+	first, err := rest.Frames(k.resource, owed, version)
+	if err != nil {
+		return
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first), resp.Body), resp.Body}
 }
 
 // through answers from a list of these items, which the store has selected: by the rules of kube-apiserver on versions,
 // encodings, pages and watches.
-func (s *Server) through(q *request.Request, kind wire.Kind, listKind string, f store.Form, version uint64,
-	asOf time.Time, items []*wire.Object) answer {
+func (s *Server) through(q *request.Request, k kept, asOf time.Time, items []*wire.Object) answer {
 	return func(w http.ResponseWriter, req *http.Request) {
-		res := relay.NewResource(q.Resource.Group, q.Resource.Version, q.Resource.Name, kind, q.In() != "",
-			wire.Encoding(f&1))
-		res.ListKind = listKind
 		h := rest.Handler{
-			Source: relay.NewList(res, version, items, s.clock), Alone: func() bool { return true }, Logger: s.logger,
+			Source:  relay.NewList(k.resource, k.version, items, s.clock),
+			Overlay: s.corrections().Stored(k.resource, k.version, k.objects),
+			Alone:   func() bool { return true }, Logger: s.logger,
 			Fallback: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 				rest.WriteError(w, req,
 					unknown(
 						fmt.Sprintf("the cloud is away, and %s is kept as %v only, of which nothing can be made that this client accepts",
-							naming(q), f)))
+							naming(q), k.form)))
 			}),
 		}
 		setAge(w.Header(), s.clock.Now(), asOf)

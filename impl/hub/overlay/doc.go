@@ -1,13 +1,13 @@
 // Package overlay has Services follow their pods while the cloud is away: it says what kubelets of this node report of
 // their pods, hears the same of the other nodes of the pool, and lays it over what clients of this node read from
-// relays. All decisions about that are those of package moved.
+// relays, and from the store. All decisions about that are those of package moved.
 //
 //	queue of statuses ──► speaker ──► desks of the pool ──► Overlay: moved.Set ──► layer ──► rest.Handler
 //
 //	Overlay  one for a hub: its loop, and what it knows of the pool
 //	speaker  the statement of this node: its numbers, which only grow, and its signature
 //	shown    the views of one resource
-//	layer    what clients read of one relay: gets, lists
+//	layer    what clients read of one relay, or of a list of the store: gets, lists
 //	laid     and one watch
 //
 // # When
@@ -27,6 +27,14 @@
 // pool, and which objects clients may have in a corrected form (moved.View.Owed). Without the last one, a client that
 // comes back after a restart would keep a form for which there is no correction any more, until the cloud changes that
 // object. The file is written before such a form is shown.
+//
+// # Clients of the store
+//
+// They have the same rules, with a view for each answer. Nobody here hears what the cloud says of their objects. So
+// they stay with the store when the cloud is back, until a first correction ends (Holds): where slices are in no relay that
+// is moved.Linger after its node has taken it back. Then their watches end, before the former address is shown. They go
+// on at the cloud, and are first shown what they may have in a corrected form, as the cloud had it (Owed). What that is
+// is forgotten ten minutes later.
 //
 // # Goroutines
 //

@@ -27,6 +27,8 @@ type kept struct {
 	Next  uint64                       `json:"next,omitempty"` // numbers of statements below it may have been given
 	Nodes []string                     `json:"nodes,omitempty"`
 	Owed  map[string]map[string]uint64 `json:"owed,omitempty"` // by resource
+	// Stored is the same of what the store has.
+	Stored map[string]map[string]uint64 `json:"stored,omitempty"`
 }
 
 // open reads one. What cannot be read is as if it was not there.
@@ -43,6 +45,9 @@ func open(path string, log *limit.Quiet) file {
 	f.kept.Nodes = f.kept.Nodes[:min(len(f.kept.Nodes), moved.MaxNodes-1)]
 	if f.kept.Owed == nil {
 		f.kept.Owed = map[string]map[string]uint64{}
+	}
+	if f.kept.Stored == nil {
+		f.kept.Stored = map[string]map[string]uint64{}
 	}
 	return f
 }

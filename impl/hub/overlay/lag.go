@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/weir-edge/weir/impl/moved"
+	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 // lately is how long the cloud may need from the status of a pod to its slices. Slices that say otherwise for longer do
@@ -38,16 +39,15 @@ func (o *Overlay) lagging(own []moved.Correction) []moved.Correction {
 	})
 }
 
-// reached is the version up to which the relays have all; 0: there is none.
-func (o *Overlay) reached() (version uint64) {
-	for _, name := range []string{slicesOf, endpoints} {
-		if r := o.Relay(name); r != nil {
-			if s := r.Status(); s.Synced && (version == 0 || s.Version < version) {
-				version = s.Version
-			}
-		}
+// says are the versions at which the cloud says of the pods of this node what is true, if its relays agree with their
+// statuses. Pods say it at their own.
+func (o *Overlay) says() moved.Reached {
+	at := o.reached()
+	for pod := range o.Pods {
+		v, _ := wire.ParseVersion(pod.ResourceVersion) // 0 if it is none
+		at[2] = max(at[2], v)
 	}
-	return version
+	return at
 }
 
 // relayed is what the relays hold; nil: there is none.

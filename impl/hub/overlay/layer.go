@@ -15,7 +15,7 @@ func (o *Overlay) Over(r *relay.Relay) rest.Overlay {
 		return nil
 	}
 	if s := o.shown[r.Resource().String()]; s != nil && r.Resource().Encoding() == wire.Protobuf {
-		return layer{o, s, r}
+		return layer{o, s.view, func() uint64 { return r.Status().Version }, r.Objects, ""}
 	}
 	return nil
 }
@@ -35,11 +35,13 @@ func (o *Overlay) Shown(r *relay.Relay) iter.Seq[*wire.Object] {
 	}
 }
 
-// layer is what clients read of one relay.
+// layer is what clients read of one relay, or of what the store has.
 type layer struct {
 	*Overlay
-	of *shown
-	r  *relay.Relay
+	view    *moved.View
+	version func() uint64
+	objects func() iter.Seq[*wire.Object] // as the cloud has them
+	stored  string                        // the resource, if it is the store that has them
 }
 
 // Show implements rest.Overlay.
@@ -50,18 +52,18 @@ func (l layer) Show(x *wire.Object) *wire.Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.keep()
-	return l.of.view.Show(x)
+	return l.view.Show(x)
 }
 
 // Ahead implements rest.Overlay.
 func (l layer) Ahead(version uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lies() && version > l.r.Status().Version
+	return l.lies() && version > l.version()
 }
 
 // lies reports whether a client that comes back has something to be shown. mu is held.
-func (l layer) lies() bool { return l.laying.Load() || l.of.view.Owes() }
+func (l layer) lies() bool { return l.laying.Load() || l.view.Owes() }
 
 // Watch implements rest.Overlay.
 func (l layer) Watch(cur *relay.Cursor, o relay.WatchOptions, version uint64) rest.Laid {
@@ -73,9 +75,9 @@ func (l layer) Watch(cur *relay.Cursor, o relay.WatchOptions, version uint64) re
 	case !l.lies():
 	case o.Initial && initial:
 		w.watch().Begin(at)
-	case o.Initial || version == 0 && at > l.r.Status().Version: // see laid.join
+	case o.Initial || version == 0 && at > l.version(): // see laid.join
 	default:
-		w.first = w.watch().Resume(max(version, at), at, l.r.Objects())
+		w.first = w.watch().Resume(max(version, at), at, l.objects())
 	}
 	return w
 }
@@ -92,7 +94,7 @@ type laid struct {
 
 // watch begins.
 func (w *laid) watch() *moved.Watch {
-	w.now, w.number = moved.NewWatch(w.of.view, w.options.Selector.Matches, w.options.Bookmarks), w.Overlay.number
+	w.now, w.number = moved.NewWatch(w.view, w.options.Selector.Matches, w.options.Bookmarks), w.Overlay.number
 	return w.now
 }
 
@@ -116,8 +118,11 @@ func (w *laid) Lay(events []relay.Event) (shown []relay.Event, over bool) {
 	}
 	out := w.first
 	if w.first = nil; w.number != w.Overlay.number {
+		if w.stored != "" && w.freed {
+			return nil, true
+		}
 		w.number = w.Overlay.number
-		out = append(out, w.now.Changed(w.r.Objects())...)
+		out = append(out, w.now.Changed(w.objects())...)
 	}
 	for i := range events {
 		out = append(out, w.now.Step(events[i].Event)...)
@@ -141,7 +146,7 @@ func (w *laid) join(events []relay.Event) (shown []relay.Event, over bool) {
 	case ahead:
 		return nil, true
 	}
-	return wrapped(w.watch().Resume(at, at, w.r.Objects())), false
+	return wrapped(w.watch().Resume(at, at, w.objects())), false
 }
 
 func wrapped(all []wire.Event) []relay.Event {

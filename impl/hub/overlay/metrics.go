@@ -24,7 +24,8 @@ func newMetrics(pods, objects func() float64) *metrics {
 		}, pods),
 		objects: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "weir", Subsystem: "hub", Name: "moved_objects",
-			Help: "EndpointSlices and Endpoints that clients of this node are shown otherwise than the cloud has them.",
+			Help: "EndpointSlices, Endpoints and Pods of relays that clients of this node are shown otherwise than the cloud " +
+				"has them.",
 		}, objects),
 	}
 }

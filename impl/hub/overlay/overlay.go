@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/moved"
 	"github.com/weir-edge/weir/impl/relay"
@@ -20,6 +21,7 @@ import (
 const (
 	slicesOf  = "endpointslices.v1.discovery.k8s.io"
 	endpoints = "endpoints.v1."
+	pods      = "pods.v1."
 	services  = "services.v1."
 )
 
@@ -32,7 +34,8 @@ type Overlay struct {
 	metrics *metrics
 	speaker speaker
 	outage  outage
-	laying  atomic.Bool // something is corrected
+	laying  atomic.Bool  // something is corrected
+	held    *uplink.Link // away: clients of the store stay with it, though the cloud is there
 
 	mu      sync.Mutex
 	file    file
@@ -41,6 +44,8 @@ type Overlay struct {
 	shown   map[string]*shown // by resource
 	number  uint64            // of what the set shows
 	objects int               // that it shows otherwise than the cloud
+	pods    int               // that it corrected
+	freed   bool              // the cloud is there, and a correction has ended
 	changed chan struct{}     // closed when that has another number
 }
 
@@ -69,9 +74,11 @@ func New(c Config) *Overlay {
 		}
 	}
 	o.metrics = newMetrics(counts(func() int { return o.set.Len() }), counts(func() int { return o.objects }))
+	o.held = uplink.NewLink(func() bool { return !o.laying.Load() || o.freed })
 	o.speaker = newSpeaker(c, &o.file, &o.mu)
 	o.shown[slicesOf] = newShown(o.set.SliceForm(wire.Protobuf, o.publishes), o.file.kept.Owed[slicesOf])
 	o.shown[endpoints] = newShown(o.set.EndpointsForm(wire.Protobuf, o.publishes), o.file.kept.Owed[endpoints])
+	o.shown[pods] = newShown(o.set.PodForm(), o.file.kept.Owed[pods])
 	return o
 }
 
@@ -125,6 +132,10 @@ func (o *Overlay) publish() {
 	o.keep()
 	o.number++
 	o.laying.Store(!o.set.Idle())
+	had, now := o.pods, o.set.Len()
+	away, _ := o.Away()
+	o.pods, o.freed = now, !away && (o.freed || now < had)
+	o.held.Look()
 	close(o.changed)
 	o.changed = make(chan struct{})
 }
@@ -159,9 +170,25 @@ func (o *Overlay) prune() {
 // settle forgets what the cloud says by now. mu is held.
 func (o *Overlay) settle() {
 	was := o.set.Len()
-	if o.set.Settle(o.reached()); o.set.Len() != was {
+	reached := o.reached()
+	if reached == (moved.Reached{}) && !o.outage.released { // nobody here hears what the cloud says: it has the last word in time
+		return
+	}
+	if o.set.Settle(reached); o.set.Len() != was {
 		o.publish()
 	}
+}
+
+// reached are the versions up to which the relays have all.
+func (o *Overlay) reached() (at moved.Reached) {
+	for i, name := range []string{slicesOf, endpoints, pods} {
+		if r := o.Relay(name); r != nil {
+			if s := r.Status(); s.Synced {
+				at[i] = s.Version
+			}
+		}
+	}
+	return at
 }
 
 // decoded are the objects of a relay. One that cannot be read is left out.

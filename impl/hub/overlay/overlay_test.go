@@ -6,7 +6,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weir-edge/weir/impl/moved"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 const was, now = "10.0.0.1 ready", "10.0.0.9 ready*"
@@ -261,5 +266,66 @@ func TestWatches(t *testing.T) {
 	a.hears("the cloud has changed it", back, "MODIFIED web 10.0.0.4 ready")
 	if n := len(a.file.kept.Owed[slicesOf]); n != 0 {
 		t.Errorf("%d objects are owed for ever", n)
+	}
+}
+
+// TestPods: where a pool shares Pods, they are shown with what their kubelets say, until the relay of Pods says it.
+func TestPods(t *testing.T) {
+	b := newBed(t, "a", "b")
+	h := b.hubs["b"]
+	of := func(version uint64, address string) *wire.Object {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "web", UID: "a", ResourceVersion: wire.FormatVersion(version),
+			},
+			Spec: corev1.PodSpec{NodeName: "a"},
+			Status: corev1.PodStatus{
+				Phase: corev1.PodRunning, PodIP: address,
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			},
+		}
+		raw, err := p.Marshal()
+		check(t, err)
+		o, err := wire.ParseObject(wire.Protobuf, raw)
+		check(t, err)
+		return o
+	}
+	res, err := relay.ParseResource(pods)
+	check(t, err)
+	h.pods, err = relay.New(relay.Config{Resource: res, Clock: b.clock, Gather: -1})
+	check(t, err)
+	was := of(1<<21, "10.0.0.1")
+	check(t, h.pods.Replace(1<<21, []*wire.Object{was}))
+	shows := func(what, address string, corrected bool) {
+		t.Helper()
+		o := h.pods.Object("shop/web")
+		x := h.Over(h.pods).Show(o)
+		var p corev1.Pod
+		check(t, p.Unmarshal(x.Raw))
+		if p.Status.PodIP != address || (x.Version < o.Version) != corrected {
+			t.Errorf("%s: %s with version %d of %d", what, p.Status.PodIP, x.Version, o.Version)
+		}
+	}
+	b.steps("a", "b")
+	shows("with the cloud", "10.0.0.1", false)
+	b.hubs["a"].statuses["a"] = "10.0.0.9"
+	b.cut(true)
+	b.steps("a", "b")
+	shows("cut off", "10.0.0.9", true)
+	b.cut(false)
+	a := b.hubs["a"]
+	delete(a.statuses, "a")
+	a.known["a"], a.since["a"], a.version = "10.0.0.9", b.clock.Now(), wire.FormatVersion(1<<21+2)
+	a.apply(slice(t, "web", 1<<21+1, "a 10.0.0.9"))
+	h.apply(slice(t, "web", 1<<21+1, "a 10.0.0.9"))
+	b.passes(10*time.Second, "a", "b")
+	shows("the slices say it, the relay of Pods does not", "10.0.0.9", true)
+	ev := &wire.Event{Type: wire.Modified, Object: of(1<<21+2, "10.0.0.9"), Version: 1<<21 + 2}
+	ev.Frame = wire.AppendProtobufFrame(nil, ev.Type, res.WireKind(), ev.Object.Raw)
+	check(t, h.pods.Apply(ev))
+	b.passes(10*time.Second, "a", "b")
+	shows("both say it", "10.0.0.9", false)
+	if h.set.Len() > 0 {
+		t.Errorf("%d corrections", h.set.Len())
 	}
 }

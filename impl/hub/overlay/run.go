@@ -117,7 +117,7 @@ func (o *Overlay) exchange(ctx context.Context, own []moved.Correction) (read bo
 
 // state makes a statement of this node. What it says counts here at once.
 func (o *Overlay) state(own []moved.Correction) {
-	left, err := o.speaker.state(own, o.reached())
+	left, err := o.speaker.state(own, o.says())
 	switch {
 	case errors.Is(err, errNoCertificate): // then the hub has nothing of its pool
 		return
@@ -273,6 +273,9 @@ func (o *Overlay) hello(ctx context.Context, own []moved.Correction) (wait time.
 	})
 	o.members()
 	o.remember()
+	if !first { // whoever read the store has come to the cloud since
+		clear(o.file.kept.Stored)
+	}
 	o.prune()
 	o.outage.hello = o.Clock.Now().Add(wait)
 	return wait

@@ -34,7 +34,7 @@ func newSpeaker(c Config, f *file, lock *sync.Mutex) speaker {
 var errNoCertificate = errors.New("the hub has no certificate for its pool yet")
 
 // state makes a statement of corrections, with other contents if they are others. The relays are at a version.
-func (s *speaker) state(corrections []moved.Correction, at uint64) (left int, err error) {
+func (s *speaker) state(corrections []moved.Correction, at moved.Reached) (left int, err error) {
 	cert := s.Cert.Get()
 	if cert == nil {
 		return 0, errNoCertificate

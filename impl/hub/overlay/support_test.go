@@ -1,9 +1,11 @@
 package overlay
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"log/slog"
@@ -57,11 +59,15 @@ type hub struct {
 	relay    *relay.Relay
 	away     bool
 	alone    bool // it does not reach the desk
+	bare     bool // it has no relay, and clients read from the store
+	pods     *relay.Relay
 	statuses map[string]string
 	known    map[string]string // of statuses, what the cloud has
 	since    map[string]time.Time
-	asked    int // how often it did
-	said     int // statements that it handed in
+	version  string // of its pods
+	asked    int    // how often it did
+	said     int    // statements that it handed in
+	bytes    int    // that went to the desk and came from it, as JSON
 	read     struct {
 		desk         string
 		after        uint64
@@ -145,7 +151,10 @@ func (h *hub) restart() {
 		},
 		Away: func() (bool, context.Context) { return h.away, nil },
 		Relay: func(resource string) *relay.Relay {
-			if resource == slicesOf {
+			if resource == pods && h.pods != nil {
+				return h.pods
+			}
+			if resource == slicesOf && !h.bare {
 				return h.relay
 			}
 			return nil
@@ -180,7 +189,7 @@ func (h *hub) atCloud(yield func(*corev1.Pod) bool) {
 func (h *hub) pod(uid, status string) *corev1.Pod {
 	address, not, _ := strings.Cut(status, " ")
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}, Spec: corev1.PodSpec{NodeName: h.node},
+		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: h.version}, Spec: corev1.PodSpec{NodeName: h.node},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address},
 	}
 	ready := corev1.PodCondition{
@@ -202,8 +211,11 @@ func (h *hub) Exchange(_ context.Context, say func(bool) *moved.Signed) (all []m
 	if ask.Statement != nil {
 		h.said++
 	}
-	a, err := h.bed.desk.Exchange(h.node, ask)
+	got, err := h.bed.desk.Exchange(h.node, ask)
 	check(h.bed.t, err)
+	var a desk.Answer
+	h.sends(ask, &desk.Ask{})
+	h.sends(got, &a)
 	h.read.desk, h.read.after, h.read.whole, h.read.begun = a.Desk, a.At, a.Whole, true
 	if h.bed.forge != nil {
 		for i, s := range a.Statements {
@@ -211,6 +223,14 @@ func (h *hub) Exchange(_ context.Context, say func(bool) *moved.Signed) (all []m
 		}
 	}
 	return a.Statements, true
+}
+
+// sends has a message cross the pool.
+func (h *hub) sends(message, into any) {
+	text, err := json.Marshal(message)
+	check(h.bed.t, err)
+	h.bytes += len(text)
+	check(h.bed.t, json.Unmarshal(text, into))
 }
 
 // Behind implements Ways.
@@ -255,7 +275,11 @@ func (h *hub) shows(name string) string {
 func told(t testing.TB, x *wire.Object) string {
 	t.Helper()
 	var s discoveryv1.EndpointSlice
-	check(t, s.Unmarshal(x.Raw))
+	if bytes.HasPrefix(x.Raw, []byte("{")) {
+		check(t, json.Unmarshal(x.Raw, &s))
+	} else {
+		check(t, s.Unmarshal(x.Raw))
+	}
 	if len(s.Endpoints) == 0 {
 		return "none"
 	}

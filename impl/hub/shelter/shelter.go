@@ -57,13 +57,19 @@ type Config struct {
 	Shared  func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
 	// NodeCounts reports whether the certificate by which the hub is the node at the cloud counts now.
 	NodeCounts func() bool
-	Queued     func()        // is told of each write that waits
+	Overlay    func() Overlay
 	Spread     time.Duration // over which nodes come back to the cloud
 	Seed       uint64
 	Clock      clock.WithTickerAndDelayedExecution
 	Logger     *slog.Logger
 
 	NodeStatusPeriod time.Duration // see brief.Config
+}
+
+// Overlay corrects what the store has. Look tells it that a write waits.
+type Overlay interface {
+	offline.Corrections
+	Look()
 }
 
 // Shelter serves this node's clients while the cloud is away, from what passed while it was there.
@@ -84,14 +90,15 @@ func New(c Config) (*Shelter, error) {
 	var err error
 	s.Writes, err = writes.New(writes.Config{
 		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: c.Cloud.Reach, Moved: func() { s.link.Look() },
-		Queued: c.Queued,
+		Queued: func() { c.Overlay().Look() },
 		Spread: c.Spread, Allowance: c.Judge.Allowance, Now: c.Judge.Now, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.Offline = offline.New(offline.Config{
-		Store: c.Store, Overlay: s.Writes, Clock: c.Clock, Logger: c.Logger,
+		Store: c.Store, Overlay: s.Writes, Corrections: func() offline.Corrections { return c.Overlay() }, Clock: c.Clock,
+		Logger: c.Logger,
 		Shown: func(r store.Resource, o *wire.Object) {
 			if s.Brief.Shown(r, o) {
 				s.Store.Hurry()
@@ -163,6 +170,11 @@ func (a *Attempt) Served(w http.ResponseWriter) bool {
 		a.route("watch")
 		a.Offline.Serve(a.req.Context(), a.component, w, a.req, a.asked)
 		return true
+	}
+	if !away && a.read() && a.req.Header.Get(contract.ConsistentHeader) != "true" {
+		if until, away = a.Offline.Corrected(a.component, a.req, a.asked); away {
+			away = a.mayRead() == nil
+		}
 	}
 	if !away || !a.read() || a.Writes.Holding() && !a.canAnswer() {
 		return false
@@ -309,6 +321,7 @@ func (a *Attempt) Observe(resp *http.Response) error {
 	a.Writes.Observe(resp)
 	if a.trip.Version() == 0 { // else the cloud has not said all of it
 		a.Offline.Observe(a.component, resp, a.asked, a.via)
+		a.Offline.Begin(a.component, resp, a.asked)
 	}
 	return nil
 }

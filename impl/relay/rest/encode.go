@@ -196,3 +196,21 @@ func (e *encoder) bookmark(mark *wire.Event) ([]byte, error) {
 	}
 	return e.encodeFrame(wire.Bookmark, &wire.Object{Raw: raw, Version: mark.Version})
 }
+
+// Frames are objects as a watch shows them, as modified, in the encoding that the resource is held in; then a bookmark
+// with a version, unless that is 0.
+func Frames(res relay.Resource, modified []*wire.Object, bookmark uint64) (all []byte, err error) {
+	out := output{media: mediaJSON}
+	if res.Encoding() == wire.Protobuf {
+		out.media = mediaProtobuf
+	}
+	e := newEncoder(res, nil, out)
+	for _, o := range modified {
+		all = e.appendFrame(all, wire.Modified, o.Raw)
+	}
+	if bookmark == 0 {
+		return all, nil
+	}
+	mark, err := e.bookmark(&wire.Event{Type: wire.Bookmark, Version: bookmark})
+	return append(all, mark...), err
+}

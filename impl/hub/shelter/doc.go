@@ -35,8 +35,9 @@
 // without what waits here.
 //
 // Statuses and Events that this node writes meanwhile, with a certificate that is valid, are kept for the cloud, on
-// disk; any other write is refused (package writes). When the cloud is back, heartbeats pass at once, the rest over
-// five seconds: first what waits of statuses; then clients, who are served as before until then. If the hub's own
+// disk. A write of its Node by another client of the node is answered if it would change nothing and the client may get
+// that Node; any other write is refused (package writes). When the cloud is back, heartbeats pass at once, the rest
+// over five seconds: first what waits of statuses; then clients, who are served as before until then. If the hub's own
 // certificate has expired meanwhile, nothing of it is lost: it waits until the files are replaced.
 //
 // A hub that lost its disk while the cloud is away reads what the pool has, at the coordinator, and knows its age. But

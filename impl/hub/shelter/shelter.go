@@ -72,6 +72,16 @@ type Overlay interface {
 	Look()
 }
 
+// mayGetNode reports whether the cloud has allowed the owner of a token to get this Node.
+func (c Config) mayGetNode(header http.Header) bool {
+	user, err := c.Judge.Verify(header, false)
+	if err != nil {
+		return false
+	}
+	ok, _ := c.Judge.Allowed(user, identity.Attributes{Verb: "get", Version: "v1", Resource: "nodes", Name: c.Node})
+	return ok
+}
+
 // Shelter serves this node's clients while the cloud is away, from what passed while it was there.
 type Shelter struct {
 	Config
@@ -90,7 +100,7 @@ func New(c Config) (*Shelter, error) {
 	var err error
 	s.Writes, err = writes.New(writes.Config{
 		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: c.Cloud.Reach, Moved: func() { s.link.Look() },
-		Queued: func() { c.Overlay().Look() },
+		Queued: func() { c.Overlay().Look() }, MayGet: c.mayGetNode,
 		Spread: c.Spread, Allowance: c.Judge.Allowance, Now: c.Judge.Now, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
 	})
 	if err != nil {

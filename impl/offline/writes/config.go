@@ -25,6 +25,8 @@ type Config struct {
 	// Reach reports whether the cloud can be reached. It must not block. After a change the caller calls Changed.
 	// Required.
 	Reach func() member.Reach
+	// MayGet reports whether the sender of these headers may get this Node, by what the cloud decided. Default: nobody.
+	MayGet func(http.Header) bool
 	// Moved is called after each change of the phase, by any goroutine. It must not block. Default: nobody is told.
 	Moved func()
 	// Queued is called after each write that was queued, by any goroutine. It must not block. Default: nobody is told.
@@ -68,6 +70,9 @@ func (c Config) Validate() error {
 
 func (c Config) withDefaults() Config {
 	c.Spread, c.Patience = cmp.Or(c.Spread, 5*time.Second), cmp.Or(c.Patience, 10*time.Second)
+	if c.MayGet == nil {
+		c.MayGet = func(http.Header) bool { return false }
+	}
 	if c.Moved == nil {
 		c.Moved = func() {}
 	}

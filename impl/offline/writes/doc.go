@@ -13,12 +13,14 @@
 //	                                       status
 //	POST serviceaccounts/<x>/token         the last token that was issued for the same account, pod and audiences, while
 //	                                       hubs take it
+//	PUT, PATCH nodes/<own>/status and      the Node, if the write would change nothing: for any client of the node that
+//	PATCH nodes/<own>, of other clients    may get it (see unchanged)
 //	anything else                          503 with Retry-After, and a Status that says what is possible
 //
-// All of it only for the node itself, proved by certificate: what is queued is pushed as the node, so whoever else had
-// something queued would be lent the node's identity. With a certificate that has expired nothing is queued, since it
-// would be pushed with one that is good; registration and tokens are answered. Heartbeats, the writes of the node's own
-// Lease, do not come here.
+// All but that of other clients only for the node itself, proved by certificate: what is queued is pushed as the node,
+// so whoever else had something queued would be lent the node's identity. With a certificate that has expired nothing
+// is queued, since it would be pushed with one that is good; registration and tokens are answered. Heartbeats, the
+// writes of the node's own Lease, do not come here.
 //
 // Bodies are JSON or protobuf, patches strategic merge patches or merge patches, applied as kube-apiserver does with
 // the same libraries. A patch is applied to the object as it is now: as the cloud last showed it, with what waits. The

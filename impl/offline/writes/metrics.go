@@ -10,7 +10,7 @@ func newMetrics() *metrics {
 	return &metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "weir", Subsystem: "offline", Name: "writes_total",
 		Help: "Writes of local clients that the hub answered in the cloud's place, by verb, resource and outcome " +
-			"(taken, refused).",
+			"(taken, unchanged, refused).",
 	}, []string{"verb", "resource", "outcome"})}
 }
 

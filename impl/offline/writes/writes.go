@@ -67,7 +67,7 @@ func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, asked *request.
 		w.see() // what is written from here on is pushed in its turn, whatever Run has seen
 	}
 	if asked.Odd || !r.own || !r.answerable() || r.late && r.queued() {
-		if away {
+		if away && !w.idle(rw, req, asked, r) {
 			w.refuse(rw, req, r, refusal(r))
 		}
 		return req, away
@@ -83,6 +83,25 @@ func (w *Writes) Take(rw http.ResponseWriter, req *http.Request, asked *request.
 		return req, true
 	}
 	return req.WithContext(context.WithValue(req.Context(), writeKey{}, r)), false
+}
+
+// idle answers a write by another client than the node if it would change nothing, see unchanged; false if it does not.
+func (w *Writes) idle(rw http.ResponseWriter, req *http.Request, asked *request.Request, r *write) bool {
+	if asked.Odd || !plain(req.Header, asked) || r.Resource != nodes() || r.name != w.Node || !r.answerable() ||
+		!w.MayGet(req.Header) {
+		return false
+	}
+	var err error
+	if r.body, err = readBody(req); err != nil {
+		return false
+	}
+	a := w.unchanged(r)
+	if a == nil {
+		return false
+	}
+	w.metrics.answered(r, "unchanged")
+	a.write(rw, req.Header.Values("Accept"))
+	return true
 }
 
 // Takes reports whether a write that Take let through could be answered by Fallback.

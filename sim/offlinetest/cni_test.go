@@ -47,11 +47,11 @@ func (b *bed) cniAs(command, namespace, account, media string, rules ...rbacv1.P
 	meta := metav1.ObjectMeta{Name: account}
 	_, err = core.ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
 	check(t, err)
-	roles := b.admin.RbacV1()
-	_, err = roles.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	roles, role := b.admin.RbacV1(), metav1.ObjectMeta{Name: "cni-" + account} // the testbed has others without "cni-"
+	_, err = roles.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: role, Rules: rules}, metav1.CreateOptions{})
 	check(t, err)
 	_, err = roles.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
+		ObjectMeta: role, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
 	}, metav1.CreateOptions{})
 	check(t, err)
@@ -90,13 +90,14 @@ func (c *cni) asks(what, method, uri, media, body string, want int) map[string]a
 		req = req.SetHeader("Content-Type", media).Body([]byte(body))
 	}
 	var code int
-	raw, err := req.Do(c.t.Context()).StatusCode(&code).Raw()
+	result := req.Do(c.t.Context()).StatusCode(&code)
+	raw, _ := result.Raw()
 	said := string(raw)
-	if s, ok := err.(apierrors.APIStatus); ok {
-		said = s.Status().Message
+	if err := result.Error(); err != nil {
+		said = err.Error()
 	}
-	c.t.Logf("%s: %s %s: %d %.150s", what, method, uri, code, strings.ReplaceAll(said, "\n", " "))
-	if code != want {
+	c.t.Logf("%s: %s %s: %d %.150s", what, method, uri, code, said)
+	if code != want || code == http.StatusServiceUnavailable && !strings.Contains(said, "the cloud is away") {
 		c.t.Errorf("%s: %s %s: %d, want %d; %s", what, method, uri, code, want, said)
 	}
 	var o map[string]any
@@ -162,7 +163,8 @@ func (b *bed) custom(api string, named ...string) {
 	}
 }
 
-// reboot cuts the link, when the kubelet sees a Node that has this, and kills the hub.
+// reboot cuts the link, when the kubelet sees a Node that has this, and kills the hub. It waits until that sees that the
+// cloud is away: until then a write of a pod waits for a connection.
 func (b *bed) reboot(a *agent, has string) {
 	b.t.Helper()
 	eventually(b.t, "the kubelet to see its Node with "+has, func() bool {
@@ -172,6 +174,9 @@ func (b *bed) reboot(a *agent, has string) {
 	b.written()
 	b.cut()
 	b.restart()
+	eventually(b.t, "the hub to see that the cloud is away", func() bool {
+		return b.metric("weir_offline_phase", `phase="apart"`) == 1
+	})
 }
 
 // cniBed is a bed with a kubelet and a pod, where the Node has addresses for pods.

@@ -163,8 +163,8 @@ func (b *bed) custom(api string, named ...string) {
 	}
 }
 
-// reboot cuts the link, when the kubelet sees a Node that has this, and kills the hub. It waits until that sees that the
-// cloud is away: until then a write of a pod waits for a connection.
+// reboot cuts the link, when the kubelet sees a Node that has this, and kills the hub. It waits until the hub sees that
+// the cloud is away: until then a write of a pod waits for a connection.
 func (b *bed) reboot(a *agent, has string) {
 	b.t.Helper()
 	eventually(b.t, "the kubelet to see its Node with "+has, func() bool {
@@ -202,6 +202,7 @@ func TestFlannel(t *testing.T) {
 	b, kubelet := cniBed(t)
 	c := b.cniAs("flanneld", "kube-flannel", "flannel", runtime.ContentTypeJSON, rule("", "pods", "get"),
 		rule("", "nodes", "get list watch"), rule("", "nodes/status", "patch"))
+	app := b.cniAs("app", "default", "app", runtime.ContentTypeJSON, rule("", "nodes/status", "patch"))
 	kubelet.synced()
 	annotations := func(ip string) string {
 		return `{"metadata":{"annotations":{"flannel.alpha.coreos.com/backend-data":` +
@@ -217,6 +218,7 @@ func TestFlannel(t *testing.T) {
 	reads()
 	c.asks("its annotations", "PATCH", ownNode+"/status", strategic, annotations("10.0.0.1"), 200)
 	c.condition("Flannel", "False", 200)
+	app.asks("of one who may not get it", "PATCH", ownNode+"/status", strategic, `{}`, 200)
 	before, err := b.admin.CoreV1().Nodes().Get(t.Context(), edge, metav1.GetOptions{})
 	check(t, err)
 	b.reboot(kubelet, "FlannelIsUp")
@@ -232,6 +234,7 @@ func TestFlannel(t *testing.T) {
 	}
 	stranger := &cni{b, "", b.cniClient("flanneld", runtime.ContentTypeJSON, "forged")}
 	stranger.asks("of a stranger", "PATCH", ownNode+"/status", strategic, `{}`, 503)
+	app.asks("of one who may not get it", "PATCH", ownNode+"/status", strategic, `{}`, 503)
 
 	b.heal()
 	after, err := b.admin.CoreV1().Nodes().Get(t.Context(), edge, metav1.GetOptions{})
@@ -286,12 +289,12 @@ func TestCalico(t *testing.T) {
 		check(t, err)
 		plugin.asks("an address", "PUT", calicoAPI+"ipamblocks/10-244-1-0-26", "application/json", string(body), read)
 		plugin.asks("a handle", "POST", calicoAPI+"ipamhandles", "application/json", fmt.Sprintf(
-			`{"apiVersion":"crd.projectcalico.org/v1","kind":"Ipamhandles","metadata":{"name":"k8s-pod-network.of-%d"},"spec":{}}`,
-			read), write)
+			`{"apiVersion":"crd.projectcalico.org/v1","kind":"Ipamhandles","metadata":{"name":"of-%d"},"spec":{}}`, read), write)
 		uid := pod["metadata"].(map[string]any)["uid"]
 		plugin.asks("the pod's address", "PATCH", "/api/v1/namespaces/default/pods/pod-00/status", strategic, fmt.Sprintf(
-			`{"metadata":{"annotations":{"cni.projectcalico.org/containerID":"%d","cni.projectcalico.org/podIP":"10.244.1.7/32",`+
-				`"cni.projectcalico.org/podIPs":"10.244.1.7/32"},"uid":%q}}`, read, uid), read)
+			`{"metadata":{"annotations":{"cni.projectcalico.org/containerID":"%d",`+
+				`"cni.projectcalico.org/podIP":"10.244.1.7/32","cni.projectcalico.org/podIPs":"10.244.1.7/32"},"uid":%q}}`,
+			read, uid), read)
 	}
 	starts(200, 201)
 	b.reboot(kubelet, "CalicoIsUp")

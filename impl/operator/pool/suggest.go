@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/operator/suggest"
+	"github.com/weir-edge/weir/impl/operator/status"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
@@ -22,7 +22,7 @@ func propose(ctx context.Context, program string, args []string, stdout io.Write
 	if err := cli.ParseArgs(fs, program+" pool suggest NAME", args, 1, stdout); err != nil {
 		return err
 	}
-	if !suggest.IsForm(*form) {
+	if !status.IsForm(*form) {
 		return cli.Usage("--output", *form, "table, json or yaml")
 	}
 	v, err := read(ctx, flags, view.APIServices)
@@ -38,6 +38,6 @@ func propose(ctx context.Context, program string, args []string, stdout io.Write
 		return fmt.Errorf("there is no Pool %s, in whose status weir-manager keeps what hubs tell: make one beside the "+
 			"NodePool", name)
 	}
-	s := suggest.Of(own, v.NodePool(name), v.Aggregated, v.Now)
+	s := status.Suggest(own, v.NodePool(name), v.Aggregated, v.Now)
 	return s.Write(stdout, *form)
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/operator/suggest"
 	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -40,8 +39,8 @@ type Pool struct {
 	Joined       int        `json:"joined"`   // their kubelets call their hubs
 	Told         int        `json:"hubsTold"` // of themselves: what follows is of these
 	Traffic
-	Nodes    []Node         `json:"nodes"`
-	Suggests *suggest.Brief `json:"suggests,omitempty"` // of weir pool suggest
+	Nodes    []Node `json:"nodes"`
+	Suggests *Brief `json:"suggests,omitempty"` // of weir pool suggest
 }
 
 // Node is one of a pool.
@@ -77,7 +76,7 @@ func Of(v *view.View, only string) Page {
 		if only == "" || only == name {
 			one := poolOf(v, name)
 			if own := v.Pool(name); own != nil {
-				s := suggest.Of(own, v.NodePool(name), v.Aggregated, v.Now)
+				s := Suggest(own, v.NodePool(name), v.Aggregated, v.Now)
 				one.Suggests = s.Brief()
 			}
 			p.Pools = append(p.Pools, one)

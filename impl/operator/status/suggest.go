@@ -1,4 +1,4 @@
-package suggest
+package status
 
 import (
 	"cmp"
@@ -46,7 +46,7 @@ type Read struct {
 
 // Of is what follows from the status of a Pool and its NodePool, which may be nil. aggregated are the APIs that another
 // server than kube-apiserver answers, as version.group.
-func Of(p *poolv1.Pool, n *nodepool.NodePool, aggregated map[string]bool, now time.Time) Suggestion {
+func Suggest(p *poolv1.Pool, n *nodepool.NodePool, aggregated map[string]bool, now time.Time) Suggestion {
 	s := Suggestion{Pool: p.Name, Passed: []Read{}, Unread: []nodepool.Resource{}}
 	shared := s.scope(n)
 	rows := map[string]*Read{}

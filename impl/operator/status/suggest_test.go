@@ -1,8 +1,7 @@
-package suggest
+package status
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,10 +16,6 @@ import (
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
-
-var update = flag.Bool("update", false, "write testdata")
-
-var now = time.Date(2026, 11, 23, 15, 0, 0, 0, time.UTC)
 
 // hub is one that has told of itself and of reads, so long ago each; read negative: of reads it told nothing.
 func hub(node string, told, read time.Duration, rest int64, unread []string, passed ...poolv1.PassedReads) poolv1.Hub {
@@ -82,8 +77,8 @@ func TestSuggestion(t *testing.T) {
 	p, n, aggregated := busy()
 	calm := pool(hub("edge-1", time.Minute, time.Minute, 0, nil))
 	for name, s := range map[string]Suggestion{
-		"busy": Of(p, n, aggregated, now), "default": Of(p, nil, aggregated, now), "calm": Of(calm, n, nil, now),
-		"untold": Of(pool(hub("edge-1", time.Minute, -1, 0, nil)), n, nil, now),
+		"busy": Suggest(p, n, aggregated, now), "default": Suggest(p, nil, aggregated, now),
+		"calm": Suggest(calm, n, nil, now), "untold": Suggest(pool(hub("edge-1", time.Minute, -1, 0, nil)), n, nil, now),
 	} {
 		for _, form := range forms {
 			var got bytes.Buffer
@@ -129,7 +124,7 @@ func TestUnread(t *testing.T) {
 		"none has told":        {nil, false, 0},
 		"there may be more":    {make([]poolv1.Hub, poolv1.MaxHubs), false, 0},
 	} {
-		s := Of(pool(c.hubs...), n, nil, now)
+		s := Suggest(pool(c.hubs...), n, nil, now)
 		if s.UnreadKnown != c.known || len(s.Unread) != c.want {
 			t.Errorf("%s: known %t, %v", name, s.UnreadKnown, s.Unread)
 		}
@@ -146,7 +141,7 @@ func TestNeverShared(t *testing.T) {
 	} {
 		all = append(all, poolv1.PassedReads{Resource: name, Bytes: 1000})
 	}
-	s := Of(pool(hub("a", 0, 0, 0, nil, all...), hub("b", 0, 0, 0, nil, all...)), nil, nil, now)
+	s := Suggest(pool(hub("a", 0, 0, 0, nil, all...), hub("b", 0, 0, 0, nil, all...)), nil, nil, now)
 	if len(s.Passed) != 0 || s.Others != 10_000 || s.Brief() != nil {
 		t.Errorf("%+v", s)
 	}
@@ -164,7 +159,7 @@ func TestNeverShared(t *testing.T) {
 		}
 		hubs = append(hubs, hub(fmt.Sprint("edge-", i), 0, 0, 0, nil, passed...))
 	}
-	s = Of(pool(hubs...), full, nil, now)
+	s = Suggest(pool(hubs...), full, nil, now)
 	if len(s.Passed) != MaxRows || s.Others != 500*digest.MaxPassed*1000-MaxRows*2000 || s.Brief().Share != 1 ||
 		!strings.Contains(s.Passed[1].Why, "shares 63 resources") {
 		t.Errorf("%d rows, %d others, %+v, %s", len(s.Passed), s.Others, s.Brief(), s.Passed[1].Why)

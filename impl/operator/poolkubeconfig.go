@@ -1,4 +1,4 @@
-package pool
+package operator
 
 import (
 	"context"
@@ -35,8 +35,8 @@ type person struct {
 	signed   []byte // the request
 }
 
-// kubeconfig prints one for a person, against the coordinator of a pool.
-func kubeconfig(ctx context.Context, program string, args []string, stdout io.Writer) error {
+// poolKubeconfig prints one for a person, against the coordinator of a pool.
+func poolKubeconfig(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pool kubeconfig", pflag.ContinueOnError)
 	var p person
 	kind := fs.String("kind", string(pki.Viewer), "viewer, who reads; or operator, who clears Leases of the pool, too")

@@ -1,4 +1,4 @@
-package pool
+package operator
 
 import (
 	"cmp"
@@ -26,8 +26,8 @@ import (
 // repository is where releases of weir-coordinator are.
 const repository = "ghcr.io/weir-edge/weir-coordinator"
 
-// wanted is what weir pool create makes.
-type wanted struct {
+// wantedPool is what weir pool create makes.
+type wantedPool struct {
 	name        string
 	coordinator bool
 	image       string
@@ -36,9 +36,9 @@ type wanted struct {
 	leaders     int32
 }
 
-func create(ctx context.Context, program string, args []string, stdout io.Writer) error {
+func poolCreate(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pool create", pflag.ContinueOnError)
-	var w wanted
+	var w wantedPool
 	fs.BoolVar(&w.coordinator, "coordinator", false, "weir-manager runs a coordinator on a node of the pool")
 	fs.StringVar(&w.image, "coordinator-image", "",
 		"its image, which is added to those that weir-manager may run; default: that of the release which is installed, or "+
@@ -68,8 +68,8 @@ func create(ctx context.Context, program string, args []string, stdout io.Writer
 	return nil
 }
 
-// version is that of a release; "": this program is of none.
-func version() string {
+// release is the one that this program is of; "": it is of none.
+func release() string {
 	v, _, _ := strings.Cut(cli.Version(), " ")
 	if !strings.HasPrefix(v, "v") || strings.Contains(v, "-") {
 		return ""
@@ -78,7 +78,7 @@ func version() string {
 }
 
 // check reports what is invalid.
-func (w *wanted) check() error {
+func (w *wantedPool) check() error {
 	if why := validation.IsDNS1035Label(contract.LeaderHubPrefix + w.name); len(why) > 0 {
 		return cli.Usage("NAME", w.name,
 			"a name that a Service "+contract.LeaderHubPrefix+"NAME can have: small letters, digits and -, 52 at most")
@@ -104,7 +104,7 @@ func (w *wanted) check() error {
 }
 
 // objects are the NodePool and the Pool.
-func (w *wanted) objects() []client.Object {
+func (w *wantedPool) objects() []client.Object {
 	np := &nodepool.NodePool{
 		ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: nodepool.Spec{Type: nodepool.Edge, InterConnectivity: true},
 	}
@@ -123,9 +123,9 @@ func (w *wanted) objects() []client.Object {
 }
 
 // make makes them. What is there already is left as it is, and told.
-func (w *wanted) make(ctx context.Context, c *view.Cluster, stdout io.Writer) error {
+func (w *wantedPool) make(ctx context.Context, c *view.Cluster, stdout io.Writer) error {
 	if w.coordinator || w.image != "" {
-		if err := w.allow(ctx, c, version(), stdout); err != nil {
+		if err := w.allow(ctx, c, release(), stdout); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (w *wanted) make(ctx context.Context, c *view.Cluster, stdout io.Writer) er
 
 // allow adds the image to those that weir-manager may run. One that is not given is that of the release which is
 // installed, else of this program's.
-func (w *wanted) allow(ctx context.Context, c *view.Cluster, release string, stdout io.Writer) error {
+func (w *wantedPool) allow(ctx context.Context, c *view.Cluster, release string, stdout io.Writer) error {
 	m := &corev1.ConfigMap{}
 	fail := func(err error) error {
 		return fmt.Errorf("add %s to ConfigMap %s/%s, which has the images that weir-manager may run: %w",

@@ -1,4 +1,4 @@
-package pool
+package operator
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/weir-edge/weir/impl/operator/certificates"
 )
 
-// Commands are those of weir pool; program is how the user calls it.
-func Commands(program string) []cli.Command {
+// poolCommands are those of weir pool; program is how the user calls it.
+func poolCommands(program string) []cli.Command {
 	by := func(run func(ctx context.Context, program string, args []string, stdout io.Writer) error) func(context.Context,
 		[]string, io.Writer, io.Writer) error {
 		return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -17,19 +17,19 @@ func Commands(program string) []cli.Command {
 		}
 	}
 	return []cli.Command{
-		{Name: "pool create", Args: "NAME", About: "make the NodePool and the Pool of a pool", Run: by(create)},
-		{Name: "pool list", About: "list pools", Run: by(list)},
+		{Name: "pool create", Args: "NAME", About: "make the NodePool and the Pool of a pool", Run: by(poolCreate)},
+		{Name: "pool list", About: "list pools", Run: by(poolList)},
 		{
 			Name: "pool describe", Args: "NAME", About: "show a pool: its nodes, and what weir-manager says of it",
-			Run: by(describe),
+			Run: by(poolDescribe),
 		},
 		{
 			Name: "pool suggest", Args: "NAME", About: "show what a pool should share, and what it shares for nobody",
-			Run: by(propose),
+			Run: by(poolSuggest),
 		},
 		{
 			Name: "pool kubeconfig", Args: "NAME", About: "print a kubeconfig for a person, against the coordinator of a pool",
-			Run: by(kubeconfig),
+			Run: by(poolKubeconfig),
 		},
 		{
 			Name: "pool rotate", Args: "NAME", About: "replace the authority of a pool, as pki rotate",

@@ -1,4 +1,4 @@
-package pool
+package operator
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-// propose prints what a pool should share, and what it shares for nobody.
-func propose(ctx context.Context, program string, args []string, stdout io.Writer) error {
+// poolSuggest prints what a pool should share, and what it shares for nobody.
+func poolSuggest(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pool suggest", pflag.ContinueOnError)
 	form := fs.StringP("output", "o", "table", "table, json or yaml")
 	flags := view.Bind(fs)
@@ -25,7 +25,7 @@ func propose(ctx context.Context, program string, args []string, stdout io.Write
 	if !status.IsForm(*form) {
 		return cli.Usage("--output", *form, "table, json or yaml")
 	}
-	v, err := read(ctx, flags, view.APIServices)
+	v, err := readPools(ctx, flags, view.APIServices)
 	if err != nil {
 		return err
 	}

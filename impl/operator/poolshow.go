@@ -1,4 +1,4 @@
-package pool
+package operator
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-func list(ctx context.Context, program string, args []string, stdout io.Writer) error {
+func poolList(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pool list", pflag.ContinueOnError)
 	flags := view.Bind(fs)
 	if err := cli.ParseArgs(fs, program+" pool list", args, 0, stdout); err != nil {
 		return err
 	}
-	v, err := read(ctx, flags)
+	v, err := readPools(ctx, flags)
 	if err != nil {
 		return err
 	}
@@ -30,8 +30,8 @@ func list(ctx context.Context, program string, args []string, stdout io.Writer) 
 	return nil
 }
 
-// read looks at the cluster. It is an error if what pools are made of cannot be read, or more of what is needed.
-func read(ctx context.Context, flags view.Flags, more ...string) (*view.View, error) {
+// readPools looks at the cluster. It is an error if what pools are made of cannot be read, or more of what is needed.
+func readPools(ctx context.Context, flags view.Flags, more ...string) (*view.View, error) {
 	cluster, err := flags.Cluster()
 	if err != nil {
 		return nil, err
@@ -45,13 +45,13 @@ func read(ctx context.Context, flags view.Flags, more ...string) (*view.View, er
 	return v, nil
 }
 
-func describe(ctx context.Context, program string, args []string, stdout io.Writer) error {
+func poolDescribe(ctx context.Context, program string, args []string, stdout io.Writer) error {
 	fs := pflag.NewFlagSet("pool describe", pflag.ContinueOnError)
 	flags := view.Bind(fs)
 	if err := cli.ParseArgs(fs, program+" pool describe NAME", args, 1, stdout); err != nil {
 		return err
 	}
-	v, err := read(ctx, flags)
+	v, err := readPools(ctx, flags)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package sysdump
+package operator
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-// Command is weir sysdump; program is how the user calls it.
-func Command(program string) cli.Command {
+// sysdumpCommand is weir sysdump; program is how the user calls it.
+func sysdumpCommand(program string) cli.Command {
 	return cli.Command{
 		Name: "sysdump", About: "write one archive for a person who is asked for help, without secrets",
 		Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -41,7 +41,7 @@ func Command(program string) cli.Command {
 				}
 			}
 			var err error
-			if c.archive, err = create(*path, now); err != nil {
+			if c.archive, err = createArchive(*path, now); err != nil {
 				return cli.Usage("--output", *path, "the path of a file that does not exist and can be written: "+err.Error())
 			}
 			if err := c.close(c.fill(ctx, program)); err != nil {

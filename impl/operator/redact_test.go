@@ -1,4 +1,4 @@
-package sysdump
+package operator
 
 import (
 	"archive/tar"
@@ -87,7 +87,7 @@ func TestCut(t *testing.T) {
 	key := "-----BEGIN EC PRIVATE KEY-----\n" + strings.Repeat(line, 100) + end
 	token := `{"token": "` + strings.Repeat("p1antedp1anted.", 100) + "\"}\n"
 	path := filepath.Join(t.TempDir(), "d.tar.gz")
-	a, err := create(path, time.Unix(0, 0))
+	a, err := createArchive(path, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestCut(t *testing.T) {
 // TestBounds: a file keeps its end, the archive its bound, and what was left out is told.
 func TestBounds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.tar.gz")
-	a, err := create(path, time.Unix(0, 0))
+	a, err := createArchive(path, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +142,10 @@ func TestBounds(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if _, err := create(path, time.Unix(0, 0)); err == nil {
+	if _, err := createArchive(path, time.Unix(0, 0)); err == nil {
 		t.Error("a file that is there is written anew")
 	}
-	broken, err := create(filepath.Join(t.TempDir(), "d.tar.gz"), time.Unix(0, 0))
+	broken, err := createArchive(filepath.Join(t.TempDir(), "d.tar.gz"), time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package sysdump
+package operator
 
 import (
 	"archive/tar"
@@ -29,8 +29,8 @@ type archive struct {
 	errs bytes.Buffer
 }
 
-// create makes the file, which only its owner can read. One that exists is left alone.
-func create(path string, at time.Time) (*archive, error) {
+// createArchive makes the file, which only its owner can read. One that exists is left alone.
+func createArchive(path string, at time.Time) (*archive, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err

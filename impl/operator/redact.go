@@ -1,4 +1,4 @@
-package sysdump
+package operator
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 // removed stands in place of a secret.
 const removed = "REMOVED"
 
-// key is a private one, over several lines.
-var key = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+// privateKey is one, over several lines.
+var privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
 
 // tail is the end of one whose beginning was cut: the last lines of a log begin anywhere.
 var tail = regexp.MustCompile(`-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----`)
@@ -55,7 +55,7 @@ var bootstrap = regexp.MustCompile(`(\b[a-z0-9]{6}\.)[a-z0-9]{16}\b`)
 // redact takes out what looks like a secret.
 func redact(text []byte) []byte {
 	if bytes.Contains(text, []byte("PRIVATE KEY")) {
-		text = key.ReplaceAll(cutKey(text), []byte(removed))
+		text = privateKey.ReplaceAll(cutKey(text), []byte(removed))
 	}
 	out := make([]byte, 0, len(text))
 	for line := range bytes.Lines(text) {

@@ -1,4 +1,4 @@
-package sysdump
+package operator
 
 import (
 	"bytes"

@@ -21,7 +21,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install"
 	"github.com/weir-edge/weir/impl/operator/check"
-	"github.com/weir-edge/weir/impl/operator/status"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
@@ -46,7 +45,7 @@ func (c *collector) ofCluster(ctx context.Context) error {
 	for name, write := range map[string]func(io.Writer) error{
 		"check.txt":   func(w io.Writer) error { return r.Write(w, "table") },
 		"check.json":  func(w io.Writer) error { return r.Write(w, "json") },
-		"status.yaml": func(w io.Writer) error { return status.Of(v, "").Write(w, "yaml", v.Now) },
+		"status.yaml": func(w io.Writer) error { return pageOf(v, "").Write(w, "yaml", v.Now) },
 	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {

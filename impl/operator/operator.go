@@ -10,7 +10,6 @@ import (
 	"github.com/weir-edge/weir/impl/operator/certificates"
 	"github.com/weir-edge/weir/impl/operator/check"
 	"github.com/weir-edge/weir/impl/operator/node"
-	"github.com/weir-edge/weir/impl/operator/status"
 )
 
 // Commands are all of them; program is how the user calls it. The library of their clients logs nothing from here on:
@@ -19,7 +18,7 @@ func Commands(program string) cli.Commands {
 	ctrllog.SetLogger(logr.Discard())
 	return cli.Commands{
 		Program: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
-		All: slices.Concat([]cli.Command{check.Command(program), status.Command(program)}, poolCommands(program),
+		All: slices.Concat([]cli.Command{check.Command(program), statusCommand(program)}, poolCommands(program),
 			node.Commands(program), certificates.Commands(program), []cli.Command{sysdumpCommand(program)}),
 	}
 }

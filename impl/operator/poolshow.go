@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/operator/status"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
@@ -56,7 +55,7 @@ func poolDescribe(ctx context.Context, program string, args []string, stdout io.
 		return err
 	}
 	name := fs.Arg(0)
-	page := status.Of(v, name)
+	page := pageOf(v, name)
 	if len(page.Pools) == 0 {
 		return cli.Usage("NAME", name, "the name of a pool: "+strings.Join(v.PoolNames(), ", "))
 	}

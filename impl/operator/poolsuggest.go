@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/operator/status"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
@@ -22,7 +21,7 @@ func poolSuggest(ctx context.Context, program string, args []string, stdout io.W
 	if err := cli.ParseArgs(fs, program+" pool suggest NAME", args, 1, stdout); err != nil {
 		return err
 	}
-	if !status.IsForm(*form) {
+	if !isForm(*form) {
 		return cli.Usage("--output", *form, "table, json or yaml")
 	}
 	v, err := readPools(ctx, flags, view.APIServices)
@@ -38,6 +37,6 @@ func poolSuggest(ctx context.Context, program string, args []string, stdout io.W
 		return fmt.Errorf("there is no Pool %s, in whose status weir-manager keeps what hubs tell: make one beside the "+
 			"NodePool", name)
 	}
-	s := status.Suggest(own, v.NodePool(name), v.Aggregated, v.Now)
+	s := suggest(own, v.NodePool(name), v.Aggregated, v.Now)
 	return s.Write(stdout, *form)
 }

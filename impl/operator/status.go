@@ -1,4 +1,4 @@
-package status
+package operator
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-// Command is weir status; program is how the user calls it.
-func Command(program string) cli.Command {
+// statusCommand is weir status; program is how the user calls it.
+func statusCommand(program string) cli.Command {
 	return cli.Command{
 		Name: "status", About: "show pools and their nodes",
 		Run: func(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -42,7 +42,7 @@ func Command(program string) cli.Command {
 			tick := time.NewTicker(*interval)
 			defer tick.Stop()
 			for {
-				if err := show(ctx, c, *pool, *form, stdout); err != nil {
+				if err := showStatus(ctx, c, *pool, *form, stdout); err != nil {
 					return err
 				}
 				if !*watch {
@@ -58,7 +58,7 @@ func Command(program string) cli.Command {
 	}
 }
 
-func show(ctx context.Context, c *view.Cluster, pool, form string, stdout io.Writer) error {
+func showStatus(ctx context.Context, c *view.Cluster, pool, form string, stdout io.Writer) error {
 	v := c.Read(ctx)
 	for _, kind := range []string{view.Nodes, view.NodePools, view.Pools, view.Leases} {
 		if err := v.Failed[kind]; err != nil {
@@ -68,7 +68,7 @@ func show(ctx context.Context, c *view.Cluster, pool, form string, stdout io.Wri
 	if names := v.PoolNames(); pool != "" && !slices.Contains(names, pool) {
 		return cli.Usage("--pool", pool, "the name of a pool: "+strings.Join(names, ", "))
 	}
-	return Of(v, pool).Write(stdout, form, v.Now)
+	return pageOf(v, pool).Write(stdout, form, v.Now)
 }
 
 func oneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }

@@ -1,4 +1,4 @@
-package status
+package operator
 
 import (
 	"bytes"
@@ -84,7 +84,7 @@ func cluster() *view.View {
 func TestPage(t *testing.T) {
 	for _, form := range []string{"table", "wide", "json", "yaml"} {
 		var got bytes.Buffer
-		if err := Of(cluster(), "").Write(&got, form, now); err != nil {
+		if err := pageOf(cluster(), "").Write(&got, form, now); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join("testdata", "page."+form)

@@ -1,4 +1,4 @@
-package status
+package operator
 
 import (
 	"time"
@@ -9,8 +9,8 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// Traffic is what hubs told when they told last, with bytes since they were started. What nobody told is nil.
-type Traffic struct {
+// traffic is what hubs told when they told last, with bytes since they were started. What nobody told is nil.
+type traffic struct {
 	Freshness *int64 `json:"freshnessSeconds,omitempty"` // age of the oldest relay
 	Uplink    *int64 `json:"uplinkBytes,omitempty"`      // all bytes from and to the cloud
 	Feed      *int64 `json:"feedBytes,omitempty"`        // those of them by which hubs fetched what the pool shares
@@ -18,8 +18,8 @@ type Traffic struct {
 	Saved     *int64 `json:"savedBytes,omitempty"`       // Served less Feed
 }
 
-func trafficOf(h poolv1.Hub) Traffic {
-	return Traffic{
+func trafficOf(h poolv1.Hub) traffic {
+	return traffic{
 		Freshness: h.FreshnessSeconds, Uplink: new(h.UplinkDownBytes + h.UplinkUpBytes), Feed: new(h.FeedBytes),
 		Served: new(h.ServedBytes),
 		Saved:  new(h.ServedBytes - h.FeedBytes),
@@ -27,7 +27,7 @@ func trafficOf(h poolv1.Hub) Traffic {
 }
 
 // add adds what a node told to what its pool did. The pool is as fresh as its oldest relay.
-func (t *Traffic) add(n Traffic) {
+func (t *traffic) add(n traffic) {
 	for _, c := range []struct{ sum, one **int64 }{
 		{&t.Uplink, &n.Uplink}, {&t.Feed, &n.Feed}, {&t.Served, &n.Served}, {&t.Saved, &n.Saved},
 	} {

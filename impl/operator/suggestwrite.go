@@ -1,4 +1,4 @@
-package status
+package operator
 
 import (
 	"cmp"
@@ -15,14 +15,14 @@ import (
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-// Forms are those that Write knows.
-var forms = []string{"table", "json", "yaml"}
+// suggestForms are those that Write knows.
+var suggestForms = []string{"table", "json", "yaml"}
 
-// IsForm reports whether Write knows a form.
-func IsForm(form string) bool { return slices.Contains(forms, form) }
+// isForm reports whether Write knows a form.
+func isForm(form string) bool { return slices.Contains(suggestForms, form) }
 
 // Write writes it as table, json or yaml.
-func (s *Suggestion) Write(w io.Writer, form string) error {
+func (s *suggestion) Write(w io.Writer, form string) error {
 	switch form {
 	case "json":
 		text, err := json.MarshalIndent(s, "", "  ")
@@ -52,7 +52,7 @@ func (s *Suggestion) Write(w io.Writer, form string) error {
 	return nil
 }
 
-func (s *Suggestion) table(w io.Writer) error {
+func (s *suggestion) table(w io.Writer) error {
 	if len(s.Passed) == 0 {
 		_, err := fmt.Fprintln(w, "Nothing that a pool could share goes to the cloud from each node.")
 		return err
@@ -73,7 +73,7 @@ func (s *Suggestion) table(w io.Writer) error {
 }
 
 // share prints the lines that share what is worth it.
-func (s *Suggestion) share(w io.Writer) {
+func (s *suggestion) share(w io.Writer) {
 	var lines []nodepool.Resource
 	for _, r := range s.Passed {
 		if r.Share != nil {
@@ -94,7 +94,7 @@ func (s *Suggestion) share(w io.Writer) {
 }
 
 // unread prints what is shared for nobody.
-func (s *Suggestion) unread(w io.Writer) {
+func (s *suggestion) unread(w io.Writer) {
 	switch {
 	case !s.UnreadKnown:
 		fmt.Fprintln(w, "\nWhether all that the pool shares is read is not known: not every hub has told.")
@@ -116,18 +116,18 @@ func entries(w io.Writer, all []nodepool.Resource) {
 }
 
 // Line is a sentence about it.
-func (b *Brief) Line(pool string) string {
+func (b *suggestBrief) Line(pool string) string {
 	var parts []string
 	if b.Share > 0 {
-		parts = append(parts, fmt.Sprintf("sharing %s would save %s a day", count(b.Share, "more "), view.Size(b.Saves)))
+		parts = append(parts, fmt.Sprintf("sharing %s would save %s a day", resources(b.Share, "more "), view.Size(b.Saves)))
 	}
 	if b.Unread > 0 {
-		parts = append(parts, fmt.Sprintf("%s shared and not read by anybody", count(b.Unread, "")+are(b.Unread)))
+		parts = append(parts, fmt.Sprintf("%s shared and not read by anybody", resources(b.Unread, "")+are(b.Unread)))
 	}
 	return fmt.Sprintf("pool %s: %s: weir pool suggest %[1]s", pool, strings.Join(parts, "; "))
 }
 
-func count(n int, which string) string {
+func resources(n int, which string) string {
 	if n == 1 {
 		return "1 " + which + "resource"
 	}

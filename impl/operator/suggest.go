@@ -1,4 +1,4 @@
-package status
+package operator
 
 import (
 	"cmp"
@@ -14,16 +14,16 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// MaxRows is how many resources are told by name.
-const MaxRows = 20
+// maxRows is how many resources are told by name.
+const maxRows = 20
 
-// Suggestion is what is known of the reads of a pool. Bytes are those of a day.
-type Suggestion struct {
-	Pool   string `json:"pool"`
-	Hubs   int    `json:"hubs"`     // that have told lately that they run
-	Told   int    `json:"hubsTold"` // that have told lately what is read
-	Passed []Read `json:"passed"`   // what the cloud answers to each node, the most bytes first
-	Others int64  `json:"othersBytesPerDay"`
+// suggestion is what is known of the reads of a pool. Bytes are those of a day.
+type suggestion struct {
+	Pool   string       `json:"pool"`
+	Hubs   int          `json:"hubs"`     // that have told lately that they run
+	Told   int          `json:"hubsTold"` // that have told lately what is read
+	Passed []passedRead `json:"passed"`   // what the cloud answers to each node, the most bytes first
+	Others int64        `json:"othersBytesPerDay"`
 	// UnreadKnown is false while a hub has not told what is read there.
 	UnreadKnown bool                `json:"unreadKnown"`
 	Unread      []nodepool.Resource `json:"unread"` // what is shared, and no node reads
@@ -31,8 +31,8 @@ type Suggestion struct {
 	Default []nodepool.Resource `json:"default,omitempty"`
 }
 
-// Read is one resource that the cloud answers to each node.
-type Read struct {
+// passedRead is one resource that the cloud answers to each node.
+type passedRead struct {
 	Resource string `json:"resource"`
 	Nodes    int    `json:"nodes"`
 	Bytes    int64  `json:"bytesPerDay"`
@@ -44,12 +44,12 @@ type Read struct {
 	most int64
 }
 
-// Of is what follows from the status of a Pool and its NodePool, which may be nil. aggregated are the APIs that another
-// server than kube-apiserver answers, as version.group.
-func Suggest(p *poolv1.Pool, n *nodepool.NodePool, aggregated map[string]bool, now time.Time) Suggestion {
-	s := Suggestion{Pool: p.Name, Passed: []Read{}, Unread: []nodepool.Resource{}}
+// suggest is what follows from the status of a Pool and its NodePool, which may be nil. aggregated are the APIs that
+// another server than kube-apiserver answers, as version.group.
+func suggest(p *poolv1.Pool, n *nodepool.NodePool, aggregated map[string]bool, now time.Time) suggestion {
+	s := suggestion{Pool: p.Name, Passed: []passedRead{}, Unread: []nodepool.Resource{}}
 	shared := s.scope(n)
-	rows := map[string]*Read{}
+	rows := map[string]*passedRead{}
 	unread := map[string]int{}
 	s.UnreadKnown = len(p.Status.Hubs) < poolv1.MaxHubs // else there are more that are not told of
 	for _, h := range p.Status.Hubs {
@@ -85,7 +85,7 @@ func Suggest(p *poolv1.Pool, n *nodepool.NodePool, aggregated map[string]bool, n
 }
 
 // scope is what the pool shares.
-func (s *Suggestion) scope(n *nodepool.NodePool) []nodepool.Resource {
+func (s *suggestion) scope(n *nodepool.NodePool) []nodepool.Resource {
 	if n != nil && len(n.Spec.PoolScopeMetadata) > 0 {
 		return n.Spec.PoolScopeMetadata
 	}
@@ -98,7 +98,7 @@ func (s *Suggestion) scope(n *nodepool.NodePool) []nodepool.Resource {
 }
 
 // add takes what one node reads of a resource.
-func (s *Suggestion) add(rows map[string]*Read, passed poolv1.PassedReads, shared []nodepool.Resource) {
+func (s *suggestion) add(rows map[string]*passedRead, passed poolv1.PassedReads, shared []nodepool.Resource) {
 	r, err := resourceOf(passed.Resource)
 	switch {
 	case err != nil || digest.Private(r.Resource, r.Group):
@@ -109,7 +109,7 @@ func (s *Suggestion) add(rows map[string]*Read, passed poolv1.PassedReads, share
 	}
 	row, ok := rows[passed.Resource]
 	if !ok {
-		row = &Read{Resource: passed.Resource}
+		row = &passedRead{Resource: passed.Resource}
 		rows[passed.Resource] = row
 	}
 	row.Nodes++
@@ -119,13 +119,13 @@ func (s *Suggestion) add(rows map[string]*Read, passed poolv1.PassedReads, share
 }
 
 // rank puts the most bytes first, and says how each is shared, or why it is not.
-func (s *Suggestion) rank(rows map[string]*Read, shared []nodepool.Resource, aggregated map[string]bool) {
-	all := slices.SortedFunc(maps.Values(rows), func(a, b *Read) int {
+func (s *suggestion) rank(rows map[string]*passedRead, shared []nodepool.Resource, aggregated map[string]bool) {
+	all := slices.SortedFunc(maps.Values(rows), func(a, b *passedRead) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Resource, b.Resource))
 	})
 	room := directory.MaxScope - len(shared)
 	for i, row := range all {
-		if i >= MaxRows {
+		if i >= maxRows {
 			s.Others += row.Bytes
 			continue
 		}
@@ -152,16 +152,16 @@ func (s *Suggestion) rank(rows map[string]*Read, shared []nodepool.Resource, agg
 	}
 }
 
-// Brief is how much there is to suggest.
-type Brief struct {
+// suggestBrief is how much there is to suggest.
+type suggestBrief struct {
 	Share  int   `json:"share"` // resources
 	Saves  int64 `json:"savesBytesPerDay"`
 	Unread int   `json:"unread"` // shared resources
 }
 
 // Brief is how much there is; nil: nothing.
-func (s *Suggestion) Brief() *Brief {
-	b := &Brief{Unread: len(s.Unread)}
+func (s *suggestion) Brief() *suggestBrief {
+	b := &suggestBrief{Unread: len(s.Unread)}
 	for _, r := range s.Passed {
 		if r.Share != nil {
 			b.Share++

@@ -1,4 +1,4 @@
-package status
+package operator
 
 import (
 	"cmp"
@@ -20,14 +20,14 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// Page is all that weir status says.
-type Page struct {
-	Manager string `json:"manager"` // who leads; "": nobody does
-	Pools   []Pool `json:"pools"`
+// page is all that weir status says.
+type page struct {
+	Manager string    `json:"manager"` // who leads; "": nobody does
+	Pools   []poolRow `json:"pools"`
 }
 
-// Pool is one.
-type Pool struct {
+// poolRow is one.
+type poolRow struct {
 	Name         string     `json:"name"`
 	Mode         string     `json:"mode,omitempty"` // as its hubs are told; "": nothing is told
 	Leaders      []string   `json:"leaders,omitempty"`
@@ -38,13 +38,13 @@ type Pool struct {
 	CutOff       int        `json:"cutOff"`   // heard through the pool alone
 	Joined       int        `json:"joined"`   // their kubelets call their hubs
 	Told         int        `json:"hubsTold"` // of themselves: what follows is of these
-	Traffic
-	Nodes    []Node `json:"nodes"`
-	Suggests *Brief `json:"suggests,omitempty"` // of weir pool suggest
+	traffic
+	Nodes    []nodeRow     `json:"nodes"`
+	Suggests *suggestBrief `json:"suggests,omitempty"` // of weir pool suggest
 }
 
-// Node is one of a pool.
-type Node struct {
+// nodeRow is one of a pool.
+type nodeRow struct {
 	Name      string     `json:"name"`
 	State     string     `json:"state"` // Heard, CutOff, Silent or Lost
 	Heartbeat *int       `json:"heartbeatSeconds,omitempty"`
@@ -55,20 +55,20 @@ type Node struct {
 	Role      string     `json:"role,omitempty"` // Leader, Follower or Pending
 	Told      *time.Time `json:"told,omitempty"` // when the hub told last
 	Started   *time.Time `json:"hubStarted,omitempty"`
-	Traffic
+	traffic
 }
 
 // States of nodes.
 const (
-	Heard  = "Heard"
-	CutOff = "CutOff" // through its pool alone
-	Silent = "Silent" // with all of its pool
-	Lost   = "Lost"
+	stateHeard  = "Heard"
+	stateCutOff = "CutOff" // through its pool alone
+	stateSilent = "Silent" // with all of its pool
+	stateLost   = "Lost"
 )
 
-// Of is the page of what was seen.
-func Of(v *view.View, only string) Page {
-	p := Page{Pools: []Pool{}}
+// pageOf is the page of what was seen.
+func pageOf(v *view.View, only string) page {
+	p := page{Pools: []poolRow{}}
 	if l := v.ManagerLease; l != nil && l.Spec.HolderIdentity != nil {
 		p.Manager = *l.Spec.HolderIdentity
 	}
@@ -76,7 +76,7 @@ func Of(v *view.View, only string) Page {
 		if only == "" || only == name {
 			one := poolOf(v, name)
 			if own := v.Pool(name); own != nil {
-				s := Suggest(own, v.NodePool(name), v.Aggregated, v.Now)
+				s := suggest(own, v.NodePool(name), v.Aggregated, v.Now)
 				one.Suggests = s.Brief()
 			}
 			p.Pools = append(p.Pools, one)
@@ -85,8 +85,8 @@ func Of(v *view.View, only string) Page {
 	return p
 }
 
-func poolOf(v *view.View, name string) Pool {
-	p := Pool{Name: name, Nodes: []Node{}}
+func poolOf(v *view.View, name string) poolRow {
+	p := poolRow{Name: name, Nodes: []nodeRow{}}
 	if own := v.Pool(name); own != nil {
 		p.Mode, p.Coordinators = own.Status.Mode, own.Status.Coordinators
 		if own.Status.SilentSince != nil {
@@ -111,15 +111,15 @@ func poolOf(v *view.View, name string) Pool {
 		one := nodeOf(v, n, p.SilentSince != nil)
 		if h, told := hubs[n.Name]; told {
 			one.tells(h, v.Now)
-			p.add(one.Traffic)
+			p.add(one.traffic)
 			p.Told++
 		}
 		p.Nodes = append(p.Nodes, one)
 		p.Members++
-		if one.State == Heard || one.State == CutOff {
+		if one.State == stateHeard || one.State == stateCutOff {
 			p.Heard++
 		}
-		if one.State == CutOff {
+		if one.State == stateCutOff {
 			p.CutOff++
 		}
 		if one.Joined {
@@ -129,16 +129,16 @@ func poolOf(v *view.View, name string) Pool {
 	return p
 }
 
-func nodeOf(v *view.View, n *corev1.Node, silent bool) Node {
+func nodeOf(v *view.View, n *corev1.Node, silent bool) nodeRow {
 	h := v.Heartbeat(n.Name)
-	one := Node{Name: n.Name, State: Heard}
+	one := nodeRow{Name: n.Name, State: stateHeard}
 	switch {
 	case h.Late && silent:
-		one.State = Silent
+		one.State = stateSilent
 	case h.Late:
-		one.State = Lost
+		one.State = stateLost
 	case h.Delegated:
-		one.State = CutOff
+		one.State = stateCutOff
 	}
 	if h.Age >= 0 {
 		seconds := int(h.Age / time.Second)
@@ -162,16 +162,16 @@ func nodeOf(v *view.View, n *corev1.Node, silent bool) Node {
 
 // tells takes what the hub of a node has told. How old the relays of a node are that is not heard, or of a hub that has
 // ceased to tell, nobody knows.
-func (n *Node) tells(h poolv1.Hub, now time.Time) {
+func (n *nodeRow) tells(h poolv1.Hub, now time.Time) {
 	told, started := h.Told.UTC(), h.Started.UTC()
-	n.Version, n.Role, n.Told, n.Started, n.Traffic = h.Version, h.Role, &told, &started, trafficOf(h)
-	if n.State != Heard || now.Sub(told) > digest.Lapsed {
+	n.Version, n.Role, n.Told, n.Started, n.traffic = h.Version, h.Role, &told, &started, trafficOf(h)
+	if n.State != stateHeard || now.Sub(told) > digest.Lapsed {
 		n.Freshness = nil
 	}
 }
 
 // Write writes it as table, wide, json or yaml.
-func (p Page) Write(w io.Writer, form string, now time.Time) error {
+func (p page) Write(w io.Writer, form string, now time.Time) error {
 	switch form {
 	case "json":
 		text, err := json.MarshalIndent(p, "", "  ")
@@ -193,7 +193,7 @@ func (p Page) Write(w io.Writer, form string, now time.Time) error {
 	return p.table(w, form == "wide", now)
 }
 
-func (p Page) table(w io.Writer, wide bool, now time.Time) error {
+func (p page) table(w io.Writer, wide bool, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "POOL\tMODE\tNODES\tHEARD\tCUT OFF\tJOINED\tLEADER\tFRESHNESS\tUPLINK\tSAVED\tSILENT\tCOORDINATOR")
 	for _, o := range p.Pools {
@@ -233,7 +233,7 @@ func (p Page) table(w io.Writer, wide bool, now time.Time) error {
 		if o.Suggests == nil {
 			continue
 		}
-		if !slices.ContainsFunc(p.Pools[:i], func(b Pool) bool { return b.Suggests != nil }) {
+		if !slices.ContainsFunc(p.Pools[:i], func(b poolRow) bool { return b.Suggests != nil }) {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintln(w, o.Suggests.Line(o.Name))

@@ -1,4 +1,4 @@
-package status
+package operator
 
 import (
 	"bytes"
@@ -76,11 +76,11 @@ func busy() (*poolv1.Pool, *nodepool.NodePool, map[string]bool) {
 func TestSuggestion(t *testing.T) {
 	p, n, aggregated := busy()
 	calm := pool(hub("edge-1", time.Minute, time.Minute, 0, nil))
-	for name, s := range map[string]Suggestion{
-		"busy": Suggest(p, n, aggregated, now), "default": Suggest(p, nil, aggregated, now),
-		"calm": Suggest(calm, n, nil, now), "untold": Suggest(pool(hub("edge-1", time.Minute, -1, 0, nil)), n, nil, now),
+	for name, s := range map[string]suggestion{
+		"busy": suggest(p, n, aggregated, now), "default": suggest(p, nil, aggregated, now),
+		"calm": suggest(calm, n, nil, now), "untold": suggest(pool(hub("edge-1", time.Minute, -1, 0, nil)), n, nil, now),
 	} {
-		for _, form := range forms {
+		for _, form := range suggestForms {
 			var got bytes.Buffer
 			if err := s.Write(&got, form); err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func TestUnread(t *testing.T) {
 		"none has told":        {nil, false, 0},
 		"there may be more":    {make([]poolv1.Hub, poolv1.MaxHubs), false, 0},
 	} {
-		s := Suggest(pool(c.hubs...), n, nil, now)
+		s := suggest(pool(c.hubs...), n, nil, now)
 		if s.UnreadKnown != c.known || len(s.Unread) != c.want {
 			t.Errorf("%s: known %t, %v", name, s.UnreadKnown, s.Unread)
 		}
@@ -141,7 +141,7 @@ func TestNeverShared(t *testing.T) {
 	} {
 		all = append(all, poolv1.PassedReads{Resource: name, Bytes: 1000})
 	}
-	s := Suggest(pool(hub("a", 0, 0, 0, nil, all...), hub("b", 0, 0, 0, nil, all...)), nil, nil, now)
+	s := suggest(pool(hub("a", 0, 0, 0, nil, all...), hub("b", 0, 0, 0, nil, all...)), nil, nil, now)
 	if len(s.Passed) != 0 || s.Others != 10_000 || s.Brief() != nil {
 		t.Errorf("%+v", s)
 	}
@@ -159,8 +159,8 @@ func TestNeverShared(t *testing.T) {
 		}
 		hubs = append(hubs, hub(fmt.Sprint("edge-", i), 0, 0, 0, nil, passed...))
 	}
-	s = Suggest(pool(hubs...), full, nil, now)
-	if len(s.Passed) != MaxRows || s.Others != 500*digest.MaxPassed*1000-MaxRows*2000 || s.Brief().Share != 1 ||
+	s = suggest(pool(hubs...), full, nil, now)
+	if len(s.Passed) != maxRows || s.Others != 500*digest.MaxPassed*1000-maxRows*2000 || s.Brief().Share != 1 ||
 		!strings.Contains(s.Passed[1].Why, "shares 63 resources") {
 		t.Errorf("%d rows, %d others, %+v, %s", len(s.Passed), s.Others, s.Brief(), s.Passed[1].Why)
 	}

@@ -35,6 +35,11 @@ func readPools(ctx context.Context, flags view.Flags, more ...string) (*view.Vie
 	if err != nil {
 		return nil, err
 	}
+	return lookAtPools(ctx, cluster, more...)
+}
+
+// lookAtPools is readPools of a cluster that is known.
+func lookAtPools(ctx context.Context, cluster *view.Cluster, more ...string) (*view.View, error) {
 	v := cluster.Read(ctx)
 	for _, kind := range append([]string{view.Nodes, view.NodePools, view.Pools, view.Leases}, more...) {
 		if err := v.Failed[kind]; err != nil {

@@ -2,8 +2,6 @@ package operator
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -59,16 +57,12 @@ func statusCommand(program string) cli.Command {
 }
 
 func showStatus(ctx context.Context, c *view.Cluster, pool, form string, stdout io.Writer) error {
-	v := c.Read(ctx)
-	for _, kind := range []string{view.Nodes, view.NodePools, view.Pools, view.Leases} {
-		if err := v.Failed[kind]; err != nil {
-			return fmt.Errorf("read %s: %w", kind, oneLine(err))
-		}
+	v, err := lookAtPools(ctx, c)
+	if err != nil {
+		return err
 	}
 	if names := v.PoolNames(); pool != "" && !slices.Contains(names, pool) {
 		return cli.Usage("--pool", pool, "the name of a pool: "+strings.Join(names, ", "))
 	}
 	return pageOf(v, pool).Write(stdout, form, v.Now)
 }
-
-func oneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }

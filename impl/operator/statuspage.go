@@ -2,7 +2,6 @@ package operator
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
@@ -172,18 +170,7 @@ func (n *nodeRow) tells(h poolv1.Hub, now time.Time) {
 
 // Write writes it as table, wide, json or yaml.
 func (p page) Write(w io.Writer, form string, now time.Time) error {
-	switch form {
-	case "json":
-		text, err := json.MarshalIndent(p, "", "  ")
-		if err == nil {
-			_, err = fmt.Fprintf(w, "%s\n", text)
-		}
-		return err
-	case "yaml":
-		text, err := yaml.Marshal(p)
-		if err == nil {
-			_, err = w.Write(text)
-		}
+	if written, err := view.Write(w, form, p); written {
 		return err
 	}
 	if len(p.Pools) == 0 {

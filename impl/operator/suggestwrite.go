@@ -2,14 +2,11 @@ package operator
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/nodepool"
 	"github.com/weir-edge/weir/impl/operator/view"
@@ -23,18 +20,7 @@ func isForm(form string) bool { return slices.Contains(suggestForms, form) }
 
 // Write writes it as table, json or yaml.
 func (s *suggestion) Write(w io.Writer, form string) error {
-	switch form {
-	case "json":
-		text, err := json.MarshalIndent(s, "", "  ")
-		if err == nil {
-			_, err = fmt.Fprintf(w, "%s\n", text)
-		}
-		return err
-	case "yaml":
-		text, err := yaml.Marshal(s)
-		if err == nil {
-			_, err = w.Write(text)
-		}
+	if written, err := view.Write(w, form, s); written {
 		return err
 	}
 	if s.Told == 0 && len(s.Passed) == 0 {

@@ -1,11 +1,12 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
+
+	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // Hints is where the documentation of checks is; an anchor follows.
@@ -56,11 +57,7 @@ var marks = map[string]string{OK: "√", Warning: "‼", Error: "×", Skipped: "
 
 // Write writes it as table, short or json.
 func (r Report) Write(w io.Writer, form string) error {
-	if form == "json" {
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err == nil {
-			_, err = fmt.Fprintf(w, "%s\n", text)
-		}
+	if written, err := view.Write(w, form, r); written {
 		return err
 	}
 	var b strings.Builder

@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/install"
+	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 func (c commands) certificate(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -34,11 +34,7 @@ func (c commands) certificate(ctx context.Context, args []string, stdout, _ io.W
 	if len(all) == 0 {
 		return failed
 	}
-	if *form == "json" {
-		text, err := json.MarshalIndent(all, "", "  ")
-		if err == nil {
-			_, err = fmt.Fprintf(stdout, "%s\n", text)
-		}
+	if written, err := view.Write(stdout, *form, all); written {
 		return errors.Join(failed, err)
 	}
 	w := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install"
+	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // Commands are those of weir node; program is how the user calls it.
@@ -125,13 +125,10 @@ func (c commands) status(ctx context.Context, args []string, stdout, _ io.Writer
 	if err != nil {
 		return err
 	}
-	if *form == "json" {
-		text, err := json.MarshalIndent(s, "", "  ")
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "%s\n", text)
-	} else {
+	switch written, err := view.Write(stdout, *form, s); {
+	case err != nil:
+		return err
+	case !written:
 		fmt.Fprint(stdout, s)
 	}
 	if !s.Well() {

@@ -14,7 +14,6 @@ import (
 	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/install/cluster"
-	"github.com/weir-edge/weir/impl/install/tenants"
 )
 
 // Leave makes the node what it was before Join. It is no error that it never joined.
@@ -170,12 +169,12 @@ func (i *Installer) ownCertificate(j *journal) error {
 }
 
 // tenants are the pods of this node.
-func (i *Installer) tenants(c *cluster.Cluster) *tenants.Tenants {
+func (i *Installer) tenants(c *cluster.Cluster) *cluster.Tenants {
 	called, err := callers.Read(i.Host.at(filepath.Join(hubData, callers.File)))
 	if err != nil {
 		i.say("it is not known which pods call the hub: %v", err)
 	}
-	return &tenants.Tenants{Client: c.Client, Node: c.Node, Called: called, Wait: i.until, Say: i.say}
+	return &cluster.Tenants{Client: c.Client, Node: c.Node, Called: called, Wait: i.until, Say: i.say}
 }
 
 // asNode is the cloud; nil: it cannot be asked, and what is said to it is left out.

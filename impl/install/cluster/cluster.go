@@ -1,5 +1,17 @@
-// Package cluster reads and writes the objects of the cluster as one of its nodes, for an installer on that node. It
-// starts no goroutine.
+// Package cluster reads and writes the objects of the cluster as one of its nodes, for an installer on that node: the
+// Node, its Lease, its Events, and its pods.
+//
+// # Pods, when a hub comes or goes
+//
+// Tenants treats the pods of a node when its hub is added or removed. A container has the address of the API in its
+// environment from its start to its end. So when a hub goes, pods that call it have to restart. They are known: the hub
+// keeps a list (package callers). A pod that its controller would start again is deleted, as its own grace period has
+// it. A pod of a Job is not, since it would lose what it has done; nor is one without a controller, or a static one.
+// Such a pod holds its node.
+//
+// kube-proxy starts again when the hub comes, too: what leads it is in a volume, and its watches go on.
+//
+// The package starts no goroutine.
 package cluster
 
 import (

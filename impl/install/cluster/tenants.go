@@ -1,4 +1,4 @@
-package tenants
+package cluster
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/weir-edge/weir/impl/callers"
 )
 
-// most bounds what is read of a node's pods. A kubelet runs 110 by default.
-const most = 1000
+// mostPods bounds what is read of a node's pods. A kubelet runs 110 by default.
+const mostPods = 1000
 
 // Tenants are the pods of a node.
 type Tenants struct {
@@ -44,7 +44,7 @@ type pod struct {
 // pods are those that run or end.
 func (t *Tenants) pods(ctx context.Context) (all []pod, err error) {
 	list, err := t.Client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
-		FieldSelector: "spec.nodeName=" + t.Node, Limit: most,
+		FieldSelector: "spec.nodeName=" + t.Node, Limit: mostPods,
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (t *Tenants) move(ctx context.Context, moves func(pod) bool) error {
 	if err != nil || len(first) == 0 {
 		return err
 	}
-	t.Say("pods are restarted, since they would go on to call their address of before: %s", names(first))
+	t.Say("pods are restarted, since they would go on to call their address of before: %s", namesOf(first))
 	if err := t.restart(ctx, first); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (t *Tenants) Release(ctx context.Context, since time.Time, named bool) {
 	silent := slices.DeleteFunc(all, func(p pod) bool { return p.caller || p.proxy || !p.token || !led(p) })
 	if len(silent) > 0 {
 		t.Say("pods may have the address of the hub, and have not called it: delete those that are to call the API later: %s",
-			names(silent))
+			namesOf(silent))
 	}
 }
 
@@ -172,11 +172,11 @@ func (t *Tenants) Held(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("pods call the hub of this node, and nothing would restart them: %s; delete them, or take the "+
-		"API from them by weir node leave --abandon-pods; nothing was changed", names(stuck))
+		"API from them by weir node leave --abandon-pods; nothing was changed", namesOf(stuck))
 }
 
-// names are the first of some pods, and how many more there are.
-func names(all []pod) string {
+// namesOf are the first of some pods, and how many more there are.
+func namesOf(all []pod) string {
 	const few = 10
 	var some []string
 	for _, p := range all[:min(len(all), few)] {

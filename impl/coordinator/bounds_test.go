@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/bounds"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // TestBoundsOfALease: what a hub writes of itself is of a size and a shape, and no manager of an apply makes it grow.
@@ -41,7 +41,7 @@ func TestBoundsOfALease(t *testing.T) {
 		name, body string
 		code       int
 	}{
-		{"a holder of 321 bytes", body("", long+"_"+strings.Repeat("x", bounds.MaxHolder-len(long))), 403},
+		{"a holder of 321 bytes", body("", long+"_"+strings.Repeat("x", limit.MaxHolder-len(long))), 403},
 		{"one of another node", body("", "b"), 403},
 		{
 			"a mark that is none", body(`"annotations":{"openyurt.io/delegate-heartbeat":"`+strings.Repeat("x", 100)+`"},`,
@@ -49,10 +49,10 @@ func TestBoundsOfALease(t *testing.T) {
 		},
 		{"an owner with a long UID", body(owner(strings.Repeat("u", 65)), long), 403},
 		{"a link-local address", body(`"annotations":{"weir/pool-address":"169.254.169.254:80"},`, long), 403},
-		{"more than a request may have", body("", strings.Repeat("x", bounds.MaxBody)), 413},
+		{"more than a request may have", body("", strings.Repeat("x", limit.MaxBody)), 413},
 		{"nobody", body("", ""), 200},
 		{"the node", body("", long), 200},
-		{"a hub of the node", body("", long+"_"+strings.Repeat("x", bounds.MaxHolder-len(long)-1)), 200},
+		{"a hub of the node", body("", long+"_"+strings.Repeat("x", limit.MaxHolder-len(long)-1)), 200},
 	} {
 		if code, answer, err := a.do(http.MethodPatch, nodeLeases+"/"+long, c.body, "Content-Type",
 			"application/merge-patch+json"); err != nil || code != c.code {
@@ -65,7 +65,7 @@ func TestBoundsOfALease(t *testing.T) {
 		if err != nil || code != http.StatusOK {
 			t.Fatalf("apply: %d %.300s, %v", code, answer, err)
 		}
-		if len(answer) > bounds.MaxLease {
+		if len(answer) > limit.MaxLease {
 			t.Fatalf("after %d managers the Lease has %d bytes", i+1, len(answer))
 		}
 	}
@@ -83,7 +83,7 @@ func TestWritesOfACaller(t *testing.T) {
 		return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},`+
 			`"spec":{"holderIdentity":%q}}`, node, node)
 	}
-	for i := range bounds.WriteBurst {
+	for i := range limit.WriteBurst {
 		if code, answer, err := a.do(http.MethodPost, nodeLeases, lease("a")); err != nil ||
 			code != http.StatusCreated && code != http.StatusConflict {
 			t.Fatalf("write %d: %d %s, %v", i+1, code, answer, err)
@@ -104,7 +104,7 @@ func TestWritesOfACaller(t *testing.T) {
 	if code, answer, err := b.do(http.MethodPost, nodeLeases, lease("b")); err != nil || code != http.StatusCreated {
 		t.Errorf("another one writes: %d %s, %v", code, answer, err)
 	}
-	now.pass(time.Second / bounds.WriteRate)
+	now.pass(time.Second / limit.WriteRate)
 	for i, want := range []int{http.StatusConflict, http.StatusTooManyRequests} {
 		if code, answer, err := a.do(http.MethodPost, nodeLeases, lease("a")); err != nil || code != want {
 			t.Errorf("write %d after the time of one: %d %s, %v; want %d", i+1, code, answer, err, want)

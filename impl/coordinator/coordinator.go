@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
@@ -68,7 +67,7 @@ func New(config Config) (*Coordinator, error) {
 	c.listed = &catalog.Catalog{Relays: c.relays.All}
 	c.front = &relays{
 		all: c.relays, copies: c.relayed, clock: set.Clock, logger: set.Logger,
-		writes: limit.Rate{Every: time.Second / bounds.WriteRate, Burst: bounds.WriteBurst, Keys: bounds.Writers},
+		writes: limit.Rate{Every: time.Second / limit.WriteRate, Burst: limit.WriteBurst, Keys: limit.Writers},
 	}
 	c.front.proves = func(req *http.Request) { c.serving.listener.Proves(req) }
 	c.front.lasts = func(req *http.Request) (*http.Request, func()) { return c.serving.lasts(req, set.Clock) }

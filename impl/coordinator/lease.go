@@ -19,10 +19,10 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/election"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // leases is the REST storage of Leases.
@@ -135,9 +135,9 @@ func bare(obj runtime.Object) {
 }
 
 func validateLeaseSpec(l *coordinationv1.Lease, path *field.Path) (errs field.ErrorList) {
-	if n := l.Size(); n > bounds.MaxLease {
+	if n := l.Size(); n > limit.MaxLease {
 		errs = append(errs, field.Invalid(nil, fmt.Sprintf("%d bytes", n),
-			fmt.Sprintf("a Lease of a pool has at most %d bytes", bounds.MaxLease)))
+			fmt.Sprintf("a Lease of a pool has at most %d bytes", limit.MaxLease)))
 	}
 	s, most := &l.Spec, int32(contract.MaxLeaseDuration/time.Second)
 	switch d := s.LeaseDurationSeconds; {

@@ -16,7 +16,6 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/limit"
@@ -77,8 +76,8 @@ func (x *relays) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case wait > 0:
 		x.later()
 		x.fail(w, req,
-			apierrors.NewTooManyRequests(fmt.Sprintf("%d writes a second at most of one caller, %d at once", bounds.WriteRate,
-				bounds.WriteBurst), max(1, int(math.Ceil(wait.Seconds())))))
+			apierrors.NewTooManyRequests(fmt.Sprintf("%d writes a second at most of one caller, %d at once", limit.WriteRate,
+				limit.WriteBurst), max(1, int(math.Ceil(wait.Seconds())))))
 		return
 	case r == nil:
 		x.next.ServeHTTP(w, near(req))

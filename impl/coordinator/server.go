@@ -32,10 +32,10 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	clientrest "k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/catalog"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -78,7 +78,7 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	cfg.LoopbackClientConfig = &clientrest.Config{}
 	cfg.Authentication.Authenticator = newAuthenticator(&a.serving)
 	cfg.Authorization.Authorizer = a.authorizer
-	cfg.MaxRequestBodyBytes, cfg.JSONPatchMaxCopyBytes = bounds.MaxBody, bounds.MaxBody
+	cfg.MaxRequestBodyBytes, cfg.JSONPatchMaxCopyBytes = limit.MaxBody, limit.MaxBody
 	cfg.EnableProfiling = false
 	cfg.EnableMetrics = false // ours is served instead
 	cfg.StorageObjectCountTracker = nil

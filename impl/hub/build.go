@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"path/filepath"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/digest"
@@ -23,6 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/lease"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/process"
@@ -173,7 +173,7 @@ func (h *Hub) feeder(res relay.Resource, late bool) (*feeder.Feeder, error) {
 
 func (h *Hub) buildDoor() error {
 	gate := access.NewGate(access.GateConfig{
-		Anonymous: h.Anonymous, Rate: h.CallerRate, Burst: h.CallerRate * bounds.CallerRest, Bytes: h.CallersMaxBytes,
+		Anonymous: h.Anonymous, Rate: h.CallerRate, Burst: h.CallerRate * limit.CallerRest, Bytes: h.CallersMaxBytes,
 		Cloud: h.cloud, Unproven: h.cloud.Prove(), Judge: h.judge, Called: h.own.callers.Note,
 		Clock: h.clock, Count: counted(h.metrics.refusals), Logger: h.Logger,
 	})

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/hub/brief"
 	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // bind declares the flags of weir-hub.
@@ -73,14 +73,14 @@ func (c *Config) bind(f *cli.Flags) {
 	f.BoolVar(&c.Anonymous, "anonymous", false,
 		"send requests without a token or certificate to the cloud, which decides about them as system:anonymous; "+
 			"without it they are answered here with 401, but for /healthz, /livez, /readyz and /version")
-	f.IntVar(&c.CallerRate, "caller-rate", bounds.DefaultCallerRate,
+	f.IntVar(&c.CallerRate, "caller-rate", limit.DefaultCallerRate,
 		"new requests a second to the cloud of one service account, or of one token of another user; one that rested may "+
 			"send those of half a minute at once; beyond that they are answered with 429; this node is not limited")
 
-	f.Int64Var(&c.CallersMaxBytes, "callers-max-bytes", bounds.DefaultCallersBytes,
+	f.Int64Var(&c.CallersMaxBytes, "callers-max-bytes", limit.DefaultCallersBytes,
 		fmt.Sprintf("bytes that requests of all others than this node may take while they are under way, where a watch "+
 			"counts as %d KiB and any other request as %d KiB; one caller may take three times what is free",
-			bounds.WatchBytes>>10, bounds.RequestBytes>>10))
+			limit.WatchBytes>>10, limit.RequestBytes>>10))
 
 	f.StringVar(&c.DataDir, "data-dir", "/var/lib/weir-hub",
 		"directory, on a disk that survives restarts, of what relays hold, clients of this node read and the node wrote, "+

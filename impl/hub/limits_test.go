@@ -19,8 +19,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // anonymousBody is kube-apiserver's answer to whom it does not know.
@@ -249,7 +249,7 @@ func TestCallerRate(t *testing.T) {
 			t.Errorf("a controller that starts: %v", all)
 		}
 	}
-	if all[http.StatusTooManyRequests] == 0 || all[http.StatusOK] < bounds.DefaultCallerBurst-1 {
+	if all[http.StatusTooManyRequests] == 0 || all[http.StatusOK] < limit.DefaultCallerBurst-1 {
 		t.Errorf("%d requests of one caller: %v", 6*(kinds-1), all)
 	}
 	var resp *http.Response

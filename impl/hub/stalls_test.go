@@ -11,9 +11,9 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // TestStalls: who takes nothing of an answer loses it after a minute, who takes some does not; and what waits at the
@@ -51,12 +51,12 @@ func TestStalls(t *testing.T) {
 	eventually(t, "all to stand still", func() bool { return stuck() == streams+1 })
 	before := b.hub.cloud.Bytes(uplink.ClassNode).Down
 	// Go's client takes 4 MiB of each stream before it lets the hub wait.
-	if most := int64(streams+1) * (5<<20 + 2*bounds.ReceiveBuffer); before > most {
+	if most := int64(streams+1) * (5<<20 + 2*limit.ReceiveBuffer); before > most {
 		t.Errorf("%d bytes came from the cloud for answers that nobody takes, want at most %d", before, most)
 	}
 	// One that seemed to stand still may only have been slow: it is looked at again each time.
 	for range 8 {
-		clk.Step(bounds.StallTimeout / 2)
+		clk.Step(limit.StallTimeout / 2)
 		_, err = io.CopyN(io.Discard, resp.Body, 8<<20)
 		check(t, err)
 		eventually(t, "the rest to stand still", func() bool { return stuck()+int(ended.Load()) == streams+1 })

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
 )
@@ -97,15 +97,15 @@ func (d *Doors) validate() error {
 }
 
 func (c *Callers) validate() error {
-	if c.CallerRate = cmp.Or(c.CallerRate, bounds.DefaultCallerRate); c.CallerRate < 0 ||
-		c.CallerRate > bounds.MaxCallerLimit {
+	if c.CallerRate = cmp.Or(c.CallerRate, limit.DefaultCallerRate); c.CallerRate < 0 ||
+		c.CallerRate > limit.MaxCallerLimit {
 		return cli.Usage("--caller-rate", c.CallerRate,
-			fmt.Sprintf("1 to %d requests; 0 is %d", bounds.MaxCallerLimit, bounds.DefaultCallerRate))
+			fmt.Sprintf("1 to %d requests; 0 is %d", limit.MaxCallerLimit, limit.DefaultCallerRate))
 	}
-	if c.CallersMaxBytes = cmp.Or(c.CallersMaxBytes, bounds.DefaultCallersBytes); c.CallersMaxBytes <
-		bounds.LeastCallersBytes {
+	if c.CallersMaxBytes = cmp.Or(c.CallersMaxBytes, limit.DefaultCallersBytes); c.CallersMaxBytes <
+		limit.LeastCallersBytes {
 		return cli.Usage("--callers-max-bytes", c.CallersMaxBytes,
-			fmt.Sprintf("at least %d bytes; 0 is %d", bounds.LeastCallersBytes, bounds.DefaultCallersBytes))
+			fmt.Sprintf("at least %d bytes; 0 is %d", limit.LeastCallersBytes, limit.DefaultCallersBytes))
 	}
 	switch {
 	case c.OfflineTokenAllowance < 0:

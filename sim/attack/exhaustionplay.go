@@ -22,7 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/bounds"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // memory is the hub's RssAnon.
@@ -678,13 +678,13 @@ func manyWatches(ctx context.Context, x *scene) error {
 // littleRoom is a place of one hub that has 8 MiB for callers, of which one alone may take three quarters.
 func littleRoom(number string) *place {
 	p := own(number)
-	p.flags["callers-max-bytes"] = bounds.LeastCallersBytes
+	p.flags["callers-max-bytes"] = limit.LeastCallersBytes
 	return p
 }
 
 // upgradedWatches opens watches that leave HTTP behind, and holds them.
 func upgradedWatches(ctx context.Context, x *scene) error {
-	const share = bounds.LeastCallersBytes / 4 * 3 / bounds.WatchBytes
+	const share = limit.LeastCallersBytes / 4 * 3 / limit.WatchBytes
 	who, err := x.who("reader")
 	if err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	pool "github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/testca"
 )
@@ -324,7 +324,7 @@ func manyWrites(ctx context.Context, x *scene) error {
 	}
 	defer client.CloseIdleConnections()
 	// More at once than may be: a slow machine, too, sends faster than the rate then.
-	const n, atOnce = 2000, 2 * pool.WriteBurst
+	const n, atOnce = 2000, 2 * limit.WriteBurst
 	began := time.Now()
 	var taken, later, told, others atomic.Int64
 	err = parallel(ctx, atOnce, n, func(i int) {
@@ -348,7 +348,7 @@ func manyWrites(ctx context.Context, x *scene) error {
 		return err
 	}
 	took := time.Since(began)
-	most := int64(pool.WriteBurst+pool.WriteRate*took.Seconds()) + 1 // a busy machine sends more slowly
+	most := int64(limit.WriteBurst+limit.WriteRate*took.Seconds()) + 1 // a busy machine sends more slowly
 	x.judge(later.Load() > 0 && told.Load() == later.Load() && taken.Load() <= most,
 		"of %d in %v: %d taken, of %d that may be, %d are refused with 429, %d of them told when, %d otherwise",
 		n, took.Round(time.Second), taken.Load(), most, later.Load(), told.Load(), others.Load())

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // Callers bounds what the connections of strangers cost: the oldest of them ends when there are too many. It is the
@@ -48,7 +48,7 @@ func (c *Callers) Accept() (net.Conn, error) {
 	conn.stranger = c.strangers.PushBack(conn)
 	c.open[raw.RemoteAddr().String()] = conn
 	var oldest *connection
-	if c.strangers.Len() > bounds.MaxStrangers {
+	if c.strangers.Len() > limit.MaxStrangers {
 		oldest = c.strangers.Front().Value.(*connection)
 		c.known(oldest)
 	}

@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // maxUID bounds the UID of a Node, which has 36 bytes.
@@ -34,8 +34,8 @@ func (e *Election) Check(ctx context.Context, who Caller, lease, old *coordinati
 	node, holder := who.Node, HolderOf(lease)
 	mine, pools := contract.NodeOfIdentity(holder) == node, lease.Namespace == contract.LeaseNamespace
 	switch what := foreign(lease, who); {
-	case len(holder) > bounds.MaxHolder:
-		return refuse(lease, fmt.Sprintf("spec.holderIdentity has %d bytes: want %d at most", len(holder), bounds.MaxHolder))
+	case len(holder) > limit.MaxHolder:
+		return refuse(lease, fmt.Sprintf("spec.holderIdentity has %d bytes: want %d at most", len(holder), limit.MaxHolder))
 	case who.Operates && holder != "":
 		return refuse(lease, "an operator only clears it: spec.holderIdentity has to be empty")
 	case who.Operates:

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -22,13 +22,13 @@ func (j *Jury) Serve(w http.ResponseWriter, req *http.Request, node string) {
 		return
 	}
 	var d contract.Doubt
-	raw, err := io.ReadAll(io.LimitReader(req.Body, bounds.MaxDoubt+1))
+	raw, err := io.ReadAll(io.LimitReader(req.Body, limit.MaxDoubt+1))
 	if err == nil {
 		err = json.Unmarshal(raw, &d)
 	}
 	switch {
-	case len(raw) > bounds.MaxDoubt:
-		err = fmt.Errorf("more than %d bytes", bounds.MaxDoubt)
+	case len(raw) > limit.MaxDoubt:
+		err = fmt.Errorf("more than %d bytes", limit.MaxDoubt)
 	case err == nil:
 		err = j.check(d)
 	}

@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/bounds"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/process"
 )
 
@@ -69,7 +69,7 @@ func (s *room) Tend(ctx context.Context, l *slog.Logger, told func(full bool)) e
 	var last time.Time
 	for ctx.Err() == nil {
 		before := s.Space()
-		if before.Full || before.Bytes > s.quota/bounds.ReclaimAt && time.Since(last) > reclaimAgain {
+		if before.Full || before.Bytes > s.quota/limit.ReclaimAt && time.Since(last) > reclaimAgain {
 			last = time.Now()
 			err := s.reclaim(ctx)
 			after := s.Space()

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/await"
-	"github.com/weir-edge/weir/impl/bounds"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 const (
@@ -61,7 +61,7 @@ func TestFull(t *testing.T) {
 	}
 	stop()
 	s, stop = openLittle(t, path) // as it was when its coordinator was killed
-	if now := s.Space(); now.Full || now.Reclaims != 1 || now.Bytes > little/bounds.ReclaimAt {
+	if now := s.Space(); now.Full || now.Reclaims != 1 || now.Bytes > little/limit.ReclaimAt {
 		t.Errorf("after a restart: %+v", now)
 	}
 	_, err := s.client.Put(t.Context(), "key", "value")

@@ -17,7 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
-	"github.com/weir-edge/weir/impl/bounds"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 const (
@@ -83,7 +83,7 @@ func config(d *Dir, cluster *Cluster, l *slog.Logger, f *failure) (*embed.Config
 // Open starts etcd in a locked directory and waits until it serves. A member of a cluster may have to wait for others;
 // cluster is nil for a store that is alone.
 func Open(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger) (*Store, error) {
-	return openIn(ctx, d, cluster, l, bounds.Quota)
+	return openIn(ctx, d, cluster, l, limit.Quota)
 }
 
 func openIn(ctx context.Context, d *Dir, cluster *Cluster, l *slog.Logger, quota int64) (*Store, error) {

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/limit"
 )
@@ -118,7 +117,7 @@ func (a *Admission) strange(address string) *apierrors.StatusError {
 	}
 	a.slots, a.key = &a.g.Strangers, address
 	if a.req.Body != nil && a.req.ContentLength != 0 {
-		_ = a.rc.SetReadDeadline(time.Now().Add(bounds.UnprovenBody))
+		_ = a.rc.SetReadDeadline(time.Now().Add(limit.UnprovenBody))
 	}
 	return nil
 }
@@ -207,7 +206,7 @@ func (a *Admission) Unproven() bool {
 // Slow makes who was refused ask more slowly: else a flood of refusals would take the processor.
 func (a *Admission) Slow() {
 	if a.conn != nil {
-		a.conn.Slow(bounds.RefusalPause)
+		a.conn.Slow(limit.RefusalPause)
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/lru"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 const (
@@ -50,7 +50,7 @@ type Authorizer struct {
 // NewAuthorizer makes one that remembers nothing yet.
 func NewAuthorizer(c AuthorizerConfig) *Authorizer {
 	return &Authorizer{
-		AuthorizerConfig: c, ctx: context.Background(), allowed: lru.New(bounds.MaxVerdicts), refusals: lru.New(maxRefusals),
+		AuthorizerConfig: c, ctx: context.Background(), allowed: lru.New(limit.MaxVerdicts), refusals: lru.New(maxRefusals),
 	}
 }
 

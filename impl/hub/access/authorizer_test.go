@@ -15,9 +15,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/await"
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // asked is a reviewer for tests.
@@ -330,12 +330,12 @@ func TestAuthorizeOnce(t *testing.T) {
 func TestAuthorizeIsBounded(t *testing.T) {
 	a := asked{allowed: true}
 	z := judged(t, &a, clocktesting.NewFakeClock(time.Now()))
-	for i := range bounds.MaxVerdicts + 500 {
+	for i := range limit.MaxVerdicts + 500 {
 		if err := z.Authorize(t.Context(), Caller{Kind: Bearer}, token(fmt.Sprint(i)), listSlices); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := z.Size(); n > bounds.MaxVerdicts {
+	if n := z.Size(); n > limit.MaxVerdicts {
 		t.Errorf("%d verdicts are kept", n)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/lru"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -48,15 +47,15 @@ type tally struct {
 func NewGate(c GateConfig) *Gate {
 	every := time.Second / time.Duration(c.Rate)
 	g := &Gate{
-		GateConfig: c, known: lru.New(bounds.MaxKnownTokens), told: map[string]tally{},
+		GateConfig: c, known: lru.New(limit.MaxKnownTokens), told: map[string]tally{},
 		trusted:   trusting{clock: c.Clock, tokens: map[digest]trust{}},
-		calls:     limit.Rate{Every: every, Burst: c.Burst, Keys: bounds.MaxCallers},
-		public:    limit.Rate{Every: time.Second / bounds.PublicRate, Burst: bounds.PublicBurst},
+		calls:     limit.Rate{Every: every, Burst: c.Burst, Keys: limit.MaxCallers},
+		public:    limit.Rate{Every: time.Second / limit.PublicRate, Burst: limit.PublicBurst},
 		underway:  limit.Shares{Budget: c.Bytes},
-		Strangers: limit.Slots{Sum: bounds.MaxUnproven, Each: bounds.MaxUnprovenAddress},
-		Refusals:  limit.Slots{Sum: bounds.MaxUntaken, Each: bounds.MaxUntakenAddress},
-		Reviews:   limit.Slots{Sum: bounds.MaxReviews, Each: bounds.MaxCallerReviews},
-		reviewing: make(chan struct{}, bounds.ParallelReviews),
+		Strangers: limit.Slots{Sum: limit.MaxUnproven, Each: limit.MaxUnprovenAddress},
+		Refusals:  limit.Slots{Sum: limit.MaxUntaken, Each: limit.MaxUntakenAddress},
+		Reviews:   limit.Slots{Sum: limit.MaxReviews, Each: limit.MaxCallerReviews},
+		reviewing: make(chan struct{}, limit.ParallelReviews),
 	}
 	if c.Anonymous {
 		g.public = limit.Rate{Every: every, Burst: c.Burst}
@@ -78,7 +77,7 @@ func (g *Gate) refuse(reason string) {
 	defer g.mu.Unlock()
 	now, t := g.Clock.Now(), g.told[reason]
 	t.n++
-	if t.since.IsZero() || now.Sub(t.since) >= bounds.TellRefused {
+	if t.since.IsZero() || now.Sub(t.since) >= limit.TellRefused {
 		g.Logger.Warn("requests are refused by a limit, see docs/limits.md", "limit", reason, "requests", t.n)
 		t = tally{since: now}
 	}

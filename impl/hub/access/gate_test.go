@@ -15,8 +15,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/await"
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 func newTestGate() (*Gate, *clocktesting.FakeClock) {
@@ -61,7 +61,7 @@ func TestReviewsBounded(t *testing.T) {
 		})
 	}
 	await.Until(t, time.Minute, "all that may to be under way", func() bool {
-		return underWay.Load() == bounds.ParallelReviews && busy.Load() == 1000-bounds.MaxCallerReviews
+		return underWay.Load() == limit.ParallelReviews && busy.Load() == 1000-limit.MaxCallerReviews
 	})
 	if ok, _, _, err := review(t.Context(), Caller{Kind: ThisNode}, http.Header{}, identity.Attributes{}); !ok ||
 		err != nil {
@@ -69,7 +69,7 @@ func TestReviewsBounded(t *testing.T) {
 	}
 	close(leave)
 	wg.Wait()
-	if most.Load() != bounds.ParallelReviews || good.Load() != bounds.MaxCallerReviews || g.Reviews.Held() != 0 {
+	if most.Load() != limit.ParallelReviews || good.Load() != limit.MaxCallerReviews || g.Reviews.Held() != 0 {
 		t.Errorf("%d at once, %d good, %d left", most.Load(), good.Load(), g.Reviews.Held())
 	}
 }
@@ -79,9 +79,9 @@ func TestTrust(t *testing.T) {
 	g, clk := newTestGate()
 	token := func(i int) digest { return tokenOf(http.Header{"Authorization": {fmt.Sprint("Bearer t", i)}}).digest }
 	passes := func(i int) bool { ok, _ := g.trusted.begin(token(i)); return ok }
-	for i := range 2 * bounds.MaxTrusting {
-		for n := range bounds.MaxTrusted {
-			if got, want := passes(i), i < bounds.MaxTrusting; got != want {
+	for i := range 2 * limit.MaxTrusting {
+		for n := range limit.MaxTrusted {
+			if got, want := passes(i), i < limit.MaxTrusting; got != want {
 				t.Errorf("token %d, request %d: %t", i, n, got)
 			}
 		}
@@ -95,10 +95,10 @@ func TestTrust(t *testing.T) {
 	if !passes(0) || passes(0) {
 		t.Error("an answer makes room for one")
 	}
-	for range bounds.MaxTrusted {
+	for range limit.MaxTrusted {
 		g.trusted.end(token(0), true)
 	}
-	if !passes(100) || passes(0) || len(g.trusted.tokens) != bounds.MaxTrusting {
+	if !passes(100) || passes(0) || len(g.trusted.tokens) != limit.MaxTrusting {
 		t.Errorf("%d tokens after one was answered", len(g.trusted.tokens))
 	}
 	g.trusted.end(token(100), false)
@@ -109,8 +109,8 @@ func TestTrust(t *testing.T) {
 		t.Error("a request that was left counts with its token")
 	}
 	g.trusted.end(token(100), true)
-	clk.Step(bounds.TrustTime)
-	if !passes(0) || passes(101) || len(g.trusted.tokens) != bounds.MaxTrusting {
+	clk.Step(limit.TrustTime)
+	if !passes(0) || passes(101) || len(g.trusted.tokens) != limit.MaxTrusting {
 		t.Errorf("%d tokens a while after one was left", len(g.trusted.tokens))
 	}
 }
@@ -128,7 +128,7 @@ func TestRefusalsAreTold(t *testing.T) {
 	if n := lines(); n != 2 {
 		t.Errorf("%d lines for two reasons", n)
 	}
-	clk.Step(bounds.TellRefused)
+	clk.Step(limit.TellRefused)
 	g.refuse(refusedRate)
 	g.refuse(refusedRate)
 	if n := lines(); n != 3 {

@@ -10,9 +10,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // Through makes a way to the cloud for callers' own requests of one that bounds nothing.
@@ -59,7 +59,7 @@ func (d gated) whole(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, bounds.MaxPublicAnswer))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit.MaxPublicAnswer))
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/identity"
@@ -38,15 +37,15 @@ func newProver(c GateConfig, learn func(*shown, int),
 	return &prover{
 		GateConfig: c, learn: learn, busy: busy,
 		each: limit.Rate{
-			Every: time.Second / bounds.ProofRateAddress, Burst: bounds.ProofBurstAddress, Keys: bounds.MaxCallers,
+			Every: time.Second / limit.ProofRateAddress, Burst: limit.ProofBurstAddress, Keys: limit.MaxCallers,
 		},
-		all: limit.Rate{Every: time.Second / bounds.ProofRate, Burst: bounds.ProofBurst},
+		all: limit.Rate{Every: time.Second / limit.ProofRate, Burst: limit.ProofBurst},
 	}
 }
 
 // suspect says that the cloud refused a token.
 func (p *prover) suspect() {
-	p.until.Store(p.Clock.Now().Add(bounds.Suspicion).UnixNano())
+	p.until.Store(p.Clock.Now().Add(limit.Suspicion).UnixNano())
 }
 
 // suspicious reports whether tokens that nobody knows have to be proved.

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/bounds"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // trust is an unknown token that requests carry unasked.
@@ -34,9 +34,9 @@ func (x *trusting) begin(d digest) (ok bool, wait <-chan struct{}) {
 	defer x.mu.Unlock()
 	now := x.clock.Now()
 	t, known := x.tokens[d]
-	if !known && len(x.tokens) >= bounds.MaxTrusting {
+	if !known && len(x.tokens) >= limit.MaxTrusting {
 		maps.DeleteFunc(x.tokens, func(_ digest, t trust) bool { return t.underway == 0 && !now.Before(t.until) })
-		if len(x.tokens) >= bounds.MaxTrusting {
+		if len(x.tokens) >= limit.MaxTrusting {
 			return false, nil
 		}
 	}
@@ -44,7 +44,7 @@ func (x *trusting) begin(d digest) (ok bool, wait <-chan struct{}) {
 		t.left = 0
 	}
 	switch {
-	case t.left+t.underway < bounds.MaxTrusted:
+	case t.left+t.underway < limit.MaxTrusted:
 	case t.underway > 0:
 		return false, t.changed
 	default:
@@ -69,7 +69,7 @@ func (x *trusting) end(d digest, answered bool) {
 	t.changed = make(chan struct{})
 	if !answered {
 		t.left++
-		t.until = x.clock.Now().Add(bounds.TrustTime)
+		t.until = x.clock.Now().Add(limit.TrustTime)
 	}
 	if t.underway == 0 && t.left == 0 {
 		delete(x.tokens, d)

@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/identity"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // TestNoOldVerdictBesideTheCloud: what was decided before counts while the cloud is away, and not because a review
@@ -75,7 +75,7 @@ func TestRefusalsCostNoAllowance(t *testing.T) {
 	z := judged(t, &a, clocktesting.NewFakeClock(time.Now()))
 	_ = z.Authorize(t.Context(), Caller{Kind: Bearer}, token("a"), listSlices)
 	a.allowed = false
-	for i := range bounds.MaxVerdicts + 100 {
+	for i := range limit.MaxVerdicts + 100 {
 		if err := z.Authorize(t.Context(), Caller{Kind: Bearer}, token(fmt.Sprint(i)), listSlices); err == nil {
 			t.Fatal("allowed")
 		}

@@ -9,11 +9,11 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/bounds"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // Stalls ends answers whose client takes nothing, whoever gives them: each holds a stream, buffers, and what waits for
-// it at the cloud. A client has to take what one write or flush holds, 32 KiB at most, within bounds.StallTimeout.
+// it at the cloud. A client has to take what one write or flush holds, 32 KiB at most, within limit.StallTimeout.
 // Relays end their own sooner.
 type Stalls struct {
 	clock  clock.WithTicker
@@ -61,7 +61,7 @@ func (s *Stalls) Forget(r *Recorder) {
 
 // Run looks for answers that stand still until ctx ends.
 func (s *Stalls) Run(ctx context.Context) error {
-	tick := s.clock.NewTicker(bounds.StallTimeout / 6)
+	tick := s.clock.NewTicker(limit.StallTimeout / 6)
 	defer tick.Stop()
 	for {
 		select {
@@ -81,7 +81,7 @@ func (s *Stalls) sweep() {
 	defer s.mu.Unlock()
 	for r := range s.open {
 		began := r.writing.Load()
-		if began == 0 || now.Sub(time.Unix(0, began)) < bounds.StallTimeout {
+		if began == 0 || now.Sub(time.Unix(0, began)) < limit.StallTimeout {
 			continue
 		}
 		delete(s.open, r)

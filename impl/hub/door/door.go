@@ -5,9 +5,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -86,9 +86,9 @@ func (c *call) answer(w http.ResponseWriter, req *http.Request) {
 // takes is what a request counts as while it is under way.
 func takes(asked *request.Request) int64 {
 	if asked.Verb == "watch" && asked.Reads() {
-		return bounds.WatchBytes
+		return limit.WatchBytes
 	}
-	return bounds.RequestBytes
+	return limit.RequestBytes
 }
 
 // refuse answers a request for which nothing was done. As long as its client does not take the answer the hub holds all

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -32,12 +31,12 @@ var batches = sync.Pool{New: func() any { b := make([]byte, 0, sealedSize); retu
 // that is twice what all the rest costs. net/http does not let its own be given another connection,
 // golang.org/x/net/http2 does. A connection of this node, as node tells if it is set, may have more streams.
 func batchHTTP2(server *http.Server, node func(*tls.ConnectionState) bool) error {
-	h2 := &http2.Server{MaxConcurrentStreams: bounds.MaxStreams}
+	h2 := &http2.Server{MaxConcurrentStreams: limit.MaxStreams}
 	if err := http2.ConfigureServer(server, h2); err != nil {
 		return err
 	}
 	forNode := *h2
-	forNode.MaxConcurrentStreams = bounds.MaxStreamsNode
+	forNode.MaxConcurrentStreams = limit.MaxStreamsNode
 	plain := server.TLSNextProto[http2.NextProtoTLS]
 	server.TLSNextProto[http2.NextProtoTLS] = func(hs *http.Server, c *tls.Conn, h http.Handler) {
 		below, ok := c.NetConn().(*sealedConn)

@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/limit"
 )
@@ -48,7 +47,7 @@ func Listen(on Net, flag, address string, port int) (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("listen for %s: %w", flag, err)
 	}
-	return &limit.Listener{Listener: l, Sum: bounds.MaxConnections, Each: bounds.MaxConnectionsAddress}, nil
+	return &limit.Listener{Listener: l, Sum: limit.MaxConnections, Each: limit.MaxConnectionsAddress}, nil
 }
 
 // URL is where processes of this machine call a port.
@@ -71,13 +70,13 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
-		Handler: loud(handler, logger), ReadHeaderTimeout: bounds.HeaderTimeout, IdleTimeout: bounds.IdleTimeout,
-		MaxHeaderBytes: bounds.MaxHeader,
+		Handler: loud(handler, logger), ReadHeaderTimeout: limit.HeaderTimeout, IdleTimeout: limit.IdleTimeout,
+		MaxHeaderBytes: limit.MaxHeader,
 		BaseContext:    func(net.Listener) context.Context { return base },
 		ConnContext:    access.WithConn,
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second,
-			MaxReceiveBufferPerConnection: bounds.ReceiveBuffer, MaxReceiveBufferPerStream: bounds.ReceiveBuffer,
+			MaxReceiveBufferPerConnection: limit.ReceiveBuffer, MaxReceiveBufferPerStream: limit.ReceiveBuffer,
 		},
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}

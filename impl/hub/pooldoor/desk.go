@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/limit"
@@ -23,7 +22,7 @@ type Desk struct {
 
 // NewDesk makes that of a hub.
 func NewDesk(s *Standing, l *lease.Store) *Desk {
-	return &Desk{Standing: s, Leases: l, slots: limit.Slots{Each: bounds.MaxPeerRequests, Sum: bounds.MaxPeersRequests}}
+	return &Desk{Standing: s, Leases: l, slots: limit.Slots{Each: limit.MaxPeerRequests, Sum: limit.MaxPeersRequests}}
 }
 
 // Handle shows it at a port, whose callers are hubs of the pool.

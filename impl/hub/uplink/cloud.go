@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/bounds"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/lease"
+	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/tunnel"
@@ -191,12 +191,12 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 		}
 		switch key.as {
 		case AsCaller:
-			t.window = bounds.ReceiveBuffer // of a caller that reads slowly
+			t.window = limit.ReceiveBuffer // of a caller that reads slowly
 			t.idle = callerIdle
 		case asNobody:
-			t.connections = bounds.MaxAnonymousConnections
+			t.connections = limit.MaxAnonymousConnections
 		case asUnproven:
-			t.connections = bounds.MaxProofConnections
+			t.connections = limit.MaxProofConnections
 		}
 		switch key.class {
 		case ClassPool:

@@ -1,4 +1,4 @@
-package bounds
+package limit
 
 // What a member may write at a coordinator; see the package for why.
 const (

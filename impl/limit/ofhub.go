@@ -1,4 +1,4 @@
-package bounds
+package limit
 
 import "time"
 

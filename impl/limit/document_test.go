@@ -1,4 +1,4 @@
-package bounds
+package limit
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ A caller is a service account, or a token that belongs to none. ` +
 	`*Unknown* are tokens that the cloud has not taken
 yet, and requests without a token.
 
-This file is made from the constants: ` + "`WEIR_WRITE_DOCS=1 go test ./impl/bounds -run TestLimitsDocument`" +
+This file is made from the constants: ` + "`WEIR_WRITE_DOCS=1 go test ./impl/limit -run TestLimitsDocument`" +
 	`. The test fails if the file is another one.
 
 | what | limit | flag | beyond the limit |
@@ -41,7 +41,7 @@ This file is made from the constants: ` + "`WEIR_WRITE_DOCS=1 go test ./impl/bou
 const coordinatorHead = `
 ## A coordinator
 
-A caller is a certificate, by the name in it. Sizes are argued in ` + "`impl/bounds`" +
+A caller is a certificate, by the name in it. Sizes are argued in ` + "`impl/limit`" +
 	`. A write that is refused for its number is counted in ` + "`weir_coordinator_refused_writes_total`" +
 	`. What travels with a
 signature (the denylist, the authorities of the pool) has bounds of its own.
@@ -219,7 +219,7 @@ func TestLimitsDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(have) != b.String() {
-		t.Errorf("%s is not what the constants say: run WEIR_WRITE_DOCS=1 go test ./impl/bounds -run TestLimitsDocument",
+		t.Errorf("%s is not what the constants say: run WEIR_WRITE_DOCS=1 go test ./impl/limit -run TestLimitsDocument",
 			limitsFile)
 	}
 }

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"net"
 	"path/filepath"
 
 	"github.com/weir-edge/weir/impl/callers"
@@ -33,7 +34,10 @@ func (h *Hub) buildOwn() (err error) {
 	h.own.authority, h.serving.cert, h.serving.own = a, a, true
 	h.own.pods = pods.New(pods.Config{
 		Address: h.PodsAddress, File: filepath.Join(h.DataDir, "pods"), Known: len(a.Restored()) > 0, Wait: h.PodsWait,
-		Net: h.Net, Machine: pods.System{}, Beside: h.Addr, Lead: func(to string) { h.own.filter.SetPods(to) },
+		Listen: func(address string, port int) (net.Listener, error) {
+			return listen.Listen(h.Net, "--secure-port", address, port)
+		},
+		Machine: pods.System{}, Beside: h.Addr, Lead: func(to string) { h.own.filter.SetPods(to) },
 		Clock: h.clock, Logger: h.Logger,
 	})
 	h.own.filter = filter.NewOwn(filter.OwnConfig{

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,14 +21,6 @@ import (
 
 // inNamespace makes the test binary run in a network namespace of its own.
 const inNamespace = "WEIR_TEST_NAMESPACE"
-
-// real is the network of this process.
-type real struct{}
-
-// Listen implements listen.Net.
-func (real) Listen(ctx context.Context, network, at string) (net.Listener, error) {
-	return (&net.ListenConfig{}).Listen(ctx, network, at)
-}
 
 // TestNetworkd: in a network namespace of its own, with the kernel's netlink, what something takes away is put back,
 // and is served again.
@@ -73,7 +66,10 @@ func TestNetworkd(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := New(Config{
-		Address: address, File: file, Known: true, Net: real{}, Machine: System{},
+		Address: address, File: file, Known: true, Machine: System{},
+		Listen: func(at string, number int) (net.Listener, error) {
+			return (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(at, strconv.Itoa(number)))
+		},
 		Beside: func() net.Addr { return &net.TCPAddr{Port: 10268} },
 		Lead:   func(string) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

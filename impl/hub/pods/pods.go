@@ -20,7 +20,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/hub/listen"
 )
 
 // DefaultWait is for kubelets with the syncFrequency that they have by default: they look after each pod in 90 s.
@@ -42,8 +41,8 @@ type Config struct {
 	Known bool
 	// Wait is how long the kubelet has to read through the hub before pods are led; 0: DefaultWait.
 	Wait time.Duration
-	// Net is where there are ports. Beside is where the hub listens already: it takes the same port.
-	Net listen.Net
+	// Listen opens a port at an address. Beside is where the hub listens already: it takes the same port.
+	Listen func(address string, port int) (net.Listener, error)
 	// Machine has the address; nil: nobody looks after it.
 	Machine Machine
 	Beside  func() net.Addr
@@ -146,7 +145,7 @@ func (p *Pods) Open() error {
 	if err != nil {
 		return err
 	}
-	l, err := listen.Listen(p.Net, "--secure-port", p.Address, n)
+	l, err := p.Listen(p.Address, n)
 	if err != nil {
 		return err
 	}

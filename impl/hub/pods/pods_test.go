@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,11 +46,10 @@ type bed struct {
 	may    bool // the hub may put it back
 }
 
-// Listen implements listen.Net.
-func (b *bed) Listen(_ context.Context, _, at string) (net.Listener, error) {
+func (b *bed) listens(at string, number int) (net.Listener, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.absent || at != there {
+	if b.absent || net.JoinHostPort(at, strconv.Itoa(number)) != there {
 		return nil, syscall.EADDRNOTAVAIL
 	}
 	return &port{at: net.TCPAddr{IP: net.ParseIP(address), Port: 10268}}, nil
@@ -87,7 +87,7 @@ func start(t *testing.T, dir string, change func(*bed, *Config)) *bed {
 	c := Config{
 		Address: address, File: filepath.Join(dir, "pods"), Wait: 2 * time.Minute, Clock: clock.RealClock{},
 		Logger: slog.New(slog.DiscardHandler),
-		Net:    b, Beside: func() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 10268} },
+		Listen: b.listens, Beside: func() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 10268} },
 		Lead: func(to string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"net"
 	"path/filepath"
 
-	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/listen"
@@ -19,7 +18,7 @@ const kubeProxy = "kube-system/kube-proxy"
 
 // buildOwn makes the authority of this node, unless the hub's certificate is of another.
 func (h *Hub) buildOwn() (err error) {
-	h.own.callers = callers.Open(filepath.Join(h.DataDir, callers.File), h.Logger)
+	h.own.callers = pods.OpenCallers(filepath.Join(h.DataDir, pods.CallersFile), h.Logger)
 	if !h.ownsAuthority() {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/nodeauthority"
@@ -17,7 +16,7 @@ type own struct {
 	authority *nodeauthority.Authority // nil: it has none, and so for what follows
 	filter    *filter.Own
 	pods      *pods.Pods
-	callers   *callers.List
+	callers   *pods.Callers
 }
 
 // judge is who has signed the credential of this node's kubelet; nil: nobody.

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/credential"
+	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/install/cluster"
 )
 
@@ -170,7 +170,7 @@ func (i *Installer) ownCertificate(j *journal) error {
 
 // tenants are the pods of this node.
 func (i *Installer) tenants(c *cluster.Cluster) *cluster.Tenants {
-	called, err := callers.Read(i.Host.at(filepath.Join(hubData, callers.File)))
+	called, err := pods.ReadCallers(i.Host.at(filepath.Join(hubData, pods.CallersFile)))
 	if err != nil {
 		i.say("it is not known which pods call the hub: %v", err)
 	}

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/weir-edge/weir/impl/callers"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/pods"
 )
 
 // readersFolder is where readers write how their calls went, on their machine.
@@ -193,12 +193,12 @@ func podSpecs() {
 	}, SpecTimeout(3*long))
 
 	It("takes the API from no pod when their node leaves", func(ctx SpecContext) {
-		var before, pods string
-		Expect(onNode(ctx, 5, "cat /var/lib/weir-hub/"+callers.File)).To(ContainSubstring(`"name":"after-5-`))
+		var before, web string
+		Expect(onNode(ctx, 5, "cat /var/lib/weir-hub/"+pods.CallersFile)).To(ContainSubstring(`"name":"after-5-`))
 		before = typed(ctx,
 			"kubectl -n readers get pod -l app=before-5 -o "+
 				"jsonpath={.items[0].metadata.uid}/{.items[0].status.containerStatuses[0].restartCount}")
-		pods = typed(ctx, "kubectl get pods -l app=web -o jsonpath='{range .items[*]}{.metadata.uid} {end}'")
+		web = typed(ctx, "kubectl get pods -l app=web -o jsonpath='{range .items[*]}{.metadata.uid} {end}'")
 		left := time.Now()
 		typed(ctx, fmt.Sprintf("kubectl label node %s %s-", node(5), contract.NodePoolLabel))
 		Eventually(ctx, func() string {
@@ -214,7 +214,7 @@ func podSpecs() {
 		Expect(
 			typed(ctx, "kubectl -n readers get pod -l app=before-5 -o "+
 				"jsonpath={.items[0].metadata.uid}/{.items[0].status.containerStatuses[0].restartCount}")).To(Equal(before))
-		Expect(typed(ctx, "kubectl get pods -l app=web -o jsonpath='{range .items[*]}{.metadata.uid} {end}'")).To(Equal(pods),
+		Expect(typed(ctx, "kubectl get pods -l app=web -o jsonpath='{range .items[*]}{.metadata.uid} {end}'")).To(Equal(web),
 			"a pod that does not call the API was started anew")
 		typed(ctx, fmt.Sprintf("kubectl label node %s %s=barge", node(5), contract.NodePoolLabel))
 		typed(ctx, "kubectl weir check --wait 5m")

@@ -1,4 +1,4 @@
-package callers
+package pods
 
 import (
 	"context"
@@ -8,11 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func check(t *testing.T, err error) {
 	t.Helper()
@@ -22,7 +18,7 @@ func check(t *testing.T, err error) {
 }
 
 // run writes what was noted, and ends.
-func run(t *testing.T, l *List) {
+func run(t *testing.T, l *Callers) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -33,8 +29,8 @@ func pod(n int) Pod { return Pod{"default", fmt.Sprint("pod-", n), fmt.Sprint("u
 
 // TestList: who called is on the list once, also after the hub was restarted; who was heard last stays when it is full.
 func TestList(t *testing.T) {
-	file := filepath.Join(t.TempDir(), File)
-	l := Open(file, slog.Default())
+	file := filepath.Join(t.TempDir(), CallersFile)
+	l := OpenCallers(file, slog.Default())
 	run(t, l)
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("a list of nobody was written: %v", err)
@@ -45,43 +41,43 @@ func TestList(t *testing.T) {
 	}
 	l.Note(Pod{"default", "bound-to-none", ""})
 	run(t, l)
-	got, err := Read(file)
+	got, err := ReadCallers(file)
 	check(t, err)
 	if !slices.Equal(got, []Pod{pod(0), pod(1), pod(2)}) {
 		t.Errorf("kept is %v", got)
 	}
-	l = Open(file, slog.Default())
+	l = OpenCallers(file, slog.Default())
 	l.Note(pod(3))
 	run(t, l)
-	if got, err = Read(file); err != nil || !slices.Equal(got, []Pod{pod(0), pod(1), pod(2), pod(3)}) {
+	if got, err = ReadCallers(file); err != nil || !slices.Equal(got, []Pod{pod(0), pod(1), pod(2), pod(3)}) {
 		t.Errorf("after a restart %v are kept, %v", got, err)
 	}
 	l.Note(pod(0))
-	for n := range most - 1 {
+	for n := range mostCallers - 1 {
 		l.Note(pod(10 + n))
 	}
 	run(t, l)
-	if got, err = Read(file); err != nil || len(got) != most || got[0] != pod(0) {
+	if got, err = ReadCallers(file); err != nil || len(got) != mostCallers || got[0] != pod(0) {
 		t.Errorf("%d pods are kept, from %v, %v", len(got), got[0], err)
 	}
 }
 
-// TestUnreadable: what is no list is an error for the one that reads it, and an empty list for a hub.
-func TestUnreadable(t *testing.T) {
+// TestUnreadableCallers: what is no list is an error for the one that reads it, and an empty list for a hub.
+func TestUnreadableCallers(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"garbage": "{", "another version": `{"version":2}`,
-		"long": fmt.Sprintf(`{"version":1,"x":%q}`, make([]byte, mostFile)),
+		"long": fmt.Sprintf(`{"version":1,"x":%q}`, make([]byte, mostText)),
 	} {
 		file := filepath.Join(dir, name)
 		check(t, os.WriteFile(file, []byte(text), 0o600))
-		if got, err := Read(file); err == nil {
+		if got, err := ReadCallers(file); err == nil {
 			t.Errorf("%s: %v", name, got)
 		}
-		l := Open(file, slog.New(slog.DiscardHandler))
+		l := OpenCallers(file, slog.New(slog.DiscardHandler))
 		l.Note(pod(1))
 		run(t, l)
-		if got, err := Read(file); err != nil || !slices.Equal(got, []Pod{pod(1)}) {
+		if got, err := ReadCallers(file); err != nil || !slices.Equal(got, []Pod{pod(1)}) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package callers
+package pods
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// File is the name of the list in the data directory of a hub.
-	File = "callers.json"
+	// CallersFile is the name of the list in the data directory of a hub.
+	CallersFile = "callers.json"
 
-	version  = 1
-	most     = 512
-	mostName = 253     // bytes of a name, as Kubernetes has it
-	mostFile = 1 << 19 // bytes
+	version     = 1
+	mostCallers = 512
+	mostName    = 253     // bytes of a name, as Kubernetes has it
+	mostText    = 1 << 19 // bytes
 )
 
-// Pod is one that calls.
+// Pod is one that calls the hub.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -32,14 +32,14 @@ type Pod struct {
 
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// list is what is in the file.
-type list struct {
+// callersText is what is in the file.
+type callersText struct {
 	Version int   `json:"version"`
 	Pods    []Pod `json:"pods"` // who was heard last is the last
 }
 
-// List is the list of a hub.
-type List struct {
+// Callers is the list of the pods that call a hub. See the package comment.
+type Callers struct {
 	file   string
 	logger *slog.Logger
 	news   chan struct{}
@@ -48,24 +48,25 @@ type List struct {
 	pods []Pod
 }
 
-// Open brings back what was kept. A file that cannot be read is an empty list, and is told: a node has to have a hub.
-func Open(file string, logger *slog.Logger) *List {
-	l := &List{file: file, logger: logger, news: make(chan struct{}, 1)}
+// OpenCallers brings back what was kept. A file that cannot be read is an empty list, and is told: a node has to have a
+// hub.
+func OpenCallers(file string, logger *slog.Logger) *Callers {
+	l := &Callers{file: file, logger: logger, news: make(chan struct{}, 1)}
 	var err error
-	if l.pods, err = Read(file); err != nil {
+	if l.pods, err = ReadCallers(file); err != nil {
 		logger.Error("the pods that called this hub before are not known: when it is taken away, some may not be "+
 			"restarted", "file", file, "err", err)
 	}
 	return l
 }
 
-// Read reads the list of a hub. One that is not there is empty.
-func Read(file string) ([]Pod, error) {
-	text, err := disk.ReadFile(file, mostFile)
+// ReadCallers reads the list of a hub. One that is not there is empty.
+func ReadCallers(file string) ([]Pod, error) {
+	text, err := disk.ReadFile(file, mostText)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var all list
+	var all callersText
 	if err == nil {
 		err = json.Unmarshal(text, &all)
 	}
@@ -75,11 +76,11 @@ func Read(file string) ([]Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	return all.Pods[:min(len(all.Pods), most)], nil
+	return all.Pods[:min(len(all.Pods), mostCallers)], nil
 }
 
 // Note takes a pod that calls.
-func (l *List) Note(p Pod) {
+func (l *Callers) Note(p Pod) {
 	if p.UID == "" || max(len(p.Namespace), len(p.Name), len(p.UID)) > mostName {
 		return
 	}
@@ -90,7 +91,7 @@ func (l *List) Note(p Pod) {
 		return
 	}
 	l.pods = append(l.pods, p)
-	if more := len(l.pods) - most; more > 0 {
+	if more := len(l.pods) - mostCallers; more > 0 {
 		l.pods = slices.Delete(l.pods, 0, more)
 	}
 	select {
@@ -100,7 +101,7 @@ func (l *List) Note(p Pod) {
 }
 
 // Run writes the list when a pod came onto it, until ctx ends.
-func (l *List) Run(ctx context.Context) error {
+func (l *Callers) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,9 +117,9 @@ func (l *List) Run(ctx context.Context) error {
 	}
 }
 
-func (l *List) keep() {
+func (l *Callers) keep() {
 	l.mu.Lock()
-	all := list{version, slices.Clone(l.pods)}
+	all := callersText{version, slices.Clone(l.pods)}
 	l.mu.Unlock()
 	text, err := json.Marshal(all)
 	if err == nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/filter"
-	"github.com/weir-edge/weir/impl/hub/listen"
+	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/nodeauthority"
 	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/pki"
@@ -34,7 +34,7 @@ func (h *Hub) buildOwn() (err error) {
 	h.own.pods = pods.New(pods.Config{
 		Address: h.PodsAddress, File: filepath.Join(h.DataDir, "pods"), Known: len(a.Restored()) > 0, Wait: h.PodsWait,
 		Listen: func(address string, port int) (net.Listener, error) {
-			return listen.Listen(h.Net, "--secure-port", address, port)
+			return door.Listen(h.Net, "--secure-port", address, port)
 		},
 		Machine: pods.System{}, Beside: h.Addr, Lead: func(to string) { h.own.filter.SetPods(to) },
 		Clock: h.clock, Logger: h.Logger,
@@ -59,4 +59,4 @@ func (h *Hub) nodeCounts() bool {
 }
 
 // ownURL is where processes on this node's own network call the hub.
-func (h *Hub) ownURL() string { return listen.URL(h.Addr()) }
+func (h *Hub) ownURL() string { return door.URL(h.Addr()) }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/filter"
-	"github.com/weir-edge/weir/impl/hub/listen"
+	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
@@ -183,7 +183,7 @@ func Default() Config {
 // Net is the network that a hub is on. Tests put hubs on one in memory.
 type Net interface {
 	uplink.Dials
-	listen.Net
+	door.Net
 }
 
 const keepAlive = 30 * time.Second

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/hub/access"
-	"github.com/weir-edge/weir/impl/hub/listen"
+	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
@@ -118,7 +118,7 @@ func TestIdentity(t *testing.T) {
 func TestIdentityPlain(t *testing.T) {
 	b := newBed(t, 1)
 	b.config.Anonymous = true
-	l, err := listen.Listen(systemNet{}, "--proxy-port", "127.0.0.1", 0)
+	l, err := door.Listen(systemNet{}, "--proxy-port", "127.0.0.1", 0)
 	check(t, err)
 	h, err := New(b.config)
 	check(t, err)

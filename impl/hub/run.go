@@ -13,7 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/beat"
-	"github.com/weir-edge/weir/impl/hub/listen"
+	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
@@ -50,16 +50,16 @@ func New(c Config) (*Hub, error) {
 
 // listen opens the ports. A hub without that of the API is none; without another one it goes on.
 func (h *Hub) listen() (err error) {
-	if h.secure, err = listen.Listen(h.Net, "--secure-port", h.BindAddress, h.SecurePort); err != nil {
+	if h.secure, err = door.Listen(h.Net, "--secure-port", h.BindAddress, h.SecurePort); err != nil {
 		return err
 	}
 	port := func(flag, address string, port int, without string) (net.Listener, error) {
-		return h.lacks.Port(flag, func() (net.Listener, error) { return listen.Listen(h.Net, flag, address, port) }, without)
+		return h.lacks.Port(flag, func() (net.Listener, error) { return door.Listen(h.Net, flag, address, port) }, without)
 	}
 	h.health, err = port("--health-port", h.HealthBindAddress, h.HealthPort,
 		"health, metrics and status are at a port that this log names")
 	if err == nil && h.health == nil {
-		h.health, err = listen.Listen(h.Net, "--health-port", h.HealthBindAddress, 0)
+		h.health, err = door.Listen(h.Net, "--health-port", h.HealthBindAddress, 0)
 	}
 	if err == nil && h.ProxyPort != 0 {
 		h.plain, err = port("--proxy-port", h.BindAddress, h.ProxyPort, "there is no plain HTTP port")
@@ -104,7 +104,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	h.door.Consistency.Start(serving)
 	var doors sync.WaitGroup
 	serve := func(l net.Listener, config *tls.Config) error {
-		return listen.Serve(serving, l, config, h.door, h.door.Identifier.IsNode, h.Logger)
+		return door.Serve(serving, l, config, h.door, h.door.Identifier.IsNode, h.Logger)
 	}
 	open := func(run func() error) {
 		doors.Add(1)
@@ -117,12 +117,12 @@ func (h *Hub) Run(ctx context.Context) error {
 	open(func() error {
 		return h.own.pods.Run(serving, func(l net.Listener) error { return serve(l, h.serving.config()) })
 	})
-	g.Go(func() error { return listen.Serve(serving, h.health, nil, h.admin(), nil, h.Logger) })
+	g.Go(func() error { return door.Serve(serving, h.health, nil, h.admin(), nil, h.Logger) })
 	if h.plain != nil {
 		open(func() error { return serve(h.plain, nil) })
 	}
 	if d := h.poolDoor; d != nil {
-		g.Go(func() error { return listen.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
+		g.Go(func() error { return door.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
 		g.Go(func() error { return h.notices().Run(serving) })
 		g.Go(func() error { return h.course.Run(serving) })
 		g.Go(func() error { return h.reporter.Run(serving) })

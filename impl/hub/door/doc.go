@@ -1,5 +1,5 @@
-// Package door is the entrance of a hub. It checks and parses each request once, identifies its caller, and passes it
-// to a relay, to the store, to the cloud, or answers it itself.
+// Package door is the entrance of a hub. It opens the ports and serves on them. It checks and parses each request once,
+// identifies its caller, and passes it to a relay, to the store, to the cloud, or answers it itself.
 //
 // A watch that is passed to the cloud ends in order, whatever becomes of the link (answer.Frames), and its client goes
 // on at the version it has seen. It ends so as well when a relay can go on where it stands: the relay had nothing to
@@ -7,5 +7,9 @@
 //
 // A Door goes by the same parsed request until the answer: who judges it, answers it or keeps it does so, too. A Proxy
 // sends to the cloud what is not answered on this node. Neither starts a goroutine; Close makes a Door refuse what
-// comes from then on.
+// comes from then on. Serve ends what it started before it returns.
+//
+// HTTP/2 frames of large answers are encrypted and sent in batches of 64 KiB while the next are made (batchHTTP2). What
+// goes alone, a small answer or one watch event, is written as it comes. A connection has buffers only while a batch is
+// under way.
 package door

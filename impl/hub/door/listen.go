@@ -1,9 +1,4 @@
-// Package listen opens the ports of a hub and serves on them.
-//
-// HTTP/2 frames of large answers are encrypted and sent in batches of 64 KiB while the next are made (batchHTTP2). What
-// goes alone, a small answer or one watch event, is written as it comes. A connection has buffers only while a batch is
-// under way. Serve ends what it started before it returns.
-package listen
+package door
 
 import (
 	"context"

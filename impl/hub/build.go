@@ -13,7 +13,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
@@ -135,7 +134,7 @@ func (h *Hub) buildClient() error {
 }
 
 func (h *Hub) buildRelays() error {
-	h.reads = demand.New(h.NodeName, h.clock)
+	h.reads = door.NewDemand(h.NodeName, h.clock)
 	h.sources = &feeder.Sources{
 		Feeding: h.cloud.Feeds, Cloud: h.cloud.Upstream(h.metrics.body(role.Cloud)),
 		Coordinator: func() *hop.Upstream { return h.coordinator.InUse().Upstream },

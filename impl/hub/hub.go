@@ -17,7 +17,6 @@ import (
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
@@ -68,7 +67,7 @@ type Hub struct {
 type shared struct {
 	sources *feeder.Sources // what is relayed
 	scope   *scope.Scope    // and what may be
-	reads   *demand.Demand  // of clients of this node
+	reads   *door.Demand    // of clients of this node
 	kept    *snapshot.Snapshots
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/relay/rest"
@@ -39,7 +38,7 @@ const (
 
 // joins has the pool share what a client begins to read of the whole cluster, and reports whether a relay can answer.
 func (c *call) joins() bool {
-	if c.target != nil || c.lost != nil && !c.lost.Relay.Status().Joins || !demand.Wants(c.asked, c.Node) ||
+	if c.target != nil || c.lost != nil && !c.lost.Relay.Status().Joins || !joinable(c.asked, c.Node) ||
 		c.req.Header.Get(contract.ConsistentHeader) == "true" {
 		return false
 	}

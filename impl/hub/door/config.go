@@ -8,7 +8,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
-	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/relayed"
@@ -28,7 +27,7 @@ type Config struct {
 	Beats       *beat.Beats
 	Proxy       *Proxy
 	Shelter     *shelter.Shelter
-	Demand      *demand.Demand
+	Demand      *Demand
 	Scope       *scope.Scope
 	Overlay     *overlay.Overlay // nil: nothing is laid over what relays hold
 	Filters     *filter.Filters  // nil: all see what the cloud shows

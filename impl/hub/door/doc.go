@@ -12,4 +12,16 @@
 // HTTP/2 frames of large answers are encrypted and sent in batches of 64 KiB while the next are made (batchHTTP2). What
 // goes alone, a small answer or one watch event, is written as it comes. A connection has buffers only while a batch is
 // under way.
+//
+// # What is read of the whole cluster
+//
+// Demand counts which resources clients of this node read of the whole cluster, so that a person can decide what the
+// pool is to share. Such a read is a list or watch without a namespace, whose selectors do not ask for one object, one
+// value or this node. Passed counts the bytes of the cloud's answers to such reads, as they came over the link. Relayed
+// notes that a client read what the pool shares. Reads tells both, in the form in which a hub tells it to the cloud
+// (package digest).
+//
+// Bytes are those of the last 24 hours. What nobody stays with is told under no name: a person who lists all Pods once
+// is no reason to share them. Whatever clients ask for, 32 resources have a name here. A resource that comes then takes
+// the place of the one with the least bytes. What nobody should share (digest.Private) has no name at all.
 package door

@@ -11,7 +11,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/hub/demand"
 	"github.com/weir-edge/weir/impl/hub/ownwatch"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
@@ -39,7 +38,7 @@ type ProxyConfig struct {
 	Shelter          *shelter.Shelter
 	Judge            *identity.Judge
 	Written          written
-	Demand           *demand.Demand
+	Demand           *Demand
 	Left             func(resource string) bool // a relay has shown it until now
 	Clock            clock.WithDelayedExecution
 	Logger           *slog.Logger

@@ -1,4 +1,4 @@
-package demand
+package door
 
 import (
 	"math"
@@ -8,14 +8,14 @@ import (
 	"github.com/weir-edge/weir/impl/digest"
 )
 
-// MaxNames is how many resources have a name. All others are one.
-const MaxNames = 32
+// mostNames is how many resources have a name. All others are one.
+const mostNames = 32
 
-// Day is for how long reads count.
-const Day = 24 * time.Hour
+// day is for how long reads count.
+const day = 24 * time.Hour
 
 // hours of a day.
-const hours = int(Day / time.Hour)
+const hours = int(day / time.Hour)
 
 // window is bytes by the hour, of the last day: of this hour, and of 23 before it.
 type window struct {
@@ -93,7 +93,7 @@ func (t *tally) of(now time.Duration, name string) *use {
 	if u, ok := t.names[name]; ok {
 		return u
 	}
-	if len(t.names) >= MaxNames && !t.displace(now) {
+	if len(t.names) >= mostNames && !t.displace(now) {
 		return t.rest
 	}
 	u := &use{}

@@ -1,4 +1,4 @@
-package demand
+package door
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ func (a attention) unread(now time.Duration, shared []string) (all []string) {
 		}
 	}
 	for _, name := range shared {
-		if r := a.of(now, name); r.open == 0 && now-r.last >= Day {
+		if r := a.of(now, name); r.open == 0 && now-r.last >= day {
 			all = append(all, name)
 		}
 	}

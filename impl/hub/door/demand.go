@@ -1,4 +1,4 @@
-package demand
+package door
 
 import (
 	"io"
@@ -28,7 +28,7 @@ type Demand struct {
 }
 
 // New makes one that has seen nothing.
-func New(node string, c clock.PassiveClock) *Demand {
+func NewDemand(node string, c clock.PassiveClock) *Demand {
 	return &Demand{node: node, clock: c, began: c.Now(), passed: newTally(), shared: attention{}}
 }
 
@@ -36,7 +36,7 @@ func (d *Demand) now() time.Duration { return d.clock.Since(d.began) }
 
 // Passed has the bytes of an answer of the cloud counted, if it answers a read of the whole cluster.
 func (d *Demand) Passed(asked *request.Request, resp *http.Response) {
-	if resp.StatusCode != http.StatusOK || !Whole(asked, d.node) {
+	if resp.StatusCode != http.StatusOK || !ofCluster(asked, d.node) {
 		return
 	}
 	name := asked.Resource.String()
@@ -45,11 +45,11 @@ func (d *Demand) Passed(asked *request.Request, resp *http.Response) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	resp.Body = &body{ReadCloser: resp.Body, of: d, use: d.passed.begin(d.now(), name)}
+	resp.Body = &countedBody{ReadCloser: resp.Body, of: d, use: d.passed.begin(d.now(), name)}
 }
 
 // body is that of an answer, which counts what is read of it.
-type body struct {
+type countedBody struct {
 	io.ReadCloser
 	of   *Demand
 	use  *use
@@ -57,7 +57,7 @@ type body struct {
 }
 
 // Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
+func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.of.mu.Lock()
@@ -68,7 +68,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (b *body) Close() error {
+func (b *countedBody) Close() error {
 	b.once.Do(func() {
 		b.of.mu.Lock()
 		b.use.open--
@@ -109,10 +109,10 @@ func (d *Demand) Reads(shared []string) (r digest.Reads) {
 	return r
 }
 
-// Whole reports whether a request is a list or watch of the whole cluster, as a relay could answer it. One whose
+// ofCluster reports whether a request is a list or watch of the whole cluster, as a relay could answer it. One whose
 // selectors ask for one object, one value of a field, or something of this node takes a share of its own, which
 // nobody else would read.
-func Whole(asked *request.Request, node string) bool {
+func ofCluster(asked *request.Request, node string) bool {
 	if !asked.Reads() || asked.Verb == "get" || asked.Namespace != "" || asked.Subresource != "" || asked.Odd ||
 		asked.Upgrade || strings.HasSuffix(asked.Path, "/") {
 		return false
@@ -124,10 +124,10 @@ func Whole(asked *request.Request, node string) bool {
 	return err == nil && !narrow(o.FieldSelector) && !ofNode(o.LabelSelector, node)
 }
 
-// Wants reports whether a request makes the pool share what it reads: a watch of the whole cluster, or the list of any
+// joinable reports whether a request makes the pool share what it reads: a watch of the whole cluster, or the list of any
 // version that comes before one. A client that lists the newest state reads it once.
-func Wants(asked *request.Request, node string) bool {
-	return (asked.Verb == "watch" || asked.Query.Get("resourceVersion") == "0") && Whole(asked, node)
+func joinable(asked *request.Request, node string) bool {
+	return (asked.Verb == "watch" || asked.Query.Get("resourceVersion") == "0") && ofCluster(asked, node)
 }
 
 func narrow(s fields.Selector) bool {

@@ -1,4 +1,4 @@
-package demand
+package door
 
 import (
 	"fmt"
@@ -45,14 +45,14 @@ func TestWhole(t *testing.T) {
 		"/api/v1/watch/pods":                                                                 false,
 		"/api/v1/pods?fieldSelector=%3D%3D%3D":                                               false,
 	} {
-		if got := Whole(asks(path), "edge-1"); got != want {
+		if got := ofCluster(asks(path), "edge-1"); got != want {
 			t.Errorf("%s: %t", path, got)
 		}
 	}
 	upgrade := httptest.NewRequest(http.MethodGet, "/api/v1/pods?watch=1", nil)
 	upgrade.Header.Set("Upgrade", "websocket")
 	for _, req := range []*http.Request{upgrade, httptest.NewRequest(http.MethodDelete, "/api/v1/pods", nil)} {
-		if Whole(request.Parse(req), "edge-1") {
+		if ofCluster(request.Parse(req), "edge-1") {
 			t.Errorf("%s %s counts", req.Method, req.URL)
 		}
 	}
@@ -66,7 +66,7 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	clk := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
-	return &desk{New("edge-1", clk), t, clk}
+	return &desk{NewDemand("edge-1", clk), t, clk}
 }
 
 func (d *desk) step(by time.Duration) { d.clk.SetTime(d.clk.Now().Add(by)) }
@@ -143,7 +143,7 @@ func TestPassedBound(t *testing.T) {
 	for i := range 500 {
 		d.lists(fmt.Sprintf("/apis/example.com/v1/r%d", i), 10)
 		all += 10
-		if len(d.passed.names) > MaxNames {
+		if len(d.passed.names) > mostNames {
 			t.Fatalf("%d names", len(d.passed.names))
 		}
 	}
@@ -157,10 +157,10 @@ func TestPassedBound(t *testing.T) {
 	}
 
 	d = newDesk(t)
-	for i := range MaxNames + 5 { // all of them are open
+	for i := range mostNames + 5 { // all of them are open
 		d.opens(fmt.Sprintf("/apis/example.com/v1/r%d?watch=1", i), 10, http.StatusOK)
 	}
-	if got := d.Reads(nil); len(got.Passed) != MaxNames || got.Rest != 50 {
+	if got := d.Reads(nil); len(got.Passed) != mostNames || got.Rest != 50 {
 		t.Errorf("%d names, and a rest of %d", len(got.Passed), got.Rest)
 	}
 	for name, path := range map[string]string{
@@ -179,17 +179,17 @@ func TestUnread(t *testing.T) {
 	d := newDesk(t)
 	const a, b = "endpoints.v1.", "widgets.v1.example.com"
 	d.tells("at the start", digest.Reads{}, a, b)
-	d.step(Day - 1)
+	d.step(day - 1)
 	done := d.Relayed(a) // a watch
 	d.tells("within the first day", digest.Reads{}, a, b)
 	d.step(1)
 	d.tells("after a day", digest.Reads{Unread: []string{b}}, a, b)
-	d.step(3 * Day)
+	d.step(3 * day)
 	d.tells("as long as the watch goes on", digest.Reads{Unread: []string{b}}, b, a)
 	done()
 	d.Relayed(b)()
 	d.tells("both were just read", digest.Reads{}, a, b)
-	d.step(Day)
+	d.step(day)
 	d.tells("and a day later", digest.Reads{Unread: []string{a, b}}, b, a)
 	d.tells("of what is shared no more nothing", digest.Reads{Unread: []string{a}}, a)
 	d.tells("what is shared again begins anew", digest.Reads{Unread: []string{a}}, a, b)

@@ -14,7 +14,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/door"
-	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
@@ -135,7 +134,7 @@ func (h *Hub) buildClient() error {
 
 func (h *Hub) buildRelays() error {
 	h.reads = door.NewDemand(h.NodeName, h.clock)
-	h.sources = &feeder.Sources{
+	h.sources = &relayed.Sources{
 		Feeding: h.cloud.Feeds, Cloud: h.cloud.Upstream(h.metrics.body(role.Cloud)),
 		Coordinator: func() *hop.Upstream { return h.coordinator.InUse().Upstream },
 	}
@@ -156,14 +155,14 @@ func (h *Hub) buildRelays() error {
 }
 
 // feeder makes the relay of a resource and what feeds it. late: others are served already.
-func (h *Hub) feeder(res relay.Resource, late bool) (*feeder.Feeder, error) {
+func (h *Hub) feeder(res relay.Resource, late bool) (*relayed.Feeder, error) {
 	r, err := relay.New(relay.Config{
 		Resource: res, RingAge: h.RingAge, Late: late, Clock: h.clock, Logger: h.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return feeder.New(source.Config{
+	return relayed.NewFeeder(source.Config{
 		Relay: r, WatchTimeout: h.UpstreamWatchTimeout, Learned: h.learned, Judge: h.cloudAsJudge, Pulse: &h.sources.Pulse,
 		Doubt: func(err error) { h.pool.Contradict(res.String(), err) },
 		Feeds: func() bool { return h.pool.Snapshot().Role != role.Pending }, Clock: h.clock, Logger: h.Logger,
@@ -177,7 +176,7 @@ func (h *Hub) buildDoor() error {
 		Clock: h.clock, Count: counted(h.metrics.refusals), Logger: h.Logger,
 	})
 	callers := gate.Through(h.cloud.Way(uplink.ClassNode, uplink.AsCaller))
-	consistency := relayed.New(h.MaxStaleRead, h.cloud.Upstream(h.metrics.body(role.Cloud)), h.cloud, h.clock,
+	consistency := relayed.NewConsistency(h.MaxStaleRead, h.cloud.Upstream(h.metrics.body(role.Cloud)), h.cloud, h.clock,
 		func(about, outcome string) {
 			h.metrics.questions.WithLabelValues(about, outcome).Inc()
 		})

@@ -18,10 +18,10 @@ import (
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/door"
-	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -65,9 +65,9 @@ type Hub struct {
 
 // shared is what the hub has of what its pool shares.
 type shared struct {
-	sources *feeder.Sources // what is relayed
-	scope   *scope.Scope    // and what may be
-	reads   *door.Demand    // of clients of this node
+	sources *relayed.Sources // what is relayed
+	scope   *scope.Scope     // and what may be
+	reads   *door.Demand     // of clients of this node
 	kept    *snapshot.Snapshots
 }
 

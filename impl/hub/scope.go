@@ -3,7 +3,7 @@ package hub
 import (
 	"path/filepath"
 
-	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
@@ -26,10 +26,10 @@ func (h *Hub) keptIn() string { return filepath.Join(h.DataDir, "relays") }
 // buildScope makes what follows another scope of the pool.
 func (h *Hub) buildScope() error {
 	h.scope = scope.New(scope.Config{
-		Relays: feeder.Relays{
+		Relays: relayed.Relays{
 			Sources: h.sources, Kept: h.kept, Changed: func() { h.pool.Changed() },
 			Forget: func(r *relay.Relay) { h.door.Consistency.Forget(r) },
-			Make:   func(res relay.Resource) (*feeder.Feeder, error) { return h.feeder(res, true) },
+			Make:   func(res relay.Resource) (*relayed.Feeder, error) { return h.feeder(res, true) },
 		},
 		Directory: h.directory, Fixed: h.shares(), Always: h.always, Linger: h.Linger, Open: h.reads.Open,
 		Holds: func() bool {

@@ -268,7 +268,7 @@ func (f *feeder) turnedDown() error {
 	return nil
 }
 
-// denied takes that an upstream does not give the resource, as package feeder of a hub does.
+// denied takes that an upstream does not give the resource, as package relayed of a hub does.
 func (f *feeder) denied(err error) {
 	if f.hub != nil && f.up.relay != nil {
 		f.refused = f.server.clock.Now()

@@ -8,7 +8,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/beat"
-	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
@@ -22,7 +21,7 @@ type Config struct {
 	Gate        *access.Gate
 	Authorizer  *access.Authorizer
 	Stalls      *answer.Stalls
-	Sources     *feeder.Sources // what is relayed
+	Sources     *relayed.Sources // what is relayed
 	Consistency *relayed.Consistency
 	Beats       *beat.Beats
 	Proxy       *Proxy

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/access"
-	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/request"
 )
@@ -30,7 +29,7 @@ type decision struct {
 	way
 	refusal *apierrors.StatusError // if it is mistaken or refused
 	target  *relayed.Target        // the object or collection of a relayed resource that it is about; nil: none
-	lost    *feeder.Feeder         // feeds its relay, and is not given the resource; nil: none
+	lost    *relayed.Feeder        // feeds its relay, and is not given the resource; nil: none
 }
 
 // decide decides how a request is answered. Nothing is done for it yet.
@@ -56,7 +55,7 @@ func (d *Door) decide(req *http.Request, asked *request.Request, who access.Call
 // route finds the relay that is to answer. If that is not given the resource, the request is the cloud's to answer;
 // lost is what feeds the relay.
 func (d *Door) route(header http.Header, asked *request.Request, who access.Caller) (t *relayed.Target,
-	lost *feeder.Feeder) {
+	lost *relayed.Feeder) {
 	t = d.router.Route(asked)
 	if t == nil || t.Writes() {
 		return t, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/beat"
-	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
@@ -51,14 +51,14 @@ func (c *cloud) RoundTrip(req *http.Request) (*http.Response, error) {
 func relayedAt(t *testing.T, resources ...string) (*Door, map[string]*relay.Relay) {
 	t.Helper()
 	clk, logger := clocktesting.NewFakeClock(time.Now()), slog.New(slog.DiscardHandler)
-	all, relays := &feeder.Sources{}, map[string]*relay.Relay{}
+	all, relays := &relayed.Sources{}, map[string]*relay.Relay{}
 	for _, name := range resources {
 		res, err := relay.ParseResource(name)
 		check(t, err)
 		r, err := relay.New(relay.Config{Resource: res, Clock: clk})
 		check(t, err)
 		check(t, r.Replace(100, []*wire.Object{}))
-		f, err := feeder.New(source.Config{Relay: r, Clock: clk}, func() {})
+		f, err := relayed.NewFeeder(source.Config{Relay: r, Clock: clk}, func() {})
 		check(t, err)
 		all.Add(f)
 		relays[res.Resource] = r

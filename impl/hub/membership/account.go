@@ -5,7 +5,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/role"
@@ -16,7 +15,7 @@ type Account struct {
 	Version     string
 	Started     time.Time
 	Cloud       *uplink.Cloud
-	Sources     *feeder.Sources
+	Sources     *relayed.Sources
 	Consistency *relayed.Consistency
 	Served      *answer.Served
 	Role        func() role.Role

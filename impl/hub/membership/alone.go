@@ -5,13 +5,13 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 )
 
 // Alone is the part of a hub that has no pool: it feeds its relays from the cloud.
-type Alone struct{ Sources *feeder.Sources }
+type Alone struct{ Sources *relayed.Sources }
 
 // Run blocks until ctx ends.
 func (a Alone) Run(ctx context.Context, _ func() bool) error {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/hub/feeder"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
@@ -24,7 +24,7 @@ type Config struct {
 	Policy       member.Probing // of probes of it
 	Cloud        *uplink.Cloud
 
-	Sources      *feeder.Sources
+	Sources      *relayed.Sources
 	Idle         func() []string                     // resources of the pool that are not fed: nobody here reads them
 	MaxAge       time.Duration                       // of the last sign of a stream from the cloud
 	Read         func() (read bool, since time.Time) // whether the coordinator reads what this hub shows

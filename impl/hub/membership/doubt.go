@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
@@ -95,7 +95,7 @@ func (d *doubt) run(ctx context.Context) error {
 
 // part leaves a leader hub alone that lied, for another one, once nothing is held any more of what it showed.
 func (d *doubt) part() {
-	if d.holds() && !slices.ContainsFunc(d.Sources.All(), func(f *feeder.Feeder) bool { return f.Overruled() }) {
+	if d.holds() && !slices.ContainsFunc(d.Sources.All(), func(f *relayed.Feeder) bool { return f.Overruled() }) {
 		d.shun(d.leader())
 	}
 }
@@ -121,7 +121,7 @@ func (d *doubt) many() bool {
 }
 
 // judge is the cloud if a resource comes from the pool and the cloud can be asked; nil: there is nothing to compare.
-func (d *doubt) judge(f *feeder.Feeder) *hop.Upstream {
+func (d *doubt) judge(f *relayed.Feeder) *hop.Upstream {
 	if f.Status().Upstream != role.Coordinator.String() {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (d *doubt) judge(f *feeder.Feeder) *hop.Upstream {
 }
 
 // look compares one resource.
-func (d *doubt) look(ctx context.Context, f *feeder.Feeder) {
+func (d *doubt) look(ctx context.Context, f *relayed.Feeder) {
 	cloud := d.judge(f)
 	if cloud == nil {
 		return
@@ -174,7 +174,7 @@ func (d *doubt) answer(ctx context.Context) {
 }
 
 // pursue asks about a contradiction again and again, while the same leader feeds the same.
-func (d *doubt) pursue(ctx context.Context, f *feeder.Feeder, cloud *hop.Upstream, err error) {
+func (d *doubt) pursue(ctx context.Context, f *relayed.Feeder, cloud *hop.Upstream, err error) {
 	var no *source.ContradictionError
 	for errors.As(err, &no) && ctx.Err() == nil {
 		leader := d.leader()

@@ -18,7 +18,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -81,14 +81,14 @@ func newDoubted(t *testing.T) *doubted {
 	d.upstream = cloud
 	mine, err := relay.New(relay.Config{Resource: res})
 	check(t, err)
-	f, err := feeder.New(source.Config{Relay: mine}, func() {})
+	f, err := relayed.NewFeeder(source.Config{Relay: mine}, func() {})
 	check(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 2)
 	go func() { done <- f.Run(ctx) }()
 	f.Use(upstream("coordinator", d.pool, func() {}))
 	d.leads("liar")
-	sources := &feeder.Sources{}
+	sources := &relayed.Sources{}
 	sources.Add(f)
 	d.doubt = &doubt{
 		Config: &Config{

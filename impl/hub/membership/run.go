@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
 )
@@ -91,9 +91,9 @@ func (p *Pool) do(asking context.Context, g *errgroup.Group, effects []member.Ef
 		case member.Point:
 			p.point(e.From)
 		case member.AskAnew:
-			p.feeder(e.Resource, (*feeder.Feeder).AskAnew)
+			p.feeder(e.Resource, (*relayed.Feeder).AskAnew)
 		case member.Kick:
-			p.feeder(e.Resource, func(f *feeder.Feeder) { f.Kick() })
+			p.feeder(e.Resource, func(f *relayed.Feeder) { f.Kick() })
 		case member.AskCloud:
 			p.Logger.Debug("nobody leads: asking whether the cloud is there")
 			p.Cloud.Ask()
@@ -111,9 +111,9 @@ func (p *Pool) do(asking context.Context, g *errgroup.Group, effects []member.Ef
 		case member.Overrule:
 			p.Overrule(e.History)
 		case member.Renumber:
-			p.feeder(e.Resource, func(f *feeder.Feeder) { f.Renumber(e.History) })
+			p.feeder(e.Resource, func(f *relayed.Feeder) { f.Renumber(e.History) })
 		case member.Verify:
-			p.feeder(e.Resource, func(f *feeder.Feeder) {
+			p.feeder(e.Resource, func(f *relayed.Feeder) {
 				g.Go(func() error { p.verify(asking, f, e.Version); return nil })
 			})
 		case member.Log:
@@ -124,7 +124,7 @@ func (p *Pool) do(asking context.Context, g *errgroup.Group, effects []member.Ef
 }
 
 // feeder does something with the feeder of a resource, if there is one.
-func (p *Pool) feeder(resource string, do func(*feeder.Feeder)) {
+func (p *Pool) feeder(resource string, do func(*relayed.Feeder)) {
 	if f := p.Sources.Named(resource); f != nil {
 		do(f)
 	}
@@ -132,7 +132,7 @@ func (p *Pool) feeder(resource string, do func(*feeder.Feeder)) {
 
 // point feeds each relay from its source.
 func (p *Pool) point(from map[string]role.Source) {
-	using := make(map[*feeder.Feeder]role.Source, len(from))
+	using := make(map[*relayed.Feeder]role.Source, len(from))
 	for _, f := range p.Sources.All() {
 		if where, ok := from[f.Resource]; ok {
 			using[f] = where
@@ -142,7 +142,7 @@ func (p *Pool) point(from map[string]role.Source) {
 }
 
 // verify asks the cloud whether it has reached a version.
-func (p *Pool) verify(ctx context.Context, f *feeder.Feeder, version uint64) {
+func (p *Pool) verify(ctx context.Context, f *relayed.Feeder, version uint64) {
 	limit, cancel := context.WithTimeout(ctx, sampleAnswer)
 	defer cancel()
 	if err := f.Ahead(limit, version); err != nil && ctx.Err() == nil {

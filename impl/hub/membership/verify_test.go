@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/weir-edge/weir/impl/hub/feeder"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -30,7 +30,7 @@ func TestVerify(t *testing.T) {
 	defer srv.Close()
 	at, err := url.Parse(srv.URL)
 	check(t, err)
-	x, err := feeder.New(source.Config{Relay: mine}, func() {})
+	x, err := relayed.NewFeeder(source.Config{Relay: mine}, func() {})
 	check(t, err)
 	x.Use(&hop.Upstream{Name: "cloud", URL: at, Client: srv.Client(), Consistent: true})
 	p := &Pool{Config: &Config{Logger: slog.Default()}}

@@ -61,8 +61,8 @@ type way interface {
 	Patience() time.Duration // how long a cloud is waited for of which nothing is known
 }
 
-// New makes what nobody has written through yet.
-func New(maxStale time.Duration, cloud *hop.Upstream, via way, c clock.WithTicker,
+// NewConsistency makes what nobody has written through yet.
+func NewConsistency(maxStale time.Duration, cloud *hop.Upstream, via way, c clock.WithTicker,
 	count func(about, outcome string)) *Consistency {
 	return &Consistency{
 		maxStale: maxStale, cloud: cloud, way: via, clock: c, ctx: context.Background(), count: count,

@@ -1,12 +1,16 @@
-// Package relayed recognizes the requests that a relay can answer, and checks the credentials that a read from a relay
-// needs.
+// Package relayed holds the relays of a hub and fills them, each from the cloud or from the pool's coordinator, as the
+// role of the hub in its pool says. It recognizes the requests that a relay can answer.
+//
+// A Feeder is package source's, with what a hub has to know beside it: whether the relay has anything to answer with,
+// and whether the coordinator has the resource at all. Sources holds all of them, and points them. Relays makes, feeds
+// and removes one relay for each resource of the pool (package scope).
 //
 // A Router finds the Target of a request. Consistency lets a read with unset resourceVersion wait until the relay shows
 // what was written through this hub, and nothing that is older than the hub may show. For what only the cloud knows it
 // asks the cloud, once for all who want to know.
 //
-// New starts nothing. Questions run in goroutines of their own, each at most for three seconds, and end with the
-// context that Start is given.
+// NewFeeder and NewConsistency start nothing. Feeder.Run blocks until its context ends. Questions run in goroutines of
+// their own, each at most for three seconds, and end with the context that Start is given.
 //
 // # What a relay cannot do
 //

@@ -1,4 +1,4 @@
-package feeder
+package relayed
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/await"
@@ -20,8 +19,6 @@ import (
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestLackedUntilGiven: a coordinator that said that it does not have a resource, and then gives it, has it, though the
 // cloud has said nothing of a quiet resource since.
@@ -51,7 +48,7 @@ func TestLackedUntilGiven(t *testing.T) {
 	check(err)
 	mine, err := relay.New(relay.Config{Resource: res, Late: true})
 	check(err)
-	f, err := New(source.Config{Relay: mine, Clock: clock.RealClock{}}, func() {})
+	f, err := NewFeeder(source.Config{Relay: mine, Clock: clock.RealClock{}}, func() {})
 	check(err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -1,11 +1,4 @@
-// Package feeder holds the relays of a hub and fills them, each from the cloud or from the pool's coordinator, as the
-// role of the hub in its pool says.
-//
-// A Feeder is package source's, with what a hub has to know beside it: whether the relay has anything to answer with,
-// and whether the coordinator has the resource at all. Sources holds all of them, and points them. Relays
-// makes, feeds and removes one relay for each resource of the pool (package scope). New starts nothing;
-// source.Feeder.Run blocks until its context ends.
-package feeder
+package relayed
 
 import (
 	"maps"
@@ -34,8 +27,8 @@ type Feeder struct {
 	refused  atomic.Pointer[time.Time] // when the coordinator said that it does not have the resource; nil: it did not
 }
 
-// New makes a feeder. looks is called when a source has said that it does not give the resource.
-func New(c source.Config, looks func()) (*Feeder, error) {
+// NewFeeder makes a feeder. looks is called when a source has said that it does not give the resource.
+func NewFeeder(c source.Config, looks func()) (*Feeder, error) {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}

@@ -1,4 +1,4 @@
-package feeder
+package relayed
 
 import (
 	"context"

@@ -146,13 +146,11 @@ const (
 
 // Leases of a pool, kept in its coordinator.
 const (
-	LeaseNamespace   = "kube-system"
-	ElectionLease    = "yurthub"              // hubs stand for leader on it
-	InformerSync     = "leader-informer-sync" // renewed by the leader only while its own streams from the cloud are fresh
-	EndpointsKind    = "Endpoints"
-	EndpointSlices   = "endpointslices"
-	DiscoveryGroup   = "discovery.k8s.io"
-	InitialEventsEnd = "k8s.io/initial-events-end" // KEP-3157 bookmark annotation
+	LeaseNamespace = "kube-system"
+	ElectionLease  = "yurthub"              // hubs stand for leader on it
+	InformerSync   = "leader-informer-sync" // renewed by the leader only while its own streams from the cloud are fresh
+	EndpointSlices = "endpointslices"
+	DiscoveryGroup = "discovery.k8s.io"
 )
 
 // MaxLeaseDuration is the longest for which a hub may hold a Lease of the pool without a renewal: a coordinator refuses

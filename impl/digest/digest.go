@@ -50,10 +50,6 @@ type Digest struct {
 	Served  int64 // bytes that clients of this node got from relays
 }
 
-// Saved is what the clients of this node got from relays beyond what its hub fetched for relays. It is negative on a
-// node that leads.
-func (d Digest) Saved() int64 { return d.Served - d.Feed }
-
 // Text is what Parse reads, MaxText bytes at most.
 func (d Digest) Text() string {
 	age := int64(-1)

@@ -27,7 +27,7 @@ type Demand struct {
 	shared attention
 }
 
-// New makes one that has seen nothing.
+// NewDemand makes one that has seen nothing.
 func NewDemand(node string, c clock.PassiveClock) *Demand {
 	return &Demand{node: node, clock: c, began: c.Now(), passed: newTally(), shared: attention{}}
 }
@@ -124,8 +124,8 @@ func ofCluster(asked *request.Request, node string) bool {
 	return err == nil && !narrow(o.FieldSelector) && !ofNode(o.LabelSelector, node)
 }
 
-// joinable reports whether a request makes the pool share what it reads: a watch of the whole cluster, or the list of any
-// version that comes before one. A client that lists the newest state reads it once.
+// joinable reports whether a request makes the pool share what it reads: a watch of the whole cluster, or the list of
+// any version that comes before one. A client that lists the newest state reads it once.
 func joinable(asked *request.Request, node string) bool {
 	return (asked.Verb == "watch" || asked.Query.Get("resourceVersion") == "0") && ofCluster(asked, node)
 }

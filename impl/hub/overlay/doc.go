@@ -31,10 +31,10 @@
 // # Clients of the store
 //
 // They have the same rules, with a view for each answer. Nobody here hears what the cloud says of their objects. So
-// they stay with the store when the cloud is back, until a first correction ends (Holds): where slices are in no relay that
-// is moved.Linger after its node has taken it back. Then their watches end, before the former address is shown. They go
-// on at the cloud, and are first shown what they may have in a corrected form, as the cloud had it (Owed). What that is
-// is forgotten ten minutes later.
+// they stay with the store when the cloud is back, until a first correction ends (Holds): where slices are in no relay,
+// that is when the cloud has the last word. Then their watches end, before the former address is shown. They go on at
+// the cloud, and are first shown what they may have in a corrected form, as the cloud had it (Owed). What that is is
+// forgotten ten minutes later.
 //
 // # Goroutines
 //

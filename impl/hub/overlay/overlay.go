@@ -171,7 +171,7 @@ func (o *Overlay) prune() {
 func (o *Overlay) settle() {
 	was := o.set.Len()
 	reached := o.reached()
-	if reached == (moved.Reached{}) && !o.outage.released { // nobody here hears what the cloud says: it has the last word in time
+	if reached == (moved.Reached{}) && !o.outage.released { // nobody here hears what the cloud says
 		return
 	}
 	if o.set.Settle(reached); o.set.Len() != was {

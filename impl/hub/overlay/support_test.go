@@ -189,8 +189,9 @@ func (h *hub) atCloud(yield func(*corev1.Pod) bool) {
 func (h *hub) pod(uid, status string) *corev1.Pod {
 	address, not, _ := strings.Cut(status, " ")
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: h.version}, Spec: corev1.PodSpec{NodeName: h.node},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address},
+		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: h.version},
+		Spec:       corev1.PodSpec{NodeName: h.node},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address},
 	}
 	ready := corev1.PodCondition{
 		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(h.since[uid]),

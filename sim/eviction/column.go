@@ -420,7 +420,15 @@ func (c *column) causesIn(span Span, perRequest, perByte, all float64) (causes [
 		causes = append(causes, cause)
 	}
 	if len(causes) > 0 {
-		causes = append(causes, report.Cause{Way: c.Way, What: "TLS", Bytes: all})
+		opened := 0
+		for _, x := range c.Site.Link(c.Pool).Connections() {
+			if !x.Opened.Before(span.From) && x.Opened.Before(span.To) {
+				opened++
+			}
+		}
+		causes = append(causes, report.Cause{
+			Way: c.Way, What: "TLS", Requests: float64(opened) * perRequest, Bytes: all,
+		})
 	}
 	return causes, nil
 }

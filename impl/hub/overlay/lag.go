@@ -30,13 +30,30 @@ func (o *Overlay) lagging(own []moved.Correction) []moved.Correction {
 	said := o.speaker.last
 	said.Node = o.Node
 	all, also := o.relayed()
-	return slices.DeleteFunc(moved.Lagging(said, o.Pods, func(pod *corev1.Pod) bool {
+	return slices.DeleteFunc(moved.Lagging(said, o.latest, func(pod *corev1.Pod) bool {
 		return o.set.Has(o.Node, pod.UID) || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && now.Sub(c.LastTransitionTime.Time) <= since+lately
 		})
 	}, all, also), func(c moved.Correction) bool {
 		return slices.ContainsFunc(own, func(newer moved.Correction) bool { return newer.UID == c.UID })
 	})
+}
+
+// latest walks over the pods of this node as the cloud has them. Until it has shown a pod again, that is with the status
+// that it was sent last.
+func (o *Overlay) latest(yield func(*corev1.Pod) bool) {
+	for pod := range o.Pods {
+		if sent := o.outage.waited[pod.UID]; sent != nil {
+			if sent.ResourceVersion == pod.ResourceVersion {
+				pod = sent
+			} else {
+				delete(o.outage.waited, pod.UID)
+			}
+		}
+		if !yield(pod) {
+			return
+		}
+	}
 }
 
 // says are the versions at which the cloud says of the pods of this node what is true, if its relays agree with their

@@ -1,6 +1,11 @@
 package overlay
 
-import "time"
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // Times of the loop.
 const (
@@ -23,5 +28,7 @@ type outage struct {
 	back     time.Time // since when the cloud is there again; zero: it is not
 	released bool      // it has the last word
 	told     bool      // the log says that something is corrected
-	hello    time.Time // when the next sign of life is due while there is no outage
+	// waited are the pods whose statuses wait, or did: with these, at the versions that the cloud had shown before.
+	waited map[types.UID]*corev1.Pod
+	hello  time.Time // when the next sign of life is due while there is no outage
 }

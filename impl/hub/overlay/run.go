@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/weir-edge/weir/impl/moved"
 	"github.com/weir-edge/weir/impl/process"
 )
@@ -73,13 +76,18 @@ func (o *Overlay) corrections() (all []moved.Correction) {
 		if c, ok := moved.FromStatus(pod, status); ok && pod.Spec.NodeName == o.Node {
 			all = append(all, c)
 		}
+		if o.outage.waited == nil {
+			o.outage.waited = map[types.UID]*corev1.Pod{}
+		}
+		pod.Status = *status
+		o.outage.waited[pod.UID] = pod
 	}
 	return all
 }
 
 // begin begins an outage. What was known of one before is forgotten.
 func (o *Overlay) begin() {
-	o.outage = outage{on: true, any: true}
+	o.outage = outage{on: true, any: true, waited: o.outage.waited}
 	o.Ways.Forget()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -289,7 +289,10 @@ func (l *life) passes() {
 		}
 		for j := range 2 {
 			uid := fmt.Sprint(h.node, j)
-			h.known[uid] = l.cloud[uid].status()
+			if is := l.cloud[uid].status(); h.known[uid] != is {
+				h.known[uid] = is
+				h.showed[uid]++
+			}
 		}
 		if n := len(l.hears[h.node]); n > 0 && l.rnd.IntN(2) == 0 {
 			l.hear(h.node, 1+l.rnd.IntN(n))

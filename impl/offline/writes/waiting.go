@@ -127,7 +127,8 @@ func (w *waiting) PodStatuses(yield func(*corev1.Pod, *corev1.PodStatus) bool) {
 	}
 }
 
-// Pods walks over the pods of this node as the cloud last showed them to its kubelet.
+// Pods walks over the pods of this node as the cloud last showed them: to its kubelet, or in the answer to what waited,
+// which comes in protobuf.
 func (w *waiting) Pods(yield func(*corev1.Pod) bool) {
 	c, ok := w.Store.Read(store.Shape{
 		Component: component, Resource: pods(), Form: store.Protobuf, Fields: "spec.nodeName=" + w.Node,
@@ -135,8 +136,16 @@ func (w *waiting) Pods(yield func(*corev1.Pod) bool) {
 	if !ok {
 		return
 	}
-	for o := range c.Items {
-		if pod, err := podOf(c.Form, o.Raw); err == nil && !yield(pod) {
+	for _, k := range c.Keys {
+		f := store.Protobuf
+		if w.Store.Version(pods(), k, store.JSON) > w.Store.Version(pods(), k, f) {
+			f = store.JSON
+		}
+		a := w.Store.Get(component, pods(), f, k)
+		if a.Knowledge != store.Known {
+			continue
+		}
+		if pod, err := podOf(a.Form, a.Object.Raw); err == nil && !yield(pod) {
 			return
 		}
 	}

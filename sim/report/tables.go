@@ -248,8 +248,8 @@ const causeLimit = 30
 func (r Result) causeTable() table {
 	t := causesOf(r.Causes, "what a node asks for", "B/s", 1)
 	t.Note = "Per node: requests an hour, and bytes a second both ways, with the frames of HTTP/2. TLS is what was " +
-		"counted on the uplink beside them; its requests are connections that began. A watch costs what it brings, bookmarks among it, and begins again now " +
-		"and then."
+		"counted on the uplink beside them; its requests are connections that began. A watch costs what it brings, " +
+		"bookmarks among it, and begins again now and then."
 	return t
 }
 

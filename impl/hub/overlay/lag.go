@@ -39,8 +39,8 @@ func (o *Overlay) lagging(own []moved.Correction) []moved.Correction {
 	})
 }
 
-// latest walks over the pods of this node as the cloud has them. Until it has shown a pod again, that is with the status
-// that it was sent last.
+// latest walks over the pods of this node as the cloud has them. Until it has shown a pod again, that is with the
+// status that it was sent last.
 func (o *Overlay) latest(yield func(*corev1.Pod) bool) {
 	for pod := range o.Pods {
 		if sent := o.outage.waited[pod.UID]; sent != nil {

@@ -248,7 +248,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			lies.Serve(w, req, nodeOf(req))
 		}),
-		contract.MovedPath: new(moveddesk.Desk).Handler(nodeOf),
+		contract.MovedPath: (&moveddesk.Desk{Clock: c.set.Clock}).Handler(nodeOf),
 		contract.RollPath:  new(desk.Desk).Handler(nodeOf, func(node string) bool { return leader.Leader().Node == node }),
 	}
 	c.board().Serve(func(path string, h http.Handler) { paths[path] = h })

@@ -289,7 +289,7 @@ func (h *Hub) buildPoolDoor() *pooldoor.Door {
 		Server: shown, Node: h.NodeName, Pool: h.NodePoolName, Coordinators: h.course.Coordinators,
 		Roots: c.Roots, Denied: c.Denied, Cert: h.member, Address: h.PoolAddress, Local: c.Local, Late: h.late,
 		Clock: h.clock,
-		Desk:  pooldoor.NewDesk(pooldoor.NewStanding(h.clock), lease.NewNodes(h.clock)),
+		Desk:  pooldoor.NewDesk(pooldoor.NewStanding(h.clock), lease.NewNodes(h.clock), h.clock),
 	}}
 	d.Desk.Handle(d.ServeMux)
 	d.Handle(contract.DocumentsPath, h.discovery.Show(h.judge.Keys))

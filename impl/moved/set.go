@@ -14,6 +14,7 @@ import (
 const (
 	Every   = 5 * time.Second  // between two statements of a node
 	Silence = 30 * time.Second // after which the pods of a node are not ready
+	Notices = 10 * time.Second // until a node finds out that it is cut off, and states
 )
 
 // MaxNodes bounds a pool.
@@ -74,18 +75,19 @@ func (s *Set) Members(names []string) error {
 	return nil
 }
 
-// Away says whether the cloud is away for the pool. While it is there, it alone decides who is silent. Nodes state from
-// when they are cut off themselves, which is before the pool is known to be: so much counts of it as leaves a node that
-// lives half of Silence.
-func (s *Set) Away(away bool) (changed bool) {
+// Away says whether the cloud is away for the pool, of which nothing was heard for so long. While it is there, it alone
+// decides who is silent. Nodes state from when they are cut off themselves, which is before the pool is known to be. So
+// the time counts that they had for it.
+func (s *Set) Away(away bool, unheard time.Duration) (changed bool) {
 	if s.away == away {
 		return false
 	}
 	for _, n := range s.nodes {
-		changed = changed || s.silent(n)
-		if n.quiet = min(n.quiet, Silence/2); !away {
+		was := s.silent(n)
+		if n.quiet = min(n.quiet, max(unheard-Notices, 0)); !away {
 			n.quiet = 0
 		}
+		changed = changed || was != (away && n.quiet >= Silence)
 	}
 	s.away = away
 	s.index()
@@ -111,7 +113,7 @@ func (s *Set) Take(st Statement) (changed bool, err error) {
 		return false, fmt.Errorf("statement %d of %s: %w", st.Number, st.Node, ErrLacks)
 	}
 	changed = s.silent(n)
-	n.beat, n.quiet = st.Beat, 0
+	n.beat, n.quiet = st.Beat, st.Age
 	if st.Number > n.number {
 		n.number = st.Number
 		changed = n.replace(st) || changed

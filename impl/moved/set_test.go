@@ -104,20 +104,27 @@ func TestSilence(t *testing.T) {
 		t.Errorf("heard again: %s", shows(s, q))
 	}
 	pass(Silence, Every, true)
-	if !s.Away(false) || shows(s, p) != p+"-" || s.Away(false) {
+	if !s.Away(false, 0) || shows(s, p) != p+"-" || s.Away(false, 0) {
 		t.Error("a node is silent though the cloud is there")
 	}
-	if s.Away(true); shows(s, p) != p+"-" {
+	if s.Away(true, time.Hour); shows(s, p) != p+"-" {
 		t.Error("a node is silent at once")
 	}
-	// Half of Silence counts at most of the time before the pool was known to be cut off.
-	s.Away(false)
+	// Of the time before the pool was known to be cut off, that counts in which a node that lives would have stated.
+	for _, unheard := range []time.Duration{0, Notices, Silence, Silence + Notices - Every} {
+		s.Away(false, 0)
+		pass(2*Silence, Every, false)
+		if s.Away(true, unheard); shows(s, p) != p+"-" {
+			t.Errorf("a node is silent at once, %v after the cloud was heard", unheard)
+		}
+		pass(Silence-max(unheard-Notices, 0)-Every, Every, false)
+		pass(Every, Every, true)
+	}
+	s.Away(false, 0)
 	pass(2*Silence, Every, false)
-	if s.Away(true); shows(s, p) != p+"-" {
-		t.Error("a node is silent at once")
+	if s.Away(true, Silence+Notices); shows(s, p) == p+"-" {
+		t.Error("a node is not silent, though it would have stated in time")
 	}
-	pass(Silence/2-Every, Every, false)
-	pass(Every, Every, true)
 }
 
 func each[T any](all ...T) iter.Seq[T] { return slices.Values(all) }

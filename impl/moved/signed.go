@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-edge/weir/impl/pki"
 )
@@ -23,6 +24,8 @@ type Signed struct {
 	Text      string   `json:"text"`
 	Signature []byte   `json:"signature"`
 	Chain     [][]byte `json:"chain"` // of the hub's certificate for its pool, leaf first, in DER
+	// Age is for how many seconds the desk has had it. It is not signed: who can hold a statement back has no more of it.
+	Age int64 `json:"age,omitempty"`
 }
 
 // Sign signs a statement with the key that the hub has for its pool; vouch is pki.VouchAs with that key.
@@ -30,7 +33,7 @@ func (s Statement) Sign(pool string, chain [][]byte, vouch func(what string, tex
 	error) {
 	text := s.String()
 	signature, err := vouch(subject, about(pool, text))
-	return Signed{text, signature, chain}, err
+	return Signed{Text: text, Signature: signature, Chain: chain}, err
 }
 
 // about ties a statement to its pool.
@@ -83,6 +86,7 @@ func (s Signed) Open(pool string, verify func(chain []*x509.Certificate) error) 
 	if !pki.VouchedBy(chain[0], subject, about(pool, s.Text), s.Signature) {
 		return unsigned("signature", ErrUnsigned)
 	}
+	st.Age = time.Duration(min(max(s.Age, 0), int64(Silence/time.Second))) * time.Second
 	return st, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -40,6 +41,8 @@ type Statement struct {
 	Same        bool
 	At          Reached      // of pods that are not corrected the cloud's slices say what is true at these versions
 	Corrections []Correction // by uid, one for each
+
+	Age time.Duration // for how long the desk has had it. It is no part of what is signed
 }
 
 // NewStatement makes one of corrections in any order. left are those that were left out for lack of room.

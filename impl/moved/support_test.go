@@ -93,7 +93,7 @@ func pool(t testing.TB, nodes ...string) *Set {
 	if err := s.Members(nodes); err != nil {
 		t.Fatal(err)
 	}
-	s.Away(true)
+	s.Away(true, 0)
 	s.Expire(0)
 	return s
 }

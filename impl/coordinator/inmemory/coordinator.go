@@ -95,7 +95,7 @@ func New(c Config) (*Coordinator, error) {
 	}
 	leads := func(node string) bool { return x.Leader().Node == node }
 	mux.Handle(contract.RollPath, new(desk.Desk).Handler(nodeOf, leads))
-	mux.Handle(contract.MovedPath, new(moveddesk.Desk).Handler(nodeOf))
+	mux.Handle(contract.MovedPath, (&moveddesk.Desk{Clock: c.Clock}).Handler(nodeOf))
 	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
 	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.Leases.Handler(userOf))
 	for _, r := range c.Relays {

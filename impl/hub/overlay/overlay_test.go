@@ -165,6 +165,22 @@ func TestDead(t *testing.T) {
 	}
 }
 
+// TestDeadSince: how long a node has not been heard, a hub that starts in an outage finds out from the desk.
+func TestDeadSince(t *testing.T) {
+	b := newBed(t, "a", "b", "c")
+	b.steps("a", "b", "c")
+	b.cut(true)
+	b.passes(20*time.Second, "a", "b", "c")
+	b.passes(20*time.Second, "b")
+	b.hubs["c"].restart()
+	b.passes(moved.Silence-20*time.Second+readEvery, "b", "c") // since 10 s before the power of a was lost
+	b.want("dead for half a minute", "10.0.0.1 not ready*", "b", "c")
+	b.passes(moved.Silence, "b", "c")
+	if got := b.hubs["c"].shows("other"); got != "10.0.0.2 ready" {
+		t.Errorf("c shows %q of b, which lives", got)
+	}
+}
+
 // TestCutOffAlone: a node that is cut off alone does not take others for dead.
 func TestCutOffAlone(t *testing.T) {
 	b := newBed(t, "a", "b")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -216,7 +217,8 @@ func (o *Overlay) remember() {
 func (o *Overlay) expire(away, read bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	changed := o.set.Away(away && !o.fresh())
+	unheard := o.unheard()
+	changed := o.set.Away(away && unheard > freshFor, unheard)
 	if read || !away {
 		changed = o.set.Expire(o.now()) || changed
 	}
@@ -228,14 +230,15 @@ func (o *Overlay) expire(away, read bool) {
 	}
 }
 
-// fresh reports whether the pool hears of the cloud.
-func (o *Overlay) fresh() bool {
-	r := o.Relay(slicesOf)
-	if r == nil {
-		return false
+// unheard is for how long the pool has heard nothing of the cloud.
+func (o *Overlay) unheard() time.Duration {
+	if r := o.Relay(slicesOf); r != nil {
+		s := r.Status()
+		if age, ok := s.Age(o.Clock.Now()); ok {
+			return age
+		}
 	}
-	s := r.Status()
-	return s.Fresh(o.Clock.Now(), freshFor)
+	return math.MaxInt64
 }
 
 // tell logs when corrections begin and end.

@@ -25,10 +25,10 @@ var (
 )
 
 // Times within which a pool has to find out. Statements are made each Every and read each readEvery; a pool is known to
-// be cut off freshFor after it was.
+// be cut off freshFor after it was. By then each node has had Notices to state something.
 const (
 	movedWithin = moved.Every + 2*readEvery + time.Second
-	deadWithin  = freshFor + moved.Silence + movedWithin
+	deadWithin  = freshFor + moved.Notices + movedWithin
 )
 
 // life is a pool whose machines lose power, links and hubs. It knows where each pod truly is.

@@ -81,6 +81,7 @@ type hub struct {
 func newBed(t *testing.T, nodes ...string) *bed {
 	t.Helper()
 	b := &bed{t: t, clock: testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), hubs: map[string]*hub{}}
+	b.desk.Clock = b.clock
 	var err error
 	b.authority, err = pki.NewPoolAuthority("harbour", b.clock.Now())
 	check(t, err)

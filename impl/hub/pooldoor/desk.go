@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"k8s.io/utils/clock"
+
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/limit"
@@ -21,8 +23,11 @@ type Desk struct {
 }
 
 // NewDesk makes that of a hub.
-func NewDesk(s *Standing, l *lease.Store) *Desk {
-	return &Desk{Standing: s, Leases: l, slots: limit.Slots{Each: limit.MaxPeerRequests, Sum: limit.MaxPeersRequests}}
+func NewDesk(s *Standing, l *lease.Store, c clock.PassiveClock) *Desk {
+	return &Desk{
+		Standing: s, Leases: l, moved: moveddesk.Desk{Clock: c},
+		slots: limit.Slots{Each: limit.MaxPeerRequests, Sum: limit.MaxPeersRequests},
+	}
 }
 
 // Handle shows it at a port, whose callers are hubs of the pool.

@@ -17,6 +17,9 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/moved"
 )
@@ -49,8 +52,10 @@ type Answer struct {
 // ErrForeign is of a statement of another node.
 var ErrForeign = errors.New("a hub states what is of its own node")
 
-// Desk is one that several may use. The zero Desk is ready.
+// Desk is one that several may use.
 type Desk struct {
+	Clock clock.PassiveClock
+
 	mu    sync.Mutex
 	name  string
 	stamp uint64
@@ -65,6 +70,7 @@ type entry struct {
 
 type item struct {
 	stamp  uint64
+	came   time.Time
 	signed moved.Signed
 }
 
@@ -119,10 +125,10 @@ func (d *Desk) take(node string, s moved.Signed) (whole bool, err error) {
 		if slices.EqualFunc(s.Chain, e.whole.signed.Chain, slices.Equal) {
 			s.Chain = nil
 		}
-		e.beat = item{d.stamp, s}
+		e.beat = item{d.stamp, d.Clock.Now(), s}
 		return false, nil
 	}
-	*e = entry{whole: item{d.stamp, s}, number: st.Number}
+	*e = entry{whole: item{d.stamp, d.Clock.Now(), s}, number: st.Number}
 	return false, nil
 }
 
@@ -147,7 +153,12 @@ func (d *Desk) room() {
 func (d *Desk) give(node string, out *Answer) {
 	var all []item
 	for of, e := range d.of {
+		heard := e.whole.came
+		if e.beat.stamp > 0 {
+			heard = e.beat.came
+		}
 		for _, i := range []item{e.whole, e.beat} {
+			i.signed.Age = int64(d.Clock.Since(heard) / time.Second)
 			if of != node && i.stamp > out.At {
 				all = append(all, i)
 			}

@@ -8,6 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/moved"
 )
@@ -19,7 +23,8 @@ func of(text string) *moved.Signed {
 
 // TestDesk: a hub hands in what is of its own node, and reads what others said since, once.
 func TestDesk(t *testing.T) {
-	var d Desk
+	now := testingclock.NewFakeClock(time.Unix(0, 0))
+	d := Desk{Clock: now}
 	h := d.Handler(func(req *http.Request) string { return req.Header.Get("By") })
 	ask := func(by, method string, a any) (int, Answer) {
 		t.Helper()
@@ -78,8 +83,17 @@ func TestDesk(t *testing.T) {
 	if _, again := ask("b", "POST", Ask{Desk: out.Desk, After: out.At}); len(again.Statements) > 0 || again.At != out.At {
 		t.Errorf("what was read comes again: %+v", again)
 	}
-	if _, all := ask("c", "POST", Ask{Desk: "another", After: out.At}); len(all.Statements) != 3 {
+	now.Step(20 * time.Second)
+	_, _ = ask("a", "POST", Ask{Statement: of("a 1 4 same"), Mute: true})
+	now.Step(5 * time.Second)
+	_, all := ask("c", "POST", Ask{Desk: "another", After: out.At})
+	if len(all.Statements) != 3 {
 		t.Errorf("numbers of another desk: %s", texts(all))
+	}
+	for _, s := range all.Statements { // a sign of life makes what the node said before as young as it is
+		if want := map[bool]int64{true: 25, false: 5}[s.Text[0] == 'b']; s.Age != want {
+			t.Errorf("%s is %d s old, want %d", s.Text, s.Age, want)
+		}
 	}
 	if _, none := ask("c", "POST", Ask{Mute: true}); len(none.Statements) > 0 {
 		t.Error("who is mute is given statements")
@@ -88,7 +102,7 @@ func TestDesk(t *testing.T) {
 
 // TestBounds: a desk has a bound, and so has an answer.
 func TestBounds(t *testing.T) {
-	var d Desk
+	d := Desk{Clock: clock.RealClock{}}
 	for i := range moved.MaxNodes + 10 {
 		s := of("n" + strconv.Itoa(i) + " 1 1")
 		s.Chain = [][]byte{make([]byte, 4<<10)}

@@ -26,8 +26,8 @@
 // A statement is a lease. While the cloud is away, a node with nothing new for Silence takes the readiness of all its
 // pods with it. Only time counts in which the desk of the pool was read, so a hub that loses its pool silences nobody.
 // Nodes state as soon as they are cut off, which they notice within Notices, and a pool is known to be some time later:
-// what is between counts. A hub that starts reads at the desk for how long a node has not been heard (Signed.Age). Who
-// lies about that can make a node silent, as by holding back what it says.
+// what is between counts. A hub that starts reads at the desk for how long a node has not been heard (Signed.Age). One
+// that lies about it can make a node silent, as it could by holding back what the node says.
 //
 // # What an endpoint becomes
 //

@@ -29,6 +29,7 @@ type outage struct {
 	released bool      // it has the last word
 	told     bool      // the log says that something is corrected
 	// waited are the pods whose statuses wait, or did: with these, at the versions that the cloud had shown before.
-	waited map[types.UID]*corev1.Pod
-	hello  time.Time // when the next sign of life is due while there is no outage
+	waited  map[types.UID]*corev1.Pod
+	hello   time.Time // when the next sign of life is due while there is no outage
+	greeted bool      // somebody has heard one since the hub began
 }

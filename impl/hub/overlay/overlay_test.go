@@ -165,6 +165,22 @@ func TestDead(t *testing.T) {
 	}
 }
 
+// TestDeadBeforeItStates: nodes of a pool that has just started know each other, though no desk was there at first.
+func TestDeadBeforeItStates(t *testing.T) {
+	b := newBed(t, "a", "b")
+	for _, h := range b.hubs {
+		h.alone = true
+	}
+	b.passes(readEvery, "a", "b")
+	for _, h := range b.hubs {
+		h.alone = false
+	}
+	b.passes(2*moved.Every, "a", "b")
+	b.cut(true)
+	b.passes(deadWithin, "b")
+	b.want("a has died", "10.0.0.1 not ready*", "b")
+}
+
 // TestDeadSince: how long a node has not been heard, a hub that starts in an outage finds out from the desk.
 func TestDeadSince(t *testing.T) {
 	b := newBed(t, "a", "b", "c")

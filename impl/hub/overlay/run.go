@@ -88,7 +88,7 @@ func (o *Overlay) corrections() (all []moved.Correction) {
 
 // begin begins an outage. What was known of one before is forgotten.
 func (o *Overlay) begin() {
-	o.outage = outage{on: true, any: true, waited: o.outage.waited}
+	o.outage = outage{on: true, any: true, waited: o.outage.waited, greeted: o.outage.greeted}
 	o.Ways.Forget()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -269,15 +269,20 @@ func (o *Overlay) hello(ctx context.Context, own []moved.Correction) (wait time.
 	if wait = o.outage.hello.Sub(o.Clock.Now()); wait > 0 {
 		return wait
 	}
-	first := o.outage.hello.IsZero() // others may start at the same time
+	first := !o.outage.greeted // others may start at the same time
 	o.Ways.Forget()
 	o.state(own)
 	all, ok := o.Ways.Exchange(ctx, o.speaker.say)
 	o.hear(all)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if wait = helloEvery; first || !ok {
+	switch o.outage.greeted = ok || !first; {
+	case !o.outage.greeted:
+		wait = moved.Every
+	case first || !ok:
 		wait = helloAgain
+	default:
+		wait = helloEvery
 	}
 	maps.DeleteFunc(o.nodes, func(node string, p peer) bool {
 		return ok && node != o.Node && o.now()-p.heard > forgets

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -20,7 +22,10 @@ import (
 )
 
 const (
-	allowTTL = 5 * time.Minute  // how long an allowance is remembered
+	allowTTL = 5 * time.Minute // how long an allowance is remembered
+	// watchTTL is the same of a watch. kube-apiserver asks nobody again as long as a watch goes on, five to ten minutes
+	// with client-go, so the hub asks once for two of them.
+	watchTTL = 10 * time.Minute
 	denyTTL  = 30 * time.Second // how long a denial is
 	doubtTTL = time.Second      // how long what was remembered counts while nothing is known of the cloud
 	// they come from the one that may do nothing, and must not cost others their allowances.
@@ -33,7 +38,17 @@ type verdict struct {
 	refusal  *apierrors.StatusError
 	expires  time.Time
 	recalled bool
+	used     *atomic.Bool // an allowance of a watch was used since; nil: it is another one
 }
+
+// question is a watch that a caller may have.
+type question struct {
+	key verdictKey
+	of  identity.Attributes
+}
+
+// maxQuestions bounds those of one token that are asked again together.
+const maxQuestions = 16
 
 // verdictKey is a hash of the caller's credentials and of what it asks for. Tokens are not kept.
 type verdictKey [sha256.Size]byte
@@ -45,12 +60,16 @@ type Authorizer struct {
 
 	flights           singleflight.Group
 	allowed, refusals *lru.Cache // of verdict by verdictKey
+
+	mu      sync.Mutex
+	watches *lru.Cache // of []question by verdictKey of a token and no question
 }
 
 // NewAuthorizer makes one that remembers nothing yet.
 func NewAuthorizer(c AuthorizerConfig) *Authorizer {
 	return &Authorizer{
 		AuthorizerConfig: c, ctx: context.Background(), allowed: lru.New(limit.MaxVerdicts), refusals: lru.New(maxRefusals),
+		watches: lru.New(limit.MaxVerdicts),
 	}
 }
 
@@ -63,6 +82,9 @@ func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Head
 	key := newKey(who, header, a)
 	if v, ok := z.lookup(key, header); ok {
 		z.Count("cached")
+		if v.used != nil {
+			v.used.Store(true)
+		}
 		return v.refusal
 	}
 	credentials := http.Header{}
@@ -71,21 +93,10 @@ func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Head
 			credentials[name] = slices.Clone(values)
 		}
 	}
-	flight := z.flights.DoChan(string(key[:]), func() (any, error) {
-		if v, ok := z.lookup(key, credentials); ok { // decided between the look above and now
-			return v, nil
-		}
-		ctx, cancel := context.WithTimeout(uplink.LapsedAs(z.ctx, ctx), reviewTimeout)
-		defer cancel()
-		if away, until := z.Cloud.IsAway(); !away { // who waits for an answer when the cloud is found to be away gets none
-			defer context.AfterFunc(until, cancel)()
-		}
-		return z.ask(ctx, key, who, credentials, a)
-	})
 	select {
 	case <-ctx.Done():
 		return answer.Unavailable(ErrUnavailable.Error())
-	case r := <-flight:
+	case r := <-z.fly(uplink.LapsedAs(z.ctx, ctx), key, who, credentials, a, false):
 		if busy := BusyStatus(r.Err); busy != nil {
 			return busy
 		}
@@ -93,6 +104,48 @@ func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Head
 			return answer.Unavailable(ErrUnavailable.Error() + ": " + r.Err.Error())
 		}
 		return r.Val.(verdict).refusal
+	}
+}
+
+// fly has the cloud asked, by one for all who want to know. early: also if a verdict is valid for half of its time yet.
+func (z *Authorizer) fly(ctx context.Context, key verdictKey, who Caller, credentials http.Header,
+	a identity.Attributes, early bool) <-chan singleflight.Result {
+	return z.flights.DoChan(string(key[:]), func() (any, error) {
+		v, ok := z.lookup(key, credentials) // decided since the caller looked
+		if ok && (!early || v.expires.Sub(z.Clock.Now()) > watchTTL/2) {
+			return v, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+		defer cancel()
+		if away, until := z.Cloud.IsAway(); !away { // who waits for an answer when the cloud is found to be away gets none
+			defer context.AfterFunc(until, cancel)()
+		}
+		v, err := z.ask(ctx, key, who, credentials, a)
+		if err == nil && v.used != nil {
+			z.also(uplink.LapsedAs(z.ctx, ctx), key, who, credentials, a)
+		}
+		return v, err
+	})
+}
+
+// also asks again about the other watches of a caller that were used, now that there is a connection for it, which
+// costs forty times a question. What is denied so is denied from then on.
+func (z *Authorizer) also(ctx context.Context, key verdictKey, who Caller, credentials http.Header,
+	a identity.Attributes) {
+	token := newKey(who, credentials, identity.Attributes{})
+	z.mu.Lock()
+	var all []question
+	if known, ok := z.watches.Get(token); ok {
+		all = known.([]question)
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(q question) bool { return q.key == key })
+	z.watches.Add(token, append(all, question{key, a})[max(0, len(all)+1-maxQuestions):])
+	z.mu.Unlock()
+	for _, q := range all {
+		v, ok := found(z.allowed, q.key)
+		if ok && v.used != nil && v.used.Load() {
+			z.fly(ctx, q.key, who, credentials, q.of, true)
+		}
 	}
 }
 
@@ -127,6 +180,9 @@ func (z *Authorizer) ask(ctx context.Context, key verdictKey, who Caller, creden
 		z.Count("allowed")
 		code = http.StatusOK
 		v.expires = z.Clock.Now().Add(allowTTL)
+		if a.Verb == "watch" {
+			v.expires, v.used = z.Clock.Now().Add(watchTTL), new(atomic.Bool)
+		}
 	case refused != nil && (refused.ErrStatus.Code != http.StatusForbidden || who.Kind != Anonymous):
 		outcome := "refused"
 		if refused.ErrStatus.Code == http.StatusForbidden {
@@ -186,6 +242,9 @@ func found(c *lru.Cache, key verdictKey) (verdict, bool) {
 
 func (z *Authorizer) remember(key verdictKey, v verdict) {
 	if v.refusal != nil {
+		if !v.recalled {
+			z.allowed.Remove(key)
+		}
 		z.refusals.Add(key, v)
 		return
 	}

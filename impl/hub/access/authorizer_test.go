@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,18 +76,74 @@ func token(s string) http.Header { return http.Header{"Authorization": {"Bearer 
 
 var listSlices = identity.Attributes{Verb: "list", Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 
-// TestAuthorizeRemembers: allowances for 5 minutes, denials for 30 seconds, failures not at all.
+// TestAuthorizeTogether: what a token watches is asked again together, if it was used and half of its time is over; what
+// is denied then is denied at once.
+func TestAuthorizeTogether(t *testing.T) { synctest.Test(t, testTogether) }
+
+func testTogether(t *testing.T) {
+	a, denied := &asked{allowed: true}, ""
+	clock := clocktesting.NewFakeClock(time.Now())
+	z := judged(t, a, clock)
+	z.Review = func(ctx context.Context, who Caller, by http.Header, of identity.Attributes) (bool, string,
+		*apierrors.StatusError, error) {
+		allowed, reason, refused, err := a.review(ctx, who, by, of)
+		return allowed && of.Resource != denied, reason, refused, err
+	}
+	watch := func(by, resource string) bool {
+		return z.Authorize(t.Context(), Caller{Kind: Bearer}, token(by), identity.Attributes{
+			Verb: "watch", Version: "v1", Resource: resource,
+		}) == nil
+	}
+	want := func(what string, n int) {
+		t.Helper()
+		synctest.Wait()
+		if got := a.count(); got != n {
+			t.Errorf("%s: asked %d times, want %d", what, got, n)
+		}
+	}
+	for _, by := range []string{"proxy", "other"} {
+		watch(by, "services")
+		watch(by, "endpointslices")
+		watch(by, "nodes")
+	}
+	want("new", 6)
+	clock.Step(watchTTL / 2)
+	watch("proxy", "services")
+	watch("proxy", "nodes")
+	watch("other", "services")
+	want("in use", 6)
+	denied = "nodes"
+	watch("proxy", "pods")
+	want("together with another one", 9) // services and nodes of the same token; nobody used the slices
+	clock.Step(denyTTL)
+	if watch("proxy", "nodes") {
+		t.Error("what the cloud does not allow any more is allowed as before")
+	}
+	want("denied", 10)
+	clock.Step(watchTTL/2 - denyTTL)
+	watch("proxy", "services")
+	want("asked not long ago", 10)
+	watch("proxy", "endpointslices")
+	want("too old", 12) // and services, which were asked about five minutes ago and used since
+	watch("proxy", "services")
+	watch("proxy", "csidrivers")
+	want("nothing else is due", 13)
+}
+
+// TestAuthorizeRemembers: allowances for 5 minutes, of watches for 10, denials for 30 seconds, failures not at all.
 func TestAuthorizeRemembers(t *testing.T) {
 	tests := []struct {
 		name  string
 		asked *asked
+		verb  string
 		code  int32
 		ttl   time.Duration
 	}{
-		{"allowed", &asked{allowed: true}, 0, 5 * time.Minute},
-		{"denied", &asked{}, 403, 30 * time.Second},
-		{"token refused", &asked{refused: apierrors.NewUnauthorized("Unauthorized")}, 401, 30 * time.Second},
-		{"unavailable", &asked{err: &unavailableError{errors.New("cut off")}}, 503, 0},
+		{"allowed", &asked{allowed: true}, "list", 0, 5 * time.Minute},
+		{"allowed to watch", &asked{allowed: true}, "watch", 0, 10 * time.Minute},
+		{"denied", &asked{}, "watch", 403, 30 * time.Second},
+		{"token refused", &asked{refused: apierrors.NewUnauthorized("Unauthorized")}, "list", 401, 30 * time.Second},
+		{"unavailable", &asked{err: &unavailableError{errors.New("cut off")}}, "list", 503, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -94,7 +151,9 @@ func TestAuthorizeRemembers(t *testing.T) {
 			z := judged(t, test.asked, clock)
 			ask := func() {
 				t.Helper()
-				got := z.Authorize(t.Context(), Caller{Kind: Bearer}, token("a"), listSlices)
+				about := listSlices
+				about.Verb = test.verb
+				got := z.Authorize(t.Context(), Caller{Kind: Bearer}, token("a"), about)
 				if (got == nil) != (test.code == 0) || got != nil && got.ErrStatus.Code != test.code {
 					t.Fatalf("got %v, want %d", got, test.code)
 				}

@@ -61,8 +61,11 @@
 //
 // Each read from a relay is authorized by the cloud, with the credentials of the request itself, which authenticates
 // and authorizes in one round trip. Who may watch is asked by the very watch, which is left as soon as it begins (100
-// bytes); who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances are valid for 5 minutes, denials 30
-// seconds: one review for each token and question in that time. If a review fails beside a cloud that is there, the
+// bytes); who may get or list, by a SelfSubjectAccessReview (500 bytes). Allowances are valid for 5 minutes, of watches
+// for 10, denials 30 seconds: one review for each token and question in that time. kube-apiserver ends a connection on
+// which nothing ran for 90 seconds, so a quiet caller needs another one for its next question, and that costs more than
+// forty questions. So the other watches of the same token are asked about together, if they were used and half of their
+// time is over. If a review fails beside a cloud that is there, the
 // answer is 503. In place of a 503 a watch that goes on at a version is told 429, after which client-go tries again and
 // does not list. A selector of more than 8 KiB is the cloud's to answer. Without the cloud an allowance that is
 // remembered is still valid, a refusal only if it was recalled without the cloud; then package identity tells who is

@@ -192,7 +192,7 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 		switch key.as {
 		case AsCaller:
 			t.window = limit.ReceiveBuffer // of a caller that reads slowly
-			t.idle = callerIdle
+			t.idle = serverIdle
 		case asNobody:
 			t.connections = limit.MaxAnonymousConnections
 		case asUnproven:
@@ -208,7 +208,7 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 				t.IdlePing = member.Silent / 2
 			}
 		case ClassHeartbeat:
-			t.idle = heartbeatIdle
+			t.idle = serverIdle
 		case ClassNode: // a ping spares the probe that would be due, and is half as long
 			t.IdlePing = lasting*c.Policy.Interval - c.Policy.Timeout
 		}

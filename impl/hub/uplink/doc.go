@@ -35,6 +35,6 @@
 //
 // So two are left to a hub that follows, and whose heartbeats the pool brings to the cloud: its own on class control,
 // with its three watches of what the pool is told, and that of its node on class node, whose pings show that the way is
-// there. The others end without requests: that of callers after five minutes, that of heartbeats after two, and the one
-// of class pool, by which it filled its relays before it followed, after one.
+// there. The others end without requests: those of callers and of heartbeats after 90 seconds, as kube-apiserver would
+// end them, and the one of class pool, by which it filled its relays before it followed, after one minute.
 package uplink

@@ -46,13 +46,10 @@ const poolWindow = 256 << 10
 // one by which it filled its relays, and each would cost the cloud a connection, and the link its pings.
 const poolIdle = time.Minute
 
-// callerIdle is the same of the connection for callers with tokens: what a pool shares they read in it, and some call
-// now and then. Another handshake costs as much as the pings of that time.
-const callerIdle = 5 * time.Minute
-
-// heartbeatIdle is the same of the connection for heartbeats: the pool brings most of them, and then one in half an
-// hour is passed. The pings of class node show that the way is there.
-const heartbeatIdle = 2 * time.Minute
+// serverIdle is the same of connections for callers with tokens, and for heartbeats. It is what kube-apiserver allows
+// (IdleTimeout of its server): a longer one would change nothing. What a pool shares callers read in it. The pool brings
+// most heartbeats, and the pings of class node show that the way is there.
+const serverIdle = 90 * time.Second
 
 // narrowWindow is the same of a stream that is left before its end: all that is under way then is paid for nothing.
 const narrowWindow = 32 << 10

@@ -70,10 +70,10 @@ func TestIdleTimes(t *testing.T) {
 	for key, want := range map[doorKey]time.Duration{
 		{ClassControl, AsHub, overHTTP2}:         0,
 		{ClassNode, AsNode, overHTTP2}:           0,
-		{ClassNode, AsCaller, overHTTP2}:         callerIdle,
+		{ClassNode, AsCaller, overHTTP2}:         serverIdle,
 		{ClassPool, AsHub, overHTTP2}:            poolIdle,
-		{ClassHeartbeat, AsNode, overHTTP2}:      heartbeatIdle,
-		{ClassHeartbeat, AsForwarder, overHTTP2}: heartbeatIdle,
+		{ClassHeartbeat, AsNode, overHTTP2}:      serverIdle,
+		{ClassHeartbeat, AsForwarder, overHTTP2}: serverIdle,
 	} {
 		if got := k.doors[key].transport.current.Load().IdleConnTimeout; got != want {
 			t.Errorf("%+v: %v, want %v", key, got, want)

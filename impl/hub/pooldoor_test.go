@@ -37,7 +37,8 @@ func judges(c clock.PassiveClock, refuse func(*x509.Certificate) error) *pki.All
 func harbourDoor(c pooldoor.Config) *pooldoor.Door {
 	c.Server, c.Node, c.Pool, c.Clock = hop.NewServer("edge-1", scope.NewSet().All, clock.RealClock{}), "edge-1",
 		"harbour", clock.RealClock{}
-	c.Desk = pooldoor.NewDesk(pooldoor.NewStanding(clock.RealClock{}), lease.NewNodes(clock.RealClock{}), clock.RealClock{})
+	now := clock.RealClock{}
+	c.Desk = pooldoor.NewDesk(pooldoor.NewStanding(now), lease.NewNodes(now), now)
 	c.Desk.Handle(c.ServeMux)
 	return &pooldoor.Door{Config: c}
 }

@@ -76,8 +76,8 @@ func token(s string) http.Header { return http.Header{"Authorization": {"Bearer 
 
 var listSlices = identity.Attributes{Verb: "list", Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 
-// TestAuthorizeTogether: what a token watches is asked again together, if it was used and half of its time is over; what
-// is denied then is denied at once.
+// TestAuthorizeTogether: what a token watches is asked again together, if it was used and half of its time is over.
+// What is denied then is denied at once.
 func TestAuthorizeTogether(t *testing.T) { synctest.Test(t, testTogether) }
 
 func testTogether(t *testing.T) {

@@ -47,8 +47,8 @@ const poolWindow = 256 << 10
 const poolIdle = time.Minute
 
 // serverIdle is the same of connections for callers with tokens, and for heartbeats. It is what kube-apiserver allows
-// (IdleTimeout of its server): a longer one would change nothing. What a pool shares callers read in it. The pool brings
-// most heartbeats, and the pings of class node show that the way is there.
+// (IdleTimeout of its server): a longer one would change nothing. What a pool shares callers read in it. The pool
+// brings most heartbeats, and the pings of class node show that the way is there.
 const serverIdle = 90 * time.Second
 
 // narrowWindow is the same of a stream that is left before its end: all that is under way then is paid for nothing.

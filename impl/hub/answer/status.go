@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,6 +26,14 @@ func Unavailable(why string) *apierrors.StatusError {
 	err := apierrors.NewServiceUnavailable(why)
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: RetryLater}
 	return err
+}
+
+// OK is an answer of the hub to a request that it does not pass on. Nobody knows how long the body is.
+func OK(req *http.Request, header http.Header, body io.ReadCloser) *http.Response {
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: body, ContentLength: -1, Request: req,
+	}
 }
 
 // ComeAgain is a refusal of a watch that goes on, in words after which client-go keeps what it has and tries again

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
@@ -181,10 +182,7 @@ func (t *Trip) whole(a *due, media string, resp *http.Response) (*http.Response,
 
 // keep answers with the object as it is at the cloud.
 func (t *Trip) keep(req *http.Request, remains object) (*http.Response, error) {
-	resp := &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{}, Request: req,
-	}
+	resp := answer.OK(req, http.Header{}, nil)
 	if err := t.fill(resp, wanted(req.Header), remains); err != nil {
 		return nil, err
 	}

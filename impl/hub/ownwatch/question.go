@@ -65,14 +65,6 @@ func (q *question) fixed() url.Values {
 	return query
 }
 
-// answer is a stream's, as its client reads it.
-func (q *question) answer(header http.Header, body io.ReadCloser) *http.Response {
-	return &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header.Clone(), Body: body, ContentLength: -1, Request: q.req,
-	}
-}
-
 // encodingOf is that of the frames of a watch; ok is false of an answer that is none.
 func encodingOf(resp *http.Response) (enc wire.Encoding, ok bool) {
 	packed := resp.Header.Get("Content-Encoding")

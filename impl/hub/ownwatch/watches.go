@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
@@ -144,7 +145,7 @@ func (w *Watches) goOn(q *question) (*http.Response, error) {
 	if s := w.streamOf(q.key); s != nil {
 		if r := s.join(q.req.Context(), q.until, q.from); r != nil {
 			w.counted(q, "joined")
-			return q.answer(s.header, r), nil
+			return answer.OK(q.req, s.header.Clone(), r), nil
 		}
 	}
 	resp, err := w.pass(q.req)
@@ -230,7 +231,7 @@ func (w *Watches) open(ctx context.Context, q *question, query url.Values, begun
 	s.header.Del("Content-Encoding")
 	body, mine := resp.Body, resp
 	if !begun { // it is there before anything comes
-		mine = q.answer(s.header, s.first(q.req.Context(), q.until))
+		mine = answer.OK(q.req, s.header.Clone(), s.first(q.req.Context(), q.until))
 	}
 	go func() {
 		defer over()

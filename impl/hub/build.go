@@ -242,8 +242,9 @@ func (h *Hub) buildPool() (err error) {
 	h.buildRollCall()
 	h.overlay = overlay.New(overlay.Config{
 		Node: h.NodeName, Pool: h.NodePoolName, Dir: h.DataDir, Ways: h.poolDoor.Moved(h.coordinator),
-		Statuses: h.shelter.Writes.PodStatuses, Pods: h.shelter.Writes.Pods, Cert: h.member, Verify: h.poolDoor.Hub,
-		Away: h.cloud.IsAway, Relay: h.sources.Relay, Now: h.time.Now, Clock: h.clock, Logger: h.Logger,
+		Boot: process.BootID(h.etc(bootID), process.BootIDFile), Statuses: h.shelter.Writes.PodStatuses,
+		Pods: h.shelter.Writes.Pods, Cert: h.member, Verify: h.poolDoor.Hub, Away: h.cloud.IsAway, Relay: h.sources.Relay,
+		Now: h.time.Now, Clock: h.clock, Logger: h.Logger,
 	})
 	h.cloud.Follow(h.overlay.Look)
 	h.forwarding = beat.NewForwarding(beat.ForwardingConfig{

@@ -55,6 +55,7 @@ const (
 	nodeAuthority  = "node-authority.crt" // that authority, which the hub shows here
 	storeKey       = "store.key"          // which the hub makes if no other key is given
 	poolCA         = "pool-ca.crt"        // authorities of the pool, until the cloud or the pool tells others
+	bootID         = "boot-id"            // which boot of this machine it is, in the place of what the kernel says
 	bootstrapToken = "bootstrap-token"    // by which the hub asks for its first certificate; without it, as its node
 )
 

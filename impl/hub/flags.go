@@ -44,7 +44,8 @@ func (c *Config) bind(f *cli.Flags) {
 			"there: "+cloudCA+", the authorities that sign the kube-apiserver's certificate, needed without "+
 			"--cloud-client-kubeconfig; "+servingPair+", the hub's key and certificate; "+poolCA+", the pool's authorities, "+
 			"which count until the hub has heard of others from the cloud or its pool; "+bootstrapToken+", a bootstrap token "+
-			"of this node, by which the hub asks for its certificates while it holds none. "+
+			"of this node, by which the hub asks for its certificates while it holds none; "+bootID+", a text that is another "+
+			"one after each start of this machine, in the place of the kernel's. "+
 			"The hub writes there, where nothing else is given: "+nodeAuthority+", the certificates of this node's own "+
 			"authority, which it keeps in --data-dir, for the kubelet's kubeconfig; everyone may read it; and "+storeKey+
 			", the key of what is kept")

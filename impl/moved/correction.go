@@ -33,6 +33,16 @@ func FromStatus(pod *corev1.Pod, status *corev1.PodStatus) (c Correction, ok boo
 	return c, c.check() == nil && !c.equal(correctionOf(pod, &pod.Status))
 }
 
+// Rebooted is what a node says of a pod after its machine was started, until its kubelet says more: it is not ready,
+// and has no address any more but the node's. ok is false if there is nothing to say.
+func Rebooted(pod *corev1.Pod) (c Correction, ok bool) {
+	c = correctionOf(pod, &pod.Status)
+	if c.Ready = false; !c.Host {
+		c.Addresses = nil
+	}
+	return c, c.check() == nil && !c.Gone
+}
+
 func correctionOf(pod *corev1.Pod, s *corev1.PodStatus) Correction {
 	c := Correction{UID: pod.UID, Host: pod.Spec.HostNetwork}
 	if c.Gone = s.Phase == corev1.PodFailed || s.Phase == corev1.PodSucceeded; c.Gone {

@@ -1,5 +1,6 @@
 // Package process is what a process of Weir does for itself, whichever program it runs.
 //
+//	BootID            which boot of the machine it is
 //	Collector         the metric weir_build_info: which program a process runs, in which version
 //	Headroom          keeps the garbage of the process small in proportion to its live heap
 //	Pause             waits by a clock that tests can replace

@@ -218,6 +218,9 @@ func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.Par
 		return ctx.Err()
 	}
 	if f.Action == scenario.Vanish {
+		if err := c.machines[node].Boots(); err != nil {
+			return err
+		}
 		c.led.on(node)
 	}
 	began := time.Now()

@@ -87,6 +87,9 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 		if m.HubData, err = x.site.spawner.Scratch(x.Name, name, "data"); err != nil {
 			return err
 		}
+		if err := m.Boots(); err != nil {
+			return err
+		}
 	}
 	x.site.machines[name] = m
 	timers := x.site.topology.timers()

@@ -2,7 +2,10 @@ package runtime
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,6 +153,14 @@ type Machine struct {
 	Containers string       // URL where its containers are looked at and ended
 	Kubelet    *rest.Config // how its kubelet reaches the API server, and its certificate
 	HubData    string       // folder of what its hub keeps; empty: it has none
+}
+
+// Boots has the hub of the machine find out that it was started.
+func (m Machine) Boots() error {
+	if m.HubData == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(filepath.Dir(m.HubData), "boot-id"), []byte(rand.Text()), 0o600)
 }
 
 // Fillable is a Part whose disk can be full.

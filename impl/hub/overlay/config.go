@@ -28,6 +28,7 @@ type Ways interface {
 type Config struct {
 	Node, Pool string
 	Dir        string // for data
+	Boot       string // which boot of this machine it is; "": nobody knows
 	Ways       Ways
 	Statuses   iter.Seq2[*corev1.Pod, *corev1.PodStatus] // that wait for the cloud, with the pods as the cloud showed them
 	Pods       iter.Seq[*corev1.Pod]                     // of this node, as the cloud showed them

@@ -23,10 +23,12 @@
 //
 // # What is kept
 //
-// The file "moved" in the folder for data has three things: numbers that were given to statements, the nodes of the
-// pool, and which objects clients may have in a corrected form (moved.View.Owed). Without the last one, a client that
-// comes back after a restart would keep a form for which there is no correction any more, until the cloud changes that
-// object. The file is written before such a form is shown.
+// The file "moved" in the folder for data has four things: numbers that were given to statements, the nodes of the
+// pool, which boot of the machine it was, and which objects clients may have in a corrected form (moved.View.Owed).
+// After another boot no pod is where it was, and the kubelet says of each what became of it. A hub that was started
+// alone says nothing of the kind. Without the last thing, a client that comes back after a restart would keep a form
+// for which there is no correction any more, until the cloud changes that object. The file is written before such a
+// form is shown.
 //
 // # Clients of the store
 //

@@ -24,6 +24,7 @@ type file struct {
 }
 
 type kept struct {
+	Boot  string                       `json:"boot,omitempty"` // of this machine
 	Next  uint64                       `json:"next,omitempty"` // numbers of statements below it may have been given
 	Nodes []string                     `json:"nodes,omitempty"`
 	Owed  map[string]map[string]uint64 `json:"owed,omitempty"` // by resource

@@ -28,6 +28,9 @@ type outage struct {
 	back     time.Time // since when the cloud is there again; zero: it is not
 	released bool      // it has the last word
 	told     bool      // the log says that something is corrected
+	// rebooted are the pods that were on this machine when it lost its power, with what waited of them then, nil if
+	// nothing did. Their kubelet has not said since what became of them.
+	rebooted map[types.UID]*corev1.PodStatus
 	// waited are the pods whose statuses wait, or did: with these, at the versions that the cloud had shown before.
 	waited  map[types.UID]*corev1.Pod
 	hello   time.Time // when the next sign of life is due while there is no outage

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/limit"
@@ -55,7 +56,7 @@ type peer struct {
 	heard time.Duration // last, since the hub began
 }
 
-// New brings back what was kept. It starts nothing.
+// New brings back what was kept, and notes what this boot of the machine has ended. It starts nothing.
 func New(c Config) *Overlay {
 	o := &Overlay{
 		Config: c, began: c.Clock.Now(), poke: make(chan struct{}, 1), quiet: limit.NewQuiet(c.Clock, c.Logger),
@@ -66,6 +67,7 @@ func New(c Config) *Overlay {
 		o.nodes[node] = peer{}
 	}
 	o.members()
+	o.boots()
 	counts := func(of func() int) func() float64 {
 		return func() float64 {
 			o.mu.Lock()
@@ -80,6 +82,26 @@ func New(c Config) *Overlay {
 	o.shown[endpoints] = newShown(o.set.EndpointsForm(wire.Protobuf, o.publishes), o.file.kept.Owed[endpoints])
 	o.shown[pods] = newShown(o.set.PodForm(), o.file.kept.Owed[pods])
 	return o
+}
+
+// boots notes which boot of the machine it is, and which pods it has ended. The kubelet has not said anything since.
+func (o *Overlay) boots() {
+	was := o.file.kept.Boot
+	if was == o.Boot {
+		return
+	}
+	o.file.kept.Boot = o.Boot
+	o.file.write()
+	if was == "" || o.Boot == "" {
+		return
+	}
+	o.outage.rebooted = map[types.UID]*corev1.PodStatus{}
+	for pod := range o.Pods {
+		o.outage.rebooted[pod.UID] = nil
+	}
+	for pod, status := range o.Statuses {
+		o.outage.rebooted[pod.UID] = status
+	}
 }
 
 // Collectors are the metrics.

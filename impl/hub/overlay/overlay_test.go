@@ -165,6 +165,46 @@ func TestDead(t *testing.T) {
 	}
 }
 
+// TestReboot: after its machine was started, a pod is where its kubelet says, and nowhere before. A hub that alone was
+// started leaves it where it is.
+func TestReboot(t *testing.T) {
+	for _, waits := range []string{"", "10.0.0.8"} {
+		b := newBed(t, "a", "b")
+		both := []string{"a", "b"}
+		a := b.hubs["a"]
+		a.known["a"], a.boot = "10.0.0.1", "first"
+		a.restart()
+		b.passes(readEvery, both...)
+		b.cut(true)
+		before := was
+		if waits != "" {
+			a.statuses["a"], before = waits, waits+" ready*"
+		}
+		b.passes(10*time.Second, both...)
+		b.want("before", before, both...)
+		a.restart()
+		b.passes(10*time.Second, both...)
+		b.want("its hub was started", before, both...)
+		a.boot = "second"
+		a.restart()
+		b.passes(readEvery, both...)
+		b.want("its machine was started", "none*", both...)
+		a.statuses["a"] = "10.0.0.1"
+		b.passes(readEvery, both...)
+		b.want("its kubelet has said that it is where it was", was, both...)
+		a.statuses["a"] = "10.0.0.9"
+		b.passes(readEvery, both...)
+		b.want("its kubelet has said where it is", now, both...)
+		a.boot = "third"
+		a.restart()
+		b.passes(readEvery, both...)
+		b.want("its machine was started again", "none*", both...)
+		b.cut(false)
+		b.passes(returns+readEvery, both...)
+		b.want("the cloud has the last word", was, both...)
+	}
+}
+
 // TestDeadBeforeItStates: nodes of a pool that has just started know each other, though no desk was there at first.
 func TestDeadBeforeItStates(t *testing.T) {
 	b := newBed(t, "a", "b")

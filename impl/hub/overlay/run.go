@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/moved"
@@ -35,7 +36,7 @@ func (o *Overlay) Run(ctx context.Context) error {
 // step does what is due, and returns how long nothing else is.
 func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 	away, _ := o.Away()
-	own := o.corrections()
+	own := o.corrections(away)
 	x := &o.outage
 	first := !x.any
 	if x.any = true; !x.on {
@@ -71,10 +72,17 @@ func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 	return readEvery
 }
 
-// corrections are what waits of this node.
-func (o *Overlay) corrections() (all []moved.Correction) {
+// corrections are what waits of this node, and what its last boot has ended.
+func (o *Overlay) corrections(away bool) (all []moved.Correction) {
+	if !away { // the kubelet's word is on its way there
+		o.outage.rebooted = nil
+	}
 	for pod, status := range o.Statuses {
-		if c, ok := moved.FromStatus(pod, status); ok && pod.Spec.NodeName == o.Node {
+		if !equality.Semantic.DeepEqual(o.outage.rebooted[pod.UID], status) {
+			delete(o.outage.rebooted, pod.UID)
+		}
+		_, ended := o.outage.rebooted[pod.UID]
+		if c, ok := moved.FromStatus(pod, status); ok && !ended && pod.Spec.NodeName == o.Node {
 			all = append(all, c)
 		}
 		if o.outage.waited == nil {
@@ -83,12 +91,21 @@ func (o *Overlay) corrections() (all []moved.Correction) {
 		pod.Status = *status
 		o.outage.waited[pod.UID] = pod
 	}
+	if len(o.outage.rebooted) == 0 {
+		return all
+	}
+	for pod := range o.Pods {
+		_, ended := o.outage.rebooted[pod.UID]
+		if c, ok := moved.Rebooted(pod); ok && ended && pod.Spec.NodeName == o.Node {
+			all = append(all, c)
+		}
+	}
 	return all
 }
 
 // begin begins an outage. What was known of one before is forgotten.
 func (o *Overlay) begin() {
-	o.outage = outage{on: true, any: true, waited: o.outage.waited, greeted: o.outage.greeted}
+	o.outage = outage{on: true, any: true, waited: o.outage.waited, greeted: o.outage.greeted, rebooted: o.outage.rebooted}
 	o.Ways.Forget()
 	o.mu.Lock()
 	defer o.mu.Unlock()

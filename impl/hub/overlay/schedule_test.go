@@ -166,6 +166,7 @@ func (l *life) happens() {
 		if m.on = !m.on; m.on {
 			what = "a machine starts"
 			m.hub = true
+			h.boot = l.clock.Now().String()
 			l.moves(n)
 			l.begins(h)
 		} else {

@@ -58,6 +58,7 @@ type hub struct {
 	bed      *bed
 	node     string
 	dir      string
+	boot     string
 	relay    *relay.Relay
 	away     bool
 	alone    bool // it does not reach the desk
@@ -149,7 +150,8 @@ func (h *hub) restart() {
 		cert.Certificate = append(cert.Certificate, block.Bytes)
 	}
 	h.Overlay = New(Config{
-		Node: h.node, Pool: "harbour", Dir: h.dir, Ways: h, Statuses: h.waiting, Pods: h.atCloud, Cert: held{cert},
+		Node: h.node, Pool: "harbour", Dir: h.dir, Boot: h.boot, Ways: h, Statuses: h.waiting, Pods: h.atCloud,
+		Cert: held{cert},
 		Verify: func(chain []*x509.Certificate) error {
 			return pki.Must(pki.Hub).Verify(chain, []*x509.Certificate{b.authority.Cert()}, b.clock.Now())
 		},

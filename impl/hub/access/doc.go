@@ -45,9 +45,10 @@
 // connection with each 401. At once all that was remembered of it is no longer valid while the cloud is there, and its
 // open watches of relays end. Without the cloud it is no longer valid when the 401 stands: see package identity. The
 // watches also end when the store sees the pod go to which the token is bound. A ServiceAccount that is deleted, and
-// rights that are taken away, are found out when the token is used with the cloud next: at the latest when the watch
-// ends. (A 401 from behind kube-apiserver, by a server of another group or through services/proxy, says nothing of a
-// token that was good.)
+// rights that are taken away, are found out when the token is used with the cloud next. A watch that goes on does not
+// ask, nor does one that begins within ten minutes of the last question: with client-go that is twenty minutes at most.
+// (A 401 from behind kube-apiserver, by a server of another group or through services/proxy, says nothing of a token
+// that was good.)
 //
 // # Who may have how much
 //

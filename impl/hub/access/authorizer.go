@@ -121,7 +121,7 @@ func (z *Authorizer) fly(ctx context.Context, key verdictKey, who Caller, creden
 			defer context.AfterFunc(until, cancel)()
 		}
 		v, err := z.ask(ctx, key, who, credentials, a)
-		if err == nil && v.used != nil {
+		if err == nil && v.used != nil && who.Kind != ThisNode { // the node's connection is open in any case
 			z.also(uplink.LapsedAs(z.ctx, ctx), key, who, credentials, a)
 		}
 		return v, err

@@ -90,7 +90,11 @@ func testTogether(t *testing.T) {
 		return allowed && of.Resource != denied, reason, refused, err
 	}
 	watch := func(by, resource string) bool {
-		return z.Authorize(t.Context(), Caller{Kind: Bearer}, token(by), identity.Attributes{
+		who, shown := Caller{Kind: Bearer}, token(by)
+		if by == "node" {
+			who, shown = Caller{Kind: ThisNode}, nil
+		}
+		return z.Authorize(t.Context(), who, shown, identity.Attributes{
 			Verb: "watch", Version: "v1", Resource: resource,
 		}) == nil
 	}
@@ -128,6 +132,12 @@ func testTogether(t *testing.T) {
 	watch("proxy", "services")
 	watch("proxy", "csidrivers")
 	want("nothing else is due", 13)
+
+	watch("node", "services")
+	clock.Step(watchTTL / 2)
+	watch("node", "services")
+	watch("node", "csidrivers")
+	want("over a connection that is open in any case", 15)
 }
 
 // TestAuthorizeRemembers: allowances for 5 minutes, of watches for 10, denials for 30 seconds, failures not at all.

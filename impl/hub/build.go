@@ -243,8 +243,8 @@ func (h *Hub) buildPool() (err error) {
 	h.overlay = overlay.New(overlay.Config{
 		Node: h.NodeName, Pool: h.NodePoolName, Dir: h.DataDir, Ways: h.poolDoor.Moved(h.coordinator),
 		Boot: process.BootID(h.etc(bootID), process.BootIDFile), Statuses: h.shelter.Writes.PodStatuses,
-		Pods: h.shelter.Writes.Pods, Cert: h.member, Verify: h.poolDoor.Hub, Away: h.cloud.IsAway, Relay: h.sources.Relay,
-		Now: h.time.Now, Clock: h.clock, Logger: h.Logger,
+		Pods: h.shelter.Writes.Pods, Cert: h.member, Verify: h.poolDoor.Hub, Away: h.cloud.IsAway, Unknown: h.cloud.Unknown,
+		Relay: h.sources.Relay, Now: h.time.Now, Clock: h.clock, Logger: h.Logger,
 	})
 	h.cloud.Follow(h.overlay.Look)
 	h.forwarding = beat.NewForwarding(beat.ForwardingConfig{

@@ -35,6 +35,7 @@ type Config struct {
 	Cert       interface{ Get() *tls.Certificate }       // of this hub in its pool; nil: there is none yet
 	Verify     func(chain []*x509.Certificate) error     // of another hub
 	Away       func() (yes bool, until context.Context)  // this node is cut off
+	Unknown    func() bool                               // nothing is known of the cloud yet
 	Relay      func(resource string) *relay.Relay        // nil: there is none
 	Now        func() time.Time                          // by which certificates are judged
 	Clock      clock.WithTicker

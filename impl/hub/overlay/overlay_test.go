@@ -185,8 +185,11 @@ func TestReboot(t *testing.T) {
 		a.restart()
 		b.passes(10*time.Second, both...)
 		b.want("its hub was started", before, both...)
-		a.boot = "second"
+		a.boot, a.away, a.unknown = "second", false, true
 		a.restart()
+		b.passes(readEvery, both...)
+		b.want("its machine was started, and nothing is known of the cloud", "none*", "b")
+		a.away, a.unknown = true, false
 		b.passes(readEvery, both...)
 		b.want("its machine was started", "none*", both...)
 		a.statuses["a"] = "10.0.0.1"

@@ -74,7 +74,7 @@ func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 
 // corrections are what waits of this node, and what its last boot has ended.
 func (o *Overlay) corrections(away bool) (all []moved.Correction) {
-	if !away { // the kubelet's word is on its way there
+	if !away && len(o.outage.rebooted) > 0 && !o.Unknown() { // the kubelet's word is on its way there
 		o.outage.rebooted = nil
 	}
 	for pod, status := range o.Statuses {

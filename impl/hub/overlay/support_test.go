@@ -59,6 +59,7 @@ type hub struct {
 	node     string
 	dir      string
 	boot     string
+	unknown  bool // nothing is known of the cloud yet
 	relay    *relay.Relay
 	away     bool
 	alone    bool // it does not reach the desk
@@ -155,7 +156,8 @@ func (h *hub) restart() {
 		Verify: func(chain []*x509.Certificate) error {
 			return pki.Must(pki.Hub).Verify(chain, []*x509.Certificate{b.authority.Cert()}, b.clock.Now())
 		},
-		Away: func() (bool, context.Context) { return h.away, nil },
+		Away:    func() (bool, context.Context) { return h.away, nil },
+		Unknown: func() bool { return h.unknown },
 		Relay: func(resource string) *relay.Relay {
 			if resource == pods && h.pods != nil {
 				return h.pods

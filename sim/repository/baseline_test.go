@@ -19,7 +19,6 @@ const maxBaseline = 32 << 10
 // withoutBaseline are scenarios that have none, and why.
 var withoutBaseline = map[string]string{
 	"moved-flap":       notYetFollowed,
-	"moved-swap":       notYetFollowed,
 	"leader-kill-2000": "leader-kill-200 is the same, ten times shorter",
 }
 

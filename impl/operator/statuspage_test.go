@@ -87,19 +87,25 @@ func TestPage(t *testing.T) {
 		if err := pageOf(cluster(), "").Write(&got, form, now); err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join("testdata", "page."+form)
-		if *update {
-			if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
+		golden(t, "page."+form, got.Bytes())
+	}
+}
+
+// golden compares what was written with a file of testdata, or makes it that file with -update.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(got.Bytes(), want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", form, &got, want)
-		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
 	}
 }
 

@@ -3,8 +3,6 @@ package operator
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -88,19 +86,7 @@ func TestSuggestion(t *testing.T) {
 			if b := s.Brief(); b != nil && form == "table" {
 				fmt.Fprintf(&got, "\n%s\n", b.Line("harbour"))
 			}
-			path := filepath.Join("testdata", name+"."+form)
-			if *update {
-				if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got.Bytes(), want) {
-				t.Errorf("%s: got\n%s\nwant\n%s", path, &got, want)
-			}
+			golden(t, name+"."+form, got.Bytes())
 		}
 	}
 }

@@ -180,8 +180,9 @@ func (h *Hub) buildDoor() error {
 		func(about, outcome string) {
 			h.metrics.questions.WithLabelValues(about, outcome).Inc()
 		})
-	// A caller's review travels as its requests do: a connection of its own would cost more than the review.
-	review := access.Reviewer{AsCaller: callers, AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode)}
+	review := access.Reviewer{
+		AsCaller: gate.Through(h.cloud.Reviews()), AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode), Stay: &access.Stay{},
+	}
 	proxy := door.NewProxy(door.ProxyConfig{
 		Node: h.NodeName, AsNode: h.asNode, NodePlace: h.cloud.NodePlace, AsCaller: h.discovery.Through(callers),
 		Shelter: h.shelter, Judge: h.judge, Written: consistency, Demand: h.reads, Left: h.sources.Left, Clock: h.clock,
@@ -205,7 +206,7 @@ func (h *Hub) buildDoor() error {
 		Gate: gate,
 		Authorizer: access.NewAuthorizer(access.AuthorizerConfig{
 			Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock,
-			Count: counted(h.metrics.reviews),
+			Count: counted(h.metrics.reviews), Stay: review.Stay,
 		}),
 		Stalls:  answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.metrics.served, h.Logger),
 		Sources: h.sources, Consistency: consistency, Beats: beats, Proxy: proxy, Shelter: h.shelter, Demand: h.reads,

@@ -74,7 +74,11 @@ func NewAuthorizer(c AuthorizerConfig) *Authorizer {
 }
 
 // Start binds reviews to the life of the hub.
-func (z *Authorizer) Start(ctx context.Context) { z.ctx = ctx }
+func (z *Authorizer) Start(ctx context.Context) {
+	if z.ctx = ctx; z.Stay != nil {
+		z.Stay.Start(ctx)
+	}
+}
 
 // Authorize returns nil if the caller may do it, else the answer to give.
 func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Header,

@@ -33,6 +33,7 @@ type AuthorizerConfig struct {
 	Judge  *identity.Judge // knows what is valid while the cloud is away
 	Clock  clock.WithTicker
 	Count  func(outcome string) // cached, allowed, denied, refused, remembered, unavailable
+	Stay   *Stay                // of Review; nil: no watch stays open
 }
 
 // reachability is what is known of the way to the cloud.

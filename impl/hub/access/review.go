@@ -9,7 +9,10 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +45,46 @@ func (e *unavailableError) Unwrap() error { return e.err }
 // (the question, its managed fields, the reason); it is for get and list, of which the answer itself would be long.
 type Reviewer struct {
 	AsCaller, AsNode http.RoundTripper
+	Stay             *Stay // nil: each watch is left as soon as it is granted
+}
+
+// Stay keeps the watch that a caller was granted last open until another one is granted: kube-apiserver ends an HTTP/2
+// connection on which nothing has run for 90 seconds, and each question would take a handshake of 4.5 kB. A watch from
+// a version that never comes brings nothing, so one that is open costs nothing. It is safe for concurrent use.
+type Stay struct {
+	mu    sync.Mutex
+	leave func() // ends the watch that is open; nil: none is
+	ended bool
+}
+
+// stays is for how long a watch is kept open: until after what it has granted is asked again.
+const stays = watchTTL + watchTTL/2
+
+// Start ends the watch that is open, and all that follow, when ctx ends.
+func (s *Stay) Start(ctx context.Context) {
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		s.ended = true
+		s.mu.Unlock()
+		s.keep(nil)
+	})
+}
+
+// keep ends the watch that is open, and keeps another one. leave ends that.
+func (s *Stay) keep(leave func()) {
+	s.mu.Lock()
+	former := s.leave
+	if s.leave = leave; s.ended {
+		s.leave = nil
+	}
+	ended := s.ended
+	s.mu.Unlock()
+	if former != nil {
+		former()
+	}
+	if ended && leave != nil {
+		leave()
+	}
 }
 
 // never is a version that is far in the future of each cluster: kube-apiserver sends what comes after it, so nothing.
@@ -104,17 +147,39 @@ func (r Reviewer) Review(ctx context.Context, who Caller, credentials http.Heade
 // asked in another way, because the cloud found something else wrong with the question.
 func (r Reviewer) watch(ctx context.Context, who Caller, credentials http.Header, a identity.Attributes) (granted bool,
 	refused *apierrors.StatusError, err error) {
-	ctx, leave := context.WithCancel(ctx)
-	defer leave()
-	resp, err := r.send(ctx, who, credentials, http.MethodGet, watchURI(a), nil)
+	asked := ctx
+	ctx, leave := context.WithCancel(context.WithoutCancel(asked)) // a watch that stays outlives the question
+	stop := context.AfterFunc(asked, leave)
+	end := func() {
+		stop()
+		leave()
+	}
+	lasts := time.Second
+	stay := r.Stay
+	if who.Kind == ThisNode { // there is always something on that connection
+		stay = nil
+	}
+	if stay != nil {
+		lasts = stays
+	}
+	resp, err := r.send(ctx, who, credentials, http.MethodGet, watchURI(a, lasts), nil)
 	if err != nil {
+		end()
 		return false, nil, err
 	}
+	granted = resp.StatusCode == http.StatusOK && isWatch(resp.Header)
+	if granted && stay != nil && stop() {
+		stay.keep(func() {
+			leave()
+			resp.Body.Close()
+		})
+		return true, nil, nil
+	}
 	defer resp.Body.Close()
+	defer end()
 	switch resp.StatusCode {
 	case http.StatusOK:
-		kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-		return err == nil && kind == runtime.ContentTypeProtobuf && params["stream"] == "watch", nil, nil
+		return granted, nil, nil
 	case http.StatusUnauthorized, http.StatusForbidden:
 		said, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 		if err != nil {
@@ -128,8 +193,14 @@ func (r Reviewer) watch(ctx context.Context, who Caller, credentials http.Header
 	return false, nil, nil
 }
 
+// isWatch reports whether a stream of events begins with a header.
+func isWatch(h http.Header) bool {
+	kind, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && kind == runtime.ContentTypeProtobuf && params["stream"] == "watch"
+}
+
 // watchURI asks for what a watch is authorized by, and nothing else.
-func watchURI(a identity.Attributes) string {
+func watchURI(a identity.Attributes, lasts time.Duration) string {
 	u := url.URL{Path: "/api/" + a.Version}
 	if a.Group != "" {
 		u.Path = "/apis/" + a.Group + "/" + a.Version
@@ -138,7 +209,7 @@ func watchURI(a identity.Attributes) string {
 		u.Path += "/namespaces/" + a.Namespace
 	}
 	u.Path += "/" + a.Resource
-	q := url.Values{"watch": {"1"}, "resourceVersion": {never}, "timeoutSeconds": {"1"}}
+	q := url.Values{"watch": {"1"}, "resourceVersion": {never}, "timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))}}
 	if a.FieldSelector != "" {
 		q.Set("fieldSelector", a.FieldSelector)
 	}

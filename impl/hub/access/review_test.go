@@ -1,12 +1,16 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,6 +112,72 @@ func TestWatchReview(t *testing.T) {
 	if allowed, _, _, err := r.Review(t.Context(), Caller{Kind: Bearer}, token("a"),
 		identity.Attributes{Verb: "watch"}); allowed || !errors.Is(err, uplink.ErrNoServer) {
 		t.Errorf("without a cloud: %v %v", allowed, err)
+	}
+}
+
+// TestStay: the watch that was granted last stays open until the next one, so kube-apiserver does not end the connection
+// between two questions. Nothing stays when the hub ends.
+func TestStay(t *testing.T) {
+	for _, stays := range []bool{true, false} {
+		var connections atomic.Int32
+		ended, left := make(chan struct{}, 10), make(chan struct{}, 10)
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;stream=watch")
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-req.Context().Done()
+			left <- struct{}{}
+		}))
+		srv.EnableHTTP2 = true
+		srv.Config.IdleTimeout = 10 * time.Millisecond
+		srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateNew:
+				connections.Add(1)
+			case http.StateClosed:
+				ended <- struct{}{}
+			}
+		}
+		srv.StartTLS()
+		u, err := url.Parse(srv.URL)
+		check(t, err)
+		tr := srv.Client().Transport
+		r := Reviewer{AsCaller: roundTripper(func(req *http.Request) (*http.Response, error) {
+			req.URL.Host = u.Host
+			return tr.RoundTrip(req)
+		})}
+		hub, end := context.WithCancel(t.Context())
+		if stays {
+			r.Stay = &Stay{}
+			r.Stay.Start(hub)
+		}
+		for i := range 3 {
+			asking, over := context.WithCancel(t.Context())
+			allowed, _, _, err := r.Review(asking, Caller{Kind: Bearer}, token("alice"),
+				identity.Attributes{Verb: "watch", Version: "v1", Resource: "nodes"})
+			check(t, err)
+			if over(); !allowed {
+				t.Error("not allowed")
+			}
+			if !stays {
+				<-ended
+			}
+			if !stays || i > 0 { // with Stay the one before
+				<-left
+			}
+		}
+		if want := map[bool]int32{true: 1, false: 3}[stays]; connections.Load() != want {
+			t.Errorf("stays %v: %d connections, want %d", stays, connections.Load(), want)
+		}
+		if end(); stays {
+			<-left
+			<-ended
+			_, _, _, err := r.Review(t.Context(), Caller{Kind: Bearer}, token("alice"),
+				identity.Attributes{Verb: "watch", Version: "v1", Resource: "nodes"})
+			check(t, err)
+			<-ended // also what is granted after the end
+		}
+		srv.Close()
 	}
 }
 

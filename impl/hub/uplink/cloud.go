@@ -100,6 +100,7 @@ func NewCloud(c CloudConfig) *Cloud {
 	}
 	open(doorKey{ClassNode, asNobody, overHTTP1})
 	open(doorKey{ClassNode, asUnproven, overHTTP1})
+	open(doorKey{ClassNode, AsCaller, overSilent})
 	open(doorKey{ClassPool, AsHub, overNarrow})
 	if c.Forward != nil {
 		open(doorKey{ClassHeartbeat, AsForwarder, overHTTP2})
@@ -211,6 +212,9 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 			t.idle = serverIdle
 		case ClassNode: // a ping spares the probe that would be due, and is half as long
 			t.IdlePing = lasting*c.Policy.Interval - c.Policy.Timeout
+		}
+		if key.over == overSilent {
+			t.IdlePing, t.late = reviewPing, reviewLate
 		}
 		return t.Build()
 	}
@@ -497,6 +501,38 @@ func (k *Cloud) Way(c Class, as Credential) http.RoundTripper {
 // or credentials.
 func (k *Cloud) NodePlace() any {
 	return [2]any{k.current.Load(), k.doors[doorKey{ClassNode, AsNode, overHTTP2}].transport.current.Load()}
+}
+
+// Reviews is the way of questions about callers, each with the caller's own token, of which something is known.
+func (k *Cloud) Reviews() http.RoundTripper {
+	r := k.Way(ClassNode, AsCaller).(route)
+	r.http2 = again{k.doors[doorKey{ClassNode, AsCaller, overSilent}]}
+	return r
+}
+
+// again asks once more, over another connection, what was not answered in time.
+type again struct{ *door }
+
+// RoundTrip implements http.RoundTripper. A request may be sent twice, so it changes nothing.
+func (a again) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := a.door.RoundTrip(req)
+	var late net.Error
+	if !errors.As(err, &late) || !late.Timeout() || Unsent(err) || req.Context().Err() != nil {
+		return resp, err
+	}
+	a.transport.Renew()
+	if req.Body != nil {
+		if req.GetBody == nil {
+			return nil, err
+		}
+		body, gone := req.GetBody()
+		if gone != nil {
+			return nil, err
+		}
+		req = req.WithContext(req.Context())
+		req.Body = body
+	}
+	return a.door.RoundTrip(req)
 }
 
 // Prove is the way of questions about tokens of which nothing is known.

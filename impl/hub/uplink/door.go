@@ -51,6 +51,14 @@ const poolIdle = time.Minute
 // brings most heartbeats, and the pings of class node show that the way is there.
 const serverIdle = 90 * time.Second
 
+// A connection for questions about callers stays open for the next question (package access), and nothing that comes over
+// it is waited for between two. So it is pinged rarely: two pings a minute would cost more than its handshakes. It may be
+// dead when it is needed. Then a question waits for reviewLate, and is asked once more over another connection.
+const (
+	reviewPing = 5 * time.Minute
+	reviewLate = 5 * time.Second
+)
+
 // narrowWindow is the same of a stream that is left before its end: all that is under way then is paid for nothing.
 const narrowWindow = 32 << 10
 
@@ -67,6 +75,7 @@ const (
 	overHTTP2  protocol = iota // or HTTP/1.1, where the server speaks no other
 	overHTTP1                  // HTTP/1.1 only
 	overNarrow                 // HTTP/2 with little under way, of class pool: for streams that are left early
+	overSilent                 // HTTP/2 with rare pings, of callers: for questions about them, see Cloud.Reviews
 )
 
 // ErrNoServer says that no kube-apiserver is healthy.

@@ -116,6 +116,7 @@ type TransportConfig struct {
 	PingTimeout time.Duration // and give up if not a byte has come after as much again: an answer may be behind what pours
 	window      int           // HTTP/2: bytes of a stream that may be under way; 0: what Go allows
 	connections int           // to each server; 0: no bound
+	late        time.Duration // after so long without an answer a request has failed; 0: it never has
 	idle        time.Duration // after so long without a request a connection ends; 0: it stays. HTTP/1.1 has a minute
 }
 
@@ -133,6 +134,7 @@ func (c TransportConfig) Build() *http.Transport {
 		MaxIdleConnsPerHost:   8,
 		ExpectContinueTimeout: time.Second,
 		IdleConnTimeout:       c.idle,
+		ResponseHeaderTimeout: c.late,
 		MaxConnsPerHost:       c.connections,
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: c.IdlePing, PingTimeout: pingBehind, MaxReceiveBufferPerStream: c.window,

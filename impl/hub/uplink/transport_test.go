@@ -1,15 +1,20 @@
 package uplink
 
 import (
+	"context"
 	"crypto/tls"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -60,6 +65,62 @@ func TestIdleConnection(t *testing.T) {
 	<-ended
 }
 
+// TestLateReview: a question that is not answered in time is asked once more, over another connection, with all that it
+// said. One that is answered late both times has failed.
+func TestLateReview(t *testing.T) {
+	for _, silent := range []int32{0, 1, 2} { // so many connections are dead
+		var connections, asked atomic.Int32
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			body, _ := io.ReadAll(req.Body)
+			if asked.Add(1); string(body) != "what?" {
+				t.Errorf("asked %q", body)
+			}
+			if connections.Load() <= silent {
+				<-req.Context().Done()
+			}
+		}))
+		srv.EnableHTTP2 = true
+		srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+			if s == http.StateNew {
+				connections.Add(1)
+			}
+		}
+		srv.StartTLS()
+		address, err := url.Parse(srv.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := &server{}
+		at.address.Store(&map[Class]*url.URL{ClassNode: address})
+		at.Checker = NewChecker(CheckerConfig{
+			Name: address.Host, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler), Changed: func() {},
+			Probe: func(context.Context) error { return nil },
+		})
+		d := again{&door{
+			class: ClassNode, candidates: func() []*server { return []*server{at} },
+			transport: NewTransport(TransportConfig{
+				late: 200 * time.Millisecond, Dialer: &Dialer{
+					Net: &net.Dialer{}, Meter: &Meter{}, TLS: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}},
+				},
+			}.Build),
+		}}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://cloud/x", strings.NewReader("what?"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := d.RoundTrip(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if want := min(silent+1, 2); (err == nil) != (silent < 2) || asked.Load() != want || connections.Load() != want {
+			t.Errorf("%d are silent: %v, asked %d times over %d connections", silent, err, asked.Load(), connections.Load())
+		}
+		d.transport.Close()
+		srv.CloseClientConnections()
+		srv.Close()
+	}
+}
+
 // TestIdleTimes: which connections end by themselves, so that a hub that follows keeps two.
 func TestIdleTimes(t *testing.T) {
 	k := NewCloud(CloudConfig{
@@ -71,6 +132,7 @@ func TestIdleTimes(t *testing.T) {
 		{ClassControl, AsHub, overHTTP2}:         0,
 		{ClassNode, AsNode, overHTTP2}:           0,
 		{ClassNode, AsCaller, overHTTP2}:         serverIdle,
+		{ClassNode, AsCaller, overSilent}:        serverIdle,
 		{ClassPool, AsHub, overHTTP2}:            poolIdle,
 		{ClassHeartbeat, AsNode, overHTTP2}:      serverIdle,
 		{ClassHeartbeat, AsForwarder, overHTTP2}: serverIdle,

@@ -24,5 +24,9 @@
 // (Document.Exchange, Document.ServeHTTP). A Returner gives back what a cloud that was restored from a backup has
 // forgotten.
 //
+// Most members of a pool follow a leader that watches all documents. A follower watches none of its own while
+// weir-manager confirms, signed, that it holds the newest (Board.Confirm). So who keeps a document back is found: its
+// sum does not fit, and within a minute each follower looks itself.
+//
 // It starts no goroutine but those of Board.Run, which end with its context.
 package bulletin

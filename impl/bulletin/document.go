@@ -42,6 +42,8 @@ type Document struct {
 	Log   *slog.Logger
 	// Agreed is called after an exchange after which both sides hold the text of a tag; nil: nobody is told.
 	Agreed func(tag string)
+	// Follows reports whether another member watches the cloud for the pool, see Board.Confirm; nil: nobody does.
+	Follows func() bool
 	// Began is called when Share begins; nil: nobody is told.
 	Began func()
 

@@ -39,11 +39,15 @@ func (d *Document) Retry() {
 // Follow reads the text in the cloud, now and whenever it changes, until ctx ends. It is one watch of one object, which
 // goes on behind the version that was seen last: it costs nothing where nothing changed. Pauses before it is tried
 // again are spread: hubs that lost it at once do not come back at once. They double while the cloud refuses, until
-// Retry.
+// Retry. It watches nothing while the text is confirmed and another member of the pool watches it.
 func (d *Document) Follow(ctx context.Context, cloud http.RoundTripper, c clock.Clock) {
 	said, denied := "", watchDenied
 	defer d.shown.end()
 	for ctx.Err() == nil {
+		if d.Follows != nil && d.Follows() && d.shown.stands(c.Now()) {
+			d.await(ctx, c, often)
+			continue
+		}
 		wait := watchAgain
 		watching, again := context.WithCancel(ctx)
 		d.shown.follow(again)
@@ -188,8 +192,9 @@ func (d *Document) Lacking(now time.Time) []byte {
 func (d *Document) Live(now time.Time) bool {
 	text, known := d.shown.settled(now)
 	held, _ := d.Text()
-	return known && len(held) > 0 && bytes.Equal(bytes.TrimSpace(text), bytes.TrimSpace(held))
+	same := known && bytes.Equal(bytes.TrimSpace(text), bytes.TrimSpace(held))
+	return len(held) > 0 && (same || d.shown.rests(now))
 }
 
-// Age is how long ago the cloud was watched last; false: it never was.
+// Age is how long ago the cloud was watched or confirmed it last; false: it never was.
 func (d *Document) Age(now time.Time) (time.Duration, bool) { return d.shown.age(now) }

@@ -16,6 +16,8 @@ type shown struct {
 	version string    // of the object, behind which a watch goes on; "": it begins again
 	text    []byte
 	again   func() // ends the watch
+	// confirmed is after when it is known that the cloud showed what is held here, see Board.Confirm.
+	confirmed time.Time
 }
 
 // follow notes how the watch is ended that begins now.
@@ -32,7 +34,7 @@ func (s *shown) end() { s.follow(nil) }
 func (s *shown) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.version = ""; s.again != nil {
+	if s.version, s.confirmed = "", (time.Time{}); s.again != nil {
 		s.again()
 	}
 }
@@ -88,11 +90,15 @@ func (s *shown) settled(now time.Time) (text []byte, known bool) {
 func (s *shown) age(now time.Time) (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	last := s.closed
+	if s.confirmed.After(last) {
+		last = s.confirmed
+	}
 	switch {
 	case !s.opened.IsZero():
 		return 0, true
-	case s.closed.IsZero():
+	case last.IsZero():
 		return 0, false
 	}
-	return max(now.Sub(s.closed), 0), true
+	return max(now.Sub(last), 0), true
 }

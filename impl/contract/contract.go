@@ -100,6 +100,8 @@ const (
 	// which nodes it has heard, and weir-manager answers with a receipt in ReceiptAnnotation: see package roll.
 	HeardPrefix       = "weir-heard-"
 	ReceiptAnnotation = "weir.dev/receipt"
+	// SumBytes is the length of the sum of a pool's signed documents in a receipt: see package bulletin.
+	SumBytes = 6
 	// RestrictedPrefix is of labels of Nodes that say what a node may do in its pool. Kubelets cannot write them, and
 	// nobody without the right to assign.
 	RestrictedPrefix = "weir.node-restriction.kubernetes.io/"

@@ -52,6 +52,7 @@ func (h *Hub) buildCloud() (err error) {
 	c := uplink.CloudConfig{
 		NodeName: h.NodeName, Net: h.Net, Servers: h.servers, Proxy: tunnel.FromEnvironment(), Policy: h.policy(),
 		Leads: h.EnableCoordinator, Time: h.time, Clock: h.clock, Logger: h.Logger,
+		Rests: func() bool { return !h.EnableCoordinator || h.poolDoor.Notices.Rests() },
 	}
 	if c.Kubeconfig, err = h.buildKubeconfig(); err != nil {
 		return err
@@ -156,9 +157,7 @@ func (h *Hub) buildRelays() error {
 
 // feeder makes the relay of a resource and what feeds it. late: others are served already.
 func (h *Hub) feeder(res relay.Resource, late bool) (*relayed.Feeder, error) {
-	r, err := relay.New(relay.Config{
-		Resource: res, RingAge: h.RingAge, Late: late, Clock: h.clock, Logger: h.Logger,
-	})
+	r, err := relay.New(relay.Config{Resource: res, RingAge: h.RingAge, Late: late, Clock: h.clock, Logger: h.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -177,9 +176,7 @@ func (h *Hub) buildDoor() error {
 	})
 	callers := gate.Through(h.cloud.Way(uplink.ClassNode, uplink.AsCaller))
 	consistency := relayed.NewConsistency(h.MaxStaleRead, h.cloud.Upstream(h.metrics.body(role.Cloud)), h.cloud, h.clock,
-		func(about, outcome string) {
-			h.metrics.questions.WithLabelValues(about, outcome).Inc()
-		})
+		func(about, outcome string) { h.metrics.questions.WithLabelValues(about, outcome).Inc() })
 	review := access.Reviewer{
 		AsCaller: gate.Through(h.cloud.Reviews()), AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode), Stay: &access.Stay{},
 	}
@@ -240,6 +237,7 @@ func (h *Hub) buildPool() (err error) {
 	rc, file := h.role(identity), filepath.Join(h.DataDir, "identity")
 	rc.Seed, rc.Former = rand.Uint64(), membership.Former(file, h.NodeName, h.Logger)
 	h.poolDoor = h.buildPoolDoor()
+	h.buildNotices()
 	h.buildRollCall()
 	h.overlay = overlay.New(overlay.Config{
 		Node: h.NodeName, Pool: h.NodePoolName, Dir: h.DataDir, Ways: h.poolDoor.Moved(h.coordinator),
@@ -274,7 +272,8 @@ func (h *Hub) buildPool() (err error) {
 func (h *Hub) buildRollCall() {
 	ways := &pooldoor.RollCall{Coordinator: h.coordinator, Desk: h.poolDoor.Desk, Timeout: heartbeat.Withdraw}
 	h.rollCall = beat.NewRollCall(beat.RollCallConfig{
-		Node: h.NodeName, Pool: h.NodePoolName, Desk: ways, Trusted: h.trusted.Speakers, Clock: h.clock, Logger: h.Logger,
+		Node: h.NodeName, Pool: h.NodePoolName, Desk: ways, Trusted: h.trusted.Speakers, Confirm: h.poolDoor.Notices.Confirm,
+		Clock: h.clock, Logger: h.Logger,
 	})
 	h.reporter = beat.NewReporter(beat.ReporterConfig{
 		Pool: h.NodePoolName, Cloud: h.cloud.Urgent(uplink.AsForwarder), Desks: ways, Trusted: h.trusted.Speakers,

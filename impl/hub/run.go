@@ -123,7 +123,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	if d := h.poolDoor; d != nil {
 		g.Go(func() error { return door.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
-		g.Go(func() error { return h.notices().Run(serving) })
+		g.Go(func() error { return h.poolDoor.Notices.Run(serving) })
 		g.Go(func() error { return h.course.Run(serving) })
 		g.Go(func() error { return h.reporter.Run(serving) })
 		g.Go(func() error { return h.overlay.Run(serving) })

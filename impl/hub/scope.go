@@ -32,9 +32,7 @@ func (h *Hub) buildScope() error {
 			Make:   func(res relay.Resource) (*relayed.Feeder, error) { return h.feeder(res, true) },
 		},
 		Directory: h.directory, Fixed: h.shares(), Always: h.always, Linger: h.Linger, Open: h.reads.Open,
-		Holds: func() bool {
-			return h.cloud.Reach() == member.CloudAway
-		},
+		Holds: func() bool { return h.cloud.Reach() == member.CloudAway },
 		Find:  scope.Discovery{Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub)}.Find,
 		Clock: h.clock, Logger: h.Logger,
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/trust"
 )
 
@@ -40,11 +41,11 @@ func (h *Hub) board() bulletin.Board {
 	return bulletin.Board{h.trusted.Document, h.denied.Document, h.directory.Document}
 }
 
-// notices is this hub's part in what the pool holds in common.
-func (h *Hub) notices() *pooldoor.Notices {
-	return pooldoor.NewNotices(pooldoor.NoticesConfig{
+// buildNotices makes this hub's part in what the pool holds in common.
+func (h *Hub) buildNotices() {
+	h.poolDoor.Notices = pooldoor.NewNotices(pooldoor.NoticesConfig{
 		Pool: h.NodePoolName, Node: h.NodeName, Trusted: h.trusted, Board: h.board(), Coordinator: h.coordinator,
 		AsHub: h.cloud.Way(uplink.ClassControl, uplink.AsHub), AsNode: h.asks(), Certificates: h.certificates, Clock: h.clock,
-		Logger: h.Logger,
+		Follows: func() bool { return h.pool.Snapshot().Role == role.Follower }, Logger: h.Logger,
 	})
 }

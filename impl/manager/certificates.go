@@ -89,11 +89,11 @@ func (m *certifier) authority(ctx context.Context, pool string) (*pki.Succession
 	return certificates.Authority(ctx, m.ctrl.GetClient(), m.ctrl.GetAPIReader(), m.set.Clock, pool)
 }
 
-// open makes a cache of the ConfigMaps in contract.KeyNamespace without their data.
+// open makes a cache of the ConfigMaps in contract.KeyNamespace, see trimData.
 func (m *certifier) open() (err error) {
 	m.keys, err = cache.New(m.set.rest, cache.Options{
 		HTTPClient: m.ctrl.GetHTTPClient(), Scheme: m.ctrl.GetScheme(), Mapper: m.ctrl.GetRESTMapper(),
-		NewInformer:       informer(m.set.Clock),
+		NewInformer: informer(m.set.Clock), ReaderFailOnMissingInformer: true,
 		DefaultNamespaces: map[string]cache.Config{contract.KeyNamespace: {}}, DefaultTransform: trimData,
 	})
 	if err != nil {
@@ -122,16 +122,6 @@ func (m *certifier) written(changed func(pool string), prefixes ...string) sourc
 		}))
 	return m.granted("ConfigMaps in namespace "+contract.KeyNamespace,
 		manifests.Listed(m.ctrl.GetAPIReader(), &corev1.ConfigMapList{}, client.InNamespace(contract.KeyNamespace)), kind)
-}
-
-// trimData leaves the name of a ConfigMap and its version.
-func trimData(o any) (any, error) {
-	if m, ok := o.(*corev1.ConfigMap); ok {
-		return &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion},
-		}, nil
-	}
-	return o, nil
 }
 
 // away tells which nodes of a pool have not told that they hold a trust bundle.

@@ -212,7 +212,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		Clock: s.Clock, Metrics: m.metrics.renewals, Log: s.Logger,
 	}
 	if s.certifies() {
-		heard.Keys = func(changed func(pool string)) source.Source {
+		heard.Documents, heard.Keys = certifies.documents, func(changed func(pool string)) source.Source {
 			return certifies.written(changed, contract.AuthorityPrefix)
 		}
 	}

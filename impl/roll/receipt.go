@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // MaxReceipt is the longest text of a receipt: the signature may be one of RSA.
@@ -18,9 +20,12 @@ const subject = "receipt"
 
 // Receipt says which period is open, and which nodes of a report were renewed. It lasts until the next one.
 type Receipt struct {
-	Period  uint64
-	roster  Link // the roster of the report
-	renewed []byte
+	Period uint64
+	// Documents is a sum of all signed documents of the pool, as the cloud has them (package bulletin); "": nobody knows,
+	// or the receipt is of a weir-manager of before.
+	Documents string
+	roster    Link // the roster of the report
+	renewed   []byte
 }
 
 // newReceipt is that of a report; renewed are its entries in their order.
@@ -36,8 +41,12 @@ func newReceipt(period uint64, r Report, renewed []bool) Receipt {
 
 // body is what is signed, but for the name of the pool.
 func (c Receipt) body() string {
-	return strconv.FormatUint(c.Period, 36) + " " + base64.RawURLEncoding.EncodeToString(c.roster[:]) + " " +
+	text := strconv.FormatUint(c.Period, 36) + " " + base64.RawURLEncoding.EncodeToString(c.roster[:]) + " " +
 		base64.RawURLEncoding.EncodeToString(c.renewed)
+	if c.Documents != "" {
+		text += " " + c.Documents
+	}
+	return text
 }
 
 // Signer signs a text that is about something: an authority of package pki.
@@ -71,8 +80,10 @@ func Open(text, pool string, vouches Vouches, authorities []*x509.Certificate) (
 		return fail("length", fmt.Errorf("%d bytes, want %d at most", len(text), MaxReceipt))
 	}
 	fields := strings.Split(text, " ")
-	if len(fields) != 4 {
-		return fail("fields", fmt.Errorf("%d, want period, roster, renewed and signature, with blanks between", len(fields)))
+	last := len(fields) - 1
+	if last != 3 && last != 4 {
+		return fail("fields", fmt.Errorf(
+			"%d, want period, roster, renewed, documents if they are known, and signature, with blanks between", len(fields)))
 	}
 	if c.Period, err = parsePeriod(fields[0]); err != nil {
 		return fail("period", err)
@@ -86,7 +97,13 @@ func Open(text, pool string, vouches Vouches, authorities []*x509.Certificate) (
 	if len(c.renewed) > (MaxNodes+7)/8 {
 		return fail("renewed", fmt.Errorf("%d bytes, want one bit for each of %d nodes at most", len(c.renewed), MaxNodes))
 	}
-	signature, err := base64.RawURLEncoding.Strict().DecodeString(fields[3])
+	if last == 4 {
+		c.Documents = fields[3]
+		if sum, err := base64.RawURLEncoding.Strict().DecodeString(c.Documents); err != nil || len(sum) != contract.SumBytes {
+			return fail("documents", fmt.Errorf("%.20q, want %d bytes in base64url", c.Documents, contract.SumBytes))
+		}
+	}
+	signature, err := base64.RawURLEncoding.Strict().DecodeString(fields[last])
 	if err != nil {
 		return fail("signature", err)
 	}

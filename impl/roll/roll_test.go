@@ -147,18 +147,38 @@ func authority(t *testing.T) *pki.Authority {
 	return a
 }
 
-// TestReceipt: a receipt says of each node of one roster whether it was renewed, and only an authority of the pool can
-// write it.
+// TestReceipt: a receipt says of each node of one roster whether it was renewed, and what documents the pool has. Only
+// an authority of the pool can write it.
 func TestReceipt(t *testing.T) {
 	a, other := authority(t), authority(t)
 	r, _ := NewReport(10, []Entry{entry("a", 10, true), entry("b", 9, true), entry("c", 10, true)})
-	text, err := newReceipt(12, r, []bool{true, true, false}).Sign(a, "shop")
+	trusted := []*x509.Certificate{other.Cert(), a.Cert()}
+	for _, documents := range []string{"", "abcdEF-_"} { // a weir-manager of before says nothing of them
+		testReceipt(t, a, r, documents, trusted)
+	}
+	for _, documents := range []string{"abc", "abcdEF-!", "abcdEF-_AAAA", "abcd EF-"} {
+		c := newReceipt(12, r, nil)
+		c.Documents = documents
+		text, err := c.Sign(a, "shop")
+		if err == nil {
+			_, err = Open(text, "shop", pki.Vouches, trusted)
+		}
+		if err == nil {
+			t.Errorf("documents %q are taken", documents)
+		}
+	}
+}
+
+func testReceipt(t *testing.T, a *pki.Authority, r Report, documents string, trusted []*x509.Certificate) {
+	t.Helper()
+	c := newReceipt(12, r, []bool{true, true, false})
+	c.Documents = documents
+	text, err := c.Sign(a, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	trusted := []*x509.Certificate{other.Cert(), a.Cert()}
-	c, err := Open(text, "shop", pki.Vouches, trusted)
-	if err != nil || c.Period != 12 {
+	c, err = Open(text, "shop", pki.Vouches, trusted)
+	if err != nil || c.Period != 12 || c.Documents != documents {
 		t.Fatalf("%v %v", c, err)
 	}
 	for node, want := range map[string]uint64{"a": 10, "b": 9, "c": 0, "d": 0} {

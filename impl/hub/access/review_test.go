@@ -115,8 +115,8 @@ func TestWatchReview(t *testing.T) {
 	}
 }
 
-// TestStay: the watch that was granted last stays open until the next one, so kube-apiserver does not end the connection
-// between two questions. Nothing stays when the hub ends.
+// TestStay: the watch that was granted last stays open until the next one. So kube-apiserver does not end the
+// connection between two questions. Nothing stays when the hub ends.
 func TestStay(t *testing.T) {
 	for _, stays := range []bool{true, false} {
 		var connections atomic.Int32

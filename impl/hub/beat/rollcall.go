@@ -38,8 +38,10 @@ type RollCallConfig struct {
 	Node, Pool string
 	Desk       Desk
 	Trusted    func() []*x509.Certificate // who may sign receipts
-	Clock      clock.PassiveClock
-	Logger     *slog.Logger
+	// Confirm is told the sum of the pool's signed documents, as the cloud had them after a time; nil: nobody is told.
+	Confirm func(documents string, after time.Time)
+	Clock   clock.PassiveClock
+	Logger  *slog.Logger
 }
 
 // NewRollCall makes that of a hub that has heard of no receipt.
@@ -102,20 +104,35 @@ func (r *RollCall) ask(ctx context.Context) {
 	}
 }
 
-// hear reads a notice, and reports whether it opens a period that was not known.
+// hear reads a notice, and reports whether it opens a period that was not known. A receipt that says that the node was
+// renewed for a heartbeat was signed after that heartbeat: that is how old what else it says may be, whoever kept it.
 func (r *RollCall) hear(n roll.Notice) (later bool) {
+	receipt, later, after := r.read(n)
+	if !after.IsZero() && receipt.Documents != "" && r.Confirm != nil {
+		r.Confirm(receipt.Documents, after)
+	}
+	return later
+}
+
+// read reads a notice. after is the time of a heartbeat of which no receipt was known before; zero: it has none.
+func (r *RollCall) read(n roll.Notice) (receipt roll.Receipt, later bool, after time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n == r.heard || n.Receipt == "" {
-		return false
+		return receipt, false, after
 	}
 	receipt, err := roll.Open(n.Receipt, r.Pool, pki.Vouches, r.Trusted())
 	if err != nil {
 		r.Logger.Debug("the pool's roll call has a receipt that does not count", "err", err)
-		return false
+		return receipt, false, after
 	}
 	r.heard = n
-	return r.cover.Hear(receipt, n.Roster)
+	before, _ := r.cover.Renewed()
+	later = r.cover.Hear(receipt, n.Roster)
+	if at, ever := r.cover.Renewed(); ever && at > before {
+		after = r.began.Add(at)
+	}
+	return receipt, later, after
 }
 
 // Period is the newest that is known to be open.

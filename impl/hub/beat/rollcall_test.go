@@ -40,6 +40,7 @@ type rollCloud struct {
 	key     *pki.Authority
 	account *roll.Account // nil: weir-manager is dead
 	refuses int           // a code for reports; 0: they are taken
+	papers  string        // the sum of documents in receipts
 	cut     bool          // nothing reaches it
 	leases  map[string]*coordinationv1.Lease
 	version int
@@ -138,7 +139,9 @@ func (c *rollCloud) judge(l *coordinationv1.Lease) {
 			c.wrote(of)
 		}
 	}
-	text, err := c.account.Receipt(now, c.clock.Now(), r, renewed).Sign(c.key, "shop")
+	receipt := c.account.Receipt(now, c.clock.Now(), r, renewed)
+	receipt.Documents = c.papers
+	text, err := receipt.Sign(c.key, "shop")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -157,8 +160,15 @@ func (d localDesk) Exchange(_ context.Context, n roll.Notice) []roll.Entry {
 	return all
 }
 
+// confirmation is what a hub was told of the documents of its pool, and how old that was.
+type confirmation struct {
+	documents string
+	age       time.Duration
+}
+
 // rollBed is a pool of two hubs.
 type rollBed struct {
+	confirmed map[string][]confirmation // by node
 	*rollCloud
 	hubs     map[string]*Beats
 	kubelets map[string]*coordinationv1.Lease // as kubelets have theirs
@@ -185,7 +195,8 @@ func newRollBed(t *testing.T) *rollBed {
 		},
 	}
 	b := &rollBed{
-		rollCloud: c, hubs: map[string]*Beats{}, kubelets: map[string]*coordinationv1.Lease{}, outcomes: map[string]int{},
+		confirmed: map[string][]confirmation{}, rollCloud: c, hubs: map[string]*Beats{},
+		kubelets: map[string]*coordinationv1.Lease{}, outcomes: map[string]int{},
 	}
 	d, log := localDesk{&desk.Desk{}}, slog.New(slog.DiscardHandler)
 	trusted := func() []*x509.Certificate { return []*x509.Certificate{key.Cert()} }
@@ -199,6 +210,9 @@ func newRollBed(t *testing.T) *rollBed {
 			Count: func(outcome string) { b.outcomes[outcome]++ },
 			Roll: NewRollCall(RollCallConfig{
 				Node: node, Pool: "shop", Desk: d, Trusted: trusted, Clock: clk, Logger: log,
+				Confirm: func(documents string, after time.Time) {
+					b.confirmed[node] = append(b.confirmed[node], confirmation{documents, clk.Since(after)})
+				},
 			}),
 			Tell:  func() digest.Digest { return b.digest },
 			Reads: func() digest.Reads { return digest.Reads{} },
@@ -295,6 +309,44 @@ func TestRollCall(t *testing.T) {
 	b.rounds(20, "edge-1", "edge-2")
 	if n := b.direct["edge-1"]; n > 2 {
 		t.Errorf("weir-manager is back, and %d of 20 heartbeats went by themselves", n)
+	}
+}
+
+// TestConfirmed: each receipt that says that a node was renewed says what documents the pool has, as of that heartbeat.
+// A leader that shows receipts of before again confirms nothing, and one that drops the node neither.
+func TestConfirmed(t *testing.T) {
+	b := newRollBed(t)
+	b.papers = "AAAAAAAA"
+	b.rounds(10, "edge-1", "edge-2")
+	got := b.confirmed["edge-2"]
+	if len(got) < 5 {
+		t.Fatalf("%d confirmations in ten periods", len(got))
+	}
+	for _, c := range got {
+		if c.documents != "AAAAAAAA" || c.age < 0 || c.age > 30*time.Second {
+			t.Errorf("confirmed: %+v", c)
+		}
+	}
+	call := b.hubs["edge-2"].Roll
+	old := call.heard
+	b.papers = "BBBBBBBB"
+	b.rounds(5, "edge-1", "edge-2")
+	newest := call.heard
+	if got := b.confirmed["edge-2"]; got[len(got)-1].documents != "BBBBBBBB" {
+		t.Errorf("confirmed last: %+v", got[len(got)-1])
+	}
+	n := len(b.confirmed["edge-2"])
+	for range 3 {
+		call.hear(old)
+		call.hear(newest)
+	}
+	if got := b.confirmed["edge-2"][n:]; len(got) > 0 {
+		t.Errorf("receipts of before confirm: %+v", got)
+	}
+	b.rounds(10, "edge-1") // edge-2 is not in these reports, and hears their receipts
+	call.hear(b.hubs["edge-1"].Roll.heard)
+	if got := b.confirmed["edge-2"][n:]; len(got) > 1 {
+		t.Errorf("receipts for others confirm: %+v", got)
 	}
 }
 

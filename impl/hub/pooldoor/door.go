@@ -41,6 +41,7 @@ type Config struct {
 type Door struct {
 	Config
 	Listener net.Listener
+	Notices  *Notices
 }
 
 // Told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one

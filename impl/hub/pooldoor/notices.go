@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -26,6 +27,7 @@ type NoticesConfig struct {
 	AsHub        http.RoundTripper // to the cloud
 	AsNode       http.RoundTripper
 	Certificates func() []Certificate
+	Follows      func() bool // another hub of the pool watches the cloud for it
 	Clock        clock.WithTicker
 	Logger       *slog.Logger
 }
@@ -54,6 +56,9 @@ func (n *Notices) Run(ctx context.Context) error {
 			n.shared.Store(number)
 		}
 	}
+	for _, d := range n.Board {
+		d.Follows = n.Follows
+	}
 	var all sync.WaitGroup
 	all.Go(func() { n.Board.Run(ctx, n.Clock, n.Coordinator.Meet, n.AsHub) })
 	all.Go(func() {
@@ -65,6 +70,16 @@ func (n *Notices) Run(ctx context.Context) error {
 	all.Wait()
 	return nil
 }
+
+// Confirm takes the sum of all documents of the pool, as weir-manager has signed it after a time.
+func (n *Notices) Confirm(documents string, after time.Time) {
+	if n.Follows() {
+		n.Board.Confirm(documents, after, n.Clock.Now())
+	}
+}
+
+// Rests reports whether this hub watches no document in the cloud.
+func (n *Notices) Rests() bool { return n.Follows() && n.Board.Rests(n.Clock.Now()) }
 
 // holds is what the Node says. A trust bundle is held when the coordinator holds it, too.
 func (n *Notices) holds() digest.Holding {

@@ -67,10 +67,12 @@ type CloudConfig struct {
 	Forward    Certificate // nil: no way is AsForwarder
 	// NodeShows and HubShows are what requests AsNode and AsHub show; nil: nothing.
 	NodeShows, HubShows Bearer
-	Leads               bool        // this hub may feed a pool, which should not wait for it
-	Time                *pki.Proven // by which the cloud's certificate is judged; it hears the cloud
-	Clock               clock.WithTicker
-	Logger              *slog.Logger
+	Leads               bool // this hub may feed a pool, which should not wait for it
+	// Rests reports whether the hub itself asks the cloud for nothing, so that its own connection has ended; nil: never.
+	Rests  func() bool
+	Time   *pki.Proven // by which the cloud's certificate is judged; it hears the cloud
+	Clock  clock.WithTicker
+	Logger *slog.Logger
 }
 
 // NewCloud makes what Run and requests then use.
@@ -118,7 +120,7 @@ func NewCloud(c CloudConfig) *Cloud {
 			Named: s.name, Policy: c.Policy, Clock: c.Clock, Logger: c.Logger.With("at", "cloud"), grace: c.Policy.Interval,
 			lone:    len(c.Servers[ClassControl]) < 2,
 			Changed: k.judged,
-			Probe:   func(ctx context.Context) error { return k.probe(ctx, s) },
+			Probe:   func(ctx context.Context) error { return k.probe(ctx, s, c.Rests) },
 			idle: func() bool { // a spare server is asked only while the one in use is in doubt
 				current := k.servers[k.current.Load()]
 				j := current.Judgement()
@@ -208,7 +210,7 @@ func (k *Cloud) transport(c CloudConfig, key doorKey) func() *http.Transport {
 			if c.Leads {
 				t.IdlePing = member.Silent / 2
 			}
-		case ClassHeartbeat:
+		case ClassHeartbeat, ClassControl:
 			t.idle = serverIdle
 		case ClassNode: // a ping spares the probe that would be due, and is half as long
 			t.IdlePing = lasting*c.Policy.Interval - c.Policy.Timeout
@@ -259,9 +261,19 @@ func (k *Cloud) Run(ctx context.Context) error {
 // hook of kube-apiserver that is down, or that hangs, makes /readyz fail while everything else is served. So the second
 // question is the read of this node's Lease, over the connections and under the identity of heartbeats. kube-apiserver
 // reads it from etcd.
-func (k *Cloud) probe(ctx context.Context, s *server) error {
+//
+// While the hub itself asks the cloud for nothing, a server that is in good standing is asked over the node's
+// connection first: that is open, and a handshake would cost forty times the question.
+func (k *Cloud) probe(ctx context.Context, s *server, rests func() bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if rests != nil && rests() && s.Judgement().Ready() {
+		brief, over := context.WithTimeout(ctx, k.policy.Limit/2)
+		err := k.question(brief, s, ClassNode, AsNode, "/readyz")
+		if over(); err == nil {
+			return nil
+		}
+	}
 	ready, serves := make(chan error, 1), make(chan error, 1)
 	go func() { ready <- k.question(ctx, s, ClassControl, AsHub, "/readyz") }()
 	ask := func() {

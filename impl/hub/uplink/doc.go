@@ -33,8 +33,11 @@
 // since a second handshake is dearer than anything that could be won by it. Class pool has one more for watches that
 // are left early, with little under way. Bulk delays no probe: there is none on class pool.
 //
-// So two are left to a hub that follows, and whose heartbeats the pool brings to the cloud: its own on class control,
-// with its three watches of what the pool is told, and that of its node on class node, whose pings show that the way is
-// there. The others end without requests: those of callers and of heartbeats after 90 seconds, as kube-apiserver would
-// end them, and the one of class pool, by which it filled its relays before it followed, after one minute.
+// So one is left to a hub that follows, and whose heartbeats the pool brings to the cloud: that of its node on class
+// node, whose pings show that the way is there. A second one is for questions about callers with tokens, if there are
+// any: the watch that was granted last stays open on it (package access). The hub's own on class control ends as well,
+// since weir-manager confirms what the pool is told (package bulletin). Then the rare probe goes over that of the node.
+// Connections end without requests: those of callers, of heartbeats and of class control after 90 seconds, as
+// kube-apiserver would end them, and the one of class pool, by which a hub filled its relays before it followed, after
+// one minute.
 package uplink

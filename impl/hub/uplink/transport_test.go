@@ -129,7 +129,7 @@ func TestIdleTimes(t *testing.T) {
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	for key, want := range map[doorKey]time.Duration{
-		{ClassControl, AsHub, overHTTP2}:         0,
+		{ClassControl, AsHub, overHTTP2}:         serverIdle,
 		{ClassNode, AsNode, overHTTP2}:           0,
 		{ClassNode, AsCaller, overHTTP2}:         serverIdle,
 		{ClassNode, AsCaller, overSilent}:        serverIdle,

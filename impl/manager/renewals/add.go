@@ -33,15 +33,18 @@ import (
 // workers are how many pools are looked at at a time.
 const workers = 8
 
-// Config is what renews Leases. All but Keys is needed.
+// Config is what renews Leases. All but Keys and Documents is needed.
 type Config struct {
 	REST     *rest.Config
 	Informer watched.NewInformer
 	Members  func() source.Source                          // asks for the pools that nodes join or leave
 	Keys     func(changed func(pool string)) source.Source // for those whose keys may be others; nil: nobody knows
-	Clock    clock.WithTicker
-	Metrics  *Metrics
-	Log      *slog.Logger
+	// Documents is the sum of a pool's signed documents, as the cloud has them, for its receipts; "": that is not known.
+	// nil: it never is.
+	Documents func(ctx context.Context, pool string) string
+	Clock     clock.WithTicker
+	Metrics   *Metrics
+	Log       *slog.Logger
 }
 
 // Add lets the manager renew Leases while it leads, from when it may read what pools report.
@@ -85,7 +88,7 @@ func run(ctx context.Context, m ctrl.Manager, c Config) error {
 		signer: func(ctx context.Context, pool string) (*pki.Authority, error) {
 			return certificates.Signer(ctx, writes, pool)
 		},
-		log: c.Log, slots: make(chan struct{}, parallel), pools: map[string]*pool{},
+		documents: c.Documents, log: c.Log, slots: make(chan struct{}, parallel), pools: map[string]*pool{},
 	}
 	heard := []source.Source{source.Kind(reports, &coordinationv1.Lease{}, reported())}
 	if c.Keys != nil {

@@ -45,12 +45,14 @@ type keeper struct {
 	cache  client.Reader                                                         // of Nodes, and of their Leases
 	client client.Client                                                         // its reads are from no cache
 	// nil without an error: nobody signs for the pool here.
-	signer  func(ctx context.Context, pool string) (*pki.Authority, error)
-	clock   clock.PassiveClock
-	began   time.Time
-	metrics *Metrics
-	log     *slog.Logger
-	slots   chan struct{}
+	signer func(ctx context.Context, pool string) (*pki.Authority, error)
+	// the sum of a pool's signed documents; nil: nobody knows it.
+	documents func(ctx context.Context, pool string) string
+	clock     clock.PassiveClock
+	began     time.Time
+	metrics   *Metrics
+	log       *slog.Logger
+	slots     chan struct{}
 
 	mu    sync.Mutex
 	pools map[string]*pool
@@ -146,6 +148,9 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	renewed, err := k.take(ctx, p, report)
 	if err == nil {
 		receipt := p.account.Receipt(k.clock.Since(k.began), k.clock.Now(), report, renewed)
+		if k.documents != nil {
+			receipt.Documents = k.documents(ctx, p.name)
+		}
 		p.receipt, err = receipt.Sign(key, p.name)
 	}
 	if err != nil {

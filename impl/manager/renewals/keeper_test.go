@@ -255,6 +255,25 @@ func TestRenewals(t *testing.T) {
 	w.wants("written for it", w.patches.Load(), patches)
 }
 
+// TestDocuments: a receipt says what documents the cloud has of the pool, and nothing while that is not known.
+func TestDocuments(t *testing.T) {
+	w := newWorld(t)
+	period := w.join("harbour", "a")
+	for _, known := range []string{"", "abcdEF-_", "12345678", ""} {
+		w.documents = func(_ context.Context, pool string) string {
+			if pool != "harbour" {
+				t.Errorf("asked for the documents of %s", pool)
+			}
+			return known
+		}
+		w.call("harbour", period, "a")
+		if got := w.receipt("harbour").Documents; got != known {
+			t.Errorf("receipt: %q, want %q", got, known)
+		}
+		period = w.receipt("harbour").Period
+	}
+}
+
 // TestWhoIsRenewed: a leader renews no node of another pool, none that is gone, none without a Lease or an anchor, and
 // none by another node's link. One that is wrong does not keep the others.
 func TestWhoIsRenewed(t *testing.T) {

@@ -52,7 +52,7 @@ func (h *Hub) buildCloud() (err error) {
 	c := uplink.CloudConfig{
 		NodeName: h.NodeName, Net: h.Net, Servers: h.servers, Proxy: tunnel.FromEnvironment(), Policy: h.policy(),
 		Leads: h.EnableCoordinator, Time: h.time, Clock: h.clock, Logger: h.Logger,
-		Rests: func() bool { return !h.EnableCoordinator || h.poolDoor.Notices.Rests() },
+		Rests: func() bool { return h.EnableCoordinator && h.poolDoor.Notices.Rests() },
 	}
 	if c.Kubeconfig, err = h.buildKubeconfig(); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 )
@@ -45,6 +46,32 @@ func (b Board) Run(ctx context.Context, c clock.Clock, meet Meet, cloud http.Rou
 	}
 	all.Go(func() { b.judge(ctx) })
 	all.Wait()
+}
+
+// Confirm takes a Sum that weir-manager has signed after a time. If it is that of what is held here, the documents need
+// no watch of their own for a while: those that are open end, and Follow begins none.
+func (b Board) Confirm(sum string, after, now time.Time) {
+	briefs := make([]string, len(b))
+	for i, d := range b {
+		text, _ := d.Text()
+		briefs[i] = Brief(text)
+	}
+	if Sum(briefs...) != sum {
+		return // a member of the pool may know more than this one, or less: Exchange sees to it, or a watch
+	}
+	for _, d := range b {
+		d.shown.confirm(after, now)
+	}
+}
+
+// Rests reports whether no document is watched in the cloud, because all are confirmed.
+func (b Board) Rests(now time.Time) bool {
+	for _, d := range b {
+		if !d.shown.rests(now) {
+			return false
+		}
+	}
+	return true
 }
 
 // judge judges the others again whenever other authorities are trusted, until ctx ends.

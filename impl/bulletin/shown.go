@@ -5,8 +5,14 @@ import (
 	"time"
 )
 
-// settles is how long after a watch began it is known that the cloud has no text, or no other.
-const settles = 10 * time.Second
+const (
+	// settles is how long after a watch began it is known that the cloud has no text, or no other.
+	settles = 10 * time.Second
+	// lasts is for how long a confirmation stands. A member hears of one in ten seconds, and it is half a minute old then.
+	lasts = time.Minute
+	// restsAfter is how long a watch is open before a confirmation ends it: what it begins with has come by then.
+	restsAfter = 30 * time.Second
+)
 
 // shown is what the cloud shows of a text. It is safe for concurrent use.
 type shown struct {
@@ -101,4 +107,30 @@ func (s *shown) age(now time.Time) (time.Duration, bool) {
 		return 0, false
 	}
 	return max(now.Sub(last), 0), true
+}
+
+// confirm notes that the cloud showed after a time what is held here.
+func (s *shown) confirm(after, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if after.After(s.confirmed) {
+		s.confirmed = after
+	}
+	if s.again != nil && !s.opened.IsZero() && now.Sub(s.opened) >= restsAfter && now.Sub(s.confirmed) < lasts {
+		s.again()
+	}
+}
+
+// stands reports whether a confirmation stands.
+func (s *shown) stands(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.confirmed.IsZero() && now.Sub(s.confirmed) < lasts
+}
+
+// rests reports whether a confirmation stands, and no watch is open.
+func (s *shown) rests(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.confirmed.IsZero() && now.Sub(s.confirmed) < lasts && s.opened.IsZero()
 }

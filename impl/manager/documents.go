@@ -3,9 +3,11 @@ package manager
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/bulletin"
@@ -51,7 +53,9 @@ func (m *certifier) documents(ctx context.Context, pool string) string {
 	}
 	told := &corev1.Endpoints{}
 	key := client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.LeaderHubPrefix + pool}
-	if err := m.ctrl.GetClient().Get(ctx, key, told); client.IgnoreNotFound(err) != nil {
+	// Without NodePools this weir-manager signs no configuration, and reads none.
+	var unread *cache.ErrResourceNotCached
+	if err := m.ctrl.GetClient().Get(ctx, key, told); client.IgnoreNotFound(err) != nil && !errors.As(err, &unread) {
 		return ""
 	}
 	return bulletin.Sum(append(all, bulletin.Brief([]byte(told.Annotations[contract.LeaderHubSigned])))...)

@@ -51,9 +51,9 @@ const poolIdle = time.Minute
 // brings most heartbeats, and the pings of class node show that the way is there.
 const serverIdle = 90 * time.Second
 
-// A connection for questions about callers stays open for the next question (package access). Nothing that comes over it
-// is waited for between two, so it is pinged rarely: two pings a minute would cost more than its handshakes. It may be
-// dead when it is needed. Then a question waits for reviewLate, and is asked once more over another connection.
+// A connection for questions about callers stays open for the next question (package access). Nothing that comes over
+// it is waited for between two, so it is pinged rarely: two pings a minute would cost more than its handshakes. It may
+// be dead when it is needed. Then a question waits for reviewLate, and is asked once more over another connection.
 const (
 	reviewPing = 5 * time.Minute
 	reviewLate = 5 * time.Second

@@ -104,6 +104,21 @@ func (a *account) pulling(d desk.Digest) bool {
 	return a.pulls[d] != nil
 }
 
+// Standing is how a mirror stands in its pool.
+type Standing struct {
+	Desk  bool `json:"desk"`  // the pool knows what this node holds
+	Holds int  `json:"holds"` // blobs
+	Pulls int  `json:"pulls"` // that this node asks registries for, for the pool
+}
+
+// Standing is how it stands now.
+func (m *Mirror) Standing() Standing {
+	a := m.account
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return Standing{a.desk != "", len(a.holds), len(a.pulls)}
+}
+
 // Run tells the pool what this node has, until ctx ends.
 func (m *Mirror) Run(ctx context.Context) error {
 	if m.Pool == nil {

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,10 +27,14 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 type counted struct {
 	http.ResponseWriter
 	count prometheus.Counter
+	ctx   context.Context // of the request: it ends when the certificate of the caller does
 }
 
 // Write implements io.Writer.
 func (c *counted) Write(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := c.ResponseWriter.Write(p)
 	c.count.Add(float64(n))
 	return n, err

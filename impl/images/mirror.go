@@ -123,12 +123,11 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 		return
 	}
 	outcome := "alone"
-	var failed []desk.Report
 	for range tries {
 		if m.Pool == nil || req.Context().Err() != nil {
 			break
 		}
-		answer, err := m.account.ask(req.Context(), desk.Ask{Want: &ref.digest, Failed: failed})
+		answer, err := m.account.ask(req.Context(), desk.Ask{Want: &ref.digest})
 		if err != nil {
 			m.quiet.Say(slog.LevelInfo, "desk", "images are not shared: nobody in the pool can be asked who has them", "err", err)
 			break
@@ -138,7 +137,6 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 			outcome = "pull"
 			break
 		}
-		failed = nil
 		for _, from := range answer.From {
 			err := m.follow(w, req, ref, from)
 			if err == nil {
@@ -146,7 +144,7 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 			}
 			m.quiet.Say(slog.LevelInfo, "member "+from.Node, "content of images cannot be read from a member of the pool",
 				"node", from.Node, "digest", ref.digest, "err", err)
-			failed = append(failed, desk.Report{Digest: ref.digest, Node: from.Node, Wrong: errors.Is(err, errWrong)})
+			m.account.report(desk.Report{Digest: ref.digest, Node: from.Node, Wrong: errors.Is(err, errWrong)})
 		}
 	}
 	m.count(outcome)
@@ -173,7 +171,7 @@ func (m *Mirror) serveManifest(w http.ResponseWriter, req *http.Request, body []
 		return err
 	}
 	w.Header().Set("Content-Type", media)
-	out := &counted{ResponseWriter: w, count: m.Metrics.Bytes.WithLabelValues(from)}
+	out := &counted{ResponseWriter: w, count: m.Metrics.Bytes.WithLabelValues(from), ctx: req.Context()}
 	if req.Method == http.MethodHead {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		return nil

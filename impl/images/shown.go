@@ -79,7 +79,7 @@ func (s *Shown) serveGrowing(w http.ResponseWriter, req *http.Request, d desk.Di
 			defer file.Close()
 			g := &growing{ctx: req.Context(), clock: s.Clock, file: file, total: total}
 			w.Header().Set("Content-Type", blobType)
-			out := &counted{ResponseWriter: w, count: s.count("served")}
+			out := &counted{ResponseWriter: w, count: s.count("served"), ctx: req.Context()}
 			http.ServeContent(out, req, "", time.Time{}, g)
 			if g.err != nil {
 				panic(http.ErrAbortHandler) // the answer ends short, and its reader sees that
@@ -109,6 +109,9 @@ func serveStored(w http.ResponseWriter, req *http.Request, s *Store, d desk.Dige
 	}
 	defer file.Close()
 	w.Header().Set("Content-Type", blobType)
-	http.ServeContent(&counted{ResponseWriter: w, count: count}, req, "", info.ModTime(), file)
+	http.ServeContent(&counted{ResponseWriter: w, count: count, ctx: req.Context()}, req, "", info.ModTime(), file)
+	if req.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
 	return true
 }

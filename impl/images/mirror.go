@@ -37,7 +37,10 @@ type Config struct {
 	Pool    Pool                       // nil: the node is in none
 	Away    func() bool                // the cloud is away
 	Allowed func(registry string) bool // what the pool shares; nil: all
-	File    string                     // where tags are kept; "": they are not
+	// Judged registries decide about each pull themselves, for their images need a secret: while the cloud is there they
+	// are asked for each tag, and not the pool; nil: none are.
+	Judged  func(registry string) bool
+	File    string // where tags are kept; "": they are not
 	Metrics *Metrics
 	Clock   clock.WithTickerAndDelayedExecution
 	Logger  *slog.Logger
@@ -102,6 +105,11 @@ func (m *Mirror) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		m.serveTag(w, req, ref)
 	case ref.manifest:
 		m.learn(req, ref)
+		if req.Method == http.MethodHead && !m.away() { // a pull by digest begins, and the registry says whether it may
+			m.count("pull")
+			refuse(w, http.StatusNotFound, codeManifest, "ask the registry whether "+ref.digest.String()+" may be pulled")
+			return
+		}
 		m.serve(w, req, ref)
 	default:
 		m.serve(w, req, ref)
@@ -112,6 +120,8 @@ func (m *Mirror) refuse(w http.ResponseWriter, status int, code, message string)
 	m.count("refused")
 	refuse(w, status, code, message)
 }
+
+func (m *Mirror) away() bool { return m.Away != nil && m.Away() }
 
 func (m *Mirror) count(outcome string) { m.Metrics.requests.WithLabelValues(outcome).Inc() }
 

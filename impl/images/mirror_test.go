@@ -18,7 +18,7 @@ import (
 func TestAnswers(t *testing.T) {
 	w := newWorld(t)
 	h := w.add("a")
-	w.down = true
+	w.down, w.away = true, true
 	layer := h.put("layer")
 	index := h.put(`{"mediaType":"` + ociIndex + `","manifests":[]}`)
 	manifest := h.put(`{"schemaVersion":2,"config":{},"layers":[]}`)
@@ -54,6 +54,10 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s %s %s: %d %s %q, want %d %s with %s: %v", c.method, c.path, c.part, code,
 				header.Get("Content-Type"), body, c.status, c.media, c.says, err)
 		}
+	}
+	w.away = false
+	if code, _, _, _ := h.get("HEAD", "/v2/app/manifests/"+manifest.String(), ""); code != 404 {
+		t.Errorf("%d, want 404: a pull by digest begins, and the registry judges it", code)
 	}
 	h.mirror.slots.Enter("")
 	if code, _, body, _ := h.get("GET", "/v2/app/blobs/"+layer.String(), ""); code != 503 {
@@ -270,7 +274,12 @@ func TestTags(t *testing.T) {
 		if took := time.Since(began); took < desk.Resolve || took > desk.Resolve+time.Second {
 			t.Errorf("it waited %v, want %v", took, desk.Resolve)
 		}
+		a.mirror.Judged = func(registry string) bool { return registry == "docker.io" }
+		b.mirror.tags.learn("docker.io/library/app:v1", d, time.Now())
+		_, _ = b.Ask(ctx, desk.Ask{Resolved: b.mirror.tags.all()})
+		want("a registry that judges", tag(a, "v1"), "registry")
 		w.away = true
+		want("that one without the cloud", tag(a, "v1"), d.String())
 		want("without the cloud", tag(b, "v1"), d.String())
 		want("what nobody asked for", tag(b, "v2"), "registry")
 		w.down = true

@@ -13,7 +13,6 @@ const pollTag = 250 * time.Millisecond
 // serveTag answers what a tag leads to, if the pool has heard it from the registry within a minute, or the cloud is
 // away. Else containerd asks the registry.
 func (m *Mirror) serveTag(w http.ResponseWriter, req *http.Request, ref reference) {
-	by := "cloud"
 	if ref.registry != "" && desk.CheckTag(ref.name()) == nil {
 		if d, from := m.resolve(req, ref); from != "" {
 			m.tags.exclude(ref, d)
@@ -24,13 +23,16 @@ func (m *Mirror) serveTag(w http.ResponseWriter, req *http.Request, ref referenc
 		}
 		m.tags.ask(ref)
 	}
-	m.Metrics.tags.WithLabelValues(by).Inc()
+	m.Metrics.tags.WithLabelValues("cloud").Inc()
 	refuse(w, http.StatusNotFound, codeManifest, "tag "+ref.tag+": ask the registry")
 }
 
 // resolve finds what a tag leads to, and by whose word; "": the registry is to be asked.
 func (m *Mirror) resolve(req *http.Request, ref reference) (d desk.Digest, from string) {
-	away := m.Away != nil && m.Away()
+	away := m.away()
+	if !away && m.Judged != nil && m.Judged(ref.registry) {
+		return d, ""
+	}
 	end := m.Clock.Now().Add(desk.Resolve)
 	for m.Pool != nil {
 		answer, err := m.account.ask(req.Context(), desk.Ask{Tag: ref.name()})

@@ -23,7 +23,13 @@ import (
 	"github.com/weir-edge/weir/impl/images/desk"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if root := os.Getenv(serverEnv); root != "" {
+		serveBench(root)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // world is a pool in memory, for fake time: hubs and their stores, and one desk.
 type world struct {

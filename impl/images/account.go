@@ -98,6 +98,13 @@ func (a *account) begin(d desk.Digest) {
 	}
 }
 
+// end notes that this node is to read from another one, and not to pull.
+func (a *account) end(d desk.Digest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.pulls, d)
+}
+
 func (a *account) pulling(d desk.Digest) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -147,6 +147,7 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 			outcome = "pull"
 			break
 		}
+		m.account.end(ref.digest)
 		for _, from := range answer.From {
 			err := m.follow(w, req, ref, from)
 			if err == nil {

@@ -67,8 +67,8 @@ func TestOnce(t *testing.T) {
 
 // TestPullerKilled: the node that pulls goes off at half. Another one goes on from the byte that it has.
 func TestPullerKilled(t *testing.T) {
-	r := newRegistry(t, 2<<20)
-	size, _ := r.image("v1", 1, 8<<20)
+	r := newRegistry(t, 1<<20)
+	size, _ := r.image("v1", 1, 6<<20)
 	p := newPool(t, 4, r)
 	ctx, kill := context.WithCancel(context.Background())
 	killed := make(chan error, 1)
@@ -157,7 +157,7 @@ func TestRegistryAway(t *testing.T) {
 	}
 	p.desk.Reset() // hubs tell another desk what they have, and what tags lead to
 	waitFor(t, "the desk knows the image", func() bool {
-		a, err := p.desk.Exchange("somebody", desk1(r.ref("v1")))
+		a, err := p.desk.Exchange("somebody", asks(r.ref("v1")))
 		return err == nil && a.Resolution != nil
 	})
 	p.away.Store(true)

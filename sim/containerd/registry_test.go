@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,6 +32,9 @@ type registry struct {
 	turn      sync.Mutex   // the link: one chunk at a time
 }
 
+// buffer is what a socket of the link may hold.
+const buffer = 16 << 10
+
 type blob struct {
 	media string
 	body  []byte
@@ -38,7 +42,15 @@ type blob struct {
 
 func newRegistry(t *testing.T, rate int) *registry {
 	r := &registry{rate: rate, blobs: map[string]blob{}, tags: map[string]string{}}
-	r.Server = httptest.NewServer(r)
+	r.Server = httptest.NewUnstartedServer(r)
+	r.Config.ConnState = func(c net.Conn, s http.ConnState) { // what is in a buffer has not crossed a link
+		if t, ok := c.(*net.TCPConn); ok && s == http.StateNew {
+			if err := t.SetWriteBuffer(buffer); err != nil {
+				t.Close()
+			}
+		}
+	}
+	r.Start()
 	t.Cleanup(func() {
 		r.CloseClientConnections()
 		r.Close()

@@ -315,7 +315,8 @@ func (d *Desk) want(m *member, g Digest, now time.Time) (bool, []Holder) {
 			best = p
 		}
 	}
-	if best != nil && (own == nil || best.bytes > own.bytes) {
+	if best != nil { // who pulled and asks again has lost its way, or what it had: one that pulls is enough
+		c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool { return p == own })
 		return false, []Holder{{Node: best.by.node, Address: best.by.address, Growing: true}}
 	}
 	if own == nil && len(c.pulls) < maxHolders {

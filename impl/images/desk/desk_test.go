@@ -104,6 +104,20 @@ func TestStall(t *testing.T) {
 	x.want("the first is further", x.wants("c", d), "a+")
 }
 
+// TestLost: a node that pulled, and asks again while another one pulls, reads from that. Never do two read from each
+// other.
+func TestLost(t *testing.T) {
+	x, d := newAt(t), Digest{1}
+	x.wants("a", d)
+	x.pulls("a", d, 100)
+	x.want("b cannot read a", x.wants("b", d, Report{Digest: d, Node: "a"}), "pull")
+	x.want("a begins again", x.wants("a", d), "b+")
+	x.wait(barFor - time.Second)
+	x.pulls("b", d, 10)
+	x.want("b goes on", x.wants("b", d), "pull")
+	x.want("all others", x.wants("c", d), "b+")
+}
+
 // TestDud: a digest of which no byte ever came is waited for once, and not by each node after the other.
 func TestDud(t *testing.T) {
 	x, d := newAt(t), Digest{1}

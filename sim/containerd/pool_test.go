@@ -133,8 +133,8 @@ func (n *node) Open(ctx context.Context, from desk.Holder, method string, d desk
 	return (&http.Transport{DisableKeepAlives: true, DisableCompression: true}).RoundTrip(req)
 }
 
-// hosts are those of a node's certs.d: the mirror, then the registry. As containerd's own ConfigureHosts does, each call
-// makes clients of its own.
+// hosts are those of a node's certs.d: the mirror, then the registry. As containerd's own ConfigureHosts does, each
+// call makes clients of its own.
 func (n *node) hosts(string) ([]docker.RegistryHost, error) {
 	host := func(server string, can docker.HostCapabilities) docker.RegistryHost {
 		u, err := url.Parse(server)

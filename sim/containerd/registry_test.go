@@ -71,12 +71,15 @@ func (r *registry) put(media string, body []byte) map[string]any {
 	return map[string]any{"mediaType": media, "digest": digest, "size": len(body)}
 }
 
-// image makes one with layers of some sizes, and has a tag lead to it. It returns its bytes and the digest of the index.
+// image makes one with layers of some sizes, and has a tag lead to it. It returns its bytes and the digest of the
+// index.
 func (r *registry) image(tag string, seed uint64, layers ...int) (size int64, digest string) {
 	const oci = "application/vnd.oci.image."
 	rng := rand.NewChaCha8([32]byte{byte(seed)})
 	config, _ := json.Marshal(map[string]any{"architecture": "amd64", "os": "linux", "seed": seed})
-	manifest := map[string]any{"schemaVersion": 2, "mediaType": oci + "manifest.v1+json", "config": r.put(oci+"config.v1+json", config)}
+	manifest := map[string]any{
+		"schemaVersion": 2, "mediaType": oci + "manifest.v1+json", "config": r.put(oci+"config.v1+json", config),
+	}
 	size = int64(len(config))
 	var all []any
 	for _, n := range layers {

@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/limit"
 )
 
 // Times of an account.
@@ -22,8 +25,12 @@ const (
 
 // account is what a node says to the desk of its pool: what it holds, what it pulls, and from whom it could not read.
 type account struct {
-	m    *Mirror
-	poke chan struct{}
+	store    *Store
+	pool     Pool // nil: the node is in none
+	clock    clock.PassiveClock
+	quiet    *limit.Quiet
+	resolved func() []desk.Resolution // what registries said of tags
+	poke     chan struct{}
 
 	mu      sync.Mutex
 	desk    string // that knows what this node holds; "": none does
@@ -43,10 +50,6 @@ type pulled struct {
 	at    time.Time // of the last new byte
 }
 
-func newAccount(m *Mirror) *account {
-	return &account{m: m, poke: make(chan struct{}, 1), pulls: map[desk.Digest]*pulled{}}
-}
-
 // ask asks the desk. Reports that wait go with it.
 func (a *account) ask(ctx context.Context, q desk.Ask) (desk.Answer, error) {
 	a.mu.Lock()
@@ -55,7 +58,7 @@ func (a *account) ask(ctx context.Context, q desk.Ask) (desk.Answer, error) {
 	a.reports = nil
 	a.mu.Unlock()
 	q.Failed = q.Failed[:min(len(q.Failed), maxReports)]
-	answer, err := a.m.Pool.Ask(ctx, q)
+	answer, err := a.pool.Ask(ctx, q)
 	switch {
 	case err == nil && !answer.Known && !q.Whole:
 		a.stir()
@@ -93,9 +96,9 @@ func (a *account) begin(d desk.Digest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p := a.pulls[d]; p == nil && len(a.pulls) < desk.MaxPulls {
-		a.pulls[d] = &pulled{at: a.m.Clock.Now()}
+		a.pulls[d] = &pulled{at: a.clock.Now()}
 	} else if p != nil {
-		p.at = a.m.Clock.Now()
+		p.at = a.clock.Now()
 	}
 }
 
@@ -112,43 +115,9 @@ func (a *account) pulling(d desk.Digest) bool {
 	return a.pulls[d] != nil
 }
 
-// Standing is how a mirror stands in its pool.
-type Standing struct {
-	Desk  bool `json:"desk"`  // the pool knows what this node holds
-	Holds int  `json:"holds"` // blobs
-	Pulls int  `json:"pulls"` // that this node asks registries for, for the pool
-}
-
-// Standing is how it stands now.
-func (m *Mirror) Standing() Standing {
-	a := m.account
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return Standing{a.desk != "", len(a.holds), len(a.pulls)}
-}
-
-// Run tells the pool what this node has, until ctx ends.
-func (m *Mirror) Run(ctx context.Context) error {
-	if m.Pool == nil {
-		<-ctx.Done()
-		return nil
-	}
-	tick := m.Clock.NewTicker(lookEvery)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		m.account.look(ctx)
-		select {
-		case <-tick.C():
-		case <-m.account.poke:
-		case <-ctx.Done():
-		}
-	}
-	return nil
-}
-
 // look looks at the store, and says what is due.
 func (a *account) look(ctx context.Context) {
-	now := a.m.Clock.Now()
+	now := a.clock.Now()
 	a.list(now)
 	pulls := a.progress(now)
 	a.mu.Lock()
@@ -165,21 +134,21 @@ func (a *account) look(ctx context.Context) {
 		return
 	}
 	if !known || len(q.Holds) > desk.MaxHolds || len(q.Gone) > desk.MaxHolds {
-		q.Whole, q.Holds, q.Gone, q.Resolved = true, a.now, nil, a.m.tags.all()
+		q.Whole, q.Holds, q.Gone, q.Resolved = true, a.now, nil, a.resolved()
 	}
 	if !a.say(ctx, q) {
-		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.m.tags.all()})
+		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.resolved()})
 	}
 }
 
 // say says it. False: the desk is another one than before, and wants to be told all.
 func (a *account) say(ctx context.Context, q desk.Ask) bool {
 	answer, err := a.ask(ctx, q)
-	a.said = a.m.Clock.Now()
+	a.said = a.clock.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
-		a.m.quiet.Say(slog.LevelDebug, "say", "the pool cannot be told which images this node has", "err", err)
+		a.quiet.Say(slog.LevelDebug, "say", "the pool cannot be told which images this node has", "err", err)
 		a.desk = ""
 		return true // there is nobody to tell
 	}
@@ -193,13 +162,13 @@ func (a *account) say(ctx context.Context, q desk.Ask) bool {
 
 // list reads the store again if it has changed.
 func (a *account) list(now time.Time) {
-	changed := a.m.Store.Changed()
+	changed := a.store.Changed()
 	if changed.Equal(a.changed) && a.listed.Sub(changed) > settles {
 		return
 	}
-	all, err := a.m.Store.List(desk.MaxHolds)
+	all, err := a.store.List(desk.MaxHolds)
 	if err != nil {
-		a.m.quiet.Say(slog.LevelWarn, "list", "the content store of containerd cannot be read", "root", a.m.Store.Root, "err",
+		a.quiet.Say(slog.LevelWarn, "list", "the content store of containerd cannot be read", "root", a.store.Root, "err",
 			err)
 		return
 	}
@@ -211,9 +180,9 @@ func (a *account) progress(now time.Time) (all []desk.Progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for d, p := range a.pulls {
-		bytes, open, err := a.m.Store.Ingested(d)
+		bytes, open, err := a.store.Ingested(d)
 		switch {
-		case a.m.Store.Has(d):
+		case a.store.Has(d):
 			delete(a.pulls, d)
 			continue
 		case err == nil && bytes > p.bytes:

@@ -1,11 +1,17 @@
 package images
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-edge/weir/impl/images/desk"
 )
@@ -90,4 +96,20 @@ func (s *Store) readManifest(d desk.Digest) ([]byte, bool) {
 	defer file.Close()
 	body, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
 	return body, err == nil && len(body) <= maxManifest
+}
+
+// serveManifest serves a manifest, which is in memory.
+func serveManifest(w http.ResponseWriter, req *http.Request, body []byte, count prometheus.Counter) error {
+	media, err := typeOf(body)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", media)
+	out := &counted{ResponseWriter: w, count: count, ctx: req.Context()}
+	if req.Method == http.MethodHead {
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		return nil
+	}
+	http.ServeContent(out, req, "", time.Time{}, bytes.NewReader(body))
+	return nil
 }

@@ -38,3 +38,6 @@ func NewMetrics() *Metrics {
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.Bytes, m.requests, m.tags, m.wrong}
 }
+
+// count counts a request by its outcome.
+func (m *Metrics) count(outcome string) { m.requests.WithLabelValues(outcome).Inc() }

@@ -1,14 +1,11 @@
 package images
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
-	"time"
 
 	"k8s.io/utils/clock"
 
@@ -21,14 +18,6 @@ const (
 	maxRequests = 64 // under way; containerd pulls three layers of an image at a time
 	tries       = 4  // members that are asked for one answer; each may take desk.Stall
 )
-
-// Pool is the way to the other members. Both methods may be called by many.
-type Pool interface {
-	// Ask asks the desk of the pool. It takes two seconds at most.
-	Ask(ctx context.Context, a desk.Ask) (desk.Answer, error)
-	// Open reads from a member, from which a header Range asks for a part; "": for all. The caller closes the body.
-	Open(ctx context.Context, from desk.Holder, method string, d desk.Digest, part string) (*http.Response, error)
-}
 
 // Config is what a Mirror is made of.
 type Config struct {
@@ -51,7 +40,8 @@ type Config struct {
 type Mirror struct {
 	Config
 	account *account
-	tags    *tagBook
+	reads   *reader
+	tags    *resolver
 	slots   limit.Slots
 	quiet   *limit.Quiet
 }
@@ -59,9 +49,18 @@ type Mirror struct {
 // New makes a mirror that has said nothing to its pool yet.
 func New(c Config) *Mirror {
 	m := &Mirror{Config: c, slots: limit.Slots{Each: maxRequests, Sum: maxRequests}}
-	m.account = newAccount(m)
-	m.tags = openTags(c.File, c.Clock, c.Logger)
 	m.quiet = limit.NewQuiet(c.Clock, c.Logger)
+	book := openTags(c.File, c.Clock, c.Logger)
+	m.account = &account{
+		store: c.Store, pool: c.Pool, clock: c.Clock, quiet: m.quiet, resolved: book.all, poke: make(chan struct{}, 1),
+		pulls: map[desk.Digest]*pulled{},
+	}
+	m.reads = &reader{
+		pool: c.Pool, metrics: c.Metrics, clock: c.Clock, report: m.account.report, quiet: m.quiet, logger: c.Logger,
+	}
+	m.tags = &resolver{
+		tagBook: book, account: m.account, timer: c.Clock, away: m.away, judged: c.Judged, listed: c.Store.listed,
+	}
 	return m
 }
 
@@ -104,9 +103,9 @@ func (m *Mirror) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case ref.tag != "":
 		m.serveTag(w, req, ref)
 	case ref.manifest:
-		m.learn(req, ref)
+		m.tags.see(req, ref)
 		if req.Method == http.MethodHead && !m.away() { // a pull by digest begins, and the registry says whether it may
-			m.count("pull")
+			m.Metrics.count("pull")
 			refuse(w, http.StatusNotFound, codeManifest, "ask the registry whether "+ref.digest.String()+" may be pulled")
 			return
 		}
@@ -117,19 +116,17 @@ func (m *Mirror) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 func (m *Mirror) refuse(w http.ResponseWriter, status int, code, message string) {
-	m.count("refused")
+	m.Metrics.count("refused")
 	refuse(w, status, code, message)
 }
 
 func (m *Mirror) away() bool { return m.Away != nil && m.Away() }
 
-func (m *Mirror) count(outcome string) { m.Metrics.requests.WithLabelValues(outcome).Inc() }
-
 // serve answers with content, of this node or of the pool. 404 lets containerd ask the registry.
 func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) {
 	w.Header().Set("Docker-Content-Digest", ref.digest.String())
 	if m.serveOwn(w, req, ref) {
-		m.count("own")
+		m.Metrics.count("own")
 		return
 	}
 	outcome := "alone"
@@ -150,7 +147,7 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 		}
 		m.account.end(ref.digest)
 		for _, from := range answer.From {
-			err := m.follow(w, req, ref, from)
+			err := m.reads.follow(w, req, ref, from)
 			if err == nil {
 				return
 			}
@@ -159,7 +156,7 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 			m.account.report(desk.Report{Digest: ref.digest, Node: from.Node, Wrong: errors.Is(err, errWrong)})
 		}
 	}
-	m.count(outcome)
+	m.Metrics.count(outcome)
 	code := codeBlob
 	if ref.manifest {
 		code = codeManifest
@@ -173,21 +170,56 @@ func (m *Mirror) serveOwn(w http.ResponseWriter, req *http.Request, ref referenc
 		return serveStored(w, req, m.Store, ref.digest, m.Metrics.Bytes.WithLabelValues("own"))
 	}
 	body, ok := m.Store.readManifest(ref.digest)
-	return ok && m.serveManifest(w, req, body, "own") == nil
+	return ok && serveManifest(w, req, body, m.Metrics.Bytes.WithLabelValues("own")) == nil
 }
 
-// serveManifest serves a manifest, which is in memory.
-func (m *Mirror) serveManifest(w http.ResponseWriter, req *http.Request, body []byte, from string) error {
-	media, err := typeOf(body)
-	if err != nil {
-		return err
+// serveTag answers what a tag leads to, if the pool has heard it from the registry within a minute, or the cloud is
+// away. Else containerd asks the registry.
+func (m *Mirror) serveTag(w http.ResponseWriter, req *http.Request, ref reference) {
+	if ref.registry != "" && desk.CheckTag(ref.name()) == nil {
+		if d, from := m.tags.resolve(req, ref); from != "" {
+			m.tags.exclude(ref, d)
+			m.Metrics.tags.WithLabelValues(from).Inc()
+			ref.digest, ref.manifest = d, true
+			m.serve(w, req, ref)
+			return
+		}
+		m.tags.ask(ref)
 	}
-	w.Header().Set("Content-Type", media)
-	out := &counted{ResponseWriter: w, count: m.Metrics.Bytes.WithLabelValues(from), ctx: req.Context()}
-	if req.Method == http.MethodHead {
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	m.Metrics.tags.WithLabelValues("cloud").Inc()
+	refuse(w, http.StatusNotFound, codeManifest, "tag "+ref.tag+": ask the registry")
+}
+
+// Standing is how a mirror stands in its pool.
+type Standing struct {
+	Desk  bool `json:"desk"`  // the pool knows what this node holds
+	Holds int  `json:"holds"` // blobs
+	Pulls int  `json:"pulls"` // that this node asks registries for, for the pool
+}
+
+// Standing is how it stands now.
+func (m *Mirror) Standing() Standing {
+	a := m.account
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return Standing{a.desk != "", len(a.holds), len(a.pulls)}
+}
+
+// Run tells the pool what this node has, until ctx ends.
+func (m *Mirror) Run(ctx context.Context) error {
+	if m.Pool == nil {
+		<-ctx.Done()
 		return nil
 	}
-	http.ServeContent(out, req, "", time.Time{}, bytes.NewReader(body))
+	tick := m.Clock.NewTicker(lookEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		m.account.look(ctx)
+		select {
+		case <-tick.C():
+		case <-m.account.poke:
+		case <-ctx.Done():
+		}
+	}
 	return nil
 }

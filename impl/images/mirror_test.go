@@ -274,7 +274,7 @@ func TestTags(t *testing.T) {
 		if took := time.Since(began); took < desk.Resolve || took > desk.Resolve+time.Second {
 			t.Errorf("it waited %v, want %v", took, desk.Resolve)
 		}
-		a.mirror.Judged = func(registry string) bool { return registry == "docker.io" }
+		a.mirror.tags.judged = func(registry string) bool { return registry == "docker.io" }
 		b.mirror.tags.learn("docker.io/library/app:v1", d, time.Now())
 		_, _ = b.Ask(ctx, desk.Ask{Resolved: b.mirror.tags.all()})
 		want("a registry that judges", tag(a, "v1"), "registry")

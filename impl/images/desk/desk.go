@@ -21,10 +21,6 @@ const (
 	// Silence is how long a member may say nothing: hubs speak each Every.
 	Silence = 100 * time.Second
 	Every   = 30 * time.Second
-	// Fresh is how long what a registry said of a tag is the answer to all, while the cloud is there.
-	Fresh = time.Minute
-	// Resolve is how long others wait for the one that asks a registry.
-	Resolve = 5 * time.Second
 
 	barFor   = time.Minute // a member that could not be read from, for the one that says so
 	wrongFor = time.Hour   // one that served wrong bytes
@@ -47,7 +43,7 @@ type Desk struct {
 	name    string
 	members map[string]*member
 	of      map[Digest]*content
-	tags    map[string]*tag
+	tags    tags
 	swept   time.Time
 	turn    int
 }
@@ -94,7 +90,7 @@ func (d *Desk) Exchange(node string, a Ask) (Answer, error) {
 	now := d.Clock.Now()
 	if d.name == "" {
 		d.name = rand.Text()
-		d.members, d.of, d.tags = map[string]*member{}, map[Digest]*content{}, map[string]*tag{}
+		d.members, d.of, d.tags = map[string]*member{}, map[Digest]*content{}, tags{}
 	}
 	d.sweep(now)
 	m := d.member(node, now)
@@ -117,14 +113,14 @@ func (d *Desk) Exchange(node string, a Ask) (Answer, error) {
 		d.bar(m, r, now)
 	}
 	for _, r := range a.Resolved {
-		d.resolved(r, now)
+		d.tags.resolved(r, now)
 	}
 	out := Answer{Desk: d.name, Known: m.known && (a.Desk == d.name || a.Whole)}
 	if a.Want != nil {
 		out.Pull, out.From = d.want(m, *a.Want, now)
 	}
 	if a.Tag != "" {
-		out.Resolution, out.Resolving = d.resolve(m, a.Tag, now)
+		out.Resolution, out.Resolving = d.tags.resolve(node, a.Tag, now)
 	}
 	return out, nil
 }

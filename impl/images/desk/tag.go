@@ -2,21 +2,31 @@ package desk
 
 import "time"
 
+const (
+	// Fresh is how long what a registry said of a tag is the answer to all, while the cloud is there.
+	Fresh = time.Minute
+	// Resolve is how long others wait for the one that asks a registry.
+	Resolve = 5 * time.Second
+)
+
+// tags are what is known of references.
+type tags map[string]*tag
+
 // tag is what is known of a reference.
 type tag struct {
 	digest Digest
 	at     time.Time // when a registry was asked; zero: none has answered
-	asker  *member   // that asks a registry now; nil: none does
+	asker  string    // the node that asks a registry now; "": none does
 	since  time.Time
 }
 
-// resolve says what is known of a tag. resolving: another member asks the registry; else the member is to ask.
-func (d *Desk) resolve(m *member, name string, now time.Time) (last *Resolution, resolving bool) {
-	t := d.tags[name]
+// resolve says what is known of a tag. resolving: another node asks the registry; else the node is to ask.
+func (all tags) resolve(node, name string, now time.Time) (last *Resolution, resolving bool) {
+	t := all[name]
 	if t == nil {
-		d.roomForTag()
+		all.room()
 		t = &tag{}
-		d.tags[name] = t
+		all[name] = t
 	}
 	if !t.at.IsZero() {
 		last = &Resolution{Tag: name, Digest: t.digest, Age: max(now.Sub(t.at), 0)}
@@ -24,33 +34,33 @@ func (d *Desk) resolve(m *member, name string, now time.Time) (last *Resolution,
 			return last, false
 		}
 	}
-	if t.asker != nil && t.asker != m && now.Sub(t.since) < Resolve {
+	if t.asker != "" && t.asker != node && now.Sub(t.since) < Resolve {
 		return last, true
 	}
-	t.asker, t.since = m, now
+	t.asker, t.since = node, now
 	return last, false
 }
 
 // resolved takes what a registry said. The later answer counts.
-func (d *Desk) resolved(r Resolution, now time.Time) {
-	t := d.tags[r.Tag]
+func (all tags) resolved(r Resolution, now time.Time) {
+	t := all[r.Tag]
 	if t == nil {
-		d.roomForTag()
+		all.room()
 		t = &tag{}
-		d.tags[r.Tag] = t
+		all[r.Tag] = t
 	}
 	if at := now.Add(-r.Age); t.at.IsZero() || at.After(t.at) {
-		t.digest, t.at, t.asker = r.Digest, at, nil
+		t.digest, t.at, t.asker = r.Digest, at, ""
 	}
 }
 
-// roomForTag forgets the tag that was asked about longest ago, if there are as many as there may be.
-func (d *Desk) roomForTag() {
-	if len(d.tags) < MaxTags {
+// room forgets the tag that was asked about longest ago, if there are as many as there may be.
+func (all tags) room() {
+	if len(all) < MaxTags {
 		return
 	}
 	oldest, when := "", time.Time{}
-	for name, t := range d.tags {
+	for name, t := range all {
 		last := t.at
 		if t.since.After(last) {
 			last = t.since
@@ -59,5 +69,5 @@ func (d *Desk) roomForTag() {
 			oldest, when = name, last
 		}
 	}
-	delete(d.tags, oldest)
+	delete(all, oldest)
 }

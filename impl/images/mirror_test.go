@@ -18,7 +18,8 @@ import (
 func TestAnswers(t *testing.T) {
 	w := newWorld(t)
 	h := w.add("a")
-	w.down, w.away = true, true
+	w.down.Store(true)
+	w.away.Store(true)
 	layer := h.put("layer")
 	index := h.put(`{"mediaType":"` + ociIndex + `","manifests":[]}`)
 	manifest := h.put(`{"schemaVersion":2,"config":{},"layers":[]}`)
@@ -55,7 +56,7 @@ func TestAnswers(t *testing.T) {
 				header.Get("Content-Type"), body, c.status, c.media, c.says, err)
 		}
 	}
-	w.away = false
+	w.away.Store(false)
 	if code, _, _, _ := h.get("HEAD", "/v2/app/manifests/"+manifest.String(), ""); code != 404 {
 		t.Errorf("%d, want 404: a pull by digest begins, and the registry judges it", code)
 	}
@@ -165,7 +166,7 @@ func TestOff(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	path := "/v2/app/blobs/" + desk.Digest{1}.String()
 	w.nodes["a"].get("GET", path, "")
-	w.nodes["a"].off = true
+	w.nodes["a"].off.Store(true)
 	if code, _, _, _ := w.nodes["b"].get("GET", path, ""); code != 404 || w.nodes["b"].counts("pull") != 1 {
 		t.Errorf("%d, want 404: it is to pull", code)
 	}
@@ -191,12 +192,12 @@ func TestTold(t *testing.T) {
 		w.desk.Reset()
 		sleep(desk.Every + lookEvery)
 		reads("after a restart of the desk", 200)
-		w.down = true
+		w.down.Store(true)
 		reads("without a desk", 404)
 		if n := w.nodes["b"].counts("alone"); n != 1 {
 			t.Errorf("alone %v times, want once", n)
 		}
-		w.down = false
+		w.down.Store(false)
 		sleep(2 * desk.Silence)
 		reads("after long silence", 200)
 		remove(t, w.nodes["a"], d)
@@ -278,11 +279,11 @@ func TestTags(t *testing.T) {
 		b.mirror.tags.learn("docker.io/library/app:v1", d, time.Now())
 		_, _ = b.Ask(ctx, desk.Ask{Resolved: b.mirror.tags.all()})
 		want("a registry that judges", tag(a, "v1"), "registry")
-		w.away = true
+		w.away.Store(true)
 		want("that one without the cloud", tag(a, "v1"), d.String())
 		want("without the cloud", tag(b, "v1"), d.String())
 		want("what nobody asked for", tag(b, "v2"), "registry")
-		w.down = true
+		w.down.Store(true)
 		b.put(body)
 		want("without a desk, too", tag(b, "v1"), d.String())
 		cancel()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,8 +37,8 @@ type world struct {
 	*testing.T
 	desk  *desk.Desk
 	nodes map[string]*hub
-	down  bool // the desk
-	away  bool // the cloud
+	down  atomic.Bool // the desk
+	away  atomic.Bool // the cloud
 }
 
 // hub is one of them.
@@ -47,7 +48,7 @@ type hub struct {
 	name   string
 	mirror *Mirror
 	shown  http.Handler
-	off    bool
+	off    atomic.Bool
 }
 
 func newWorld(t *testing.T, names ...string) *world {
@@ -61,7 +62,7 @@ func newWorld(t *testing.T, names ...string) *world {
 func (w *world) add(name string) *hub {
 	h := &hub{layout: newLayout(w.T), world: w, name: name}
 	h.mirror = New(Config{
-		Node: name, Store: h.Store, Pool: h, Away: func() bool { return w.away }, Metrics: NewMetrics(),
+		Node: name, Store: h.Store, Pool: h, Away: func() bool { return w.away.Load() }, Metrics: NewMetrics(),
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 		Allowed: func(registry string) bool { return registry != "secret.example.com" },
 	})
@@ -84,7 +85,7 @@ func (w *world) run(ctx context.Context) (wait func()) {
 
 // Ask implements Pool.
 func (h *hub) Ask(_ context.Context, a desk.Ask) (desk.Answer, error) {
-	if h.world.down || h.off {
+	if h.world.down.Load() || h.off.Load() {
 		return desk.Answer{}, errors.New("no desk answers")
 	}
 	a.Address = "10.0.0.1:" + strconv.Itoa(10000+len(h.name)) // it is known by its name here
@@ -95,7 +96,7 @@ func (h *hub) Ask(_ context.Context, a desk.Ask) (desk.Answer, error) {
 func (h *hub) Open(ctx context.Context, from desk.Holder, method string, d desk.Digest, part string) (*http.Response,
 	error) {
 	other := h.world.nodes[from.Node]
-	if other == nil || other.off {
+	if other == nil || other.off.Load() {
 		return nil, errors.New("connection refused")
 	}
 	req := httptest.NewRequestWithContext(ctx, method, contract.ImagesBlobsPath+d.String(), nil)

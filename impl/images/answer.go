@@ -59,7 +59,7 @@ var ranges = regexp.MustCompile(`^bytes=[0-9]{1,15}-([0-9]{1,15})?$`)
 // checkRange refuses a header that asks for several ranges: each would be an answer in the answer.
 func checkRange(header string) error {
 	if header != "" && !ranges.MatchString(header) {
-		return fmt.Errorf("Range %.80q: want one range of bytes, as bytes=100- or bytes=100-199", header)
+		return fmt.Errorf("header Range %.80q: want one range of bytes, as bytes=100- or bytes=100-199", header)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package images
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -400,8 +401,8 @@ func TestRevoked(t *testing.T) {
 	revoke()
 	w := &pipe{header: http.Header{}, began: make(chan struct{})}
 	defer func() {
-		if p := recover(); p != http.ErrAbortHandler {
-			t.Errorf("%v, want that the answer is aborted", p)
+		if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+			t.Errorf("%v, want that the answer is aborted", err)
 		}
 	}()
 	h.shown.ServeHTTP(w, req)

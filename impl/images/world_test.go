@@ -130,7 +130,7 @@ func serve(h http.Handler, req *http.Request) *http.Response {
 	w := &pipe{header: http.Header{}, out: out, began: make(chan struct{})}
 	go func() {
 		defer func() {
-			end := error(io.EOF)
+			end := io.EOF
 			if recover() != nil {
 				end = io.ErrUnexpectedEOF
 			}

@@ -125,6 +125,7 @@ func TestLost(t *testing.T) {
 	x.pulls("a", d, 100)
 	x.want("b cannot read a", x.wants("b", d, Report{Digest: d, Node: "a"}), "pull")
 	x.want("a begins again", x.wants("a", d), "b+")
+	x.want("and pulls no more", x.wants("c", d), "b+")
 	x.wait(barFor - time.Second)
 	x.pulls("b", d, 10)
 	x.want("b goes on", x.wants("b", d), "pull")

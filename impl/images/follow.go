@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -30,11 +32,43 @@ type reader struct {
 	report  func(desk.Report)
 	quiet   *limit.Quiet
 	logger  *slog.Logger
+
+	mu    sync.Mutex
+	liars map[string]time.Time // nodes that served wrong bytes, of any digest, and when
+}
+
+const (
+	liarFor  = time.Hour // that nothing is read from a node which served wrong bytes
+	maxLiars = 500       // as many as members of a pool
+)
+
+// errLiar is of a node that served wrong bytes before, maybe of another digest.
+var errLiar = errors.New("it served wrong bytes lately")
+
+// lies notes that a node served wrong bytes.
+func (r *reader) lies(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.liars == nil || len(r.liars) >= maxLiars {
+		r.liars = map[string]time.Time{}
+	}
+	r.liars[node] = r.clock.Now()
+}
+
+// lied reports whether a node served wrong bytes lately.
+func (r *reader) lied(node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.liars[node]
+	return ok && r.clock.Now().Sub(at) < liarFor
 }
 
 // follow serves what a member has, or is pulling. An error: nothing was written, and somebody else may be asked. An
 // answer that has begun and breaks off ends short: containerd asks again for the rest, here first.
 func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference, from desk.Holder) error {
+	if r.lied(from.Node) {
+		return errLiar
+	}
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	stalled := r.clock.AfterFunc(desk.Slow+looks, cancel) // the member itself notices a stall, and breaks off
@@ -75,7 +109,7 @@ func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference,
 		return n, err
 	}
 	if ref.manifest {
-		return r.followManifest(w, req, ref, readFunc(read), name)
+		return r.followManifest(w, req, ref, from, readFunc(read), name)
 	}
 	if method == http.MethodHead || resp.ContentLength == 0 {
 		r.metrics.count(name)
@@ -131,8 +165,8 @@ func (r *reader) begin(w http.ResponseWriter, resp *http.Response) {
 }
 
 // followManifest reads a manifest as a whole, and serves it if it is what the digest says.
-func (r *reader) followManifest(w http.ResponseWriter, req *http.Request, ref reference, body io.Reader,
-	name string) error {
+func (r *reader) followManifest(w http.ResponseWriter, req *http.Request, ref reference, from desk.Holder,
+	body io.Reader, name string) error {
 	raw, err := io.ReadAll(io.LimitReader(body, maxManifest+1))
 	switch {
 	case err != nil:
@@ -141,6 +175,7 @@ func (r *reader) followManifest(w http.ResponseWriter, req *http.Request, ref re
 		return fmt.Errorf("%v has more than %d bytes, which is no manifest", ref.digest, maxManifest)
 	case desk.Digest(sha256.Sum256(raw)) != ref.digest:
 		r.metrics.wrong.Inc()
+		r.lies(from.Node)
 		return errWrong
 	}
 	if err := serveManifest(w, req, raw, r.metrics.Bytes.WithLabelValues(name)); err != nil {
@@ -164,7 +199,8 @@ func (r *reader) breaks(req *http.Request, ref reference, from desk.Holder, err 
 // accuse has the pool know of a member that served wrong bytes. containerd sees the digest itself, and refuses them.
 func (r *reader) accuse(d desk.Digest, from desk.Holder) {
 	r.metrics.wrong.Inc()
-	r.logger.Warn("a member of the pool serves wrong bytes of images: it is not read from for this digest",
+	r.lies(from.Node)
+	r.logger.Warn("a member of the pool serves wrong bytes of images: this node reads nothing from it for an hour",
 		"node", from.Node, "digest", d)
 	r.report(desk.Report{Digest: d, Node: from.Node, Wrong: true})
 }

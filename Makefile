@@ -23,7 +23,7 @@ SMOKE   := pool-cache leader-kill coordinator-restart glitch autonomy/offline-fi
 # The longest come first, and more run at once than there are processors: they wait half of the time. What unit and race share, both run:
 # race goes without what its slowness would make another test (-short), and unit without the detector bounds memory.
 RACE    := ./impl/hub/... ./impl/coordinator/... ./impl/store/... ./impl/source/... ./impl/relay/... ./impl/role/... ./impl/heartbeat/... ./impl/lease/... ./impl/snapshot/... ./impl/offline/... \
-	   ./impl/identity/... ./impl/filter/... ./impl/manager/... ./impl/documents/... ./impl/enrol/... ./impl/bulletin/... ./impl/directory/... ./impl/denylist/... ./impl/trust/... ./impl/pki/...
+	   ./impl/identity/... ./impl/filter/... ./impl/manager/... ./impl/documents/... ./impl/enrol/... ./impl/bulletin/... ./impl/directory/... ./impl/denylist/... ./impl/trust/... ./impl/pki/... ./impl/images/...
 LONGEST := ./sim/installtest ./sim/runtime ./sim/attack ./impl/hub ./sim/offlinetest ./sim/oracle ./sim/runner ./sim/managertest
 # What one process may have, in kB, so that a test that eats memory fails by itself and says where: the largest need 2 GB. The race detector
 # maps terabytes that it never uses, so it goes without.
@@ -76,8 +76,8 @@ assets: build ## find or build kube-apiserver, its controllers, kubectl, kubelet
 	bin/weir assets --all
 
 .PHONY: test
-test: lint unit ## all checks of a pull request: lint, unit tests, the oracle, stock controllers, races, the quickest scenarios
-	@$(MAKE) --no-print-directory -j2 --output-sync=line stock quick race packages # scenarios wait most of the time
+test: lint unit ## all checks of a pull request: lint, unit tests, the oracle, stock controllers, containerd, races, the quickest scenarios
+	@$(MAKE) --no-print-directory -j2 --output-sync=line stock containerd quick race packages # scenarios wait most of the time
 	@bin/weir tests --summary
 	@echo "make test: all passed"
 
@@ -89,6 +89,10 @@ unit: assets bin/helm ## tests of all packages, the real kube-apiserver as oracl
 .PHONY: stock
 stock: build ## twenty fault schedules with the stock controllers of Kubernetes in virtual time: no pod is evicted that should not be
 	ulimit -d $(MEMORY); cd sim/lifecycle/stock && ../../../$(TESTS) stock --out ../../../reports/out/tests -- -count 1 -timeout 20m .
+
+.PHONY: containerd
+containerd: build ## containerd's own resolver and content store pull through mirrors of hubs
+	ulimit -d $(MEMORY); cd sim/containerd && ../../$(TESTS) containerd --out ../../reports/out/tests -- -count 1 -timeout 20m .
 
 .PHONY: packages
 # Without -count 1 results would stay: go remembers no file outside of a module that a test has read.

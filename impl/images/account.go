@@ -1,0 +1,210 @@
+package images
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/limit"
+)
+
+// Times of an account.
+const (
+	lookEvery  = 2 * time.Second // at the store
+	renewEvery = 5 * time.Second // of pulls that are under way
+	settles    = 3 * time.Second // a folder whose time is older has no change that its time does not show
+)
+
+// account is what a node says to the desk of its pool: what it holds, what it pulls, and from whom it could not read.
+type account struct {
+	store    *Store
+	pool     Pool // nil: the node is in none
+	clock    clock.PassiveClock
+	quiet    *limit.Quiet
+	resolved func() []desk.Resolution // what registries said of tags
+	poke     chan struct{}
+
+	mu      sync.Mutex
+	desk    string // that knows what this node holds; "": none does
+	holds   []desk.Digest
+	pulls   map[desk.Digest]*pulled
+	reports []desk.Report
+
+	// of Run alone
+	changed, listed, said time.Time
+	now                   []desk.Digest // in the store
+	ended                 []desk.Digest // pulls, without the blob
+}
+
+// pulled is a pull of this node.
+type pulled struct {
+	bytes int64
+	at    time.Time // of the last new byte
+}
+
+// ask asks the desk. Reports that wait go with it.
+func (a *account) ask(ctx context.Context, q desk.Ask) (desk.Answer, error) {
+	a.mu.Lock()
+	q.Desk = a.desk
+	q.Failed = append(q.Failed, a.reports...)
+	a.reports = nil
+	a.mu.Unlock()
+	q.Failed = q.Failed[:min(len(q.Failed), maxReports)]
+	answer, err := a.pool.Ask(ctx, q)
+	switch {
+	case err == nil && !answer.Known && !q.Whole:
+		a.stir()
+	case err != nil && len(q.Failed) > 0:
+		a.mu.Lock()
+		a.reports = append(q.Failed, a.reports...)[:min(len(q.Failed)+len(a.reports), maxReports)]
+		a.mu.Unlock()
+	}
+	return answer, err
+}
+
+// maxReports bounds what waits to be said of others: a desk takes as many at a time.
+const maxReports = 16
+
+// report says of a member, with the next question, that it could not be read from.
+func (a *account) report(r desk.Report) {
+	a.mu.Lock()
+	if len(a.reports) < maxReports {
+		a.reports = append(a.reports, r)
+	}
+	a.mu.Unlock()
+	a.stir()
+}
+
+// stir has Run look at once.
+func (a *account) stir() {
+	select {
+	case a.poke <- struct{}{}:
+	default:
+	}
+}
+
+// begin notes that this node is to pull.
+func (a *account) begin(d desk.Digest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.pulls[d]; p == nil && len(a.pulls) < desk.MaxPulls {
+		a.pulls[d] = &pulled{at: a.clock.Now()}
+	} else if p != nil {
+		p.at = a.clock.Now()
+	}
+}
+
+// end notes that this node is to read from another one, and not to pull.
+func (a *account) end(d desk.Digest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.pulls, d)
+}
+
+func (a *account) pulling(d desk.Digest) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pulls[d] != nil
+}
+
+// look looks at the store, and says what is due.
+func (a *account) look(ctx context.Context) {
+	now := a.clock.Now()
+	a.list(now)
+	pulls := a.progress(now)
+	a.mu.Lock()
+	q := desk.Ask{Desk: a.desk, Pulls: pulls}
+	q.Holds, q.Gone = differ(a.now, a.holds), append(differ(a.holds, a.now), a.ended...)
+	a.ended = nil
+	known, waiting := a.desk != "", len(a.reports) > 0
+	a.mu.Unlock()
+	since := now.Sub(a.said)
+	switch {
+	case waiting, len(q.Holds)+len(q.Gone) > 0 && known, since >= desk.Every:
+	case since >= renewEvery && (!known || len(pulls) > 0):
+	default:
+		return
+	}
+	if !known || len(q.Holds) > desk.MaxHolds || len(q.Gone) > desk.MaxHolds {
+		q.Whole, q.Holds, q.Gone, q.Resolved = true, a.now, nil, a.resolved()
+	}
+	if !a.say(ctx, q) {
+		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.resolved()})
+	}
+}
+
+// say says it. False: the desk is another one than before, and wants to be told all.
+func (a *account) say(ctx context.Context, q desk.Ask) bool {
+	answer, err := a.ask(ctx, q)
+	a.said = a.clock.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		a.quiet.Say(slog.LevelDebug, "say", "the pool cannot be told which images this node has", "err", err)
+		a.desk = ""
+		return true // there is nobody to tell
+	}
+	if !answer.Known {
+		a.desk = ""
+		return false
+	}
+	a.desk, a.holds = answer.Desk, a.now
+	return true
+}
+
+// list reads the store again if it has changed.
+func (a *account) list(now time.Time) {
+	changed := a.store.Changed()
+	if changed.Equal(a.changed) && a.listed.Sub(changed) > settles {
+		return
+	}
+	all, err := a.store.List(desk.MaxHolds)
+	if err != nil {
+		a.quiet.Say(slog.LevelWarn, "list", "the content store of containerd cannot be read", "root", a.store.Root, "err",
+			err)
+		return
+	}
+	a.changed, a.listed, a.now = changed, now, all
+}
+
+// progress is how far the pulls of this node are. Those that are complete, or stand still, end.
+func (a *account) progress(now time.Time) (all []desk.Progress) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for d, p := range a.pulls {
+		bytes, open, err := a.store.Ingested(d)
+		switch {
+		case a.store.Has(d):
+			delete(a.pulls, d)
+			continue
+		case err == nil && bytes > p.bytes:
+			p.bytes, p.at = bytes, now
+		case err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Slow, now.Sub(p.at) >= desk.Stall && !open:
+			delete(a.pulls, d)
+			a.ended = append(a.ended, d)
+			continue
+		}
+		all = append(all, desk.Progress{Digest: d, Bytes: p.bytes})
+	}
+	return all
+}
+
+// differ are those of a that b does not have; both are sorted.
+func differ(a, b []desk.Digest) (out []desk.Digest) {
+	for _, d := range a {
+		if _, ok := slices.BinarySearchFunc(b, d, compare); !ok {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func compare(a, b desk.Digest) int { return cmp.Compare(string(a[:]), string(b[:])) }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -165,11 +166,19 @@ func (a *account) look(ctx context.Context) {
 		return
 	}
 	if !known || len(q.Holds) > desk.MaxHolds || len(q.Gone) > desk.MaxHolds {
-		q.Whole, q.Holds, q.Gone, q.Resolved = true, a.now, nil, a.m.tags.all()
+		q.Whole, q.Holds, q.Gone, q.Resolved = true, a.now, nil, a.resolved()
 	}
 	if !a.say(ctx, q) {
-		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.m.tags.all()})
+		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.resolved()})
 	}
+}
+
+// resolved is what registries said of tags, of those whose images are shared.
+func (a *account) resolved() []desk.Resolution {
+	return slices.DeleteFunc(a.m.tags.all(), func(r desk.Resolution) bool {
+		registry, _, _ := strings.Cut(r.Tag, "/")
+		return !a.m.allowed(registry)
+	})
 }
 
 // say says it. False: the desk is another one than before, and wants to be told all.
@@ -193,6 +202,10 @@ func (a *account) say(ctx context.Context, q desk.Ask) bool {
 
 // list reads the store again if it has changed.
 func (a *account) list(now time.Time) {
+	if a.m.off() { // the pool is told that there is nothing
+		a.changed, a.now = time.Time{}, nil
+		return
+	}
 	changed := a.m.Store.Changed()
 	if changed.Equal(a.changed) && a.listed.Sub(changed) > settles {
 		return
@@ -210,6 +223,7 @@ func (a *account) list(now time.Time) {
 func (a *account) progress(now time.Time) (all []desk.Progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	off := a.m.off()
 	for d, p := range a.pulls {
 		bytes, open, err := a.m.Store.Ingested(d)
 		switch {
@@ -218,7 +232,8 @@ func (a *account) progress(now time.Time) (all []desk.Progress) {
 			continue
 		case err == nil && bytes > p.bytes:
 			p.bytes, p.at = bytes, now
-		case err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Slow, now.Sub(p.at) >= desk.Stall && !open:
+		case off, err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Slow,
+			now.Sub(p.at) >= desk.Stall && !open:
 			delete(a.pulls, d)
 			a.ended = append(a.ended, d)
 			continue

@@ -353,6 +353,13 @@ const (
 	// LeaderHubAllowance tells for how long after its end a certificate of the pool is valid inside it, to read, while
 	// there is no sign of the cloud: a duration, 0 to OfflineAllowance. Without it: OfflineAllowance.
 	LeaderHubAllowance = "weir.dev/offline-allowance"
+	// LeaderHubImages tells how the images of registries are shared inside the pool: <registry>=<sharing>, with commas
+	// between. AnyRegistry is all that are not named. Without it all are shared.
+	LeaderHubImages = "weir.dev/images"
+	AnyRegistry     = "*"
+	ImagesEnabled   = "enabled"
+	ImagesJudged    = "judged"   // the registry is asked at each pull, while the cloud is there
+	ImagesDisabled  = "disabled" // each node pulls them for itself
 	// LeaderHubSigned is all of this as weir-manager has signed it by the pool's authority: what hubs and coordinators go
 	// by, see impl/directory. Without it they go by their flags.
 	LeaderHubSigned = "weir.dev/signed-directory"

@@ -288,6 +288,7 @@ type Status struct {
 	Leaders    []Leader `json:"leaders,omitempty"`
 	Servers    []string `json:"coordinators,omitempty"`
 	Scope      []string `json:"scope,omitempty"`
+	Images     []string `json:"images,omitempty"` // <registry>=<sharing>; none: all are shared
 	Counts
 	Refused string `json:"refused,omitempty"` // why what was told last is ignored
 }
@@ -307,6 +308,9 @@ func (d *Directory) Status() Status {
 	}
 	for _, r := range d.now.Scope {
 		s.Scope = append(s.Scope, r.String())
+	}
+	for _, r := range d.now.Images {
+		s.Images = append(s.Images, r.String())
 	}
 	return s
 }

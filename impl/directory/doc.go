@@ -5,6 +5,7 @@
 // (impl/manager/pools). Hubs follow that one object, and no NodePool, whose status changes with each node.
 //
 //	Entry      what is told, and how it is signed
+//	ImageRule  how the images of a registry are shared
 //	Directory  who holds it: Now is what is valid, Changed says when that changes
 //
 // # What counts

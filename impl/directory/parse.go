@@ -30,7 +30,7 @@ func Parse(pool string, o *corev1.Endpoints, number uint64) (Entry, error) {
 	}
 	for _, name := range []string{
 		contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas,
-		contract.LeaderHubScope, contract.LeaderHubAllowance,
+		contract.LeaderHubScope, contract.LeaderHubAllowance, contract.LeaderHubImages,
 	} {
 		if n := len(o.Annotations[name]); n > maxAnnotation {
 			return Entry{}, failed(fmt.Errorf("%s has %d bytes, want %d at most", name, n, maxAnnotation))
@@ -60,6 +60,11 @@ func Parse(pool string, o *corev1.Endpoints, number uint64) (Entry, error) {
 		}
 		e.Scope = append(e.Scope, shared)
 	}
+	for s := range parts(o.Annotations[contract.LeaderHubImages]) {
+		registry, sharing, _ := strings.Cut(s, "=")
+		e.Images = append(e.Images, ImageRule{registry, sharing})
+	}
+	slices.SortFunc(e.Images, func(a, b ImageRule) int { return strings.Compare(a.Registry, b.Registry) })
 	slices.SortFunc(e.Scope, func(a, b Shared) int { return strings.Compare(a.String(), b.String()) })
 	var err error
 	if e.Leaders, err = parseLeaders(o.Subsets); err != nil {

@@ -25,6 +25,7 @@ func object(change func(o *corev1.Endpoints)) *corev1.Endpoints {
 			contract.LeaderHubReplicas:     "1-ab/edge-1/10.0.0.7,2-ab/edge-2/fd00::7",
 			contract.LeaderHubScope:        "discovery.k8s.io/v1/endpointslices,/v1/endpoints,example.com/v1/widgets=Widget",
 			contract.LeaderHubAllowance:    "720h",
+			contract.LeaderHubImages:       "secret.example=judged, *=enabled, [fd00::7]:5000=disabled",
 		}},
 		Subsets: []corev1.EndpointSubset{{
 			Addresses: []corev1.EndpointAddress{
@@ -60,6 +61,10 @@ func TestParse(t *testing.T) {
 			{"example.com", "v1", "widgets", "Widget"},
 		},
 		Allowance: "720h",
+		Images: []ImageRule{
+			{"*", contract.ImagesEnabled}, {"[fd00::7]:5000", contract.ImagesDisabled},
+			{"secret.example", contract.ImagesJudged},
+		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -121,6 +126,27 @@ func TestRefused(t *testing.T) {
 		},
 		"a time before": {
 			annotate(contract.LeaderHubAllowance, "-1h"), `weir.dev/offline-allowance is "-1h", want a duration`,
+		},
+		"no sharing": {
+			annotate(contract.LeaderHubImages, "docker.io"),
+			`weir.dev/images has "docker.io=", want enabled, judged or disabled`,
+		},
+		"no registry": {annotate(contract.LeaderHubImages, "=judged"), "want <host>[:<port>]=<sharing>, or *"},
+		"a repository": {
+			annotate(contract.LeaderHubImages, "docker.io/library=judged"), "want <host>[:<port>]=<sharing>, or *",
+		},
+		"a long registry": {
+			annotate(contract.LeaderHubImages, strings.Repeat("a", maxRegistry+1)+"=judged"), "want <host>[:<port>]=<sharing>",
+		},
+		"a registry twice": {
+			annotate(contract.LeaderHubImages, "a.example=judged,a.example=enabled"),
+			`has "a.example=enabled", want each registry once`,
+		},
+		"another name of it": {
+			annotate(contract.LeaderHubImages, "a.example:443=judged"), "want the registry as a.example",
+		},
+		"many registries": {
+			annotate(contract.LeaderHubImages, registries(MaxImages+1)), "weir.dev/images has 34 registries, want 33 at most",
 		},
 		"plain HTTP": {
 			annotate(contract.LeaderHubCoordinators, "http://10.0.0.7:10270"),
@@ -218,6 +244,8 @@ func TestRefused(t *testing.T) {
 		"of another pool": `{"pool":"quay","version":1}`, "without a version": `{"pool":"harbour"}`, "no JSON": "x",
 		"out of order": `{"pool":"harbour","version":1,"scope":[{"version":"v1","resource":"pods"},{"version":"v1",` +
 			`"resource":"nodes"}]}`,
+		"registries out of order": `{"pool":"harbour","version":1,"images":[{"registry":"b","sharing":"judged"},` +
+			`{"registry":"a","sharing":"judged"}]}`,
 		"bad address": `{"pool":"harbour","version":1,"leaders":[{"node":"a","addresses":["1.2.3.4"]}]}`,
 	} {
 		if e, err := decode("harbour", []byte(text)); err == nil {
@@ -230,6 +258,14 @@ func urls(n int) string {
 	var all []string
 	for i := range n {
 		all = append(all, fmt.Sprintf("https://10.0.0.%d:10270", i+1))
+	}
+	return strings.Join(all, ",")
+}
+
+func registries(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("r%d.example=judged", i))
 	}
 	return strings.Join(all, ",")
 }
@@ -261,6 +297,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if len(e.Leaders) > MaxLeaders || len(e.Scope) > MaxScope || len(e.Coordinators) > MaxCoordinators ||
+			len(e.Images) > MaxImages ||
 			len(e.URLs()) != len(e.Coordinators) {
 			t.Errorf("%+v", e)
 		}

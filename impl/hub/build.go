@@ -276,7 +276,7 @@ func (h *Hub) buildMirror() (err error) {
 		Away: func() bool { away, _ := h.cloud.IsAway(); return away }, Clock: h.clock, Logger: h.Logger,
 	}
 	if h.poolDoor != nil {
-		c.Ways = h.poolDoor.Images(h.coordinator)
+		c.Ways, c.Told = h.poolDoor.Images(h.coordinator), h.directory.Now
 	}
 	h.mirror, err = mirror.New(c)
 	return err

@@ -90,6 +90,72 @@ func TestImagesOfLeaderHubs(t *testing.T) {
 	p.fromMirror("edge-1", other, "what a follower has")
 }
 
+// TestImagesShared: what the Pool says of a registry is obeyed at once, at the node's own mirror and at the port for
+// the pool, and so is what it says no more.
+func TestImagesShared(t *testing.T) {
+	p := newPoolBed(t, "edge-1", "edge-2")
+	p.mirrors("edge-1", "edge-2")
+	const index = `{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`
+	digest := p.blob("edge-1", index)
+	p.start("edge-1", "edge-2")
+	p.fromMirror("edge-2", digest, index)
+	client := testClient(t, nil, false)
+	ask := func(node, path string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			fmt.Sprintf("http://127.0.0.1:%d/v2/app/%s", p.hubs[node].config.Images.Port, path), nil)
+		check(t, err)
+		req.Header.Set("Accept", "application/vnd.oci.image.index.v1+json")
+		resp, err := client.Do(req)
+		check(t, err)
+		check(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	told := func(images string) {
+		t.Helper()
+		p.clouds[0].tell("pool-a", map[string]string{contract.LeaderHubImages: images})
+		eventually(t, "hubs to hear of "+images, func() bool {
+			for _, n := range []string{"edge-1", "edge-2"} {
+				if strings.Join(p.hubs[n].hub.directory.Status().Images, ",") != images {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	want := func(about, node, path string, want int) {
+		t.Helper()
+		if is := ask(node, path); is != want {
+			t.Errorf("%s: %s at %s is %d, want %d", about, path, node, is, want)
+		}
+	}
+	blob, tag := "blobs/"+digest, "manifests/v1"
+	eventually(t, "a tag that a registry said to be known in the pool", func() bool {
+		if ask("edge-1", tag+"?ns=a.example") == http.StatusOK {
+			return true
+		}
+		ask("edge-1", "manifests/"+digest+"?ns=a.example") // containerd has asked the registry, and goes on by its answer
+		return false
+	})
+	want("all is shared", "edge-2", tag+"?ns=a.example", 200)
+	told("a.example=judged")
+	want("a registry that is asked", "edge-2", tag+"?ns=a.example", 404)
+	want("a registry that is asked", "edge-2", blob+"?ns=a.example", 200)
+	told("a.example=disabled")
+	want("a registry that is not shared", "edge-2", blob+"?ns=a.example", 404)
+	want("a registry that is not shared", "edge-1", blob+"?ns=A.example:443", 404)
+	want("one that may be it", "edge-2", blob, 404)
+	want("another one", "edge-2", blob+"?ns=b.example", 200)
+	told("*=disabled")
+	want("nothing is shared", "edge-1", blob+"?ns=b.example", 404)
+	eventually(t, "the pool to know nothing of edge-1", func() bool {
+		s := p.hubs["edge-1"].hub.Status().Images
+		return s.Desk && s.Holds == 0
+	})
+	told("")
+	want("all is shared", "edge-1", blob+"?ns=a.example", 200)
+	p.fromMirror("edge-2", digest, index)
+}
+
 // TestImagesOptions: what is wrong with flags, and a port that is taken.
 func TestImagesOptions(t *testing.T) {
 	for want, o := range map[string]mirror.Options{

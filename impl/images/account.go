@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type account struct {
 	pool     Pool // nil: the node is in none
 	clock    clock.PassiveClock
 	quiet    *limit.Quiet
+	off      func() bool              // the pool shares nothing
 	resolved func() []desk.Resolution // what registries said of tags
 	poke     chan struct{}
 
@@ -141,6 +143,14 @@ func (a *account) look(ctx context.Context) {
 	}
 }
 
+// resolved is what registries said of tags, of those whose images are shared.
+func (a *account) resolved() []desk.Resolution {
+	return slices.DeleteFunc(a.m.tags.all(), func(r desk.Resolution) bool {
+		registry, _, _ := strings.Cut(r.Tag, "/")
+		return !a.m.allowed(registry)
+	})
+}
+
 // say says it. False: the desk is another one than before, and wants to be told all.
 func (a *account) say(ctx context.Context, q desk.Ask) bool {
 	answer, err := a.ask(ctx, q)
@@ -162,6 +172,10 @@ func (a *account) say(ctx context.Context, q desk.Ask) bool {
 
 // list reads the store again if it has changed.
 func (a *account) list(now time.Time) {
+	if a.off() { // the pool is told that there is nothing
+		a.changed, a.now = time.Time{}, nil
+		return
+	}
 	changed := a.store.Changed()
 	if changed.Equal(a.changed) && a.listed.Sub(changed) > settles {
 		return
@@ -179,6 +193,7 @@ func (a *account) list(now time.Time) {
 func (a *account) progress(now time.Time) (all []desk.Progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	off := a.off()
 	for d, p := range a.pulls {
 		bytes, open, err := a.store.Ingested(d)
 		switch {
@@ -187,7 +202,8 @@ func (a *account) progress(now time.Time) (all []desk.Progress) {
 			continue
 		case err == nil && bytes > p.bytes:
 			p.bytes, p.at = bytes, now
-		case err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Slow, now.Sub(p.at) >= desk.Stall && !open:
+		case off, err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Slow,
+			now.Sub(p.at) >= desk.Stall && !open:
 			delete(a.pulls, d)
 			a.ended = append(a.ended, d)
 			continue

@@ -29,7 +29,8 @@ type Config struct {
 	// Judged registries decide about each pull themselves, for their images need a secret: while the cloud is there they
 	// are asked for each tag, and not the pool; nil: none are.
 	Judged  func(registry string) bool
-	File    string // where tags are kept; "": they are not
+	Off     func() bool // the pool shares nothing: it is not told what the node has; nil: it shares
+	File    string      // where tags are kept; "": they are not
 	Metrics *Metrics
 	Clock   clock.WithTickerAndDelayedExecution
 	Logger  *slog.Logger
@@ -53,7 +54,7 @@ func New(c Config) *Mirror {
 	book := openTags(c.File, c.Clock, c.Logger)
 	m.account = &account{
 		store: c.Store, pool: c.Pool, clock: c.Clock, quiet: m.quiet, resolved: book.all, poke: make(chan struct{}, 1),
-		pulls: map[desk.Digest]*pulled{},
+		pulls: map[desk.Digest]*pulled{}, off: m.off,
 	}
 	m.reads = &reader{
 		pool: c.Pool, metrics: c.Metrics, clock: c.Clock, report: m.account.report, quiet: m.quiet, logger: c.Logger,
@@ -89,7 +90,7 @@ func (m *Mirror) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		m.refuse(w, http.StatusRequestedRangeNotSatisfiable, codeUnable, err.Error())
 		return
 	}
-	if m.Allowed != nil && !m.Allowed(ref.registry) {
+	if !m.allowed(ref.registry) {
 		m.refuse(w, http.StatusNotFound, codeDenied, fmt.Sprintf("images of %q are not shared in this pool", ref.registry))
 		return
 	}
@@ -119,6 +120,10 @@ func (m *Mirror) refuse(w http.ResponseWriter, status int, code, message string)
 	m.Metrics.count("refused")
 	refuse(w, status, code, message)
 }
+
+func (m *Mirror) allowed(registry string) bool { return m.Allowed == nil || m.Allowed(registry) }
+
+func (m *Mirror) off() bool { return m.Off != nil && m.Off() }
 
 func (m *Mirror) away() bool { return m.Away != nil && m.Away() }
 

@@ -29,6 +29,7 @@ type Shown struct {
 	Store *Store
 	// Pulling reports whether this node is to pull a digest, of which there need not be a byte yet.
 	Pulling func(desk.Digest) bool
+	Off     func() bool                // nothing is shown now; nil: it is
 	Caller  func(*http.Request) string // the node of the hub that asks
 	Clock   clock.WithTicker
 	Bytes   *prometheus.CounterVec // see Metrics
@@ -52,6 +53,10 @@ func (s *Shown) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	if err := checkRange(req.Header.Get("Range")); err != nil {
 		http.Error(w, err.Error(), http.StatusRequestedRangeNotSatisfiable)
+		return
+	}
+	if s.Off != nil && s.Off() {
+		http.Error(w, "images are not shared in this pool", http.StatusNotFound)
 		return
 	}
 	by := s.Caller(req)

@@ -40,6 +40,13 @@ const (
 	DeletionsConfirmed = "DeletionsConfirmed"
 )
 
+// Values of Images.Sharing and ImageRegistry.Sharing.
+const (
+	SharingEnabled  = "Enabled"
+	SharingJudged   = "Judged"
+	SharingDisabled = "Disabled"
+)
+
 // Spec is what a person asks of a pool beside its NodePool.
 type Spec struct {
 	// Mode is how the pool shares: by its coordinator, or by its leader hubs. It may be changed while the pool works.
@@ -61,6 +68,42 @@ type Spec struct {
 	// Offline is what is valid in the pool while there is no sign of the cloud.
 	// +optional
 	Offline *Offline `json:"offline,omitempty"`
+
+	// Images is how nodes of the pool share images, where their hubs are mirrors of registries. Without it they share
+	// those of all registries.
+	// +optional
+	Images *Images `json:"images,omitempty"`
+}
+
+// Images is how nodes of a pool share images.
+type Images struct {
+	// Sharing is about all registries that are not named. Enabled: nodes read images from each other. Judged: they do so,
+	// and the registry is asked at each pull while the cloud is there, for its images need a secret. Disabled: each node
+	// pulls them for itself. If no registry is shared, no hub shows what its node has.
+	// +optional
+	// +kubebuilder:default=Enabled
+	// +kubebuilder:validation:Enum=Enabled;Judged;Disabled
+	Sharing string `json:"sharing,omitempty"`
+
+	// Registries are those for which something else counts.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=host
+	Registries []ImageRegistry `json:"registries,omitempty"`
+}
+
+// ImageRegistry is how nodes of a pool share the images of one registry.
+type ImageRegistry struct {
+	// Host is that of the names of its images, in small letters, and the port if there is one: docker.io, or
+	// registry.example:5000.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`
+	Host string `json:"host"`
+
+	// Sharing is Enabled, Judged or Disabled, as it is for all registries.
+	// +kubebuilder:validation:Enum=Enabled;Judged;Disabled
+	Sharing string `json:"sharing"`
 }
 
 // Offline is what is valid in a pool while there is no sign of the cloud.

@@ -243,6 +243,24 @@ func (w poolWorld) refusesBadPools() {
 		"a negative allowance": {
 			pool.Spec{Offline: &pool.Offline{CertificateAllowance: "-1h"}}, "spec.offline.certificateAllowance",
 		},
+		"a sharing": {pool.Spec{Images: &pool.Images{Sharing: "Some"}}, "spec.images.sharing"},
+		"a repository": {
+			pool.Spec{Images: &pool.Images{Registries: []pool.ImageRegistry{
+				{Host: "docker.io/library", Sharing: pool.SharingJudged},
+			}}}, "spec.images.registries[0].host",
+		},
+		"a registry without a sharing": {
+			pool.Spec{Images: &pool.Images{Registries: []pool.ImageRegistry{{Host: "docker.io"}}}},
+			"spec.images.registries[0].sharing",
+		},
+		"a registry twice": {
+			pool.Spec{Images: &pool.Images{Registries: []pool.ImageRegistry{
+				{Host: "docker.io", Sharing: pool.SharingJudged}, {Host: "docker.io", Sharing: pool.SharingEnabled},
+			}}}, "spec.images.registries[1]",
+		},
+		"many registries": {
+			pool.Spec{Images: &pool.Images{Registries: make([]pool.ImageRegistry, 33)}}, "must have at most 32 items",
+		},
 		"a negative duration": {
 			pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Evict, After: "-1h"}}, "spec.whenSilent.after",
 		},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/standin"
@@ -64,8 +65,11 @@ type Config struct {
 	Door    *pooldoor.Door   // nil: the node is in no pool
 	Ways    *pooldoor.Images // likewise
 	Away    func() bool      // the cloud is
-	Clock   clock.WithTickerAndDelayedExecution
-	Logger  *slog.Logger
+	// Told is what the pool is told of itself, see directory.Entry.Sharing. It is asked at each request. nil: there is no
+	// pool that was told.
+	Told   func() directory.Entry
+	Clock  clock.WithTickerAndDelayedExecution
+	Logger *slog.Logger
 }
 
 // Mirror is that of a hub. One without a port does nothing.
@@ -79,6 +83,9 @@ type Mirror struct {
 
 // New opens the port, and shows the store to the pool.
 func New(c Config) (m *Mirror, err error) {
+	if c.Told == nil {
+		c.Told = func() (all directory.Entry) { return all }
+	}
 	m = &Mirror{Config: c, metrics: images.NewMetrics(), store: &images.Store{Root: c.Root}}
 	if c.Port == 0 {
 		return m, nil
@@ -92,6 +99,9 @@ func New(c Config) (m *Mirror, err error) {
 	ic := images.Config{
 		Node: c.Node, Store: m.store, Away: c.Away, File: filepath.Join(c.DataDir, "image-tags"), Metrics: m.metrics,
 		Clock: c.Clock, Logger: c.Logger,
+		Allowed: func(registry string) bool { return c.Told().Sharing(registry) != contract.ImagesDisabled },
+		Judged:  func(registry string) bool { return c.Told().Sharing(registry) == contract.ImagesJudged },
+		Off:     m.off,
 	}
 	if c.Ways != nil {
 		ic.Pool = c.Ways
@@ -99,11 +109,15 @@ func New(c Config) (m *Mirror, err error) {
 	m.mirror = images.New(ic)
 	if c.Door != nil {
 		c.Door.Handle(contract.ImagesBlobsPath, &images.Shown{
-			Store: m.store, Pulling: m.mirror.Pulling, Caller: pooldoor.Caller, Clock: c.Clock, Bytes: m.metrics.Bytes,
+			Store: m.store, Pulling: m.mirror.Pulling, Off: m.off, Caller: pooldoor.Caller, Clock: c.Clock,
+			Bytes: m.metrics.Bytes,
 		})
 	}
 	return m, nil
 }
+
+// off reports whether the pool shares no image.
+func (m *Mirror) off() bool { return !m.Told().SharesImages() }
 
 // Collectors are what it counts.
 func (m *Mirror) Collectors() []prometheus.Collector { return m.metrics.Collectors() }

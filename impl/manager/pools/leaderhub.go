@@ -40,7 +40,7 @@ func (e *nameError) Error() string {
 func optional() []string {
 	return []string{
 		contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubAllowance,
-		contract.LeaderHubSigned,
+		contract.LeaderHubImages, contract.LeaderHubSigned,
 	}
 }
 
@@ -54,6 +54,9 @@ func annotationsOf(v *view) map[string]string {
 	}
 	if v.own != nil && v.own.Spec.Offline != nil {
 		all[contract.LeaderHubAllowance] = v.own.Spec.Offline.CertificateAllowance
+	}
+	if v.own != nil && v.own.Spec.Images != nil {
+		all[contract.LeaderHubImages] = imagesOf(v.own.Spec.Images)
 	}
 	for _, own := range optional() { // without a Pool hubs go by their flags
 		if all[own] == "" {

@@ -2,6 +2,7 @@ package pools
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -108,6 +110,61 @@ func TestLeaderHubOfAnAllowance(t *testing.T) {
 		was := e.DeepCopy()
 		was.Annotations[contract.LeaderHubAllowance] = "1h"
 		if replaced(was, e); was.Annotations[contract.LeaderHubAllowance] != c.want {
+			t.Errorf("what was told before stays: %v", was.Annotations)
+		}
+	}
+}
+
+// TestLeaderHubOfImages: hubs are told how images are shared, in words that they accept, and of nothing if all are.
+func TestLeaderHubOfImages(t *testing.T) {
+	p := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}}
+	registries := func(all ...string) (out []poolv1.ImageRegistry) {
+		for i := 0; i < len(all); i += 2 {
+			out = append(out, poolv1.ImageRegistry{Host: all[i], Sharing: all[i+1]})
+		}
+		return out
+	}
+	var most []string
+	for i := range 32 {
+		most = append(most, fmt.Sprintf("%s%02d.example:5000", strings.Repeat("r", 238), i), poolv1.SharingDisabled)
+	}
+	for _, c := range []struct {
+		own  *poolv1.Images
+		want string
+	}{
+		{nil, ""}, {&poolv1.Images{}, ""}, {&poolv1.Images{Sharing: poolv1.SharingEnabled}, ""},
+		{&poolv1.Images{Sharing: poolv1.SharingDisabled}, "*=disabled"},
+		{&poolv1.Images{Sharing: poolv1.SharingJudged}, "*=judged"},
+		{
+			&poolv1.Images{
+				Sharing: poolv1.SharingDisabled, Registries: registries("docker.io", poolv1.SharingEnabled,
+					"[fd00:0::7]:5000", poolv1.SharingDisabled, "a.example", poolv1.SharingJudged),
+			},
+			"*=disabled,[fd00::7]:5000=disabled,a.example=judged,docker.io=enabled",
+		},
+		{ // names of one registry
+			&poolv1.Images{Registries: registries("a.example", poolv1.SharingEnabled, "a.example:443", poolv1.SharingDisabled,
+				"docker.io", poolv1.SharingJudged, "registry-1.docker.io", poolv1.SharingEnabled)},
+			"a.example=disabled,docker.io=judged",
+		},
+		{&poolv1.Images{Registries: registries("a.example", "Later")}, "a.example=disabled"},
+		{&poolv1.Images{Sharing: poolv1.SharingJudged, Registries: registries(most...)}, "many"},
+	} {
+		all, err := leaderHub(&view{name: p.Name, nodepool: p, own: &poolv1.Pool{Spec: poolv1.Spec{Images: c.own}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := all[1].(*corev1.Endpoints)
+		is, there := e.Annotations[contract.LeaderHubImages]
+		if is != c.want && c.want != "many" || there != (c.want != "") {
+			t.Errorf("%+v: %q, want %q", c.own, is, c.want)
+		}
+		if told, err := directory.Parse(p.Name, e, 7); err != nil || c.want == "many" && len(told.Images) != 33 {
+			t.Errorf("%+v is not signed: %v", c.own, err)
+		}
+		was := e.DeepCopy()
+		was.Annotations[contract.LeaderHubImages] = "*=enabled"
+		if replaced(was, e); was.Annotations[contract.LeaderHubImages] != is {
 			t.Errorf("what was told before stays: %v", was.Annotations)
 		}
 	}

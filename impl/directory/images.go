@@ -1,0 +1,108 @@
+package directory
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/weir-edge/weir/impl/contract"
+)
+
+// maxRegistry bounds the name of a registry: the Pool has 253 bytes.
+const maxRegistry = 253
+
+// hosts are registries as the names of images have them: distribution/reference, domain.
+var hosts = regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
+
+// ImageRule says how the images of a registry are shared inside the pool.
+type ImageRule struct {
+	Registry string `json:"registry"` // as RegistryOf has it; contract.AnyRegistry: all that are not named
+	Sharing  string `json:"sharing"`  // contract.ImagesEnabled, ImagesJudged or ImagesDisabled
+}
+
+// String is the form in contract.LeaderHubImages.
+func (r ImageRule) String() string { return r.Registry + "=" + r.Sharing }
+
+// RegistryOf is the one name of a registry that has several: in small letters, without the port of https, and
+// docker.io for the hosts of Docker Hub. Without it an image could be named past the rule for its registry.
+func RegistryOf(host string) string {
+	name, port := strings.ToLower(host), ""
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, ']') {
+		name, port = name[:i], strings.TrimLeft(name[i+1:], "0")
+	}
+	name = strings.TrimRight(name, ".")
+	if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		if name = ip.Unmap().String(); ip.Unmap().Is6() {
+			name = "[" + name + "]"
+		}
+	}
+	switch {
+	case port != "" && port != "443":
+		return net.JoinHostPort(strings.Trim(name, "[]"), port)
+	case name == "index.docker.io", name == "registry-1.docker.io":
+		return "docker.io"
+	}
+	return name
+}
+
+// Sharing is how images of a registry are shared: contract.ImagesEnabled, ImagesJudged or ImagesDisabled. A request
+// that names no registry may be about any: the strictest counts.
+func (e Entry) Sharing(registry string) string {
+	if registry == "" {
+		return e.strictest()
+	}
+	return e.sharing(RegistryOf(registry))
+}
+
+// sharing is that of a registry by its one name.
+func (e Entry) sharing(registry string) string {
+	for _, name := range []string{registry, contract.AnyRegistry} {
+		if i := slices.IndexFunc(e.Images, func(r ImageRule) bool { return r.Registry == name }); i >= 0 {
+			return e.Images[i].Sharing
+		}
+	}
+	return contract.ImagesEnabled
+}
+
+func (e Entry) strictest() string {
+	for _, s := range []string{contract.ImagesDisabled, contract.ImagesJudged} {
+		if slices.ContainsFunc(e.Images, func(r ImageRule) bool { return r.Sharing == s }) {
+			return s
+		}
+	}
+	return contract.ImagesEnabled
+}
+
+// SharesImages reports whether images of any registry are shared.
+func (e Entry) SharesImages() bool {
+	return e.sharing(contract.AnyRegistry) != contract.ImagesDisabled ||
+		slices.ContainsFunc(e.Images, func(r ImageRule) bool { return r.Sharing != contract.ImagesDisabled })
+}
+
+func (e Entry) checkImages() error {
+	if n := len(e.Images); n > MaxImages {
+		return fmt.Errorf("%s has %d registries, want %d at most", contract.LeaderHubImages, n, MaxImages)
+	}
+	for i, r := range e.Images {
+		fail := func(want string) error {
+			return fmt.Errorf("%s has %.300q, want %s", contract.LeaderHubImages, r, want)
+		}
+		switch {
+		case r.Registry != contract.AnyRegistry && (len(r.Registry) > maxRegistry || !hosts.MatchString(r.Registry)):
+			return fail("<host>[:<port>]=<sharing>, or * for all other registries")
+		case r.Registry != contract.AnyRegistry && r.Registry != RegistryOf(r.Registry):
+			return fail("the registry as " + RegistryOf(r.Registry))
+		case r.Sharing != contract.ImagesEnabled && r.Sharing != contract.ImagesJudged &&
+			r.Sharing != contract.ImagesDisabled:
+			return fail(contract.ImagesEnabled + ", " + contract.ImagesJudged + " or " + contract.ImagesDisabled)
+		case i > 0 && r.Registry == e.Images[i-1].Registry:
+			return fail("each registry once")
+		case i > 0 && r.Registry < e.Images[i-1].Registry:
+			return fail("registries in order")
+		}
+	}
+	return nil
+}

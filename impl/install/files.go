@@ -73,7 +73,7 @@ const giveAddress = `ExecStartPre=-+/bin/sh -c "exec ip address replace ` + cont
 `
 
 // hubFlags are the hub's configuration: its flags, by name.
-func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
+func (i *Installer) hubFlags(k *kubelet, n *cluster.Node, m *mirror) map[string]any {
 	flags := map[string]any{
 		"node-name": k.node, "nodepool-name": i.Pool, "cloud-client-kubeconfig": k.path, "client-ca-file": []string{localCA},
 		"secure-port": i.Ports.Secure, "health-port": i.Ports.Health, "pool-port": i.Ports.Pool,
@@ -90,6 +90,9 @@ func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
 	}
 	if i.Pods {
 		flags["pods-address"] = contract.PodsAddress
+	}
+	if m.on() {
+		flags["images-port"], flags["images-root"] = i.Ports.Images, m.content
 	}
 	if i.PoolAddress != "" {
 		flags["pool-address"] = i.PoolAddress
@@ -118,12 +121,12 @@ func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
 }
 
 // files are all that Join writes before the hub is started: its program and its unit first.
-func (i *Installer) files(k *kubelet, n *cluster.Node) ([]file, error) {
+func (i *Installer) files(k *kubelet, n *cluster.Node, m *mirror) ([]file, error) {
 	program, err := os.ReadFile(i.Hub)
 	if err != nil {
 		return nil, fmt.Errorf("--hub-binary: %w", err)
 	}
-	config, err := hubText(i.hubFlags(k, n))
+	config, err := hubText(i.hubFlags(k, n, m))
 	if err != nil {
 		return nil, err
 	}

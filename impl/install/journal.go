@@ -35,6 +35,7 @@ type journal struct {
 	Folders    []string  `json:"folders,omitempty"` // that were not there, the outermost first
 	Ports      Ports     `json:"ports"`
 	Pods       string    `json:"pods,omitempty"` // the address that the machine has for its pods
+	Images     *images   `json:"images,omitempty"`
 }
 
 // load reads it; nil: nothing was begun.

@@ -18,6 +18,7 @@ import (
 var followed = []string{
 	"cloud-server", "cloud-ca-file", "cloud-client-cert-file", "cloud-client-key-file", "cloud-client-kubeconfig",
 	"client-ca-file", "etc-dir", "node-authority-file", "store-generated-key-file", "bootstrap-token-file",
+	"images-port", "images-root",
 }
 
 // next is what a node that has joined is to have.

@@ -32,6 +32,7 @@ type preflight struct {
 	kubelet *kubelet
 	cloud   *cluster.Cluster
 	node    *cluster.Node
+	mirror  *mirror
 	files   []file
 }
 
@@ -54,13 +55,14 @@ func (p *preflight) check(ctx context.Context) error {
 		{"credential", p.checkCredential},
 		{"authority", p.checkAuthority},
 		{"hub binary", p.checkProgram},
-		{"ports", p.checkPorts},
 		{"disk", p.checkDisk},
 		{"files", p.checkFiles},
 		{"cloud", p.checkCloud},
 		{"time", p.checkTime},
 		{"pool", p.checkPool},
 		{"pods", p.checkPods},
+		{"images", p.checkImages},
+		{"ports", p.checkPorts},
 	} {
 		switch err := c.run(ctx); {
 		case errors.Is(err, errNeeds):
@@ -87,7 +89,7 @@ func (p *preflight) check(ctx context.Context) error {
 		}
 	}
 	var err error
-	p.files, err = p.Installer.files(p.kubelet, p.node)
+	p.files, err = p.Installer.files(p.kubelet, p.node, p.mirror)
 	return err
 }
 
@@ -175,8 +177,12 @@ func (p *preflight) checkPorts(ctx context.Context) error {
 	if p.journal != nil && p.Host.active(ctx, hubService) {
 		return nil
 	}
+	ports := []int{p.Ports.Secure, p.Ports.Health, p.Ports.Pool}
+	if p.mirror.on() {
+		ports = append(ports, p.Ports.Images)
+	}
 	var taken []string
-	for _, port := range []int{p.Ports.Secure, p.Ports.Health, p.Ports.Pool} {
+	for _, port := range ports {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			taken = append(taken, fmt.Sprint(port))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weir-edge/weir/impl/install/cri"
 )
 
 // Status is how a node is.
@@ -21,7 +23,7 @@ type Status struct {
 	// Beat is the age of the last heartbeat that came through the hub and to the cloud, in seconds; -1: none did.
 	Beat int `json:"heartbeatSeconds"`
 	// Images says whether containerd asks the hub for images first; nil: the node has not joined.
-	Images *ImagesStatus `json:"images,omitempty"`
+	Images *cri.Status `json:"images,omitempty"`
 }
 
 // Status looks at this machine. It changes nothing, and asks the cloud nothing.

@@ -44,7 +44,7 @@ import (
 )
 
 const (
-	containerdUnit = "/usr/lib/systemd/system/" + containerdService
+	containerdUnit = "/usr/lib/systemd/system/" + cri.Service
 	containerdText = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\n" +
 		"config_path = \"/etc/containerd/certs.d\"\n"
 
@@ -303,7 +303,7 @@ func (w *world) run(_ context.Context, name string, args ...string) (string, err
 	case "is-system-running":
 		return "running\n", nil
 	case "cat":
-		if service == containerdService {
+		if service == cri.Service {
 			text, err := os.ReadFile(filepath.Join(w.root, containerdUnit))
 			return "# " + containerdUnit + "\n" + string(text), err
 		}

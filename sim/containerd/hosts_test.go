@@ -52,8 +52,8 @@ func machineOf(t *testing.T, runtime, dirs, mirror string) (hosts string) {
 	return p.Hosts
 }
 
-// TestHostsRead: containerd's own code finds the hosts.toml that weir node join writes, and asks the mirror first. It is
-// read for each pull. The transfer service takes a list of directories for one, and asks no mirror: so join writes none.
+// TestHostsRead: containerd's own code finds the hosts.toml that weir node join writes, for each pull anew. The
+// transfer service takes a list of directories for one, and asks no mirror: so join writes none.
 func TestHostsRead(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.image("v1", 1, 1000)

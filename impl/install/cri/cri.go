@@ -11,9 +11,12 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/install/unit"
 )
 
 const (
+	// Service is the unit of containerd.
+	Service = "containerd.service"
 	// HostsFile is where containerd reads of the mirrors of a registry, in a directory of that registry's name.
 	HostsFile = "hosts.toml"
 	// anyRegistry is the directory for registries that have none.
@@ -26,12 +29,13 @@ const (
 
 // Config says where a runtime is.
 type Config struct {
-	Machine string   // the folder that is the root of the machine
-	Runtime string   // as the Node has it: containerd://2.1.4
-	Command []string // by which containerd is started
-	Ours    string   // the hosts.toml that is Weir's, and may be replaced; "": there is none
-	Half    string   // the end of the name of a file that is being written, which is Weir's, too
-	Address string   // of the mirror
+	Machine string // the folder that is the root of the machine
+	Runtime string // as the Node has it: containerd://2.1.4
+	Unit    string // of containerd, as systemctl cat prints it
+	NoUnit  error  // it cannot be printed
+	Ours    string // the hosts.toml that is Weir's, and may be replaced; "": there is none
+	Half    string // the end of the name of a file that is being written, which is Weir's, too
+	Address string // of the mirror
 }
 
 // Pulls is how the runtime pulls images.
@@ -48,8 +52,8 @@ type Pulls struct {
 	Content string
 }
 
-// Supported reports why a runtime has no mirror whatever its configuration says.
-func Supported(runtime string) error {
+// supported reports why a runtime has no mirror whatever its configuration says.
+func supported(runtime string) error {
 	switch name, _, _ := strings.Cut(runtime, "://"); name {
 	case "containerd":
 		return nil
@@ -65,7 +69,7 @@ func Supported(runtime string) error {
 
 // Look reads how the runtime pulls.
 func Look(c Config) Pulls {
-	if err := Supported(c.Runtime); err != nil {
+	if err := supported(c.Runtime); err != nil {
 		return Pulls{Why: err.Error()}
 	}
 	p := c.look()
@@ -76,7 +80,15 @@ func Look(c Config) Pulls {
 func (c Config) look() Pulls {
 	_, text, _ := strings.Cut(c.Runtime, "://")
 	v := parseVersion(text)
-	file, root := c.flags()
+	if c.NoUnit != nil {
+		return Pulls{Why: fmt.Sprintf("it is not known where containerd's configuration is: want the unit %s: %v", Service,
+			c.NoUnit)}
+	}
+	command, err := unit.Command(c.Unit, unit.Below(c.Machine, maxFile))
+	if err != nil {
+		return Pulls{Why: fmt.Sprintf("%s: %v", Service, err)}
+	}
+	file, root := flags(command)
 	conf, err := load(c.Machine, file, v)
 	if err != nil {
 		return Pulls{Why: "containerd's configuration cannot be read: " + err.Error()}
@@ -129,15 +141,15 @@ func (c *config) advice(v version) string {
 }
 
 // flags are what containerd's command says.
-func (c Config) flags() (file, root string) {
+func flags(command []string) (file, root string) {
 	file = DefaultFile
-	for n, word := range c.Command {
+	for n, word := range command {
 		name, value, ok := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		if !strings.HasPrefix(word, "-") {
 			continue
 		}
-		if !ok && n+1 < len(c.Command) {
-			value = c.Command[n+1]
+		if !ok && n+1 < len(command) {
+			value = command[n+1]
 		}
 		if !filepath.IsAbs(value) {
 			continue

@@ -312,7 +312,9 @@ func TestLook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := Config{
-				Machine: machine(t, test.files), Runtime: test.runtime, Command: test.command, Ours: test.ours, Half: ".half",
+				Machine: machine(t, test.files), Runtime: test.runtime,
+				Unit: "[Service]\nExecStart=" + strings.Join(test.command, " ") + "\n",
+				Ours: test.ours, Half: ".half",
 				Address: address,
 			}
 			if !strings.Contains(c.Runtime, "://") {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -141,14 +140,6 @@ func (a *account) look(ctx context.Context) {
 	if !a.say(ctx, q) {
 		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.resolved()})
 	}
-}
-
-// resolved is what registries said of tags, of those whose images are shared.
-func (a *account) resolved() []desk.Resolution {
-	return slices.DeleteFunc(a.m.tags.all(), func(r desk.Resolution) bool {
-		registry, _, _ := strings.Cut(r.Tag, "/")
-		return !a.m.allowed(registry)
-	})
 }
 
 // say says it. False: the desk is another one than before, and wants to be told all.

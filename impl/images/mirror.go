@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 
 	"k8s.io/utils/clock"
 
@@ -53,7 +55,7 @@ func New(c Config) *Mirror {
 	m.quiet = limit.NewQuiet(c.Clock, c.Logger)
 	book := openTags(c.File, c.Clock, c.Logger)
 	m.account = &account{
-		store: c.Store, pool: c.Pool, clock: c.Clock, quiet: m.quiet, resolved: book.all, poke: make(chan struct{}, 1),
+		store: c.Store, pool: c.Pool, clock: c.Clock, quiet: m.quiet, resolved: m.resolved, poke: make(chan struct{}, 1),
 		pulls: map[desk.Digest]*pulled{}, off: m.off,
 	}
 	m.reads = &reader{
@@ -122,6 +124,14 @@ func (m *Mirror) refuse(w http.ResponseWriter, status int, code, message string)
 }
 
 func (m *Mirror) allowed(registry string) bool { return m.Allowed == nil || m.Allowed(registry) }
+
+// resolved is what registries said of tags, of those whose images are shared.
+func (m *Mirror) resolved() []desk.Resolution {
+	return slices.DeleteFunc(m.tags.all(), func(r desk.Resolution) bool {
+		registry, _, _ := strings.Cut(r.Tag, "/")
+		return !m.allowed(registry)
+	})
+}
 
 func (m *Mirror) off() bool { return m.Off != nil && m.Off() }
 

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"encoding/hex"
 	"io"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +40,9 @@ type Config struct {
 	Coordinator bool
 	// Pods says that pods of this node are led to the hub, when they trust it.
 	Pods bool
+	// Images says that containerd asks the hub for images first, where it can be told so; nil: what a join before said,
+	// else true.
+	Images *bool
 	// Abandon says that Leave takes the hub away from pods that call it and that nobody starts again.
 	Abandon bool
 	// PoolAddress is --pool-address of the hub.
@@ -52,7 +57,14 @@ type Config struct {
 }
 
 // Ports of the hub.
-type Ports struct{ Secure, Health, Pool int }
+type Ports struct{ Secure, Health, Pool, Images int }
+
+// flags are the ports by the names of their flags.
+func (p *Ports) flags() map[string]*int {
+	return map[string]*int{
+		"--secure-port": &p.Secure, "--health-port": &p.Health, "--pool-port": &p.Pool, "--images-port": &p.Images,
+	}
+}
 
 const defaultTimeout = 2 * time.Minute
 
@@ -63,21 +75,25 @@ func (c *Config) check() error {
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.Clock = cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
 	c.Out = cmp.Or[io.Writer](c.Out, io.Discard)
-	c.Ports.Secure, c.Ports.Health, c.Ports.Pool = cmp.Or(c.Ports.Secure, contract.HubSecurePort),
-		cmp.Or(c.Ports.Health, contract.HubHealthPort), cmp.Or(c.Ports.Pool, contract.HubPoolPort)
+	c.Ports.Secure, c.Ports.Health = cmp.Or(c.Ports.Secure, contract.HubSecurePort),
+		cmp.Or(c.Ports.Health, contract.HubHealthPort)
+	c.Ports.Pool, c.Ports.Images = cmp.Or(c.Ports.Pool, contract.HubPoolPort),
+		cmp.Or(c.Ports.Images, contract.HubImagesPort)
 	c.Host.fill()
 	if c.Timeout < 0 {
 		return cli.Usage("--timeout", c.Timeout, "more than 0")
 	}
-	for flag, port := range map[string]int{
-		"--secure-port": c.Ports.Secure, "--health-port": c.Ports.Health, "--pool-port": c.Ports.Pool,
-	} {
+	all := c.Ports.flags()
+	given := map[int]string{}
+	for _, flag := range slices.Sorted(maps.Keys(all)) {
+		port := *all[flag]
 		if port < 1 || port > 65535 {
 			return cli.Usage(flag, port, "a TCP port, 1 to 65535")
 		}
-	}
-	if c.Ports.Secure == c.Ports.Health || c.Ports.Secure == c.Ports.Pool || c.Ports.Health == c.Ports.Pool {
-		return cli.Usage("--secure-port, --health-port, --pool-port", c.Ports.Secure, "three different ones")
+		if other, twice := given[port]; twice {
+			return cli.Usage(other+", "+flag, port, "two different ones")
+		}
+		given[port] = flag
 	}
 	return nil
 }

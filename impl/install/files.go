@@ -2,8 +2,12 @@ package install
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -13,67 +17,8 @@ import (
 	"github.com/weir-edge/weir/impl/install/unit"
 )
 
-// memoryMax bounds a hub whatever happens. With 1000 slices of 100 endpoints it has 24 MB, and 20 lists of 5000 of them
-// at once add 18 MB (reports/bench): this is several times as much, so that only a hub that leaks meets it.
-const memoryMax = "256M"
-
-// unitText is the hub's unit. It is root, since the kubelet's key and the folders of its pool's coordinator are root's;
-// and it has no capability, and two places to write.
-const unitText = `# Written by weir node join, taken away by weir node leave.
-[Unit]
-Description=weir-hub, the door of this node to the Kubernetes API
-Documentation=https://github.com/weir-edge/weir
-Wants=network-online.target
-After=network-online.target
-Before=kubelet.service
-StartLimitIntervalSec=0
-
-[Service]
-Type=notify
-EnvironmentFile=-` + proxyEnv + `
-%[1]sExecStart=` + hubProgram + ` --config=` + hubConfig + `
-Restart=always
-RestartSec=1
-TimeoutStartSec=60
-OOMScoreAdjust=-999
-MemoryMax=` + memoryMax + `
-CapabilityBoundingSet=
-NoNewPrivileges=yes
-ProtectSystem=strict
-ReadWritePaths=` + hubData + ` ` + etc + `%[2]s
-ProtectHome=yes
-PrivateTmp=yes
-RuntimeDirectory=weir-hub
-PrivateDevices=yes
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallErrorNumber=EPERM
-
-[Install]
-WantedBy=multi-user.target
-`
-
-// giveAddress gives the machine the address at which pods reach the hub. It is the one thing for which root's
-// capabilities are needed. A hub that runs without it leads no pod.
-const giveAddress = `ExecStartPre=-+/bin/sh -c "exec ip address replace ` + contract.PodsAddress +
-	`/32 dev lo scope host"
-`
-
 // hubFlags are the hub's configuration: its flags, by name.
-func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
+func (i *Installer) hubFlags(k *kubelet, n *cluster.Node, m *mirror) map[string]any {
 	flags := map[string]any{
 		"node-name": k.node, "nodepool-name": i.Pool, "cloud-client-kubeconfig": k.path, "client-ca-file": []string{localCA},
 		"secure-port": i.Ports.Secure, "health-port": i.Ports.Health, "pool-port": i.Ports.Pool,
@@ -90,6 +35,9 @@ func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
 	}
 	if i.Pods {
 		flags["pods-address"] = contract.PodsAddress
+	}
+	if m.on() {
+		flags["images-port"], flags["images-root"] = i.Ports.Images, m.content
 	}
 	if i.PoolAddress != "" {
 		flags["pool-address"] = i.PoolAddress
@@ -118,12 +66,12 @@ func (i *Installer) hubFlags(k *kubelet, n *cluster.Node) map[string]any {
 }
 
 // files are all that Join writes before the hub is started: its program and its unit first.
-func (i *Installer) files(k *kubelet, n *cluster.Node) ([]file, error) {
+func (i *Installer) files(k *kubelet, n *cluster.Node, m *mirror) ([]file, error) {
 	program, err := os.ReadFile(i.Hub)
 	if err != nil {
 		return nil, fmt.Errorf("--hub-binary: %w", err)
 	}
-	config, err := hubText(i.hubFlags(k, n))
+	config, err := hubText(i.hubFlags(k, n, m))
 	if err != nil {
 		return nil, err
 	}
@@ -131,17 +79,13 @@ func (i *Installer) files(k *kubelet, n *cluster.Node) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	also := ""
+	writes := []string{hubData, etc}
 	if i.Coordinator {
-		also = " -" + forPod
-	}
-	address := ""
-	if i.Pods {
-		address = giveAddress
+		writes = append(writes, "-"+forPod)
 	}
 	all := []file{
 		{programOf(program), 0o755, program},
-		{hubUnit, 0o644, fmt.Appendf(nil, unitText, address, also)},
+		{hubUnit, 0o644, unit.Hub(hubProgram+" --config="+hubConfig, proxyEnv, writes, i.Pods)},
 		{localCA, 0o644, k.localCA},
 		{localPair, 0o600, k.local},
 		{kubeletConf, 0o600, conf},
@@ -163,6 +107,44 @@ func hubText(flags map[string]any) ([]byte, error) {
 	text, err := yaml.Marshal(flags)
 	return append([]byte("# Written by weir node join: the flags of weir-hub --help.\n"), text...), err
 }
+
+// beside is a configuration with what its owner has put beside it, which wins.
+func (i *Installer) beside(flags map[string]any) ([]byte, error) {
+	all := maps.Clone(flags)
+	entries, err := os.ReadDir(i.Host.at(hubConfig + ".d"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".yaml" {
+			continue
+		}
+		text, err := i.Host.read(filepath.Join(hubConfig+".d", e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		var more map[string]any
+		if err := yaml.Unmarshal(text, &more); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		maps.Copy(all, more)
+	}
+	return hubText(all)
+}
+
+// mirror is what a join would have containerd ask first.
+type mirror struct {
+	images
+	hosts   file   // as it is to be
+	theirs  string // one of somebody's leads to the hub, and there is none to be
+	content string // containerd's content store
+	why     string // there is none; "": there is one
+}
+
+func (m *mirror) on() bool { return m != nil && m.why == "" }
+
+// file is by what containerd is led.
+func (m *mirror) file() string { return cmp.Or(m.Hosts, m.theirs) }
 
 // folders are those that Join, systemd or the hub make, beside those of files.
 func (i *Installer) folders() []string {

@@ -44,8 +44,14 @@ type HubStatus struct {
 		Passed time.Time `json:"passed,omitzero"` // when the cloud last took one
 		CutOff bool      `json:"cutOff"`
 	} `json:"heartbeat"`
-	Pods  *pods.Status   `json:"pods,omitempty"`
-	Lacks []standin.Lack `json:"lacks,omitempty"` // what it goes on without
+	Images *HubImages     `json:"images,omitempty"`
+	Pods   *pods.Status   `json:"pods,omitempty"`
+	Lacks  []standin.Lack `json:"lacks,omitempty"` // what it goes on without
+}
+
+// HubImages is the mirror of a hub.
+type HubImages struct {
+	Address string `json:"address"`
 }
 
 // askHub reads from the hub's health port.

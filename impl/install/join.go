@@ -109,11 +109,14 @@ func (i *Installer) stays(ctx context.Context, p *preflight, j *journal) error {
 		return err
 	}
 	i.tenants(p.cloud).LeadProxies(ctx, j.Began)
-	if next.is(i) {
-		i.say("node %s is in pool %s already, and its kubelet is heard through its hub", p.kubelet.node, i.Pool)
-		return nil
+	if !next.is(i) {
+		if err := i.upgrade(ctx, p, next); err != nil {
+			return err
+		}
+		return i.tellRuntime(p, j)
 	}
-	return i.upgrade(ctx, p, next)
+	i.say("node %s is in pool %s already, and its kubelet is heard through its hub", p.kubelet.node, i.Pool)
+	return i.tellRuntime(p, j)
 }
 
 // install does all that Join does to a machine. Each step may be done again.
@@ -142,6 +145,9 @@ func (i *Installer) install(ctx context.Context, p *preflight, j *journal) error
 		return err
 	}
 	if err := i.lead(ctx, p, j); err != nil {
+		return err
+	}
+	if err := i.tellRuntime(p, j); err != nil {
 		return err
 	}
 	j.State = Joined

@@ -35,6 +35,16 @@ type journal struct {
 	Folders    []string  `json:"folders,omitempty"` // that were not there, the outermost first
 	Ports      Ports     `json:"ports"`
 	Pods       string    `json:"pods,omitempty"` // the address that the machine has for its pods
+	Images     *images   `json:"images,omitempty"`
+}
+
+// images is what the journal says of the mirror of registries.
+type images struct {
+	Refused bool   `json:"refused,omitempty"` // a person wants none
+	Runtime string `json:"runtime,omitempty"` // of containers, as the Node had it
+	// Hosts is the hosts.toml that Join writes, maybe; "": none. Sum is the SHA-256 of what it writes.
+	Hosts string `json:"hosts,omitempty"`
+	Sum   string `json:"sum,omitempty"`
 }
 
 // load reads it; nil: nothing was begun.

@@ -75,6 +75,9 @@ func (i *Installer) leave(ctx context.Context, j *journal) error {
 	if cloud != nil {
 		i.tenants(cloud).Release(ctx, j.Began, j.Pods != "")
 	}
+	if err := i.takeHosts(j); err != nil {
+		return err
+	}
 	if err := i.stop(ctx); err != nil {
 		return err
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"sigs.k8s.io/yaml"
@@ -18,6 +16,7 @@ import (
 var followed = []string{
 	"cloud-server", "cloud-ca-file", "cloud-client-cert-file", "cloud-client-key-file", "cloud-client-kubeconfig",
 	"client-ca-file", "etc-dir", "node-authority-file", "store-generated-key-file", "bootstrap-token-file",
+	"images-port", "images-root",
 }
 
 // next is what a node that has joined is to have.
@@ -83,30 +82,6 @@ func (i *Installer) next(p *preflight) (*next, error) {
 	n.trial = file{hubNext, 0o600, nil}
 	n.trial.content, err = i.beside(now)
 	return n, err
-}
-
-// beside is a configuration with what its owner has put beside it, which wins.
-func (i *Installer) beside(flags map[string]any) ([]byte, error) {
-	all := maps.Clone(flags)
-	entries, err := os.ReadDir(i.Host.at(hubConfig + ".d"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, e := range entries {
-		if filepath.Ext(e.Name()) != ".yaml" {
-			continue
-		}
-		text, err := i.Host.read(filepath.Join(hubConfig+".d", e.Name()))
-		if err != nil {
-			return nil, err
-		}
-		var more map[string]any
-		if err := yaml.Unmarshal(text, &more); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.Name(), err)
-		}
-		maps.Copy(all, more)
-	}
-	return hubText(all)
 }
 
 // current reports whether the program is the one that counts, and the unit that of this version.

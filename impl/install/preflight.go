@@ -2,8 +2,6 @@ package install
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install/cluster"
+	"github.com/weir-edge/weir/impl/install/cri"
 )
 
 const (
@@ -32,6 +31,7 @@ type preflight struct {
 	kubelet *kubelet
 	cloud   *cluster.Cluster
 	node    *cluster.Node
+	mirror  *mirror
 	files   []file
 }
 
@@ -54,13 +54,14 @@ func (p *preflight) check(ctx context.Context) error {
 		{"credential", p.checkCredential},
 		{"authority", p.checkAuthority},
 		{"hub binary", p.checkProgram},
-		{"ports", p.checkPorts},
 		{"disk", p.checkDisk},
 		{"files", p.checkFiles},
 		{"cloud", p.checkCloud},
 		{"time", p.checkTime},
 		{"pool", p.checkPool},
 		{"pods", p.checkPods},
+		{"images", p.checkImages},
+		{"ports", p.checkPorts},
 	} {
 		switch err := c.run(ctx); {
 		case errors.Is(err, errNeeds):
@@ -87,7 +88,7 @@ func (p *preflight) check(ctx context.Context) error {
 		}
 	}
 	var err error
-	p.files, err = p.Installer.files(p.kubelet, p.node)
+	p.files, err = p.Installer.files(p.kubelet, p.node, p.mirror)
 	return err
 }
 
@@ -175,8 +176,12 @@ func (p *preflight) checkPorts(ctx context.Context) error {
 	if p.journal != nil && p.Host.active(ctx, hubService) {
 		return nil
 	}
+	ports := []int{p.Ports.Secure, p.Ports.Health, p.Ports.Pool}
+	if p.mirror.on() {
+		ports = append(ports, p.Ports.Images)
+	}
 	var taken []string
-	for _, port := range []int{p.Ports.Secure, p.Ports.Health, p.Ports.Pool} {
+	for _, port := range ports {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			taken = append(taken, fmt.Sprint(port))
@@ -290,6 +295,67 @@ func (p *preflight) checkPods(ctx context.Context) error {
 	return nil
 }
 
+// checkImages looks whether containerd can be led to the hub. That it cannot keeps no node from joining.
+func (p *preflight) checkImages(ctx context.Context) error {
+	if p.node == nil {
+		return errNeeds
+	}
+	var was *images
+	if p.journal != nil {
+		was = p.journal.Images
+	}
+	if p.journal != nil && p.journal.Ports.Images != 0 { // what was begun counts
+		p.Ports.Images = p.journal.Ports.Images
+	}
+	m := &mirror{}
+	p.mirror = m
+	m.Runtime = p.node.Runtime
+	m.Refused = was != nil && was.Refused
+	if p.Images != nil {
+		m.Refused = !*p.Images
+	}
+	if m.Refused {
+		m.why = flagsNo
+	} else {
+		own, err := p.look(ctx, was)
+		if err != nil {
+			return err
+		}
+		if len(own) > 0 && m.on() {
+			p.say("images: containerd asks others for %s: they have a directory of their own beside %s",
+				strings.Join(own, ", "), filepath.Dir(m.file()))
+		}
+	}
+	if m.on() {
+		p.say("images: containerd asks the hub first, by %s", m.file())
+	} else {
+		p.say("images: the mirror is off: %s", m.why)
+	}
+	return nil
+}
+
+// look fills in the mirror, and returns the registries that it is not for.
+func (p *preflight) look(ctx context.Context, was *images) (own []string, err error) {
+	address, err := p.mirrorAddress()
+	if err != nil {
+		return nil, err
+	}
+	pulls := p.pulls(ctx, p.node.Runtime, address, was)
+	m := p.mirror
+	switch {
+	case address == "":
+		m.why = ownersNo
+	case pulls.Why != "":
+		m.why = pulls.Why
+	case pulls.Theirs != "":
+		m.content, m.theirs = pulls.Content, pulls.Theirs
+	default:
+		m.content, m.hosts = pulls.Content, file{pulls.Hosts, 0o644, cri.HostsText(address)}
+		m.Hosts, m.Sum = m.hosts.path, sumOf(m.hosts.content)
+	}
+	return pulls.Own, nil
+}
+
 func (p *preflight) checkPool(context.Context) error {
 	if p.cloud == nil {
 		return errNeeds
@@ -318,36 +384,12 @@ func (p *preflight) checkPool(context.Context) error {
 
 // checkClientCA looks whether the hub will know the kubelet by its certificate: by the one that signs that.
 func (i *Installer) checkClientCA(k *kubelet) error {
-	bundle, from := k.ca, "that of its kubeconfig"
-	if i.ClientCA != "" {
-		var err error
-		if bundle, err = i.Host.read(i.ClientCA); err != nil {
-			return fmt.Errorf("--client-ca-file: %w", err)
-		}
-		from = i.ClientCA
+	if i.ClientCA == "" {
+		return cluster.Signed(k.certPEM, k.keyPEM, k.ca, "that of its kubeconfig")
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(bundle) {
-		return fmt.Errorf("%s: it holds no certificate", from)
-	}
-	pair, err := tls.X509KeyPair(k.certPEM, k.keyPEM)
+	bundle, err := i.Host.read(i.ClientCA)
 	if err != nil {
-		return err
+		return fmt.Errorf("--client-ca-file: %w", err)
 	}
-	between := x509.NewCertPool()
-	for _, raw := range pair.Certificate[1:] {
-		if c, err := x509.ParseCertificate(raw); err == nil {
-			between.AddCert(c)
-		}
-	}
-	_, err = k.leaf.Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, CurrentTime: k.leaf.NotBefore,
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &unknown) {
-		return fmt.Errorf("the kubelet's certificate is not signed by the authority that is known, %s: name the file of "+
-			"the one that signs it by --client-ca-file", from)
-	}
-	return err
+	return cluster.Signed(k.certPEM, k.keyPEM, bundle, i.ClientCA)
 }

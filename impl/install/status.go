@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weir-edge/weir/impl/install/cri"
 )
 
 // Status is how a node is.
@@ -20,6 +22,8 @@ type Status struct {
 	Led string `json:"led,omitempty"`
 	// Beat is the age of the last heartbeat that came through the hub and to the cloud, in seconds; -1: none did.
 	Beat int `json:"heartbeatSeconds"`
+	// Images says whether containerd asks the hub for images first; nil: the node has not joined.
+	Images *cri.Status `json:"images,omitempty"`
 }
 
 // Status looks at this machine. It changes nothing, and asks the cloud nothing.
@@ -45,6 +49,7 @@ func (i *Installer) Status(ctx context.Context) (s Status, err error) {
 			s.Beat = int(max(i.Clock.Since(hub.Heartbeat.Passed), 0) / time.Second)
 		}
 	}
+	s.Images = i.imagesStatus(ctx, j, s.Hub)
 	return s, nil
 }
 
@@ -85,6 +90,9 @@ func (s Status) String() string {
 	}
 	if s.Hub.Pods != nil {
 		out += fmt.Sprintf("pods       %s\n", s.Hub.Pods)
+	}
+	if s.Images != nil {
+		out += fmt.Sprintf("images     %s\n", s.Images)
 	}
 	if s.Beat < 0 {
 		return out + "heartbeat  none came through the hub to the cloud\n"

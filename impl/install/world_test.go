@@ -34,14 +34,20 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/install/cri"
 	"github.com/weir-edge/weir/impl/install/unit"
 	"github.com/weir-edge/weir/impl/relay/builtin"
 )
 
 const (
+	containerdUnit = "/usr/lib/systemd/system/" + cri.Service
+	containerdText = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\n" +
+		"config_path = \"/etc/containerd/certs.d\"\n"
+
 	nodeName  = "edge-1"
 	ownConfig = "/etc/kubernetes/kubelet.conf"
 	// kubeadm's unit, as its packages have it.
@@ -134,6 +140,7 @@ type world struct {
 	proxies     map[string]time.Time // pods of kube-proxy, and since when they run
 	pods        map[string]*running  // others
 	address     string               // that the machine has beside its own
+	runtime     string               // of containers, as the Node has it
 	six         bool                 // the cluster's Services have IPv6 addresses
 	noIP        bool                 // the machine has no ip of iproute2
 	coordinates int                  // how often its Pod is still seen on the node
@@ -152,9 +159,10 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
 		t: t, root: t.TempDir(), ca: newAuthority(t, "kubernetes"), label: "harbour", lease: 1,
+		runtime: "containerd://1.7.27",
 		proxies: map[string]time.Time{}, pods: map[string]*running{}, stop: make(chan struct{}),
 	}
-	for _, p := range []*int{&w.ports.Secure, &w.ports.Health, &w.ports.Pool} {
+	for _, p := range []*int{&w.ports.Secure, &w.ports.Health, &w.ports.Pool, &w.ports.Images} {
 		*p = freePort(t)
 	}
 	w.cloud = httptest.NewUnstartedServer(http.HandlerFunc(w.serveCloud))
@@ -180,6 +188,8 @@ func newWorld(t testing.TB) *world {
 	} {
 		w.write(path, text)
 	}
+	w.write(containerdUnit, "[Service]\nExecStart=/usr/bin/containerd\n")
+	w.write(cri.DefaultFile, containerdText)
 	w.write("/opt/weir-hub", "a program")
 	check(t, os.Chmod(filepath.Join(w.root, "/opt/weir-hub"), 0o755))
 	for _, dir := range []string{units, "/run/systemd/system", "/var/lib", "/usr/local/lib"} {
@@ -293,6 +303,10 @@ func (w *world) run(_ context.Context, name string, args ...string) (string, err
 	case "is-system-running":
 		return "running\n", nil
 	case "cat":
+		if service == cri.Service {
+			text, err := os.ReadFile(filepath.Join(w.root, containerdUnit))
+			return "# " + containerdUnit + "\n" + string(text), err
+		}
 		return w.texts(), nil
 	case "is-active":
 		if service == hubService && w.hub == nil || service == kubeletService && w.kubelet == "" {
@@ -435,6 +449,7 @@ type fakeHub struct {
 	at           []net.Listener
 	passed       time.Time
 	program      string // what was in its program as it was started
+	images       *HubImages
 }
 
 // program is what is in the program of the hub that systemd starts: a drop-in in /run goes before the unit.
@@ -449,6 +464,23 @@ func (w *world) program() string {
 		return err.Error()
 	}
 	return string(text)
+}
+
+// imagesOfHub is what the configuration of the hub that systemd starts says of the mirror.
+func (w *world) imagesOfHub() *HubImages {
+	path := hubConfig
+	if _, err := os.Stat(filepath.Join(w.root, hubTrial+dropIn)); err == nil {
+		path = hubNext
+	}
+	var flags struct {
+		Port int `json:"images-port"`
+	}
+	text, err := os.ReadFile(filepath.Join(w.root, path))
+	check(w.t, errors.Join(err, yaml.Unmarshal(text, &flags)))
+	if flags.Port == 0 {
+		return nil
+	}
+	return &HubImages{local(flags.Port)}
 }
 
 func (w *world) startHub() error {
@@ -474,7 +506,7 @@ func (w *world) startHub() error {
 	w.write(authorityKey, "a key")
 	w.write(storeKey, "a key")
 	w.write(hubData+"/store/data", "what it keeps")
-	h := &fakeHub{program: w.program()}
+	h := &fakeHub{program: w.program(), images: w.imagesOfHub()}
 	h.health = &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -484,6 +516,7 @@ func (w *world) startHub() error {
 		}
 		var s HubStatus
 		s.Node, s.Pool, s.Role, s.Source, s.Heartbeat.Passed = nodeName, "harbour", "Follower", "coordinator", h.passed
+		s.Images = h.images
 		_ = json.NewEncoder(rw).Encode(s)
 	})}
 	h.door = &http.Server{
@@ -558,7 +591,10 @@ func (w *world) serveCloud(rw http.ResponseWriter, req *http.Request) {
 		}
 		answer(object{
 			"kind": "Node", "apiVersion": "v1", "metadata": object{"name": nodeName, "labels": labels},
-			"status": object{"addresses": []object{{"type": "InternalIP", "address": "10.0.0.1"}}},
+			"status": object{
+				"addresses": []object{{"type": "InternalIP", "address": "10.0.0.1"}},
+				"nodeInfo":  object{"containerRuntimeVersion": w.runtime},
+			},
 		})
 	case path == "/api/v1/nodes/"+nodeName+"/status" && req.Method == http.MethodPatch:
 		var patch struct {

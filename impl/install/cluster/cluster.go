@@ -82,6 +82,7 @@ type Node struct {
 	Addresses    []string
 	Coordinators []string // of the pool, as leader-hub-<pool> tells
 	Told         bool     // leader-hub-<pool> is there
+	Runtime      string   // of containers, as containerd://2.1.4
 	Six          bool     // pods call Service default/kubernetes at an IPv6 address
 }
 
@@ -145,7 +146,7 @@ func (c *Cluster) Look(ctx context.Context) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{Pool: got.Labels[contract.NodePoolLabel]}
+	n := &Node{Pool: got.Labels[contract.NodePoolLabel], Runtime: got.Status.NodeInfo.ContainerRuntimeVersion}
 	api, err := c.Client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, err

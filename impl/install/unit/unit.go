@@ -95,6 +95,21 @@ func Parse(text, ours string, read Files) (u Unit, err error) {
 	return u, nil
 }
 
+// Command reads by which words a service is started, as `systemctl cat` prints its unit.
+func Command(text string, read Files) ([]string, error) {
+	s := &service{direct: map[string]string{}}
+	s.section(text, func(string) bool { return false })
+	env, err := s.environment(read)
+	if err != nil {
+		return nil, err
+	}
+	args, err := words(specified(s.command))
+	if err != nil {
+		return nil, fmt.Errorf("ExecStart=%.200s: %w", s.command, err)
+	}
+	return expanded(args, env), nil
+}
+
 // section reads the lines of [Service], but of files that are passed over.
 func (s *service) section(text string, pass func(path string) bool) {
 	skip, section := false, ""

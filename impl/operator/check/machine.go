@@ -17,6 +17,7 @@ var here = []struct {
 }{
 	{"node-bypass", "nothing on it calls the cloud past its hub", checkBypass},
 	{"node-lacks", "its hub has all that it was given", checkLacks},
+	{"node-images", "its containerd asks the hub for images first", checkImages},
 }
 
 // checkHere looks at this machine. Without --here it is looked at if it is a node that is meant, and this is root.
@@ -88,6 +89,22 @@ func checkLacks(ctx context.Context, i *install.Installer) error {
 		all = append(all, fmt.Sprintf("%s: %s", l.What, l.Why))
 	}
 	return fmt.Errorf("it goes on without %s", strings.Join(few(all), "; "))
+}
+
+// checkImages looks whether images cross the link once. That they do not is no fault of the node.
+func checkImages(ctx context.Context, i *install.Installer) error {
+	s, err := i.Status(ctx)
+	switch {
+	case err != nil:
+		return skip{err}
+	case s.Images == nil:
+		return skip{errors.New("the node has not joined")}
+	case s.Images.Refused:
+		return skip{errors.New(s.Images.Why)}
+	case !s.Images.On:
+		return warn("%s", s.Images)
+	}
+	return nil
 }
 
 // few are the first names, and how many more there are.

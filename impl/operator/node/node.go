@@ -57,11 +57,14 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 			"hears of that")
 	fs.BoolVar(&o.Pods, "pods", true, "pods that start when they trust the hub are told to call it, at "+
 		contract.PodsAddress+", which the machine gets; false: kubelet and kube-proxy only")
+	images := fs.Bool("images", true, "containerd asks the hub for images first, where its config_path allows that, so "+
+		"that they cross the link once; false: it asks registries, and later joins without the flag leave it so")
 	fs.StringVar(&o.PoolAddress, "pool-address", "",
 		"as --pool-address of weir-hub: where the pool reaches this hub, if that is not the node's address")
 	fs.IntVar(&o.Ports.Secure, "secure-port", contract.HubSecurePort, "as --secure-port of weir-hub")
 	fs.IntVar(&o.Ports.Health, "health-port", contract.HubHealthPort, "as --health-port of weir-hub")
 	fs.IntVar(&o.Ports.Pool, "pool-port", contract.HubPoolPort, "as --pool-port of weir-hub")
+	fs.IntVar(&o.Ports.Images, "images-port", contract.HubImagesPort, "as --images-port of weir-hub")
 	fs.DurationVar(&o.Timeout, "timeout", 2*time.Minute,
 		"how long the hub may take to serve, and then the kubelet to be heard through it, before all is undone")
 	dry := fs.Bool("dry-run", false, "look whether this node could join, and change nothing")
@@ -71,6 +74,9 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 		return err
 	}
 	o.Host.Root = *r
+	if fs.Changed("images") {
+		o.Images = images
+	}
 	if o.Hub == "" {
 		var err error
 		if o.Hub, err = findHub(); err != nil {

@@ -1,0 +1,63 @@
+package cri
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Status says whether containerd asks the hub for images first.
+type Status struct {
+	On      bool     `json:"on"`
+	Refused bool     `json:"refused,omitempty"` // by --images=false
+	Hosts   string   `json:"hosts,omitempty"`   // the file by which containerd is told
+	Why     string   `json:"why,omitempty"`     // it is off
+	Others  []string `json:"others,omitempty"`  // registries for which containerd asks somebody else
+}
+
+// String is a line for a person.
+func (s *Status) String() string {
+	if !s.On {
+		return "containerd asks registries: " + s.Why
+	}
+	if len(s.Others) == 0 {
+		return "containerd asks the hub first"
+	}
+	return "containerd asks the hub first, but for images of " + strings.Join(s.Others, ", ")
+}
+
+// Again is what sets a mirror up.
+const Again = "weir node join once more sets it up"
+
+// StatusOf is whether the runtime asks a mirror: how it pulls, which hosts.toml a join has written and whether that is
+// there, the address to which it leads, and that of the mirror, "" if there is none.
+func StatusOf(p Pulls, hosts string, there bool, led, mirror string) *Status {
+	s := &Status{Hosts: cmp.Or(hosts, p.Theirs), Others: p.Own}
+	switch {
+	case p.Why != "":
+		s.Why = p.Why
+	case p.Hosts != hosts || hosts != "" && !there:
+		s.Why = fmt.Sprintf("%s does not lead to the hub: %s", cmp.Or(p.Hosts, hosts), Again)
+	case mirror == "":
+		s.Why = "the hub is no mirror: see what it lacks, and images-port in its configuration"
+	case mirror != led:
+		s.Why = fmt.Sprintf("the mirror is at %s, and containerd is led to %s: %s", mirror, led, Again)
+	default:
+		s.On = true
+	}
+	return s
+}
+
+// Listens is the address of a mirror by its flag: a port, or one with an address; "": it is off.
+func Listens(flag any) (string, error) {
+	said := fmt.Sprint(flag)
+	if !strings.Contains(said, ":") {
+		said = "127.0.0.1:" + said
+	}
+	address, err := netip.ParseAddrPort(said)
+	if err != nil || address.Port() == 0 {
+		return "", err
+	}
+	return address.String(), nil
+}

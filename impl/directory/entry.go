@@ -28,7 +28,6 @@ const (
 	MaxCoordinators = 9
 	MaxReplicas     = 9
 	MaxScope        = 64
-	MaxImages       = 33  // 32 registries, and all others
 	maxAddresses    = 4   // of one leader hub
 	maxURL          = 300 // bytes
 )
@@ -48,8 +47,8 @@ type Entry struct {
 	Scope    []Shared  `json:"scope,omitempty"` // sorted by Shared.String
 	// Allowance is contract.LeaderHubAllowance, see OfflineAllowance.
 	Allowance string `json:"offlineAllowance,omitempty"`
-	// Images are how images are shared, see Entry.Sharing. They are sorted by registry.
-	Images []ImageRule `json:"images,omitempty"`
+	// Images are how images of registries are shared.
+	Images ImageRules `json:"images,omitempty"`
 }
 
 // Replica is one of a coordinator, or all of it, that weir-manager runs.
@@ -195,7 +194,7 @@ func (e Entry) check(pool string) error {
 			contract.ModeLeaderHubs)
 	}
 	for _, check := range []func() error{
-		e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope, e.checkAllowance, e.checkImages,
+		e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope, e.checkAllowance, e.Images.check,
 	} {
 		if err := check(); err != nil {
 			return err

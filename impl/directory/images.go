@@ -11,6 +11,9 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
+// MaxImages bounds the rules of an Entry: 32 registries, and all others.
+const MaxImages = 33
+
 // maxRegistry bounds the name of a registry: the Pool has 253 bytes.
 const maxRegistry = 253
 
@@ -25,6 +28,9 @@ type ImageRule struct {
 
 // String is the form in contract.LeaderHubImages.
 func (r ImageRule) String() string { return r.Registry + "=" + r.Sharing }
+
+// ImageRules are those of a pool, sorted by registry.
+type ImageRules []ImageRule
 
 // RegistryOf is the one name of a registry that has several: in small letters, without the port of https, and
 // docker.io for the hosts of Docker Hub. Without it an image could be named past the rule for its registry.
@@ -50,43 +56,43 @@ func RegistryOf(host string) string {
 
 // Sharing is how images of a registry are shared: contract.ImagesEnabled, ImagesJudged or ImagesDisabled. A request
 // that names no registry may be about any: the strictest counts.
-func (e Entry) Sharing(registry string) string {
+func (all ImageRules) Sharing(registry string) string {
 	if registry == "" {
-		return e.strictest()
+		return all.strictest()
 	}
-	return e.sharing(RegistryOf(registry))
+	return all.sharing(RegistryOf(registry))
 }
 
 // sharing is that of a registry by its one name.
-func (e Entry) sharing(registry string) string {
+func (all ImageRules) sharing(registry string) string {
 	for _, name := range []string{registry, contract.AnyRegistry} {
-		if i := slices.IndexFunc(e.Images, func(r ImageRule) bool { return r.Registry == name }); i >= 0 {
-			return e.Images[i].Sharing
+		if i := slices.IndexFunc(all, func(r ImageRule) bool { return r.Registry == name }); i >= 0 {
+			return all[i].Sharing
 		}
 	}
 	return contract.ImagesEnabled
 }
 
-func (e Entry) strictest() string {
+func (all ImageRules) strictest() string {
 	for _, s := range []string{contract.ImagesDisabled, contract.ImagesJudged} {
-		if slices.ContainsFunc(e.Images, func(r ImageRule) bool { return r.Sharing == s }) {
+		if slices.ContainsFunc(all, func(r ImageRule) bool { return r.Sharing == s }) {
 			return s
 		}
 	}
 	return contract.ImagesEnabled
 }
 
-// SharesImages reports whether images of any registry are shared.
-func (e Entry) SharesImages() bool {
-	return e.sharing(contract.AnyRegistry) != contract.ImagesDisabled ||
-		slices.ContainsFunc(e.Images, func(r ImageRule) bool { return r.Sharing != contract.ImagesDisabled })
+// Shares reports whether images of any registry are shared.
+func (all ImageRules) Shares() bool {
+	return all.sharing(contract.AnyRegistry) != contract.ImagesDisabled ||
+		slices.ContainsFunc(all, func(r ImageRule) bool { return r.Sharing != contract.ImagesDisabled })
 }
 
-func (e Entry) checkImages() error {
-	if n := len(e.Images); n > MaxImages {
+func (all ImageRules) check() error {
+	if n := len(all); n > MaxImages {
 		return fmt.Errorf("%s has %d registries, want %d at most", contract.LeaderHubImages, n, MaxImages)
 	}
-	for i, r := range e.Images {
+	for i, r := range all {
 		fail := func(want string) error {
 			return fmt.Errorf("%s has %.300q, want %s", contract.LeaderHubImages, r, want)
 		}
@@ -98,9 +104,9 @@ func (e Entry) checkImages() error {
 		case r.Sharing != contract.ImagesEnabled && r.Sharing != contract.ImagesJudged &&
 			r.Sharing != contract.ImagesDisabled:
 			return fail(contract.ImagesEnabled + ", " + contract.ImagesJudged + " or " + contract.ImagesDisabled)
-		case i > 0 && r.Registry == e.Images[i-1].Registry:
+		case i > 0 && r.Registry == all[i-1].Registry:
 			return fail("each registry once")
-		case i > 0 && r.Registry < e.Images[i-1].Registry:
+		case i > 0 && r.Registry < all[i-1].Registry:
 			return fail("registries in order")
 		}
 	}

@@ -44,9 +44,9 @@ func TestSharing(t *testing.T) {
 		e, err := Parse("harbour", object(func(o *corev1.Endpoints) {
 			o.Annotations = map[string]string{contract.LeaderHubImages: test.told}
 		}), 7)
-		if is := e.Sharing(test.registry); err != nil || is != test.want || e.SharesImages() != test.shares {
+		if is := e.Images.Sharing(test.registry); err != nil || is != test.want || e.Images.Shares() != test.shares {
 			t.Errorf("%q: images of %q are %s, any are shared: %v, %v; want %s, %v", test.told, test.registry, is,
-				e.SharesImages(), err, test.want, test.shares)
+				e.Images.Shares(), err, test.want, test.shares)
 		}
 	}
 }
@@ -67,21 +67,21 @@ func TestImagesTold(t *testing.T) {
 		}
 		<-changed
 	}
-	if s := d.Now().Sharing("docker.io"); s != contract.ImagesEnabled {
+	if s := d.Now().Images.Sharing("docker.io"); s != contract.ImagesEnabled {
 		t.Errorf("by flags: %s", s)
 	}
 	tell("docker.io=judged")
 	for about, now := range map[string]*Directory{"told": d, "after a restart": p.holder(file, io.Discard)} {
-		if s, all := now.Now().Sharing("docker.io"), now.Status().Images; s != contract.ImagesJudged ||
+		if s, all := now.Now().Images.Sharing("docker.io"), now.Status().Images; s != contract.ImagesJudged ||
 			strings.Join(all, ",") != "docker.io=judged" {
 			t.Errorf("%s: %s, %v", about, s, all)
 		}
 	}
 	tell("")
-	if s := d.Now().Sharing("docker.io"); s != contract.ImagesEnabled || d.Status().Images != nil {
+	if s := d.Now().Images.Sharing("docker.io"); s != contract.ImagesEnabled || d.Status().Images != nil {
 		t.Errorf("told no more: %s", s)
 	}
-	bad := Entry{Pool: "harbour", Version: 9, Images: []ImageRule{{"docker.io", "maybe"}}}
+	bad := Entry{Pool: "harbour", Version: 9, Images: ImageRules{{"docker.io", "maybe"}}}
 	if line, err := bad.Sign(p.authorities[0]); err == nil {
 		t.Errorf("%s is signed", line)
 	}

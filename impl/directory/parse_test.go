@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 			{"example.com", "v1", "widgets", "Widget"},
 		},
 		Allowance: "720h",
-		Images: []ImageRule{
+		Images: ImageRules{
 			{"*", contract.ImagesEnabled}, {"[fd00::7]:5000", contract.ImagesDisabled},
 			{"secret.example", contract.ImagesJudged},
 		},

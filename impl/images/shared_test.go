@@ -10,8 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/images/desk"
 )
 
-// TestNothingShared: a hub of a pool that shares nothing shows nothing, and has the desk forget what it held and pulled.
-// When the pool shares again, all of it is back.
+// TestNothingShared: a hub of a pool that shares nothing shows nothing, and has the desk forget what it held and
+// pulled. When the pool shares again, all of it is back.
 func TestNothingShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b")

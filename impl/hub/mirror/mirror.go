@@ -65,7 +65,7 @@ type Config struct {
 	Door    *pooldoor.Door   // nil: the node is in no pool
 	Ways    *pooldoor.Images // likewise
 	Away    func() bool      // the cloud is
-	// Told is what the pool is told of itself, see directory.Entry.Sharing. It is asked at each request. nil: there is no
+	// Told is what the pool is told of itself, see directory.ImageRules. It is asked at each request. nil: there is no
 	// pool that was told.
 	Told   func() directory.Entry
 	Clock  clock.WithTickerAndDelayedExecution
@@ -99,8 +99,8 @@ func New(c Config) (m *Mirror, err error) {
 	ic := images.Config{
 		Node: c.Node, Store: m.store, Away: c.Away, File: filepath.Join(c.DataDir, "image-tags"), Metrics: m.metrics,
 		Clock: c.Clock, Logger: c.Logger,
-		Allowed: func(registry string) bool { return c.Told().Sharing(registry) != contract.ImagesDisabled },
-		Judged:  func(registry string) bool { return c.Told().Sharing(registry) == contract.ImagesJudged },
+		Allowed: func(registry string) bool { return c.Told().Images.Sharing(registry) != contract.ImagesDisabled },
+		Judged:  func(registry string) bool { return c.Told().Images.Sharing(registry) == contract.ImagesJudged },
 		Off:     m.off,
 	}
 	if c.Ways != nil {
@@ -117,7 +117,7 @@ func New(c Config) (m *Mirror, err error) {
 }
 
 // off reports whether the pool shares no image.
-func (m *Mirror) off() bool { return !m.Told().SharesImages() }
+func (m *Mirror) off() bool { return !m.Told().Images.Shares() }
 
 // Collectors are what it counts.
 func (m *Mirror) Collectors() []prometheus.Collector { return m.metrics.Collectors() }

@@ -73,14 +73,19 @@ type Status struct {
 	Heartbeat   beat.HeartbeatStatus          `json:"heartbeat"`
 	Delegation  *beat.DelegationStatus        `json:"delegation,omitempty"` // of other nodes of the pool
 	Offline     *shelter.Status               `json:"offline"`
-	// nil: the hub has no authority that they could trust.
-	Pods      *pods.Status             `json:"pods,omitempty"`
+	ForNode
 	Asked     []enrol.Status           `json:"certificates,omitempty"` // those that the hub asks for itself
 	Lacks     []standin.Lack           `json:"lacks,omitempty"`        // what the hub goes on without
-	Images    *mirror.Status           `json:"images,omitempty"`       // nil: there is no mirror of registries
 	Resources []relayed.ResourceStatus `json:"resources"`
 	NotRelayed
 	Bytes map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class
+}
+
+// ForNode is what the hub does for its node beside the API.
+type ForNode struct {
+	// nil: the hub has no authority that they could trust.
+	Pods   *pods.Status   `json:"pods,omitempty"`
+	Images *mirror.Status `json:"images,omitempty"` // nil: there is no mirror of registries
 }
 
 // NotRelayed are resources that the pool shares.

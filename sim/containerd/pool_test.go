@@ -49,9 +49,9 @@ type node struct {
 	root   string
 	store  content.Store
 	mirror *weir.Mirror
-	at     *httptest.Server // the mirror
-	shown  *httptest.Server // what other members read
-	lies   atomic.Bool      // it serves wrong bytes to others
+	at     *httptest.Server       // the mirror
+	shown  *httptest.Server       // what other members read
+	lies   atomic.Pointer[string] // the digest of which it serves wrong bytes to others
 	stop   func()
 }
 
@@ -81,7 +81,7 @@ func (p *pool) newNode(name string) *node {
 		Caller: func(*http.Request) string { return "a member" },
 	}
 	n.shown = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if n.lies.Load() {
+		if d := n.lies.Load(); d != nil && strings.HasSuffix(req.URL.Path, *d) {
 			w = &liar{ResponseWriter: w}
 		}
 		shown.ServeHTTP(w, req)

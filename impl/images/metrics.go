@@ -25,7 +25,7 @@ func NewMetrics() *Metrics {
 			"Requests of this node's containerd for content, by outcome: own, pool, growing, pull (this node is to ask the "+
 				"registry), alone (nobody in the pool could be asked), failed (an answer broke off), refused.", "outcome"),
 		tags: counter("images_tags_total",
-			"Requests of this node's containerd for tags, by who answered: pool (within a minute of the registry), kept "+
+			"Requests of this node's containerd for tags, by answer: pool (within a minute of the registry), kept "+
 				"(while the cloud is away), cloud (the registry is to).", "by"),
 		wrong: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "weir", Subsystem: "hub", Name: "images_wrong_total",

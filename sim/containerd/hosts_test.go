@@ -52,7 +52,7 @@ func machineOf(t *testing.T, runtime, dirs, mirror string) (hosts string) {
 	return p.Hosts
 }
 
-// TestHostsRead: containerd's own code finds the hosts.toml that weir node join writes, for each pull anew. The
+// TestHostsRead: containerd's own code finds the hosts.toml that weir node join writes, for each pull again. The
 // transfer service takes a list of directories for one, and asks no mirror: so join writes none.
 func TestHostsRead(t *testing.T) {
 	r := newRegistry(t, 0)

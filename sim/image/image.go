@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -34,13 +35,19 @@ const (
 )
 
 // name is one of an image: host, repository, tag.
-var name = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]+)?/[a-z0-9][a-z0-9._/-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+var name = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*/[a-z0-9][a-z0-9._/-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 // Image says what an image is made of.
 type Image struct {
-	Name   string  // registry/repository:tag
+	Name   string  // registry/repository:tag; a registry without a port
 	Seed   int64   // decides the content of its layers
 	Layers []int64 // their sizes in bytes, each rounded up to whole blocks of a tar
+}
+
+// Registry is the registry of an image, by its name.
+func (m Image) Registry() string {
+	host, _, _ := strings.Cut(m.Name, "/")
+	return host
 }
 
 // Validate tells what is wrong with it.

@@ -30,6 +30,7 @@ const (
 	HubPoolPort     = 10269 // TLS: what a hub shows to its pool
 	CoordinatorPort = 10270 // TLS of a coordinator
 	PeerPort        = 10271 // of the etcd of a coordinator that is one of several
+	HubImagesPort   = 10272 // plain HTTP on loopback: the mirror of registries for the containerd of the node
 	NodeUserPrefix  = "system:node:"
 	NodesGroup      = "system:nodes"
 	HubGroup        = "openyurt:yurthub" // organization of the certificates of hubs in their pool
@@ -204,6 +205,11 @@ const (
 	// of a coordinator, and of a leader hub: POST by a hub that hands in what it says of its moved pods, and reads what
 	// others say: see impl/moved/desk.
 	MovedPath = "/weir/v1/moved"
+	// of a coordinator, and of a leader hub: POST by a hub that asks who has content of images, and says what it has: see
+	// impl/images/desk.
+	ImagesPath = "/weir/v1/images"
+	// ImagesBlobsPath and a digest are content of images that a hub shows to the other hubs of its pool.
+	ImagesBlobsPath = ImagesPath + "/blobs/"
 	// of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/source/hop.
 	LinePath = "/weir/v1/line"
 	// GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does.

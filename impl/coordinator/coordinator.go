@@ -26,6 +26,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
+	imagesdesk "github.com/weir-edge/weir/impl/images/desk"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/member"
 	moveddesk "github.com/weir-edge/weir/impl/moved/desk"
@@ -248,8 +249,9 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			lies.Serve(w, req, nodeOf(req))
 		}),
-		contract.MovedPath: (&moveddesk.Desk{Clock: c.set.Clock}).Handler(nodeOf),
-		contract.RollPath:  new(desk.Desk).Handler(nodeOf, func(node string) bool { return leader.Leader().Node == node }),
+		contract.ImagesPath: (&imagesdesk.Desk{Clock: c.set.Clock}).Handler(nodeOf),
+		contract.MovedPath:  (&moveddesk.Desk{Clock: c.set.Clock}).Handler(nodeOf),
+		contract.RollPath:   new(desk.Desk).Handler(nodeOf, func(node string) bool { return leader.Leader().Node == node }),
 	}
 	c.board().Serve(func(path string, h http.Handler) { paths[path] = h })
 	if c.peers != nil {

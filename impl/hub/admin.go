@@ -13,12 +13,13 @@ import (
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/membership"
+	"github.com/weir-edge/weir/impl/hub/mirror"
 	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/role"
-	"github.com/weir-edge/weir/impl/source"
 )
 
 // admin is the handler of the health port. /v1/… are the paths of OpenYurt.
@@ -73,10 +74,11 @@ type Status struct {
 	Delegation  *beat.DelegationStatus        `json:"delegation,omitempty"` // of other nodes of the pool
 	Offline     *shelter.Status               `json:"offline"`
 	// nil: the hub has no authority that they could trust.
-	Pods      *pods.Status     `json:"pods,omitempty"`
-	Asked     []enrol.Status   `json:"certificates,omitempty"` // those that the hub asks for itself
-	Lacks     []standin.Lack   `json:"lacks,omitempty"`        // what the hub goes on without
-	Resources []ResourceStatus `json:"resources"`
+	Pods      *pods.Status             `json:"pods,omitempty"`
+	Asked     []enrol.Status           `json:"certificates,omitempty"` // those that the hub asks for itself
+	Lacks     []standin.Lack           `json:"lacks,omitempty"`        // what the hub goes on without
+	Images    *mirror.Status           `json:"images,omitempty"`       // nil: there is no mirror of registries
+	Resources []relayed.ResourceStatus `json:"resources"`
 	NotRelayed
 	Bytes map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class
 }
@@ -93,39 +95,6 @@ type UserStatus struct {
 	Reason string `json:"reason,omitempty"` // why it is not its own user
 }
 
-// ResourceStatus is one relay and what feeds it.
-type ResourceStatus struct {
-	Resource string `json:"resource"`
-	Synced   bool   `json:"synced"`
-	Version  uint64 `json:"version"`
-	// of the cloud, that versions are of; it grows when the cloud was restored from a backup.
-	History    uint64    `json:"history"`
-	Oldest     uint64    `json:"oldest"`
-	Objects    int       `json:"objects"`
-	Bytes      int64     `json:"bytes"`
-	RingEvents int       `json:"ringEvents"`
-	RingBytes  int64     `json:"ringBytes"`
-	Watchers   int       `json:"watchers"`
-	AgeSeconds float64   `json:"ageSeconds"`       // since the last sign of its source, -1 for never
-	FreshAt    time.Time `json:"freshAt,omitzero"` // the same as a time by this machine's clock
-	// from a disk, here or where it was read, and there was no sign of the cloud since.
-	Restored bool `json:"restored"`
-	SourceStatus
-	// what the cloud answers, which does not give the resource to this hub; requests are the cloud's to answer.
-	Denied string `json:"denied,omitempty"`
-}
-
-// SourceStatus is what feeds one relay.
-type SourceStatus struct {
-	Source    string       `json:"source"`
-	Lists     source.Lists `json:"lists"`   // full ones, by cause
-	Resyncs   int          `json:"resyncs"` // comparisons by metadata after 410
-	Checks    int          `json:"checks"`  // times the cloud was asked whether its history is still this one
-	Watches   int          `json:"watches"`
-	Switches  int          `json:"switches"`
-	LastError string       `json:"lastError,omitempty"`
-}
-
 // Status returns what the hub says of itself.
 func (h *Hub) Status() Status {
 	snap := h.pool.Snapshot()
@@ -139,7 +108,7 @@ func (h *Hub) Status() Status {
 	s.Cloud = h.cloud.Status()
 	s.User.Name, s.User.Reason = h.atCloud.Is()
 	s.Heartbeat, s.Offline = h.door.Beats.Status(), h.shelter.Status()
-	s.Pods, s.Lacks = h.own.pods.Status(), h.lacks.All()
+	s.Pods, s.Lacks, s.Images = h.own.pods.Status(), h.lacks.All(), h.mirror.Status()
 	for _, k := range h.keepers {
 		s.Asked = append(s.Asked, k.Status())
 	}
@@ -150,22 +119,7 @@ func (h *Hub) Status() Status {
 		s.Coordinator, s.Delegation, s.Directory = &p.Coordinator, &p.Delegation, new(h.directory.Status())
 	}
 	s.Idle, s.Unknown = h.scope.Idle(), h.scope.Unknown()
-	now := h.clock.Now()
-	for _, f := range h.sources.All() {
-		rs, fs := f.Relay.Status(), f.Status()
-		age, freshAt := -1.0, time.Time{}
-		if a, ok := rs.Age(now); ok {
-			age, freshAt = a.Truncate(time.Millisecond).Seconds(), now.Add(-a).UTC().Truncate(time.Second)
-		}
-		s.Resources = append(s.Resources, ResourceStatus{
-			Resource: f.Resource, Synced: rs.Synced, Version: rs.Version, History: rs.History.Number, Oldest: rs.Oldest,
-			Objects: rs.Objects, Bytes: rs.Bytes,
-			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, FreshAt: freshAt,
-			Restored:     rs.Restored,
-			SourceStatus: SourceStatus{fs.Upstream, fs.Lists, fs.Resyncs, fs.Checks, fs.Watches, fs.Switches, fs.LastError},
-			Denied:       rs.Denied,
-		})
-	}
+	s.Resources = h.sources.Status(h.clock.Now())
 	return s
 }
 

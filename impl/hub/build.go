@@ -15,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/membership"
+	"github.com/weir-edge/weir/impl/hub/mirror"
 	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
@@ -266,6 +267,19 @@ func (h *Hub) buildPool() (err error) {
 	if err == nil { // what was told before a restart counts above flags
 		h.pool.Follow(pooldoor.Designate(h.NodeName, h.directory.Now()))
 	}
+	return err
+}
+
+// buildMirror makes the mirror of registries, if there is to be one.
+func (h *Hub) buildMirror() (err error) {
+	c := mirror.Config{
+		Options: h.Images, Node: h.NodeName, DataDir: h.DataDir, Net: h.Net, Lacks: h.lacks, Door: h.poolDoor,
+		Away: func() bool { away, _ := h.cloud.IsAway(); return away }, Clock: h.clock, Logger: h.Logger,
+	}
+	if h.poolDoor != nil {
+		c.Ways = h.poolDoor.Images(h.coordinator)
+	}
+	h.mirror, err = mirror.New(c)
 	return err
 }
 

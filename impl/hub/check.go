@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/nodeauthority"
 	"github.com/weir-edge/weir/impl/hub/pods"
 	"github.com/weir-edge/weir/impl/pki"
@@ -31,12 +32,12 @@ func (c Config) check() (*settings, error) {
 		s.Logger = slog.Default()
 	}
 	if s.Net == nil {
-		s.Net = systemNet{}
+		s.Net = door.System{}
 	}
 	for _, check := range []func() error{
 		s.checkNames, s.Cloud.validate, s.Doors.validate, s.Callers.validate, s.checkOwn, s.Relays.validate,
 		s.checkData, s.Storage.validate, s.checkFilters, s.Probes.validate, s.Pool.validate, s.checkPool, s.checkBeside,
-		s.resolve,
+		s.Images.Validate, s.resolve,
 	} {
 		if err := check(); err != nil {
 			return nil, err

@@ -2,9 +2,7 @@ package hub
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/door"
+	"github.com/weir-edge/weir/impl/hub/mirror"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
@@ -39,6 +38,7 @@ type Config struct {
 	Pool
 	Beside
 	Probes
+	Images mirror.Options // the mirror of registries for the node
 
 	Logger *slog.Logger
 	Net    Net // nil: the system's
@@ -185,19 +185,6 @@ func Default() Config {
 type Net interface {
 	uplink.Dials
 	door.Net
-}
-
-const keepAlive = 30 * time.Second
-
-// systemNet is the network of the operating system.
-type systemNet struct{}
-
-func (systemNet) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
-}
-
-func (systemNet) Listen(ctx context.Context, network, address string) (net.Listener, error) {
-	return (&net.ListenConfig{}).Listen(ctx, network, address)
 }
 
 // settings is a Config that was checked.

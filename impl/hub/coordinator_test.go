@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/role"
 )
@@ -28,7 +29,7 @@ func clientOf(t *testing.T, ca *authority, fake *fakeCoordinator, node string) *
 	check(t, err)
 	c := coordinator.New(coordinator.Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
-		Net: systemNet{}, Servers: coordinator.At(u), Node: node, Roots: roots, Cert: p, OnBytes: func(int) {},
+		Net: door.System{}, Servers: coordinator.At(u), Node: node, Roots: roots, Cert: p, OnBytes: func(int) {},
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(c.Close)

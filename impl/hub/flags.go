@@ -127,6 +127,7 @@ func (c *Config) bind(f *cli.Flags) {
 			"repeated for each, the same at all hubs of the pool, themselves among them; "+
 			"hubs that are not named read one of these")
 	c.bindOfCoordinator(f)
+	c.Images.Bind(f)
 
 	f.Listen(&c.PoolBindAddress, &c.PoolPort, "pool-port", "0.0.0.0", contract.HubPoolPort,
 		"TLS port on which this hub shows its relays to the coordinator and the hubs of its pool, and the IP address that "+

@@ -25,6 +25,7 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
+	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/lease"
@@ -55,7 +56,7 @@ func hostile(t *testing.T, handler http.Handler) *coordinator.Client {
 	check(t, err)
 	c := coordinator.New(coordinator.Config{
 		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
-		Net: systemNet{}, Servers: coordinator.At(u), Node: "edge-1", Roots: roots, Cert: cert,
+		Net: door.System{}, Servers: coordinator.At(u), Node: "edge-1", Roots: roots, Cert: cert,
 		Policy: member.Probing{Interval: time.Second, Timeout: time.Second, Failures: 1, Healthy: 1}, OnBytes: func(int) {},
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})

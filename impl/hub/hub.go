@@ -19,6 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/membership"
+	"github.com/weir-edge/weir/impl/hub/mirror"
 	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
@@ -104,7 +105,8 @@ type credentials struct {
 // ports are those that are open; nil: one is not.
 type ports struct {
 	secure, health, plain, atPool net.Listener
-	lacks                         *standin.List // of them, and of what else a hub needs
+	mirror                        *mirror.Mirror // of registries
+	lacks                         *standin.List  // of them, and of what else a hub needs
 }
 
 // serving is what the hub shows to the one that connects, and wants to see.

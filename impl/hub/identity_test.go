@@ -118,7 +118,7 @@ func TestIdentity(t *testing.T) {
 func TestIdentityPlain(t *testing.T) {
 	b := newBed(t, 1)
 	b.config.Anonymous = true
-	l, err := door.Listen(systemNet{}, "--proxy-port", "127.0.0.1", 0)
+	l, err := door.Listen(door.System{}, "--proxy-port", "127.0.0.1", 0)
 	check(t, err)
 	h, err := New(b.config)
 	check(t, err)

@@ -18,6 +18,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
@@ -164,7 +165,7 @@ func (p *connects) url(password string) string {
 
 // noted is a network that notes what is dialed.
 type noted struct {
-	systemNet
+	door.System
 	mu   sync.Mutex
 	seen map[string]int
 }
@@ -173,7 +174,7 @@ func (n *noted) DialContext(ctx context.Context, network, address string) (net.C
 	n.mu.Lock()
 	n.seen[address]++
 	n.mu.Unlock()
-	return n.systemNet.DialContext(ctx, network, address)
+	return n.System.DialContext(ctx, network, address)
 }
 
 // TestProxyToTheCloud: where the cloud is reached through an HTTP proxy, by the kubelet's kubeconfig or by the

@@ -168,6 +168,7 @@ func TestPoolDoor(t *testing.T) {
 			}
 			for path, want := range map[string]int{
 				contract.StatusPath: c.status, contract.PulsePath: c.pulse, "/api/v1/secrets": c.relay,
+				contract.ImagesBlobsPath + "sha256:": c.relay,
 			} {
 				req := httptest.NewRequestWithContext(gone, http.MethodGet, path, nil)
 				req.TLS = &tls.ConnectionState{PeerCertificates: chain}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-edge/weir/impl/hub/relayed"
 )
 
 const slicesURL = "/apis/discovery.k8s.io/v1/endpointslices"
@@ -16,14 +18,14 @@ func (b *bed) ready() bool {
 }
 
 // resource is what a hub says of a relay.
-func (b *bed) resource(name string) ResourceStatus {
+func (b *bed) resource(name string) relayed.ResourceStatus {
 	for _, r := range b.hub.Status().Resources {
 		if strings.HasPrefix(r.Resource, name+".") {
 			return r
 		}
 	}
 	b.t.Fatalf("no resource %s", name)
-	return ResourceStatus{}
+	return relayed.ResourceStatus{}
 }
 
 // code is what a hub answers to a list of EndpointSlices.

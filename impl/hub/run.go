@@ -34,7 +34,7 @@ func New(c Config) (*Hub, error) {
 	h.lacks = &standin.List{Clock: h.clock, Logger: s.Logger, Files: h.reload.Failing}
 	for _, build := range []func() error{
 		h.listen, h.place, h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildScope, h.buildOwn, h.buildShelter,
-		h.buildFilters, h.buildPool, h.buildDoor,
+		h.buildFilters, h.buildPool, h.buildMirror, h.buildDoor,
 	} {
 		if err := build(); err != nil {
 			h.Close()
@@ -43,7 +43,7 @@ func New(c Config) (*Hub, error) {
 	}
 	_ = h.own.pods.Open() // Run tries again, and tells
 	h.metrics.registry.MustRegister(append(slices.Concat(h.shelter.Collectors(), h.asking.Collectors(),
-		h.overlay.Collectors()), state{h}, relay.NewCollector(h.sources.Relays), h.scope, h.lacks,
+		h.overlay.Collectors(), h.mirror.Collectors()), state{h}, relay.NewCollector(h.sources.Relays), h.scope, h.lacks,
 		h.door.Proxy.Own.Collector())...)
 	return h, nil
 }
@@ -85,6 +85,7 @@ func (h *Hub) Close() {
 		_ = h.poolDoor.Listener.Close()
 	}
 	h.own.pods.Close()
+	h.mirror.Close()
 	if h.kept != nil {
 		h.kept.Close()
 	}
@@ -136,7 +137,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
 	for _, run := range []func(context.Context) error{
 		h.lacks.Run, h.kept.Run, h.scope.Run, h.judge.Run, h.cloud.Run, h.atCloud.Run, h.door.Stalls.Run,
-		h.door.Proxy.Own.Run,
+		h.door.Proxy.Own.Run, h.mirror.Run,
 	} {
 		g.Go(func() error { return run(serving) })
 	}

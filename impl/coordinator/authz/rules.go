@@ -190,7 +190,7 @@ func refusePath(r role, a authorizer.Attributes) string {
 		return "" // the handler goes by the name in its certificate
 	case a.GetVerb() == "post" && r == hub && (a.GetPath() == contract.LinePath || a.GetPath() == contract.DoubtPath):
 		return "" // likewise
-	case a.GetVerb() == "post" && r == hub && a.GetPath() == contract.MovedPath:
+	case a.GetVerb() == "post" && r == hub && (a.GetPath() == contract.MovedPath || a.GetPath() == contract.ImagesPath):
 		return "" // likewise
 	case (a.GetVerb() == "put" || a.GetVerb() == "post") && r == hub && a.GetPath() == contract.RollPath:
 		return "" // likewise

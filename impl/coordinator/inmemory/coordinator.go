@@ -21,6 +21,7 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/election"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/directory"
+	imagesdesk "github.com/weir-edge/weir/impl/images/desk"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/member"
 	moveddesk "github.com/weir-edge/weir/impl/moved/desk"
@@ -95,6 +96,7 @@ func New(c Config) (*Coordinator, error) {
 	}
 	leads := func(node string) bool { return x.Leader().Node == node }
 	mux.Handle(contract.RollPath, new(desk.Desk).Handler(nodeOf, leads))
+	mux.Handle(contract.ImagesPath, (&imagesdesk.Desk{Clock: c.Clock}).Handler(nodeOf))
 	mux.Handle(contract.MovedPath, (&moveddesk.Desk{Clock: c.Clock}).Handler(nodeOf))
 	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
 	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.Leases.Handler(userOf))

@@ -24,6 +24,21 @@ type Net interface {
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 }
 
+// System is the network of the operating system.
+type System struct{}
+
+const keepAlive = 30 * time.Second
+
+// DialContext opens a connection.
+func (System) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, address)
+}
+
+// Listen implements Net.
+func (System) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, network, address)
+}
+
 // takenError says that another process has a port.
 type takenError string
 

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	imagesdesk "github.com/weir-edge/weir/impl/images/desk"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/limit"
 	moveddesk "github.com/weir-edge/weir/impl/moved/desk"
@@ -19,13 +20,14 @@ type Desk struct {
 	Leases   *lease.Store
 	roll     desk.Desk
 	moved    moveddesk.Desk
+	images   imagesdesk.Desk
 	slots    limit.Slots
 }
 
 // NewDesk makes that of a hub.
 func NewDesk(s *Standing, l *lease.Store, c clock.PassiveClock) *Desk {
 	return &Desk{
-		Standing: s, Leases: l, moved: moveddesk.Desk{Clock: c},
+		Standing: s, Leases: l, moved: moveddesk.Desk{Clock: c}, images: imagesdesk.Desk{Clock: c},
 		slots: limit.Slots{Each: limit.MaxPeerRequests, Sum: limit.MaxPeersRequests},
 	}
 }
@@ -33,23 +35,29 @@ func NewDesk(s *Standing, l *lease.Store, c clock.PassiveClock) *Desk {
 // Handle shows it at a port, whose callers are hubs of the pool.
 func (d *Desk) Handle(at *http.ServeMux) {
 	at.Handle("GET "+contract.StandingPath, d.Standing)
-	own := d.Leases.Handler(caller)
+	own := d.Leases.Handler(Caller)
 	at.Handle("GET "+lease.Path+"/{name}", own)
 	at.Handle("PUT "+lease.Path+"/{name}", own)
 	at.Handle("POST "+lease.Path, own)
-	at.Handle("POST "+contract.MovedPath, d.moved.Handler(caller))
-	entries := d.roll.Handler(caller, func(string) bool { return false }) // this hub itself collects them
-	at.HandleFunc("PUT "+contract.RollPath, func(w http.ResponseWriter, req *http.Request) {
+	at.Handle("POST "+contract.MovedPath, d.moved.Handler(Caller))
+	at.Handle("POST "+contract.ImagesPath, d.leading(d.images.Handler(Caller)))
+	entries := d.roll.Handler(Caller, func(string) bool { return false }) // this hub itself collects them
+	at.Handle("PUT "+contract.RollPath, d.leading(entries))
+}
+
+// leading serves while this hub is a leader hub.
+func (d *Desk) leading(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !d.Leases.IsOpen() {
 			http.Error(w, "this hub is no leader hub", http.StatusServiceUnavailable)
 			return
 		}
-		entries.ServeHTTP(w, req)
+		h.ServeHTTP(w, req)
 	})
 }
 
-// caller is the node of the hub that asks, "" if it is none.
-func caller(req *http.Request) string {
+// Caller is the node of the hub that asks, "" if it is none.
+func Caller(req *http.Request) string {
 	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
 		return ""
 	}

@@ -1,0 +1,118 @@
+package hub
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/mirror"
+)
+
+// mirrors gives hubs a mirror of registries, each with a store of its own.
+func (p *poolBed) mirrors(nodes ...string) {
+	p.t.Helper()
+	for _, n := range nodes {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		check(p.t, err)
+		p.hubs[n].config.Images = mirror.Options{
+			BindAddress: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Root: p.t.TempDir(),
+		}
+		check(p.t, l.Close())
+	}
+}
+
+// blob puts content into the store of a node, as its containerd does.
+func (p *poolBed) blob(node, body string) (digest string) {
+	p.t.Helper()
+	hex := fmt.Sprintf("%x", sha256.Sum256([]byte(body)))
+	dir := filepath.Join(p.hubs[node].config.Images.Root, "blobs", "sha256")
+	check(p.t, os.MkdirAll(dir, 0o755))
+	check(p.t, os.WriteFile(filepath.Join(dir, hex), []byte(body), 0o444))
+	return "sha256:" + hex
+}
+
+// mirrored waits until the mirror of a node serves content.
+func (p *poolBed) mirrored(node, digest, body string) {
+	p.t.Helper()
+	client := testClient(p.t, nil, false)
+	url := fmt.Sprintf("http://127.0.0.1:%d/v2/app/blobs/%s?ns=docker.io", p.hubs[node].config.Images.Port, digest)
+	eventually(p.t, node+" to serve "+digest, func() bool {
+		resp, got := get(p.t, client, url)
+		return resp.StatusCode == http.StatusOK && got == body
+	})
+}
+
+// TestImages: a mirror serves what another member has, with certificates of the pool, by the desk of its coordinator. A
+// hub that ends takes nothing along: another one has it by then.
+func TestImages(t *testing.T) {
+	p := newPoolBed(t, "edge-1", "edge-2", "edge-3")
+	p.mirrors("edge-1", "edge-2", "edge-3")
+	body := strings.Repeat("a layer of an image ", 100_000)
+	digest := p.blob("edge-1", body)
+	p.start("edge-1", "edge-2", "edge-3")
+	p.mirrored("edge-1", digest, body)
+	p.mirrored("edge-2", digest, body)
+	p.blob("edge-2", body) // its containerd has written what it read
+	eventually(t, "the pool to know what edge-2 has", func() bool {
+		s := p.hubs["edge-2"].hub.Status().Images
+		return s.Desk && s.Holds == 1
+	})
+	p.stops["edge-1"]()
+	p.mirrored("edge-3", digest, body)
+	resp, _ := get(t, testClient(t, nil, false),
+		"http://"+p.hubs["edge-3"].hub.HealthAddr().String()+"/metrics")
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("metrics: %s", resp.Status)
+	}
+}
+
+// TestImagesOfLeaderHubs: in a pool without a coordinator the desk is at a leader hub.
+func TestImagesOfLeaderHubs(t *testing.T) {
+	nodes := []string{"edge-1", "edge-2", "edge-3"}
+	p := newNamedBed(t, nodes...)
+	p.mirrors(nodes...)
+	p.start(nodes...)
+	p.name("edge-1")
+	p.leads("edge-1")
+	p.reads(nodes[1:], "edge-1")
+	own := p.blob("edge-1", "what the leader hub has")
+	other := p.blob("edge-2", "what a follower has")
+	p.mirrored("edge-3", own, "what the leader hub has")
+	p.mirrored("edge-3", other, "what a follower has")
+	p.mirrored("edge-1", other, "what a follower has")
+}
+
+// TestImagesOptions: what is wrong with flags, and a port that is taken.
+func TestImagesOptions(t *testing.T) {
+	for want, o := range map[string]mirror.Options{
+		"--images-port":          {BindAddress: "127.0.0.1", Port: 70000, Root: "/x"},
+		"an IP address of loop":  {BindAddress: "0.0.0.0", Port: contract.HubImagesPort, Root: "/x"},
+		"--images-root":          {BindAddress: "127.0.0.1", Port: contract.HubImagesPort, Root: "x"},
+		"want a directory, from": {BindAddress: "::1", Port: contract.HubImagesPort},
+	} {
+		err := o.Validate()
+		if usage := (*cli.UsageError)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), strings.TrimPrefix(want, "want ")) {
+			t.Errorf("%+v: %v, want %s", o, err, want)
+		}
+	}
+	if err := new(mirror.Options).Validate(); err != nil {
+		t.Errorf("none: %v", err)
+	}
+	b := newBed(t, 1)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	defer l.Close()
+	b.config.Images = mirror.Options{BindAddress: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Root: t.TempDir()}
+	b.start()
+	if s := b.hub.Status(); len(s.Lacks) != 1 || !strings.Contains(fmt.Sprint(s.Lacks), "--images-port") || s.Images != nil {
+		t.Errorf("%+v with a port that is taken, want that the hub lacks it, and goes on", s.Lacks)
+	}
+}

@@ -1,0 +1,146 @@
+package mirror
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/hub/door"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
+	"github.com/weir-edge/weir/impl/hub/standin"
+	"github.com/weir-edge/weir/impl/images"
+)
+
+// flag is that of the port.
+const flag = "--images-port"
+
+// Options are those of an operator.
+type Options struct {
+	BindAddress string // of this machine's loopback: who calls is not asked who it is
+	Port        int    // 0: there is no mirror
+	Root        string
+}
+
+// Bind declares the flags.
+func (o *Options) Bind(f *cli.Flags) {
+	f.Listen(&o.BindAddress, &o.Port, flag[2:], "127.0.0.1", 0,
+		"plain HTTP port of a mirror of registries for the containerd of this node, which reads images from the pool, and "+
+			"the IP address that it is on, of this machine alone, if it is another one; 0 is off")
+	f.StringVar(&o.Root, "images-root", images.DefaultRoot,
+		"directory of containerd's content store, which the mirror reads and never writes; what containerd calls root, and "+
+			"io.containerd.content.v1.content in it")
+}
+
+// Validate reports an invalid value. Others are ports that are taken by other flags.
+func (o *Options) Validate() error {
+	address := net.ParseIP(o.BindAddress)
+	switch {
+	case o.Port < 0 || o.Port > 65535:
+		return cli.Usage(flag, o.Port, "a TCP port, 0 to 65535")
+	case o.Port == 0:
+		return nil
+	case address == nil || !address.IsLoopback():
+		return cli.Usage(flag, o.BindAddress, "an IP address of loopback: the mirror serves anybody who reaches it")
+	case !filepath.IsAbs(o.Root):
+		return cli.Usage("--images-root", o.Root, "a directory, from / on")
+	}
+	return nil
+}
+
+// Config is what a Mirror is made of.
+type Config struct {
+	Options
+	Node    string
+	DataDir string
+	Net     door.Net
+	Lacks   *standin.List
+	Door    *pooldoor.Door   // nil: the node is in no pool
+	Ways    *pooldoor.Images // likewise
+	Away    func() bool      // the cloud is
+	Clock   clock.WithTickerAndDelayedExecution
+	Logger  *slog.Logger
+}
+
+// Mirror is that of a hub. One without a port does nothing.
+type Mirror struct {
+	Config
+	metrics  *images.Metrics
+	mirror   *images.Mirror
+	store    *images.Store
+	listener net.Listener // nil: there is none
+}
+
+// New opens the port, and shows the store to the pool.
+func New(c Config) (m *Mirror, err error) {
+	m = &Mirror{Config: c, metrics: images.NewMetrics(), store: &images.Store{Root: c.Root}}
+	if c.Port == 0 {
+		return m, nil
+	}
+	m.listener, err = c.Lacks.Port(flag, func() (net.Listener, error) {
+		return door.Listen(c.Net, flag, c.BindAddress, c.Port)
+	}, "containerd pulls all images from registries")
+	if m.listener == nil {
+		return m, err
+	}
+	ic := images.Config{
+		Node: c.Node, Store: m.store, Away: c.Away, File: filepath.Join(c.DataDir, "image-tags"), Metrics: m.metrics,
+		Clock: c.Clock, Logger: c.Logger,
+	}
+	if c.Ways != nil {
+		ic.Pool = c.Ways
+	}
+	m.mirror = images.New(ic)
+	if c.Door != nil {
+		c.Door.Handle(contract.ImagesBlobsPath, &images.Shown{
+			Store: m.store, Pulling: m.mirror.Pulling, Caller: pooldoor.Caller, Clock: c.Clock, Bytes: m.metrics.Bytes,
+		})
+	}
+	return m, nil
+}
+
+// Collectors are what it counts.
+func (m *Mirror) Collectors() []prometheus.Collector { return m.metrics.Collectors() }
+
+// Status is what the hub says of its mirror.
+type Status struct {
+	Address string `json:"address"`
+	Root    string `json:"root"`
+	images.Standing
+}
+
+// Status is nil if there is no mirror.
+func (m *Mirror) Status() *Status {
+	if m.mirror == nil {
+		return nil
+	}
+	return &Status{m.listener.Addr().String(), m.Root, m.mirror.Standing()}
+}
+
+// Close gives back the port of one that is not run.
+func (m *Mirror) Close() {
+	if m != nil && m.listener != nil {
+		_ = m.listener.Close()
+	}
+}
+
+// Run serves until ctx ends.
+func (m *Mirror) Run(ctx context.Context) error {
+	if m.mirror == nil {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return door.Serve(ctx, m.listener, nil, m.mirror, nil, m.Logger) })
+	g.Go(func() error { return m.mirror.Run(ctx) })
+	err := g.Wait()
+	if m.Ways != nil {
+		m.Ways.Peers.Close()
+	}
+	return err
+}

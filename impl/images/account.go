@@ -1,0 +1,230 @@
+package images
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-edge/weir/impl/images/desk"
+)
+
+// Times of an account.
+const (
+	lookEvery  = 2 * time.Second // at the store
+	renewEvery = 5 * time.Second // of pulls that are under way
+	settles    = 3 * time.Second // a folder whose time is older has no change that its time does not show
+)
+
+// account is what a node says to the desk of its pool: what it holds, what it pulls, and from whom it could not read.
+type account struct {
+	m    *Mirror
+	poke chan struct{}
+
+	mu      sync.Mutex
+	desk    string // that knows what this node holds; "": none does
+	holds   []desk.Digest
+	pulls   map[desk.Digest]*pulled
+	reports []desk.Report
+
+	// of Run alone
+	changed, listed, said time.Time
+	now                   []desk.Digest // in the store
+}
+
+// pulled is a pull of this node.
+type pulled struct {
+	bytes int64
+	at    time.Time // of the last new byte
+}
+
+func newAccount(m *Mirror) *account {
+	return &account{m: m, poke: make(chan struct{}, 1), pulls: map[desk.Digest]*pulled{}}
+}
+
+// ask asks the desk. Reports that wait go with it.
+func (a *account) ask(ctx context.Context, q desk.Ask) (desk.Answer, error) {
+	a.mu.Lock()
+	q.Desk = a.desk
+	q.Failed = append(q.Failed, a.reports...)
+	a.reports = nil
+	a.mu.Unlock()
+	q.Failed = q.Failed[:min(len(q.Failed), maxReports)]
+	answer, err := a.m.Pool.Ask(ctx, q)
+	switch {
+	case err == nil && !answer.Known && !q.Whole:
+		a.stir()
+	case err != nil && len(q.Failed) > 0:
+		a.mu.Lock()
+		a.reports = append(q.Failed, a.reports...)[:min(len(q.Failed)+len(a.reports), maxReports)]
+		a.mu.Unlock()
+	}
+	return answer, err
+}
+
+// maxReports bounds what waits to be said of others: a desk takes as many at a time.
+const maxReports = 16
+
+// report says of a member, with the next question, that it could not be read from.
+func (a *account) report(r desk.Report) {
+	a.mu.Lock()
+	if len(a.reports) < maxReports {
+		a.reports = append(a.reports, r)
+	}
+	a.mu.Unlock()
+	a.stir()
+}
+
+// stir has Run look at once.
+func (a *account) stir() {
+	select {
+	case a.poke <- struct{}{}:
+	default:
+	}
+}
+
+// begin notes that this node is to pull.
+func (a *account) begin(d desk.Digest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.pulls[d]; p == nil && len(a.pulls) < desk.MaxPulls {
+		a.pulls[d] = &pulled{at: a.m.Clock.Now()}
+	} else if p != nil {
+		p.at = a.m.Clock.Now()
+	}
+}
+
+func (a *account) pulling(d desk.Digest) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.pulls[d] != nil
+}
+
+// Standing is how a mirror stands in its pool.
+type Standing struct {
+	Desk  bool `json:"desk"`  // the pool knows what this node holds
+	Holds int  `json:"holds"` // blobs
+	Pulls int  `json:"pulls"` // that this node asks registries for, for the pool
+}
+
+// Standing is how it stands now.
+func (m *Mirror) Standing() Standing {
+	a := m.account
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return Standing{a.desk != "", len(a.holds), len(a.pulls)}
+}
+
+// Run tells the pool what this node has, until ctx ends.
+func (m *Mirror) Run(ctx context.Context) error {
+	if m.Pool == nil {
+		<-ctx.Done()
+		return nil
+	}
+	tick := m.Clock.NewTicker(lookEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		m.account.look(ctx)
+		select {
+		case <-tick.C():
+		case <-m.account.poke:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// look looks at the store, and says what is due.
+func (a *account) look(ctx context.Context) {
+	now := a.m.Clock.Now()
+	a.list(now)
+	pulls := a.progress(now)
+	a.mu.Lock()
+	q := desk.Ask{Desk: a.desk, Pulls: pulls}
+	q.Holds, q.Gone = differ(a.now, a.holds), differ(a.holds, a.now)
+	known, waiting := a.desk != "", len(a.reports) > 0
+	a.mu.Unlock()
+	since := now.Sub(a.said)
+	switch {
+	case !known && since >= renewEvery, waiting, len(q.Holds)+len(q.Gone) > 0, len(pulls) > 0 && since >= renewEvery, since >= desk.Every:
+	default:
+		return
+	}
+	if !known || len(q.Holds) > desk.MaxHolds || len(q.Gone) > desk.MaxHolds {
+		q.Whole, q.Holds, q.Gone, q.Resolved = true, a.now, nil, a.m.tags.all()
+	}
+	if !a.say(ctx, q) {
+		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.m.tags.all()})
+	}
+}
+
+// say says it. False: the desk is another one than before, and wants to be told all.
+func (a *account) say(ctx context.Context, q desk.Ask) bool {
+	answer, err := a.ask(ctx, q)
+	a.said = a.m.Clock.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		a.m.quiet.Say(slog.LevelDebug, "say", "the pool cannot be told which images this node has", "err", err)
+		a.desk = ""
+		return true // there is nobody to tell
+	}
+	if !answer.Known {
+		a.desk = ""
+		return false
+	}
+	a.desk, a.holds = answer.Desk, a.now
+	return true
+}
+
+// list reads the store again if it has changed.
+func (a *account) list(now time.Time) {
+	changed := a.m.Store.Changed()
+	if changed.Equal(a.changed) && a.listed.Sub(changed) > settles {
+		return
+	}
+	all, err := a.m.Store.List(desk.MaxHolds)
+	if err != nil {
+		a.m.quiet.Say(slog.LevelWarn, "list", "the content store of containerd cannot be read", "root", a.m.Store.Root, "err",
+			err)
+		return
+	}
+	a.changed, a.listed, a.now = changed, now, all
+}
+
+// progress is how far the pulls of this node are. Those that are complete, or stand still, end.
+func (a *account) progress(now time.Time) (all []desk.Progress) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for d, p := range a.pulls {
+		bytes, err := a.m.Store.Ingested(d)
+		switch {
+		case a.m.Store.Has(d):
+			delete(a.pulls, d)
+			continue
+		case err == nil && bytes > p.bytes:
+			p.bytes, p.at = bytes, now
+		case err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Stall:
+			delete(a.pulls, d)
+			continue
+		}
+		all = append(all, desk.Progress{Digest: d, Bytes: p.bytes})
+	}
+	return all
+}
+
+// differ are those of a that b does not have; both are sorted.
+func differ(a, b []desk.Digest) (out []desk.Digest) {
+	for _, d := range a {
+		if _, ok := slices.BinarySearchFunc(b, d, compare); !ok {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func compare(a, b desk.Digest) int { return cmp.Compare(string(a[:]), string(b[:])) }

@@ -1,0 +1,387 @@
+package desk
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Times of a desk.
+const (
+	// Stall is how long a pull may go without a new byte. containerd gives up a pull after five minutes without one: there
+	// is time for several members to try.
+	Stall = 20 * time.Second
+	// Silence is how long a member may say nothing: hubs speak each Every.
+	Silence = 100 * time.Second
+	Every   = 30 * time.Second
+	// Fresh is how long what a registry said of a tag is the answer to all, while the cloud is there.
+	Fresh = time.Minute
+	// Resolve is how long others wait for the one that asks a registry.
+	Resolve = 5 * time.Second
+
+	barFor   = time.Minute // a member that could not be read from, for the one that says so
+	wrongFor = time.Hour   // one that served wrong bytes
+)
+
+// Bounds of what a desk keeps.
+const (
+	maxMembers = 500
+	maxDigests = 10_000
+	maxHolders = 100 // of one digest
+	maxBars    = 100 // likewise
+	maxFrom    = 3   // holders in an answer
+)
+
+// Desk is one that several may use.
+type Desk struct {
+	Clock clock.PassiveClock
+
+	mu      sync.Mutex
+	name    string
+	members map[string]*member
+	of      map[Digest]*content
+	tags    map[string]*tag
+	swept   time.Time
+	turn    int
+}
+
+// member is a hub of the pool.
+type member struct {
+	node, address string
+	heard         time.Time
+	known         bool // all that it holds was said
+	holds         int
+}
+
+// content is what is known of a digest.
+type content struct {
+	holders []*member
+	pulls   []*pull
+	bars    []bar
+	dud     time.Time // when a pull of it ended without a byte
+	used    time.Time
+}
+
+// pull is one that is under way.
+type pull struct {
+	by    *member
+	bytes int64
+	at    time.Time // of the last new byte, or of its begin
+}
+
+// bar keeps a member from reading from another one.
+type bar struct {
+	by, of *member
+	wrong  bool
+	until  time.Time
+}
+
+// Exchange takes what a node says, and answers.
+func (d *Desk) Exchange(node string, a Ask) (Answer, error) {
+	if err := a.Check(); err != nil {
+		return Answer{}, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.Clock.Now()
+	if d.name == "" {
+		d.name = rand.Text()
+		d.members, d.of, d.tags = map[string]*member{}, map[Digest]*content{}, map[string]*tag{}
+	}
+	d.sweep(now)
+	m := d.member(node, now)
+	m.address, m.heard = a.Address, now
+	if a.Whole {
+		d.forget(m)
+		m.known = true
+	}
+	for _, g := range a.Gone {
+		d.drop(m, g)
+	}
+	for _, g := range a.Holds {
+		d.hold(m, g, now)
+	}
+	for _, p := range a.Pulls {
+		d.progress(m, p, now)
+	}
+	for _, r := range a.Failed {
+		d.bar(m, r, now)
+	}
+	for _, r := range a.Resolved {
+		d.resolved(r, now)
+	}
+	out := Answer{Desk: d.name, Known: m.known && (a.Desk == d.name || a.Whole)}
+	if a.Want != nil {
+		out.Pull, out.From = d.want(m, *a.Want, now)
+	}
+	if a.Tag != "" {
+		out.Resolution, out.Resolving = d.resolve(m, a.Tag, now)
+	}
+	return out, nil
+}
+
+// Reset loses all, as a restart does.
+func (d *Desk) Reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.name = ""
+}
+
+// member finds a member. Beyond the bound, the one that was silent for longest is forgotten.
+func (d *Desk) member(node string, now time.Time) *member {
+	if m := d.members[node]; m != nil {
+		return m
+	}
+	if len(d.members) >= maxMembers {
+		oldest := &member{heard: now.Add(time.Second)}
+		for _, m := range d.members {
+			if m.heard.Before(oldest.heard) {
+				oldest = m
+			}
+		}
+		d.leave(oldest)
+	}
+	m := &member{node: node}
+	d.members[node] = m
+	return m
+}
+
+// leave forgets a member.
+func (d *Desk) leave(m *member) {
+	d.forget(m)
+	for _, c := range d.of {
+		c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool { return p.by == m })
+		c.bars = slices.DeleteFunc(c.bars, func(b bar) bool { return b.by == m || b.of == m })
+	}
+	delete(d.members, m.node)
+}
+
+// forget forgets what a member holds.
+func (d *Desk) forget(m *member) {
+	if m.holds == 0 {
+		return
+	}
+	for g := range d.of {
+		d.drop(m, g)
+	}
+}
+
+// drop notes that a member does not hold a digest.
+func (d *Desk) drop(m *member, g Digest) {
+	c := d.of[g]
+	if c == nil {
+		return
+	}
+	if i := slices.Index(c.holders, m); i >= 0 {
+		c.holders = slices.Delete(c.holders, i, i+1)
+		m.holds--
+	}
+	if len(c.holders)+len(c.pulls)+len(c.bars) == 0 && c.dud.IsZero() {
+		delete(d.of, g)
+	}
+}
+
+// hold notes that a member holds a digest, which ends its pull.
+func (d *Desk) hold(m *member, g Digest, now time.Time) {
+	c := d.content(g, now)
+	if c == nil {
+		return
+	}
+	c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool { return p.by == m })
+	c.dud = time.Time{}
+	if !slices.Contains(c.holders, m) && len(c.holders) < maxHolders && m.holds < MaxHolds {
+		c.holders = append(c.holders, m)
+		m.holds++
+	}
+}
+
+// content finds what is known of a digest. Beyond the bound, one that nobody pulls and that was not asked for longest
+// is forgotten; nil: all are pulled.
+func (d *Desk) content(g Digest, now time.Time) *content {
+	if c := d.of[g]; c != nil {
+		return c
+	}
+	if len(d.of) >= maxDigests {
+		// The oldest of some, not of all: a flood of digests costs its sender more than the desk.
+		var oldest Digest
+		found, looked := false, 0
+		for other, c := range d.of {
+			if len(c.pulls) == 0 && (!found || c.used.Before(d.of[oldest].used)) {
+				oldest, found = other, true
+			}
+			if looked++; looked >= 64 && found {
+				break
+			}
+		}
+		if !found {
+			return nil
+		}
+		for _, m := range d.of[oldest].holders {
+			m.holds--
+		}
+		delete(d.of, oldest)
+	}
+	c := &content{used: now}
+	d.of[g] = c
+	return c
+}
+
+// progress notes how far a pull is.
+func (d *Desk) progress(m *member, p Progress, now time.Time) {
+	c := d.content(p.Digest, now)
+	if c == nil || slices.Contains(c.holders, m) {
+		return
+	}
+	for _, have := range c.pulls {
+		if have.by == m {
+			if p.Bytes > have.bytes {
+				have.bytes, have.at = p.Bytes, now
+			}
+			return
+		}
+	}
+	if len(c.pulls) < maxHolders {
+		c.pulls = append(c.pulls, &pull{m, p.Bytes, now})
+	}
+}
+
+// bar keeps a member from one that it could not read from.
+func (d *Desk) bar(m *member, r Report, now time.Time) {
+	of, c := d.members[r.Node], d.of[r.Digest]
+	if of == nil || of == m || c == nil {
+		return
+	}
+	until := now.Add(barFor)
+	if r.Wrong {
+		until = now.Add(wrongFor)
+	}
+	c.bars = slices.DeleteFunc(c.bars, func(b bar) bool {
+		return b.by == m && b.of == of && (r.Wrong || !b.wrong) || !b.until.After(now)
+	})
+	if len(c.bars) < maxBars {
+		c.bars = append(c.bars, bar{m, of, r.Wrong, until})
+	}
+}
+
+// barred reports whether a member is to read nothing from another one.
+func (c *content) barred(by, of *member, now time.Time) bool {
+	wrong := 0
+	for _, b := range c.bars {
+		if b.of != of || !b.until.After(now) {
+			continue
+		}
+		if b.by == by {
+			return true
+		}
+		if b.wrong {
+			wrong++
+		}
+	}
+	return wrong >= 2
+}
+
+// want says who has a digest, or that the member is to pull it.
+func (d *Desk) want(m *member, g Digest, now time.Time) (bool, []Holder) {
+	d.drop(m, g) // who asks for it does not hold it
+	c := d.content(g, now)
+	if c == nil {
+		return true, nil
+	}
+	c.used = now
+	c.expire(now)
+	var from []Holder
+	d.turn++
+	for i := range c.holders {
+		h := c.holders[(d.turn+i)%len(c.holders)]
+		if len(from) < maxFrom && h.address != "" && !c.barred(m, h, now) {
+			from = append(from, Holder{Node: h.node, Address: h.address})
+		}
+	}
+	if len(from) > 0 {
+		return false, from
+	}
+	var best, own *pull
+	for _, p := range c.pulls {
+		switch {
+		case p.by == m:
+			own = p
+		case p.by.address == "", c.barred(m, p.by, now), p.bytes == 0 && now.Sub(c.dud) < barFor:
+		case best == nil || p.bytes > best.bytes:
+			best = p
+		}
+	}
+	if best != nil && (own == nil || best.bytes > own.bytes) {
+		return false, []Holder{{Node: best.by.node, Address: best.by.address, Growing: true}}
+	}
+	if own == nil && len(c.pulls) < maxHolders {
+		c.pulls = append(c.pulls, &pull{m, 0, now})
+	}
+	return true, nil
+}
+
+// expire ends pulls that stand still.
+func (c *content) expire(now time.Time) {
+	c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool {
+		over := now.Sub(p.at) >= Stall
+		if over && p.bytes == 0 {
+			c.dud = now
+		}
+		return over
+	})
+}
+
+// sweep forgets what is over, once a second.
+func (d *Desk) sweep(now time.Time) {
+	if now.Sub(d.swept) < time.Second {
+		return
+	}
+	d.swept = now
+	for _, m := range d.members {
+		if now.Sub(m.heard) > Silence {
+			d.leave(m)
+		}
+	}
+	for g, c := range d.of {
+		c.expire(now)
+		c.bars = slices.DeleteFunc(c.bars, func(b bar) bool { return !b.until.After(now) })
+		if now.Sub(c.dud) >= barFor {
+			c.dud = time.Time{}
+		}
+		if len(c.holders)+len(c.pulls)+len(c.bars) == 0 && c.dud.IsZero() {
+			delete(d.of, g)
+		}
+	}
+}
+
+// Handler serves it. node is the node whose hub asks, "" if somebody else does.
+func (d *Desk) Handler(node func(*http.Request) string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		by := node(req)
+		switch {
+		case req.Method != http.MethodPost:
+			w.Header().Set("Allow", "POST")
+			http.Error(w, "only POST", http.StatusMethodNotAllowed)
+			return
+		case by == "":
+			http.Error(w, "hubs ask for images of their nodes, and nobody else", http.StatusForbidden)
+			return
+		}
+		var a Ask
+		err := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxAsk)).Decode(&a)
+		var out Answer
+		if err == nil {
+			out, err = d.Exchange(by, a)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(out)
+	})
+}

@@ -1,0 +1,40 @@
+package images
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics are what a mirror counts.
+type Metrics struct {
+	Bytes    *prometheus.CounterVec
+	requests *prometheus.CounterVec
+	tags     *prometheus.CounterVec
+	wrong    prometheus.Counter
+}
+
+// NewMetrics makes them.
+func NewMetrics() *Metrics {
+	counter := func(name, help, label string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "weir", Subsystem: "hub", Name: "images_" + name, Help: help,
+		}, []string{label})
+	}
+	return &Metrics{
+		Bytes: counter("bytes_total",
+			"Bytes of images, by where they came from: own (this node's store), pool, growing (a member that was pulling), "+
+				"served (to members).", "from"),
+		requests: counter("requests_total",
+			"Requests of this node's containerd for content, by outcome: own, pool, growing, pull (this node is to ask the "+
+				"registry), alone (nobody in the pool could be asked), failed (an answer broke off), refused.", "outcome"),
+		tags: counter("tags_total",
+			"Requests of this node's containerd for tags, by who answered: pool (within a minute of the registry), kept "+
+				"(while the cloud is away), cloud (the registry is to).", "by"),
+		wrong: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "weir", Subsystem: "hub", Name: "images_wrong_total",
+			Help: "Times a member of the pool served other bytes than those of the digest that it was asked for.",
+		}),
+	}
+}
+
+// Collectors are all of them.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.Bytes, m.requests, m.tags, m.wrong}
+}

@@ -7,10 +7,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/testca"
 )
@@ -18,7 +19,6 @@ import (
 const (
 	registryPort   = "5000"
 	containerdPort = "10241" // of what steers a node's containerd
-	mirrorPort     = "10272" // of a hub
 
 	// Modules of programs that the testbed has for images. Neither may make the product's go.mod longer.
 	registryModule   = ".ci/release"
@@ -83,8 +83,8 @@ func (x *localPool) addContainerd(name, address string) error {
 	if err != nil {
 		return err
 	}
-	root := containerdRoot(dir)
-	if err := os.MkdirAll(root, 0o755); err != nil {
+	root, err := s.spawner.Scratch(x.Name, name, "containerd", "root")
+	if err != nil {
 		return err
 	}
 	certs := filepath.Join(dir, "certs.d")
@@ -102,8 +102,11 @@ func (x *localPool) addContainerd(name, address string) error {
 	return nil
 }
 
-// containerdRoot is where a node's containerd keeps what it has, below its folder.
-func containerdRoot(dir string) string { return filepath.Join(dir, "root") }
+// contentOf is the content store of a node's containerd, where containerd has it below its root.
+func (x *localPool) contentOf(node string) (string, error) {
+	root, err := x.site.spawner.Scratch(x.Name, node, "containerd", "root")
+	return filepath.Join(root, "io.containerd.content.v1.content"), err
+}
 
 // hosts is a hosts.toml: the hub of the node, if there is one, is asked before the registry.
 func (x *localPool) hosts(registry, address string) []byte {
@@ -115,7 +118,9 @@ func (x *localPool) hosts(registry, address string) []byte {
 }
 
 // mirror is where the hub of a node serves images.
-func mirror(address string) string { return net.JoinHostPort(address, mirrorPort) }
+func mirror(address string) string {
+	return net.JoinHostPort(address, strconv.Itoa(contract.HubImagesPort))
+}
 
 // Pulled implements Pulls.
 func (s *localSite) Pulled(image string) (int64, error) {

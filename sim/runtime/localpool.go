@@ -361,6 +361,12 @@ func (x *localPool) addHub(i int, name, address string) error {
 			return err
 		}
 	}
+	if x.site.registry != nil {
+		c.ImagesPort = mirror(address)
+		if c.ImagesRoot, err = x.contentOf(name); err != nil {
+			return err
+		}
+	}
 	if x.Places {
 		root, err := x.rootOf(name)
 		if err != nil {

@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// MinLayer and MaxLayer bound the size of a layer, MaxLayers their number.
-	MinLayer  = 4 << 10
-	MaxLayer  = 4 << 30
-	MaxLayers = 20
+	MinLayer  = 4 << 10 // MinLayer is the least size of a layer.
+	MaxLayer  = 4 << 30 // MaxLayer is the largest one.
+	MaxLayers = 20      // MaxLayers is how many an image may have.
 
 	block = 512 // of a tar
 	// frame is what a tar of one file has beside it: a header, and two empty blocks at the end.
@@ -172,7 +171,7 @@ func (a *archive) image(m Image) (pulled int64) {
 	} {
 		data, err := json.Marshal(content)
 		a.keep(err)
-		a.file(file, int64(len(data)), func(w io.Writer) error { _, err := w.Write(data); return err })
+		a.file(file, int64(len(data)), all(data))
 	}
 	return pulled
 }
@@ -183,11 +182,19 @@ func (a *archive) json(mediaType string, v any) descriptor {
 	a.keep(err)
 	sum := sha256.Sum256(data)
 	d := descriptor{MediaType: mediaType, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(len(data))}
-	a.file("blobs/sha256/"+hex.EncodeToString(sum[:]), d.Size, func(w io.Writer) error { _, err := w.Write(data); return err })
+	a.file("blobs/sha256/"+hex.EncodeToString(sum[:]), d.Size, all(data))
 	return d
 }
 
-// layer writes a layer. It is made twice, since its name in the archive is its digest: nothing that is so large is kept.
+// all writes what is there already.
+func all(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
+
+// layer writes a layer. It is made twice, since its name in the archive is its digest, and nothing so large is kept.
 func (a *archive) layer(seed int64, i int, size int64) descriptor {
 	size = (size + block - 1) / block * block
 	h := sha256.New()

@@ -88,7 +88,8 @@ func TestWriteArchive(t *testing.T) {
 		for i, l := range one.Layers {
 			want += l.Size
 			data := blob(l)
-			if l.Size < m.Layers[i] || l.Size >= m.Layers[i]+block || c.RootFS.DiffIDs[i] != l.Digest || len(read(t, bytes.NewReader(data))) != 1 {
+			if l.Size < m.Layers[i] || l.Size >= m.Layers[i]+block || c.RootFS.DiffIDs[i] != l.Digest ||
+				len(read(t, bytes.NewReader(data))) != 1 {
 				t.Errorf("layer %d: %+v, want %d bytes", i, l, m.Layers[i])
 			}
 			var small bytes.Buffer
@@ -107,7 +108,8 @@ func TestWriteArchive(t *testing.T) {
 	again, _ := made(t, m)
 	m.Seed++
 	other, _ := made(t, m)
-	if string(again["index.json"]) != string(files["index.json"]) || string(other["index.json"]) == string(files["index.json"]) {
+	index1, index2, index3 := files["index.json"], again["index.json"], other["index.json"]
+	if !bytes.Equal(index1, index2) || bytes.Equal(index1, index3) {
 		t.Error("the same seed has to give the same image, and another seed another one")
 	}
 }

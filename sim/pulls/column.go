@@ -65,8 +65,8 @@ func (c *column) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Down(ctx)) }()
-	ok := false
-	if c.pulls, ok = c.Site.(runtime.Pulls); !ok {
+	var has bool
+	if c.pulls, has = c.Site.(runtime.Pulls); !has {
 		return fmt.Errorf("runtime %s has no registry: use --runtime local", c.Runtime.Name())
 	}
 	if c.o.pulled, err = c.pulls.Pulled(c.image); err != nil {

@@ -68,7 +68,7 @@ func (o outcome) measure(m report.Values, stock bool) {
 	}
 }
 
-// lateBeats counts gaps between heartbeats that are longer than a Lease lasts. Time in which none can come is taken off.
+// lateBeats counts gaps between heartbeats that are longer than a Lease lasts, less the time in which none can come.
 func lateBeats(beats []time.Time, from, to time.Time, lease time.Duration, away []span) (n int) {
 	last := from
 	for _, at := range append(slices.Clone(beats), to) {

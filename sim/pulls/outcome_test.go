@@ -37,7 +37,9 @@ func TestMeasure(t *testing.T) {
 	check("all is well", o, false, report.Values{
 		"image_bytes_ratio": 1.03, "image_nodes": 2, "image_seconds": 50, "late_heartbeats": 0,
 	})
-	check("stock", o, true, report.Values{"stock_image_bytes_ratio": 1.03, "stock_image_nodes": 2, "stock_image_seconds": 50})
+	check("stock", o, true, report.Values{
+		"stock_image_bytes_ratio": 1.03, "stock_image_nodes": 2, "stock_image_seconds": 50,
+	})
 	o.cuts = []span{{from: at(40), to: at(60)}}
 	check("one offline", o, false, report.Values{
 		"image_bytes_ratio": 1.03, "image_nodes": 2, "image_seconds": 50, "late_heartbeats": 0, "image_nodes_offline": 1,

@@ -357,7 +357,8 @@ func Metrics() []Metric {
 		{"stock_image_bytes_ratio", UnitRatio, "the same of nodes that pull straight from the registry"},
 		{
 			"image_seconds", UnitSeconds,
-			"from the first pull's beginning until the last node had the image, with Weir; not measured if a node did not get it",
+			"from the beginning of the first pull until the last node had the image, with Weir; not measured if a node did " +
+				"not get it",
 		},
 		{"stock_image_seconds", UnitSeconds, "the same of nodes that pull straight from the registry"},
 		{"image_seconds_ratio", UnitRatio, "the former ÷ the latter"},

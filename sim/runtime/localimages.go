@@ -89,16 +89,18 @@ func (x *localPool) addContainerd(name, address string) error {
 	}
 	certs := filepath.Join(dir, "certs.d")
 	for _, m := range s.topology.Images {
-		if _, err := testca.WriteFile(filepath.Join(certs, m.Registry()), "hosts.toml", x.hosts(near.Addr(), address)); err != nil {
+		folder := filepath.Join(certs, m.Registry())
+		if _, err := testca.WriteFile(folder, "hosts.toml", x.hosts(near.Addr(), address)); err != nil {
 			return err
 		}
 	}
 	control := net.JoinHostPort(address, containerdPort)
 	s.registry.nodes[name] = "http://" + control
+	args := []string{"--listen=" + control, "--root=" + root, "--certs-dir=" + certs}
 	s.addPart(ContainerdOf(name), parts.NewCommand(parts.Launch{
 		Spawner: s.spawner, Name: "containerd of " + name, Path: s.registry.containerd, Dir: dir, Data: root,
 		LogFile: filepath.Join(s.logDir, "containerd-"+name+".log"),
-	}, []string{"--listen=" + control, "--root=" + root, "--certs-dir=" + certs}, "http://"+control, http.DefaultTransport))
+	}, args, "http://"+control, http.DefaultTransport))
 	return nil
 }
 

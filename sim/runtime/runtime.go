@@ -221,7 +221,8 @@ func (e Endpoint) RESTConfig(token string) *rest.Config {
 }
 
 // PartID names a part as scenarios do: "apiserver", "controller-manager", "scheduler", "hub/<node>", "kubelet/<node>",
-// "containers/<node>", "containerd/<node>", "coordinator/<pool>", and if a pool has three of those, "coordinator/<pool>/<number>".
+// "containers/<node>", "containerd/<node>", "coordinator/<pool>", and if a pool has three of those,
+// "coordinator/<pool>/<number>".
 type PartID string
 
 // Parts of the cloud.

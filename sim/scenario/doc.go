@@ -207,8 +207,8 @@
 //
 // What happens meanwhile:
 //
-//	kill      puller, hub/<n>, coordinator    puller is the node that has pulled most of the image, of those that have not
-//	                                          all: its containerd is killed
+//	kill      puller, hub/<n>, coordinator    puller is the node that has pulled most of the image, of those that have
+//	                                          not all: its containerd is killed
 //	vanish    puller, hub/<n>                 the machine loses power, with hub, containerd and kubelet
 //	cut       puller, hub/<n>, pool           of link: cloud
 //	slow      pool

@@ -21,8 +21,8 @@ const (
 	layersHelp = "a list of sizes from 4kB to 4GB, as [25MB, 2MB]"
 )
 
-// Images makes a scenario one about nodes that pull an image from a registry of the cloud, each by a real containerd. It
-// runs as two columns: nodes that pull straight, then Weir.
+// Images makes a scenario one about nodes that pull an image from a registry of the cloud, each by a real containerd.
+// It runs as two columns: nodes that pull straight, then Weir.
 type Images struct {
 	Layers []Size        `yaml:"layers,flow"` // of the image; the seed decides what is in them
 	Pulls  []Pull        `yaml:"pulls"`       // all nodes at once, by default

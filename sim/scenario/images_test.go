@@ -80,8 +80,8 @@ func TestImagesMistakes(t *testing.T) {
 			t.Errorf("%s: %v, want %s", change, err, want)
 		}
 	}
-	if _, err := scenario.Parse("", []byte(strings.Replace(small, "pool_bytes_ratio", "image_bytes_ratio", 1))); err == nil ||
-		!strings.Contains(err.Error(), "want images:") {
+	_, err := scenario.Parse("", []byte(strings.Replace(small, "pool_bytes_ratio", "image_bytes_ratio", 1)))
+	if err == nil || !strings.Contains(err.Error(), "want images:") {
 		t.Errorf("without images: %v", err)
 	}
 }

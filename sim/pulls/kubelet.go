@@ -43,13 +43,15 @@ func (c *column) kubelet(ctx context.Context, node string) {
 			c.Note(node + " is given up: it has no image")
 			return
 		}
-		if part.Running() {
+		runner.Slept(ctx, lookEvery) // until the end of a process that was killed is known
+		died := !part.Running()
+		if !died {
 			first, _, _ := strings.Cut(err.Error(), "\n")
 			wait = backoff(wait)
 			c.Note(fmt.Sprintf("%s asks again in %v: %s", node, wait, first))
 		}
 		for deadline := time.Now().Add(wait); ctx.Err() == nil && c.started(node) == starts &&
-			(!part.Running() || time.Now().Before(deadline)); {
+			(died || time.Now().Before(deadline)); {
 			runner.Slept(ctx, lookEvery)
 		}
 		if c.started(node) != starts {

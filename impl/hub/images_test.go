@@ -39,8 +39,8 @@ func (p *poolBed) blob(node, body string) (digest string) {
 	return "sha256:" + hex
 }
 
-// mirrored waits until the mirror of a node serves content.
-func (p *poolBed) mirrored(node, digest, body string) {
+// fromMirror waits until the mirror of a node serves content.
+func (p *poolBed) fromMirror(node, digest, body string) {
 	p.t.Helper()
 	client := testClient(p.t, nil, false)
 	url := fmt.Sprintf("http://127.0.0.1:%d/v2/app/blobs/%s?ns=docker.io", p.hubs[node].config.Images.Port, digest)
@@ -58,15 +58,15 @@ func TestImages(t *testing.T) {
 	body := strings.Repeat("a layer of an image ", 100_000)
 	digest := p.blob("edge-1", body)
 	p.start("edge-1", "edge-2", "edge-3")
-	p.mirrored("edge-1", digest, body)
-	p.mirrored("edge-2", digest, body)
+	p.fromMirror("edge-1", digest, body)
+	p.fromMirror("edge-2", digest, body)
 	p.blob("edge-2", body) // its containerd has written what it read
 	eventually(t, "the pool to know what edge-2 has", func() bool {
 		s := p.hubs["edge-2"].hub.Status().Images
 		return s.Desk && s.Holds == 1
 	})
 	p.stops["edge-1"]()
-	p.mirrored("edge-3", digest, body)
+	p.fromMirror("edge-3", digest, body)
 	resp, _ := get(t, testClient(t, nil, false),
 		"http://"+p.hubs["edge-3"].hub.HealthAddr().String()+"/metrics")
 	if resp.StatusCode != http.StatusOK {
@@ -85,9 +85,9 @@ func TestImagesOfLeaderHubs(t *testing.T) {
 	p.reads(nodes[1:], "edge-1")
 	own := p.blob("edge-1", "what the leader hub has")
 	other := p.blob("edge-2", "what a follower has")
-	p.mirrored("edge-3", own, "what the leader hub has")
-	p.mirrored("edge-3", other, "what a follower has")
-	p.mirrored("edge-1", other, "what a follower has")
+	p.fromMirror("edge-3", own, "what the leader hub has")
+	p.fromMirror("edge-3", other, "what a follower has")
+	p.fromMirror("edge-1", other, "what a follower has")
 }
 
 // TestImagesOptions: what is wrong with flags, and a port that is taken.
@@ -99,7 +99,8 @@ func TestImagesOptions(t *testing.T) {
 		"want a directory, from": {BindAddress: "::1", Port: contract.HubImagesPort},
 	} {
 		err := o.Validate()
-		if usage := (*cli.UsageError)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), strings.TrimPrefix(want, "want ")) {
+		usage := (*cli.UsageError)(nil)
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), strings.TrimPrefix(want, "want ")) {
 			t.Errorf("%+v: %v, want %s", o, err, want)
 		}
 	}
@@ -112,7 +113,8 @@ func TestImagesOptions(t *testing.T) {
 	defer l.Close()
 	b.config.Images = mirror.Options{BindAddress: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Root: t.TempDir()}
 	b.start()
-	if s := b.hub.Status(); len(s.Lacks) != 1 || !strings.Contains(fmt.Sprint(s.Lacks), "--images-port") || s.Images != nil {
+	s := b.hub.Status()
+	if len(s.Lacks) != 1 || !strings.Contains(fmt.Sprint(s.Lacks), "--images-port") || s.Images != nil {
 		t.Errorf("%+v with a port that is taken, want that the hub lacks it, and goes on", s.Lacks)
 	}
 }

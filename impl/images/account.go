@@ -34,6 +34,7 @@ type account struct {
 	// of Run alone
 	changed, listed, said time.Time
 	now                   []desk.Digest // in the store
+	ended                 []desk.Digest // pulls, without the blob
 }
 
 // pulled is a pull of this node.
@@ -98,6 +99,13 @@ func (a *account) begin(d desk.Digest) {
 	}
 }
 
+// end notes that this node is to read from another one, and not to pull.
+func (a *account) end(d desk.Digest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.pulls, d)
+}
+
 func (a *account) pulling(d desk.Digest) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,12 +153,14 @@ func (a *account) look(ctx context.Context) {
 	pulls := a.progress(now)
 	a.mu.Lock()
 	q := desk.Ask{Desk: a.desk, Pulls: pulls}
-	q.Holds, q.Gone = differ(a.now, a.holds), differ(a.holds, a.now)
+	q.Holds, q.Gone = differ(a.now, a.holds), append(differ(a.holds, a.now), a.ended...)
+	a.ended = nil
 	known, waiting := a.desk != "", len(a.reports) > 0
 	a.mu.Unlock()
 	since := now.Sub(a.said)
 	switch {
-	case !known && since >= renewEvery, waiting, len(q.Holds)+len(q.Gone) > 0, len(pulls) > 0 && since >= renewEvery, since >= desk.Every:
+	case waiting, len(q.Holds)+len(q.Gone) > 0 && known, since >= desk.Every:
+	case since >= renewEvery && (!known || len(pulls) > 0):
 	default:
 		return
 	}
@@ -201,15 +211,16 @@ func (a *account) progress(now time.Time) (all []desk.Progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for d, p := range a.pulls {
-		bytes, err := a.m.Store.Ingested(d)
+		bytes, open, err := a.m.Store.Ingested(d)
 		switch {
 		case a.m.Store.Has(d):
 			delete(a.pulls, d)
 			continue
 		case err == nil && bytes > p.bytes:
 			p.bytes, p.at = bytes, now
-		case err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Stall:
+		case err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Slow, now.Sub(p.at) >= desk.Stall && !open:
 			delete(a.pulls, d)
+			a.ended = append(a.ended, d)
 			continue
 		}
 		all = append(all, desk.Progress{Digest: d, Bytes: p.bytes})

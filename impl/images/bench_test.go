@@ -115,7 +115,9 @@ func BenchmarkShown(b *testing.B) {
 	roots.AppendCertsFromPEM([]byte(text))
 	at = strings.TrimSpace(at)
 	pid := child.Process.Pid
-	for _, way := range []struct{ name, path string }{{"shown", contract.ImagesBlobsPath + d.String()}, {"plain", "/plain/" + d.Hex()}} {
+	for _, way := range []struct{ name, path string }{
+		{"shown", contract.ImagesBlobsPath + d.String()}, {"plain", "/plain/" + d.Hex()},
+	} {
 		b.Run(way.name, func(b *testing.B) {
 			for b.Loop() {
 				readAs(b, roots, at+way.path, 1, "bytes=0-99") // connections and pools are there
@@ -154,7 +156,9 @@ func readAs(b *testing.B, roots *x509.CertPool, url string, members int, part st
 	var all sync.WaitGroup
 	for range members {
 		all.Go(func() {
-			t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true}
+			t := &http.Transport{
+				TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}, ForceAttemptHTTP2: true,
+			}
 			defer t.CloseIdleConnections()
 			req, err := http.NewRequest(http.MethodGet, url, nil)
 			if err != nil {

@@ -24,7 +24,7 @@ var errWrong = errors.New("its bytes are not those of the digest")
 func (m *Mirror) follow(w http.ResponseWriter, req *http.Request, ref reference, from desk.Holder) error {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
-	stalled := m.Clock.AfterFunc(desk.Stall+looks, cancel) // the member itself notices a stall, and says so
+	stalled := m.Clock.AfterFunc(desk.Slow+looks, cancel) // the member itself notices a stall, and breaks off
 	defer stalled.Stop()
 	part := req.Header.Get("Range")
 	if ref.manifest {
@@ -57,7 +57,7 @@ func (m *Mirror) follow(w http.ResponseWriter, req *http.Request, ref reference,
 	}
 	read := func(p []byte) (int, error) {
 		n, err := resp.Body.Read(p)
-		stalled.Reset(desk.Stall + looks)
+		stalled.Reset(desk.Slow + looks)
 		return n, err
 	}
 	if ref.manifest {

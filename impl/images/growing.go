@@ -19,7 +19,7 @@ const looks = 100 * time.Millisecond
 
 // Why a file that grows is not read on.
 var (
-	errStalled = fmt.Errorf("no byte came for %v", desk.Stall)
+	errStalled = errors.New("no byte came for too long")
 	errShrunk  = errors.New("containerd begins the pull again")
 	errGone    = errors.New("containerd has given up the pull")
 )
@@ -87,7 +87,7 @@ func (g *growing) read(p []byte) (int, error) {
 			return 0, errShrunk
 		case info.Size() > size:
 			size, since = info.Size(), now
-		case now.Sub(since) >= desk.Stall:
+		case now.Sub(since) >= desk.Slow, now.Sub(since) >= desk.Stall && !isWritten(g.file):
 			return 0, errStalled
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink == 0 {

@@ -14,17 +14,17 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	counter := func(name, help, label string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "weir", Subsystem: "hub", Name: "images_" + name, Help: help,
+			Namespace: "weir", Subsystem: "hub", Name: name, Help: help,
 		}, []string{label})
 	}
 	return &Metrics{
-		Bytes: counter("bytes_total",
+		Bytes: counter("images_bytes_total",
 			"Bytes of images, by where they came from: own (this node's store), pool, growing (a member that was pulling), "+
 				"served (to members).", "from"),
-		requests: counter("requests_total",
+		requests: counter("images_requests_total",
 			"Requests of this node's containerd for content, by outcome: own, pool, growing, pull (this node is to ask the "+
 				"registry), alone (nobody in the pool could be asked), failed (an answer broke off), refused.", "outcome"),
-		tags: counter("tags_total",
+		tags: counter("images_tags_total",
 			"Requests of this node's containerd for tags, by who answered: pool (within a minute of the registry), kept "+
 				"(while the cloud is away), cloud (the registry is to).", "by"),
 		wrong: prometheus.NewCounter(prometheus.CounterOpts{

@@ -139,7 +139,8 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 		}
 		answer, err := m.account.ask(req.Context(), desk.Ask{Want: &ref.digest})
 		if err != nil {
-			m.quiet.Say(slog.LevelInfo, "desk", "images are not shared: nobody in the pool can be asked who has them", "err", err)
+			m.quiet.Say(slog.LevelInfo, "desk", "images are not shared: nobody in the pool can be asked who has them",
+				"err", err)
 			break
 		}
 		if answer.Pull {
@@ -147,6 +148,7 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 			outcome = "pull"
 			break
 		}
+		m.account.end(ref.digest)
 		for _, from := range answer.From {
 			err := m.follow(w, req, ref, from)
 			if err == nil {

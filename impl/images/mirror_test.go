@@ -114,8 +114,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestStalled: a puller that brings nothing more is left after desk.Stall, in the middle of an answer. The client comes
-// back for the rest, and its node is to pull.
+// TestStalled: a puller that brings nothing more is left after desk.Stall, in the middle of an answer. The client
+// comes back for the rest, and its node is to pull.
 func TestStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b")

@@ -63,8 +63,8 @@ func parseReference(u *url.URL) (r reference, err error) {
 	kind, last, _ := strings.Cut(path[i+1:], "/")
 	r.repository, r.manifest = path[:i], kind == "manifests"
 	if len(r.repository) > maxName || !repositories.MatchString(r.repository) {
-		return fail(codeName, "name %.200q: want small letters, digits and . _ - between them, %d bytes at most", r.repository,
-			maxName)
+		return fail(codeName, "name %.200q: want small letters, digits and . _ - between them, %d bytes at most",
+			r.repository, maxName)
 	}
 	if r.registry = u.Query().Get("ns"); r.registry != "" &&
 		(len(r.registry) > maxName || !registries.MatchString(r.registry)) {

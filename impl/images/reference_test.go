@@ -19,10 +19,10 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]reference{
-		"/v2/library/app/manifests/v1?ns=docker.io":    {registry: "docker.io", repository: "library/app", tag: "v1", manifest: true},
+		"/v2/library/app/manifests/v1?ns=docker.io":    {"docker.io", "library/app", "v1", desk.Digest{}, true},
 		"/v2/app/manifests/sha256:" + hexes:            {repository: "app", digest: d, manifest: true},
 		"/v2/app/blobs/sha256:" + hexes + "?ns=r:5000": {registry: "r:5000", repository: "app", digest: d},
-		"/v2/a/blobs/b/manifests/v1?ns=[::1]:5000":     {registry: "[::1]:5000", repository: "a/blobs/b", tag: "v1", manifest: true},
+		"/v2/a/blobs/b/manifests/v1?ns=[::1]:5000":     {"[::1]:5000", "a/blobs/b", "v1", desk.Digest{}, true},
 	} {
 		got, err := read(t, path)
 		if err != nil || got != want {

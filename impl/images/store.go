@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weir-edge/weir/impl/images/desk"
 )
 
@@ -80,17 +82,41 @@ func (s *Store) Ingest(d desk.Digest) (data *os.File, total int64, err error) {
 	return data, total, err
 }
 
-// Ingested is how many bytes there are of a blob that is being pulled. The error is fs.ErrNotExist if it is not.
-func (s *Store) Ingested(d desk.Digest) (int64, error) {
+// Ingested is how many bytes there are of a blob that is being pulled, and whether a process has it open to write
+// more. The error is fs.ErrNotExist if it is not.
+func (s *Store) Ingested(d desk.Digest) (size int64, open bool, err error) {
 	dir, err := s.ingest(d)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	info, err := os.Stat(filepath.Join(dir, "data"))
+	data, err := os.Open(filepath.Join(dir, "data"))
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	return info.Size(), nil
+	defer data.Close()
+	info, err := data.Stat()
+	if err != nil {
+		return 0, false, err
+	}
+	return info.Size(), isWritten(data), nil
+}
+
+// isWritten reports whether a process has a file open to write it. Nothing else says so of containerd, which writes a
+// MiB at a time. The kernel refuses a lease for reading of such a file. One that it grants is given back at once: a
+// process that opens the file in that moment waits for that. Where the kernel grants no leases, yes is the answer.
+func isWritten(f *os.File) bool {
+	written := true
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return written
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if _, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_RDLCK); err == nil {
+			written = false
+			_, _ = unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
+		}
+	})
+	return written
 }
 
 // ingest finds the folder of a pull.

@@ -79,7 +79,7 @@ func TestStore(t *testing.T) {
 	if all, err := l.List(10); len(all) != 0 || err != nil {
 		t.Errorf("%v: %v", all, err)
 	}
-	if _, err := l.Ingested(desk.Digest{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := l.Ingested(desk.Digest{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, want that there is none", err)
 	}
 	a, b := l.put("a"), l.put("b")
@@ -138,7 +138,8 @@ func TestListed(t *testing.T) {
 	}
 }
 
-// TestGrowing: a reader gets each byte as it comes, and the end by the size, also through the rename that completes it.
+// TestGrowing: a reader gets each byte as it comes, and the end by the size, also through the rename that completes
+// it.
 func TestGrowing(t *testing.T) {
 	l := newLayout(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -172,6 +173,46 @@ func TestGrowing(t *testing.T) {
 			t.Error("there is something before the beginning")
 		}
 		synctest.Wait()
+	})
+}
+
+// TestGrowingSlow: while containerd has a pull open, a reader waits for its next MiB; afterwards, not for long.
+func TestGrowingSlow(t *testing.T) {
+	l := newLayout(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := desk.Digest{1}
+		dir := l.ingest("k8s.io/1/layer-"+d.String(), "1234", "10")
+		containerd, err := os.OpenFile(filepath.Join(dir, "data"), os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, total, err := l.Ingest(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		const slow = desk.Slow - time.Second
+		go func() {
+			time.Sleep(slow)
+			if size, open, err := l.Ingested(d); size != 4 || !open || err != nil {
+				t.Errorf("%d bytes, open %v: %v, want 4 and that it is", size, open, err)
+			}
+			_, err := containerd.WriteString("5678")
+			if err := errors.Join(err, containerd.Close()); err != nil {
+				t.Error(err)
+			}
+			if _, open, err := l.Ingested(d); open || err != nil {
+				t.Errorf("open %v: %v, want that it is not", open, err)
+			}
+		}()
+		began := time.Now()
+		got, err := io.ReadAll(&growing{ctx: t.Context(), clock: clock.RealClock{}, file: file, total: total})
+		if string(got) != "12345678" || !errors.Is(err, errStalled) {
+			t.Errorf("%q, %v, want 8 bytes, and that it stalls", got, err)
+		}
+		if took := time.Since(began); took < slow+desk.Stall || took > slow+desk.Stall+2*looks {
+			t.Errorf("it ended after %v, want %v", took, slow+desk.Stall)
+		}
 	})
 }
 

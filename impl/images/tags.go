@@ -102,9 +102,9 @@ func (b *tagBook) exclude(r reference, d desk.Digest) {
 	}
 }
 
-// guess is the tag that a registry said to lead to a digest; "": none is known for sure. accept is what containerd wants
-// by its type: it knows from the registry whether that is an index. A single manifest may as well be one of an index
-// that the store has from before: listed reports that.
+// guess is the tag that a registry said to lead to a digest; "": none is known for sure. accept is what containerd
+// wants by its type: it knows from the registry whether that is an index. A single manifest may as well be one of an
+// index that the store has from before: listed reports that.
 func (b *tagBook) guess(r reference, accept string, listed func(desk.Digest) bool) (tag string, at time.Time) {
 	b.mu.Lock()
 	b.prune()

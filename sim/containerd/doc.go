@@ -1,6 +1,6 @@
-// Package containerd holds impl/images against containerd's own code: its resolver and fetcher pull through mirrors into
-// its content stores, which are those that the mirrors read. It is a nested module, because containerd's requirements
-// would raise those of the product.
+// Package containerd holds impl/images against containerd's own code: its resolver and fetcher pull through mirrors
+// into its content stores, which are those that the mirrors read. It is a nested module, because containerd's
+// requirements would raise those of the product.
 //
 //	registry  of one image, with a rate, which counts what it serves
 //	node      containerd's store and resolver, and the mirror beside them

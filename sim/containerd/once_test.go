@@ -65,10 +65,11 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestPullerKilled: the node that pulls goes off at half. Another one goes on from the byte that it has.
+// TestPullerKilled: the node that pulls goes off at half. Another one goes on from the byte that it has. What
+// containerd of the first had not written yet is lost, a MiB at most.
 func TestPullerKilled(t *testing.T) {
-	r := newRegistry(t, 2<<20)
-	size, _ := r.image("v1", 1, 8<<20)
+	r := newRegistry(t, 4<<20)
+	size, _ := r.image("v1", 1, 20<<20)
 	p := newPool(t, 4, r)
 	ctx, kill := context.WithCancel(context.Background())
 	killed := make(chan error, 1)
@@ -157,7 +158,7 @@ func TestRegistryAway(t *testing.T) {
 	}
 	p.desk.Reset() // hubs tell another desk what they have, and what tags lead to
 	waitFor(t, "the desk knows the image", func() bool {
-		a, err := p.desk.Exchange("somebody", desk1(r.ref("v1")))
+		a, err := p.desk.Exchange("somebody", asks(r.ref("v1")))
 		return err == nil && a.Resolution != nil
 	})
 	p.away.Store(true)
@@ -275,7 +276,8 @@ func TestLiar(t *testing.T) {
 	p.nodes[1].holds(r.blobs)
 }
 
-// TestNothingStored: the hub writes nothing into the store, and keeps no content: a full disk is containerd's to report.
+// TestNothingStored: the hub writes nothing into the store, and keeps no content: a full disk is containerd's to
+// report.
 func TestNothingStored(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.image("v1", 1, 1<<20)

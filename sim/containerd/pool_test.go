@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -132,8 +133,8 @@ func (n *node) Open(ctx context.Context, from desk.Holder, method string, d desk
 	return (&http.Transport{DisableKeepAlives: true, DisableCompression: true}).RoundTrip(req)
 }
 
-// hosts are those of a node's certs.d: the mirror, then the registry. As containerd's own ConfigureHosts does, each call
-// makes clients of its own.
+// hosts are those of a node's certs.d: the mirror, then the registry. As containerd's own ConfigureHosts does, each
+// call makes clients of its own.
 func (n *node) hosts(string) ([]docker.RegistryHost, error) {
 	host := func(server string, can docker.HostCapabilities) docker.RegistryHost {
 		u, err := url.Parse(server)
@@ -141,12 +142,21 @@ func (n *node) hosts(string) ([]docker.RegistryHost, error) {
 			n.pool.t.Error(err)
 		}
 		return docker.RegistryHost{
-			Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, Host: u.Host, Scheme: "http", Path: "/v2",
-			Capabilities: can,
+			Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: narrow}}, Host: u.Host,
+			Scheme: "http", Path: "/v2", Capabilities: can,
 		}
 	}
 	both := docker.HostCapabilityPull | docker.HostCapabilityResolve
 	return []docker.RegistryHost{host(n.at.URL, both), host(n.pool.registry.URL, both)}, nil
+}
+
+// narrow opens a connection that holds little.
+func narrow(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if t, ok := c.(*net.TCPConn); err == nil && ok {
+		err = t.SetReadBuffer(buffer)
+	}
+	return c, err
 }
 
 // pull pulls an image as containerd does, without unpacking it.

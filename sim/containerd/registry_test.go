@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,6 +32,9 @@ type registry struct {
 	turn      sync.Mutex   // the link: one chunk at a time
 }
 
+// buffer is what a socket of the link may hold.
+const buffer = 16 << 10
+
 type blob struct {
 	media string
 	body  []byte
@@ -38,7 +42,15 @@ type blob struct {
 
 func newRegistry(t *testing.T, rate int) *registry {
 	r := &registry{rate: rate, blobs: map[string]blob{}, tags: map[string]string{}}
-	r.Server = httptest.NewServer(r)
+	r.Server = httptest.NewUnstartedServer(r)
+	r.Config.ConnState = func(c net.Conn, s http.ConnState) { // what is in a buffer has not crossed a link
+		if t, ok := c.(*net.TCPConn); ok && s == http.StateNew {
+			if err := t.SetWriteBuffer(buffer); err != nil {
+				t.Close()
+			}
+		}
+	}
+	r.Start()
 	t.Cleanup(func() {
 		r.CloseClientConnections()
 		r.Close()
@@ -59,12 +71,15 @@ func (r *registry) put(media string, body []byte) map[string]any {
 	return map[string]any{"mediaType": media, "digest": digest, "size": len(body)}
 }
 
-// image makes one with layers of some sizes, and has a tag lead to it. It returns its bytes and the digest of the index.
+// image makes one with layers of some sizes, and has a tag lead to it. It returns its bytes and the digest of the
+// index.
 func (r *registry) image(tag string, seed uint64, layers ...int) (size int64, digest string) {
 	const oci = "application/vnd.oci.image."
 	rng := rand.NewChaCha8([32]byte{byte(seed)})
 	config, _ := json.Marshal(map[string]any{"architecture": "amd64", "os": "linux", "seed": seed})
-	manifest := map[string]any{"schemaVersion": 2, "mediaType": oci + "manifest.v1+json", "config": r.put(oci+"config.v1+json", config)}
+	manifest := map[string]any{
+		"schemaVersion": 2, "mediaType": oci + "manifest.v1+json", "config": r.put(oci+"config.v1+json", config),
+	}
 	size = int64(len(config))
 	var all []any
 	for _, n := range layers {

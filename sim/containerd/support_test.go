@@ -15,8 +15,8 @@ func descriptor(d string, size int) ocispec.Descriptor {
 	return ocispec.Descriptor{Digest: digest.Digest(d), Size: int64(size)}
 }
 
-// desk1 is a question for a tag.
-func desk1(ref string) desk.Ask { return desk.Ask{Tag: ref} }
+// asks is a question for a tag.
+func asks(ref string) desk.Ask { return desk.Ask{Tag: ref} }
 
 // known reports whether the desk knows a holder of all that the registry has, but for those that only it has.
 func (p *pool) known(r *registry) bool {

@@ -25,7 +25,7 @@ type Ask struct {
 
 	Whole bool     `json:"whole,omitempty"` // Holds is all that the hub holds
 	Holds []Digest `json:"holds,omitempty"` // that came
-	Gone  []Digest `json:"gone,omitempty"`
+	Gone  []Digest `json:"gone,omitempty"`  // and that went, and pulls that ended
 
 	Pulls  []Progress `json:"pulls,omitempty"`  // those that are under way
 	Want   *Digest    `json:"want,omitempty"`   // who has it, or may the hub pull it?

@@ -13,9 +13,11 @@ import (
 
 // Times of a desk.
 const (
-	// Stall is how long a pull may go without a new byte. containerd gives up a pull after five minutes without one: there
-	// is time for several members to try.
+	// Stall is how long nothing may be heard of a pull, and how long one that nobody writes may be without a new byte.
 	Stall = 20 * time.Second
+	// Slow is how long a pull may be without a new byte that containerd has open. containerd writes a MiB at a time, and
+	// pulls three layers at once: at 128 kbit/s these take 197 s. It gives up itself after five minutes.
+	Slow = 200 * time.Second
 	// Silence is how long a member may say nothing: hubs speak each Every.
 	Silence = 100 * time.Second
 	Every   = 30 * time.Second
@@ -72,9 +74,10 @@ type pull struct {
 	by    *member
 	bytes int64
 	at    time.Time // of the last new byte, or of its begin
+	heard time.Time
 }
 
-// bar keeps a member from reading from another one.
+// bar keeps a member, or all if by is nil, from reading from another one.
 type bar struct {
 	by, of *member
 	wrong  bool
@@ -101,6 +104,7 @@ func (d *Desk) Exchange(node string, a Ask) (Answer, error) {
 		m.known = true
 	}
 	for _, g := range a.Gone {
+		d.quit(m, g, now)
 		d.drop(m, g)
 	}
 	for _, g := range a.Holds {
@@ -186,6 +190,20 @@ func (d *Desk) drop(m *member, g Digest) {
 	}
 }
 
+// quit notes that a member pulls a digest no more.
+func (d *Desk) quit(m *member, g Digest, now time.Time) {
+	c := d.of[g]
+	if c == nil {
+		return
+	}
+	c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool {
+		if p.by == m && p.bytes == 0 {
+			c.dud = now
+		}
+		return p.by == m
+	})
+}
+
 // hold notes that a member holds a digest, which ends its pull.
 func (d *Desk) hold(m *member, g Digest, now time.Time) {
 	c := d.content(g, now)
@@ -239,6 +257,7 @@ func (d *Desk) progress(m *member, p Progress, now time.Time) {
 	}
 	for _, have := range c.pulls {
 		if have.by == m {
+			have.heard = now
 			if p.Bytes > have.bytes {
 				have.bytes, have.at = p.Bytes, now
 			}
@@ -246,7 +265,7 @@ func (d *Desk) progress(m *member, p Progress, now time.Time) {
 		}
 	}
 	if len(c.pulls) < maxHolders {
-		c.pulls = append(c.pulls, &pull{m, p.Bytes, now})
+		c.pulls = append(c.pulls, &pull{m, p.Bytes, now, now})
 	}
 }
 
@@ -275,7 +294,7 @@ func (c *content) barred(by, of *member, now time.Time) bool {
 		if b.of != of || !b.until.After(now) {
 			continue
 		}
-		if b.by == by {
+		if b.by == by || b.by == nil {
 			return true
 		}
 		if b.wrong {
@@ -315,11 +334,12 @@ func (d *Desk) want(m *member, g Digest, now time.Time) (bool, []Holder) {
 			best = p
 		}
 	}
-	if best != nil && (own == nil || best.bytes > own.bytes) {
+	if best != nil { // who pulled and asks again has lost its way, or what it had: one that pulls is enough
+		c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool { return p == own })
 		return false, []Holder{{Node: best.by.node, Address: best.by.address, Growing: true}}
 	}
 	if own == nil && len(c.pulls) < maxHolders {
-		c.pulls = append(c.pulls, &pull{m, 0, now})
+		c.pulls = append(c.pulls, &pull{m, 0, now, now})
 	}
 	return true, nil
 }
@@ -327,9 +347,12 @@ func (d *Desk) want(m *member, g Digest, now time.Time) (bool, []Holder) {
 // expire ends pulls that stand still.
 func (c *content) expire(now time.Time) {
 	c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool {
-		over := now.Sub(p.at) >= Stall
+		over := now.Sub(p.heard) >= Stall || now.Sub(p.at) >= Slow
 		if over && p.bytes == 0 {
 			c.dud = now
+		}
+		if over && now.Sub(p.heard) < Stall && len(c.bars) < maxBars { // its hub would begin it again
+			c.bars = append(c.bars, bar{of: p.by, until: now.Add(barFor)})
 		}
 		return over
 	})

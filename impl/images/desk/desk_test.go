@@ -94,14 +94,41 @@ func TestStall(t *testing.T) {
 	x.wants("a", d)
 	x.pulls("a", d, 100)
 	x.wait(Stall - time.Second)
-	x.pulls("a", d, 100) // says so, but has nothing new
 	x.want("before", x.wants("b", d), "a+")
 	x.wait(time.Second)
-	x.want("after", x.wants("b", d), "pull")
+	x.want("nothing is heard", x.wants("b", d), "pull")
+	x.wait(Stall)
+	x.pulls("a", d, 110)
+	for since := time.Duration(0); since < Slow; since += 5 * time.Second {
+		x.want(fmt.Sprint("nothing new for ", since), x.wants("c", d), "a+")
+		x.wait(5 * time.Second)
+		x.pulls("a", d, 110)
+	}
+	x.want("nothing new for too long", x.wants("b", d), "pull")
+	x.say("b", Ask{Gone: []Digest{d}})
+	x.want("it says that it ended", x.wants("c", d), "pull")
 	x.pulls("b", d, 150)
 	x.want("a third", x.wants("c", d), "b+")
 	x.pulls("a", d, 200)
-	x.want("the first is further", x.wants("c", d), "a+")
+	x.want("the first is further, and was left", x.wants("c", d), "b+")
+	x.wait(barFor)
+	x.pulls("b", d, 160)
+	x.pulls("a", d, 210)
+	x.want("and is believed again", x.wants("c", d), "a+")
+}
+
+// TestLost: a node that pulled, and asks again while another one pulls, reads from that. Never do two read from each
+// other.
+func TestLost(t *testing.T) {
+	x, d := newAt(t), Digest{1}
+	x.wants("a", d)
+	x.pulls("a", d, 100)
+	x.want("b cannot read a", x.wants("b", d, Report{Digest: d, Node: "a"}), "pull")
+	x.want("a begins again", x.wants("a", d), "b+")
+	x.wait(barFor - time.Second)
+	x.pulls("b", d, 10)
+	x.want("b goes on", x.wants("b", d), "pull")
+	x.want("all others", x.wants("c", d), "b+")
 }
 
 // TestDud: a digest of which no byte ever came is waited for once, and not by each node after the other.
@@ -112,12 +139,13 @@ func TestDud(t *testing.T) {
 	x.wait(Stall)
 	x.want("b waited", x.wants("b", d, Report{Digest: d, Node: "a"}), "pull")
 	x.want("c need not wait", x.wants("c", d), "pull")
+	x.say("c", Ask{Gone: []Digest{d}})
 	x.pulls("b", d, 1)
 	x.want("there is a byte", x.wants("e", d), "b+")
 }
 
-// TestFailed: a node that cannot read from another one is led elsewhere, and the pull of that one goes on for others. A
-// liar costs its own pull.
+// TestFailed: a node that cannot read from another one is led elsewhere, and the pull of that one goes on for others.
+// A liar costs its own pull.
 func TestFailed(t *testing.T) {
 	x, d := newAt(t), Digest{1}
 	x.wants("a", d)
@@ -274,7 +302,10 @@ func TestHandler(t *testing.T) {
 		{"POST", "a", `{"tag":"app"}`, 400, "want registry/name:tag"},
 		{"POST", "a", `{"resolved":[{"tag":"r/n:t","digest":"` + strings.Repeat("ab", 32) + `","age":-1}]}`, 400, "age"},
 		{"POST", "a", `{"pulls":[{"digest":"` + strings.Repeat("ab", 32) + `","bytes":-1}]}`, 400, "want 0 at least"},
-		{"POST", "a", `{"failed":[` + strings.Repeat(`{"digest":"`+strings.Repeat("ab", 32)+`"},`, 16) + `{}]}`, 400, "failed: 17"},
+		{
+			"POST", "a", `{"failed":[` + strings.Repeat(`{"digest":"`+strings.Repeat("ab", 32)+`"},`, 16) + `{}]}`, 400,
+			"failed: 17",
+		},
 		{"POST", "a", strings.Repeat(" ", maxAsk) + `{}`, 400, "too large"},
 		{"POST", "a", `{`, 400, "EOF"},
 	} {

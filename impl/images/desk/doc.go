@@ -6,10 +6,10 @@
 //
 // # Who pulls
 //
-// The first member that wants what nobody has pulls it. It says how far it is, and others read from it meanwhile. A pull
-// without a new byte for Stall ends: the next member that asks pulls. A member that cannot read from another one says
-// so, and is led elsewhere. The pull of the other one stays. So a member that lies costs the link its own pull, and no
-// more.
+// The first member that wants what nobody has pulls it. It says how far it is, and others read from it meanwhile. A
+// pull of which nothing is heard for Stall ends, and one without a new byte for Slow: the next member that asks pulls.
+// A member that cannot read from another one says so, and is led elsewhere. The pull of the other one stays. So a
+// member that lies costs the link its own pull, and no more.
 //
 // # What is believed
 //

@@ -45,7 +45,8 @@ func run(ctx context.Context, args []string) (err error) {
 	var c config
 	fs.StringVar(&c.root, "root", "", "folder of content and metadata, as containerd's root")
 	fs.StringVar(&c.certs, "certs-dir", "", "folder of hosts.toml, by registries: certs.d")
-	fs.DurationVar(&c.patience, "image-pull-progress-timeout", 5*time.Minute, "how long a pull may bring no byte; as containerd's")
+	fs.DurationVar(&c.patience, "image-pull-progress-timeout", 5*time.Minute,
+		"how long a pull may bring no byte; as containerd's")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}

@@ -104,7 +104,8 @@ func (p *puller) fetch(ctx context.Context, ref string, w *watchman) error {
 	}
 	here := platforms.Default()
 	children := images.LimitManifests(images.FilterPlatforms(images.ChildrenHandler(p.content), here), here, 1)
-	if err := images.Dispatch(ctx, images.Handlers(remotes.FetchHandler(p.content, fetcher), children), nil, desc); err != nil {
+	all := images.Handlers(remotes.FetchHandler(p.content, fetcher), children)
+	if err := images.Dispatch(ctx, all, nil, desc); err != nil {
 		return fmt.Errorf("fetch %s: %w", name, err)
 	}
 	return nil

@@ -162,7 +162,8 @@ func stored(t *testing.T, p *puller) (sum int64) {
 // pulled is what a pull brings: all but what the other platform alone has.
 func (s *store) pulled() (sum int64) {
 	for _, data := range s.blobs {
-		if !bytes.Contains(data, []byte(`"architecture":"riscv64","os":"linux"}`)) || bytes.Contains(data, []byte(`"manifests"`)) {
+		if !bytes.Contains(data, []byte(`"architecture":"riscv64","os":"linux"}`)) ||
+			bytes.Contains(data, []byte(`"manifests"`)) {
 			sum += int64(len(data))
 		}
 	}
@@ -228,7 +229,8 @@ func TestMirror(t *testing.T) {
 		if err := p.pull(t.Context(), ref); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if n := s.count("/blobs/") - before; n != c.blobs || c.mirror.count("/blobs/") != 2 || c.mirror.count("/manifests/v1") == 0 {
+		if n := s.count("/blobs/") - before; n != c.blobs || c.mirror.count("/blobs/") != 2 ||
+			c.mirror.count("/manifests/v1") == 0 {
 			t.Errorf("%s: the registry was asked for %d blobs, want %d; the mirror: %q", name, n, c.blobs, c.mirror.asked)
 		}
 		_ = p.close()
@@ -316,7 +318,7 @@ func TestThreeAtOnce(t *testing.T) {
 	}
 }
 
-// TestWatchman: a pull that asks and gets no byte is given up in the end, and one that gets some, or asks nobody, is not.
+// TestWatchman: a pull that asks and gets no byte is given up in the end. One that gets some, or asks nobody, is not.
 func TestWatchman(t *testing.T) {
 	const patience = 5 * time.Minute
 	for name, c := range map[string]struct {

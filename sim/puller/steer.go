@@ -14,7 +14,8 @@ func (p *puller) handler() http.Handler {
 	mux.HandleFunc("POST /pull", func(w http.ResponseWriter, r *http.Request) {
 		image := r.FormValue("image")
 		if image == "" || len(image) > maxReference {
-			http.Error(w, fmt.Sprintf("image %q: want a reference of at most %d bytes", image[:min(len(image), 100)], maxReference),
+			start := image[:min(len(image), 100)]
+			http.Error(w, fmt.Sprintf("image %q: want a reference of at most %d bytes", start, maxReference),
 				http.StatusBadRequest)
 			return
 		}

@@ -32,7 +32,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("registry ARCHIVE…", flag.ContinueOnError)
 	listen := flags.String("listen", "127.0.0.1:0", "address and port; 0 is a free one, which is printed")
-	dir := flags.String("dir", "", "empty folder for what the registry serves; by default a temporary one, which is removed")
+	dir := flags.String("dir", "", "empty folder for what is served; by default a temporary one, which is removed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -96,10 +96,11 @@ containerd: build ## containerd's own resolver and content store pull through mi
 
 .PHONY: packages
 # Without -count 1 results would stay: go remembers no file outside of a module that a test has read.
-packages: build bin/helm ## what is installed: images the same twice, the chart as it was looked at, each alert in Prometheus' own rule engine
+packages: build bin/helm ## what is installed: images the same twice, the chart as it was looked at, each alert in Prometheus' own rule engine; and the testbed's containerd
 	cd .ci/release && ../../$(TESTS) images --out ../../reports/out/tests -- -count 1 -timeout 20m ./...
 	cd charts/helm && ../../$(TESTS) chart --out ../../reports/out/tests -- -count 1 -timeout 20m .
 	cd charts/alerts && ../../$(TESTS) alerts --out ../../reports/out/tests -- -count 1 -timeout 20m .
+	cd sim/puller && ../../$(TESTS) puller --out ../../reports/out/tests -- -count 1 -timeout 20m .
 
 .PHONY: dashboard
 dashboard: build assets ## draw docs/dashboard.svg anew: the chart's dashboard with what the processes of a scenario tell
@@ -145,7 +146,7 @@ structure: build ## figures of the code: arrows that run back inside packages, t
 lint: bin/golangci-lint bin/vale ## gofmt, go vet, golangci-lint, and vale on the words of documents and comments
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'not gofmt-ed: run gofmt -w'; exit 1; }
 	bin/golangci-lint run --allow-parallel-runners ./...
-	@for m in .ci/release charts/helm charts/alerts; do (cd $$m && $(CURDIR)/bin/golangci-lint run --allow-parallel-runners ./...) || exit 1; done
+	@for m in .ci/release charts/helm charts/alerts sim/puller; do (cd $$m && $(CURDIR)/bin/golangci-lint run --allow-parallel-runners ./...) || exit 1; done
 	bin/vale --config .ci/prose/vale.ini $$(git ls-files $(PROSE))
 
 bin/vale: .ci/prose/go.mod

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-edge/weir/sim/crowd"
 	"github.com/weir-edge/weir/sim/eviction"
 	"github.com/weir-edge/weir/sim/parts"
+	"github.com/weir-edge/weir/sim/pulls"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -139,6 +140,8 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 		run = crowd.Run
 	case s.Autonomy != nil:
 		run = autonomy.Run
+	case s.Images != nil:
+		run = pulls.Run
 	}
 	res, err := run(ctx, s, runner.Options{
 		Runtime:  site,

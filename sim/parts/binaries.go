@@ -65,13 +65,27 @@ func Find(ctx context.Context, s *proc.Spawner, given Binaries, progress func(st
 	return found, nil
 }
 
-// compile builds commands from the repository that the working directory is in, into a scratch directory.
+// FindNested builds a command of a nested module of the repository that the working directory is in, into the scratch
+// directory of s. Both folders are relative: of the module to the repository, of the command to the module.
+func FindNested(ctx context.Context, s *proc.Spawner, progress func(string), module, command string) (string, error) {
+	name, output := path.Base(path.Join(module, command)), path.Join("nested", module)
+	_, err := compile(ctx, s, gobuild.Spec{Name: name, Dir: module}, output, progress, "./"+command)
+	if err != nil {
+		return "", err
+	}
+	dir, err := s.Scratch(output)
+	return filepath.Join(dir, name), err
+}
+
+// compile builds commands from the repository that the working directory is in, into a scratch directory. The folder of
+// the module is below its root.
 func compile(ctx context.Context, s *proc.Spawner, spec gobuild.Spec, folder string, progress func(string),
 	packages ...string) (Binaries, error) {
-	var err error
-	if spec.Dir, err = gobuild.Root(""); err != nil {
+	root, err := gobuild.Root("")
+	if err != nil {
 		return nil, err
 	}
+	spec.Dir = filepath.Join(root, spec.Dir)
 	if spec.Output, err = s.Scratch(folder); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,9 @@ type HubConfig struct {
 	EnrolCoordinatorHosts []string `json:"enrol-coordinator-host,omitempty"` // likewise
 	CoordinatorReplica    string   `json:"coordinator-replica,omitempty"`    // likewise
 
+	ImagesPort string `json:"images-port,omitempty"` // with its address; empty: it serves no images
+	ImagesRoot string `json:"images-root,omitempty"` // content store of its node's containerd
+
 	LogLevel string `json:"log-level,omitempty"`
 
 	Flags Flags `json:"-"`

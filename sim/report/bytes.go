@@ -5,7 +5,7 @@ import "slices"
 // ByteRow is the traffic of one way, class, direction, phase, pool and node.
 type ByteRow struct {
 	Way       string `json:"way"`
-	Class     string `json:"class"`     // pool, node, heartbeat, control
+	Class     string `json:"class"`     // pool, node, heartbeat, control, image
 	Direction string `json:"direction"` // Down or Up
 	Phase     string `json:"phase,omitempty"`
 	Node      string `json:"node,omitempty"`
@@ -31,7 +31,7 @@ func (t ByteTable) Sum(match ByteRow) int64 {
 func agrees(want, got string) bool { return want == "" || want == got }
 
 func (t ByteTable) classes() []string {
-	return distinct(t, func(r ByteRow) string { return r.Class }, "pool", "node", "heartbeat", "control")
+	return distinct(t, func(r ByteRow) string { return r.Class }, "pool", "node", "heartbeat", "control", "image")
 }
 
 // phases are in the order in which the runner reported them.

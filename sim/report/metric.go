@@ -159,8 +159,8 @@ func Metrics() []Metric {
 		{"stock_not_ready", UnitCount, "times that a node of the pool was not Ready with stock Kubernetes"},
 		{
 			"late_heartbeats", UnitCount,
-			"gaps between heartbeats at the cloud longer than a Lease lasts, of nodes that were alive; time in which no hub " +
-				"of the pool could reach the cloud is taken off",
+			"gaps between heartbeats at the cloud longer than a Lease lasts, of nodes that were alive, with Weir; time in " +
+				"which no hub of the pool could reach the cloud is taken off",
 		},
 		{
 			"store_reads", UnitCount,
@@ -350,6 +350,22 @@ func Metrics() []Metric {
 		{"follower_watches", UnitCount, "watches at kube-apiserver that one more node of a pool with Weir opens"},
 		{"follower_connections", UnitCount, "connections to kube-apiserver that one more node of a pool with Weir opens"},
 		{"multiplied_share", UnitShare, "nodes that did not run and were multiplied, of all"},
+		{
+			"image_bytes_ratio", UnitRatio,
+			"bytes of class image over the uplink, both ways, with Weir ÷ what one pull of the image brings to a machine",
+		},
+		{"stock_image_bytes_ratio", UnitRatio, "the same of nodes that pull straight from the registry"},
+		{
+			"image_seconds", UnitSeconds,
+			"from the beginning of the first pull until the last node had the image, with Weir; not measured if a node did " +
+				"not get it",
+		},
+		{"stock_image_seconds", UnitSeconds, "the same of nodes that pull straight from the registry"},
+		{"image_seconds_ratio", UnitRatio, "the former ÷ the latter"},
+		{"image_nodes", UnitCount, "nodes that have the image in the end, with Weir"},
+		{"stock_image_nodes", UnitCount, "nodes that have it when they pull straight from the registry"},
+		{"image_nodes_offline", UnitCount, "nodes that got the image while the uplink of the pool was cut, with Weir"},
+		{"stock_image_nodes_offline", UnitCount, "the same of nodes that pull straight from the registry"},
 		{"resync_bytes_share", UnitShare, "bytes to catch up after 410 ÷ one gzipped full list"},
 	}
 }

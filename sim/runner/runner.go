@@ -177,6 +177,9 @@ func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 		return fmt.Errorf("scenario %s, about autonomy, does not run on %s: %s; nodes that restart without the cloud are "+
 			"in make test-kind LABELS=offline", s.Name, r.Name(), why)
 	}
+	if why := limited.Lacks(runtime.HollowNodes); s.Images != nil && why != "" {
+		return fmt.Errorf("scenario %s, about images, does not run on %s: %s", s.Name, r.Name(), why)
+	}
 	return nil
 }
 

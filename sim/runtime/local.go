@@ -90,6 +90,11 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 			return nil, err
 		}
 	}
+	if len(t.Images) > 0 {
+		if err := s.addRegistry(ctx, progress); err != nil {
+			return nil, err
+		}
+	}
 	for i, p := range t.Pools {
 		if err := s.addPool(ctx, p, s.blocks[i+1]); err != nil {
 			return nil, fmt.Errorf("set up pool %s: %w", p.Name, err)
@@ -128,6 +133,8 @@ type localSite struct {
 	label   func()  // ends the labelling of nodes
 	notary  *notary // nil: it does not run yet
 	pulse   *pulse  // nil: no Node is said to be alive but by its kubelet
+
+	registry *registry // nil: there are no images
 
 	endpoints map[string]func(class string) (Endpoint, error) // by node
 	machines  map[string]Machine                              // by node

@@ -39,6 +39,7 @@ const (
 	ClassNode      = "node"      // proxied requests
 	ClassHeartbeat = "heartbeat" // Leases of nodes
 	ClassControl   = "control"   // probes and access reviews
+	ClassImage     = "image"     // pulls of images, by containerd alone
 )
 
 // hubPair is the file of a node's certificate and its key, which its hub has too.
@@ -104,6 +105,11 @@ func (s *localSite) addPool(ctx context.Context, p Pool, block addresses) error 
 		}
 		if p.Places {
 			if err := x.addAgent(name, address); err != nil {
+				return err
+			}
+		}
+		if s.registry != nil && !p.Bare {
+			if err := x.addContainerd(name, address); err != nil {
 				return err
 			}
 		}
@@ -352,6 +358,12 @@ func (x *localPool) addHub(i int, name, address string) error {
 	}
 	if x.Mode == Weir || x.Mode == LeaderHubs {
 		if err := x.connectToCoordinator(&c, dir, name, address); err != nil {
+			return err
+		}
+	}
+	if x.site.registry != nil {
+		c.ImagesPort = mirror(address)
+		if c.ImagesRoot, err = x.contentOf(name); err != nil {
 			return err
 		}
 	}

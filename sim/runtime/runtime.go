@@ -155,6 +155,14 @@ type Machine struct {
 	HubData    string       // folder of what its hub keeps; empty: it has none
 }
 
+// Pulls is a Site whose nodes pull images.
+type Pulls interface {
+	// Pulled is what one pull of an image brings to a machine, in bytes.
+	Pulled(image string) (int64, error)
+	// Pull has the containerd of a node pull an image, and returns when it has. It does not ask again.
+	Pull(ctx context.Context, node, image string) error
+}
+
 // Boots has the hub of the machine find out that it was started.
 func (m Machine) Boots() error {
 	if m.HubData == "" {
@@ -213,7 +221,8 @@ func (e Endpoint) RESTConfig(token string) *rest.Config {
 }
 
 // PartID names a part as scenarios do: "apiserver", "controller-manager", "scheduler", "hub/<node>", "kubelet/<node>",
-// "containers/<node>", "coordinator/<pool>", and if a pool has three of those, "coordinator/<pool>/<number>".
+// "containers/<node>", "containerd/<node>", "coordinator/<pool>", and if a pool has three of those,
+// "coordinator/<pool>/<number>".
 type PartID string
 
 // Parts of the cloud.
@@ -221,7 +230,8 @@ const (
 	APIServer         PartID = "apiserver"
 	ControllerManager PartID = "controller-manager"
 	Scheduler         PartID = "scheduler"
-	Manager           PartID = "manager" // weir-manager
+	Manager           PartID = "manager"  // weir-manager
+	Registry          PartID = "registry" // of images
 )
 
 // HubOf names the hub of a node.
@@ -232,6 +242,9 @@ func KubeletOf(node string) PartID { return PartID("kubelet/" + node) }
 
 // ContainersOf names the container runtime of a node, whose containers outlive its kubelet.
 func ContainersOf(node string) PartID { return PartID("containers/" + node) }
+
+// ContainerdOf names the containerd of a node that pulls images.
+func ContainerdOf(node string) PartID { return PartID("containerd/" + node) }
 
 // CoordinatorOf names the coordinator of a pool that has one.
 func CoordinatorOf(pool string) PartID { return PartID("coordinator/" + pool) }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/image"
 	"github.com/weir-edge/weir/sim/parts"
 )
 
@@ -47,6 +48,9 @@ type Topology struct {
 	Frames bool
 	// Timers of controllers and kubelets; the zero value are those of stock Kubernetes.
 	Timers cloud.Timers
+	// Images adds a registry that has them, and a containerd on each node that pulls by the pool's link. The local runtime
+	// does it.
+	Images []image.Image
 }
 
 // Pool is a group of nodes behind one uplink.
@@ -220,6 +224,11 @@ func (t Topology) Validate() error {
 	}
 	if t.Described && !t.Manager {
 		return errors.New("topology: pools are described: want weir-manager, which reads that")
+	}
+	for _, m := range t.Images {
+		if err := m.Validate(); err != nil {
+			return fmt.Errorf("topology: %w", err)
+		}
 	}
 	seen := map[string]bool{}
 	for _, p := range t.Pools {

@@ -191,6 +191,28 @@
 //	workload: {…, changes: 0}
 //	clients: […]
 //
+// # Images
+//
+// A scenario with images: is about nodes that pull an image from a registry of the cloud (sim/pulls). They have real
+// kubelets and a real containerd, so it has no clients and no workload. It runs twice, with nodes that pull straight,
+// then with Weir:
+//
+//	images:
+//	  layers: [25MB, 2MB]           # of the image, of random bytes
+//	  pulls:                        # optional; all nodes at once, by default
+//	    - {at: 0s, nodes: [1]}
+//	    - {at: 1m, nodes: [2, 3]}
+//	  within: 10m                   # optional; from the last of them until a node is given up
+//	compare: []                     # optional; without the stock column
+//
+// What happens meanwhile:
+//
+//	kill      puller, hub/<n>, coordinator    puller is the node that has pulled most of the image, of those that have
+//	                                          not all: its containerd is killed
+//	vanish    puller, hub/<n>                 the machine loses power, with hub, containerd and kubelet
+//	cut       puller, hub/<n>, pool           of link: cloud
+//	slow      pool
+//
 // The reader is strict: a field that is unknown, there twice, of a wrong type, out of range or in contradiction to
 // another is refused, and so is YAML that reads otherwise than it looks (anchors, aliases, several documents). It
 // tells all mistakes of all files at once, each with file, line, field, value and what is allowed, as FileErrors; to

@@ -212,7 +212,7 @@ const stockEvictions = "stock_evictions"
 func evictionMetrics() []string {
 	return []string{
 		"wrong_evictions", "missed_evictions", stockEvictions, "not_ready_while_delegated", "stock_not_ready",
-		"late_heartbeats",
+		lateHeartbeats,
 		"failed_calls", "stock_failed_calls", "calls", "heartbeat_bytes_per_second", "heartbeat_bytes_per_minute",
 		"delegation_bytes_per_second",
 		"detect_seconds_max",

@@ -104,6 +104,7 @@ const (
 	ControllerManager Target = "controller-manager" // of the cloud, if the topology has controllers
 	Each              Target = "each"               // every coordinator and every hub, one after the other
 
+	Puller    Target = "puller"    // with images: the node that has pulled most of it, of those that have not all
 	Followers Target = "followers" // with eviction: all nodes but one, the leader's if there is a leader
 
 	hubPrefix     = "hub/"

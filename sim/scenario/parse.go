@@ -100,7 +100,7 @@ func (r *reader) plain(n *yaml.Node) {
 
 func (r *reader) scenario(v value, s *Scenario) {
 	o, ok := v.object("name", "description", "seed", "topology", "workload", "clients", "compare", "eviction", "autonomy",
-		"crowd", "faults", "batches", "expectations")
+		"crowd", "images", "faults", "batches", "expectations")
 	if !ok {
 		return
 	}
@@ -129,16 +129,20 @@ func (r *reader) scenario(v value, s *Scenario) {
 			s.Topology.JoinEvery = t.fields["joinEvery"].duration(maxJoinEvery)
 		}
 		for _, name := range []string{"controllers", "joinEvery"} {
-			if t.has(name) && (o.has("eviction") || o.has("autonomy") || o.has("crowd")) {
+			if t.has(name) && o.ofAKind() {
 				t.fields[name].contradiction(
-					"a scenario with eviction, autonomy or crowd says itself what runs, and when: leave it out")
+					"a scenario with eviction, autonomy, crowd or images says itself what runs, and when: leave it out")
 			}
 		}
-		if len(s.Topology.More) > 0 && (o.has("eviction") || o.has("autonomy") || o.has("crowd")) {
-			t.fields["pools"].contradiction("a scenario with eviction, autonomy or crowd names one pool: want pool")
+		if len(s.Topology.More) > 0 && o.ofAKind() {
+			t.fields["pools"].contradiction("a scenario with eviction, autonomy, crowd or images names one pool: want pool")
 		}
 	}
 	switch {
+	case o.has("images") && (o.has("crowd") || o.has("eviction") || o.has("autonomy")):
+		o.fields["images"].contradiction("the scenario has crowd, eviction or autonomy: want one of them")
+	case o.has("images"):
+		o.withImages(s)
 	case o.has("crowd") && (o.has("eviction") || o.has("autonomy")):
 		o.fields["crowd"].contradiction("the scenario has eviction or autonomy: want one of them")
 	case o.has("crowd"):
@@ -160,6 +164,11 @@ func (r *reader) scenario(v value, s *Scenario) {
 		s.Batches = word == batchesAllowed
 	}
 	s.Expectations = o.fields["expectations"].expectations(s)
+}
+
+// ofAKind reports whether the scenario is of a kind that has no clients of the testbed's.
+func (o object) ofAKind() bool {
+	return slices.ContainsFunc([]string{"eviction", "autonomy", "crowd", "images"}, o.has)
 }
 
 // withClients reads what scenarios have in which clients list and watch.
@@ -326,6 +335,9 @@ func (v value) expectations(s *Scenario) []Expectation {
 
 // cannotMeasure tells why a run of s would never have the metric; empty: it may.
 func (s *Scenario) cannotMeasure(metric string) string {
+	if why := s.cannotPull(metric); why != "" || s.Images != nil {
+		return why
+	}
 	if why := s.cannotCount(metric); why != "" || s.Crowd != nil {
 		return why
 	}

@@ -30,7 +30,7 @@ func (v value) faults(s *Scenario) {
 		case !ok:
 		case f.Target == ControllerManager && !s.Topology.Controllers:
 			item.contradiction("nothing runs there: want topology.controllers: true")
-		case s.Eviction != nil && f.Link.LAN():
+		case (s.Eviction != nil || s.Images != nil) && f.Link.LAN():
 			item.contradiction("stock Kubernetes has no such link, so nothing could be compared: want link: " +
 				string(CloudLink))
 		case f.Action == Restore && s.RestoresCloud():
@@ -51,6 +51,8 @@ func (s *Scenario) rules() []actionRule {
 		return evictionRules()
 	case s.Autonomy != nil:
 		return autonomyRules()
+	case s.Images != nil:
+		return imagesRules()
 	}
 	return actionRules()
 }

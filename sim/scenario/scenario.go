@@ -23,6 +23,7 @@ type Scenario struct {
 	Eviction     *Eviction     `yaml:"eviction,omitempty"` // nil: pods, kubelets and controllers play no part
 	Autonomy     *Autonomy     `yaml:"autonomy,omitempty"` // nil likewise
 	Crowd        *Crowd        `yaml:"crowd,omitempty"`    // nil: there are no more pools than the topology says
+	Images       *Images       `yaml:"images,omitempty"`   // nil: no node pulls an image
 	Faults       []Fault       `yaml:"faults,omitempty"`
 	Batches      bool          `yaml:"-"` // the judge takes what a relay sends after 410, see invariant.Rules
 	Expectations []Expectation `yaml:"expectations"`

@@ -48,10 +48,10 @@ func labels(name string, s *scenario.Scenario, quick []string) (of Labels) {
 	if len(s.Faults) > 0 || s.Eviction != nil || s.Autonomy != nil {
 		of = append(of, "fault")
 	}
-	if !smoke && strings.Contains(name, "/") || s.Topology.Pool.Nodes >= manyNodes {
+	if !smoke && strings.Contains(name, "/") || s.Topology.Pool.Nodes >= manyNodes || s.Images != nil {
 		of = append(of, "slow")
 	}
-	if s.Eviction == nil && s.Autonomy == nil {
+	if s.Eviction == nil && s.Autonomy == nil && s.Images == nil {
 		of = append(of, "kind")
 	}
 	return of

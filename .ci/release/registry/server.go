@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -35,10 +36,35 @@ type server struct {
 }
 
 func newServer(dir string, to *log.Logger) *server {
-	return &server{
-		registry.New(registry.Logger(to), registry.WithBlobHandler(registry.NewDiskBlobHandler(filepath.Join(dir, "blobs")))),
-		dir,
-	}
+	all := http.NewServeMux()
+	all.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	blobs := registry.NewDiskBlobHandler(filepath.Join(dir, "blobs"))
+	all.Handle("/", parts(dir, registry.New(registry.Logger(to), registry.WithBlobHandler(blobs))))
+	return &server{all, dir}
+}
+
+// blob is the path of one.
+var blob = regexp.MustCompile(`^/v2/[a-z0-9][a-z0-9._/-]*/blobs/(sha256):([0-9a-f]{64})$`)
+
+// parts serves blobs as registries do that machines pull from: also a part of one from some byte on, with which a pull
+// goes on that broke. That form of a range (bytes=N-) package registry refuses.
+func parts(dir string, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		names := blob.FindStringSubmatch(r.URL.Path)
+		if names == nil || r.Method != http.MethodGet {
+			others.ServeHTTP(w, r)
+			return
+		}
+		f, err := os.Open(filepath.Join(dir, "blobs", names[1], names[2]))
+		if err != nil {
+			others.ServeHTTP(w, r) // it says how a blob is refused
+			return
+		}
+		defer f.Close()
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Docker-Content-Digest", names[1]+":"+names[2])
+		http.ServeContent(w, r, "", time.Time{}, f)
+	})
 }
 
 // push takes the images of an archive, by the names that they have in it.

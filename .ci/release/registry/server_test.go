@@ -83,6 +83,40 @@ func TestServer(t *testing.T) {
 	}
 }
 
+// TestServerGoesOn: a pull that broke goes on from the byte where it was, and what is not there is refused.
+func TestServerGoesOn(t *testing.T) {
+	s := newServer(t.TempDir(), log.New(io.Discard, "", 0))
+	path, of := archive(t, "ghcr.io/weir-edge/one:v0.0.1")
+	if err := s.push(path); err != nil {
+		t.Fatal(err)
+	}
+	image := must[v1.Image](t)(of.Image(must[*v1.IndexManifest](t)(of.IndexManifest()).Manifests[0].Digest))
+	layer := must[[]v1.Layer](t)(image.Layers())[0]
+	digest := must[v1.Hash](t)(layer.Digest())
+	data := must[[]byte](t)(io.ReadAll(must[io.ReadCloser](t)(layer.Compressed())))
+	for _, c := range []struct {
+		digest, part string
+		status       int
+		want         string
+	}{
+		{digest.String(), "", http.StatusOK, string(data)},
+		{digest.String(), "bytes=40-", http.StatusPartialContent, string(data[40:])},
+		{digest.String(), "bytes=40-49", http.StatusPartialContent, string(data[40:50])},
+		{digest.String(), "bytes=1000000-", http.StatusRequestedRangeNotSatisfiable, ""},
+		{"sha256:" + strings.Repeat("0", 64), "bytes=40-", http.StatusNotFound, ""},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/weir-edge/one/blobs/"+c.digest, nil)
+		if c.part != "" {
+			r.Header.Set("Range", c.part)
+		}
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		if w.Code != c.status || c.want != "" && w.Body.String() != c.want {
+			t.Errorf("%s of %s: %d and %d bytes, want %d and %d", c.part, c.digest, w.Code, w.Body.Len(), c.status, len(c.want))
+		}
+	}
+}
+
 // TestServerRefuses tells what is no archive of a release.
 func TestServerRefuses(t *testing.T) {
 	s := newServer(t.TempDir(), log.New(io.Discard, "", 0))

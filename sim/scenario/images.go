@@ -1,0 +1,208 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/sim/image"
+	"github.com/weir-edge/weir/sim/report"
+	"github.com/weir-edge/weir/sim/runtime"
+)
+
+const (
+	maxPulls   = 20
+	maxPullAt  = time.Hour
+	maxWithin  = 2 * time.Hour
+	imageName  = "registry.weir.test/weir/app:v1"
+	layersHelp = "a list of sizes from 4kB to 4GB, as [25MB, 2MB]"
+)
+
+// Images makes a scenario one about nodes that pull an image from a registry of the cloud, each by a real containerd.
+// It runs as two columns: nodes that pull straight, then Weir.
+type Images struct {
+	Layers []Size        `yaml:"layers,flow"` // of the image; the seed decides what is in them
+	Pulls  []Pull        `yaml:"pulls"`       // all nodes at once, by default
+	Within time.Duration `yaml:"within"`      // from the last pull's beginning until a node that has nothing gets nothing
+}
+
+// Pull says when some nodes begin to pull the image.
+type Pull struct {
+	At    time.Duration `yaml:"at"`
+	Nodes []int         `yaml:"nodes,flow"` // by number, from 1
+}
+
+// Size is a number of bytes.
+type Size int64
+
+// String writes the size in the largest unit that needs no fraction.
+func (z Size) String() string {
+	units := unitsOf(report.UnitBytes)
+	for _, u := range slices.Backward(units) {
+		if whole := int64(u.size); int64(z)%whole == 0 {
+			return strconv.FormatInt(int64(z)/whole, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(z), 10) // not reached: the first unit divides all
+}
+
+// MarshalYAML implements yaml.Marshaler.
+func (z Size) MarshalYAML() (any, error) { return z.String(), nil }
+
+// withImages reads what only such scenarios have, and refuses what they have no use for.
+func (o object) withImages(s *Scenario) {
+	s.Images = o.fields["images"].images(s.Topology.Pool)
+	const nobody = "in a scenario with images nobody lists or watches: leave it out"
+	if o.has("workload") {
+		o.fields["workload"].contradiction(nobody)
+	}
+	if o.has("clients") && len(o.fields["clients"].list("[]")) > 0 {
+		o.fields["clients"].contradiction(nobody)
+	}
+	s.Compare = []string{report.WayStock}
+	if o.has("compare") {
+		s.Compare = o.fields["compare"].choices([]string{report.WayStock})
+	}
+}
+
+func (v value) images(p Pool) *Images {
+	m := &Images{Within: 10 * time.Minute}
+	o, ok := v.object("layers", "pulls", "within")
+	if !ok {
+		return m
+	}
+	items := o.fields["layers"].list(layersHelp)
+	if n := len(items); n == 0 || n > image.MaxLayers {
+		o.fields["layers"].wrong(fmt.Sprintf("1 to %d layers: %s", image.MaxLayers, layersHelp))
+	}
+	for _, item := range items {
+		m.Layers = append(m.Layers, item.size())
+	}
+	if o.has("within") {
+		m.Within = o.fields["within"].between(time.Second, maxWithin)
+	}
+	if !o.has("pulls") {
+		m.Pulls = []Pull{{Nodes: numbers(p.Nodes)}}
+		return m
+	}
+	const allowed = "a list of {at, nodes}, as [{at: 0s, nodes: [1]}, {at: 1m, nodes: [2, 3]}]"
+	items = o.fields["pulls"].list(allowed)
+	if n := len(items); n == 0 || n > maxPulls {
+		o.fields["pulls"].wrong(fmt.Sprintf("1 to %d pulls: %s", maxPulls, allowed))
+	}
+	lines := map[int]int{} // by node
+	for _, item := range items {
+		if one, ok := item.pull(p, lines); ok {
+			m.Pulls = append(m.Pulls, one)
+		}
+	}
+	return m
+}
+
+// pull reads when some nodes pull. lines are those in which nodes are named already.
+func (v value) pull(p Pool, lines map[int]int) (one Pull, ok bool) {
+	o, ok := v.object("at", "nodes")
+	if !ok {
+		return one, false
+	}
+	one.At = o.fields["at"].duration(maxPullAt)
+	const allowed = "a list of numbers of nodes, as [1, 2]"
+	items := o.fields["nodes"].list(allowed)
+	if len(items) == 0 {
+		o.fields["nodes"].wrong(allowed)
+	}
+	for _, item := range items {
+		n, ok := item.integer(1, int64(max(p.Nodes, 1)))
+		switch first, twice := lines[int(n)]; {
+		case !ok:
+		case twice:
+			item.contradiction(fmt.Sprintf("line %d names node %d already: want each once", first, n))
+		default:
+			lines[int(n)] = item.line
+			one.Nodes = append(one.Nodes, int(n))
+		}
+	}
+	return one, true
+}
+
+// numbers are those from 1 to n.
+func numbers(n int) []int {
+	all := make([]int, 0, n)
+	for i := range n {
+		all = append(all, i+1)
+	}
+	return all
+}
+
+func (v value) size() Size {
+	s, ok := v.scalar("a size as 25MB", "!!str", "!!int")
+	if !ok {
+		return 0
+	}
+	n, err := parseLimit(s, report.UnitBytes)
+	if err != nil || n != math.Trunc(n) || n < image.MinLayer || n > image.MaxLayer {
+		v.wrong(fmt.Sprintf("a size from %dB to %dB, as 25MB", int64(image.MinLayer), int64(image.MaxLayer)))
+		return 0
+	}
+	return Size(n)
+}
+
+// Image is what the nodes pull.
+func (s *Scenario) Image() image.Image {
+	m := image.Image{Name: imageName, Seed: s.Seed}
+	for _, size := range s.Images.Layers {
+		m.Layers = append(m.Layers, int64(size))
+	}
+	return m
+}
+
+// ImagesTopology is a site of such a scenario, in one of its modes. Its nodes have kubelets, for their heartbeats.
+func (s *Scenario) ImagesTopology(mode runtime.Mode) runtime.Topology {
+	pool := s.Topology.Pool.RuntimePool(mode)
+	pool.Kubelets = true
+	asks := mode != runtime.Stock && s.Topology.Pool.Asks()
+	return runtime.Topology{Pools: []runtime.Pool{pool}, Images: []image.Image{s.Image()}, Manager: asks}
+}
+
+// imagesRules are what may happen while nodes pull.
+func imagesRules() []actionRule {
+	return []actionRule{
+		{Kill, []Target{Puller, hubPrefix, Coordinator}, []string{"for"}, []string{"repeat", "every"}},
+		{Vanish, []Target{Puller, hubPrefix}, []string{"for"}, nil},
+		{Cut, []Target{Puller, hubPrefix, WholePool}, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
+		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
+	}
+}
+
+// imageMetrics are measured in scenarios with images, and beside them only what lateHeartbeats names.
+func imageMetrics() []string {
+	return []string{
+		"image_bytes_ratio", "stock_image_bytes_ratio", "image_seconds", "stock_image_seconds", "image_seconds_ratio",
+		"image_nodes", "stock_image_nodes", "image_nodes_offline", "stock_image_nodes_offline",
+	}
+}
+
+// lateHeartbeats is measured in scenarios with eviction, too.
+const lateHeartbeats = "late_heartbeats"
+
+// cannotPull tells why a metric does not belong into the scenario; empty: it does.
+func (s *Scenario) cannotPull(metric string) string {
+	measured := slices.Contains(imageMetrics(), metric)
+	switch {
+	case s.Images == nil && measured:
+		return metric + " is measured when nodes pull an image: want images:"
+	case s.Images != nil && !measured && metric != lateHeartbeats:
+		return fmt.Sprintf("%s is not measured in a scenario with images; want one of %s, %s", metric,
+			strings.Join(imageMetrics(), ", "), lateHeartbeats)
+	case measured && !slices.Contains(s.Compare, report.WayStock) &&
+		(strings.HasPrefix(metric, "stock_") || metric == "image_seconds_ratio"):
+		return metric + " needs the stock way, and compare leaves it out"
+	case measured && strings.HasSuffix(metric, "_offline") &&
+		!slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Cut && f.Target == WholePool }):
+		return metric + " is measured while the uplink is cut: want a fault cut of target pool"
+	}
+	return ""
+}

@@ -37,7 +37,7 @@ func TestNothingShared(t *testing.T) {
 		if s := a.mirror.Standing(); code(b) != 200 || shown() != 200 || s.Holds != 1 || s.Pulls != 1 {
 			t.Errorf("shared: %+v", s)
 		}
-		a.denied = true
+		a.denied.Store(true)
 		if own, other := code(a), shown(); own != 404 || other != 404 {
 			t.Errorf("nothing is shared: %d for its own node, and %d for another, want 404 at once", own, other)
 		}
@@ -48,7 +48,7 @@ func TestNothingShared(t *testing.T) {
 		if code(b) != 404 || b.counts("pull") != 1 {
 			t.Error("b is not to pull what nobody shows")
 		}
-		a.denied = false
+		a.denied.Store(false)
 		sleep(2 * lookEvery)
 		if code(a) != 200 || shown() != 200 || a.mirror.Standing().Holds != 1 {
 			t.Errorf("it is shared again: %d, %d, %+v", code(a), shown(), a.mirror.Standing())

@@ -49,7 +49,7 @@ type hub struct {
 	mirror *Mirror
 	shown  http.Handler
 	off    atomic.Bool
-	denied bool // the pool shares nothing
+	denied atomic.Bool // the pool shares nothing
 }
 
 func newWorld(t *testing.T, names ...string) *world {
@@ -65,11 +65,11 @@ func (w *world) add(name string) *hub {
 	h.mirror = New(Config{
 		Node: name, Store: h.Store, Pool: h, Away: func() bool { return w.away.Load() }, Metrics: NewMetrics(),
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
-		Allowed: func(registry string) bool { return registry != "secret.example.com" && !h.denied },
-		Off:     func() bool { return h.denied },
+		Allowed: func(registry string) bool { return registry != "secret.example.com" && !h.denied.Load() },
+		Off:     func() bool { return h.denied.Load() },
 	})
 	h.shown = &Shown{
-		Store: h.Store, Pulling: h.mirror.Pulling, Off: func() bool { return h.denied },
+		Store: h.Store, Pulling: h.mirror.Pulling, Off: func() bool { return h.denied.Load() },
 		Caller: func(*http.Request) string { return "member" },
 		Clock:  clock.RealClock{}, Bytes: h.mirror.Metrics.Bytes,
 	}

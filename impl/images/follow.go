@@ -69,6 +69,7 @@ func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference,
 	if r.lied(from.Node) {
 		return errLiar
 	}
+	began := r.clock.Now()
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
 	stalled := r.clock.AfterFunc(desk.Slow+looks, cancel) // the member itself notices a stall, and breaks off
@@ -144,7 +145,7 @@ func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference,
 			}
 			return nil
 		case err != nil:
-			r.breaks(req, ref, from, err)
+			r.breaks(req, ref, from, began, err)
 		}
 	}
 }
@@ -186,12 +187,12 @@ func (r *reader) followManifest(w http.ResponseWriter, req *http.Request, ref re
 }
 
 // breaks ends an answer short, and has the pool know who was read from. It does not return.
-func (r *reader) breaks(req *http.Request, ref reference, from desk.Holder, err error) {
+func (r *reader) breaks(req *http.Request, ref reference, from desk.Holder, began time.Time, err error) {
 	r.metrics.count("failed")
 	if req.Context().Err() == nil {
 		r.quiet.Say(slog.LevelInfo, "breaks "+from.Node, "a member of the pool broke off: containerd asks for the rest",
 			"node", from.Node, "digest", ref.digest, "err", err)
-		r.report(desk.Report{Digest: ref.digest, Node: from.Node})
+		r.report(desk.Report{Digest: ref.digest, Node: from.Node, Age: max(r.clock.Now().Sub(began), 0)})
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -43,9 +43,10 @@ type Progress struct {
 
 // Report is about a member from which a hub read.
 type Report struct {
-	Digest Digest `json:"digest"`
-	Node   string `json:"node"`
-	Wrong  bool   `json:"wrong,omitempty"` // it served other bytes; else it served none, or not all
+	Digest Digest        `json:"digest"`
+	Node   string        `json:"node"`
+	Wrong  bool          `json:"wrong,omitempty"` // it served other bytes; else it served none, or not all
+	Age    time.Duration `json:"age,omitempty"`   // since the hub began to read
 }
 
 // Resolution is what a registry said of a tag.
@@ -98,6 +99,11 @@ func (a *Ask) Check() error {
 	for _, p := range a.Pulls {
 		if p.Bytes < 0 {
 			return fmt.Errorf("pulls: %v: %d bytes, want 0 at least", p.Digest, p.Bytes)
+		}
+	}
+	for _, r := range a.Failed {
+		if r.Age < 0 {
+			return fmt.Errorf("failed: %v: age %v, want 0 at least", r.Digest, r.Age)
 		}
 	}
 	if a.Tag != "" {

@@ -71,6 +71,7 @@ type pull struct {
 	bytes int64
 	at    time.Time // of the last new byte, or of its begin
 	heard time.Time
+	again time.Time // when it began again; zero: it was not
 }
 
 // bar keeps a member, or all if by is nil, from reading from another one.
@@ -261,7 +262,7 @@ func (d *Desk) progress(m *member, p Progress, now time.Time) {
 		}
 	}
 	if len(c.pulls) < maxHolders {
-		c.pulls = append(c.pulls, &pull{m, p.Bytes, now, now})
+		c.pulls = append(c.pulls, &pull{by: m, bytes: p.Bytes, at: now, heard: now})
 	}
 }
 
@@ -272,8 +273,11 @@ func (d *Desk) bar(m *member, r Report, now time.Time) {
 		return
 	}
 	until := now.Add(barFor)
-	if r.Wrong {
+	switch {
+	case r.Wrong:
 		until = now.Add(wrongFor)
+	case slices.ContainsFunc(c.pulls, func(p *pull) bool { return p.by == of && p.again.After(now.Add(-r.Age)) }):
+		return // it was read from before it began again
 	}
 	c.bars = slices.DeleteFunc(c.bars, func(b bar) bool {
 		return b.by == m && b.of == of && (r.Wrong || !b.wrong) || !b.until.After(now)
@@ -334,8 +338,12 @@ func (d *Desk) want(m *member, g Digest, now time.Time) (bool, []Holder) {
 		c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool { return p == own })
 		return false, []Holder{{Node: best.by.node, Address: best.by.address, Growing: true}}
 	}
-	if own == nil && len(c.pulls) < maxHolders {
-		c.pulls = append(c.pulls, &pull{m, 0, now, now})
+	switch {
+	case own != nil: // what broke off belongs to the pull before
+		own.again = now
+		c.bars = slices.DeleteFunc(c.bars, func(b bar) bool { return b.of == m && !b.wrong })
+	case len(c.pulls) < maxHolders:
+		c.pulls = append(c.pulls, &pull{by: m, at: now, heard: now})
 	}
 	return true, nil
 }

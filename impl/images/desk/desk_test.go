@@ -218,6 +218,28 @@ func TestUnreachable(t *testing.T) {
 	x.want("and is read", x.wants("c", d), "b+")
 }
 
+// TestBeginsAgain: what broke off of a pull before it began again keeps nobody from reading it, whoever comes first.
+func TestBeginsAgain(t *testing.T) {
+	for name, first := range map[string]bool{"the puller is back first": true, "its reader reports first": false} {
+		x, d := newAt(t), Digest{1}
+		x.want(name, x.wants("a", d), "pull")
+		x.want(name, x.wants("b", d), "a+")
+		x.wait(5 * time.Second)
+		broke := func(age time.Duration) { x.say("b", Ask{Failed: []Report{{Digest: d, Node: "a", Age: age}}}) }
+		if !first {
+			broke(4 * time.Second)
+		}
+		x.want(name+": a pulls again", x.wants("a", d), "pull")
+		x.wait(time.Second)
+		if first {
+			broke(4 * time.Second)
+		}
+		x.want(name+": b reads it", x.wants("b", d), "a+")
+		broke(time.Second / 2)
+		x.want(name+": it broke off since", x.wants("b", d), "pull")
+	}
+}
+
 // TestTags: one node asks the registry, others wait for it a moment, and all have its answer for a minute.
 func TestTags(t *testing.T) {
 	x := newAt(t)

@@ -2,13 +2,14 @@ package desk
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // Times of a desk.
@@ -387,28 +388,5 @@ func (d *Desk) sweep(now time.Time) {
 
 // Handler serves it. node is the node whose hub asks, "" if somebody else does.
 func (d *Desk) Handler(node func(*http.Request) string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		by := node(req)
-		switch {
-		case req.Method != http.MethodPost:
-			w.Header().Set("Allow", "POST")
-			http.Error(w, "only POST", http.StatusMethodNotAllowed)
-			return
-		case by == "":
-			http.Error(w, "hubs ask for images of their nodes, and nobody else", http.StatusForbidden)
-			return
-		}
-		var a Ask
-		err := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxAsk)).Decode(&a)
-		var out Answer
-		if err == nil {
-			out, err = d.Exchange(by, a)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(out)
-	})
+	return exchange.Handler(node, "hubs ask for images of their nodes, and nobody else", maxAsk, d.Exchange)
 }

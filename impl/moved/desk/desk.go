@@ -11,7 +11,6 @@ package desk
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/moved"
 )
 
@@ -181,28 +181,5 @@ func (d *Desk) give(node string, out *Answer) {
 
 // Handler serves it. node is the node whose hub asks, "" if somebody else does.
 func (d *Desk) Handler(node func(*http.Request) string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		by := node(req)
-		switch {
-		case req.Method != http.MethodPost:
-			w.Header().Set("Allow", "POST")
-			http.Error(w, "only POST", http.StatusMethodNotAllowed)
-			return
-		case by == "":
-			http.Error(w, "hubs state what is of their nodes, and nobody else", http.StatusForbidden)
-			return
-		}
-		var a Ask
-		err := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxAsk)).Decode(&a)
-		var out Answer
-		if err == nil {
-			out, err = d.Exchange(by, a)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(out)
-	})
+	return exchange.Handler(node, "hubs state what is of their nodes, and nobody else", maxAsk, d.Exchange)
 }

@@ -17,7 +17,7 @@ const (
 	LeastCallersBytes   = 8 << 20
 	// a watch counts as: a stream, its buffers and what it has under way. 400 of them take 52 KiB each.
 	WatchBytes   = 64 << 10
-	RequestBytes = 128 << 10 // the same of any other request
+	RequestBytes = 256 << 10 // the same of any other request: so much of its answer may wait for its reader
 
 	MaxUnproven        = 200
 	MaxUnprovenAddress = 100

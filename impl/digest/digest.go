@@ -13,7 +13,7 @@ import (
 
 // Bounds of a digest on the wire.
 const (
-	MaxText    = 128                // of what a hub of this version writes
+	MaxText    = 144                // of what a hub of this version writes
 	maxRead    = 2 * MaxText        // a later one may append
 	maxVersion = 32                 // characters
 	maxCount   = 1<<48 - 1          // bytes: sums over all nodes that a cluster can have are numbers, too
@@ -42,12 +42,14 @@ var letters = map[Role]string{Leader: "L", Follower: "F", Pending: "P"}
 type Digest struct {
 	Version string
 	Role    Role
-	Age     time.Duration // of the oldest relay; Unknown: one was never filled, or there is none
+	Age     time.Duration // of the oldest relay, 0 if there is none; Unknown: one was never filled
 	Started time.Time
 	Down    int64 // bytes from the cloud, all that the hub has asked there, TLS included
 	Up      int64 // bytes to it
 	Feed    int64 // of both, those of class pool: what this hub fetched for relays
 	Served  int64 // bytes that clients of this node got from relays
+	// Cause is why it is Pending, in one word; "": it is not, or does not say.
+	Cause string
 }
 
 // Text is what Parse reads, MaxText bytes at most.
@@ -60,8 +62,14 @@ func (d Digest) Text() string {
 	for _, n := range []int64{min(age, maxAge), max(d.Started.Unix(), 0), d.Down, d.Up, d.Feed, d.Served} {
 		words = append(words, strconv.FormatInt(min(n, maxCount), 10))
 	}
+	if d.Cause != "" {
+		words = append(words, cause(d.Cause))
+	}
 	return strings.Join(words, " ")
 }
+
+// cause is a cause as one word.
+func cause(text string) string { return word(text[:min(len(text), maxCause)]) }
 
 // word is a version as one word.
 func word(version string) string {
@@ -116,6 +124,12 @@ func Parse(text string) (d Digest, err error) {
 		if *n.into, err = strconv.ParseInt(words[3+i], 10, 64); err != nil || *n.into < n.least || *n.into > n.most {
 			return Digest{}, fmt.Errorf("%s: %s %.24q, want %d to %d", contract.DigestAnnotation, n.name, words[3+i], n.least,
 				n.most)
+		}
+	}
+	if len(words) > 9 {
+		if d.Cause = words[9]; d.Cause != cause(d.Cause) {
+			return Digest{}, fmt.Errorf("%s: cause %.40q, want %d letters, digits and .+-_ at most", contract.DigestAnnotation,
+				words[9], maxCause)
 		}
 	}
 	d.Age, d.Started = time.Duration(age)*time.Second, time.Unix(started, 0).UTC()

@@ -11,7 +11,7 @@ import (
 func usual() Digest {
 	return Digest{
 		"v0.3.0-12-gac6a071f", Leader, 12 * time.Second, time.Date(2026, 11, 23, 14, 0, 0, 0, time.UTC), 123_456_789,
-		2_345_678, 120_000_000, 987_654_321,
+		2_345_678, 120_000_000, 987_654_321, "",
 	}
 }
 
@@ -28,7 +28,7 @@ func TestText(t *testing.T) {
 	}
 	most := Digest{
 		strings.Repeat("v", 99), Follower, math.MaxInt64, time.Unix(math.MaxUint32, 0).UTC(), math.MaxInt64, math.MaxInt64,
-		math.MaxInt64, math.MaxInt64,
+		math.MaxInt64, math.MaxInt64, strings.Repeat("c", 99),
 	}
 	if n := len(most.Text()); n > MaxText {
 		t.Errorf("%d bytes: %s", n, most.Text())
@@ -52,7 +52,9 @@ func TestText(t *testing.T) {
 // and gives nothing.
 func TestParse(t *testing.T) {
 	text := usual().Text()
-	if got, err := Parse(text + " more 7"); err != nil || got != usual() {
+	pending := usual()
+	pending.Role, pending.Cause = Pending, Timeout
+	if got, err := Parse(pending.Text() + " more 7"); err != nil || got != pending {
 		t.Errorf("%+v, %v", got, err)
 	}
 	words := strings.Split(text, " ")
@@ -63,17 +65,55 @@ func TestParse(t *testing.T) {
 	}
 	for bad, says := range map[string]string{
 		"": "format", "2" + text[1:]: "format", "{}": "format", "1 v1 L": "3 words, want 9",
-		text + strings.Repeat(" ", maxRead): "256 at most",
+		text + strings.Repeat(" ", maxRead): "288 at most",
 		with(1, "a\nb"):                     "version", with(1, ""): "version",
 		with(1, strings.Repeat("v", maxVersion+1)): "version",
 		with(2, "X"): "role", with(2, ""): "role",
 		with(3, "-2"): "age", with(3, "3153600001"): "age", with(4, "-1"): "start", with(4, "4294967296"): "start",
 		with(5, "9007199254740992"): "down",
 		with(6, "-1"):               "up", with(7, "1e3"): "feed", with(8, "99999999999999999999"): "served",
-		with(8, "0x1"): "served",
+		with(8, "0x1"): "served", text + " a/b": "cause", text + " ": "cause", text + " " + strings.Repeat("c", maxCause+1): "cause",
 	} {
 		if got, err := Parse(bad); err == nil || !strings.Contains(err.Error(), says) || got != (Digest{}) {
 			t.Errorf("%.80q: %+v, %v: want an error about %s", bad, got, err, says)
+		}
+	}
+}
+
+// TestSharing: a hub shares that leads or follows, holds something fresh, and told so not long ago. For each cause there
+// are words.
+func TestSharing(t *testing.T) {
+	for what, c := range map[string]struct {
+		is   func(*Digest)
+		ago  time.Duration
+		want string // "": it shares
+	}{
+		"a leader":            {},
+		"a follower":          {is: func(d *Digest) { d.Role = Follower }, ago: Lapsed},
+		"silence":             {ago: Lapsed + time.Second, want: "has told nothing for 2h0m0s"},
+		"an older hub":        {is: func(d *Digest) { d.Role = Pending }, want: "it does not say why"},
+		"a later one":         {is: func(d *Digest) { d.Role, d.Cause = Pending, "novel" }, want: "it does not say why"},
+		"a relay not filled":  {is: func(d *Digest) { d.Age = Unknown }, want: "not complete"},
+		"a relay that is old": {is: func(d *Digest) { d.Age = Stale + time.Second }, want: "2m1s old"},
+	} {
+		d := usual()
+		if c.is != nil {
+			c.is(&d)
+		}
+		err := d.Sharing(c.ago)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+	}
+	for cause, words := range likely {
+		d := usual()
+		d.Role, d.Cause = Pending, cause
+		got, err := Parse(d.Text())
+		if err != nil || got != d {
+			t.Fatalf("%s: %+v, %v", cause, got, err)
+		}
+		if err := got.Sharing(0); err == nil || !strings.HasSuffix(err.Error(), words) {
+			t.Errorf("%s: %v, want %q", cause, err, words)
 		}
 	}
 }

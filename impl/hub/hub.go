@@ -134,6 +134,7 @@ func (s *serving) config() *tls.Config {
 type pool interface {
 	Run(ctx context.Context, told func() bool) error // told: that ctx ends is no failure
 	Snapshot() role.Snapshot
+	Cause() string
 	Seen() beat.InPool
 	Changed()                                // something may have changed for it
 	Denied(resource string)                  // a source does not give it

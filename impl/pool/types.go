@@ -21,6 +21,9 @@ const MaxHubs = 1000
 
 // Conditions of a Pool.
 const (
+	// Ready reports whether the pool does what it is for: it has a leader, and each hub that is heard reads what the pool
+	// shares inside the pool, fresh. Its reason is the first thing that is wrong.
+	Ready = "Ready"
 	// Described reports whether there is a NodePool of this name.
 	Described = "Described"
 	// ModeApplied reports whether the hubs of the pool are told the mode that the spec asks for.
@@ -281,6 +284,11 @@ type Hub struct {
 	// Role of the hub in its pool: Leader, Follower or Pending.
 	Role string `json:"role"`
 
+	// Cause is why it is Pending, in one word: unconfigured, starting, refused, unreachable, timeout, broken, certificate,
+	// unnamed or other. It is absent if the hub is not, or does not say.
+	// +optional
+	Cause string `json:"cause,omitempty"`
+
 	// Told is when it told that.
 	Told metav1.Time `json:"told"`
 
@@ -366,6 +374,7 @@ type Replica struct {
 // +kubebuilder:resource:scope=Cluster,path=pools,categories=weir
 // +kubebuilder:subresource:status
 // +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
 // +kubebuilder:printcolumn:name="Mode",type="string",JSONPath=".status.mode"
 // +kubebuilder:printcolumn:name="Members",type="integer",JSONPath=".status.members"
 // +kubebuilder:printcolumn:name="Heard",type="integer",JSONPath=".status.heard"
@@ -374,6 +383,7 @@ type Replica struct {
 // +kubebuilder:printcolumn:name="Freshness",type="integer",JSONPath=".status.freshnessSeconds"
 // +kubebuilder:printcolumn:name="Saved",type="integer",JSONPath=".status.savedBytes"
 // +kubebuilder:printcolumn:name="Silent",type="date",JSONPath=".status.silentSince"
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",priority=1
 // +kubebuilder:printcolumn:name="Coordinators",type="string",JSONPath=".status.coordinators",priority=1
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type Pool struct {

@@ -192,19 +192,51 @@ func (d *desk) condition(node string, status corev1.ConditionStatus, reason, mes
 	return err
 }
 
+// follower is what the hub of edge-2 tells.
+var follower = digest.Digest{Version: "v0.3.0", Role: digest.Follower, Age: 4 * time.Second, Started: time.Unix(0, 0)}
+
+// tell says something of the hub of a node, as a heartbeat does.
+func (d *desk) tell(node string, along map[string]string) {
+	d.t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": along}})
+	must(d.t, err)
+	_, err = d.cloud.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(d.t.Context(), node,
+		types.MergePatchType, patch, metav1.PatchOptions{})
+	must(d.t, err)
+}
+
+// parts holds that a pool whose ports a firewall drops is not called well, and that its hub has the cause.
+func (d *desk) parts() {
+	d.t.Helper()
+	apart := follower
+	apart.Role, apart.Cause = digest.Pending, digest.Timeout
+	d.tell("edge-2", map[string]string{contract.DigestAnnotation: apart.Text()})
+	await.Until(d.t, time.Minute, "check to say that a hub does not reach its pool", func() bool {
+		_, code := d.types("check -o short")
+		return code == 1
+	})
+	d.prints("check -o short", "apart.golden", 1)
+	d.tell("edge-2", map[string]string{contract.DigestAnnotation: follower.Text()})
+	if out, code := d.types("check --wait=1m -o short"); code != 0 {
+		d.t.Fatalf("check --wait: exit code %d:\n%s", code, out)
+	}
+}
+
 // beat writes the Lease of a node, so long ago.
 func (d *desk) beat(name string, age time.Duration) {
 	d.t.Helper()
 	leases := d.cloud.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace)
 	_ = leases.Delete(d.t.Context(), name, metav1.DeleteOptions{})
 	meta := metav1.ObjectMeta{Name: name}
-	if name == "edge-1" { // the hub of edge-2 is of before digests
-		meta.Annotations = map[string]string{contract.DigestAnnotation: digest.Digest{
+	is := follower
+	if name == "edge-1" {
+		is = digest.Digest{
 			Version: "v0.3.0", Role: digest.Leader, Age: 12 * time.Second,
 			Started: time.Date(2026, time.November, 23, 14, 0, 0, 0, time.UTC),
 			Down:    1_234_567, Up: 98_765, Feed: 1_300_000, Served: 4_800_000,
-		}.Text()}
+		}
 	}
+	meta.Annotations = map[string]string{contract.DigestAnnotation: is.Text()}
 	_, err := leases.Create(d.t.Context(), &coordinationv1.Lease{ObjectMeta: meta, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](3600),
 		RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-age))),
@@ -247,6 +279,7 @@ func TestOperator(t *testing.T) {
 		t.Errorf("list prints %q, %d", out, code)
 	}
 
+	d.parts()
 	d.suggests()
 
 	d.dump()
@@ -276,16 +309,8 @@ func (d *desk) suggests() {
 	if out, code := d.types("pool suggest harbour -o wide"); code != 2 || !strings.Contains(out, "table, json or yaml") {
 		d.t.Errorf("suggest in a wrong form: exit code %d:\n%s", code, out)
 	}
-	tell := func(node string, along map[string]string) {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": along}})
-		must(d.t, err)
-		_, err = d.cloud.Client().CoordinationV1().Leases(contract.NodeLeaseNamespace).Patch(d.t.Context(), node,
-			types.MergePatchType, patch, metav1.PatchOptions{})
-		must(d.t, err)
-	}
-	tell("edge-2", map[string]string{contract.DigestAnnotation: digest.Digest{Version: "v0.3.0"}.Text()})
 	for node, bytes := range map[string]int64{"edge-1": 31_000_000, "edge-2": 30_000_000} {
-		tell(node, map[string]string{contract.ReadsAnnotation: digest.Reads{
+		d.tell(node, map[string]string{contract.ReadsAnnotation: digest.Reads{
 			Passed: []digest.Passed{
 				{Resource: "ciliumidentities.v2.cilium.io", Bytes: bytes}, {Resource: "secrets.v1.", Bytes: 7_000},
 			}, Rest: 500, Unread: []string{"endpoints.v1."},

@@ -19,6 +19,7 @@ type Account struct {
 	Consistency *relayed.Consistency
 	Served      *answer.Served
 	Role        func() role.Role
+	Cause       func() string // why it is Pending
 }
 
 var roles = map[role.Role]digest.Role{
@@ -30,6 +31,9 @@ func (a *Account) Digest() digest.Digest {
 	d := digest.Digest{
 		Version: a.Version, Role: roles[a.Role()], Age: a.age(), Started: a.Started, Served: a.Served.Bytes(answer.ByRelay),
 	}
+	if d.Role == digest.Pending {
+		d.Cause = a.Cause()
+	}
 	for _, c := range uplink.Classes {
 		b := a.Cloud.Bytes(c)
 		d.Down, d.Up = d.Down+b.Down, d.Up+b.Up
@@ -40,9 +44,8 @@ func (a *Account) Digest() digest.Digest {
 	return d
 }
 
-// age is that of the oldest relay. What the cloud does not give is in none.
-func (a *Account) age() time.Duration {
-	oldest := digest.Unknown
+// age is that of the oldest relay, 0 if nobody reads any. What the cloud does not give is in none.
+func (a *Account) age() (oldest time.Duration) {
 	for _, f := range a.Sources.All() {
 		if f.Unavailable() {
 			continue

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/relayed"
@@ -24,6 +25,9 @@ func (a Alone) Run(ctx context.Context, _ func() bool) error {
 func (Alone) Snapshot() role.Snapshot {
 	return role.Snapshot{Role: role.Pending, Reason: "no coordinator is configured", Source: role.Cloud}
 }
+
+// Cause is that there is no pool.
+func (Alone) Cause() string { return digest.Unconfigured }
 
 // Renew has no connections.
 func (Alone) Renew() {}

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
@@ -91,6 +93,14 @@ func (p *Pool) alone() bool {
 
 // Snapshot is the state of the role machine after the last step.
 func (p *Pool) Snapshot() role.Snapshot { return p.view.Load().Snapshot }
+
+// Cause is why the hub is Pending, if it is, as one word of package digest.
+func (p *Pool) Cause() string {
+	if len(p.Coordinator.Replicas()) == 0 {
+		return digest.Unconfigured
+	}
+	return cmp.Or(p.checker.Judgement().Cause, digest.Starting)
+}
 
 // now is the machine's clock: monotonic, since the start.
 func (p *Pool) now() time.Duration { return p.Clock.Since(p.began) }

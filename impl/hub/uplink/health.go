@@ -58,6 +58,7 @@ type Checker struct {
 	within    time.Duration
 	wanted    time.Time // when the first probe is due because somebody has to know; zero: nobody has
 	lastError string
+	lastCause string // of lastError, as a digest says it
 	unready   string // what the server said of itself last, although it serves; "": it is ready
 	since     time.Time
 }
@@ -250,9 +251,9 @@ func (c *Checker) observe(err error) (next time.Duration) {
 	c.state.Observe(c.Policy, err == nil)
 	c.doubted = false
 	turned := c.state.Known != before.Known || c.state.OK != before.OK
-	c.lastError = ""
+	c.lastError, c.lastCause = "", ""
 	if err != nil {
-		c.lastError = err.Error()
+		c.lastError, c.lastCause = err.Error(), Cause(err)
 	} else {
 		c.unready = unready // a probe that failed tells nothing of it
 	}
@@ -299,6 +300,7 @@ type Judgement struct {
 	Healthy bool      `json:"healthy"`
 	Since   time.Time `json:"since,omitzero"`
 	Error   string    `json:"error,omitempty"`
+	Cause   string    `json:"cause,omitempty"`   // of the error, in one word: one of package digest
 	Unready string    `json:"unready,omitempty"` // what it said of itself last although it serves
 }
 
@@ -306,7 +308,8 @@ type Judgement struct {
 func (c *Checker) Judgement() Judgement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Judgement{Known: c.state.Known, Healthy: c.state.OK, Since: c.since, Error: c.lastError, Unready: c.unready}
+	return Judgement{Known: c.state.Known, Healthy: c.state.OK, Since: c.since, Error: c.lastError, Cause: c.lastCause,
+		Unready: c.unready}
 }
 
 // Ready reports whether the server serves and does not say that it is not ready.

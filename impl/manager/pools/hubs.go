@@ -14,14 +14,7 @@ import (
 // Restore gives to a ledger what the status of a Pool has kept.
 func Restore(l *Ledger, p *poolv1.Pool) {
 	for _, h := range p.Status.Hubs {
-		age := digest.Unknown
-		if h.FreshnessSeconds != nil {
-			age = time.Duration(*h.FreshnessSeconds) * time.Second
-		}
-		l.Restore(h.Node, Entry{Told: h.Told.Time, Digest: digest.Digest{
-			Version: h.Version, Role: digest.Role(h.Role), Age: age, Started: h.Started.UTC(),
-			Down: h.UplinkDownBytes, Up: h.UplinkUpBytes, Feed: h.FeedBytes, Served: h.ServedBytes,
-		}})
+		l.Restore(h.Node, Entry{Told: h.Told.Time, Digest: h.Digest()})
 		if h.Reads != nil {
 			l.RestoreReads(h.Node, readsFrom(h.Reads))
 		}
@@ -63,8 +56,8 @@ func tell(s *poolv1.Status, v *view) {
 
 func hub(node string, e Entry) poolv1.Hub {
 	h := poolv1.Hub{
-		Node: node, Version: e.Version, Role: string(e.Role), Told: metav1.Time{Time: e.Told.Truncate(time.Second)},
-		Started:         metav1.Time{Time: e.Started},
+		Node: node, Version: e.Version, Role: string(e.Role), Cause: e.Cause,
+		Told: metav1.Time{Time: e.Told.Truncate(time.Second)}, Started: metav1.Time{Time: e.Started},
 		UplinkDownBytes: e.Down, UplinkUpBytes: e.Up, FeedBytes: e.Feed, ServedBytes: e.Served,
 	}
 	if e.Age >= 0 {

@@ -62,6 +62,11 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if failed == nil && (v.scope.lacking() || v.placed.State.Status == metav1.ConditionFalse) {
 		return reconcile.Result{RequeueAfter: recheck}, nil
 	}
+	if failed == nil && v.own != nil {
+		if after := lapses(v.own.Status.Hubs, k.clock.Now()); after > 0 {
+			return reconcile.Result{RequeueAfter: after + time.Second}, nil
+		}
+	}
 	return k.again(failed)
 }
 

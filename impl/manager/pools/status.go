@@ -60,6 +60,7 @@ func describe(v *view, now time.Time) {
 	} else {
 		meta.RemoveStatusCondition(&s.Conditions, poolv1.CoordinatorPlaced)
 	}
+	set(&s.Conditions, works(v, now), now)
 }
 
 // described is the condition Described.

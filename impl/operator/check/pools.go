@@ -32,6 +32,7 @@ var pools = []ofPool{
 	{"pool-scope", "all that it shares may be shared", checkScope},
 	{"pool-coordinator", "its coordinator runs", checkCoordinator},
 	{"pool-leader", "it has a leader hub", checkLeader},
+	{"pool-ready", "its hubs read inside the pool what it shares", checkReady},
 }
 
 // ofNode is a check of each node of a pool.
@@ -44,6 +45,7 @@ var nodes = []ofNode{
 	{"node-heard", "it is heard", checkNodeHeard},
 	{"node-cut-off", "it reaches the cloud", checkCutOff},
 	{"node-hub", "it has a hub in its pool", checkHub},
+	{"node-shares", "its hub reads inside the pool, and what it holds is fresh", checkShares},
 	{"node-joined", "its kubelet calls its hub", checkJoined},
 	{"node-certificates", "its certificates last", checkCertificates},
 }
@@ -165,6 +167,18 @@ func checkLeader(l *looker, pool string) error {
 	return nil
 }
 
+// checkReady is about the pool as a whole: what single nodes lack stands in their own lines, too.
+func checkReady(l *looker, pool string) error {
+	p := l.view.Pool(pool)
+	if p == nil || len(l.view.Members(pool)) == 0 {
+		return errNone
+	}
+	if view.ConditionOf(p.Status.Conditions, poolv1.Ready) == nil {
+		return warn("the Pool has no condition %s: weir-manager is of an older version, or has not looked yet", poolv1.Ready)
+	}
+	return bad(p.Status.Conditions, poolv1.Ready)
+}
+
 func checkNodeHeard(l *looker, n *corev1.Node) error {
 	if err := l.view.Failed[view.Leases]; err != nil {
 		return skip{err}
@@ -197,6 +211,27 @@ func checkHub(l *looker, n *corev1.Node) error {
 		return fmt.Errorf("annotation %s: %w", contract.HoldsAnnotation, err)
 	}
 	return nil
+}
+
+// checkShares looks whether the node has of its pool what the pool is for.
+func checkShares(l *looker, n *corev1.Node) error {
+	p := l.view.Pool(n.Labels[contract.NodePoolLabel])
+	switch {
+	case l.view.Failed[view.Pools] != nil:
+		return skip{l.view.Failed[view.Pools]}
+	case p == nil:
+		return skip{errors.New("its pool has no Pool, in whose status weir-manager would say so")}
+	case l.view.Heartbeat(n.Name).Late:
+		return skip{errors.New("it is not heard")}
+	}
+	if c := view.Condition(n, contract.CutOffCondition); c != nil && c.Status == corev1.ConditionTrue {
+		return skip{errors.New("it does not reach the cloud, which its hub would tell")}
+	}
+	h := p.Status.Hub(n.Name)
+	if h == nil {
+		return errors.New("its hub has told nothing: it is not there, or not in the pool")
+	}
+	return h.Digest().Sharing(l.view.Now.Sub(h.Told.Time))
 }
 
 func checkJoined(l *looker, n *corev1.Node) error {

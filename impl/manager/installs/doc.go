@@ -32,9 +32,9 @@
 // One node of a pool at a time, those that leave first; then by name. A node has to be Ready and to reach the cloud,
 // and hubs have to be told of its pool (leader-hub-<pool>) before it begins. After two failures no more of the pool
 // begin: the condition NodesInstalled of the Pool says why, and what to do. Those that leave are counted by themselves.
-// So at an upgrade one node of a pool gets the image across the link, and the others find it in the pool, by the mirrors
-// of their hubs (package images). If the first one fails after it has the image, the next one has it from there, too. A
-// node that joins has no mirror before, and pulls for itself.
+// So at an upgrade one node of a pool gets the image across the link. The others find it in the pool, by the mirrors of
+// their hubs (package images), also if the first one failed after its pull. A node that joins has no mirror before, and
+// pulls for itself.
 // Before a Job is begun, Jobs are listed at kube-apiserver itself: a cache that is late would let two begin.
 //
 // # Why a Job
@@ -59,8 +59,8 @@
 //   - There is no Pod, its kubelet has not begun with it, or the node is not Ready or cut off: the same.
 //   - Its container runs, or has ended and the Job does not say so: the same, from then on. The work itself takes less.
 //
-// Half an hour counts from when something went on last. A weir-manager that starts anew has not seen that, so there the
-// age of the Pod counts: a restart gives nobody more time, and all else stands in the cluster. Events are not read:
+// Half an hour counts from when something went on last. A weir-manager that starts again has not seen that, so the age
+// of the Pod counts then: a restart gives nobody more time, and all else stands in the cluster. Events are not read:
 // kubelet drops those of a Pod after 25, which a back-off writes in minutes.
 //
 // The Job that has its time behind it is deleted, and the next node of the pool begins. The node is tried again when

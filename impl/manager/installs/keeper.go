@@ -49,7 +49,7 @@ type keeper struct {
 	told  map[types.UID]bool // failed Jobs of which an Event tells
 	tried map[types.UID]int  // how often a Job of a Node could not be made
 	// well is when something was last seen to go on, of a Job. What is not in it, as after a start, counts by the age of
-	// its Pod: so a manager that starts anew gives nobody more time.
+	// its Pod: so a manager that starts again gives nobody more time.
 	well map[types.UID]time.Time
 }
 

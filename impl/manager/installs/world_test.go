@@ -168,11 +168,11 @@ func (w *world) newPod(j *batchv1.Job) *corev1.Pod {
 	return p
 }
 
-// waits lets time go by, while the keeper looks as often as it does.
+// waits lets time go by, while the keeper looks now and then.
 func (w *world) waits(long time.Duration) {
 	w.t.Helper()
 	for end := w.clock.Now().Add(long); w.clock.Now().Before(end); {
-		w.clock.Step(min(recheck, end.Sub(w.clock.Now())))
+		w.clock.Step(min(2*time.Minute, end.Sub(w.clock.Now())))
 		w.step()
 	}
 }

@@ -329,6 +329,11 @@ const (
 	// none.
 	InstallNode = "weir.dev/install-node"
 	InstallPool = "weir.dev/install-pool"
+	// InstallStalled and InstallTries are annotations of a Job that stands, suspended, for one that made no progress: why
+	// it made none, and how often in a row the node was tried without touching its machine. Without the second a Pod had
+	// begun.
+	InstallStalled = "weir.dev/install-stalled"
+	InstallTries   = "weir.dev/install-tries"
 )
 
 // LeaderHubPrefix and the name of a pool are a Service, Endpoints and an EndpointSlice in ManagerNamespace with the

@@ -40,6 +40,20 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// TestSettleImages: the Jobs of weir-manager say nothing about the mirror. A node gets it with its first one, keeps it
+// when another hub comes, and goes without where a person said so.
+func TestSettleImages(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.installer(nil).Settle(t.Context()))
+	w.imagesAre(true, "")
+	check(t, w.installer(w.release("another program")).Settle(t.Context()))
+	w.imagesAre(true, "")
+	second := w.release("another program")
+	check(t, w.installer(func(c *Config) { second(c); refuse(c) }).Join(t.Context()))
+	check(t, w.installer(second).Settle(t.Context()))
+	w.imagesAre(false, "--images=false")
+}
+
 // TestAnotherVersion: a journal that another version of Weir wrote is understood by no verb, and nothing is changed:
 // join and leave say which version they want.
 func TestAnotherVersion(t *testing.T) {

@@ -28,10 +28,19 @@ const (
 	Running Phase = iota
 	Done
 	Failed
+	// Aside is a Job that stands for one that was taken away before its Pod began, because nothing went on. The node is
+	// tried again when it is its turn.
+	Aside
 )
 
 // PhaseOf is that of a Job, and since when it has ended.
 func PhaseOf(j *batchv1.Job) (Phase, time.Time) {
+	if j.Annotations[contract.InstallStalled] != "" {
+		if j.Annotations[contract.InstallTries] != "" {
+			return Aside, j.CreationTimestamp.Time
+		}
+		return Failed, j.CreationTimestamp.Time
+	}
 	for _, c := range j.Status.Conditions {
 		if c.Status == corev1.ConditionTrue {
 			switch c.Type {
@@ -56,15 +65,9 @@ func Retry(pool string) string {
 
 // Why tells how a Job failed, or why its Pod does not begin; "": there is nothing to tell.
 func Why(j *batchv1.Job, pods []corev1.Pod) string {
-	says, at := "", time.Time{}
-	for i := range pods {
-		p := &pods[i]
-		if p.Labels[batchv1.JobNameLabel] != j.Name || !metav1.IsControlledBy(p, j) {
-			continue
-		}
-		if !p.CreationTimestamp.Time.Before(at) { // the last one counts: it goes on with what others began
-			says, at = sayOf(p), p.CreationTimestamp.Time
-		}
+	says := j.Annotations[contract.InstallStalled]
+	if p := PodOf(j, pods); says == "" && p != nil {
+		says = sayOf(p)
 	}
 	if is, _ := PhaseOf(j); says == "" && is == Failed {
 		for _, c := range j.Status.Conditions {
@@ -78,6 +81,18 @@ func Why(j *batchv1.Job, pods []corev1.Pod) string {
 		says = says[:mostSay] + "…"
 	}
 	return says
+}
+
+// PodOf is the last Pod of a Job, which goes on with what others began; nil: there is none.
+func PodOf(j *batchv1.Job, pods []corev1.Pod) (last *corev1.Pod) {
+	for i := range pods {
+		p := &pods[i]
+		if p.Labels[batchv1.JobNameLabel] == j.Name && metav1.IsControlledBy(p, j) &&
+			(last == nil || !p.CreationTimestamp.Time.Before(last.CreationTimestamp.Time)) {
+			last = p
+		}
+	}
+	return last
 }
 
 // sayOf is what is known of a Pod that is not well.

@@ -18,6 +18,8 @@
 //     node leave afterwards is not overruled.
 //   - One that failed says so, and is not tried again until the label is another one, or a person deletes the Job, or
 //     joins the node by hand.
+//   - One that made no progress is replaced by one of the same name that is suspended, and says why. Where no container
+//     had begun, the node is tried again after the others. Else that is a failure.
 //   - One whose image is not the one that Jobs run now is of a former release: it is begun again, and the node gets the
 //     hub of this one. A hub that does not prove itself is taken off by the node itself (package install), and after
 //     two of these the other nodes keep theirs.
@@ -30,6 +32,9 @@
 // One node of a pool at a time, those that leave first; then by name. A node has to be Ready and to reach the cloud,
 // and hubs have to be told of its pool (leader-hub-<pool>) before it begins. After two failures no more of the pool
 // begin: the condition NodesInstalled of the Pool says why, and what to do. Those that leave are counted by themselves.
+// So at an upgrade one node of a pool gets the image across the link. The others find it in the pool, by the mirrors of
+// their hubs (package images), also if the first one failed after its pull. A node that joins has no mirror before, and
+// pulls for itself.
 // Before a Job is begun, Jobs are listed at kube-apiserver itself: a cache that is late would let two begin.
 //
 // # Why a Job
@@ -38,9 +43,30 @@
 // one goes on. A bare Pod would need all that here again. Only the exit codes 1 and 2 are: they are the machine's own
 // word. The Job is bound to its node by spec.nodeName and tolerates everything. It has no token: on the machine the
 // work goes by the kubelet's own kubeconfig. Restarting the kubelet does not end its Pod, but the work does not run in
-// it anyway: see package operator/node. So the deadline, after which a Job failed though nothing is known, ends a Pod
-// that never started (its image cannot be pulled, its node is gone) or waits in vain, and never the work. It is longer
-// than the work can take, and a later Job waits for a unit that still runs.
+// it anyway: see package operator/node. A later Job waits for a unit that still runs.
+//
+// # Progress
+//
+// A pull may take as long as it needs, and a Job that does nothing must not keep the others. The Pod is what can be
+// seen; progress.go has the times:
+//
+//   - Its container waits, and nothing failed: the image is being pulled. A kubelet writes no status while it pulls, so
+//     nothing tells a pull from what comes before it; not even the condition PodReadyToStartContainers does. But
+//     containerd ends a pull that gets no byte for five minutes, and that is a failure. So this counts as progress, for
+//     three hours.
+//   - Its container waits for another reason, as ErrImagePull and ImagePullBackOff: that is no progress, and may last
+//     half an hour. kubelet shows the last failure until a pull has ended well, also while the next one goes on.
+//   - There is no Pod, its kubelet has not begun with it, or the node is not Ready or cut off: the same.
+//   - Its container runs, or has ended and the Job does not say so: the same, from then on. The work itself takes less.
+//
+// Half an hour counts from when something went on last. A weir-manager that starts again has not seen that, so the age
+// of the Pod counts then: a restart gives nobody more time, and all else stands in the cluster. Events are not read:
+// kubelet drops those of a Pod after 25, which a back-off writes in minutes.
+//
+// The Job that has its time behind it is deleted, and the next node of the pool begins. The node is tried again when
+// those that were tried less had their turn, after a pause that grows from ten minutes to 160. Nothing was done to its
+// machine, so that is no failure of the release: it does not count to the two after which a pool stops.
+// activeDeadlineSeconds is for a cluster whose weir-manager is away.
 //
 // # Switched off
 //

@@ -34,7 +34,7 @@ func TestOrder(t *testing.T) {
 	w.says("b", contract.CutOffCondition, "")
 	w.want("c is at work", "c→harbour x→buoy")
 	if c := w.state("harbour"); c.Status != metav1.ConditionFalse || c.Reason != reasonRunning ||
-		c.Message != "0 of 3 have joined; at work on node c" {
+		c.Message != "0 of 3 have joined; at work on node c; these wait for it: a, b" {
 		t.Errorf("the Pool says %+v", c)
 	}
 	w.end("c", true)

@@ -3,6 +3,7 @@ package installs
 import (
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,13 +14,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-const (
-	// deadline is longer than the work can take: each of its five waits ends after two minutes. Pulling an image comes
-	// before.
-	deadline = 20 * 60
-	// others is how many Pods may be lost before the Job is given up.
-	others = 3
-)
+// others is how many Pods may be lost before the Job is given up.
+const others = 3
 
 // nameOf is the name of the Job of a node. Names of nodes may be too long for it.
 func nameOf(node string) string {
@@ -35,14 +31,21 @@ func (b start) job(image string) *batchv1.Job {
 	if b.of != "" {
 		labels[contract.NodePoolLabel] = b.of
 	}
+	notes := map[string]string{contract.InstallNode: b.node.Name, contract.InstallPool: b.pool}
+	if b.why != "" {
+		notes[contract.InstallStalled] = b.why
+	}
+	if b.tries > 0 {
+		notes[contract.InstallTries] = strconv.Itoa(b.tries)
+	}
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: contract.ManagerNamespace, Name: nameOf(b.node.Name), Labels: labels,
-			Annotations:     map[string]string{contract.InstallNode: b.node.Name, contract.InstallPool: b.pool},
+			Annotations:     notes,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: b.node.Name, UID: b.node.UID}},
 		},
 		Spec: batchv1.JobSpec{
-			BackoffLimit: ptr.To[int32](others), ActiveDeadlineSeconds: ptr.To[int64](deadline),
+			BackoffLimit: ptr.To[int32](others), ActiveDeadlineSeconds: ptr.To[int64](deadline), Suspend: ptr.To(b.why != ""),
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 				Action: batchv1.PodFailurePolicyActionFailJob,
 				OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{

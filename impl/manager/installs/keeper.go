@@ -48,6 +48,9 @@ type keeper struct {
 
 	told  map[types.UID]bool // failed Jobs of which an Event tells
 	tried map[types.UID]int  // how often a Job of a Node could not be made
+	// well is when something was last seen to go on, of a Job. What is not in it, as after a start, counts by the age of
+	// its Pod: so a manager that starts again gives nobody more time.
+	well map[types.UID]time.Time
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -56,6 +59,7 @@ func (k *keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	k.well = s.look()
 	again := recheck
 	if begin, useless := s.plan(); len(begin)+len(useless) > 0 {
 		again = soon
@@ -77,7 +81,10 @@ func (k *keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 
 // read gathers what there is. Jobs come from where it is said.
 func (k *keeper) read(ctx context.Context, from client.Reader) (*stand, error) {
-	s := &stand{described: map[string]bool{}, told: map[string]bool{}, refused: map[string]error{}, tried: k.tried}
+	s := &stand{
+		described: map[string]bool{}, told: map[string]bool{}, refused: map[string]error{}, tried: k.tried,
+		now: k.clock.Now(), well: k.well,
+	}
 	var nodes corev1.NodeList
 	var all batchv1.JobList
 	var pods corev1.PodList
@@ -190,6 +197,9 @@ func (k *keeper) begin(ctx context.Context, b start, image string) error {
 	case err != nil:
 		return fmt.Errorf("begin Job %s of node %s: %w", j.Name, b.node.Name, err)
 	}
+	if b.why != "" { // tellFailures says it
+		return nil
+	}
 	k.metrics.begun.WithLabelValues(verb).Inc()
 	k.log.Info("a Job began on a node", "node", b.node.Name, "job", j.Name, "verb", verb, "pool", b.of)
 	k.events.Eventf(b.node, nil, corev1.EventTypeNormal, reasonBegun, "Install", "The node %s, by Job %s/%s.", what,
@@ -197,19 +207,24 @@ func (k *keeper) begin(ctx context.Context, b start, image string) error {
 	return nil
 }
 
-// tellFailures writes an Event about each Job that failed.
+// tellFailures writes an Event about each Job that failed, or made no progress.
 func (k *keeper) tellFailures(s *stand) {
 	there := map[types.UID]bool{}
 	for i := range s.jobs {
 		j := &s.jobs[i]
 		n := s.of(j)
-		if is, _ := jobs.PhaseOf(j); is != jobs.Failed || n == nil {
+		is, _ := jobs.PhaseOf(j)
+		if is != jobs.Failed && is != jobs.Aside || n == nil {
 			continue
+		}
+		reason, what := reasonFailed, "a Job failed on a node"
+		if is == jobs.Aside {
+			reason, what = reasonStalled, "a Job made no progress on a node; others go first"
 		}
 		if there[j.UID] = true; !k.told[j.UID] {
 			why := jobs.Why(j, s.pods)
-			k.log.Warn("a Job failed on a node", "node", n.Name, "job", j.Name, "pool", pool(j), "why", why)
-			k.events.Eventf(n, nil, corev1.EventTypeWarning, reasonFailed, "Install", "Job %s/%s: %s", j.Namespace, j.Name, why)
+			k.log.Warn(what, "node", n.Name, "job", j.Name, "pool", pool(j), "why", why)
+			k.events.Eventf(n, nil, corev1.EventTypeWarning, reason, "Install", "Job %s/%s: %s", j.Namespace, j.Name, why)
 		}
 	}
 	k.told = there

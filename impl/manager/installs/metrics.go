@@ -17,7 +17,8 @@ func NewMetrics() *Metrics {
 	m := &Metrics{
 		now: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_manager_installs",
-			Help: "Nodes whose Job to join a pool or to leave it is running, or failed and waits for a person.",
+			Help: "Nodes whose Job to join a pool or to leave it is running, made no progress and is tried again (stalled), " +
+				"or failed and waits for a person.",
 		}, []string{"state"}),
 		begun: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_manager_installs_begun_total", Help: "Jobs on nodes that were begun, by what for: join, leave.",
@@ -39,5 +40,6 @@ func (m *Metrics) show(s *stand) {
 		count[is]++
 	}
 	m.now.WithLabelValues("running").Set(float64(count[jobs.Running]))
+	m.now.WithLabelValues("stalled").Set(float64(count[jobs.Aside]))
 	m.now.WithLabelValues("failed").Set(float64(count[jobs.Failed]))
 }

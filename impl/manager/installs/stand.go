@@ -30,6 +30,8 @@ type stand struct {
 	image     string            // that Jobs run; "": none is begun
 	refused   map[string]error  // why a Job of a pool could not be made
 	tried     map[types.UID]int // how often that of a Node could not: others come first
+	now       time.Time
+	well      map[types.UID]time.Time // when something was last seen to go on, of a Job
 
 	byNode map[types.UID]*batchv1.Job // made when it is needed
 }
@@ -106,6 +108,8 @@ type start struct {
 	pool   string // that the node is to be in; "": it leaves
 	of     string
 	former *batchv1.Job
+	tries  int    // how often the node was tried before, and nothing went on
+	why    string // the Job only stands for former, which made no progress; "": it begins
 }
 
 // decide tells what is to be done about a node: a Job begins, one that has ended is of no use any more, or nothing.
@@ -119,7 +123,7 @@ func (s *stand) decide(n *corev1.Node) (begin *start, useless *batchv1.Job) {
 		if joined(n) == (want != "") {
 			return nil, nil
 		}
-		return &start{n, want, want, nil}, nil
+		return &start{node: n, pool: want, of: want}, nil
 	}
 	is, at := jobs.PhaseOf(j)
 	was := j.Annotations[contract.InstallPool]
@@ -128,17 +132,25 @@ func (s *stand) decide(n *corev1.Node) (begin *start, useless *batchv1.Job) {
 		return nil, nil
 	case was == want && is == jobs.Done && want == "" && !joined(n):
 		return nil, j
-	case was == want && is == jobs.Failed && settled(n, want, at):
+	case was == want && (is == jobs.Failed || is == jobs.Aside) && settled(n, want, at),
+		is == jobs.Aside && want == "" && !joined(n): // nothing was done to it
 		return nil, j
+	case is == jobs.Aside && was == want && !s.former(j):
+		if !s.rested(j) {
+			return nil, nil
+		}
+		return &start{node: n, pool: want, of: cmp.Or(want, pool(j)), former: j, tries: triesOf(j)}, nil
+	case is == jobs.Aside && was == want:
+		return &start{node: n, pool: want, of: cmp.Or(want, pool(j)), former: j}, nil
 	case was == want && want != "" && s.former(j) && (is == jobs.Failed || joined(n)): // there is another hub since
-		return &start{n, want, want, j}, nil
+		return &start{node: n, pool: want, of: want, former: j}, nil
 	case was == want:
 		return nil, nil
 	case is == jobs.Failed && want == "" && condition(n, contract.JoinedCondition).Status == corev1.ConditionFalse:
 		// it was undone at once.
 		return nil, j
 	}
-	return &start{n, want, cmp.Or(want, was), j}, nil
+	return &start{node: n, pool: want, of: cmp.Or(want, was), former: j}, nil
 }
 
 // plan is what is to be done now.
@@ -153,6 +165,9 @@ func (s *stand) plan() (begin []start, useless []*batchv1.Job) {
 		switch is, _ := jobs.PhaseOf(j); is {
 		case jobs.Running:
 			busy[pool(j)] = true
+			if one := s.aside(j); one != nil {
+				begin = append(begin, *one)
+			}
 		case jobs.Failed:
 			if s.former(j) { // what comes with another image is tried
 				continue
@@ -172,7 +187,7 @@ func (s *stand) plan() (begin []start, useless []*batchv1.Job) {
 		}
 	}
 	slices.SortStableFunc(ready, func(a, b start) int {
-		return cmp.Or(cmp.Compare(s.tried[a.node.UID], s.tried[b.node.UID]),
+		return cmp.Or(cmp.Compare(s.tried[a.node.UID]+a.tries, s.tried[b.node.UID]+b.tries),
 			cmp.Compare(min(len(a.pool), 1), min(len(b.pool), 1)))
 	})
 	for _, one := range ready {
@@ -182,6 +197,19 @@ func (s *stand) plan() (begin []start, useless []*batchv1.Job) {
 		}
 	}
 	return begin, useless
+}
+
+// aside is the Job that is to stand for one that makes no progress; nil: it does, or none may begin, so nobody waits.
+func (s *stand) aside(j *batchv1.Job) *start {
+	why, is := s.stalled(j)
+	if !is || s.image == "" || !j.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	one := &start{node: s.of(j), pool: j.Annotations[contract.InstallPool], of: pool(j), former: j, why: why}
+	if !s.progress(j).begun {
+		one.tries = triesOf(j) + 1
+	}
+	return one
 }
 
 // kind is of what failures are counted together.

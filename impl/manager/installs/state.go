@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -17,7 +18,8 @@ const (
 	reasonRunning = "Installing"
 	reasonWaiting = "Waiting"
 	reasonRefused = "WriteFailed"
-	reasonFailed  = "InstallFailed" // an Event of the Node, too
+	reasonFailed  = "InstallFailed"  // an Event of the Node, too
+	reasonStalled = "InstallStalled" // likewise
 	reasonStopped = "InstallsStopped"
 	reasonBegun   = "WeirInstallBegun" // an Event of the Node
 )
@@ -28,7 +30,7 @@ const named = 5
 // tell is the condition of a pool; nil: there is nothing to tell of.
 func (s *stand) tell(pool string) *metav1.Condition {
 	members, in := 0, 0
-	var runs, fails, waits []string
+	var runs, fails, asides, waits []string
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		if n.Labels[contract.NodePoolLabel] != pool {
@@ -44,16 +46,18 @@ func (s *stand) tell(pool string) *metav1.Condition {
 		case j == nil && joined(n), j != nil && is == jobs.Done && j.Annotations[contract.InstallPool] == pool:
 			in++
 		case j != nil && is == jobs.Running:
-			runs = append(runs, said(n.Name, jobs.Why(j, s.pods)))
+			runs = append(runs, said(n.Name, s.doing(j)))
 		case j != nil && is == jobs.Failed && j.Annotations[contract.InstallPool] == pool:
 			fails = append(fails, said(n.Name, jobs.Why(j, s.pods)))
+		case j != nil && is == jobs.Aside && j.Annotations[contract.InstallPool] == pool:
+			asides = append(asides, said(n.Name, jobs.Why(j, s.pods)))
 		default:
 			waits = append(waits, n.Name)
 		}
 	}
 	c := &metav1.Condition{Type: poolv1.NodesInstalled, Status: metav1.ConditionFalse}
 	switch {
-	case members == 0 || s.image == "" && len(runs)+len(fails) == 0:
+	case members == 0 || s.image == "" && len(runs)+len(fails)+len(asides) == 0:
 		return nil
 	case len(fails) >= most:
 		c.Reason = reasonStopped
@@ -65,6 +69,15 @@ func (s *stand) tell(pool string) *metav1.Condition {
 		c.Reason, c.Message = reasonRefused, s.refused[pool].Error()
 	case len(runs) > 0:
 		c.Reason, c.Message = reasonRunning, fmt.Sprintf("%d of %d have joined; at work on %s", in, members, some(runs, "; "))
+		if len(waits) > 0 {
+			c.Message += "; these wait for it: " + some(waits, ", ")
+		}
+		if len(asides) > 0 {
+			c.Message += "; these had their turn, and are tried again: " + some(asides, "; ")
+		}
+	case len(asides) > 0:
+		c.Reason, c.Message = reasonStalled,
+			fmt.Sprintf("%d of %d have joined; these had their turn, and are tried again: %s", in, members, some(asides, "; "))
 	case len(waits) > 0:
 		c.Reason, c.Message = reasonWaiting,
 			fmt.Sprintf("%d of %d have joined; these wait, because they are not Ready, their pool is not told yet, or another "+
@@ -73,6 +86,14 @@ func (s *stand) tell(pool string) *metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonJoined, fmt.Sprintf("%d of %d have joined", in, members)
 	}
 	return c
+}
+
+// doing tells what a Job is at; "": its work.
+func (s *stand) doing(j *batchv1.Job) string {
+	if is := s.progress(j); is.pulls {
+		return "it gets the image first"
+	}
+	return jobs.Why(j, s.pods)
 }
 
 func said(node, why string) string {

@@ -36,6 +36,7 @@ type world struct {
 	events *events.FakeRecorder
 	keeper *keeper
 
+	late    client.WithWatch
 	hidden  bool              // the cache has not heard of any Job yet
 	in      map[string]string // pools that the machines are in
 	made    int               // Jobs
@@ -64,12 +65,13 @@ func newWorld(t *testing.T, nodes ...string) *world {
 				}
 				w.made++
 				j.UID = types.UID(fmt.Sprint("job-", w.made))
+				j.CreationTimestamp = metav1.NewTime(w.clock.Now())
 			}
 			return c.Create(ctx, o, options...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			if j, ok := o.(*batchv1.Job); ok {
-				if is, _ := jobs.PhaseOf(j); is == jobs.Running {
+				if is, _ := jobs.PhaseOf(j); is == jobs.Running && w.goesOn(j) {
 					t.Errorf("the Job of node %s is deleted while it runs", j.Annotations[contract.InstallNode])
 				}
 			}
@@ -84,10 +86,8 @@ func newWorld(t *testing.T, nodes ...string) *world {
 			return c.List(ctx, all, options...)
 		},
 	})
-	w.keeper = &keeper{
-		client: late, reader: w.client, images: w.client, clock: w.clock, events: w.events, metrics: NewMetrics(),
-		log: slog.New(slog.DiscardHandler),
-	}
+	w.late = late
+	w.restart()
 	w.images("installer:1")
 	for _, name := range nodes {
 		w.make(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-1")}})
@@ -106,6 +106,75 @@ func check(t *testing.T, err error) {
 func (w *world) make(o client.Object) {
 	w.t.Helper()
 	check(w.t, w.client.Create(w.t.Context(), o))
+}
+
+// restart is another weir-manager, which knows what the cluster has.
+func (w *world) restart() {
+	w.keeper = &keeper{
+		client: w.late, reader: w.client, images: w.client, clock: w.clock, events: w.events, metrics: NewMetrics(),
+		log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// goesOn reports whether nobody may take a Job away: it is young, or its image is being pulled.
+func (w *world) goesOn(j *batchv1.Job) bool {
+	age := w.clock.Since(j.CreationTimestamp.Time)
+	p := &corev1.Pod{}
+	if w.client.Get(w.t.Context(), client.ObjectKey{Namespace: j.Namespace, Name: podOf(j)}, p) != nil ||
+		len(p.Status.ContainerStatuses) == 0 {
+		return age < 30*time.Minute
+	}
+	if on := p.Status.ContainerStatuses[0].State; on.Running != nil {
+		return w.clock.Since(on.Running.StartedAt.Time) < 30*time.Minute
+	} else if on.Waiting.Reason == "ContainerCreating" && able(w.node(j.Annotations[contract.InstallNode])) {
+		return age < 3*time.Hour
+	}
+	return age < 30*time.Minute
+}
+
+func podOf(j *batchv1.Job) string { return "pod-of-" + string(j.UID) }
+
+// podIs says what the container of the Job of a node is at: a reason why it waits, or "Running".
+func (w *world) podIs(node, reason string) {
+	w.t.Helper()
+	j := w.jobs()[node]
+	if j == nil {
+		w.t.Fatalf("node %s has no Job", node)
+	}
+	p := &corev1.Pod{}
+	if w.client.Get(w.t.Context(), client.ObjectKey{Namespace: j.Namespace, Name: podOf(j)}, p) != nil {
+		p = w.newPod(j)
+		w.make(p)
+	}
+	on := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "so says " + node}}
+	if reason == "Running" {
+		on = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.clock.Now())}}
+	}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: on}}
+	check(w.t, w.client.Status().Update(w.t.Context(), p))
+}
+
+func (w *world) newPod(j *batchv1.Job) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: j.Namespace, Name: podOf(j), Labels: jobs.Ours(),
+			CreationTimestamp: metav1.NewTime(w.clock.Now()),
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "batch/v1", Kind: "Job", Name: j.Name, UID: j.UID, Controller: new(true)},
+			},
+		},
+	}
+	p.Labels[batchv1.JobNameLabel] = j.Name
+	return p
+}
+
+// waits lets time go by, while the keeper looks now and then.
+func (w *world) waits(long time.Duration) {
+	w.t.Helper()
+	for end := w.clock.Now().Add(long); w.clock.Now().Before(end); {
+		w.clock.Step(min(2*time.Minute, end.Sub(w.clock.Now())))
+		w.step()
+	}
 }
 
 // images says which images Jobs may run.
@@ -227,13 +296,8 @@ func (w *world) end(node string, well bool) {
 		w.says(node, contract.JoinedCondition, status)
 	} else {
 		kind = batchv1.JobFailed
-		p := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: j.Namespace, Name: "pod-of-" + string(j.UID), Labels: jobs.Ours()},
-		}
-		p.Labels[batchv1.JobNameLabel] = j.Name
-		p.OwnerReferences = []metav1.OwnerReference{
-			{APIVersion: "batch/v1", Kind: "Job", Name: j.Name, UID: j.UID, Controller: new(true)},
-		}
+		p := w.newPod(j)
+		check(w.t, client.IgnoreNotFound(w.client.Delete(w.t.Context(), p.DeepCopy())))
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{
 			{
 				State: corev1.ContainerState{

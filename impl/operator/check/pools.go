@@ -260,6 +260,8 @@ func installs(l *looker, n *corev1.Node, j *batchv1.Job) error {
 	case is == jobs.Failed:
 		return fmt.Errorf("weir-manager's Job on the node failed: %s; %s has more; mend it, then %s", why, logs,
 			jobs.Retry(n.Labels[contract.NodePoolLabel]))
+	case is == jobs.Aside:
+		return fmt.Errorf("weir-manager's Job on the node did not begin, and is tried again after others: %s", why)
 	case is == jobs.Running && why != "":
 		return fmt.Errorf("weir-manager's Job on the node does not begin: %s", why)
 	case is == jobs.Running:

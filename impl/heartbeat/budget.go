@@ -20,8 +20,7 @@ const (
 	// hub passes the one that came last, and does not wait for the next.
 	Lapse = 3*Slowest + 800*time.Millisecond
 	// Prove is after how long a heartbeat goes by itself all the same. It shows that the cloud takes one; that the way to
-	// the cloud is there is shown all the time by the pings of another connection, see package uplink. Each one costs a
-	// handshake.
+	// the cloud is there is shown all the time by the pings of another connection, over which it goes: see Cover.Calm.
 	Prove = 30 * time.Minute
 )
 

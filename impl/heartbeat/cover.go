@@ -87,8 +87,15 @@ func (c *Cover) Hear(r roll.Receipt, roster string) (later bool) {
 }
 
 // Covered reports whether the pool brings the heartbeat that came last to the cloud. Else the hub passes it itself.
-func (c *Cover) Covered() bool {
-	return c.anchored && c.ever && !c.slow && c.beat-c.renewed <= Lapse && c.beat-c.direct < Prove
+func (c *Cover) Covered() bool { return c.within(Lapse) && c.beat-c.direct < Prove }
+
+// Calm reports whether the heartbeat that came last, if the hub passes it, may go a way that may be dead: with what
+// comes after Stagger it is passed within Lapse.
+func (c *Cover) Calm() bool { return c.within(Lapse - Stagger) }
+
+// within reports whether receipts say that the pool brings this node's heartbeats to the cloud.
+func (c *Cover) within(age time.Duration) bool {
+	return c.anchored && c.ever && !c.slow && c.beat-c.renewed <= age
 }
 
 // Lapses is when the hub passes the heartbeat that came last itself, though it was left to the pool, unless a later

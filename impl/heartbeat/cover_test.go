@@ -358,3 +358,15 @@ func TestSlowKubelet(t *testing.T) {
 		}
 	}
 }
+
+// TestCalm: only what is passed within Lapse, even after it has waited for a way that is dead, may try that first.
+func TestCalm(t *testing.T) {
+	c := &Cover{anchored: true, ever: true, renewed: time.Hour}
+	for age, want := range map[time.Duration]bool{
+		0: true, 2 * Slowest: true, Lapse - Stagger: true, Lapse - Stagger + 1: false, Lapse: false,
+	} {
+		if c.beat = c.renewed + age; c.Calm() != want {
+			t.Errorf("%v after the last heartbeat of which there is a receipt: %v", age, c.Calm())
+		}
+	}
+}

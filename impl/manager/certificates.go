@@ -30,6 +30,7 @@ type certifier struct {
 	ctrl    ctrl.Manager
 	set     *settings
 	metrics *metrics
+	gate    *manifests.Gate
 	keys    cache.Cache // see open
 }
 
@@ -72,8 +73,8 @@ func (m *certifier) add() error {
 	}
 	if err := m.ctrl.Add(certificates.New(certificates.Config{
 		Cache: m.ctrl.GetCache(), Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Begin: revoker.Begin,
-		Granted: revoker.Granted,
-		Clock:   m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates,
+		Granted: revoker.Granted, Gate: m.gate,
+		Clock: m.set.Clock, Sign: m.set.Certificates == signCertificates, Metrics: m.metrics.certificates,
 		Log: m.set.Logger,
 	})); err != nil {
 		return fmt.Errorf("manager: %w", err)
@@ -173,7 +174,7 @@ func (m *certifier) bindings() source.Source {
 func (m *certifier) granted(what string, check func(context.Context) error, s source.Source) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		go func() {
-			if !manifests.Granted(ctx, m.set.Clock, m.set.Logger, what, check) {
+			if !m.gate.Granted(ctx, what, check) {
 				return
 			}
 			if err := s.Start(ctx, q); err != nil && ctx.Err() == nil {

@@ -53,7 +53,8 @@ type Manager struct {
 	metrics  *metrics
 	policies *policies
 	watched  *watched.Reader
-	lock     *lock // nil: there is one replica
+	gate     *manifests.Gate // opens when something comes that is watched by its name
+	lock     *lock           // nil: there is one replica
 	ear      *ear
 	said     *said
 }
@@ -67,7 +68,9 @@ func New(c Config) (*Manager, error) {
 	if err := set.connect(); err != nil {
 		return nil, err
 	}
-	m := &Manager{set: set, board: newBoard(set.Clock, set.verdict)}
+	m := &Manager{
+		set: set, board: newBoard(set.Clock, set.verdict), gate: manifests.NewGate(set.Clock, set.Logger),
+	}
 	m.metrics = newMetrics(m.board)
 	m.board.tell(func(_ time.Time, v *verdict.Machine) { v.SetPolicies(set.usual, nil) })
 	scheme, err := newScheme()
@@ -86,7 +89,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m.ear = &ear{cache: m.ctrl.GetCache(), board: m.board, metrics: m.metrics}
 	m.said = &said{
-		cache: m.ctrl.GetCache(), reader: m.ctrl.GetAPIReader(), clock: set.Clock, board: m.board, hubs: m.metrics.hubs,
+		cache: m.ctrl.GetCache(), reader: m.ctrl.GetAPIReader(), gate: m.gate, board: m.board, hubs: m.metrics.hubs,
 		usual: set.usual, log: set.Logger,
 	}
 	return m, m.add(scheme)
@@ -155,7 +158,10 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	m.policies = &policies{
 		reader: m.watched, changed: make(chan struct{}, 1), scheme: scheme, clock: s.Clock, metrics: m.metrics, log: s.Logger,
 	}
-	if err := m.watched.FollowAll(m.policies.wake); err != nil {
+	if err := m.watched.FollowAll(func() {
+		m.policies.wake()
+		m.gate.Wake()
+	}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	release := &releaser{
@@ -184,13 +190,13 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := (&forwarders{client: c}).add(m.ctrl); err != nil {
 		return err
 	}
-	certifies := &certifier{ctrl: m.ctrl, set: m.set, metrics: m.metrics}
+	certifies := &certifier{ctrl: m.ctrl, set: m.set, metrics: m.metrics, gate: m.gate}
 	if err := certifies.add(); err != nil {
 		return err
 	}
 	keeps := pools.Config{
-		Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow, Metrics: m.metrics.leaderHubs,
-		Log: s.Logger,
+		Gate: m.gate, Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow,
+		Metrics: m.metrics.leaderHubs, Log: s.Logger,
 	}
 	if s.Certificates == signCertificates {
 		keeps.Authority, keeps.Keys = certifies.authority, func(changed func(pool string)) source.Source {
@@ -201,7 +207,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		return fmt.Errorf("manager: %w", err)
 	}
 	if err := installs.Add(m.ctrl, installs.Config{
-		Clock: s.Clock, Images: m.watched, Metrics: m.metrics.installs, Log: s.Logger,
+		Gate: m.gate, Clock: s.Clock, Images: m.watched, Metrics: m.metrics.installs, Log: s.Logger,
 	}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
@@ -209,7 +215,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		REST: s.rest, Informer: informer(s.Clock), Members: func() source.Source {
 			return source.Kind(m.ctrl.GetCache(), &corev1.Node{}, membership())
 		},
-		Clock: s.Clock, Metrics: m.metrics.renewals, Log: s.Logger,
+		Gate: m.gate, Clock: s.Clock, Metrics: m.metrics.renewals, Log: s.Logger,
 	}
 	if s.certifies() {
 		heard.Documents, heard.Keys = certifies.documents, func(changed func(pool string)) source.Source {
@@ -225,7 +231,8 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	return m.ctrl.AddReadyzCheck("policies", m.policies.check)
 }
 
-// watchNamed watches single objects that weir-manager has to know: the policies with their ConfigMaps, and its Lease.
+// watchNamed watches single objects that weir-manager has to know: the policies with their ConfigMaps, its Lease, and
+// what comes with kinds and grants that it waits for.
 func (m *Manager) watchNamed() error {
 	c, err := client.NewWithWatch(m.set.rest, client.Options{
 		HTTPClient: m.ctrl.GetHTTPClient(), Scheme: m.ctrl.GetScheme(), Mapper: m.ctrl.GetRESTMapper(),
@@ -237,6 +244,7 @@ func (m *Manager) watchNamed() error {
 	if err != nil {
 		return err
 	}
+	all = append(all, manifests.Awaited()...)
 	if m.watched, err = watched.New(c, informer(m.set.Clock), all...); err != nil || m.lock == nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,8 +24,8 @@ import (
 // installed, the usual policy counts for every pool.
 type said struct {
 	cache  cache.Cache
-	reader client.Reader // not from the cache
-	clock  clock.WithTicker
+	reader client.Reader   // not from the cache
+	gate   *manifests.Gate // until Pools may be read
 	board  *board
 	hubs   *pools.Ledger
 	usual  verdict.Policy // of pools of which nothing else is said
@@ -52,8 +51,7 @@ func (s *said) known() bool {
 // Start implements manager.Runnable. It waits for the kind, since a watch that is refused would end the whole of
 // weir-manager.
 func (s *said) Start(ctx context.Context) error {
-	if !manifests.Granted(ctx, s.clock, s.log, "Pools; until then the same counts for all pools that are silent",
-		s.readable) {
+	if !s.gate.Granted(ctx, "Pools; until then the same counts for all pools that are silent", s.readable) {
 		return nil
 	}
 	return s.watch(ctx)

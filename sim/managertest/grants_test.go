@@ -18,6 +18,7 @@ var unasked = map[string]string{
 	"ClusterRole weir:manager: escalate clusterroles.rbac.authorization.k8s.io": "kube-apiserver looks for it when a " +
 		"role is written",
 
+	"ClusterRole weir:manager: list customresourcedefinitions.apiextensions.k8s.io":                 older,
 	"ClusterRole weir:manager: list mutatingadmissionpolicies.admissionregistration.k8s.io":         older,
 	"ClusterRole weir:manager: list mutatingadmissionpolicybindings.admissionregistration.k8s.io":   older,
 	"ClusterRole weir:manager: list validatingadmissionpolicies.admissionregistration.k8s.io":       older,

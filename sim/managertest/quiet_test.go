@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager"
@@ -53,6 +54,42 @@ func TestQuiet(t *testing.T) {
 		_, kept := w.listed(t, contract.KeptNodes)["nobody"]
 		return !kept
 	})
+}
+
+// TestQuietWithoutNodePools: where NodePools are not installed weir-manager hardly asks for them, and keeps them soon
+// after they were.
+func TestQuietWithoutNodePools(t *testing.T) {
+	const most = 12 // of two that wait, each with what they need, once or twice in that time
+	w := newWorldOf(t, manifests.Pools())
+	w.manage(t, func(c *manager.Config) {
+		c.LeaderElectRetryPeriod, c.NodeMonitorGracePeriod = quietRetry, 50*time.Second
+	})
+	w.askedFor(t, settled)
+	w.askedFor(t, settled)
+	seen, took := w.askedFor(t, quietFor)
+	for _, what := range slices.Sorted(maps.Keys(seen)) {
+		t.Logf("%3d %s", seen[what], what)
+	}
+	if n := seen.Of("") - seen.Of("update leases weir-manager") - seen.Of("watch"); n > most {
+		t.Errorf("%d requests in %s for what is not there, at most %d are needed", n, took, most)
+	}
+	if err := w.cloud.Apply(t.Context(), []byte(manifests.NodePools())); err != nil {
+		t.Fatal(err)
+	}
+	w.nodes(t, "late", "late-1")
+	late := &nodepool.NodePool{
+		ObjectMeta: metav1.ObjectMeta{Name: "late"}, Spec: nodepool.Spec{Type: nodepool.Edge},
+	}
+	w.eventually(t, "the definition is served", func() bool { return w.typed(t).Create(t.Context(), late) == nil })
+	applied := time.Now()
+	w.eventually(t, "the NodePool counts its node", func() bool {
+		p := &nodepool.NodePool{}
+		err := w.typed(t).Get(t.Context(), client.ObjectKeyFromObject(late), p)
+		return err == nil && len(p.Status.Nodes) == 1
+	})
+	if waited := time.Since(applied); waited > manifests.Rarest/10 {
+		t.Errorf("it was kept %v after it was there", waited)
+	}
 }
 
 // said is what a manager logs.

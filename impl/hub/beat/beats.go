@@ -177,7 +177,7 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *
 	_, n := b.state.Last()
 	held := b.held
 	b.mu.Unlock()
-	covered := b.Roll.beat(req.Context(), plan == heartbeat.Pass)
+	covered, calm := b.Roll.beat(req.Context(), plan == heartbeat.Pass)
 	if covered && plan == heartbeat.Pass && b.leave(w, req, beat, held) {
 		select {
 		case <-b.left:
@@ -196,7 +196,7 @@ func (b *Beats) renew(w *answer.Recorder, req *http.Request, body []byte, beat *
 	if plan != heartbeat.Keep {
 		along, told := b.due()
 		var err error
-		if a, err = b.send(req, body, beat, held, along); err != nil {
+		if a, err = b.send(req, body, beat, held, along, calm && plan == heartbeat.Pass); err != nil {
 			if req.Context().Err() != nil { // the kubelet is gone, or the hub ends
 				answer.Write(w, answer.Unavailable("the request was cancelled"))
 				return
@@ -233,10 +233,11 @@ func (b *Beats) leave(w *answer.Recorder, req *http.Request, beat, held *coordin
 	return true
 }
 
-// send sends a heartbeat to the cloud, briefly if that says it all.
-func (b *Beats) send(req *http.Request, body []byte, beat, held *coordinationv1.Lease, along lease.Along) (
+// send sends a heartbeat to the cloud, briefly if that says it all. calm: see uplink.Message.
+func (b *Beats) send(req *http.Request, body []byte, beat, held *coordinationv1.Lease, along lease.Along, calm bool) (
 	*uplink.Answer, error) {
 	m, renew := b.message(req, body, beat, held, along)
+	m.Calm = calm
 	if b.whole || held == nil || held.ResourceVersion == madeUp {
 		return b.Cloud.Send(req.Context(), m)
 	}

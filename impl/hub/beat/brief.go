@@ -39,7 +39,9 @@ func brief(whole uplink.Message, beat, held *coordinationv1.Lease, renew time.Ti
 		p.Unmanage()
 	}
 	body, err := json.Marshal(p)
-	m = uplink.Message{Method: http.MethodPatch, URI: whole.URI, Header: whole.Header.Clone(), Body: body}
+	m = uplink.Message{
+		Method: http.MethodPatch, URI: whole.URI, Header: whole.Header.Clone(), Body: body, Calm: whole.Calm,
+	}
 	m.Header.Set("Content-Type", string(types.MergePatchType))
 	m.Header.Set("Accept", lease.AcceptMetadata)
 	return m, err == nil

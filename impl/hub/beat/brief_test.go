@@ -114,7 +114,7 @@ func briefly(t *testing.T, c *briefCloud, beats int, change func(*coordinationv1
 		if !ok {
 			t.Fatal("it is no heartbeat")
 		}
-		a, err := b.send(req, body, beat, b.held, c.along(i))
+		a, err := b.send(req, body, beat, b.held, c.along(i), false)
 		if err != nil {
 			t.Fatal(err)
 		}

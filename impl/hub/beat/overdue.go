@@ -55,7 +55,7 @@ func overdue(ctx context.Context, b *Beats, l *left) (done bool) {
 	var a *uplink.Answer
 	if b.Cloud.Reachable() {
 		var err error
-		if a, err = b.send(l.req.WithContext(ctx), l.body, l.beat, held, lease.AlongOf(held)); err != nil {
+		if a, err = b.send(l.req.WithContext(ctx), l.body, l.beat, held, lease.AlongOf(held), false); err != nil {
 			if ctx.Err() != nil {
 				return true
 			}

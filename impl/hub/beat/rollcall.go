@@ -53,12 +53,12 @@ func NewRollCall(c RollCallConfig) *RollCall {
 	return &RollCall{RollCallConfig: c, began: c.Clock.Now(), cover: heartbeat.NewCover(c.Node, seed)}
 }
 
-// beat takes a heartbeat of the kubelet, hands in its entry, and reports whether the pool brings it to the cloud.
-// reaches: this hub could bring it itself. An entry for the period that is known is of no use once another one is open,
-// so what is answered is heard first.
-func (r *RollCall) beat(ctx context.Context, reaches bool) (covered bool) {
+// beat takes a heartbeat of the kubelet, hands in its entry, and reports whether the pool brings it to the cloud. If
+// the hub passes it, calm says how: see heartbeat.Cover. reaches: this hub could bring it itself. An entry for the
+// period that is known is of no use once another one is open, so what is answered is heard first.
+func (r *RollCall) beat(ctx context.Context, reaches bool) (covered, calm bool) {
 	if r == nil {
-		return false
+		return false, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, heartbeat.Withdraw)
 	defer cancel()
@@ -84,7 +84,7 @@ func (r *RollCall) beat(ctx context.Context, reaches bool) (covered bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.cover.Covered()
+	return r.cover.Covered(), r.cover.Calm()
 }
 
 // lapses is how long the last heartbeat left to the pool waits for a receipt; false: another one is due before.

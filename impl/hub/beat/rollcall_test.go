@@ -45,6 +45,7 @@ type rollCloud struct {
 	leases  map[string]*coordinationv1.Lease
 	version int
 	direct  map[string]int
+	calm    map[string]int // of those, the ones that may go over a connection that is open
 	bodies  []string
 }
 
@@ -102,7 +103,9 @@ func (c *rollCloud) Send(_ context.Context, m uplink.Message) (*uplink.Answer, e
 	}
 	c.wrote(l)
 	if !ours {
-		c.direct[name]++
+		if c.direct[name]++; m.Calm {
+			c.calm[name]++
+		}
 	}
 	a := &uplink.Answer{Code: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}}
 	raw, err := (&metav1.PartialObjectMetadata{ObjectMeta: l.ObjectMeta}).Marshal()
@@ -187,6 +190,7 @@ func newRollBed(t *testing.T) *rollBed {
 	}
 	c := &rollCloud{
 		t: t, clock: clk, began: clk.Now(), key: key, account: roll.NewAccount(0), direct: map[string]int{},
+		calm: map[string]int{},
 		leases: map[string]*coordinationv1.Lease{
 			"weir-heard-shop": {ObjectMeta: metav1.ObjectMeta{
 				Namespace: contract.KeyNamespace, Name: "weir-heard-shop",
@@ -269,9 +273,11 @@ func TestRollCall(t *testing.T) {
 	b := newRollBed(t)
 	b.rounds(10, "edge-1", "edge-2")
 	clear(b.direct)
+	clear(b.calm)
 	clear(b.outcomes)
 	b.rounds(178, "edge-1", "edge-2")
-	if got := fmt.Sprint(b.direct, b.outcomes); got != "map[edge-1:1 edge-2:1] map[passed:2 pooled:354]" {
+	if got := fmt.Sprint(b.direct, b.calm, b.outcomes); got !=
+		"map[edge-1:1 edge-2:1] map[edge-1:1 edge-2:1] map[passed:2 pooled:354]" {
 		t.Errorf("in 178 periods: %s", got)
 	}
 	for node, l := range b.leases {
@@ -292,11 +298,12 @@ func TestRollCall(t *testing.T) {
 		t.Errorf("%d reports take the managedFields away: %v", managed, b.leases["weir-heard-shop"].ManagedFields)
 	}
 	b.account = nil // weir-manager dies
-	clear(b.direct)
 	b.rounds(3, "edge-1", "edge-2")
+	clear(b.direct)
+	clear(b.calm)
 	b.rounds(10, "edge-1", "edge-2")
-	if n := b.direct["edge-1"]; n < 9 {
-		t.Errorf("weir-manager is dead for 13 periods, and %d heartbeats went by themselves", n)
+	if n := b.direct["edge-1"]; n < 9 || len(b.calm) > 0 {
+		t.Errorf("weir-manager is dead for 13 periods, and %d heartbeats went by themselves, calm ones: %v", n, b.calm)
 	}
 	sent := len(b.reports)
 	b.rounds(30, "edge-1", "edge-2")
@@ -356,6 +363,7 @@ func TestRollCallTellsMore(t *testing.T) {
 	b := newRollBed(t)
 	b.rounds(10, "edge-1", "edge-2")
 	clear(b.direct)
+	clear(b.calm)
 	b.digest = digest.Digest{Version: "v2", Role: digest.Follower, Started: b.clock.Now()}
 	b.rounds(1, "edge-1")
 	if b.direct["edge-1"] != 1 || b.leases["edge-1"].Annotations[contract.DigestAnnotation] == "" {
@@ -364,6 +372,9 @@ func TestRollCallTellsMore(t *testing.T) {
 	b.rounds(1, "edge-1")
 	if b.direct["edge-1"] != 2 || b.leases["edge-1"].Annotations[contract.DigestAnnotation] != "" {
 		t.Errorf("the next heartbeat: %d, %v", b.direct["edge-1"], b.leases["edge-1"].Annotations)
+	}
+	if n := b.calm["edge-1"]; n != 2 {
+		t.Errorf("the pool brings this node's heartbeats to the cloud, and %d of 2 go over the connection that is open", n)
 	}
 	b.kubelets["edge-2"].Spec.LeaseDurationSeconds = ptr.To[int32](40)
 	b.kubelets["edge-2"].Labels = map[string]string{"a": "b"}

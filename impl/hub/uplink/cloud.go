@@ -559,9 +559,11 @@ func (k *Cloud) Late(is bool) { k.late.Store(is) }
 // Urgent is the way of small requests that must not wait for a server that is dead; nil: there is no such certificate.
 func (k *Cloud) Urgent(as Credential) *Urgent {
 	if d := k.doors[doorKey{ClassHeartbeat, as, overHTTP2}]; d != nil {
-		u := &Urgent{door: d, clock: k.clock}
+		u := &Urgent{door: d, calm: d, clock: k.clock}
 		if as == AsForwarder {
 			u.cert = k.forward
+		} else {
+			u.calm = k.doors[doorKey{ClassNode, as, overHTTP2}]
 		}
 		return u
 	}

@@ -18,6 +18,7 @@ import (
 // Urgent sends small requests that must not wait for a server that is dead.
 type Urgent struct {
 	door  *door
+	calm  *door       // see Message.Calm
 	cert  Certificate // nil: one that is always there
 	clock clock.WithTicker
 }
@@ -30,6 +31,9 @@ type Message struct {
 	Method, URI string
 	Header      http.Header
 	Body        []byte
+	// Calm says that somebody else sees to what must be in time. So it goes over the connection that the node's own
+	// watches have open: another one costs a handshake, ten times the message. It may be sent twice.
+	Calm bool
 }
 
 // MaxAnswer bounds a small answer: the Lease of a node is some hundred bytes.
@@ -52,6 +56,11 @@ const urgentAgain = time.Second
 func (u *Urgent) Send(ctx context.Context, m Message) (a *Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat.Attempt)
 	defer cancel()
+	if m.Calm {
+		if a, err = u.calmly(ctx, m); err == nil {
+			return a, nil
+		}
+	}
 	for err = ErrNoServer; ctx.Err() == nil; process.Pause(ctx, u.clock, urgentAgain) {
 		servers := u.door.candidates()
 		if len(servers) == 0 {
@@ -66,6 +75,31 @@ func (u *Urgent) Send(ctx context.Context, m Message) (a *Answer, err error) {
 		u.door.transport.Renew()
 	}
 	return nil, err
+}
+
+// calmly asks the server in use over a connection that is open, and waits no longer than for a server before the next
+// one is asked.
+func (u *Urgent) calmly(ctx context.Context, m Message) (*Answer, error) {
+	servers := u.calm.candidates()
+	if len(servers) == 0 {
+		return nil, ErrNoServer
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := u.clock.NewTimer(heartbeat.Stagger)
+	defer late.Stop()
+	go func() {
+		select {
+		case <-late.C():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	a, err := u.ask(ctx, u.calm, servers[0], m)
+	if err == nil && a.Code >= http.StatusInternalServerError {
+		return nil, fmt.Errorf("%s: %d %s", servers[0].name(), a.Code, http.StatusText(a.Code))
+	}
+	return a, err
 }
 
 // round asks servers one after another, best first: the next one when one has failed, and when it has not answered for
@@ -83,7 +117,7 @@ func (u *Urgent) round(ctx context.Context, servers []*server, m Message) (*Answ
 		s := servers[asked]
 		asked, waiting = asked+1, waiting+1
 		go func() {
-			a, err := u.ask(ctx, s, m)
+			a, err := u.ask(ctx, u.door, s, m)
 			outcomes <- outcome{s, a, err}
 		}()
 		if asked == len(servers) {
@@ -120,9 +154,9 @@ func (u *Urgent) round(ctx context.Context, servers []*server, m Message) (*Answ
 	return nil, errors.Join(errs...)
 }
 
-func (u *Urgent) ask(ctx context.Context, s *server, m Message) (*Answer, error) {
+func (u *Urgent) ask(ctx context.Context, d *door, s *server, m Message) (*Answer, error) {
 	a, err := m.Ask(ctx, func(req *http.Request) (*http.Response, error) {
-		resp, err := u.door.at(s, req)
+		resp, err := d.at(s, req)
 		if err != nil {
 			s.Kick()
 		}

@@ -52,6 +52,7 @@ type Config struct {
 	// Granted reports whether it is written that a node is there, so that what it gets can be revoked, and what its users
 	// may do at kube-apiserver. Before that nothing is approved or signed for it.
 	Granted func(ctx context.Context, pool string, node *corev1.Node) (bool, error)
+	Gate    *manifests.Gate // until requests may be read
 	Metrics *Metrics
 	Log     *slog.Logger
 }
@@ -90,7 +91,7 @@ func Trim(o any) (any, error) {
 // it must not lose the rest of weir-manager.
 func (c *Controller) Start(ctx context.Context) error {
 	requests := manifests.Listed(c.Reader, &certificatesv1.CertificateSigningRequestList{})
-	if !manifests.Granted(ctx, c.Clock, c.Log, "certificates; --certificates=off does without", requests) {
+	if !c.Gate.Granted(ctx, "certificates; --certificates=off does without", requests) {
 		return nil
 	}
 	run, err := controller.NewUnmanaged("certificates", controller.Options{

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -171,7 +172,7 @@ func TestAnotherSigner(t *testing.T) {
 func TestWithoutGrant(t *testing.T) {
 	c, asked := newCluster(), make(chan struct{})
 	d, log, fake := newDesk(c), &bytes.Buffer{}, clocktesting.NewFakeClock(now)
-	d.Clock, d.Log = fake, slog.New(slog.NewTextHandler(log, nil))
+	d.Clock, d.Gate = fake, manifests.NewGate(fake, slog.New(slog.NewTextHandler(log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	c.listed = func() error {
 		select {
@@ -185,7 +186,10 @@ func TestWithoutGrant(t *testing.T) {
 	for range 4 {
 		select {
 		case <-asked:
-			fake.Step(manifests.LookEvery) // its ticker is there before it asks
+			for !fake.HasWaiters() {
+				time.Sleep(time.Millisecond)
+			}
+			fake.Step(manifests.Rarest)
 		case err := <-ended:
 			t.Fatalf("it ended: %v", err)
 		}

@@ -27,6 +27,7 @@ import (
 
 // Config is what leads nodes to their hubs. All is needed.
 type Config struct {
+	Gate    *manifests.Gate // until Jobs, NodePools and Pools may be read
 	Clock   clock.WithTicker
 	Images  Images
 	Metrics *Metrics
@@ -52,16 +53,14 @@ func Watched() map[client.Object]cache.ByObject {
 func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
 		readable := func(ctx context.Context) error {
-			for all, where := range map[client.ObjectList][]client.ListOption{
-				&batchv1.JobList{}: {client.InNamespace(contract.ManagerNamespace)}, &nodepool.List{}: nil, &poolv1.List{}: nil,
-			} {
-				if err := manifests.Listed(m.GetAPIReader(), all, where...)(ctx); err != nil {
+			for _, all := range []client.ObjectList{&nodepool.List{}, &poolv1.List{}} {
+				if err := manifests.Listed(m.GetAPIReader(), all)(ctx); err != nil {
 					return err
 				}
 			}
-			return nil
+			return manifests.Listed(m.GetAPIReader(), &batchv1.JobList{}, client.InNamespace(contract.ManagerNamespace))(ctx)
 		}
-		if !manifests.Granted(ctx, c.Clock, c.Log, "Jobs that join nodes", readable) {
+		if !c.Gate.Granted(ctx, "Jobs that join nodes", readable) {
 			return nil
 		}
 		return run(ctx, m, c)

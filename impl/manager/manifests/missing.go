@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -26,6 +27,19 @@ func Wanted(scheme *runtime.Scheme) (all []client.Object, err error) {
 		all = append(all, o.(client.Object))
 	}
 	return all, nil
+}
+
+// Awaited are the definitions of kinds that may come later, or are somebody else's. Who waits at a Gate is woken by
+// them.
+func Awaited() (all []client.Object) {
+	for _, name := range []string{"nodepools.apps.openyurt.io", "pools.weir.dev"} {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		o.SetGroupVersionKind(schema.GroupVersionKind{
+			Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
+		})
+		all = append(all, o)
+	}
+	return all
 }
 
 // Getter gets an object, as a client.Reader does.

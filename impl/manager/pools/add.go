@@ -36,6 +36,7 @@ type Config struct {
 	// Nil with Authority.
 	Keys func(changed func(pool string)) source.Source
 
+	Gate  *manifests.Gate // until all that is to be watched may be read
 	Clock clock.WithTicker
 	Seen  func(pool string) Seen          // what is known of its nodes
 	Told  func(node string) (Entry, bool) // what its hub told
@@ -61,7 +62,7 @@ func Watched() map[client.Object]cache.ByObject {
 // Add lets the manager keep NodePools while it leads, from when their CRD is there.
 func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
-		if !manifests.Granted(ctx, c.Clock, c.Log, "NodePools", func(ctx context.Context) error { return readable(ctx, m) }) {
+		if !c.Gate.Granted(ctx, "NodePools", func(ctx context.Context) error { return readable(ctx, m) }) {
 			return nil
 		}
 		return start(ctx, m, c)

@@ -42,6 +42,7 @@ type Config struct {
 	// Documents is the sum of a pool's signed documents, as the cloud has them, for its receipts; "": that is not known.
 	// nil: it never is.
 	Documents func(ctx context.Context, pool string) string
+	Gate      *manifests.Gate // until reports may be read
 	Clock     clock.WithTicker
 	Metrics   *Metrics
 	Log       *slog.Logger
@@ -52,7 +53,7 @@ func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
 		readable := manifests.Listed(m.GetAPIReader(), &coordinationv1.LeaseList{},
 			client.InNamespace(contract.KeyNamespace))
-		if !manifests.Granted(ctx, c.Clock, c.Log, "reports of pools", readable) {
+		if !c.Gate.Granted(ctx, "reports of pools", readable) {
 			return nil
 		}
 		return run(ctx, m, c)

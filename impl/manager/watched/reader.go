@@ -39,7 +39,8 @@ type key struct {
 	name client.ObjectKey
 }
 
-// New returns a Reader of the objects that have these types and names. It asks for nothing before Start.
+// New returns a Reader of the objects that have these types and names. It asks for nothing before Start. Of a
+// PartialObjectMetadata it reads the metadata of the kind that this says.
 func New(c client.WithWatch, informer NewInformer, objects ...client.Object) (*Reader, error) {
 	r := &Reader{scheme: c.Scheme(), all: map[key]*object{}}
 	for _, o := range objects {
@@ -49,6 +50,7 @@ func New(c client.WithWatch, informer NewInformer, objects ...client.Object) (*R
 		}
 		one := &object{key: k, client: c, known: make(chan struct{})}
 		empty := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+		_, one.thin = o.(*metav1.PartialObjectMetadata)
 		one.informer = informer(&toolscache.ListWatch{
 			ListWithContextFunc: one.list, WatchFuncWithContext: one.watch,
 		}, empty, 0, toolscache.Indexers{})
@@ -149,6 +151,7 @@ type object struct {
 	key
 	client   client.WithWatch
 	informer toolscache.SharedIndexInformer
+	thin     bool          // of its metadata alone
 	told     func()        // nil: nobody
 	known    chan struct{} // closed when Get has an answer
 
@@ -182,12 +185,19 @@ func (o *object) refused() error {
 
 // objects is an empty list of the kind, and how to ask for this one.
 func (o *object) objects(options metav1.ListOptions) (client.ObjectList, client.ListOption, error) {
-	list, err := o.client.Scheme().New(o.kind.GroupVersion().WithKind(o.kind.Kind + "List"))
+	options.FieldSelector = fields.OneTermEqualSelector("metadata.name", o.name.Name).String()
+	one := &client.ListOptions{Namespace: o.name.Namespace, Raw: &options}
+	kind := o.kind.GroupVersion().WithKind(o.kind.Kind + "List")
+	if o.thin {
+		all := &metav1.PartialObjectMetadataList{}
+		all.SetGroupVersionKind(kind)
+		return all, one, nil
+	}
+	list, err := o.client.Scheme().New(kind)
 	if err != nil {
 		return nil, nil, err
 	}
-	options.FieldSelector = fields.OneTermEqualSelector("metadata.name", o.name.Name).String()
-	return list.(client.ObjectList), &client.ListOptions{Namespace: o.name.Namespace, Raw: &options}, nil
+	return list.(client.ObjectList), one, nil
 }
 
 func (o *object) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -43,7 +43,8 @@ func (h *hub) resolves(name, index string) {
 // says has a hub say of a tag what it likes.
 func (h *hub) says(tag, index string) {
 	h.world.Helper()
-	if _, err := h.Ask(h.world.Context(), desk.Ask{Resolved: []desk.Resolution{{Tag: tag, Digest: sum(index)}}}); err != nil {
+	word := []desk.Resolution{{Tag: tag, Digest: sum(index)}}
+	if _, err := h.Ask(h.world.Context(), desk.Ask{Resolved: word}); err != nil {
 		h.world.Error(err)
 	}
 }
@@ -138,7 +139,7 @@ func TestCut(t *testing.T) {
 }
 
 // TestLyingMember: what a member says of a tag leads nobody anywhere as long as another one knows better, with the
-// cloud and without, before and after the desk is restarted. It is barred when two contradict it, and all hubs are told.
+// cloud and without, before and after the desk is restarted. It is barred when two contradict it, and hubs are told.
 func TestLyingMember(t *testing.T) {
 	inPool(t, "a b c d e m", func(w *world, of map[string]*hub, is func(why, got, want string)) {
 		a, b, c, d, m := of["a"], of["b"], of["c"], of["d"], of["m"]

@@ -143,7 +143,8 @@ func TestFlood(t *testing.T) {
 	x.say("d", Ask{})
 	for i := range maxWords/MaxTags - 1 {
 		for j := range MaxTags {
-			x.tags.say(fmt.Sprint(i), Resolution{Tag: fmt.Sprintf("r/n:%d", j), Digest: Digest{1}, Age: time.Hour}, x.clock.Now())
+			r := Resolution{Tag: fmt.Sprintf("r/n:%d", j), Digest: Digest{1}, Age: time.Hour}
+			x.tags.say(fmt.Sprint(i), r, x.clock.Now())
 		}
 	}
 	x.word("a", app, 1, 24*time.Hour)

@@ -273,7 +273,7 @@ func (h *Hub) buildPool() (err error) {
 func (h *Hub) buildMirror() (err error) {
 	c := mirror.Config{
 		Options: h.Images, Node: h.NodeName, DataDir: h.DataDir, Net: h.Net, Lacks: h.lacks, Door: h.poolDoor,
-		Away: func() bool { away, _ := h.cloud.IsAway(); return away }, Clock: h.clock, Logger: h.Logger,
+		Away: func() bool { away, _ := h.cloud.IsAway(); return away }, Left: h.cloud.Left, Clock: h.clock, Logger: h.Logger,
 	}
 	if h.poolDoor != nil {
 		c.Ways, c.Told = h.poolDoor.Images(h.coordinator), h.directory.Now

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/mirror"
+	"github.com/weir-edge/weir/impl/images/desk"
 )
 
 // mirrors gives hubs a mirror of registries, each with a store of its own.
@@ -93,11 +95,11 @@ func TestImagesOfLeaderHubs(t *testing.T) {
 // TestImagesShared: what the Pool says of a registry is obeyed at once, at the node's own mirror and at the port for
 // the pool, and so is what it says no more.
 func TestImagesShared(t *testing.T) {
-	p := newPoolBed(t, "edge-1", "edge-2")
-	p.mirrors("edge-1", "edge-2")
+	p := newPoolBed(t, "edge-1", "edge-2", "edge-3")
+	p.mirrors("edge-1", "edge-2", "edge-3")
 	const index = `{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`
 	digest := p.blob("edge-1", index)
-	p.start("edge-1", "edge-2")
+	p.start("edge-1", "edge-2", "edge-3")
 	p.fromMirror("edge-2", digest, index)
 	client := testClient(t, nil, false)
 	ask := func(node, path string) int {
@@ -129,12 +131,13 @@ func TestImagesShared(t *testing.T) {
 		}
 	}
 	blob, tag := "blobs/"+digest, "manifests/v1"
-	eventually(t, "a tag that a registry said to be known in the pool", func() bool {
-		if ask("edge-1", tag+"?ns=a.example") == http.StatusOK {
-			return true
+	eventually(t, "a tag that registries said to two nodes to be known in the pool", func() bool {
+		for _, n := range []string{"edge-1", "edge-3"} {
+			if ask(n, tag+"?ns=a.example") != http.StatusOK { // containerd asks the registry, and goes on by its answer
+				ask(n, "manifests/"+digest+"?ns=a.example")
+			}
 		}
-		ask("edge-1", "manifests/"+digest+"?ns=a.example") // containerd has asked the registry, and goes on by its answer
-		return false
+		return ask("edge-2", tag+"?ns=a.example") == http.StatusOK
 	})
 	want("all is shared", "edge-2", tag+"?ns=a.example", 200)
 	told("a.example=judged")
@@ -183,4 +186,55 @@ func TestImagesOptions(t *testing.T) {
 	if len(s.Lacks) != 1 || !strings.Contains(fmt.Sprint(s.Lacks), "--images-port") || s.Images != nil {
 		t.Errorf("%+v with a port that is taken, want that the hub lacks it, and goes on", s.Lacks)
 	}
+}
+
+// TestImagesLiar: a member that says something else of a tag than registries do leads nobody anywhere, itself neither,
+// as soon as two others know better.
+func TestImagesLiar(t *testing.T) {
+	nodes := []string{"edge-1", "edge-2", "edge-3"}
+	p := newPoolBed(t, nodes...)
+	p.mirrors(nodes...)
+	index := func(n int) string {
+		return fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[],"schemaVersion":%d}`, n)
+	}
+	truth, lie := p.blob("edge-1", index(2)), p.blob("edge-3", index(3))
+	p.start(nodes...)
+	p.fromMirror("edge-2", truth, index(2))
+	p.fromMirror("edge-1", lie, index(3))
+	client := testClient(t, nil, false)
+	ask := func(node, path string) (status int, body string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			fmt.Sprintf("http://127.0.0.1:%d/v2/app/manifests/%s?ns=a.example", p.hubs[node].config.Images.Port, path), nil)
+		check(t, err)
+		req.Header.Set("Accept", "application/vnd.oci.image.index.v1+json")
+		resp, err := client.Do(req)
+		check(t, err)
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(resp.Body)
+		check(t, err)
+		return resp.StatusCode, string(raw)
+	}
+	digest, err := desk.ParseDigest(lie)
+	check(t, err)
+	lies := func() {
+		_, err := p.hubs["edge-3"].hub.mirror.Ways.Ask(t.Context(), desk.Ask{
+			Resolved: []desk.Resolution{{Tag: "a.example/app:v1", Digest: digest}},
+		})
+		check(t, err)
+	}
+	lies()
+	for _, node := range []string{"edge-1", "edge-2"} {
+		if status, body := ask(node, "v1"); status != http.StatusNotFound {
+			t.Errorf("%s is told %d %s, want that it asks the registry", node, status, body)
+		}
+		ask(node, truth) // which said so
+		lies()
+	}
+	eventually(t, "the pool to believe the two", func() bool {
+		status, body := ask("edge-3", "v1")
+		if status == http.StatusOK && body != index(2) {
+			t.Fatalf("it believes the one: %s", body)
+		}
+		return status == http.StatusOK
+	})
 }

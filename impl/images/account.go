@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/images/desk"
@@ -25,19 +26,21 @@ const (
 
 // account is what a node says to the desk of its pool: what it holds, what it pulls, and from whom it could not read.
 type account struct {
-	store    *Store
-	pool     Pool // nil: the node is in none
-	clock    clock.PassiveClock
-	quiet    *limit.Quiet
-	off      func() bool              // the pool shares nothing
-	resolved func() []desk.Resolution // what registries said of tags
-	poke     chan struct{}
+	store *Store
+	pool  Pool // nil: the node is in none
+	clock clock.PassiveClock
+	quiet *limit.Quiet
+	off   func() bool              // the pool shares nothing
+	words func() []desk.Resolution // what registries said of tags to this node
+	liars prometheus.Gauge         // how many are barred
+	poke  chan struct{}
 
 	mu      sync.Mutex
 	desk    string // that knows what this node holds; "": none does
 	holds   []desk.Digest
 	pulls   map[desk.Digest]*pulled
 	reports []desk.Report
+	barred  []string // see Standing
 
 	// of Run alone
 	changed, listed, said time.Time
@@ -60,6 +63,9 @@ func (a *account) ask(ctx context.Context, q desk.Ask) (desk.Answer, error) {
 	a.mu.Unlock()
 	q.Failed = q.Failed[:min(len(q.Failed), maxReports)]
 	answer, err := a.pool.Ask(ctx, q)
+	if err == nil {
+		a.hear(answer.Barred)
+	}
 	switch {
 	case err == nil && !answer.Known && !q.Whole:
 		a.stir()
@@ -69,6 +75,21 @@ func (a *account) ask(ctx context.Context, q desk.Ask) (desk.Answer, error) {
 		a.mu.Unlock()
 	}
 	return answer, err
+}
+
+// hear takes which members the desk does not listen to about tags.
+func (a *account) hear(barred []string) {
+	a.mu.Lock()
+	before := a.barred
+	a.barred = barred
+	a.mu.Unlock()
+	a.liars.Set(float64(len(barred)))
+	for _, node := range barred {
+		if !slices.Contains(before, node) {
+			a.quiet.Say(slog.LevelWarn, "barred "+node, "a member of the pool said something else of a tag than registries "+
+				"said to two others: the pool does not listen to it for an hour", "node", node)
+		}
+	}
 }
 
 // maxReports bounds what waits to be said of others: a desk takes as many at a time.
@@ -135,10 +156,10 @@ func (a *account) look(ctx context.Context) {
 		return
 	}
 	if !known || len(q.Holds) > desk.MaxHolds || len(q.Gone) > desk.MaxHolds {
-		q.Whole, q.Holds, q.Gone, q.Resolved = true, a.now, nil, a.resolved()
+		q.Whole, q.Holds, q.Gone, q.Resolved = true, a.now, nil, a.words()
 	}
 	if !a.say(ctx, q) {
-		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.resolved()})
+		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.words()})
 	}
 }
 

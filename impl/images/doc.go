@@ -37,9 +37,10 @@
 //
 // # Tags
 //
-// A registry says what a tag leads to, while it can be reached: the first node asks it, and others are told the same
-// for a minute. While the cloud is away, the last answer that the pool knows counts. It is kept on disk. Nobody tells
-// a hub what the registry said: see tagBook for how it is seen.
+// A registry says what a tag leads to, while it can be reached: the first two nodes ask it, and what both were told is
+// the answer to others for a minute. While the cloud is away, the last answer that a node knows counts: of its own
+// registry, or of two members. It is kept on disk. Without one, the word of one member counts that no other one
+// contradicts. Nobody tells a hub what the registry said: see tagBook for how it is seen.
 //
 // # Wrong bytes
 //

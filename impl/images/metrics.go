@@ -8,6 +8,7 @@ type Metrics struct {
 	requests *prometheus.CounterVec
 	tags     *prometheus.CounterVec
 	wrong    prometheus.Counter
+	barred   prometheus.Gauge
 }
 
 // NewMetrics makes them.
@@ -26,17 +27,21 @@ func NewMetrics() *Metrics {
 				"registry), alone (nobody in the pool could be asked), failed (an answer broke off), refused.", "outcome"),
 		tags: counter("images_tags_total",
 			"Requests of this node's containerd for tags, by answer: pool (within a minute of the registry), kept "+
-				"(while the cloud is away), cloud (the registry is to).", "by"),
+				"(while the cloud is away), lone (the same, by the word of one member), cloud (the registry is to).", "by"),
 		wrong: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "weir", Subsystem: "hub", Name: "images_wrong_total",
 			Help: "Times a member of the pool served other bytes than those of the digest that it was asked for.",
+		}),
+		barred: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "weir", Subsystem: "hub", Name: "images_barred",
+			Help: "Members of the pool that are not listened to about tags, since registries said something else to two others.",
 		}),
 	}
 }
 
 // Collectors are all of them.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.Bytes, m.requests, m.tags, m.wrong}
+	return []prometheus.Collector{m.Bytes, m.requests, m.tags, m.wrong, m.barred}
 }
 
 // count counts a request by its outcome.

@@ -23,10 +23,12 @@ const (
 
 // Config is what a Mirror is made of.
 type Config struct {
-	Node    string
-	Store   *Store
-	Pool    Pool                       // nil: the node is in none
-	Away    func() bool                // the cloud is away
+	Node  string
+	Store *Store
+	Pool  Pool        // nil: the node is in none
+	Away  func() bool // the cloud is away
+	// Left reports the same, and makes sure first: it asks the cloud, and waits until it knows. nil: Away knows.
+	Left    func(context.Context) bool
 	Allowed func(registry string) bool // what the pool shares; nil: all
 	// Judged registries decide about each pull themselves, for their images need a secret: while the cloud is there they
 	// are asked for each tag, and not the pool; nil: none are.
@@ -55,14 +57,15 @@ func New(c Config) *Mirror {
 	m.quiet = limit.NewQuiet(c.Clock, c.Logger)
 	book := openTags(c.File, c.Clock, c.Logger)
 	m.account = &account{
-		store: c.Store, pool: c.Pool, clock: c.Clock, quiet: m.quiet, resolved: m.resolved, poke: make(chan struct{}, 1),
-		pulls: map[desk.Digest]*pulled{}, off: m.off,
+		store: c.Store, pool: c.Pool, clock: c.Clock, quiet: m.quiet, words: m.words, poke: make(chan struct{}, 1),
+		pulls: map[desk.Digest]*pulled{}, off: m.off, liars: c.Metrics.barred,
 	}
 	m.reads = &reader{
 		pool: c.Pool, metrics: c.Metrics, clock: c.Clock, report: m.account.report, quiet: m.quiet, logger: c.Logger,
 	}
 	m.tags = &resolver{
-		tagBook: book, account: m.account, timer: c.Clock, away: m.away, judged: c.Judged, listed: c.Store.listed,
+		tagBook: book, account: m.account, timer: c.Clock, away: m.away, left: c.Left, judged: c.Judged,
+		listed: c.Store.listed,
 	}
 	return m
 }
@@ -125,9 +128,9 @@ func (m *Mirror) refuse(w http.ResponseWriter, status int, code, message string)
 
 func (m *Mirror) allowed(registry string) bool { return m.Allowed == nil || m.Allowed(registry) }
 
-// resolved is what registries said of tags, of those whose images are shared.
-func (m *Mirror) resolved() []desk.Resolution {
-	return slices.DeleteFunc(m.tags.all(), func(r desk.Resolution) bool {
+// words are what registries said of tags to this node, of those whose images are shared.
+func (m *Mirror) words() []desk.Resolution {
+	return slices.DeleteFunc(m.tags.words(), func(r desk.Resolution) bool {
 		registry, _, _ := strings.Cut(r.Tag, "/")
 		return !m.allowed(registry)
 	})
@@ -188,8 +191,7 @@ func (m *Mirror) serveOwn(w http.ResponseWriter, req *http.Request, ref referenc
 	return ok && serveManifest(w, req, body, m.Metrics.Bytes.WithLabelValues("own")) == nil
 }
 
-// serveTag answers what a tag leads to, if the pool has heard it from the registry within a minute, or the cloud is
-// away. Else containerd asks the registry.
+// serveTag answers what a tag leads to, if the pool knows it: see resolver.resolve. Else containerd asks the registry.
 func (m *Mirror) serveTag(w http.ResponseWriter, req *http.Request, ref reference) {
 	if ref.registry != "" && desk.CheckTag(ref.name()) == nil {
 		if d, from := m.tags.resolve(req, ref); from != "" {
@@ -210,6 +212,8 @@ type Standing struct {
 	Desk  bool `json:"desk"`  // the pool knows what this node holds
 	Holds int  `json:"holds"` // blobs
 	Pulls int  `json:"pulls"` // that this node asks registries for, for the pool
+	// Barred are members that the pool does not listen to about tags: two others contradicted them.
+	Barred []string `json:"barred,omitempty"`
 }
 
 // Standing is how it stands now.
@@ -217,7 +221,7 @@ func (m *Mirror) Standing() Standing {
 	a := m.account
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return Standing{a.desk != "", len(a.holds), len(a.pulls)}
+	return Standing{a.desk != "", len(a.holds), len(a.pulls), slices.Clone(a.barred)}
 }
 
 // Run tells the pool what this node has, until ctx ends.

@@ -237,61 +237,6 @@ func TestWrongManifest(t *testing.T) {
 	})
 }
 
-// TestTags: a tag is asked for at the registry by one node, and known to all for a minute. Then it is the registry's
-// again, unless the cloud is away.
-func TestTags(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b")
-		ctx, cancel := context.WithCancel(t.Context())
-		wait := w.run(ctx)
-		a, b := w.nodes["a"], w.nodes["b"]
-		const path, body = "/v2/library/app/manifests/", `{"mediaType":"` + ociIndex + `","manifests":[]}`
-		d := desk.Digest(sum(body))
-		tag := func(h *hub, name string) string {
-			code, header, _, _ := h.get("HEAD", path+name+"?ns=docker.io", "")
-			if code == 404 {
-				return "registry"
-			}
-			return header.Get("Docker-Content-Digest")
-		}
-		want := func(why, got, want string) {
-			t.Helper()
-			if got != want {
-				t.Errorf("%s: %s, want %s", why, got, want)
-			}
-		}
-		want("the first", tag(a, "v1"), "registry")
-		waits := make(chan string)
-		go func() { waits <- tag(b, "v1") }()
-		sleep(desk.Resolve / 2)
-		a.get("GET", path+d.String()+"?ns=docker.io", "") // what the registry said
-		a.put(body)
-		want("another, which waited", <-waits, d.String())
-		sleep(desk.Fresh - desk.Resolve)
-		want("within a minute", tag(a, "v1"), d.String())
-		sleep(desk.Resolve)
-		want("after a minute", tag(a, "v1"), "registry")
-		began := time.Now()
-		want("a question that nobody answers", tag(b, "v1"), "registry")
-		if took := time.Since(began); took < desk.Resolve || took > desk.Resolve+time.Second {
-			t.Errorf("it waited %v, want %v", took, desk.Resolve)
-		}
-		a.mirror.tags.judged = func(registry string) bool { return registry == "docker.io" }
-		b.mirror.tags.learn("docker.io/library/app:v1", d, time.Now())
-		_, _ = b.Ask(ctx, desk.Ask{Resolved: b.mirror.tags.all()})
-		want("a registry that judges", tag(a, "v1"), "registry")
-		w.away.Store(true)
-		want("that one without the cloud", tag(a, "v1"), d.String())
-		want("without the cloud", tag(b, "v1"), d.String())
-		want("what nobody asked for", tag(b, "v2"), "registry")
-		w.down.Store(true)
-		b.put(body)
-		want("without a desk, too", tag(b, "v1"), d.String())
-		cancel()
-		wait()
-	})
-}
-
 // TestGuess: only what a registry said for sure is learned of a tag.
 func TestGuess(t *testing.T) {
 	const path, ns = "/v2/library/app/manifests/", "?ns=docker.io"
@@ -313,7 +258,7 @@ func TestGuess(t *testing.T) {
 				h.get("HEAD", path+"v1"+ns, "")
 				c.does(h)
 				h.get("GET", path+d.String()+ns, "")
-				got, ok := h.mirror.tags.last("docker.io/library/app:v1")
+				got, _, ok := h.mirror.tags.last("docker.io/library/app:v1")
 				if (ok && got == d) != c.want {
 					t.Errorf("%v %v, want that it is learned: %v", got, ok, c.want)
 				}
@@ -347,13 +292,16 @@ func TestKept(t *testing.T) {
 			delete(book.known, fmt.Sprintf("r/n:%d", i))
 		}
 	}
-	book.learn("docker.io/app:v1", desk.Digest{1}, time.Unix(1e6, 0))
-	book.learn("docker.io/app:v1", desk.Digest{2}, time.Unix(1, 0)) // is older
+	book.learn("docker.io/app:v1", desk.Digest{1}, time.Unix(1e6, 0), true)
+	book.learn("docker.io/app:v1", desk.Digest{2}, time.Unix(1, 0), true) // is older
 	again := openTags(file, h.mirror.Clock, h.mirror.Logger)
-	if d, ok := again.last("docker.io/app:v1"); !ok || d != (desk.Digest{1}) || len(again.known) != desk.MaxTags {
+	if d, _, ok := again.last("docker.io/app:v1"); !ok || d != (desk.Digest{1}) || len(again.known) != desk.MaxTags {
 		t.Errorf("%v %v of %d", d, ok, len(again.known))
 	}
-	if _, ok := again.last("r/n:0"); ok {
+	if words := again.words(); len(words) != 1 || words[0].Tag != "docker.io/app:v1" {
+		t.Errorf("%d words, want the one that a registry said to this node", len(words))
+	}
+	if _, _, ok := again.last("r/n:0"); ok {
 		t.Error("the oldest one is still there")
 	}
 	h.write("tags", `{"docker.io/app:v1":{"dig`)

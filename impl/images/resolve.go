@@ -1,6 +1,7 @@
 package images
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -18,49 +19,64 @@ type resolver struct {
 	account *account
 	timer   clock.Clock
 	away    func() bool
+	left    func(context.Context) bool // the cloud is away, which is found out now; nil: away knows
 	judged  func(registry string) bool // see Config.Judged
 	listed  func(desk.Digest) bool
 }
 
-// resolve finds what a tag leads to, and by whose word; "": the registry is to be asked.
+// resolve finds what a tag leads to, and by whose word; "": the registry is to be asked. While the cloud is there, what
+// the registry said within a minute counts: to this node, or to two others. While it is away, the last of that counts,
+// and if there is none, the word of one member that no other one contradicts.
 func (x *resolver) resolve(req *http.Request, ref reference) (d desk.Digest, from string) {
 	away := x.away()
-	if !away && x.judged != nil && x.judged(ref.registry) {
-		return d, ""
+	var lone *desk.Digest
+	if away || x.judged == nil || !x.judged(ref.registry) {
+		lone = x.hear(req.Context(), ref.name(), away)
+		if d, age, ok := x.last(ref.name()); ok && age <= desk.Fresh && x.account.pool != nil {
+			return d, "pool"
+		}
 	}
-	end := x.timer.Now().Add(desk.Resolve)
-	for x.account.pool != nil {
-		answer, err := x.account.ask(req.Context(), desk.Ask{Tag: ref.name()})
+	d, _, known := x.last(ref.name())
+	switch {
+	case !known && lone == nil: // the registry may know
+		return d, ""
+	case !away && (x.left == nil || !x.left(req.Context())): // in the first seconds of a cut, nobody knows of it
+		return d, ""
+	case !known:
+		return *lone, "lone"
+	}
+	return d, "kept"
+}
+
+// hear asks the pool what a tag leads to, and keeps what two members say. It waits for others that ask the registry. It
+// returns the word of one member that no other contradicts; nil: there is none.
+func (x *resolver) hear(ctx context.Context, name string, away bool) *desk.Digest {
+	for end := x.timer.Now().Add(desk.Resolve); x.account.pool != nil; {
+		if _, age, ok := x.last(name); ok && age <= desk.Fresh {
+			return nil
+		}
+		answer, err := x.account.ask(ctx, desk.Ask{Tag: name})
 		if err != nil {
-			break
+			return nil
 		}
 		r := answer.Resolution
-		if r != nil {
-			x.learn(ref.name(), r.Digest, x.timer.Now().Add(-r.Age))
+		if r != nil && r.Witnesses >= desk.Witnesses {
+			x.learn(name, r.Digest, x.timer.Now().Add(-r.Age), false)
 		}
 		switch {
-		case r != nil && r.Age <= desk.Fresh:
-			return r.Digest, "pool"
-		case away && r != nil:
-			return r.Digest, "kept"
-		case away || !answer.Resolving || !x.timer.Now().Before(end):
-			end = time.Time{}
-		}
-		if end.IsZero() {
-			break
+		case !away && answer.Resolving && x.timer.Now().Before(end):
+		case r != nil && r.Witnesses < desk.Witnesses:
+			return &r.Digest
+		default:
+			return nil
 		}
 		select {
 		case <-x.timer.After(pollTag):
-		case <-req.Context().Done():
-			return d, ""
+		case <-ctx.Done():
+			return nil
 		}
 	}
-	if away {
-		if d, ok := x.last(ref.name()); ok {
-			return d, "kept"
-		}
-	}
-	return d, ""
+	return nil
 }
 
 // see sees whether a question for a manifest shows what a registry has said of a tag, and tells the pool.
@@ -73,7 +89,7 @@ func (x *resolver) see(req *http.Request, ref reference) {
 	if name == "" {
 		return
 	}
-	x.learn(name, ref.digest, at)
+	x.learn(name, ref.digest, at, true)
 	if x.account.pool == nil {
 		return
 	}

@@ -62,9 +62,9 @@ func TestNothingShared(t *testing.T) {
 func TestTagsOfOthers(t *testing.T) {
 	a := newWorld(t).add("a")
 	for _, tag := range []string{"docker.io/library/app:v1", "secret.example.com/app:v1", "secret.example.com/app:v2"} {
-		a.mirror.tags.learn(tag, desk.Digest{1}, time.Now())
+		a.mirror.tags.learn(tag, desk.Digest{1}, time.Now(), true)
 	}
-	if all := a.mirror.account.resolved(); len(all) != 1 || all[0].Tag != "docker.io/library/app:v1" {
+	if all := a.mirror.account.words(); len(all) != 1 || all[0].Tag != "docker.io/library/app:v1" {
 		t.Errorf("%+v is told", all)
 	}
 }

@@ -23,7 +23,9 @@ const (
 	guessFor   = 30 * time.Second // after the question for a tag its manifest is asked for, or it was there
 )
 
-// tagBook is what registries said of tags, as far as this node knows, and what containerd is asking them now.
+// tagBook is what registries said of tags, as far as this node knows, and what containerd is asking them now. It knows
+// what they said to this node's own containerd, and what two members of the pool say that they said. The word of one
+// member is not kept.
 //
 // Nobody tells a hub what a registry said. It is seen: containerd asks the mirror for a tag, gets 404, asks the
 // registry, and then asks the mirror for a manifest of the same repository by its digest. That is the one of the tag,
@@ -43,6 +45,7 @@ type tagBook struct {
 type learned struct {
 	Digest desk.Digest `json:"digest"`
 	At     time.Time   `json:"at"`
+	Own    time.Time   `json:"own,omitzero"` // when it said so to this node's own containerd; zero: only to others
 }
 
 // question is one that containerd asks a registry.
@@ -144,12 +147,12 @@ func (b *tagBook) prune() {
 	}
 }
 
-// learn keeps what a registry said. The later answer counts.
-func (b *tagBook) learn(name string, d desk.Digest, at time.Time) {
+// learn keeps what a registry said, to this node's own containerd or to others. The later answer counts.
+func (b *tagBook) learn(name string, d desk.Digest, at time.Time, own bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before, ok := b.known[name]
-	if ok && !at.After(before.At) {
+	if ok && !at.After(before.At) && (!own || d != before.Digest || !at.After(before.Own)) {
 		return
 	}
 	if !ok && len(b.known) >= desk.MaxTags {
@@ -161,8 +164,19 @@ func (b *tagBook) learn(name string, d desk.Digest, at time.Time) {
 		}
 		delete(b.known, oldest)
 	}
-	b.known[name] = learned{d, at}
-	if b.file == "" || ok && before.Digest == d && at.Sub(before.At) < time.Hour { // the disk is one of flash
+	now := learned{Digest: d, At: at}
+	if d == before.Digest && at.Before(before.At) {
+		now.At = before.At
+	}
+	switch {
+	case own:
+		now.Own = at
+	case d == before.Digest:
+		now.Own = before.Own
+	}
+	b.known[name] = now
+	if b.file == "" || ok && before.Digest == d && now.Own.IsZero() == before.Own.IsZero() &&
+		at.Sub(before.At) < time.Hour { // the disk is one of flash
 		return
 	}
 	raw, err := json.Marshal(b.known)
@@ -174,20 +188,23 @@ func (b *tagBook) learn(name string, d desk.Digest, at time.Time) {
 	}
 }
 
-// last is what a registry last said of a tag.
-func (b *tagBook) last(name string) (desk.Digest, bool) {
+// last is what a registry last said of a tag, and how long ago.
+func (b *tagBook) last(name string) (d desk.Digest, age time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l, ok := b.known[name]
-	return l.Digest, ok
+	return l.Digest, max(b.clock.Since(l.At), 0), ok
 }
 
-// all is what is known, for a desk that knows nothing.
-func (b *tagBook) all() (out []desk.Resolution) {
+// words are what registries said to this node's own containerd, for a desk that knows nothing. What others have said
+// they say themselves: a desk counts who says the same.
+func (b *tagBook) words() (out []desk.Resolution) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, l := range b.known {
-		out = append(out, desk.Resolution{Tag: name, Digest: l.Digest, Age: max(b.clock.Since(l.At), 0)})
+		if !l.Own.IsZero() {
+			out = append(out, desk.Resolution{Tag: name, Digest: l.Digest, Age: max(b.clock.Since(l.Own), 0)})
+		}
 	}
 	return out
 }

@@ -39,6 +39,7 @@ type world struct {
 	nodes map[string]*hub
 	down  atomic.Bool // the desk
 	away  atomic.Bool // the cloud
+	cut   atomic.Bool // the cloud is away, and no hub knows that before it asks
 }
 
 // hub is one of them.
@@ -64,6 +65,13 @@ func (w *world) add(name string) *hub {
 	h := &hub{layout: newLayout(w.T), world: w, name: name}
 	h.mirror = New(Config{
 		Node: name, Store: h.Store, Pool: h, Away: func() bool { return w.away.Load() }, Metrics: NewMetrics(),
+		Left: func(context.Context) bool {
+			if w.cut.Load() {
+				sleep(knownAfter)
+				w.away.Store(true)
+			}
+			return w.away.Load()
+		},
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 		Allowed: func(registry string) bool { return registry != "secret.example.com" && !h.denied.Load() },
 		Off:     func() bool { return h.denied.Load() },
@@ -189,6 +197,9 @@ func (p *pipe) Write(b []byte) (int, error) {
 	p.WriteHeader(http.StatusOK)
 	return p.out.Write(b)
 }
+
+// knownAfter is after what time a hub knows that the cloud is away.
+const knownAfter = 9 * time.Second
 
 // sleep is a word for tests in fake time.
 func sleep(d time.Duration) { time.Sleep(d) }

@@ -65,6 +65,8 @@ type Config struct {
 	Door    *pooldoor.Door   // nil: the node is in no pool
 	Ways    *pooldoor.Images // likewise
 	Away    func() bool      // the cloud is
+	// Left makes sure of it first: see images.Config.
+	Left func(context.Context) bool
 	// Told is what the pool is told of itself, see directory.ImageRules. It is asked at each request. nil: there is no
 	// pool that was told.
 	Told   func() directory.Entry
@@ -97,7 +99,7 @@ func New(c Config) (m *Mirror, err error) {
 		return m, err
 	}
 	ic := images.Config{
-		Node: c.Node, Store: m.store, Away: c.Away, File: filepath.Join(c.DataDir, "image-tags"), Metrics: m.metrics,
+		Node: c.Node, Store: m.store, Away: c.Away, Left: c.Left, File: filepath.Join(c.DataDir, "image-tags"), Metrics: m.metrics,
 		Clock: c.Clock, Logger: c.Logger,
 		Allowed: func(registry string) bool { return c.Told().Images.Sharing(registry) != contract.ImagesDisabled },
 		Judged:  func(registry string) bool { return c.Told().Images.Sharing(registry) == contract.ImagesJudged },

@@ -32,7 +32,7 @@ type Ask struct {
 	Failed []Report   `json:"failed,omitempty"` // of those that the hub could not read from
 
 	Tag      string       `json:"tag,omitempty"`      // what does it lead to, or may the hub ask the registry?
-	Resolved []Resolution `json:"resolved,omitempty"` // what registries said of tags
+	Resolved []Resolution `json:"resolved,omitempty"` // what registries said of tags to the hub's own containerd
 }
 
 // Progress is how far a pull is.
@@ -54,6 +54,8 @@ type Resolution struct {
 	Tag    string        `json:"tag"` // registry/name:tag
 	Digest Digest        `json:"digest"`
 	Age    time.Duration `json:"age,omitempty"` // since the registry was asked
+
+	Witnesses int `json:"witnesses,omitempty"` // in an answer: members that say so. Fewer than Witnesses: nobody else does
 }
 
 // Answer is what a desk knows.
@@ -65,7 +67,9 @@ type Answer struct {
 	From []Holder `json:"from,omitempty"` // of Want: who has it, the best first
 
 	Resolution *Resolution `json:"resolution,omitempty"` // of Tag: the last one that is known
-	Resolving  bool        `json:"resolving,omitempty"`  // of Tag: another hub asks the registry just now
+	Resolving  bool        `json:"resolving,omitempty"`  // of Tag: other hubs ask the registry just now
+
+	Barred []string `json:"barred,omitempty"` // members that are not listened to about tags: they were contradicted
 }
 
 // Holder is a member that has content, or is pulling it.

@@ -24,7 +24,7 @@ const (
 	Every   = 30 * time.Second
 
 	barFor   = time.Minute // a member that could not be read from, for the one that says so
-	wrongFor = time.Hour   // one that served wrong bytes
+	wrongFor = time.Hour   // one that served wrong bytes, or said something wrong of a tag
 )
 
 // Bounds of what a desk keeps.
@@ -92,7 +92,7 @@ func (d *Desk) Exchange(node string, a Ask) (Answer, error) {
 	now := d.Clock.Now()
 	if d.name == "" {
 		d.name = rand.Text()
-		d.members, d.of, d.tags = map[string]*member{}, map[Digest]*content{}, tags{}
+		d.members, d.of, d.tags = map[string]*member{}, map[Digest]*content{}, newTags()
 	}
 	d.sweep(now)
 	m := d.member(node, now)
@@ -115,9 +115,9 @@ func (d *Desk) Exchange(node string, a Ask) (Answer, error) {
 		d.bar(m, r, now)
 	}
 	for _, r := range a.Resolved {
-		d.tags.resolved(r, now)
+		d.tags.say(node, r, now)
 	}
-	out := Answer{Desk: d.name, Known: m.known && (a.Desk == d.name || a.Whole)}
+	out := Answer{Desk: d.name, Known: m.known && (a.Desk == d.name || a.Whole), Barred: d.tags.liars(now)}
 	if a.Want != nil {
 		out.Pull, out.From = d.want(m, *a.Want, now)
 	}

@@ -240,35 +240,6 @@ func TestBeginsAgain(t *testing.T) {
 	}
 }
 
-// TestTags: one node asks the registry, others wait for it a moment, and all have its answer for a minute.
-func TestTags(t *testing.T) {
-	x := newAt(t)
-	const name = "docker.io/library/app:v1"
-	ask := func(node string) Answer { return x.say(node, Ask{Tag: name}) }
-	if a := ask("a"); a.Resolving || a.Resolution != nil {
-		t.Errorf("the first: %+v", a)
-	}
-	if a := ask("b"); !a.Resolving {
-		t.Errorf("another: %+v, want that it waits", a)
-	}
-	if a := ask("a"); a.Resolving {
-		t.Errorf("the first again: %+v, want that it asks", a)
-	}
-	x.wait(Resolve)
-	if a := ask("b"); a.Resolving {
-		t.Errorf("after %v: %+v, want that it asks", Resolve, a)
-	}
-	x.say("b", Ask{Resolved: []Resolution{{Tag: name, Digest: Digest{1}}}})
-	x.say("a", Ask{Resolved: []Resolution{{Tag: name, Digest: Digest{2}, Age: time.Second}}})
-	if a := ask("c"); a.Resolution == nil || a.Resolution.Digest != (Digest{1}) {
-		t.Errorf("the later answer: %+v", a.Resolution)
-	}
-	x.wait(Fresh + time.Second)
-	if a := ask("c"); a.Resolving || a.Resolution.Age != Fresh+time.Second {
-		t.Errorf("after a minute: %+v, want the old answer, and that c asks", a)
-	}
-}
-
 // TestBounds: whatever members say, the desk keeps so much and no more.
 func TestBounds(t *testing.T) {
 	x := newAt(t)
@@ -289,6 +260,15 @@ func TestBounds(t *testing.T) {
 	for i := range MaxTags + 10 {
 		_ = x.say("-0", Ask{Tag: fmt.Sprintf("r/n:x%d", i)})
 	}
+	for i := range 2 * maxWords / MaxTags {
+		for j := range MaxTags + 10 {
+			x.tags.say(fmt.Sprint("-", i), Resolution{Tag: fmt.Sprintf("r/n:%d", j)}, x.clock.Now())
+		}
+	}
+	words := 0
+	for _, all := range x.tags.of {
+		words += len(all)
+	}
 	held := 0
 	for _, c := range x.of {
 		held += len(c.holders)
@@ -300,9 +280,12 @@ func TestBounds(t *testing.T) {
 	for _, m := range x.members {
 		count += m.holds
 	}
-	if len(x.of) > maxDigests || len(x.members) > maxMembers || len(x.tags) > MaxTags || count != held {
-		t.Errorf("%d digests, %d members, %d tags; members hold %d, and digests have %d holders", len(x.of), len(x.members),
-			len(x.tags), count, held)
+	if len(x.of) > maxDigests || len(x.members) > maxMembers || count != held {
+		t.Errorf("%d digests, %d members; members hold %d, and digests have %d holders", len(x.of), len(x.members), count,
+			held)
+	}
+	if words > maxWords || words != x.tags.count || len(x.tags.asked) > maxQuestions {
+		t.Errorf("%d words about tags, counted as %d, and %d questions", words, x.tags.count, len(x.tags.asked))
 	}
 }
 

@@ -15,5 +15,9 @@
 //
 // The caller is known by its certificate. What it says that it has is believed: members check what they read by its
 // digest. A member that served wrong bytes is barred for the member that says so, and for all when two say so.
-// What a tag leads to is believed, too, since nothing in the pool can check it.
+//
+// What a tag leads to is believed when two members say the same, each of what a registry said to its own containerd. A
+// lone word is told as one: the asking hub uses it while the cloud is away, and only then. It is not told beside a word
+// that is another one. So a member that lies has to find a tag that nobody else has asked for. A member that two others
+// contradict, before and after, is barred for all.
 package desk

@@ -4,9 +4,9 @@
 // # What such a Job runs
 //
 // Its container has the image, and the program of the hub from the disk of the node in the place of the image's own: it
-// prints its version and ends. So the kubelet pulls the image, with its secrets and its rules, nothing of the image ever
-// runs, and a Pod that succeeded says that the image is there. An image volume would do without a container of the image,
-// but kubelets before v1.35 have it switched off, and containerd before v2.1 does not know it.
+// prints its version and ends. So the kubelet pulls the image, with its secrets and its rules. Nothing of the image
+// runs, and a Pod that succeeded says that the image is there. An image volume would do without a container of the
+// image, but kubelets before v1.35 have it switched off, and containerd before v2.1 does not know it.
 //
 // The kubelet does not break off a pull when its Pod is deleted. So a Job has one image and one node: what is suspended
 // at the end of the hours is all that has not begun.

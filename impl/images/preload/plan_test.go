@@ -53,15 +53,17 @@ func TestPlan(t *testing.T) {
 		open func(string) bool
 		want []string
 	}{
-		"nothing":                          {nil, all, nil},
-		"one of each pool":                 {[]batchv1.Job{b, quay, a}, all, []string{"run job-1", "run job-3"}},
-		"the second waits for the first":   {[]batchv1.Job{running(a), b}, all, nil},
-		"the second follows the first":     {[]batchv1.Job{ended(a, batchv1.JobComplete), b}, all, []string{"run job-2"}},
-		"it follows one that failed":       {[]batchv1.Job{ended(a, batchv1.JobFailed), b}, all, []string{"run job-2"}},
-		"it follows one that goes":         {[]batchv1.Job{deleted(a), b}, all, []string{"run job-2"}},
-		"a node that is off waits":         {[]batchv1.Job{off, a}, all, []string{"run job-1"}},
-		"nobody waits for a node that is":  {[]batchv1.Job{running(off), a}, all, []string{"run job-1"}},
-		"the hours are over":               {[]batchv1.Job{running(a), b, quay}, closed, []string{"suspend job-1", "run job-3"}},
+		"nothing":                         {nil, all, nil},
+		"one of each pool":                {[]batchv1.Job{b, quay, a}, all, []string{"run job-1", "run job-3"}},
+		"the second waits for the first":  {[]batchv1.Job{running(a), b}, all, nil},
+		"the second follows the first":    {[]batchv1.Job{ended(a, batchv1.JobComplete), b}, all, []string{"run job-2"}},
+		"it follows one that failed":      {[]batchv1.Job{ended(a, batchv1.JobFailed), b}, all, []string{"run job-2"}},
+		"it follows one that goes":        {[]batchv1.Job{deleted(a), b}, all, []string{"run job-2"}},
+		"a node that is off waits":        {[]batchv1.Job{off, a}, all, []string{"run job-1"}},
+		"nobody waits for a node that is": {[]batchv1.Job{running(off), a}, all, []string{"run job-1"}},
+		"the hours are over": {
+			[]batchv1.Job{running(a), b, quay}, closed, []string{"suspend job-1", "run job-3"},
+		},
 		"not so for what runs at any hour": {[]batchv1.Job{now(a), b}, closed, nil},
 		"what has ended is left":           {[]batchv1.Job{ended(a, batchv1.JobComplete)}, closed, nil},
 	} {
@@ -88,7 +90,8 @@ func TestJob(t *testing.T) {
 	c := pod.Containers[0]
 	if !Waits(j) || NodeOf(j) != "edge-1" || len(c.Command) == 0 || c.Command[0] != c.VolumeMounts[0].MountPath ||
 		!c.VolumeMounts[0].ReadOnly || c.ImagePullPolicy != corev1.PullAlways || pod.ImagePullSecrets[0].Name != "pull" ||
-		*pod.AutomountServiceAccountToken || *c.SecurityContext.AllowPrivilegeEscalation || *pod.SecurityContext.RunAsUser == 0 {
+		*pod.AutomountServiceAccountToken || *c.SecurityContext.AllowPrivilegeEscalation ||
+		*pod.SecurityContext.RunAsUser == 0 {
 		t.Errorf("%+v", j)
 	}
 }

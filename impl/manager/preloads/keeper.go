@@ -59,7 +59,9 @@ func Add(m ctrl.Manager, c Config) error {
 func run(ctx context.Context, m ctrl.Manager, c Config) error {
 	k := &keeper{client: m.GetClient(), clock: c.Clock, log: c.Log}
 	runs, err := controller.NewTypedUnmanaged("preloads",
-		controller.TypedOptions[reconcile.Request]{Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true)})
+		controller.TypedOptions[reconcile.Request]{
+			Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true),
+		})
 	for _, s := range []source.Source{
 		source.Kind(m.GetCache(), &batchv1.Job{}, changes[*batchv1.Job]()),
 		source.Kind(m.GetCache(), &poolv1.Pool{}, changes[*poolv1.Pool]()),

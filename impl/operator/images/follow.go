@@ -51,11 +51,11 @@ func follow(ctx context.Context, c *view.Cluster, pool string, made []*batchv1.J
 			}
 			text, done, well := now.of(j)
 			say(j, text)
-			if ended[j.UID] = done; done && !well {
-				failed++
+			if done {
+				ended[j.UID] = true
 			}
-			if !done {
-				delete(ended, j.UID)
+			if done && !well {
+				failed++
 			}
 		}
 		switch {

@@ -107,8 +107,9 @@ func poolOf(name string, members []*corev1.Node, asked []images.Name) poolStock 
 		}
 	}
 	for _, n := range asked {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(found)), func(i *imageStock) bool { return i.Name == n.String() }) {
-			at(n.String(), n.Digest)
+		name := n.String()
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(found)), func(k [2]string) bool { return k[0] == name }) {
+			at(name, n.Digest)
 		}
 	}
 	for _, one := range found {

@@ -40,7 +40,8 @@ func cluster() *view.View {
 		full = append(full, image(int64(i), fmt.Sprintf("filler.example/f%02d:1", i)))
 	}
 	return &view.View{Nodes: []corev1.Node{
-		node("harbour", "edge-1", app, image(2_000_000, "docker.io/library/busybox@"+sha("b"), "docker.io/library/busybox:1.36")),
+		node("harbour", "edge-1", app,
+			image(2_000_000, "docker.io/library/busybox@"+sha("b"), "docker.io/library/busybox:1.36")),
 		node("harbour", "edge-2", app, image(9_000, "registry.example/untagged@"+sha("c")), image(7)),
 		node("harbour", "edge-3", image(53_000_000, "registry.example/app@"+sha("d"), "registry.example/app:1")),
 		node("harbour", "edge-4"),
@@ -51,7 +52,9 @@ func cluster() *view.View {
 
 // TestList: what people and programs see of who has what, and of what was asked for and nobody has.
 func TestList(t *testing.T) {
-	asked, err := names([]string{"registry.example/app:1", "busybox:1.36", "nobody.example/has:2", "registry.example/app@" + sha("d")})
+	asked, err := names([]string{
+		"registry.example/app:1", "busybox:1.36", "nobody.example/has:2", "registry.example/app@" + sha("d"),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

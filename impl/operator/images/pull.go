@@ -131,8 +131,8 @@ func (p *pull) begin(ctx context.Context, c *view.Cluster, v *view.View) (made [
 		return nil, fmt.Errorf("pool %s has no node that has joined, is Ready and reaches the cloud: weir status -o wide "+
 			"--pool %[1]s", p.pool)
 	case !p.now && (v.ManagerLease == nil || v.ManagerLease.Spec.HolderIdentity == nil):
-		return nil, errors.New("weir-manager, which lets pulls begin, does not run in this cluster: weir check; --now begins " +
-			"without it")
+		return nil, errors.New("weir-manager, which lets pulls begin, does not run in this cluster: weir check; --now " +
+			"begins without it")
 	case p.nodes == "one":
 		nodes = nodes[:1]
 	}

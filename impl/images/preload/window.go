@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	_ "time/tzdata" // the image of weir-manager has no time zones of its own
 
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )

@@ -183,10 +183,13 @@ func (d *desk) cannot() {
 	d.t.Helper()
 	m := d.as("system:serviceaccount:kube-system:weir-manager", "system:serviceaccounts",
 		"system:serviceaccounts:kube-system", "system:authenticated").BatchV1().Jobs(contract.ManagerNamespace)
-	name := d.pulls()[0].Name
+	j := preload.Order{Pool: "harbour", Node: "nowhere", Image: "registry.example/app:3", Deadline: time.Hour}.Job()
+	j, err := d.cloud.Client().BatchV1().Jobs(j.Namespace).Create(d.t.Context(), j, metav1.CreateOptions{})
+	must(d.t, err)
+	name := j.Name
 	dry := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 	for patch, may := range map[string]bool{
-		`{"spec":{"suspend":true}}`:                                                        true,
+		`{"spec":{"suspend":false}}`:                                                       true,
 		`{"spec":{"parallelism":5}}`:                                                       false,
 		`{"spec":{"suspend":true,"parallelism":5}}`:                                        false,
 		`{"spec":{"ttlSecondsAfterFinished":null}}`:                                        false,

@@ -50,7 +50,7 @@ func cluster() *view.View {
 	}}
 }
 
-// TestList: what people and programs see of who has what, and of what was asked for and nobody has.
+// TestList: what people and programs see of the images of nodes, and of one that was asked for and no node has.
 func TestList(t *testing.T) {
 	asked, err := names([]string{
 		"registry.example/app:1", "busybox:1.36", "nobody.example/has:2", "registry.example/app@" + sha("d"),

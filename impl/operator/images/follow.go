@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -128,4 +129,21 @@ func (s standing) of(made *batchv1.Job) (text string, ended, well bool) {
 		return why, false, false
 	}
 	return "is pulled", false, false
+}
+
+// about says what a Job is for.
+func about(j *batchv1.Job) string {
+	return j.Spec.Template.Spec.Containers[0].Image + " on " + preload.NodeOf(j)
+}
+
+// hours are those of a pool as people read them; "": all.
+func hours(p *poolv1.Pool) string {
+	if p == nil || p.Spec.Images == nil {
+		return ""
+	}
+	var all []string
+	for _, w := range p.Spec.Images.Window {
+		all = append(all, preload.Hours(w))
+	}
+	return strings.Join(all, ", ")
 }

@@ -65,14 +65,6 @@ func (c commands) list(ctx context.Context, args []string, stdout, _ io.Writer) 
 	return stockOf(v, *pool, only).Write(stdout, *form)
 }
 
-// known reports that there is no such pool.
-func known(v *view.View, pool string) error {
-	if all := v.PoolNames(); pool != "" && !slices.Contains(all, pool) {
-		return cli.Usage("--pool", pool, "the name of a pool: "+strings.Join(all, ", "))
-	}
-	return nil
-}
-
 // stockOf is what kubelets tell. Images that are asked for are listed if nobody has them, too.
 func stockOf(v *view.View, only string, asked []images.Name) (s stock) {
 	s.Pools = []poolStock{}

@@ -18,7 +18,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/images/preload"
 	"github.com/weir-edge/weir/impl/operator/view"
-	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 const (
@@ -82,11 +81,6 @@ func (c commands) pull(ctx context.Context, args []string, stdout, _ io.Writer) 
 func ending(pool string) string {
 	return fmt.Sprintf("kubectl -n %s delete jobs -l %s=%s,%s=%s", contract.ManagerNamespace, contract.NameLabel,
 		contract.PreloadName, contract.NodePoolLabel, pool)
-}
-
-// about says what a Job is for.
-func about(j *batchv1.Job) string {
-	return j.Spec.Template.Spec.Containers[0].Image + " on " + preload.NodeOf(j)
 }
 
 // check reports what is invalid.
@@ -158,16 +152,4 @@ func able(n *corev1.Node) bool {
 	}
 	return n.DeletionTimestamp.IsZero() && is(corev1.NodeReady) && is(contract.JoinedCondition) &&
 		!is(contract.CutOffCondition)
-}
-
-// hours are those of a pool as people read them; "": all.
-func hours(p *poolv1.Pool) string {
-	if p == nil || p.Spec.Images == nil {
-		return ""
-	}
-	var all []string
-	for _, w := range p.Spec.Images.Window {
-		all = append(all, preload.Hours(w))
-	}
-	return strings.Join(all, ", ")
 }

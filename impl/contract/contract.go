@@ -336,6 +336,16 @@ const (
 	InstallTries   = "weir.dev/install-tries"
 )
 
+// Of the Jobs by which weir images pull brings images to nodes: see package images/preload.
+const (
+	// PreloadName is the NameLabel of these Jobs and of their Pods, and what their names begin with.
+	PreloadName = "weir-preload"
+	// PreloadNow is an annotation of one that runs at any hour.
+	PreloadNow = "weir.dev/preload-now"
+	// HubProgram is the program of the hub on the disk of a node that has joined.
+	HubProgram = "/usr/local/lib/weir/weir-hub"
+)
+
 // LeaderHubPrefix and the name of a pool are a Service, Endpoints and an EndpointSlice in ManagerNamespace with the
 // leader hubs of the pool (seed 003). Annotations of them report whether its nodes reach each other ("true", "false"),
 // and what it shares (group/version/resource, with commas between).

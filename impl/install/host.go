@@ -13,13 +13,15 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // Where things are on a machine.
 const (
 	etc          = "/etc/weir"
 	programs     = "/usr/local/lib/weir"
-	hubProgram   = programs + "/weir-hub"
+	hubProgram   = contract.HubProgram
 	hubConfig    = etc + "/hub.yaml"
 	hubNext      = hubConfig + ".next"     // on trial
 	localPair    = etc + "/kubelet.pem"    // by which a kubelet is its node at its hub, and nowhere else

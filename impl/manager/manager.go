@@ -18,6 +18,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -33,6 +35,7 @@ import (
 	"github.com/weir-edge/weir/impl/manager/installs"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/pools"
+	"github.com/weir-edge/weir/impl/manager/preloads"
 	"github.com/weir-edge/weir/impl/manager/renewals"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	"github.com/weir-edge/weir/impl/manager/watched"
@@ -120,9 +123,12 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 		&coordinationv1.Lease{}: {Namespaces: leases, Transform: trimLease},
 		&rbacv1.Role{}:          {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
 		&rbacv1.RoleBinding{}:   {Namespaces: leases, Label: own, Transform: cache.TransformStripManagedFields()},
+		&batchv1.Job{}: {
+			Namespaces: map[string]cache.Config{contract.ManagerNamespace: {}},
+			Label:      jobsOf(contract.InstallerName, contract.PreloadName), Transform: cache.TransformStripManagedFields(),
+		},
 	}
 	maps.Copy(what, pools.Watched())
-	maps.Copy(what, installs.Watched())
 	if s.certifies() {
 		what[&rbacv1.ClusterRoleBinding{}] = cache.ByObject{Transform: trimBinding}
 		what[&certificatesv1.CertificateSigningRequest{}] = cache.ByObject{Transform: certificates.Trim}
@@ -146,6 +152,13 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 		// tests run several managers in one process.
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
+}
+
+// jobsOf selects Jobs by their names.
+func jobsOf(names ...string) labels.Selector {
+	r, err := labels.NewRequirement(contract.NameLabel, selection.In, names)
+	utilruntime.Must(err) // names are constants
+	return labels.NewSelector().Add(*r)
 }
 
 // add puts in what runs.
@@ -209,6 +222,9 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := installs.Add(m.ctrl, installs.Config{
 		Gate: m.gate, Clock: s.Clock, Images: m.watched, Metrics: m.metrics.installs, Log: s.Logger,
 	}); err != nil {
+		return fmt.Errorf("manager: %w", err)
+	}
+	if err := preloads.Add(m.ctrl, preloads.Config{Clock: s.Clock, Log: s.Logger}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	heard := renewals.Config{

@@ -94,6 +94,33 @@ type Images struct {
 	// +listType=map
 	// +listMapKey=host
 	Registries []ImageRegistry `json:"registries,omitempty"`
+
+	// Window are the hours of each day in which weir-manager lets nodes of the pool pull images ahead of a roll-out. None:
+	// all hours. What a person or a controller rolls out is pulled at any hour.
+	// +optional
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	Window []ImageWindow `json:"window,omitempty"`
+}
+
+// ImageWindow are hours of each day, by the clock on the wall of a time zone.
+//
+// +kubebuilder:validation:XValidation:rule="self.start != self.end",message="start and end are two times; without a window all hours count"
+type ImageWindow struct {
+	// Start is when they begin, as in 22:00.
+	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	Start string `json:"start"`
+
+	// End is when they end, as in 05:00. If it is before Start, it is that of the next day.
+	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	End string `json:"end"`
+
+	// TimeZone is the one of both, as in Europe/Berlin. UTC is the default.
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="a time zone, as in Europe/Berlin"
+	TimeZone string `json:"timeZone,omitempty"`
 }
 
 // ImageRegistry is how nodes of a pool share the images of one registry.

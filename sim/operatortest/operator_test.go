@@ -511,6 +511,15 @@ func TestUsage(t *testing.T) {
 		"pool rotate":                                                                 "weir pool rotate NAME",
 		"pool rotate a --settle=1s":                                                   "--settle",
 		"node certificate -o xml":                                                     "table or json",
+		"images list -o x":                                                            "table, wide, json or yaml",
+		"images list Big":                                                             "small letters",
+		"images pull a:1":                                                             "--pool",
+		"images pull --pool=a":                                                        "1 to 32 images",
+		"images pull --pool=a --nodes=some a:1":                                       "one or all",
+		"images pull --pool=a --deadline=1s a:1":                                      "1m to 168h",
+		"images pull --pool=a --pull-secret=A_ a:1":                                   "--pull-secret",
+		"images pull --pool=a a:1 https://b/c":                                        "IMAGE",
+		"images pull --pool=a a:1 docker.io/library/a:1":                              "each image once",
 	} {
 		t.Run(command, func(t *testing.T) {
 			err := operator.Commands("weir").Run(t.Context(), strings.Fields(command), &bytes.Buffer{}, &bytes.Buffer{})

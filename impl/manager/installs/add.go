@@ -6,10 +6,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -19,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -39,14 +36,6 @@ type Images interface {
 	manifests.Getter
 	// Follow calls changed, which does not block, when an object is another than before.
 	Follow(o client.Object, changed func(is client.Object)) error
-}
-
-// Watched is what the cache of the manager has to hold, and no more.
-func Watched() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{&batchv1.Job{}: {
-		Namespaces: map[string]cache.Config{contract.ManagerNamespace: {}}, Label: labels.SelectorFromSet(jobs.Ours()),
-		Transform: cache.TransformStripManagedFields(),
-	}}
 }
 
 // Add lets the manager begin Jobs on nodes while it leads, from when it may and NodePools and Pools are defined.

@@ -1,0 +1,56 @@
+package preload
+
+import (
+	"cmp"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/install/jobs"
+)
+
+// Change is a Job that is to run, or to run no more.
+type Change struct {
+	Job     *batchv1.Job
+	Suspend bool
+}
+
+// NodeOf is the node of a Job.
+func NodeOf(j *batchv1.Job) string { return j.Spec.Template.Spec.NodeName }
+
+// Waits reports whether a Job is suspended.
+func Waits(j *batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
+
+// Plan tells what is to change. One Job of a pool runs at a time, in its hours; the first that was made comes first. So
+// the second node of a pool reads from the first. A node that is not able to pull keeps nobody waiting.
+func Plan(all []batchv1.Job, open func(pool string) bool, able func(node string) bool) (changes []Change) {
+	var alive []*batchv1.Job
+	for i := range all {
+		is, _ := jobs.PhaseOf(&all[i])
+		if is == jobs.Running && all[i].DeletionTimestamp.IsZero() {
+			alive = append(alive, &all[i])
+		}
+	}
+	slices.SortFunc(alive, func(a, b *batchv1.Job) int {
+		return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	busy := map[string]bool{}
+	for _, j := range alive {
+		pool := j.Labels[contract.NodePoolLabel]
+		switch {
+		case Waits(j):
+		case j.Annotations[contract.PreloadNow] == "" && !open(pool):
+			changes = append(changes, Change{j, true})
+		case able(NodeOf(j)):
+			busy[pool] = true
+		}
+	}
+	for _, j := range alive {
+		if pool := j.Labels[contract.NodePoolLabel]; Waits(j) && !busy[pool] && open(pool) && able(NodeOf(j)) {
+			busy[pool] = true
+			changes = append(changes, Change{j, false})
+		}
+	}
+	return changes
+}

@@ -1,0 +1,171 @@
+package preloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+	_ "time/tzdata" // the image of weir-manager has no time zones of its own
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/images/preload"
+	"github.com/weir-edge/weir/impl/manager/manifests"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// recheck is how often it is looked whether hours begin or end.
+const recheck = 30 * time.Second
+
+// Config is what lets Jobs run. All is needed.
+type Config struct {
+	Clock clock.WithTicker
+	Log   *slog.Logger
+}
+
+// Add lets Jobs run while the manager leads, from when it may.
+func Add(m ctrl.Manager, c Config) error {
+	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
+		readable := func(ctx context.Context) error {
+			for all, where := range map[client.ObjectList][]client.ListOption{
+				&batchv1.JobList{}: {client.InNamespace(contract.ManagerNamespace)}, &poolv1.List{}: nil,
+			} {
+				if err := manifests.Listed(m.GetAPIReader(), all, where...)(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if !manifests.Granted(ctx, c.Clock, c.Log, "Jobs that pull images", readable) {
+			return nil
+		}
+		return run(ctx, m, c)
+	}))
+}
+
+// run runs the controller until the context ends.
+func run(ctx context.Context, m ctrl.Manager, c Config) error {
+	k := &keeper{client: m.GetClient(), clock: c.Clock, log: c.Log}
+	runs, err := controller.NewTypedUnmanaged("preloads",
+		controller.TypedOptions[reconcile.Request]{
+			Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true),
+		})
+	for _, s := range []source.Source{
+		source.Kind(m.GetCache(), &batchv1.Job{}, changes[*batchv1.Job]()),
+		source.Kind(m.GetCache(), &poolv1.Pool{}, changes[*poolv1.Pool]()),
+	} {
+		if err == nil {
+			err = runs.Watch(s)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return runs.Start(ctx)
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// changes asks for a look when a Job of images or a Pool is another than before.
+func changes[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
+	look := func(q queue, o T) {
+		if name := o.GetLabels()[contract.NameLabel]; name == "" || name == contract.PreloadName {
+			q.Add(reconcile.Request{})
+		}
+	}
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { look(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { look(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) { look(q, e.ObjectNew) },
+	}
+}
+
+// keeper looks at all Jobs at once: which one runs depends on the others.
+type keeper struct {
+	client client.Client
+	clock  clock.PassiveClock
+	log    *slog.Logger
+
+	told map[string]string // what was said of the hours of a pool
+}
+
+// Reconcile implements reconcile.Reconciler. A cache that is late lets two run, or asks for what is so already.
+func (k *keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	var all batchv1.JobList
+	var pools poolv1.List
+	var nodes corev1.NodeList
+	if err := errors.Join(
+		k.client.List(ctx, &all, client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(preload.Labels())),
+		k.client.List(ctx, &pools), k.client.List(ctx, &nodes),
+	); err != nil || len(all.Items) == 0 {
+		return reconcile.Result{}, err
+	}
+	closed, ready := k.closed(pools.Items), map[string]bool{}
+	for i := range nodes.Items {
+		ready[nodes.Items[i].Name] = able(&nodes.Items[i])
+	}
+	var failed []error
+	for _, c := range preload.Plan(all.Items, func(pool string) bool { return !closed[pool] },
+		func(node string) bool { return ready[node] }) {
+		failed = append(failed, k.change(ctx, c))
+	}
+	return reconcile.Result{RequeueAfter: recheck}, errors.Join(failed...)
+}
+
+// closed are the pools that may not pull now.
+func (k *keeper) closed(pools []poolv1.Pool) map[string]bool {
+	closed, told := map[string]bool{}, map[string]string{}
+	for i := range pools {
+		p := &pools[i]
+		if p.Spec.Images == nil {
+			continue
+		}
+		open, err := preload.Open(p.Spec.Images.Window, k.clock.Now())
+		closed[p.Name] = !open
+		if err != nil {
+			if told[p.Name] = err.Error(); k.told[p.Name] != told[p.Name] {
+				k.log.Warn("hours of a pool do not count", "pool", p.Name, "why", err)
+			}
+		}
+	}
+	k.told = told
+	return closed
+}
+
+func (k *keeper) change(ctx context.Context, c preload.Change) error {
+	was := c.Job.DeepCopy()
+	c.Job.Spec.Suspend = ptr.To(c.Suspend)
+	err := k.client.Patch(ctx, c.Job, client.MergeFrom(was))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("Job %s of pool %s: %w", c.Job.Name, c.Job.Labels[contract.NodePoolLabel], err)
+	}
+	k.log.Info("a Job that pulls an image", "job", c.Job.Name, "node", preload.NodeOf(c.Job), "runs", !c.Suspend)
+	return nil
+}
+
+// able reports whether a node can pull now.
+func able(n *corev1.Node) bool {
+	ready := false
+	for _, c := range n.Status.Conditions {
+		switch {
+		case c.Type == corev1.NodeReady:
+			ready = c.Status == corev1.ConditionTrue
+		case c.Type == contract.CutOffCondition && c.Status == corev1.ConditionTrue:
+			return false
+		}
+	}
+	return ready && n.DeletionTimestamp.IsZero()
+}

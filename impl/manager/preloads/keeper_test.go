@@ -1,0 +1,118 @@
+package preloads
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/images/preload"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
+)
+
+// world is a cluster in memory, with two nodes of a pool that pulls at night.
+type world struct {
+	t      *testing.T
+	client client.Client
+	clock  *testclock.FakeClock
+	keeper *keeper
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newWorld(t *testing.T, zone string) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, poolv1.AddToScheme} {
+		must(t, add(scheme))
+	}
+	w := &world{t: t, clock: testclock.NewFakeClock(time.Date(2026, 11, 28, 20, 59, 0, 0, time.UTC))}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&batchv1.Job{}).Build()
+	w.keeper = &keeper{client: w.client, clock: w.clock, log: slog.New(slog.DiscardHandler)}
+	w.make(&poolv1.Pool{
+		ObjectMeta: metav1.ObjectMeta{Name: "harbour"}, Spec: poolv1.Spec{Images: &poolv1.Images{
+			Window: []poolv1.ImageWindow{{Start: "22:00", End: "05:00", TimeZone: zone}},
+		}},
+	})
+	for _, name := range []string{"edge-1", "edge-2"} {
+		w.make(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		}})
+	}
+	return w
+}
+
+func (w *world) make(o client.Object) {
+	w.t.Helper()
+	must(w.t, w.client.Create(w.t.Context(), o))
+}
+
+func (w *world) job(pool, name, node string) {
+	w.t.Helper()
+	j := preload.Order{Pool: pool, Node: node, Image: "registry.example/app:1", Deadline: time.Hour}.Job()
+	j.GenerateName, j.Name = "", name
+	w.make(j)
+}
+
+// runs has the keeper look, and holds whether a Job runs then.
+func (w *world) runs(name string, want bool) {
+	w.t.Helper()
+	_, err := w.keeper.Reconcile(w.t.Context(), reconcile.Request{})
+	must(w.t, err)
+	var j batchv1.Job
+	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Namespace: contract.ManagerNamespace, Name: name}, &j))
+	if preload.Waits(&j) == want {
+		w.t.Errorf("at %s Job %s runs: %t", w.clock.Now(), name, !want)
+	}
+}
+
+func (w *world) ends(name string) {
+	w.t.Helper()
+	var j batchv1.Job
+	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Namespace: contract.ManagerNamespace, Name: name}, &j))
+	j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+	must(w.t, w.client.Status().Update(w.t.Context(), &j))
+}
+
+// TestHours: Jobs run in the hours of their Pool, one after the other, and those of a pool without a Pool at once.
+func TestHours(t *testing.T) {
+	w := newWorld(t, "Europe/Berlin")
+	w.job("harbour", "first", "edge-1")
+	w.job("harbour", "second", "edge-2")
+	w.job("quay", "other", "edge-2")
+	w.runs("first", false)
+	w.runs("other", true)
+	w.clock.Step(time.Minute) // 22:00 in Berlin
+	w.runs("first", true)
+	w.runs("second", false)
+	w.clock.Step(7*time.Hour - time.Second)
+	w.runs("first", true)
+	w.clock.Step(time.Second)
+	w.runs("first", false)
+	w.clock.Step(17 * time.Hour)
+	w.runs("first", true)
+	w.ends("first")
+	w.runs("second", true)
+}
+
+// TestUnknownZone: hours of a time zone that is none never begin.
+func TestUnknownZone(t *testing.T) {
+	w := newWorld(t, "Europe/Atlantis")
+	w.job("harbour", "first", "edge-1")
+	w.clock.Step(2 * time.Hour)
+	w.runs("first", false)
+}

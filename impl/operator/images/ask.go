@@ -1,0 +1,49 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/images"
+	"github.com/weir-edge/weir/impl/operator/view"
+)
+
+type commands struct{ program string }
+
+// names reads the arguments of a command.
+func names(args []string) (all []images.Name, err error) {
+	for _, text := range args {
+		n, err := images.ParseName(text)
+		if err != nil {
+			return nil, cli.Usage("IMAGE", text, "[HOST[:PORT]/]NAME[:TAG][@sha256:…]; "+err.Error())
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// read looks at the Nodes and Pools of a cluster.
+func read(ctx context.Context, flags view.Flags, pool string) (*view.Cluster, *view.View, error) {
+	c, err := flags.Cluster()
+	if err != nil {
+		return nil, nil, err
+	}
+	v := c.Read(ctx)
+	for _, kind := range []string{view.Nodes, view.NodePools, view.Pools} {
+		if err := v.Failed[kind]; err != nil {
+			return nil, nil, fmt.Errorf("read %s: %s", kind, strings.Join(strings.Fields(err.Error()), " "))
+		}
+	}
+	return c, v, known(v, pool)
+}
+
+// known reports that there is no such pool.
+func known(v *view.View, pool string) error {
+	if all := v.PoolNames(); pool != "" && !slices.Contains(all, pool) {
+		return cli.Usage("--pool", pool, "the name of a pool: "+strings.Join(all, ", "))
+	}
+	return nil
+}

@@ -178,6 +178,9 @@ func (c *column) bounceNode(ctx context.Context, f scenario.Fault, node string) 
 		if c.weir {
 			ids = append(ids, runtime.HubOf(node))
 		}
+		if c.s.Autonomy.Names {
+			ids = append(ids, runtime.ProxyOf(node))
+		}
 		ids = append(ids, runtime.KubeletOf(node))
 	case kubelet:
 		ids = []runtime.PartID{runtime.KubeletOf(node)}
@@ -283,7 +286,7 @@ func (c *column) runsAgain(ctx context.Context, node string) (bool, string) {
 	n, all, truth := 0, 0, latest(on)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+	for _, name := range c.podsOf(node) {
 		if c.finished[name] || c.deleted[name] {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 // Client is what one client was shown, or who answered it.
 type Client struct {
 	Node, Kind string
-	From, To   time.Time // it had all slices, or was answered, and it ended; To zero: it goes on
+	From, To   time.Time // it had all slices, or began to call, and it ended; To zero: it goes on
 	Shown      []Shown   // in the order of time
 	// Calls are the pods that it calls by the names of their Services, with the answers and failures in the order of time.
 	// nil: it is shown slices.

@@ -49,11 +49,11 @@ type NamedConfig struct {
 	Namespace  string              // of all Services
 	Services   map[string][]string // which pods may answer, by Service
 	Servers    []string            // pods of DNS
-	Waits      bool                // calls that fail before the first answer are not noted
+	Waits      bool                // it begins with the first answer, and calls that fail before are not noted
 	Failure    func(error)         // told of each call that failed
 }
 
-// NewNamed returns one. It has begun once it was answered.
+// NewNamed returns one.
 func NewNamed(c NamedConfig) *Named {
 	n := &Named{
 		config: c, client: NewClient(callPatience), names: slices.Sorted(maps.Keys(c.Services)),
@@ -75,6 +75,11 @@ func NewNamed(c NamedConfig) *Named {
 
 // Run calls until ctx ends, each Service each time.
 func (n *Named) Run(ctx context.Context) {
+	if !n.config.Waits {
+		n.mu.Lock()
+		n.seen.From = time.Now()
+		n.mu.Unlock()
+	}
 	t := time.NewTicker(callEvery)
 	defer t.Stop()
 	for ctx.Err() == nil {
@@ -98,11 +103,11 @@ func (n *Named) Run(ctx context.Context) {
 
 func (n *Named) note(began time.Time, err error) {
 	n.mu.Lock()
-	if n.seen.From.IsZero() && err != nil && n.config.Waits {
-		n.mu.Unlock()
-		return
-	}
-	if err == nil && n.seen.From.IsZero() {
+	if n.seen.From.IsZero() {
+		if err != nil {
+			n.mu.Unlock()
+			return
+		}
 		n.seen.From = began
 	}
 	n.calls++
@@ -123,7 +128,7 @@ func (n *Named) Count() (calls, failed int) {
 	return n.calls, n.failed
 }
 
-// Seen is who answered so far; ok is false if nobody did.
+// Seen is who answered so far; ok is false if it has not begun.
 func (n *Named) Seen() (c Client, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -220,7 +220,7 @@ func TestNamedWaits(t *testing.T) {
 		done.Wait()
 		proxy.Close()
 		calls, failures := n.Count()
-		if c, ok := n.Seen(); ok || c.To.IsZero() || waits != (calls == 0) || waits != (failures == 0) {
+		if c, ok := n.Seen(); ok == waits || c.To.IsZero() || waits != (calls == 0) || waits != (failures == 0) {
 			t.Errorf("waits %t: began %t, %d of %d calls failed", waits, ok, failures, calls)
 		}
 	}

@@ -197,6 +197,10 @@ func (c *column) bounceNode(ctx context.Context, f scenario.Fault, node string) 
 // bounce kills parts, and starts them again, in this order. Containers that a machine did not lose end with its
 // kubelet, so that who comes back has something to do.
 func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.PartID) error {
+	last, node := ids[len(ids)-1].Kind(), ids[0].Of()
+	if f.Action == scenario.Vanish {
+		c.led.off(node) // first: nobody calls from a machine without power
+	}
 	parts := make([]runtime.Part, len(ids))
 	for i, id := range ids {
 		p, err := c.Site.Part(id)
@@ -208,14 +212,10 @@ func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.Par
 		}
 		parts[i] = p
 	}
-	last, node := ids[len(ids)-1].Kind(), ids[0].Of()
 	if last == "kubelet" && f.Action == scenario.Kill {
 		if err := c.exitAll(ctx, node); err != nil {
 			return err
 		}
-	}
-	if f.Action == scenario.Vanish {
-		c.led.off(node)
 	}
 	if !runner.Slept(ctx, f.For) {
 		return ctx.Err()

@@ -35,7 +35,7 @@ type Named struct {
 
 	mu            sync.Mutex // guards what follows
 	seen          Client
-	addresses     map[string]string    // of Services, by name; kept by who resolves once
+	addresses     map[string]string    // of Services, by name; kept by one that resolves once
 	led           map[string]time.Time // when each endpoint was led to last
 	asked         string               // the endpoint of DNS that was asked last
 	calls, failed int

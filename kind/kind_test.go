@@ -11,7 +11,9 @@ import (
 // TestOneKubernetesVersion keeps the modules that are built for local and for kind at the version of the testbed.
 func TestOneKubernetesVersion(t *testing.T) {
 	require := regexp.MustCompile(`(?m)^(?:require )?\s*k8s\.io/kubernetes (\S+)`)
-	for _, path := range []string{"../sim/controlplane/go.mod", "node-image/kubernetes/go.mod"} {
+	for _, path := range []string{
+		"../sim/controlplane/go.mod", "../sim/controlplane/hollow-proxy/go.mod", "node-image/kubernetes/go.mod",
+	} {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -79,7 +79,7 @@ func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, mode 
 		c.Way = report.WayStock
 	}
 	if n := s.Autonomy.Services; n > 0 {
-		c.led = newLed(n, c.nodes, s.Autonomy.PodsPerNode)
+		c.led = newLed(n, c.nodes, s.Autonomy.PodsPerNode, c.dnsPods())
 	}
 	return c
 }
@@ -146,6 +146,7 @@ func (c *column) start(ctx context.Context) error {
 		return err
 	}
 	first, kubelets := c.Parts()
+	first = slices.DeleteFunc(first, func(id runtime.PartID) bool { return id.Kind() == "proxy" }) // its Node is not there
 	offline := c.weir && c.s.Autonomy.FirstBoot
 	if offline {
 		c.cutLink(link.Both, "")
@@ -156,7 +157,10 @@ func (c *column) start(ctx context.Context) error {
 	if err := runtime.Start(ctx, c.Site, kubelets...); err != nil || offline {
 		return err
 	}
-	return c.waitNodes(ctx)
+	if err := c.waitNodes(ctx); err != nil {
+		return err
+	}
+	return c.startProxies(ctx)
 }
 
 // kubelet is how the kubelet of a node reaches the API server.
@@ -200,6 +204,9 @@ func (c *column) fill(ctx context.Context) error {
 			}
 		}
 	}
+	if err := c.createDNS(ctx); err != nil {
+		return err
+	}
 	if c.weir && c.s.Autonomy.FirstBoot {
 		return nil // they cannot know of them yet
 	}
@@ -234,7 +241,7 @@ func (c *column) agreeing(ctx context.Context) (n, all int) {
 	for _, node := range c.nodes {
 		on, err := containers(ctx, c.machines[node])
 		truth := latest(on)
-		for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+		for _, name := range c.podsOf(node) {
 			p := c.recorder.pod(name)
 			if deleted[name] {
 				if x, there := truth[name]; p != nil || there && x.State == runningState {
@@ -351,7 +358,7 @@ func (c *column) disagreements(ctx context.Context) (lines []string) {
 	for _, node := range c.nodes {
 		on, _ := containers(ctx, c.machines[node])
 		truth := latest(on)
-		for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+		for _, name := range c.podsOf(node) {
 			p, x := c.recorder.pod(name), truth[name]
 			if agree(p, x, c.done(name)) {
 				continue

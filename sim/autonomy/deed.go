@@ -178,6 +178,9 @@ func (c *column) bounceNode(ctx context.Context, f scenario.Fault, node string) 
 		if c.weir {
 			ids = append(ids, runtime.HubOf(node))
 		}
+		if c.s.Autonomy.Names {
+			ids = append(ids, runtime.ProxyOf(node))
+		}
 		ids = append(ids, runtime.KubeletOf(node))
 	case kubelet:
 		ids = []runtime.PartID{runtime.KubeletOf(node)}
@@ -194,6 +197,10 @@ func (c *column) bounceNode(ctx context.Context, f scenario.Fault, node string) 
 // bounce kills parts, and starts them again, in this order. Containers that a machine did not lose end with its
 // kubelet, so that who comes back has something to do.
 func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.PartID) error {
+	last, node := ids[len(ids)-1].Kind(), ids[0].Of()
+	if f.Action == scenario.Vanish {
+		c.led.off(node) // first: nobody calls from a machine without power
+	}
 	parts := make([]runtime.Part, len(ids))
 	for i, id := range ids {
 		p, err := c.Site.Part(id)
@@ -205,14 +212,10 @@ func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.Par
 		}
 		parts[i] = p
 	}
-	last, node := ids[len(ids)-1].Kind(), ids[0].Of()
 	if last == "kubelet" && f.Action == scenario.Kill {
 		if err := c.exitAll(ctx, node); err != nil {
 			return err
 		}
-	}
-	if f.Action == scenario.Vanish {
-		c.led.off(node)
 	}
 	if !runner.Slept(ctx, f.For) {
 		return ctx.Err()
@@ -283,7 +286,7 @@ func (c *column) runsAgain(ctx context.Context, node string) (bool, string) {
 	n, all, truth := 0, 0, latest(on)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+	for _, name := range c.podsOf(node) {
 		if c.finished[name] || c.deleted[name] {
 			continue
 		}

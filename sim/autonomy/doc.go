@@ -10,6 +10,9 @@
 // ever, and jobs, which run until they finish. What the machines say of their containers is the truth; what the cloud
 // says of the pods in the end must be that.
 //
+// With Services, clients on each node are held against what the machines say (sim/routes), and the stock column is cut
+// off, too. With names two pods are CoreDNS, and callers go by what the kube-proxy of their node says.
+//
 // Goroutines (the watch of the cloud, faults, attempts to read) end before Run returns; the processes belong to the
 // runtime.
 package autonomy

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weir-edge/weir/sim/report"
@@ -27,6 +26,8 @@ const (
 	// deadAfter is when a pod without power must not be ready any more: package moved waits for 30 s, and the rest is for
 	// what a node said last to go through the pool, and for the news to reach all clients.
 	deadAfter = 40 * time.Second
+	// settledAfter is when no call may fail any more, since the last pod had its address.
+	settledAfter = 5 * time.Second
 )
 
 // led is where Services lead clients of the pool, and what is so. Methods of a nil led do nothing.
@@ -42,13 +43,16 @@ type led struct {
 	end      map[string]context.CancelFunc // of the clients of each node
 	watchers map[string][]*routes.Watcher  // that run, by node
 	all      []*routes.Watcher
-	callers  []*routes.Caller
+	callers  []interface{ Count() (calls, failed int) }
+	named    []*routes.Named // those of callers that know Services by their names
+	begun    bool            // all clients showed all pods once
+	dns      string          // address of the Service of CoreDNS; empty: there are no names
 	failures int
 	verdict  routes.Verdict
 }
 
 // newLed spreads the pods of each node over Services.
-func newLed(services int, nodes []string, podsPerNode int) *led {
+func newLed(services int, nodes []string, podsPerNode int, dns map[string]string) *led {
 	l := &led{
 		pods: map[string][]string{}, owner: map[string]string{}, truth: routes.NewTruth(),
 		tokens: map[string]string{}, end: map[string]context.CancelFunc{}, watchers: map[string][]*routes.Watcher{},
@@ -58,6 +62,9 @@ func newLed(services int, nodes []string, podsPerNode int) *led {
 			service := fmt.Sprintf("service-%d", i%services+1)
 			l.pods[service], l.owner[pod] = append(l.pods[service], pod), service
 		}
+	}
+	for _, pod := range dns {
+		l.pods[dnsService], l.owner[pod] = append(l.pods[dnsService], pod), dnsService
 	}
 	return l
 }
@@ -77,9 +84,7 @@ func (l *led) create(ctx context.Context, admin kubernetes.Interface) error {
 	for name := range l.pods {
 		if _, err := admin.CoreV1().Services(corev1.NamespaceDefault).Create(ctx, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: corev1.ServiceSpec{Selector: map[string]string{serviceLabel: name}, Ports: []corev1.ServicePort{{
-				Name: "http", Port: 80, TargetPort: intstr.FromInt32(runtime.PodPort),
-			}}},
+			Spec:       corev1.ServiceSpec{Selector: map[string]string{serviceLabel: name}, Ports: servicePorts(name)},
 		}, metav1.CreateOptions{}); err != nil {
 			return err
 		}
@@ -92,6 +97,12 @@ func (l *led) begin(ctx context.Context, c *column) error {
 	if l == nil {
 		return nil
 	}
+	if c.s.Autonomy.Names {
+		var err error
+		if l.dns, err = dnsAddress(ctx, c.admin); err != nil {
+			return err
+		}
+	}
 	for _, node := range c.nodes {
 		truth, end := context.WithCancel(ctx)
 		l.mu.Lock()
@@ -102,7 +113,15 @@ func (l *led) begin(ctx context.Context, c *column) error {
 			return err
 		}
 	}
-	return c.Until(ctx, readyPatience, l.settled)
+	for _, ok := range []func() (bool, string){l.settled, l.answered} {
+		if err := c.Until(ctx, readyPatience, ok); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun = true
+	return nil
 }
 
 // follow asks a machine for its containers until ctx ends.
@@ -160,7 +179,7 @@ func (l *led) watch(ctx context.Context, c *column, node string) error {
 		l.watchers[node], l.all = append(l.watchers[node], w), append(l.all, w)
 		l.wait.Go(func() {
 			if err := w.Run(ctx, func() {
-				if kind == routes.Informs {
+				if kind == routes.Informs && !c.s.Autonomy.Names {
 					l.call(ctx, c, w, node)
 				}
 			}); err != nil {
@@ -168,11 +187,15 @@ func (l *led) watch(ctx context.Context, c *column, node string) error {
 			}
 		})
 	}
+	if c.s.Autonomy.Names {
+		l.callNamed(ctx, c, node)
+	}
 	return nil
 }
 
-func (l *led) call(ctx context.Context, c *column, w *routes.Watcher, node string) {
-	caller := routes.NewCaller(w, l.pods, func(err error) {
+// failed tells of the first calls that fail.
+func (l *led) failed(c *column, node string) func(error) {
+	return func(err error) {
 		l.mu.Lock()
 		l.failures++
 		n := l.failures
@@ -180,7 +203,11 @@ func (l *led) call(ctx context.Context, c *column, w *routes.Watcher, node strin
 		if n <= maxTold {
 			l.tell(c, node, "call failed", err.Error())
 		}
-	})
+	}
+}
+
+func (l *led) call(ctx context.Context, c *column, w *routes.Watcher, node string) {
+	caller := routes.NewCaller(w, l.pods, l.failed(c, node))
 	l.mu.Lock()
 	l.callers = append(l.callers, caller)
 	l.mu.Unlock()
@@ -248,8 +275,13 @@ func (l *led) stop(c *column) {
 			clients = append(clients, seen)
 		}
 	}
+	for _, n := range l.named {
+		if seen, ok := n.Seen(); ok {
+			clients = append(clients, seen)
+		}
+	}
 	l.verdict = routes.Judge(l.truth.Lives(), clients,
-		routes.Rules{Wrong: wrongAfter, Dead: deadAfter, FromPower: !c.weir}, time.Now())
+		routes.Rules{Wrong: wrongAfter, Dead: deadAfter, FromPower: !c.weir, Settled: settledAfter}, time.Now())
 	for _, line := range l.verdict.Lines[:min(len(l.verdict.Lines), maxTold)] {
 		l.tell(c, "", "shown wrong", line)
 	}
@@ -270,4 +302,7 @@ func (l *led) measure(m report.Values, weir bool) {
 	m["moved_seconds_p99"], m["moved_pods"] = v.P99().Seconds(), float64(len(v.Moved))
 	m["wrong_routes"], m["calls_to_dead"], m["routes_back"] = float64(v.Wrong), float64(v.Dead), float64(v.Back)
 	m["calls"], m["failed_calls"] = float64(calls), float64(failed)
+	if len(l.named) > 0 {
+		m["late_failed_calls"] = float64(v.LateCalls)
+	}
 }

@@ -6,11 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSpread: each Service has pods of each node, and each pod one Service.
+// TestSpread: each Service has pods of each node, DNS has its own, and each pod has one Service.
 func TestSpread(t *testing.T) {
-	l := newLed(2, []string{"a", "b"}, 3)
+	l := newLed(2, []string{"a", "b"}, 3, map[string]string{"b": "coredns-b"})
 	want := map[string][]string{
 		"service-1": {"app-a-1", "app-a-2", "app-b-1", "app-b-2"}, "service-2": {"job-a-1", "job-b-1"},
+		"kube-dns": {"coredns-b"},
 	}
 	if diff := cmp.Diff(want, l.pods); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

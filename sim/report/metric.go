@@ -168,6 +168,10 @@ func Metrics() []Metric {
 		},
 		{"kept_heartbeats", UnitCount, "heartbeats that hubs did not pass to the cloud since the first fault, likewise"},
 		{"failed_calls", UnitCount, "calls of a Service from within the pool that failed, with Weir"},
+		{
+			"late_failed_calls", UnitCount,
+			"those of them that began when all pods had been at their addresses for five seconds",
+		},
 		{"stock_failed_calls", UnitCount, "calls of a Service from within the pool that failed, with stock Kubernetes"},
 		{"calls", UnitCount, "calls of a Service from within the pool, with Weir"},
 		{
@@ -254,7 +258,8 @@ func Metrics() []Metric {
 		{
 			"moved_seconds_p99", UnitSeconds,
 			"a pod's container runs at another address than before → each client on another node is shown this address and " +
-				"no other, 99th percentile of these pods, with Weir",
+				"no other, and was answered by the pod if it calls it by its Service's name, 99th percentile of these pods, with " +
+				"Weir",
 		},
 		{
 			"stock_moved_seconds_p99", UnitSeconds,

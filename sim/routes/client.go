@@ -5,11 +5,36 @@ import (
 	"time"
 )
 
-// Client is what one client was shown.
+// Client is what one client was shown, or who answered it.
 type Client struct {
 	Node, Kind string
-	From, To   time.Time // it had all slices, and it ended; To zero: it goes on
+	From, To   time.Time // it had all slices, or began to call, and it ended; To zero: it goes on
 	Shown      []Shown   // in the order of time
+	// Calls are the pods that it calls by the names of their Services, with the answers and failures in the order of time.
+	// nil: it is shown slices.
+	Calls    map[string]bool
+	Answers  []Answer
+	Failures []time.Time // when calls began that failed
+}
+
+// Answer is that of a pod.
+type Answer struct {
+	At           time.Time
+	Address, Pod string // pod empty: it did not say
+}
+
+// answeredLate is how long after a pod had its address it answered a client that calls it.
+func (c Client) answeredLate(l Life, since, end time.Time) time.Duration {
+	if !c.Calls[l.Pod] {
+		return 0
+	}
+	last := earlier(l.To, c.until(end))
+	for _, a := range c.Answers {
+		if a.Address == l.Address && (a.Pod == "" || a.Pod == l.Pod) && !a.At.Before(l.From) && !a.At.After(last) {
+			return a.At.Sub(since)
+		}
+	}
+	return max(last.Sub(since), 0)
 }
 
 // Shown is what one slice shows from a time on.

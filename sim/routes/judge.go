@@ -13,6 +13,8 @@ type Rules struct {
 	// From when the machine is switched on a pod is late, and not from when its container runs. A kubelet that has no API
 	// server starts no container, so nothing would be late.
 	FromPower bool
+	// Settled is how long all pods must have had their addresses for a call that fails to be a late one; 0: none is late.
+	Settled time.Duration
 }
 
 // Verdict is what came of it.
@@ -22,6 +24,7 @@ type Verdict struct {
 	// as ready. Each client counts once for each life and pod.
 	Wrong, Dead int
 	Back        int      // clients that were shown another address again after the right one
+	LateCalls   int      // calls that failed though all pods had their addresses for long
 	Lines       []string // of each that was wrong, in words
 }
 
@@ -59,7 +62,12 @@ func Judge(lives []Life, clients []Client, r Rules, end time.Time) (v Verdict) {
 		for j, c := range clients {
 			seen := shown[j][l.Pod].within(c.From, c.until(end))
 			v.hold(l, c, seen, r, next)
-			if moved && c.Node != l.Node && !c.From.After(l.From) && c.until(end).After(l.From) {
+			if !moved || c.Node == l.Node || c.From.After(l.From) || !c.until(end).After(l.From) {
+				continue
+			}
+			if c.Calls != nil {
+				late = max(late, c.answeredLate(l, l.since(r.FromPower), end))
+			} else {
 				late = max(late, seen.late(l, r.FromPower))
 			}
 		}
@@ -67,7 +75,33 @@ func Judge(lives []Life, clients []Client, r Rules, end time.Time) (v Verdict) {
 			v.Moved = append(v.Moved, late)
 		}
 	}
+	if r.Settled > 0 {
+		v.holdCalls(lives, clients, r.Settled)
+	}
 	return v
+}
+
+// holdCalls counts calls that failed while all pods were where they had been for a time.
+func (v *Verdict) holdCalls(lives []Life, clients []Client, settled time.Duration) {
+	pods := map[string]bool{}
+	for _, l := range lives {
+		pods[l.Pod] = true
+	}
+	for _, c := range clients {
+		for _, at := range c.Failures {
+			n := 0
+			for _, l := range lives {
+				if !at.Before(l.From.Add(settled)) && (l.To.IsZero() || at.Before(l.To)) {
+					n++
+				}
+			}
+			if n == len(pods) {
+				v.LateCalls++
+				v.Lines = append(v.Lines, fmt.Sprintf("%s on %s: a call failed at %s, and all pods ran", c.Kind, c.Node,
+					at.Format(time.TimeOnly)))
+			}
+		}
+	}
 }
 
 // hold counts what one client was shown wrong of one life, and of the death behind it.
@@ -95,10 +129,7 @@ func (v *Verdict) hold(l Life, c Client, steps steps, r Rules, next time.Time) {
 // late is how long after a pod had its address a client was shown it, and no other. A pod that loses it first, or a
 // client that ends, ends the time.
 func (s steps) late(l Life, fromPower bool) time.Duration {
-	since := l.From
-	if fromPower && !l.Power.IsZero() {
-		since = l.Power
-	}
+	since := l.since(fromPower)
 	if at, ok := s.right(l); ok {
 		return at.Sub(since)
 	}

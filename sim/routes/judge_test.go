@@ -132,3 +132,38 @@ func TestSame(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestJudgeCalls: a pod is late until it answers who calls it, from another node. A call that fails is late while all
+// pods have been at their addresses for long.
+func TestJudgeCalls(t *testing.T) {
+	caller := func(answers ...routes.Answer) routes.Client {
+		return routes.Client{
+			Node: "b", Kind: routes.Resolves, From: at(2 * s), Calls: map[string]bool{pod: true}, Answers: answers,
+			Failures: []time.Time{at(3 * s), at(8 * s), at(15 * s), at(26 * s), at(28 * s)},
+		}
+	}
+	other := caller()
+	other.Calls = map[string]bool{"another": true}
+	for name, c := range map[string]struct {
+		client routes.Client
+		late   time.Duration
+	}{
+		"by its name": {
+			caller(routes.Answer{At: at(9 * s), Address: old, Pod: pod}, routes.Answer{At: at(25 * s), Address: here, Pod: pod}),
+			3 * s,
+		},
+		"DNS does not say who it is":   {caller(routes.Answer{At: at(24 * s), Address: here}), 2 * s},
+		"another pod at that address":  {caller(routes.Answer{At: at(24 * s), Address: here, Pod: "x"}), 38 * s},
+		"who had the address before":   {caller(routes.Answer{At: at(21 * s), Address: here, Pod: pod}), 38 * s},
+		"never":                        {caller(routes.Answer{At: at(24 * s), Address: old, Pod: pod}), 38 * s},
+		"a client that calls it never": {other, 0},
+	} {
+		got := routes.Judge(truth(), []routes.Client{c.client}, routes.Rules{Wrong: 10 * s, Dead: 5 * s, Settled: 5 * s},
+			at(60*s))
+		want := routes.Verdict{Moved: []time.Duration{c.late}, LateCalls: 2} // at 8 s and 28 s
+		got.Lines = nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -14,6 +14,14 @@ type Life struct {
 	To                 time.Time // it lost the address; zero: it has it
 }
 
+// since is from when on a pod is late.
+func (l Life) since(fromPower bool) time.Time {
+	if fromPower && !l.Power.IsZero() {
+		return l.Power
+	}
+	return l.From
+}
+
 // Truth is who has which address. Many goroutines may tell and ask it.
 type Truth struct {
 	mu    sync.Mutex

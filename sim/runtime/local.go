@@ -95,6 +95,11 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 			return nil, err
 		}
 	}
+	if slices.ContainsFunc(t.Pools, func(p Pool) bool { return p.Names }) {
+		if err := s.findNames(ctx, progress); err != nil {
+			return nil, err
+		}
+	}
 	for i, p := range t.Pools {
 		if err := s.addPool(ctx, p, s.blocks[i+1]); err != nil {
 			return nil, fmt.Errorf("set up pool %s: %w", p.Name, err)
@@ -135,6 +140,7 @@ type localSite struct {
 	pulse   *pulse  // nil: no Node is said to be alive but by its kubelet
 
 	registry *registry // nil: there are no images
+	names    names     // empty: nodes lead to no Service
 
 	endpoints map[string]func(class string) (Endpoint, error) // by node
 	machines  map[string]Machine                              // by node

@@ -72,11 +72,15 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 	control := net.JoinHostPort(address, strconv.Itoa(runtimePort))
 	r := launch
 	r.Name, r.LogFile = "containers of "+name, filepath.Join(x.site.logDir, "containers-"+name+".log")
-	x.site.addPart(ContainersOf(name), parts.NewCommand(r, []string{
+	args := []string{
 		"runtime", "--endpoint=unix://" + socket, "--control-address=" + control,
 		"--addresses=" + string(cmp.Or(x.Addresses, SameAddresses)), "--address-file=" + filepath.Join(dir, "addresses.json"),
 		"--first-address=" + first, "--pods=" + strconv.Itoa(perNode), "--port=" + strconv.Itoa(PodPort),
-	}, "http://"+control, http.DefaultTransport))
+	}
+	if x.Names {
+		args = append(args, "--program="+DNSImage+"="+x.site.names.dns)
+	}
+	x.site.addPart(ContainersOf(name), parts.NewCommand(r, args, "http://"+control, http.DefaultTransport))
 
 	m := Machine{Containers: "http://" + control}
 	var kubeconfig string
@@ -88,6 +92,11 @@ func (x *localPool) addMachine(ctx context.Context, i int, name, address string)
 			return err
 		}
 		if err := m.Boots(); err != nil {
+			return err
+		}
+	}
+	if x.Names {
+		if err := x.addNames(ctx, dir, name, address, &m); err != nil {
 			return err
 		}
 	}

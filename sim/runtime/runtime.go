@@ -153,6 +153,8 @@ type Machine struct {
 	Containers string       // URL where its containers are looked at and ended
 	Kubelet    *rest.Config // how its kubelet reaches the API server, and its certificate
 	HubData    string       // folder of what its hub keeps; empty: it has none
+	Proxy      string       // URL where its kube-proxy says what a Service leads to; empty: it has none
+	Corefile   string       // what CoreDNS reads there, as an argument of its container
 }
 
 // Pulls is a Site whose nodes pull images.
@@ -221,8 +223,8 @@ func (e Endpoint) RESTConfig(token string) *rest.Config {
 }
 
 // PartID names a part as scenarios do: "apiserver", "controller-manager", "scheduler", "hub/<node>", "kubelet/<node>",
-// "containers/<node>", "containerd/<node>", "coordinator/<pool>", and if a pool has three of those,
-// "coordinator/<pool>/<number>".
+// "containers/<node>", "containerd/<node>", "proxy/<node>", "coordinator/<pool>", and if a pool has three of
+// those, "coordinator/<pool>/<number>".
 type PartID string
 
 // Parts of the cloud.
@@ -245,6 +247,9 @@ func ContainersOf(node string) PartID { return PartID("containers/" + node) }
 
 // ContainerdOf names the containerd of a node that pulls images.
 func ContainerdOf(node string) PartID { return PartID("containerd/" + node) }
+
+// ProxyOf names the kube-proxy of a hollow node.
+func ProxyOf(node string) PartID { return PartID("proxy/" + node) }
 
 // CoordinatorOf names the coordinator of a pool that has one.
 func CoordinatorOf(pool string) PartID { return PartID("coordinator/" + pool) }

@@ -70,6 +70,8 @@ type Pool struct {
 	Kubelets bool
 	// Addresses are those that pods of hollow nodes get when their machine starts again; "" is SameAddresses.
 	Addresses Addresses
+	// Names: each hollow node has a kube-proxy, and pods of DNSImage are CoreDNS.
+	Names bool
 	// Zoneless leaves out the zone, which is otherwise named as the pool.
 	Zoneless bool
 	// Bare nodes are no machines: there is only the near end of the link, for the testbed's own clients. Mode must be
@@ -267,6 +269,9 @@ func (t Topology) Validate() error {
 			p.LAN != nil || p.Kubelets) {
 			return fmt.Errorf("topology: the coordinator of pool %s is placed: want a pool that enrols and is described, "+
 				"controllers of nodes, as many nodes as coordinators, no LAN, and no kubelets", p.Name)
+		}
+		if p.Names && !p.Kubelets {
+			return fmt.Errorf("topology: pool %s leads to Services by their names: want kubelets", p.Name)
 		}
 		if p.Bare && p.Mode != Stock {
 			return fmt.Errorf("topology: pool %s of mode %s is bare: want mode %s", p.Name, p.Mode, Stock)

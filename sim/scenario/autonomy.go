@@ -9,7 +9,10 @@ import (
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
-const maxSettle = 10 * time.Minute
+const (
+	maxSettle         = 10 * time.Minute
+	minNodesWithNames = 3
+)
 
 // Autonomy makes a scenario one about nodes that live on without the cloud: real kubelets with pods of their own,
 // machines that restart meanwhile, and what cloud and node must agree about in the end. It runs as two columns: stock
@@ -20,12 +23,14 @@ type Autonomy struct {
 	FirstBoot   bool          `yaml:"firstBoot,omitempty"`
 	// Services lead to all pods; 0: there are none. Clients on each node call them. Stock nodes are then cut off as well.
 	Services  int               `yaml:"services,omitempty"`
+	// Names: Services are called by their names, by way of CoreDNS, a Service of two pods, and of the node's kube-proxy.
+	Names     bool              `yaml:"names,omitempty"`
 	Addresses runtime.Addresses `yaml:"addresses,omitempty"` // that pods get when their machine starts again
 }
 
 func (v value) autonomy() *Autonomy {
 	a := &Autonomy{PodsPerNode: 2, Settle: 30 * time.Second}
-	o, ok := v.object("podsPerNode", "settle", "firstBoot", "services", "addresses")
+	o, ok := v.object("podsPerNode", "settle", "firstBoot", "services", "names", "addresses")
 	if !ok {
 		return a
 	}
@@ -40,6 +45,9 @@ func (v value) autonomy() *Autonomy {
 	}
 	if o.has("services") {
 		a.Services = o.count("services", maxPodsPerNode)
+	}
+	if o.has("names") {
+		a.Names = o.fields["names"].boolean()
 	}
 	if o.has("addresses") {
 		name, _ := o.fields["addresses"].choice([]string{
@@ -62,6 +70,10 @@ func (o object) withAutonomy(s *Scenario) {
 		o.fields["autonomy"].contradiction(
 			"firstBoot: the pool comes up without the cloud: want topology.pool.coordinators: 1")
 	}
+	if a := s.Autonomy; a.Names && (a.Services == 0 || s.Topology.Pool.Nodes < minNodesWithNames) {
+		o.fields["autonomy"].contradiction(
+			"names: Services are called from a node without CoreDNS, which is on two: want services, and three nodes or more")
+	}
 	if a := s.Autonomy; a.Services > 0 && (a.FirstBoot || a.Services > a.PodsPerNode) {
 		o.fields["autonomy"].contradiction(
 			"services: each has a pod of each node, and the cloud says which: want no more than podsPerNode, and no firstBoot")
@@ -74,7 +86,7 @@ func (s *Scenario) AutonomyTopology(mode runtime.Mode) runtime.Topology {
 	if mode != runtime.Stock {
 		pool = s.WeirPool()
 	}
-	pool.Kubelets, pool.Addresses = true, s.Autonomy.Addresses
+	pool.Kubelets, pool.Addresses, pool.Names = true, s.Autonomy.Addresses, s.Autonomy.Names
 	pool.Unread = s.Autonomy.Services > 0 // so that relays are there before the clients, as long before a cut as possible
 	return runtime.Topology{Pools: []runtime.Pool{pool}, Endpoints: s.Autonomy.Services > 0}
 }
@@ -103,11 +115,14 @@ func scribeMetrics() []string {
 	}
 }
 
+// lateCalls is measured where Services are called by their names.
+const lateCalls = "late_failed_calls"
+
 // routeMetrics are measured where there are Services.
 func routeMetrics() []string {
 	return []string{
 		"moved_seconds_p99", "stock_moved_seconds_p99", "moved_pods", "wrong_routes", "routes_back", "calls_to_dead", "calls",
-		"failed_calls", "stock_failed_calls",
+		"failed_calls", "stock_failed_calls", lateCalls,
 	}
 }
 
@@ -134,6 +149,8 @@ func (s *Scenario) cannotLiveOn(metric string) string {
 			strings.Join(autonomyMetrics(), ", "))
 	case s.Autonomy != nil && s.Autonomy.Services == 0 && slices.Contains(routeMetrics(), metric):
 		return metric + " is measured where Services lead to pods: want autonomy.services: 1 or more"
+	case s.Autonomy != nil && !s.Autonomy.Names && metric == lateCalls:
+		return metric + " is measured where Services are called by their names: want autonomy.names: true"
 	case s.Autonomy != nil && s.Autonomy.Services > 0 && slices.Contains(scribeMetrics(), metric):
 		return metric + " is not measured where Services lead to pods: leave services out"
 	case s.Autonomy != nil && strings.HasSuffix(metric, "_attempts") &&

@@ -12,6 +12,7 @@
 //
 // A pod has an address in 10.0.0.0/8, since an EndpointSlice takes no loopback address, and its listener the same one
 // in 127.0.0.0/8, since nobody may put addresses on a real interface: who calls a pod dials 127.x.y.z for 10.x.y.z.
+// Containers of images that --program names are processes, which listen at that address too.
 package main
 
 import (

@@ -19,6 +19,7 @@ import (
 func runRuntime(ctx context.Context, args []string) error {
 	var endpoint, control, first, policy, file string
 	var pods, port int
+	own := newPrograms()
 	fs := flag.NewFlagSet("hollow-node runtime", flag.ContinueOnError)
 	fs.StringVar(&endpoint, "endpoint", "", "socket to answer the kubelet at: unix:///…")
 	fs.StringVar(&control, "control-address", "", "host:port of /healthz and of what steers containers")
@@ -27,6 +28,8 @@ func runRuntime(ctx context.Context, args []string) error {
 	fs.StringVar(&file, "address-file", "", "where the machine keeps which pod had which address")
 	fs.IntVar(&pods, "pods", 16, "that may have an address")
 	fs.IntVar(&port, "port", 8080, "that every pod listens on")
+	fs.Var(own, "program", "image=path: what containers of an image run, with "+loopbackEnv+" in their environment; "+
+		"containers of other images run nothing")
 	if err := parse(fs, args, "endpoint", "control-address", "first-address"); err != nil {
 		return err
 	}
@@ -46,7 +49,7 @@ func runRuntime(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("listen for control: %w", err)
 	}
-	m := newMachine(book, port)
+	m := newMachine(book, port, own)
 	server := grpc.NewServer()
 	runtimev1.RegisterRuntimeServiceServer(server, m)
 	runtimev1.RegisterImageServiceServer(server, m)
@@ -62,15 +65,17 @@ func runRuntime(ctx context.Context, args []string) error {
 	}
 }
 
-// machine is a container runtime whose sandboxes have addresses and listeners. What it holds is kubemark's fake.
+// machine is a container runtime whose sandboxes have addresses and listeners, and whose containers may be processes.
+// What it holds is kubemark's fake.
 type machine struct {
 	*fake.RemoteRuntime
-	book *addresses
-	port int
+	book     *addresses
+	port     int
+	programs *programs
 }
 
-func newMachine(book *addresses, port int) *machine {
-	m := &machine{RemoteRuntime: fake.NewFakeRemoteRuntime(), book: book, port: port}
+func newMachine(book *addresses, port int, p *programs) *machine {
+	m := &machine{RemoteRuntime: fake.NewFakeRemoteRuntime(), book: book, port: port, programs: p}
 	m.ImageService.SetFakeImageSize(1) // the kubelet takes no image of no size
 	m.RuntimeService.FakeStatus = &runtimev1.RuntimeStatus{Conditions: []*runtimev1.RuntimeCondition{
 		{Type: runtimev1.RuntimeReady, Status: true}, {Type: runtimev1.NetworkReady, Status: true},

@@ -74,14 +74,12 @@ func (m *machine) exit(namespace, pod, name string, code int32) (n int) {
 	m.RuntimeService.Lock()
 	defer m.RuntimeService.Unlock()
 	matches := func(want, got string) bool { return want == "" || want == got }
-	for _, c := range m.RuntimeService.Containers {
+	for id, c := range m.RuntimeService.Containers {
 		if c.State == runtimev1.ContainerState_CONTAINER_RUNNING && matches(namespace, c.Labels[podNamespaceLabel]) &&
 			matches(pod, c.Labels[podNameLabel]) && matches(name, c.Labels[containerNameLabel]) {
 			c.State, c.ExitCode, c.FinishedAt = runtimev1.ContainerState_CONTAINER_EXITED, code, time.Now().UnixNano()
-			c.Reason = "Completed"
-			if code != 0 {
-				c.Reason = "Error"
-			}
+			c.Reason = reason(code)
+			m.programs.kill(id)
 			n++
 		}
 	}

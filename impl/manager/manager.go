@@ -224,7 +224,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
-	if err := preloads.Add(m.ctrl, preloads.Config{Clock: s.Clock, Log: s.Logger}); err != nil {
+	if err := preloads.Add(m.ctrl, preloads.Config{Gate: m.gate, Clock: s.Clock, Log: s.Logger}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	heard := renewals.Config{

@@ -32,6 +32,7 @@ const recheck = 30 * time.Second
 
 // Config is what lets Jobs run. All is needed.
 type Config struct {
+	Gate  *manifests.Gate // until Jobs and Pools may be read
 	Clock clock.WithTicker
 	Log   *slog.Logger
 }
@@ -40,16 +41,12 @@ type Config struct {
 func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
 		readable := func(ctx context.Context) error {
-			for all, where := range map[client.ObjectList][]client.ListOption{
-				&batchv1.JobList{}: {client.InNamespace(contract.ManagerNamespace)}, &poolv1.List{}: nil,
-			} {
-				if err := manifests.Listed(m.GetAPIReader(), all, where...)(ctx); err != nil {
-					return err
-				}
+			if err := manifests.Listed(m.GetAPIReader(), &poolv1.List{})(ctx); err != nil { // what is often not there yet
+				return err
 			}
-			return nil
+			return manifests.Listed(m.GetAPIReader(), &batchv1.JobList{}, client.InNamespace(contract.ManagerNamespace))(ctx)
 		}
-		if !manifests.Granted(ctx, c.Clock, c.Log, "Jobs that pull images", readable) {
+		if !c.Gate.Granted(ctx, "Jobs that pull images", readable) {
 			return nil
 		}
 		return run(ctx, m, c)

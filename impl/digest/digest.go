@@ -16,6 +16,7 @@ const (
 	MaxText    = 144                // of what a hub of this version writes
 	maxRead    = 2 * MaxText        // a later one may append
 	maxVersion = 32                 // characters
+	maxCause   = 16                 // the same
 	maxCount   = 1<<48 - 1          // bytes: sums over all nodes that a cluster can have are numbers, too
 	maxAge     = 100 * 365 * 86_400 // seconds
 )

@@ -80,8 +80,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSharing: a hub shares that leads or follows, holds something fresh, and told so not long ago. For each cause there
-// are words.
+// TestSharing: a hub shares that leads or follows, holds something fresh, and told so not long ago. For each cause
+// there are words.
 func TestSharing(t *testing.T) {
 	for what, c := range map[string]struct {
 		is   func(*Digest)

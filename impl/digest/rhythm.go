@@ -51,8 +51,8 @@ func (r *Rhythm) Told(now time.Duration, d Digest) {
 	r.last, r.at, r.told = d, now, true
 }
 
-// changed reports whether somebody would act on the difference: another role or version, another cause, relays that became old or
-// fresh, or more than twice the bytes.
+// changed reports whether somebody would act on the difference: another role, cause or version, relays that became old
+// or fresh, or more than twice the bytes.
 func changed(was, is Digest) bool {
 	bytes := func(d Digest) int64 { return d.Down + d.Up + d.Served }
 	return was.Role != is.Role || was.Cause != is.Cause || was.Version != is.Version ||

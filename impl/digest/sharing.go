@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// maxCause bounds the word for why a hub is Pending, in characters.
-const maxCause = 16
-
 // Causes for which a hub is Pending. Each is a word on the wire; a later version may say another one. Those of a probe
 // are what the hub saw when it called the coordinator, or a leader hub, of its pool.
 const (

@@ -410,7 +410,7 @@ type Replica struct {
 // +kubebuilder:printcolumn:name="Freshness",type="integer",JSONPath=".status.freshnessSeconds"
 // +kubebuilder:printcolumn:name="Saved",type="integer",JSONPath=".status.savedBytes"
 // +kubebuilder:printcolumn:name="Silent",type="date",JSONPath=".status.silentSince"
-// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",priority=1
+// +kubebuilder:printcolumn:name="Why",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",priority=1
 // +kubebuilder:printcolumn:name="Coordinators",type="string",JSONPath=".status.coordinators",priority=1
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type Pool struct {

@@ -60,8 +60,8 @@ func (x *localPool) addNames(ctx context.Context, dir, name, address string, m *
 	return err
 }
 
-// corefile is that of kubeadm, without what leads out of the cluster, and without what all clusters on this machine would
-// have at the same port.
+// corefile is that of kubeadm, without what leads out of the cluster, and without what all clusters on this machine
+// would have at the same port.
 func corefile(kubeconfig string) []byte {
 	return fmt.Appendf(nil, `.:%d {
     bind {$HOLLOW_ADDRESS}

@@ -162,8 +162,8 @@
 //	  firstBoot: true               # optional; the pool comes up without the cloud; wants one coordinator
 //	  services: 5                   # optional; Services of all pods, and clients on each node that follow and call them;
 //	                                # stock nodes are then cut off as those with Weir are
-//	  names: true                   # optional; clients call Services by their names, by way of CoreDNS, on the second and
-//	                                # third node, and of the kube-proxy of their node
+//	  names: true                   # optional; clients call Services by their names, by way of CoreDNS, on the second
+//	                                # and third node, and of the kube-proxy of their node
 //	  addresses: other              # optional; what pods get when their machine starts again: same, other or swapped
 //
 // What happens to its nodes:

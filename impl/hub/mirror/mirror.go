@@ -99,8 +99,8 @@ func New(c Config) (m *Mirror, err error) {
 		return m, err
 	}
 	ic := images.Config{
-		Node: c.Node, Store: m.store, Away: c.Away, Left: c.Left, File: filepath.Join(c.DataDir, "image-tags"), Metrics: m.metrics,
-		Clock: c.Clock, Logger: c.Logger,
+		Node: c.Node, Store: m.store, Away: c.Away, Left: c.Left, File: filepath.Join(c.DataDir, "image-tags"),
+		Metrics: m.metrics, Clock: c.Clock, Logger: c.Logger,
 		Allowed: func(registry string) bool { return c.Told().Images.Sharing(registry) != contract.ImagesDisabled },
 		Judged:  func(registry string) bool { return c.Told().Images.Sharing(registry) == contract.ImagesJudged },
 		Off:     m.off,

@@ -23,8 +23,7 @@ const (
 	Silence = 100 * time.Second
 	Every   = 30 * time.Second
 
-	barFor   = time.Minute // a member that could not be read from, for the one that says so
-	wrongFor = time.Hour   // one that served wrong bytes, or said something wrong of a tag
+	barFor = time.Minute // a member that could not be read from, for the one that says so
 )
 
 // Bounds of what a desk keeps.

@@ -14,6 +14,8 @@ const (
 	// Witnesses is how many members have to say the same of a tag. One of them may lie.
 	Witnesses = 2
 
+	wrongFor = time.Hour // for which nobody listens to one that served wrong bytes, or said something wrong of a tag
+
 	maxWords     = 20_000 // of all members
 	maxQuestions = 1000   // tags that registries are being asked about
 	maxBarred    = 16     // names of members in an answer

@@ -114,3 +114,16 @@ func triesOf(j *batchv1.Job) int {
 func (s *stand) rested(j *batchv1.Job) bool {
 	return s.now.Sub(j.CreationTimestamp.Time) >= pause<<min(max(triesOf(j)-1, 0), mostDoubled)
 }
+
+// aside is the Job that is to stand for one that makes no progress; nil: it does, or none may begin, so nobody waits.
+func (s *stand) aside(j *batchv1.Job) *start {
+	why, is := s.stalled(j)
+	if !is || s.image == "" || !j.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	one := &start{node: s.of(j), pool: j.Annotations[contract.InstallPool], of: pool(j), former: j, why: why}
+	if !s.progress(j).begun {
+		one.tries = triesOf(j) + 1
+	}
+	return one
+}

@@ -147,7 +147,7 @@ func (k *keeper) change(ctx context.Context, c preload.Change) error {
 	c.Job.Spec.Suspend = ptr.To(c.Suspend)
 	err := k.client.Patch(ctx, c.Job, client.MergeFrom(was))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("Job %s of pool %s: %w", c.Job.Name, c.Job.Labels[contract.NodePoolLabel], err)
+		return fmt.Errorf("job %s of pool %s: %w", c.Job.Name, c.Job.Labels[contract.NodePoolLabel], err)
 	}
 	k.log.Info("a Job that pulls an image", "job", c.Job.Name, "node", preload.NodeOf(c.Job), "runs", !c.Suspend)
 	return nil

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 

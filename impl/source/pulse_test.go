@@ -1,111 +1,14 @@
 package source
 
 import (
-	"fmt"
-	"net/http"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
-
-// ways is an http.RoundTripper that takes another connection when it is told to.
-type ways struct {
-	to atomic.Pointer[http.Transport]
-}
-
-func (w *ways) RoundTrip(req *http.Request) (*http.Response, error) {
-	return w.to.Load().RoundTrip(req)
-}
-
-// answers is a holder that also answers which version it is at, and what is at a name that begins with its version.
-type answers struct{ *holder }
-
-func (a answers) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	q := req.URL.Query()
-	if q.Get("watch") != "" {
-		a.holder.ServeHTTP(w, req)
-		return
-	}
-	all := metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1000"}}
-	if _, name, ok := strings.Cut(q.Get("fieldSelector"), "="); ok {
-		all.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "a", Name: name, ResourceVersion: strings.TrimPrefix(name, "x"),
-		}}}
-	}
-	raw, err := all.Marshal()
-	if err != nil {
-		panic(err)
-	}
-	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
-	_, _ = w.Write(wire.Envelope(wire.Kind{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, raw))
-}
-
-// TestStreamsMoveTogether: after a change of credentials new requests go over another connection than the streams that
-// are open. These are left once they are quiet, one watch has shown nothing new, and nothing is listed again. Where the
-// connection is the same they stay.
-func TestStreamsMoveTogether(t *testing.T) {
-	for _, moves := range []bool{true, false} {
-		x := &shared{clock: testingclock.NewFakeClock(time.Now()), holder: &holder{watches: make(chan *held)}}
-		up := serve(t, "cloud", answers{x.holder})
-		up.Gzip, up.Consistent = true, true
-		way, pulse := &ways{}, &Pulse{}
-		first := up.Client.Transport.(*http.Transport)
-		way.to.Store(first)
-		up.Client = &http.Client{Transport: way}
-		var feeders []*Feeder
-		for i := range 3 {
-			r := relayBy(t, x.clock)
-			f, err := NewFeeder(Config{Relay: r, WatchTimeout: 4 * time.Second, Clock: x.clock, Pulse: pulse})
-			if err != nil {
-				t.Fatal(err)
-			}
-			run(t, f.Run)
-			f.Use(up)
-			stream, at := comes(t, "a stream", x.holder.watches), uint64(10*(i+1))
-			stream.frames <- append(frame(t, wire.Added, fmt.Sprint("x", at-1), at-1), initialEnd(t, at)...)
-			eventually(t, "the list", func() bool { return r.Status().Synced })
-			feeders = append(feeders, f)
-		}
-		if moves {
-			other := first.Clone()
-			t.Cleanup(other.CloseIdleConnections)
-			way.to.Store(other)
-		}
-		probe := next(t, x.clock, x.holder)
-		at, err := wire.ParseVersion(probe.version)
-		if err != nil || !probe.metadata {
-			t.Fatalf("%v, %+v", err, probe)
-		}
-		probe.frames <- bookmark(t, at)
-		x.pass(time.Second)
-		x.clock.Step(3 * time.Second)
-		close(probe.frames)
-		var plain, beside int
-		for range 3 {
-			if w := next(t, x.clock, x.holder); w.metadata {
-				beside++
-				break
-			}
-			plain++
-		}
-		if moves && (plain != 3 || beside != 0) || !moves && (plain != 0 || beside != 1) {
-			t.Errorf("moves %v: %d streams were left, and %d watches of metadata began", moves, plain, beside)
-		}
-		for _, f := range feeders {
-			if s := f.Status(); s.Lists.Total() != 1 || s.LastError != "" {
-				t.Errorf("moves %v: %+v", moves, s)
-			}
-		}
-	}
-}
 
 // shared are relays of one process, filled by compressed streams over one connection, at versions 10, 20 and so on.
 type shared struct {

@@ -21,10 +21,9 @@ import (
 const silentLook = 500 * time.Millisecond
 
 var (
-	errQuiet     = errors.New("nothing came")                            // on a stream that is not worth keeping
-	errMoved     = errors.New("something moved")                         // while it was watched whether anything does
-	errElsewhere = errors.New("new requests go over another connection") // than a stream that is quiet
-	errBehind    = errors.New("the stream is behind")                    // of what a watch beside it showed
+	errQuiet  = errors.New("nothing came")         // on a stream that is not worth keeping
+	errMoved  = errors.New("something moved")      // while it was watched whether anything does
+	errBehind = errors.New("the stream is behind") // of what a watch beside it showed
 )
 
 // settle is called when a list is complete.
@@ -105,7 +104,7 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member
 		return fmt.Errorf("a %s event among the initial ones", ev.Type)
 	})
 	switch {
-	case errors.Is(err, errQuiet), errors.Is(err, errElsewhere):
+	case errors.Is(err, errQuiet):
 		return nil
 	case err == nil && !done:
 		return io.ErrUnexpectedEOF
@@ -187,9 +186,7 @@ func (f *Feeder) quiet(ctx context.Context, heard <-chan struct{}, d time.Durati
 // Beside the stream it opens short watches from the version reached that bring metadata only. A bookmark on one, at X,
 // with no event before it shows that nothing changed up to X, so the relay is complete at X (rule 4). An event shows
 // that the stream has to bring something; the watch is then of no more use. Of all quiet streams over one connection
-// one has such a watch, and the others go by its signs: see Pulse. After a change of credentials new requests go over
-// another connection than the streams. Signs come there, so each stream would need a watch of its own, one after the
-// other. So quiet streams are left then, and go on at their versions where new requests go.
+// one has such a watch, and the others go by its signs: see Pulse.
 func (f *Feeder) prove(ctx context.Context, up *hop.Upstream, w *openWatch, heard <-chan struct{}) error {
 	since := f.cfg.Clock.Now()
 	pulse := f.cfg.Pulse
@@ -230,12 +227,12 @@ func (f *Feeder) proveOnce(ctx context.Context, up *hop.Upstream, w *openWatch, 
 		}
 		turn := pulse.claim(w.conn)
 		if turn == nil {
-			err := f.probe(ctx, up, w, heard)
+			err := f.probe(ctx, up, heard)
 			pulse.done(w.conn, ofAll(ctx, err))
 			return err
 		}
 		if !w.whole() {
-			return f.probe(ctx, up, w, heard)
+			return f.probe(ctx, up, heard)
 		}
 		select {
 		case <-turn.over:
@@ -243,7 +240,7 @@ func (f *Feeder) proveOnce(ctx context.Context, up *hop.Upstream, w *openWatch, 
 				return turn.err
 			}
 		case <-late.C(): // its watch goes another way
-			return f.probe(ctx, up, w, heard)
+			return f.probe(ctx, up, heard)
 		case <-heard:
 			return nil
 		case <-ctx.Done():
@@ -262,7 +259,7 @@ func ofAll(ctx context.Context, err error) error {
 }
 
 // probe is one watch of prove.
-func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, w *openWatch, heard <-chan struct{}) error {
+func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, heard <-chan struct{}) error {
 	probing, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go func() {
@@ -273,18 +270,14 @@ func (f *Feeder) probe(ctx context.Context, up *hop.Upstream, w *openWatch, hear
 		}
 	}()
 	var moved uint64
-	elsewhere := false
 	err := f.short(probing, up, hop.Question{Of: hop.Metadata}, f.cfg.Relay.Status().Version, f.cfg.WatchTimeout,
-		func(p *openWatch) { elsewhere = w.shared && p.shared && p.conn != w.conn }, func(ev *wire.Event) error {
+		alongside, func(ev *wire.Event) error {
 			if ev.Type == wire.Bookmark {
 				return f.cfg.Relay.Apply(ev)
 			}
 			moved = ev.Version
 			return errMoved
 		})
-	if err == nil && elsewhere && w.whole() {
-		return errElsewhere
-	}
 	if !errors.Is(err, errMoved) {
 		return err
 	}

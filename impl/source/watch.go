@@ -58,7 +58,7 @@ func (f *Feeder) watch(ctx context.Context, up *hop.Upstream, from uint64, lasts
 		}
 		return nil
 	})
-	if errors.Is(err, errCheaper) || errors.Is(err, errElsewhere) {
+	if errors.Is(err, errCheaper) {
 		return nil
 	}
 	return err
@@ -119,7 +119,6 @@ type openWatch struct {
 	compressed bool
 	history    relay.History // of an upstream that is a relay
 	conn       net.Conn      // that it came over
-	shared     bool          // other requests go over it, too
 	arrived    func() int64  // bytes of it so far
 	taken      atomic.Int64  // of them when the last event was taken
 }
@@ -151,7 +150,7 @@ func (f *Feeder) openIn(ctx context.Context, up *hop.Upstream, q hop.Question) (
 	}
 	return &openWatch{
 		body: a.Body, events: wire.NewEventReader(a.Body, res.Encoding(), kind), compressed: a.Compressed, history: a.History,
-		conn: a.Conn, shared: a.Shared, arrived: a.Arrived,
+		conn: a.Conn, arrived: a.Arrived,
 	}, nil
 }
 

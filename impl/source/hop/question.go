@@ -45,7 +45,6 @@ type Answer struct {
 	Compressed bool
 	History    relay.History // of the answer of a relay
 	Conn       net.Conn      // that it came over; nil: not known
-	Shared     bool          // other requests go over that, too
 	Arrived    func() int64  // bytes of the body that came so far, as they travel; safe for concurrent use
 }
 

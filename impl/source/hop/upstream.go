@@ -120,7 +120,6 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 	if err != nil {
 		return nil, err
 	}
-	a.Shared = resp.ProtoMajor >= 2
 	body := &countedBody{ReadCloser: resp.Body, up: u}
 	a.Arrived = body.n.Load
 	if u.Progress {

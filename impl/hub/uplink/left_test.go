@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestLeft: whether the cloud is away is known as soon as it gives a sign of life, or is judged to be away. Who asks
+// TestLeft: whether the cloud is away is known as soon as it gives a sign of life, or is judged to be away. A caller
 // waits no longer than a bound.
 func TestLeft(t *testing.T) {
 	gone := errors.New("no answer")

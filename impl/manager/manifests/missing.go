@@ -29,8 +29,8 @@ func Wanted(scheme *runtime.Scheme) (all []client.Object, err error) {
 	return all, nil
 }
 
-// Awaited are the definitions of kinds that may come later, or are somebody else's. Who waits at a Gate is woken by
-// them.
+// Awaited are the definitions of kinds that may come later, or are somebody else's. They wake the parts that
+// wait at a Gate.
 func Awaited() (all []client.Object) {
 	for _, name := range []string{"nodepools.apps.openyurt.io", "pools.weir.dev"} {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}

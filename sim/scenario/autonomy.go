@@ -22,7 +22,7 @@ type Autonomy struct {
 	Settle      time.Duration `yaml:"settle"`      // from the last heal until cloud and nodes must agree
 	FirstBoot   bool          `yaml:"firstBoot,omitempty"`
 	// Services lead to all pods; 0: there are none. Clients on each node call them. Stock nodes are then cut off as well.
-	Services  int               `yaml:"services,omitempty"`
+	Services int `yaml:"services,omitempty"`
 	// Names: Services are called by their names, by way of CoreDNS, a Service of two pods, and of the node's kube-proxy.
 	Names     bool              `yaml:"names,omitempty"`
 	Addresses runtime.Addresses `yaml:"addresses,omitempty"` // that pods get when their machine starts again

@@ -125,21 +125,24 @@ func (a *User) Poke() {
 func (a *User) Run(ctx context.Context) error {
 	tick := a.Clock.NewTicker(every)
 	defer tick.Stop()
-	for {
-		a.tell()
+	for poked := false; ; {
+		a.tell(poked)
 		a.Swept()
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C():
+			poked = false
 		case <-a.look:
+			poked = true
 		}
 	}
 }
 
 // tell logs who the hub is, once for each change. Connections that were opened as somebody else take no new requests
-// then.
-func (a *User) tell() {
+// then; poked, it was said already. Said twice it would leave streams on a connection that new requests do not take, and
+// what proves many streams by one request proves none of those.
+func (a *User) tell(poked bool) {
 	user, why := a.Is()
 	former := a.said
 	a.said = user + why
@@ -152,7 +155,7 @@ func (a *User) tell() {
 		a.Logger.Warn("the hub is its node at the cloud, which may not read what relays hold unless that was granted",
 			"user", user, "why", why)
 	}
-	if former != "" {
+	if former != "" && !poked {
 		a.Changed()
 	}
 }

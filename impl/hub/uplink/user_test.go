@@ -71,3 +71,42 @@ func TestToken(t *testing.T) {
 		t.Errorf("told of the tokens %q, changed %d times", node.refused, changed)
 	}
 }
+
+// TestSaidOnce: connections are renewed once when a certificate comes, and once when it ends: of two, the streams that
+// were opened between them would stay behind.
+func TestSaidOnce(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	clk := clocktesting.NewFakeClock(now)
+	own, changed, looked := &cert{}, make(chan struct{}, 9), make(chan struct{})
+	u := NewUser(UserConfig{
+		Name: "weir:hub:pool-a:edge-1", Node: "system:node:edge-1", OfNode: &cert{&tls.Certificate{}}, Now: clk.Now,
+		Changed: func() { changed <- struct{}{} }, Swept: func() { looked <- struct{}{} }, Clock: clk,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	u.Own = own
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- u.Run(ctx) }()
+	<-looked
+	want := func(what string, n int) {
+		t.Helper()
+		<-looked
+		if got := len(changed); got != n {
+			t.Errorf("%s: renewed %d times, want %d", what, got, n)
+		}
+		for range n {
+			<-changed
+		}
+	}
+	own.Certificate = &tls.Certificate{Leaf: &x509.Certificate{NotAfter: now.Add(time.Hour)}}
+	u.Poke()
+	want("a certificate comes", 1)
+	clk.Step(every)
+	want("nothing new", 0)
+	clk.Step(time.Hour)
+	want("it has ended", 1)
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -72,7 +72,8 @@ func TestParse(t *testing.T) {
 		with(3, "-2"): "age", with(3, "3153600001"): "age", with(4, "-1"): "start", with(4, "4294967296"): "start",
 		with(5, "9007199254740992"): "down",
 		with(6, "-1"):               "up", with(7, "1e3"): "feed", with(8, "99999999999999999999"): "served",
-		with(8, "0x1"): "served", text + " a/b": "cause", text + " ": "cause", text + " " + strings.Repeat("c", maxCause+1): "cause",
+		with(8, "0x1"): "served",
+		text + " a/b":  "cause", text + " ": "cause", text + " " + strings.Repeat("c", maxCause+1): "cause",
 	} {
 		if got, err := Parse(bad); err == nil || !strings.Contains(err.Error(), says) || got != (Digest{}) {
 			t.Errorf("%.80q: %+v, %v: want an error about %s", bad, got, err, says)

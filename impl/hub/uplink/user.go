@@ -140,8 +140,8 @@ func (a *User) Run(ctx context.Context) error {
 }
 
 // tell logs who the hub is, once for each change. Connections that were opened as somebody else take no new requests
-// then; poked, it was said already. Said twice it would leave streams on a connection that new requests do not take, and
-// what proves many streams by one request proves none of those.
+// then; poked, it was said already. Said twice it would leave streams on a connection that new requests do not take,
+// and what proves many streams by one request proves none of those.
 func (a *User) tell(poked bool) {
 	user, why := a.Is()
 	former := a.said

@@ -39,6 +39,8 @@ var unasked = map[string]string{
 
 	"Role kube-system/weir:manager: patch events": "an Event that comes again within minutes is " +
 		"counted, not written anew",
+	"Role kube-system/weir:manager: patch jobs.batch": "a Job that pulls an image begins and waits by it: TestImages " +
+		"of sim/operatortest",
 	"Role weir-pki/weir:manager: update roles.rbac.authorization.k8s.io": "what somebody changed is put right when a " +
 		"node joins or leaves",
 }

@@ -17,8 +17,8 @@ const (
 	LeastCallersBytes   = 8 << 20
 	// a watch counts as: a stream, its buffers and what it has under way. 400 of them take 52 KiB each.
 	WatchBytes = 64 << 10
-	// the same of any other request. It takes 45 KiB while the cloud is slow to answer. One caller alone may have 307 under
-	// way: a controller asks for up to 300 kinds at once, see below.
+	// the same of any other request. It takes 45 KiB while the cloud is slow to answer. One caller alone may have 307
+	// under way: a controller asks for up to 300 kinds at once, see below.
 	RequestBytes = 160 << 10
 
 	MaxUnproven        = 200

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,12 +17,13 @@ func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := NewGate(clock.RealClock{}, slog.New(slog.DiscardHandler))
-		looked, there := 0, false
+		var looked atomic.Int64
+		var there atomic.Bool
 		ended := make(chan bool, 1)
 		begin := func() {
 			go func() {
 				ended <- g.Granted(ctx, "something", func(context.Context) error {
-					if looked++; there {
+					if looked.Add(1); there.Load() {
 						return nil
 					}
 					return errors.New("it is not there")
@@ -32,29 +34,30 @@ func TestGate(t *testing.T) {
 		begin()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if most := 22; looked < int(time.Hour/Rarest) || looked > most {
-			t.Errorf("looked %d times in a quiet hour, want each five minutes in the end, and %d times at most", looked, most)
+		if n, most := looked.Load(), int64(22); n < int64(time.Hour/Rarest) || n > most {
+			t.Errorf("looked %d times in a quiet hour, want each five minutes in the end, and %d times at most", n, most)
 		}
-		there, looked = true, 0
+		there.Store(true)
+		looked.Store(0)
 		g.Wake()
 		g.Wake()
 		time.Sleep(Soonest)
 		synctest.Wait()
 		select {
 		case ok := <-ended:
-			if !ok || looked != 1 {
-				t.Errorf("%v after %d looks", ok, looked)
+			if n := looked.Load(); !ok || n != 1 {
+				t.Errorf("%v after %d looks", ok, n)
 			}
 		default:
 			t.Error("it is there, and who waits was not woken")
 		}
-		there, looked = false, 0
+		there.Store(false)
 		begin()
 		time.Sleep(time.Hour)
 		g.Wake()
 		time.Sleep(Soonest)
 		synctest.Wait()
-		there = true // a definition is served a moment after it was written
+		there.Store(true) // a definition is served a moment after it was written
 		time.Sleep(2 * Soonest)
 		synctest.Wait()
 		select {
@@ -62,7 +65,7 @@ func TestGate(t *testing.T) {
 		default:
 			t.Error("who was woken a moment too early does not look again soon")
 		}
-		there = false
+		there.Store(false)
 		begin()
 		cancel()
 		if <-ended {

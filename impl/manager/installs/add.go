@@ -41,14 +41,9 @@ type Images interface {
 // Add lets the manager begin Jobs on nodes while it leads, from when it may and NodePools and Pools are defined.
 func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
-		readable := func(ctx context.Context) error {
-			for _, all := range []client.ObjectList{&nodepool.List{}, &poolv1.List{}} {
-				if err := manifests.Listed(m.GetAPIReader(), all)(ctx); err != nil {
-					return err
-				}
-			}
-			return manifests.Listed(m.GetAPIReader(), &batchv1.JobList{}, client.InNamespace(contract.ManagerNamespace))(ctx)
-		}
+		r := m.GetAPIReader()
+		readable := manifests.Each(manifests.Listed(r, &nodepool.List{}), manifests.Listed(r, &poolv1.List{}),
+			manifests.Listed(r, &batchv1.JobList{}, client.InNamespace(contract.ManagerNamespace)))
 		if !c.Gate.Granted(ctx, "Jobs that join nodes", readable) {
 			return nil
 		}

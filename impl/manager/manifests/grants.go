@@ -82,3 +82,15 @@ func (g *Gate) Granted(ctx context.Context, what string, check func(context.Cont
 func Listed(r client.Reader, all client.ObjectList, options ...client.ListOption) func(context.Context) error {
 	return func(ctx context.Context) error { return r.List(ctx, all, append(options, client.Limit(1))...) }
 }
+
+// Each is a check that all checks pass. They are made in order, and none after one that fails.
+func Each(checks ...func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, check := range checks {
+			if err := check(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

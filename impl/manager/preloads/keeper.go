@@ -40,12 +40,9 @@ type Config struct {
 // Add lets Jobs run while the manager leads, from when it may.
 func Add(m ctrl.Manager, c Config) error {
 	return m.Add(ctrl.RunnableFunc(func(ctx context.Context) error {
-		readable := func(ctx context.Context) error {
-			if err := manifests.Listed(m.GetAPIReader(), &poolv1.List{})(ctx); err != nil { // what is often not there yet
-				return err
-			}
-			return manifests.Listed(m.GetAPIReader(), &batchv1.JobList{}, client.InNamespace(contract.ManagerNamespace))(ctx)
-		}
+		r := m.GetAPIReader()
+		readable := manifests.Each(manifests.Listed(r, &poolv1.List{}), // what is often not there yet is asked first
+			manifests.Listed(r, &batchv1.JobList{}, client.InNamespace(contract.ManagerNamespace)))
 		if !c.Gate.Granted(ctx, "Jobs that pull images", readable) {
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -233,5 +234,52 @@ func TestUnknownCloud(t *testing.T) {
 				t.Errorf("%s: %q", resp.Status, names)
 			}
 		})
+	}
+}
+
+// TestManyWatchesOfOneToken: a caller that opens many watches at once is answered, although nobody knows its token when
+// the hub has just started, the first ones stay open, and the cloud never says a word.
+func TestManyWatchesOfOneToken(t *testing.T) {
+	b, _ := offlineBed(t)
+	b.clouds[0].put("default", "web")
+	alice := []string{"Authorization", "Bearer alice"}
+	stop := b.start()
+	b.here()
+	b.list(b.client(nil), "", alice...)
+	b.kept(1)
+	stop()
+	b.config.CloudServers = []string{newHole(t)}
+	b.start()
+	caller := b.client(nil)
+	began := make(chan error)
+	const many = 8
+	for range many {
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url()+"/api/v1/endpoints?watch=1"+
+				"&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", nil)
+			if err == nil {
+				req.Header.Set(alice[0], alice[1])
+				var resp *http.Response
+				if resp, err = caller.Do(req); err == nil {
+					defer resp.Body.Close()
+					events := bufio.NewScanner(resp.Body)
+					if !events.Scan() || !strings.Contains(events.Text(), `"web"`) {
+						err = fmt.Errorf("%s: %s, %w", resp.Status, events.Text(), events.Err())
+					}
+				}
+			}
+			began <- err
+			<-t.Context().Done()
+		}()
+	}
+	for n := range many {
+		if err := <-began; err != nil {
+			t.Fatalf("after %d watches: %v", n, err)
+		}
+	}
+	if away, _ := b.hub.cloud.IsAway(); away {
+		t.Error("some waited until the cloud was judged")
 	}
 }

@@ -137,10 +137,14 @@ func (a *Admission) share(key string) *apierrors.StatusError {
 
 // ask finds out what an unknown token is worth, if somebody has sent a bad one lately, or many come at once.
 func (a *Admission) ask() *apierrors.StatusError {
-	if a.g.Away() {
-		return nil
-	}
-	for !a.g.prove.suspicious() {
+	for {
+		away, until := a.g.Cloud.IsAway()
+		if away {
+			return nil
+		}
+		if a.g.prove.suspicious() {
+			break
+		}
 		ok, wait := a.g.trusted.begin(a.token.digest)
 		if ok {
 			a.over = func(answered bool) { a.g.trusted.end(a.token.digest, answered) }
@@ -151,6 +155,7 @@ func (a *Admission) ask() *apierrors.StatusError {
 		}
 		select {
 		case <-wait:
+		case <-until.Done(): // those under way may be answered here, and stay for long
 		case <-a.req.Context().Done():
 			return answer.Unavailable("the request was cancelled")
 		}
@@ -183,6 +188,17 @@ func (a *Admission) Proven() {
 	}
 	a.settle(true)
 	_ = a.rc.SetReadDeadline(time.Time{})
+}
+
+// Stays says that the request is answered here, without the cloud: others with its token wait for it no longer. unsent
+// says that nothing of it can reach the cloud.
+func (a *Admission) Stays(unsent bool) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settle(unsent)
 }
 
 // settle ends the trust in an unknown token; a.mu is held.

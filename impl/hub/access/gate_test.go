@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/await"
@@ -113,6 +116,61 @@ func TestTrust(t *testing.T) {
 	if !passes(0) || passes(101) || len(g.trusted.tokens) != limit.MaxTrusting {
 		t.Errorf("%d tokens a while after one was left", len(g.trusted.tokens))
 	}
+}
+
+// TestNobodyWaitsForACloudThatIsAway: requests with an unknown token wait for others with it, and for what the cloud says
+// of it, only as long as the cloud is there. Those others may be answered here, and stay.
+func TestNobodyWaitsForACloudThatIsAway(t *testing.T) {
+	for name, suspicious := range map[string]bool{"for others": false, "for a proof": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lost, lose := context.WithCancel(t.Context())
+				hole, fill := context.WithCancel(t.Context())
+				g := NewGate(GateConfig{
+					Rate: 10, Burst: 10, Cloud: &asked{lost: lost}, Clock: clock.RealClock{}, Count: func(string) {},
+					Logger: slog.New(slog.DiscardHandler), Unproven: silent{hole},
+				})
+				if suspicious {
+					g.prove.suspect()
+				}
+				const more = 5
+				passed := make(chan *apierrors.StatusError, limit.MaxTrusted+more)
+				for range cap(passed) {
+					go func() {
+						req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/services?watch=1", http.NoBody)
+						req.Header.Set("Authorization", "Bearer t")
+						_, a, refusal := g.Admit(httptest.NewRecorder(), req, Caller{Kind: Bearer}, false, 1)
+						passed <- refusal
+						<-t.Context().Done()
+						a.Leave()
+					}()
+				}
+				synctest.Wait()
+				if n := len(passed); n > limit.MaxTrusted {
+					t.Errorf("%d requests with an unknown token pass unasked", n)
+				}
+				lose()
+				synctest.Wait()
+				if n := len(passed); n != cap(passed) {
+					t.Errorf("%d of %d pass when the cloud is away", n, cap(passed))
+				}
+				for range len(passed) {
+					if refusal := <-passed; refusal != nil {
+						t.Error(refusal)
+					}
+				}
+				fill()
+			})
+		})
+	}
+}
+
+// silent is a cloud that says nothing until its context ends.
+type silent struct{ until context.Context }
+
+func (s silent) RoundTrip(*http.Request) (*http.Response, error) {
+	<-s.until.Done()
+	return nil, s.until.Err()
 }
 
 // TestRefusalsAreTold: the log says a reason once a minute, whatever is refused.

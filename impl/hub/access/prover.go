@@ -55,6 +55,10 @@ func (p *prover) suspicious() bool { return p.Clock.Now().UnixNano() < p.until.L
 // the cloud cannot be asked.
 func (p *prover) prove(ctx context.Context, t *shown, h http.Header, address string) (good bool,
 	refusal *apierrors.StatusError) {
+	away, until := p.Cloud.IsAway()
+	if away {
+		return false, nil
+	}
 	flight := p.flights.DoChan(string(t.digest[:]), func() (any, error) {
 		for _, r := range []struct {
 			*limit.Rate
@@ -69,6 +73,8 @@ func (p *prover) prove(ctx context.Context, t *shown, h http.Header, address str
 	select {
 	case <-ctx.Done():
 		return false, answer.Unavailable("the request was cancelled")
+	case <-until.Done():
+		return false, nil
 	case r := <-flight:
 		refusal, _ = r.Val.(*apierrors.StatusError)
 		return r.Err == nil && refusal == nil, refusal

@@ -146,6 +146,7 @@ type Attempt struct {
 	until     context.Context // ends when it changes whether the store answers
 	settled   atomic.Bool     // an answer has come, or the store answers
 	left      atomic.Bool     // the latter, or a write was not sent since the cloud is away
+	unsent    atomic.Bool     // nothing of a read went to the cloud
 	code      atomic.Int64    // of the cloud's answer; 0: there is none
 }
 
@@ -189,6 +190,7 @@ func (a *Attempt) Served(w http.ResponseWriter) bool {
 	if !away || !a.read() || a.Writes.Holding() && !a.canAnswer() {
 		return false
 	}
+	a.unsent.Store(true)
 	a.answer(until, w)
 	return true
 }
@@ -206,7 +208,7 @@ func (a *Attempt) Begin() (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(a.req.Context())
 	over := a.follows()
 	if !a.read() {
-		ctx, stop := a.unsent(ctx, cancel)
+		ctx, stop := a.queued(ctx, cancel)
 		return ctx, func() {
 			over()
 			stop()
@@ -225,7 +227,10 @@ func (a *Attempt) Begin() (ctx context.Context, done func()) {
 		}
 	})
 	if !a.Cloud.Healthy() { // nothing is known of it
-		ctx = uplink.Impatient(ctx, a.Clock, a.canAnswer, leave)
+		ctx = uplink.Impatient(ctx, a.Clock, a.canAnswer, func() {
+			a.unsent.Store(true)
+			leave()
+		})
 	}
 	return ctx, func() {
 		over()
@@ -241,9 +246,9 @@ const (
 	leaves // nothing of it was sent, and nothing will be
 )
 
-// unsent has a write that the queue could take leave when the cloud is away and no connection has come about for it.
+// queued has a write that the queue could take leave when the cloud is away and no connection has come about for it.
 // Connections to a cloud that does not answer are tried one after the other: a kubelet that starts would wait for each.
-func (a *Attempt) unsent(ctx context.Context, cancel context.CancelFunc) (_ context.Context, stop func() bool) {
+func (a *Attempt) queued(ctx context.Context, cancel context.CancelFunc) (_ context.Context, stop func() bool) {
 	if !a.Writes.Takes(a.req) {
 		return ctx, func() bool { return true }
 	}
@@ -360,6 +365,7 @@ func (a *Attempt) Rescue(w http.ResponseWriter, err error) bool {
 // answer answers a read from the store.
 func (a *Attempt) answer(until context.Context, w http.ResponseWriter) {
 	a.route("store")
+	access.AdmissionOf(a.req.Context()).Stays(a.unsent.Load())
 	if refusal := a.mayRead(); refusal != nil {
 		if a.asked.GoesOn() {
 			refusal = answer.ComeAgain(refusal)

@@ -285,6 +285,9 @@ func (l *led) stop(c *column) {
 	for _, line := range l.verdict.Lines[:min(len(l.verdict.Lines), maxTold)] {
 		l.tell(c, "", "shown wrong", line)
 	}
+	if l.verdict.Slowest != "" {
+		l.tell(c, "", "slowest", l.verdict.Slowest)
+	}
 }
 
 // measure makes metrics of it.

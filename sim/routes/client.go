@@ -14,8 +14,11 @@ type Client struct {
 	// nil: it is shown slices.
 	Calls    map[string]bool
 	Answers  []Answer
-	Failures []time.Time // when calls began that failed
+	Failures []Failure
 }
+
+// Failure is a call that failed.
+type Failure struct{ From, To time.Time }
 
 // Answer is that of a pod.
 type Answer struct {

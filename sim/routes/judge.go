@@ -26,6 +26,7 @@ type Verdict struct {
 	Back        int      // clients that were shown another address again after the right one
 	LateCalls   int      // calls that failed though all pods had their addresses for long
 	Lines       []string // of each that was wrong, in words
+	Slowest     string   // which client had which pod last, in words
 }
 
 // P99 is the 99th percentile of the times; 0: there are none.
@@ -43,6 +44,7 @@ func Judge(lives []Life, clients []Client, r Rules, end time.Time) (v Verdict) {
 	for i, c := range clients {
 		shown[i] = c.history()
 	}
+	var slowest time.Duration
 	before := map[string]Life{}
 	for i, l := range lives {
 		former, moved := before[l.Pod]
@@ -58,7 +60,7 @@ func Judge(lives []Life, clients []Client, r Rules, end time.Time) (v Verdict) {
 		if l.To.IsZero() || l.To.After(end) {
 			l.To = end
 		}
-		var late time.Duration
+		var late, of time.Duration
 		for j, c := range clients {
 			seen := shown[j][l.Pod].within(c.From, c.until(end))
 			v.hold(l, c, seen, r, next)
@@ -66,9 +68,14 @@ func Judge(lives []Life, clients []Client, r Rules, end time.Time) (v Verdict) {
 				continue
 			}
 			if c.Calls != nil {
-				late = max(late, c.answeredLate(l, l.since(r.FromPower), end))
+				of = c.answeredLate(l, l.since(r.FromPower), end)
 			} else {
-				late = max(late, seen.late(l, r.FromPower))
+				of = seen.late(l, r.FromPower)
+			}
+			if late = max(late, of); of > slowest {
+				slowest = of
+				v.Slowest = fmt.Sprintf("%s on %s: had %s, which has %s since %s, after %s", c.Kind, c.Node, l.Pod, l.Address,
+					l.From.Format(time.TimeOnly), of.Round(time.Millisecond))
 			}
 		}
 		if moved {
@@ -81,24 +88,25 @@ func Judge(lives []Life, clients []Client, r Rules, end time.Time) (v Verdict) {
 	return v
 }
 
-// holdCalls counts calls that failed while all pods were where they had been for a time.
+// holdCalls counts calls that failed while all pods were where they had been for a time, and stayed there. One that was
+// under way when a machine lost its power is not late.
 func (v *Verdict) holdCalls(lives []Life, clients []Client, settled time.Duration) {
 	pods := map[string]bool{}
 	for _, l := range lives {
 		pods[l.Pod] = true
 	}
 	for _, c := range clients {
-		for _, at := range c.Failures {
+		for _, f := range c.Failures {
 			n := 0
 			for _, l := range lives {
-				if !at.Before(l.From.Add(settled)) && (l.To.IsZero() || at.Before(l.To)) {
+				if !f.From.Before(l.From.Add(settled)) && (l.To.IsZero() || f.To.Before(l.To)) {
 					n++
 				}
 			}
 			if n == len(pods) {
 				v.LateCalls++
 				v.Lines = append(v.Lines, fmt.Sprintf("%s on %s: a call failed at %s, and all pods ran", c.Kind, c.Node,
-					at.Format(time.TimeOnly)))
+					f.From.Format(time.TimeOnly)))
 			}
 		}
 	}

@@ -98,7 +98,10 @@ func TestJudge(t *testing.T) {
 		if n := got.Wrong + got.Dead + got.Back; len(got.Lines) != n {
 			t.Errorf("%s: %q, want %d lines", name, got.Lines, n)
 		}
-		got.Moved, got.Lines = nil, nil
+		if (got.Slowest != "") != (c.late > 0) {
+			t.Errorf("%s: the slowest after %v: %q", name, c.late, got.Slowest)
+		}
+		got.Moved, got.Lines, got.Slowest = nil, nil, ""
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -139,7 +142,10 @@ func TestJudgeCalls(t *testing.T) {
 	caller := func(answers ...routes.Answer) routes.Client {
 		return routes.Client{
 			Node: "b", Kind: routes.Resolves, From: at(2 * s), Calls: map[string]bool{pod: true}, Answers: answers,
-			Failures: []time.Time{at(3 * s), at(8 * s), at(15 * s), at(26 * s), at(28 * s)},
+			Failures: []routes.Failure{
+				{at(3 * s), at(3 * s)}, {at(8 * s), at(8 * s)}, {at(9 * s), at(11 * s)}, {at(15 * s), at(15 * s)},
+				{at(26 * s), at(26 * s)}, {at(28 * s), at(29 * s)},
+			},
 		}
 	}
 	other := caller()
@@ -161,7 +167,7 @@ func TestJudgeCalls(t *testing.T) {
 		got := routes.Judge(truth(), []routes.Client{c.client}, routes.Rules{Wrong: 10 * s, Dead: 5 * s, Settled: 5 * s},
 			at(60*s))
 		want := routes.Verdict{Moved: []time.Duration{c.late}, LateCalls: 2} // at 8 s and 28 s
-		got.Lines = nil
+		got.Lines, got.Slowest = nil, ""
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -113,7 +113,7 @@ func (n *Named) note(began time.Time, err error) {
 	n.calls++
 	if err != nil {
 		n.failed++
-		n.seen.Failures = append(n.seen.Failures, began)
+		n.seen.Failures = append(n.seen.Failures, Failure{From: began, To: time.Now()})
 	}
 	n.mu.Unlock()
 	if err != nil {

@@ -281,12 +281,12 @@ func (l *led) stop(c *column) {
 		}
 	}
 	l.verdict = routes.Judge(l.truth.Lives(), clients,
-		routes.Rules{Wrong: wrongAfter, Dead: deadAfter, FromPower: !c.weir, Settled: settledAfter}, time.Now())
+		routes.Rules{Wrong: wrongAfter, Dead: deadAfter, FromPower: !c.weir, Slow: settledAfter, Settled: settledAfter}, time.Now())
 	for _, line := range l.verdict.Lines[:min(len(l.verdict.Lines), maxTold)] {
 		l.tell(c, "", "shown wrong", line)
 	}
-	if l.verdict.Slowest != "" {
-		l.tell(c, "", "slowest", l.verdict.Slowest)
+	for _, line := range l.verdict.Slow[:min(len(l.verdict.Slow), maxTold)] {
+		l.tell(c, "", "shown late", line)
 	}
 }
 

@@ -13,6 +13,8 @@ type Rules struct {
 	// From when the machine is switched on a pod is late, and not from when its container runs. A kubelet that has no API
 	// server starts no container, so nothing would be late.
 	FromPower bool
+	// Slow is the time after which it is told which client did not have a pod yet.
+	Slow time.Duration
 	// Settled is how long all pods must have had their addresses for a call that fails to be a late one; 0: none is late.
 	Settled time.Duration
 }
@@ -26,7 +28,7 @@ type Verdict struct {
 	Back        int      // clients that were shown another address again after the right one
 	LateCalls   int      // calls that failed though all pods had their addresses for long
 	Lines       []string // of each that was wrong, in words
-	Slowest     string   // which client had which pod last, in words
+	Slow        []string // which client had which pod after more than Rules.Slow, in words
 }
 
 // P99 is the 99th percentile of the times; 0: there are none.
@@ -44,7 +46,6 @@ func Judge(lives []Life, clients []Client, r Rules, end time.Time) (v Verdict) {
 	for i, c := range clients {
 		shown[i] = c.history()
 	}
-	var slowest time.Duration
 	before := map[string]Life{}
 	for i, l := range lives {
 		former, moved := before[l.Pod]
@@ -72,10 +73,9 @@ func Judge(lives []Life, clients []Client, r Rules, end time.Time) (v Verdict) {
 			} else {
 				of = seen.late(l, r.FromPower)
 			}
-			if late = max(late, of); of > slowest {
-				slowest = of
-				v.Slowest = fmt.Sprintf("%s on %s: had %s, which has %s since %s, after %s", c.Kind, c.Node, l.Pod, l.Address,
-					l.From.Format(time.TimeOnly), of.Round(time.Millisecond))
+			if late = max(late, of); of > r.Slow {
+				v.Slow = append(v.Slow, fmt.Sprintf("%s on %s: had %s, which has %s since %s, after %s", c.Kind, c.Node, l.Pod,
+					l.Address, l.From.Format(time.TimeOnly), of.Round(time.Millisecond)))
 			}
 		}
 		if moved {

@@ -91,17 +91,18 @@ func TestJudge(t *testing.T) {
 		"a client that ended":              {ended, 0, routes.Verdict{}},
 		"a client that began, first wrong": {shown(50*s, 50*s, old, 55*s, here), 0, routes.Verdict{}},
 	} {
-		got := routes.Judge(truth(), []routes.Client{c.client}, routes.Rules{Wrong: 10 * s, Dead: 5 * s}, at(60*s))
+		got := routes.Judge(truth(), []routes.Client{c.client}, routes.Rules{Wrong: 10 * s, Dead: 5 * s, Slow: 3 * s},
+			at(60*s))
 		if len(got.Moved) != 1 || got.Moved[0] != c.late || got.P99() != c.late {
 			t.Errorf("%s: moved after %v, want %v", name, got.Moved, c.late)
 		}
 		if n := got.Wrong + got.Dead + got.Back; len(got.Lines) != n {
 			t.Errorf("%s: %q, want %d lines", name, got.Lines, n)
 		}
-		if (got.Slowest != "") != (c.late > 0) {
-			t.Errorf("%s: the slowest after %v: %q", name, c.late, got.Slowest)
+		if (len(got.Slow) > 0) != (c.late > 3*s) {
+			t.Errorf("%s: slow after %v: %q", name, c.late, got.Slow)
 		}
-		got.Moved, got.Lines, got.Slowest = nil, nil, ""
+		got.Moved, got.Lines, got.Slow = nil, nil, nil
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -167,7 +168,7 @@ func TestJudgeCalls(t *testing.T) {
 		got := routes.Judge(truth(), []routes.Client{c.client}, routes.Rules{Wrong: 10 * s, Dead: 5 * s, Settled: 5 * s},
 			at(60*s))
 		want := routes.Verdict{Moved: []time.Duration{c.late}, LateCalls: 2} // at 8 s and 28 s
-		got.Lines, got.Slowest = nil, ""
+		got.Lines, got.Slow = nil, nil
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

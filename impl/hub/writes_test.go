@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -138,7 +139,8 @@ func TestWritesBeforeReads(t *testing.T) {
 func first(resp *http.Response, _ string) *http.Response { return resp }
 
 // TestUnsentWrites: a kubelet that starts while a cloud answers nothing is not kept waiting until a connection for each
-// of its writes has been tried in vain: what was not sent is kept as soon as the cloud is judged to be away.
+// of its writes has been tried in vain: what was not sent is kept as soon as the cloud is judged to be away, also by a hub
+// that has writes of before, for which its clients are kept from the cloud.
 func TestUnsentWrites(t *testing.T) {
 	b, _ := offlineBed(t)
 	b.clouds[0].node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "uid", ResourceVersion: "100"}}
@@ -149,14 +151,25 @@ func TestUnsentWrites(t *testing.T) {
 	b.kept(1)
 	stop()
 	b.config.CloudServers = []string{newHole(t)}
+	t.Run("nothing waits", func(t *testing.T) {
+		b.writesUnsent(t, &cert, http.StatusOK, http.MethodPatch, "/edge-1/status",
+			`{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`, "application/strategic-merge-patch+json")
+	})
+	t.Run("writes of before wait", func(t *testing.T) {
+		b.writesUnsent(t, &cert, http.StatusConflict, http.MethodPost, "", `{"metadata":{"name":"edge-1"}}`,
+			runtime.ContentTypeJSON)
+	})
+}
+
+func (b *bed) writesUnsent(t *testing.T, cert *tls.Certificate, want int, method, path, body, media string) {
+	t.Helper()
 	defer b.start()()
 	const writes = 4
 	var all sync.WaitGroup
 	for range writes {
 		all.Go(func() {
-			if resp, body := do(t, b.client(&cert), http.MethodPatch, b.url()+"/api/v1/nodes/edge-1/status",
-				[]byte(`{"status":{"nodeInfo":{"kernelVersion":"6.1"}}}`), "Content-Type",
-				"application/strategic-merge-patch+json"); resp.StatusCode != http.StatusOK {
+			if resp, body := do(t, b.client(cert), method, b.url()+"/api/v1/nodes"+path, []byte(body), "Content-Type",
+				media); resp.StatusCode != want {
 				t.Errorf("%s: %s", resp.Status, body)
 			}
 		})

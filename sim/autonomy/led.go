@@ -280,8 +280,9 @@ func (l *led) stop(c *column) {
 			clients = append(clients, seen)
 		}
 	}
-	l.verdict = routes.Judge(l.truth.Lives(), clients,
-		routes.Rules{Wrong: wrongAfter, Dead: deadAfter, FromPower: !c.weir, Slow: settledAfter, Settled: settledAfter}, time.Now())
+	l.verdict = routes.Judge(l.truth.Lives(), clients, routes.Rules{
+		Wrong: wrongAfter, Dead: deadAfter, FromPower: !c.weir, Slow: settledAfter, Settled: settledAfter,
+	}, time.Now())
 	for _, line := range l.verdict.Lines[:min(len(l.verdict.Lines), maxTold)] {
 		l.tell(c, "", "shown wrong", line)
 	}

@@ -226,6 +226,7 @@ func (a *Attempt) Begin() (ctx context.Context, done func()) {
 			leave()
 		}
 	})
+	found := a.onAway(leave)
 	if !a.Cloud.Healthy() { // nothing is known of it
 		ctx = uplink.Impatient(ctx, a.Clock, a.canAnswer, func() {
 			a.unsent.Store(true)
@@ -235,8 +236,20 @@ func (a *Attempt) Begin() (ctx context.Context, done func()) {
 	return ctx, func() {
 		over()
 		stop()
+		found()
 		cancel()
 	}
+}
+
+// onAway calls leave when the cloud is found to be away, if it is not. The link may be away before that, for what waits
+// to be pushed: that the cloud is away as well changes nothing of it.
+func (a *Attempt) onAway(leave func()) (stop func() bool) {
+	_, until := a.Cloud.IsAway()
+	return context.AfterFunc(until, func() {
+		if away, _ := a.Cloud.IsAway(); away {
+			leave()
+		}
+	})
 }
 
 // States of a write on its way to the cloud.
@@ -257,8 +270,8 @@ func (a *Attempt) queued(ctx context.Context, cancel context.CancelFunc) (_ cont
 			if !state.CompareAndSwap(waits, sends) && state.Load() == leaves {
 				_ = i.Conn.Close()
 			}
-		}}), context.AfterFunc(a.until, func() {
-			if away, _ := a.link.State(); away && state.CompareAndSwap(waits, leaves) {
+		}}), a.onAway(func() {
+			if state.CompareAndSwap(waits, leaves) {
 				a.left.Store(true)
 				cancel()
 			}

@@ -21,6 +21,14 @@ const (
 	// under way: a controller asks for up to 300 kinds at once, see below.
 	RequestBytes = 160 << 10
 
+	// CallerWays is how many requests of one caller are at the cloud at once: of single objects, and of collections as
+	// many. Further ones wait. 32 carry what a caller may send a second as long as the cloud answers within 1.6 s, and
+	// are a third of the streams that kube-apiserver takes on a connection, which all callers share.
+	CallerWays = 32
+	// WaitingBody is what the body of a request that waits may have. A larger one does not wait: what is not read of it
+	// would take the room of its connection (ReceiveBuffer), and those that are at the cloud would get no more of theirs.
+	WaitingBody = 16 << 10
+
 	MaxUnproven        = 200
 	MaxUnprovenAddress = 100
 	UnprovenBody       = 10 * time.Second // for the body of a request

@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"maps"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weir-edge/weir/impl/limit"
 )
@@ -196,5 +199,69 @@ func TestWays(t *testing.T) {
 	}
 	if _, _, seen := cloud.at(); seen[uri(gone)] || b.waiting() != 0 {
 		t.Errorf("the one that left reached the cloud: %t; %d wait", seen[uri(gone)], b.waiting())
+	}
+}
+
+// TestWaysAndBodies: requests of which the bodies do not come take no way, and what waits takes no room of its
+// connection that those need which are at the cloud.
+func TestWaysAndBodies(t *testing.T) {
+	for name, size := range map[string]int{"small": limit.WaitingBody, "large": 2 * limit.WaitingBody} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, 1)
+			b.start()
+			client := b.client(nil)
+			client.Transport.(*http.Transport).MaxConnsPerHost = 1
+			get(t, client, b.url()+"/echo/x", alice...)
+			var begun, whole codes
+			var bodies []*io.PipeWriter
+			for i := range limit.CallerWays {
+				r, w := io.Pipe()
+				bodies = append(bodies, w)
+				begun.send(t.Context(), t, client, http.MethodPost, fmt.Sprintf("%s/echo/%d", b.url(), i), r, int64(size), alice...)
+				_, err := w.Write([]byte("x")) // it is on its way
+				check(t, err)
+			}
+			for i := range limit.CallerWays {
+				whole.send(t.Context(), t, client, http.MethodPost, fmt.Sprintf("%s/echo/whole-%d", b.url(), i),
+					strings.NewReader(strings.Repeat("x", size)), int64(size), alice...)
+			}
+			eventually(t, "requests that are whole to be answered", func() bool {
+				return whole.all()[http.StatusOK] == limit.CallerWays
+			})
+			for _, w := range bodies {
+				_, err := io.WriteString(w, strings.Repeat("x", size-1))
+				check(t, err)
+				check(t, w.Close())
+			}
+			begun.wg.Wait()
+			if all := begun.all(); all[http.StatusOK] != limit.CallerWays {
+				t.Errorf("requests whose bodies came late: %v", all)
+			}
+		})
+	}
+}
+
+// TestWaysAndUpgrades: what speaks another protocol lasts, whatever its path says, and takes no way of its caller.
+func TestWaysAndUpgrades(t *testing.T) {
+	b := newBed(t, 1)
+	b.start()
+	client := b.client(nil)
+	get(t, client, b.url()+"/echo/x", alice...)
+	for range limit.CallerWays + 1 {
+		conn, err := tls.Dial("tcp", b.hub.Addr().String(), &tls.Config{RootCAs: b.local.pool()})
+		check(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "GET /upgrade HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+			"Authorization: Bearer alice\r\n\r\n")
+		check(t, err)
+		check(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		check(t, err)
+		if resp.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatalf("an upgrade: %s", resp.Status)
+		}
+	}
+	if resp, body := get(t, client, b.url()+"/echo/x", alice...); resp.StatusCode != http.StatusOK {
+		t.Errorf("beside them: %d %s", resp.StatusCode, body)
 	}
 }

@@ -18,8 +18,7 @@ import (
 // Through makes a way to the cloud for callers' own requests of one that bounds nothing.
 func (g *Gate) Through(next http.RoundTripper) http.RoundTripper { return gated{g, next} }
 
-// gated is a way to the cloud for callers' own requests. It takes each from its caller's share, and lets it wait for one
-// of its caller's ways (Admission.way).
+// gated is a way to the cloud for callers' own requests. It takes each from its caller's share.
 type gated struct {
 	gate *Gate
 	next http.RoundTripper
@@ -34,25 +33,17 @@ func (d gated) RoundTrip(req *http.Request) (*http.Response, error) {
 		uplink.CloseBody(req)
 		return nil, &busyError{d.gate.spent(wait)}
 	}
-	req, give, err := admission.way(req)
-	if err != nil {
-		return nil, err
-	}
 	if key == "anonymous" && isPublic(req) {
-		defer give()
 		return d.whole(req)
 	}
 	resp, err := d.next.RoundTrip(req)
-	if err != nil {
-		give()
-		return nil, err
+	if err == nil {
+		d.gate.learn(shown, resp.StatusCode)
+		if resp.StatusCode != http.StatusUnauthorized {
+			admission.Proven()
+		}
 	}
-	giving(resp, give)
-	d.gate.learn(shown, resp.StatusCode)
-	if resp.StatusCode != http.StatusUnauthorized {
-		admission.Proven()
-	}
-	return resp, nil
+	return resp, err
 }
 
 // whole gets a small answer as a whole, also for a caller that leaves: an HTTP/1.1 connection ends with an answer that

@@ -2,7 +2,6 @@ package access
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,33 +34,26 @@ func (g *Gate) Waiting() (n int64) {
 	return n
 }
 
-// way waits for one of the caller's ways to the cloud. give gives it back; what ends the context of the request does
-// so, too.
+// Way waits for one of the caller's ways to the cloud, at most until the context of the request ends. The request that
+// is returned is to be used, and give to be called when its answer is over. It may be called again.
 //
-// Two have none, and do not wait. A request that lasts would keep its way for as long as its client likes, and is
-// bounded by what it counts as. So is a list in its name, by which the store catches up with a watch: such a list holds
-// a place that all callers share. And what is asked in no request's name is bounded where it is asked (Limited).
-func (a *Admission) way(req *http.Request) (_ *http.Request, give func(), err error) {
+// A request that lasts does not wait, and has none: it would keep it for as long as its client likes. It is bounded by
+// what it counts as.
+func (a *Admission) Way(req *http.Request) (_ *http.Request, give func(), err error) {
 	if a == nil || a.asked.Lasts() {
 		return req, func() {}, nil
 	}
 	req, whole, err := gathered(req)
 	if err != nil {
-		return nil, nil, err
+		return req, nil, err
 	}
 	if !whole {
 		return req, func() {}, nil
 	}
-	ctx := req.Context()
-	back, err := a.g.ways[laneOf(a.asked)].Take(ctx, a.holder())
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", uplink.ErrNoTurn, err)
+	if give, err = a.g.ways[laneOf(a.asked)].Take(req.Context(), a.holder()); err != nil {
+		return req, nil, fmt.Errorf("%w: %w", uplink.ErrNoTurn, err)
 	}
-	stop := context.AfterFunc(ctx, back)
-	return req, func() {
-		stop()
-		back()
-	}, nil
+	return req, give, nil
 }
 
 // holder is whose ways the request takes: a known caller's, or those of an address.
@@ -84,8 +76,7 @@ func gathered(req *http.Request) (_ *http.Request, whole bool, err error) {
 	}
 	came, err := io.ReadAll(io.LimitReader(req.Body, limit.WaitingBody+1))
 	if err != nil {
-		uplink.CloseBody(req)
-		return nil, false, fmt.Errorf("read the body of a request: %w", err)
+		return req, false, fmt.Errorf("read the body of a request: %w", err)
 	}
 	whole, rest := len(came) <= limit.WaitingBody, req.Body
 	req = req.WithContext(req.Context())
@@ -99,34 +90,4 @@ func gathered(req *http.Request) (_ *http.Request, whole bool, err error) {
 		}{io.MultiReader(bytes.NewReader(came), rest), rest}
 	}
 	return req, whole, nil
-}
-
-// giving gives a way back when there is nothing more to read of an answer.
-func giving(resp *http.Response, give func()) {
-	if resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols {
-		give()
-		return
-	}
-	resp.Body = &passing{resp.Body, give}
-}
-
-// passing is the body of an answer on its way.
-type passing struct {
-	io.ReadCloser
-	give func()
-}
-
-// Read implements io.Reader.
-func (p *passing) Read(b []byte) (int, error) {
-	n, err := p.ReadCloser.Read(b)
-	if err != nil {
-		p.give()
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (p *passing) Close() error {
-	defer p.give()
-	return p.ReadCloser.Close()
 }

@@ -21,16 +21,17 @@ import (
 // taken; until then its sender is one of those at an address that have shown nothing.
 type Gate struct {
 	GateConfig
-	prove     *prover           // asks the cloud
-	known     *lru.Cache        // digests of tokens that the cloud took, with the names of their callers
-	calls     limit.Rate        // new requests to the cloud, by caller
-	public    limit.Rate        // the same of all who have no credential
-	underway  limit.Shares      // requests of known callers, by what they take
-	ways      [lanes]limit.Ways // of those, and of strangers: at the cloud
-	Strangers limit.Slots       // requests of all others, by address
-	Refusals  limit.Slots       // being answered, by address
-	Reviews   limit.Slots       // that wait or are under way, by caller
-	reviewing chan struct{}     // holds one for each that is under way
+	prove     *prover       // asks the cloud
+	known     *lru.Cache    // digests of tokens that the cloud took, with the names of their callers
+	calls     limit.Rate    // new requests to the cloud, by caller
+	public    limit.Rate    // the same of all who have no credential
+	underway  limit.Shares  // requests of known callers, by what they take
+	others    limit.Ways    // to the cloud, see Admission.Way
+	lists     limit.Ways    // the same of requests about collections
+	Strangers limit.Slots   // requests of all others, by address
+	Refusals  limit.Slots   // being answered, by address
+	Reviews   limit.Slots   // that wait or are under way, by caller
+	reviewing chan struct{} // holds one for each that is under way
 
 	trusted trusting
 
@@ -56,10 +57,9 @@ func NewGate(c GateConfig) *Gate {
 		Strangers: limit.Slots{Sum: limit.MaxUnproven, Each: limit.MaxUnprovenAddress},
 		Refusals:  limit.Slots{Sum: limit.MaxUntaken, Each: limit.MaxUntakenAddress},
 		Reviews:   limit.Slots{Sum: limit.MaxReviews, Each: limit.MaxCallerReviews},
+		others:    limit.Ways{Each: limit.CallerWays},
+		lists:     limit.Ways{Each: limit.CallerWays},
 		reviewing: make(chan struct{}, limit.ParallelReviews),
-	}
-	for i := range g.ways {
-		g.ways[i].Each = limit.CallerWays
 	}
 	if c.Anonymous {
 		g.public = limit.Rate{Every: every, Burst: c.Burst}

@@ -11,28 +11,17 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// Requests of one caller that are at the cloud at once are counted apart: those about one object, or about none, and
-// those about collections. Else a controller would lose its Lease while it lists all that it knows.
-const (
-	ofObjects = iota
-	ofCollections
-	lanes
-)
-
-func laneOf(asked *request.Request) int {
+// waysOf are the ways for what is asked. A caller has as many for collections as for all else: a controller that lists
+// what it knows would lose its Lease else.
+func (g *Gate) waysOf(asked *request.Request) *limit.Ways {
 	if asked.Verb == "list" || asked.Verb == "deletecollection" {
-		return ofCollections
+		return &g.lists
 	}
-	return ofObjects
+	return &g.others
 }
 
 // Waiting is how many requests wait for one of their caller's ways to the cloud.
-func (g *Gate) Waiting() (n int64) {
-	for i := range g.ways {
-		n += g.ways[i].Waiting()
-	}
-	return n
-}
+func (g *Gate) Waiting() int64 { return g.lists.Waiting() + g.others.Waiting() }
 
 // Way waits for one of the caller's ways to the cloud, at most until the context of the request ends. The request that
 // is returned is to be used, and give to be called when its answer is over. It may be called again.
@@ -50,7 +39,7 @@ func (a *Admission) Way(req *http.Request) (_ *http.Request, give func(), err er
 	if !whole {
 		return req, func() {}, nil
 	}
-	if give, err = a.g.ways[laneOf(a.asked)].Take(req.Context(), a.holder()); err != nil {
+	if give, err = a.g.waysOf(a.asked).Take(req.Context(), a.holder()); err != nil {
 		return req, nil, fmt.Errorf("%w: %w", uplink.ErrNoTurn, err)
 	}
 	return req, give, nil

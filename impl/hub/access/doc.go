@@ -59,12 +59,12 @@
 // about over connections of their own (see prover), as kube-apiserver ends the HTTP/2 connection that carries a bad
 // one. Heartbeats, probes and requests of this node are never behind others.
 //
-// A caller may have more requests under way than are at the cloud: those wait, in the order in which they came, for one
-// of its ways there (Admission.Way). So a slow cloud costs little memory of the hub, and a caller that lists all that it
-// knows takes few streams of the connection that all share. A way is given back when the answer is over. A caller whose
-// client does not take its answers holds up itself alone, at most until the answers are ended (limit.StallTimeout).
-// Reviews and lists by which the store catches up with a watch have bounds of their own and never wait here: they may
-// hold what others wait for.
+// A caller may have more requests under way than are at the cloud: further ones wait, in the order in which they came,
+// for one of its ways there (Admission.Way). So a slow cloud costs less memory of the hub, and a caller that lists all
+// that it knows takes few streams of the connection that all share. A way is given back when the answer is over. A
+// caller whose client does not take its answers holds up itself alone, until these are ended (limit.StallTimeout).
+// Reviews, and lists by which the store catches up with a watch, have bounds of their own and never wait here: others
+// wait for the places that they hold.
 //
 // # Who may read
 //

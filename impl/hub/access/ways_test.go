@@ -17,7 +17,8 @@ import (
 )
 
 // admitted is a request of somebody without a credential that has passed a gate. leave ends it.
-func admitted(t *testing.T, g *Gate, address, method, uri, body string) (req *http.Request, a *Admission, leave func()) {
+func admitted(t *testing.T, g *Gate, address, method, uri, body string) (
+	req *http.Request, a *Admission, leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	req = httptest.NewRequest(method, uri, strings.NewReader(body)).WithContext(ctx)

@@ -159,7 +159,13 @@ func TestWays(t *testing.T) {
 		objects.send(t.Context(), t, who.by, http.MethodPost,
 			b.url()+"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", strings.NewReader(lease),
 			int64(len(lease)), append([]string{"Content-Type", "application/json"}, who.shows...)...)
-		objects.wg.Wait()
+		eventually(t, who.name+" to be answered beside the lists", func() bool {
+			n := 0
+			for _, answers := range objects.all() {
+				n += answers
+			}
+			return n == limit.CallerWays+2
+		})
 		if all := objects.all(); all[0]+all[http.StatusTooManyRequests]+all[http.StatusServiceUnavailable] > 0 {
 			t.Errorf("%s beside the lists: %v", who.name, all)
 		}

@@ -52,6 +52,7 @@ type fakeCloud struct {
 	stop   context.CancelFunc
 	leases *leaseLog
 	signer *fakeSigner
+	held   *held
 
 	mu      sync.Mutex
 	version uint64
@@ -128,6 +129,8 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	mux.HandleFunc("GET /slow/", c.slow)
 	mux.HandleFunc("GET /pour", func(w http.ResponseWriter, _ *http.Request) { pour(w, new(atomic.Int64)) })
 	mux.HandleFunc("/upgrade", c.upgrade)
+	c.held = newHeld()
+	mux.Handle(heldPath, c.held)
 	for _, path := range documents.Shared {
 		mux.HandleFunc("GET "+path, c.document)
 	}

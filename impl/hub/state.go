@@ -54,6 +54,8 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 		counter("cloud_connections_total", "Connections opened to the cloud, by class of traffic.", float64(b.Connections),
 			"class", string(c))
 	}
+	gauge("waiting_requests", "Requests of callers that wait for one of their caller's ways to the cloud.",
+		float64(h.door.Gate.Waiting()))
 	gauge("authorization_cache_size", "Verdicts remembered.", float64(h.door.Authorizer.Size()))
 	gauge("authorization_unsaved", "Changes of who may read without the cloud that are not on the disk yet.",
 		float64(h.judge.Unsaved()))

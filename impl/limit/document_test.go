@@ -145,6 +145,12 @@ func limitRows() []limitRow {
 		},
 		{"what a watch counts as", size(WatchBytes), "", ""},
 		{"what any other request counts as", size(RequestBytes), "", ""},
+		{
+			"requests at the cloud, one caller",
+			fmt.Sprintf("%d about collections, and %d others; what lasts (watches, logs, exec) does not count", CallerWays,
+				CallerWays), "", "they wait, in the order in which they came (`weir_hub_waiting_requests`)",
+		},
+		{"bytes of a body that waits so", size(WaitingBody), "", "the request goes to the cloud at once"},
 		{"requests under way, unknown callers in sum", num(MaxUnproven), "", "429 (unproven)"},
 		{"requests under way, unknown callers at one address", num(MaxUnprovenAddress), "", "429 (unproven)"},
 		{"time for the body of a request, unknown callers", long(UnprovenBody), "", "the request fails"},

@@ -17,9 +17,19 @@ const (
 	LeastCallersBytes   = 8 << 20
 	// a watch counts as: a stream, its buffers and what it has under way. 400 of them take 52 KiB each.
 	WatchBytes = 64 << 10
-	// the same of any other request. It takes 45 KiB while the cloud is slow to answer. One caller alone may have 307
-	// under way: a controller asks for up to 300 kinds at once, see below.
+	// the same of any other request. It takes 45 KiB while the cloud is slow to answer, and 20 KiB while it waits for one
+	// of its caller's ways. One caller alone may have 307 under way: a controller asks for up to 300 kinds at once, see
+	// below.
 	RequestBytes = 160 << 10
+
+	// CallerWays is how many requests of one caller are at the cloud at once: of collections, and of all else as many.
+	// Further ones wait. 32 carry what a caller may send a second as long as the cloud answers within 1.6 s. They are a
+	// third of the streams that kube-apiserver takes on a connection, which all callers share.
+	CallerWays = 32
+	// WaitingBody is how many bytes the body of a request that waits may have. They are read before. A larger one does
+	// not wait: what is unread of it takes room of its connection (ReceiveBuffer), and a request at the cloud may need
+	// that room for the rest of its own body.
+	WaitingBody = 16 << 10
 
 	MaxUnproven        = 200
 	MaxUnprovenAddress = 100

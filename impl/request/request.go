@@ -199,6 +199,18 @@ func (r *Request) GoesOn() bool {
 	return r.Verb == "watch" && version > 0 && !r.IsTrue("sendInitialEvents")
 }
 
+// lasting are the subresources whose requests last as long as both ends want.
+var lasting = []string{"attach", "exec", "log", "portforward", "proxy"}
+
+// Lasts reports whether the request lasts as long as its client wants. That is what kube-apiserver does not count as a
+// request in flight either.
+func (r *Request) Lasts() bool {
+	if !r.IsResource {
+		return strings.HasPrefix(r.Path, "/debug/pprof/")
+	}
+	return r.Verb == "watch" || r.Verb == "proxy" || slices.Contains(lasting, r.Subresource)
+}
+
 // Writes reports whether the request may change something.
 func (r *Request) Writes() bool {
 	return slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method)

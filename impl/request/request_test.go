@@ -9,11 +9,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/server/filters"
 )
 
 var theirs = apirequest.RequestInfoFactory{
 	APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 }
+
+// lasts is how kube-apiserver calls it (BuildGenericConfig of pkg/controlplane/apiserver).
+var lasts = filters.BasicLongRunningRequestCheck(sets.NewString("watch", "proxy"),
+	sets.NewString("attach", "exec", "proxy", "log", "portforward"))
 
 // agree compares with kube-apiserver's reading.
 func agree(t *testing.T, req *http.Request) {
@@ -31,6 +36,9 @@ func agree(t *testing.T, req *http.Request) {
 	}
 	if got := r.IsResource; got != info.IsResourceRequest {
 		t.Fatalf("%s %s: a resource: %v, want %v", req.Method, req.URL, got, info.IsResourceRequest)
+	}
+	if got, want := r.Lasts(), lasts(req, info); got != want {
+		t.Errorf("%s %s: lasts: %v, want %v", req.Method, req.URL, got, want)
 	}
 	for _, c := range []struct{ what, got, want string }{
 		{"verb", r.Verb, info.Verb}, {"group", r.Resource.Group, info.APIGroup},
@@ -52,6 +60,8 @@ var paths = []string{
 	"/api/v1/namespaces/a/pods/web/status", "/api/v1/namespaces/a/pods/web/proxy/x/y",
 	"/apis/discovery.k8s.io/v1/endpointslices", "/apis/discovery.k8s.io/v1/namespaces/a/endpointslices/b",
 	"/api/v1/watch/pods", "/api/v1/proxy/nodes/a/b", "/api/v1/watch",
+	"/api/v1/namespaces/a/pods/web/log", "/api/v1/namespaces/a/pods/web/exec", "/api/v1/namespaces/a/pods/web/attach",
+	"/api/v1/namespaces/a/pods/web/portforward", "/debug/pprof/profile", "/debug/pprof", "/watch", "/log",
 	"/api/v1//pods", "/apis//v1/pods", "/api//pods", "/api/v1/namespaces//pods", "/api/v1/pods/..", "//api/v1/pods",
 	"/healthz/x/y/z", "/api/v1/watch/namespaces/a/pods/b",
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 // Admission is a request that has passed the gate.
@@ -21,6 +22,7 @@ type Admission struct {
 	conn  *limit.Conn // nil: it is not counted
 	rc    *http.ResponseController
 	req   *http.Request
+	asked *request.Request
 	token *shown // that it shows; nil: none
 	mu    sync.Mutex
 	slots *limit.Slots // of strangers; nil: it holds none
@@ -48,10 +50,12 @@ func (a *Admission) shows(h http.Header) *shown {
 }
 
 // Admit lets a request pass, or says why not; refused tells that the cloud has refused its credentials just now. The
-// request that is returned is to be used, and leave to be called when it is over. bytes are what it counts as.
-func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refused bool, bytes int64) (_ *http.Request,
-	a *Admission, refusal *apierrors.StatusError) {
-	a = &Admission{g: g, rc: http.NewResponseController(w), req: req, token: who.shows(req.Header), bytes: bytes}
+// request that is returned is to be used, and leave to be called when it is over.
+func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, asked *request.Request, who Caller, refused bool) (
+	_ *http.Request, a *Admission, refusal *apierrors.StatusError) {
+	a = &Admission{
+		g: g, rc: http.NewResponseController(w), req: req, asked: asked, token: who.shows(req.Header), bytes: takes(asked),
+	}
 	if c, _ := req.Context().Value(connKey{}).(*conn); c != nil {
 		a.conn = c.below
 	}
@@ -84,6 +88,14 @@ func (g *Gate) Admit(w http.ResponseWriter, req *http.Request, who Caller, refus
 		return req, a, refusal
 	}
 	return req.WithContext(context.WithValue(req.Context(), admissionKey{}, a)), a, nil
+}
+
+// takes is what a request counts as while it is under way.
+func takes(asked *request.Request) int64 {
+	if asked.Verb == "watch" && asked.Reads() {
+		return limit.WatchBytes
+	}
+	return limit.RequestBytes
 }
 
 // AddressOf is where a request comes from.

@@ -3,6 +3,7 @@
 //
 //	request ─► Identifier: who calls ─► Gate: bounds of callers, of tokens, of all ─► Authorizer ─► a read of a relay
 //	                                     │  └ prover: what an unknown token is worth     └ Reviewer: asks the cloud
+//	                                     ├ Way: where a request waits for others of its caller
 //	                                     └ Through: the way to the cloud, from each caller's share
 //
 // This node passes no gate. Nothing fails open: what the cloud does not say, and nobody remembers, is refused.
@@ -57,6 +58,13 @@
 // known once the cloud has taken its token. When the cloud has refused a token lately, unknown ones are first asked
 // about over connections of their own (see prover), as kube-apiserver ends the HTTP/2 connection that carries a bad
 // one. Heartbeats, probes and requests of this node are never behind others.
+//
+// A caller may have more requests under way than are at the cloud: further ones wait, in the order in which they came,
+// for one of its ways there (Admission.Way). So a slow cloud costs less memory of the hub, and a caller that lists all
+// that it knows takes few streams of the connection that all share. A way is given back when the answer is over. A
+// caller whose client does not take its answers holds up itself alone, until these are ended (limit.StallTimeout).
+// Reviews, and lists by which the store catches up with a watch, have bounds of their own and never wait here: others
+// wait for the places that they hold.
 //
 // # Who may read
 //

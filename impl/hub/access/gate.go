@@ -26,6 +26,8 @@ type Gate struct {
 	calls     limit.Rate    // new requests to the cloud, by caller
 	public    limit.Rate    // the same of all who have no credential
 	underway  limit.Shares  // requests of known callers, by what they take
+	others    limit.Ways    // to the cloud, see Admission.Way
+	lists     limit.Ways    // the same of requests about collections
 	Strangers limit.Slots   // requests of all others, by address
 	Refusals  limit.Slots   // being answered, by address
 	Reviews   limit.Slots   // that wait or are under way, by caller
@@ -55,6 +57,8 @@ func NewGate(c GateConfig) *Gate {
 		Strangers: limit.Slots{Sum: limit.MaxUnproven, Each: limit.MaxUnprovenAddress},
 		Refusals:  limit.Slots{Sum: limit.MaxUntaken, Each: limit.MaxUntakenAddress},
 		Reviews:   limit.Slots{Sum: limit.MaxReviews, Each: limit.MaxCallerReviews},
+		others:    limit.Ways{Each: limit.CallerWays},
+		lists:     limit.Ways{Each: limit.CallerWays},
 		reviewing: make(chan struct{}, limit.ParallelReviews),
 	}
 	if c.Anonymous {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -55,7 +54,7 @@ func (c *call) answer(w http.ResponseWriter, req *http.Request) {
 	c.begin(w, req)
 	defer c.end() // also when a broken stream panics its way out
 	var refusal *apierrors.StatusError
-	c.req, c.admission, refusal = c.Gate.Admit(c.w, req, c.who, c.Authorizer.Judge.Refused(req.Header), takes(c.asked))
+	c.req, c.admission, refusal = c.Gate.Admit(c.w, req, c.asked, c.who, c.Authorizer.Judge.Refused(req.Header))
 	if refusal != nil {
 		c.refuse(refusal)
 		return
@@ -81,14 +80,6 @@ func (c *call) answer(w http.ResponseWriter, req *http.Request) {
 			c.pass()
 		}
 	}
-}
-
-// takes is what a request counts as while it is under way.
-func takes(asked *request.Request) int64 {
-	if asked.Verb == "watch" && asked.Reads() {
-		return limit.WatchBytes
-	}
-	return limit.RequestBytes
 }
 
 // refuse answers a request for which nothing was done. As long as its client does not take the answer the hub holds all

@@ -136,17 +136,6 @@ func loud(handler http.Handler, logger *slog.Logger) http.Handler {
 				panic(http.ErrAbortHandler)
 			}
 		}()
-		deepen(0)
 		handler.ServeHTTP(w, req)
 	})
-}
-
-// deepen gives the goroutine of a request the stack that it needs at once, while there is little on it to move. An
-// HTTP/2 server begins one for each request, and on the way to the cloud its stack would double twice, each time with
-// all that is on it.
-//
-//go:noinline
-func deepen(i uint8) byte {
-	var room [10 << 10]byte
-	return room[i]
 }

@@ -70,6 +70,7 @@ type Passage struct {
 
 	proxy   *Proxy
 	attempt *shelter.Attempt // nil: the store has no part in it
+	give    func()           // the way to the cloud back
 }
 
 // Serve sends a request on as its caller.
@@ -94,10 +95,28 @@ func (p *Proxy) Serve(w http.ResponseWriter, req *http.Request, x Passage) {
 		defer done()
 		req, via = req.WithContext(ctx), x.attempt.Way()
 	}
+	req, give, err := access.AdmissionOf(req.Context()).Way(req)
+	if err != nil {
+		x.fail(w, req, err)
+		return
+	}
+	defer give()
+	x.give = give
+	deepen(0)
 	(&httputil.ReverseProxy{
 		Transport: via, Rewrite: rewrite, BufferPool: buffers, ModifyResponse: x.observe, ErrorHandler: x.fail,
 		ErrorLog: p.errors,
 	}).ServeHTTP(w, req)
+}
+
+// deepen gives the goroutine of a request the stack that it needs at once, while there is little on it to move. An
+// HTTP/2 server begins one for each request, and on the way to the cloud its stack would double twice, each time with
+// all that is on it. A request that waits does with a small one.
+//
+//go:noinline
+func deepen(i uint8) byte {
+	var room [10 << 10]byte
+	return room[i]
 }
 
 // write is the write of a relayed resource that the request is; nil: it is none.
@@ -124,6 +143,9 @@ func (x *Passage) observe(resp *http.Response) error {
 	}
 	if x.Asked.Verb == "watch" {
 		answer.Whole(resp, x.Over, x.proxy.Clock)
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // it lasts
+		x.give()
 	}
 	return x.attempt.Observe(resp)
 }

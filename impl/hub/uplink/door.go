@@ -81,10 +81,13 @@ const (
 // ErrNoServer says that no kube-apiserver is healthy.
 var ErrNoServer = errors.New("no cloud server is healthy")
 
-// Unsent tells of the error of a request that nothing of it was sent: there was no server, or no connection.
+// ErrNoTurn says that a request ended while it waited for its turn.
+var ErrNoTurn = errors.New("the request did not get its turn")
+
+// Unsent tells of the error of a request that nothing of it was sent: there was no server, no connection, or no turn.
 func Unsent(err error) bool {
 	var connect *connectError
-	return errors.Is(err, ErrNoServer) || errors.As(err, &connect)
+	return errors.Is(err, ErrNoServer) || errors.Is(err, ErrNoTurn) || errors.As(err, &connect)
 }
 
 // door is the way to the cloud for one class and identity: an http.RoundTripper that picks the server.

@@ -112,8 +112,9 @@ func (s *Set) Take(st Statement) (changed bool, err error) {
 	case st.Same && (st.Number != n.number || n.lapsed):
 		return false, fmt.Errorf("statement %d of %s: %w", st.Number, st.Node, ErrLacks)
 	}
-	changed = s.silent(n)
+	was := s.silent(n)
 	n.beat, n.quiet = st.Beat, st.Age
+	changed = s.silent(n) != was // also one that the desk has not heard for long
 	if st.Number > n.number {
 		n.number = st.Number
 		changed = n.replace(st) || changed

@@ -103,6 +103,13 @@ func TestSilence(t *testing.T) {
 	if !says(t, s, "b", 2) || shows(s, q) != q+"-" {
 		t.Errorf("heard again: %s", shows(s, q))
 	}
+	changed, err := s.Take(Statement{Node: "b", Number: 2, Beat: 3, Same: true, Age: Silence})
+	if !changed || err != nil || shows(s, q) != "q@b 10.1.0.1 -" {
+		t.Errorf("heard long ago, as a desk says: changed %t, %v, %s", changed, err, shows(s, q))
+	}
+	if !says(t, s, "b", 4) || shows(s, q) != q+"-" {
+		t.Errorf("heard again: %s", shows(s, q))
+	}
 	pass(Silence, Every, true)
 	if !s.Away(false, 0) || shows(s, p) != p+"-" || s.Away(false, 0) {
 		t.Error("a node is silent though the cloud is there")

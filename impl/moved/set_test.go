@@ -173,6 +173,21 @@ func TestReturn(t *testing.T) {
 		t.Errorf("the same: %t %v", changed, err)
 	}
 
+	// A node that was silent says it again to a desk that has lost all, so its contents come with a newer beat.
+	s.Away(false, 0)
+	says(t, s, "a", 5, "p=10.0.0.9")
+	for now := Every; s.Len() > 0 && now < 2*Silence; now += Every {
+		s.Expire(now)
+		s.Settle(Reached{1, 1})
+	}
+	st, _ = NewStatement("a", 5, 9, []Correction{correction(t, "p=10.0.0.9")})
+	if changed, err := s.Take(st); !changed || err != nil {
+		t.Errorf("heard again: changed %t, %v", changed, err)
+	}
+	if s.Expire(2*Silence + Every); shows(s, was) != is || s.Leaving() {
+		t.Errorf("heard again, and not shown: %s", shows(s, was))
+	}
+
 	s = pool(t, "a")
 	says(t, s, "a", 1, "p=10.0.0.9")
 	says(t, s, "a", 2)

@@ -28,6 +28,9 @@ func TestReturnAsksNothing(t *testing.T) {
 	}
 }
 
+// beforeAPush begins the query of the read that comes before a status is pushed.
+const beforeAPush = "fieldSelector=metadata.name%3Dweb%2Cspec.nodeName"
+
 func returnsFrom(t *testing.T, shared []string) {
 	p, links := newPoolOf(t, shared, "edge-1", "edge-2"), map[string]*cut{}
 	cloud, pods := p.clouds[0], newFakePods(t)
@@ -102,8 +105,8 @@ func returnsFrom(t *testing.T, shared []string) {
 			switch {
 			case s.path == podPath+"web/status":
 				statuses++
-			case s.user == "system:node:edge-1" && strings.HasPrefix(s.query, "fieldSelector=metadata.name%3Dweb%2Cspec.nodeName"):
-				reads++ // before the status is pushed
+			case s.user == "system:node:edge-1" && strings.HasPrefix(s.query, beforeAPush):
+				reads++
 			case !usual(s):
 				t.Errorf("after the return: %s %s %s?%s", s.user, s.method, s.path, s.query)
 			}

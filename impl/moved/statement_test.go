@@ -53,7 +53,7 @@ func TestFromStatus(t *testing.T) {
 	}
 }
 
-// TestStaticPods: of a static pod the cloud has a mirror, whose uid slices name. The kubelet has another uid of the pod,
+// TestStaticPods: of a static pod the cloud has a mirror, whose uid slices name. The kubelet has another uid of it,
 // which is the hash of its file, and reports its status under that of the mirror.
 func TestStaticPods(t *testing.T) {
 	const hash = "6b3f7c9d1e2a4b5c8d7e6f5a4b3c2d1e"

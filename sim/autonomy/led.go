@@ -140,6 +140,18 @@ func (l *led) versed(ctx context.Context, c *column) {
 	})
 }
 
+// holdVersions judges the versions that clients were shown.
+func (l *led) holdVersions(c *column, clients []routes.Client) {
+	if l.cloud == nil {
+		return
+	}
+	all, _ := l.cloud.Seen()
+	l.versions = routes.Versions(all, clients)
+	for _, line := range l.versions[:min(len(l.versions), maxTold)] {
+		l.tell(c, "", "wrong version", line)
+	}
+}
+
 // follow asks a machine for its containers until ctx ends.
 func (l *led) follow(ctx context.Context, c *column, node string) {
 	for {
@@ -291,16 +303,10 @@ func (l *led) stop(c *column) {
 			clients = append(clients, seen)
 		}
 	}
+	l.holdVersions(c, clients)
 	for _, n := range l.named {
 		if seen, ok := n.Seen(); ok {
 			clients = append(clients, seen)
-		}
-	}
-	if l.cloud != nil {
-		all, _ := l.cloud.Seen()
-		l.versions = routes.Versions(all, clients)
-		for _, line := range l.versions[:min(len(l.versions), maxTold)] {
-			l.tell(c, "", "wrong version", line)
 		}
 	}
 	l.verdict = routes.Judge(l.truth.Lives(), clients,

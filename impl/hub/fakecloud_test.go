@@ -73,8 +73,9 @@ type fakeCloud struct {
 
 // seen is one request that arrived.
 type seen struct {
-	user, path string
-	cert       bool
+	user, path    string
+	cert          bool
+	method, query string
 }
 
 // echo is the answer of /echo.
@@ -141,7 +142,9 @@ func newFakeCloud(t testing.TB, ca *authority) *fakeCloud {
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c.mu.Lock()
 		user := c.user(req)
-		c.seen = append(c.seen, seen{user, req.URL.Path, len(req.TLS.PeerCertificates) > 0})
+		c.seen = append(c.seen, seen{
+			user, req.URL.Path, len(req.TLS.PeerCertificates) > 0, req.Method, req.URL.RawQuery,
+		})
 		refused := cmp.Or(c.broken, c.refused[user])
 		if strings.HasPrefix(user, "forged") {
 			refused = http.StatusUnauthorized

@@ -98,13 +98,12 @@ func (s *Set) Away(away bool, unheard time.Duration) (changed bool) {
 // last statement may come again: then the node was not heard.
 func (s *Set) Take(st Statement) (changed bool, err error) {
 	n := s.nodes[st.Node]
-	switch {
-	case n == nil:
+	if n == nil {
 		return false, fmt.Errorf("statement of %.80q: %w", st.Node, ErrStranger)
-	case n.lapsed && st.Number == n.number && !st.Same: // what it said before, and a newer beat repeats
-		changed = n.replace(st)
-		s.index()
-		return changed, nil
+	}
+	again := n.lapsed && st.Number == n.number && !st.Same // what it said before, and a newer beat repeats
+	switch {
+	case again:
 	case st.Beat == n.beat && st.Number == n.number:
 		return false, nil
 	case st.Beat <= n.beat || st.Number < n.number:
@@ -112,9 +111,12 @@ func (s *Set) Take(st Statement) (changed bool, err error) {
 	case st.Same && (st.Number != n.number || n.lapsed):
 		return false, fmt.Errorf("statement %d of %s: %w", st.Number, st.Node, ErrLacks)
 	}
-	changed = s.silent(n)
-	n.beat, n.quiet = st.Beat, st.Age
-	if st.Number > n.number {
+	was := s.silent(n)
+	if st.Beat > n.beat { // a desk that lost all is handed contents and beat in one
+		n.beat, n.quiet = st.Beat, st.Age
+	}
+	changed = s.silent(n) != was // also one that the desk has not heard for long
+	if again || st.Number > n.number {
 		n.number = st.Number
 		changed = n.replace(st) || changed
 	}

@@ -103,6 +103,13 @@ func TestSilence(t *testing.T) {
 	if !says(t, s, "b", 2) || shows(s, q) != q+"-" {
 		t.Errorf("heard again: %s", shows(s, q))
 	}
+	changed, err := s.Take(Statement{Node: "b", Number: 2, Beat: 3, Same: true, Age: Silence})
+	if !changed || err != nil || shows(s, q) != "q@b 10.1.0.1 -" {
+		t.Errorf("heard long ago, as a desk says: changed %t, %v, %s", changed, err, shows(s, q))
+	}
+	if !says(t, s, "b", 4) || shows(s, q) != q+"-" {
+		t.Errorf("heard again: %s", shows(s, q))
+	}
 	pass(Silence, Every, true)
 	if !s.Away(false, 0) || shows(s, p) != p+"-" || s.Away(false, 0) {
 		t.Error("a node is silent though the cloud is there")
@@ -164,6 +171,21 @@ func TestReturn(t *testing.T) {
 	}
 	if changed, err := s.Take(Statement{Node: "a", Number: 3, Beat: 4, Same: true}); changed || err != nil {
 		t.Errorf("the same: %t %v", changed, err)
+	}
+
+	// A node that was silent says it again to a desk that has lost all, so its contents come with a newer beat.
+	s.Away(false, 0)
+	says(t, s, "a", 5, "p=10.0.0.9")
+	for now := Every; s.Len() > 0 && now < 2*Silence; now += Every {
+		s.Expire(now)
+		s.Settle(Reached{1, 1})
+	}
+	st, _ = NewStatement("a", 5, 9, []Correction{correction(t, "p=10.0.0.9")})
+	if changed, err := s.Take(st); !changed || err != nil {
+		t.Errorf("heard again: changed %t, %v", changed, err)
+	}
+	if s.Expire(2*Silence + Every); shows(s, was) != is || s.Leaving() {
+		t.Errorf("heard again, and not shown: %s", shows(s, was))
 	}
 
 	s = pool(t, "a")

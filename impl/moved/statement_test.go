@@ -53,6 +53,36 @@ func TestFromStatus(t *testing.T) {
 	}
 }
 
+// TestStaticPods: of a static pod the cloud has a mirror, whose uid slices name. The kubelet has another uid of it,
+// which is the hash of its file, and reports its status under that of the mirror.
+func TestStaticPods(t *testing.T) {
+	const hash = "6b3f7c9d1e2a4b5c8d7e6f5a4b3c2d1e"
+	mirror := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			UID: "2f9c5c1e-0b7e-4a53-9d43-7c0f2d8b6a11", Annotations: map[string]string{
+				"kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash, "kubernetes.io/config.source": "file",
+			},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "a", UID: "of-a"}},
+		},
+		Spec: corev1.PodSpec{NodeName: "a"}, Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
+	}
+	now := mirror.Status
+	now.PodIP, now.Conditions = "10.0.0.9", []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	c, ok := FromStatus(mirror, &now)
+	if !ok || c.UID != mirror.UID {
+		t.Fatalf("%+v, %t, want one of %s", c, ok, mirror.UID)
+	}
+	s := pool(t, "a")
+	st, _ := NewStatement("a", 1, 1, []Correction{c})
+	if _, err := s.Take(st); err != nil {
+		t.Fatal(err)
+	}
+	of := string(mirror.UID) + "@a "
+	if got := shows(s, of+"10.0.0.1 rs"); got != of+"10.0.0.9 rs-" {
+		t.Errorf("a slice leads to %s", got)
+	}
+}
+
 // TestStatement: a statement is short, the same for the same corrections, and read as it was written.
 func TestStatement(t *testing.T) {
 	all := []Correction{

@@ -49,6 +49,8 @@ type led struct {
 	dns      string          // address of the Service of CoreDNS; empty: there are no names
 	failures int
 	verdict  routes.Verdict
+	cloud    *routes.Watcher // what it has
+	versions []string        // that were wrong
 }
 
 // newLed spreads the pods of each node over Services.
@@ -103,6 +105,7 @@ func (l *led) begin(ctx context.Context, c *column) error {
 			return err
 		}
 	}
+	l.versed(ctx, c)
 	for _, node := range c.nodes {
 		truth, end := context.WithCancel(ctx)
 		l.mu.Lock()
@@ -122,6 +125,31 @@ func (l *led) begin(ctx context.Context, c *column) error {
 	defer l.mu.Unlock()
 	l.begun = true
 	return nil
+}
+
+// versed follows which versions the cloud gives its slices.
+func (l *led) versed(ctx context.Context, c *column) {
+	ctx, end := context.WithCancel(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end["versions"], l.cloud = end, routes.NewWatcher(c.admin, "the cloud", routes.Informs)
+	l.wait.Go(func() {
+		if err := l.cloud.Run(ctx, func() {}); err != nil {
+			c.Note(err.Error())
+		}
+	})
+}
+
+// holdVersions judges the versions that clients were shown.
+func (l *led) holdVersions(c *column, clients []routes.Client) {
+	if l.cloud == nil {
+		return
+	}
+	all, _ := l.cloud.Seen()
+	l.versions = routes.Versions(all, clients)
+	for _, line := range l.versions[:min(len(l.versions), maxTold)] {
+		l.tell(c, "", "wrong version", line)
+	}
 }
 
 // follow asks a machine for its containers until ctx ends.
@@ -275,6 +303,7 @@ func (l *led) stop(c *column) {
 			clients = append(clients, seen)
 		}
 	}
+	l.holdVersions(c, clients)
 	for _, n := range l.named {
 		if seen, ok := n.Seen(); ok {
 			clients = append(clients, seen)
@@ -305,6 +334,7 @@ func (l *led) measure(m report.Values, weir bool) {
 	}
 	m["moved_seconds_p99"], m["moved_pods"] = v.P99().Seconds(), float64(len(v.Moved))
 	m["wrong_routes"], m["calls_to_dead"], m["routes_back"] = float64(v.Wrong), float64(v.Dead), float64(v.Back)
+	m["wrong_versions"] = float64(len(l.versions))
 	m["calls"], m["failed_calls"] = float64(calls), float64(failed)
 	if len(l.named) > 0 {
 		m["late_failed_calls"] = float64(v.LateCalls)

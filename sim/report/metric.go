@@ -277,6 +277,11 @@ func Metrics() []Metric {
 			"clients that were shown another address of a pod again, after the right one, by pod",
 		},
 		{
+			"wrong_versions", UnitCount,
+			"EndpointSlices that clients were shown at a version of the cloud's with other endpoints, at a version above all of " +
+				"the cloud's, or at an earlier version of the cloud's again",
+		},
+		{
 			"calls_to_dead", UnitCount,
 			"clients that were shown a pod as ready whose machine had had no power for more than forty seconds, by pod",
 		},

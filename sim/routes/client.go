@@ -42,9 +42,10 @@ func (c Client) answeredLate(l Life, since, end time.Time) time.Duration {
 
 // Shown is what one slice shows from a time on.
 type Shown struct {
-	At    time.Time
-	Slice string
-	Pods  map[string][]Endpoint // nil: there is no such slice any more
+	At      time.Time
+	Slice   string
+	Version string
+	Pods    map[string][]Endpoint // nil: there is no such slice any more
 }
 
 // Endpoint is where a slice leads to.

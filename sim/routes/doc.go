@@ -5,6 +5,7 @@
 //	Caller   calls Services as such a client would
 //	Named    calls Services by their DNS names, by way of the node's kube-proxy
 //	Judge    holds what clients were shown against the truth, once all is over
+//	Versions holds the versions of it against those that the cloud gave
 //
 // A Watcher, a Caller and a Named run until the context of their Run ends. The rest has no goroutines.
 package routes

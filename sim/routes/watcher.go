@@ -39,13 +39,14 @@ type Watcher struct {
 	mu     sync.Mutex
 	seen   Client
 	slices map[string]map[string][]Endpoint // what each shows now
+	at     map[string]string                // the version of each
 }
 
 // NewWatcher returns one for a node, of a kind.
 func NewWatcher(client kubernetes.Interface, node, kind string) *Watcher {
 	return &Watcher{
 		client: client, seen: Client{Node: node, Kind: kind},
-		services: map[string]string{}, slices: map[string]map[string][]Endpoint{},
+		services: map[string]string{}, slices: map[string]map[string][]Endpoint{}, at: map[string]string{},
 	}
 }
 
@@ -148,12 +149,17 @@ func (w *Watcher) show(o any, gone bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if had, there := w.slices[s.Name]; there && !gone && reflect.DeepEqual(had, pods) {
+	version := s.ResourceVersion
+	if had, there := w.slices[s.Name]; there && !gone && version == w.at[s.Name] && reflect.DeepEqual(had, pods) {
 		return
 	}
-	w.seen.Shown = append(w.seen.Shown, Shown{At: time.Now(), Slice: s.Name, Pods: pods})
-	w.slices[s.Name], w.services[s.Name] = pods, s.Labels[discoveryv1.LabelServiceName]
 	if gone {
+		version = ""
+	}
+	w.seen.Shown = append(w.seen.Shown, Shown{At: time.Now(), Slice: s.Name, Version: version, Pods: pods})
+	w.at[s.Name], w.slices[s.Name], w.services[s.Name] = version, pods, s.Labels[discoveryv1.LabelServiceName]
+	if gone {
+		delete(w.at, s.Name)
 		delete(w.slices, s.Name)
 		delete(w.services, s.Name)
 	}

@@ -42,6 +42,7 @@ type life struct {
 	version uint64                    // of the cloud
 	cache   uint64                    // that the pool's cache has
 	cloud   map[string]shownPod       // its slice
+	writes  map[string]int            // of the cloud's pods: each gives another version
 	hears   map[string][]*wire.Object // what the relay of a node has yet to hear
 	counts  map[string]int            // of what happened
 	wrongs  map[string]time.Duration  // for how long a hub has shown a pod wrongly, by hub and pod
@@ -81,7 +82,7 @@ func newLife(t *testing.T, seed uint64, counts map[string]int) *life {
 		bed: newBed(t, nodes...), rnd: rand.New(rand.NewPCG(seed, 35)), nodes: nodes, pods: map[string]*pod{},
 		machine: map[string]*machine{}, version: 1 << 21, cloud: map[string]shownPod{}, hears: map[string][]*wire.Object{},
 		counts: counts, wrongs: map[string]time.Duration{}, lacks: map[string]time.Duration{}, was: map[string]bool{},
-		told: map[string]bool{},
+		told: map[string]bool{}, writes: map[string]int{},
 	}
 	for i, n := range nodes {
 		l.machine[n] = &machine{on: true, hub: true, since: l.clock.Now()}
@@ -283,6 +284,7 @@ func (l *life) passes() {
 		for _, uid := range slices.Sorted(maps.Keys(h.statuses)) {
 			if l.rnd.IntN(3) == 0 {
 				address, not, _ := strings.Cut(h.statuses[uid], " ")
+				l.writes[uid]++ // also if it says what the cloud has: times of conditions are others
 				l.cloud[uid] = shownPod{address, not == ""}
 				delete(h.statuses, uid)
 				news = true
@@ -290,10 +292,7 @@ func (l *life) passes() {
 		}
 		for j := range 2 {
 			uid := fmt.Sprint(h.node, j)
-			if is := l.cloud[uid].status(); h.known[uid] != is {
-				h.known[uid] = is
-				h.showed[uid]++
-			}
+			h.known[uid], h.showed[uid] = l.cloud[uid].status(), l.writes[uid]
 		}
 		if n := len(l.hears[h.node]); n > 0 && l.rnd.IntN(2) == 0 {
 			l.hear(h.node, 1+l.rnd.IntN(n))
@@ -321,6 +320,7 @@ func (l *life) passes() {
 			for j := range 2 {
 				if uid := fmt.Sprint(n, j); l.cloud[uid].ready {
 					l.cloud[uid], news = shownPod{l.cloud[uid].address, false}, true
+					l.writes[uid]++
 				}
 			}
 		}

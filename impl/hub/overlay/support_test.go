@@ -356,3 +356,22 @@ func (h *hub) hears(what string, c client, events ...string) {
 		}
 	}
 }
+
+// ends reads a watch to its end. Until then comes what time brings: bookmarks at a version, or none.
+func (h *hub) ends(what string, c client, version uint64) {
+	t := h.bed.t
+	t.Helper()
+	for {
+		late := time.AfterFunc(time.Minute, c.leaves)
+		ev, err := c.Next()
+		if !late.Stop() {
+			t.Fatalf("%s: the watch does not end", what)
+		}
+		if err != nil {
+			return
+		}
+		if ev.Object != nil || ev.Version != version {
+			t.Fatalf("%s: %s at %d", what, ev.Type, ev.Version)
+		}
+	}
+}

@@ -234,6 +234,7 @@ func (d *desk) beat(name string, age time.Duration) {
 			Version: "v0.3.0", Role: digest.Leader, Age: 12 * time.Second,
 			Started: time.Date(2026, time.November, 23, 14, 0, 0, 0, time.UTC),
 			Down:    1_234_567, Up: 98_765, Feed: 1_300_000, Served: 4_800_000,
+			Images: digest.Images{Pulled: 52_428_800, Served: 52_428_800},
 		}
 	}
 	meta.Annotations = map[string]string{contract.DigestAnnotation: is.Text()}

@@ -23,8 +23,8 @@ var (
 	served = prometheus.NewDesc("weir_manager_node_served_bytes_total",
 		"Bytes that clients of a node got from its relays, as its hub told last.", []string{"pool", "node"}, nil)
 	images = prometheus.NewDesc("weir_manager_node_images_bytes_total",
-		"Bytes of images on a node, as its hub told last, by way: pulled (from registries, over the uplink), saved (read from "+
-			"the pool instead), served (to the pool).", []string{"pool", "node", "way"}, nil)
+		"Bytes of images on a node, as its hub told last, by way: pulled (from registries, over the uplink), saved (read "+
+			"from the pool instead), served (to the pool).", []string{"pool", "node", "way"}, nil)
 	refused = prometheus.NewDesc("weir_manager_digest_refusals_total",
 		"Rejected digests of hubs: they were invalid.", nil, nil)
 )

@@ -89,6 +89,16 @@ func (d *desk) ended(p *corev1.Pod) {
 	must(d.t, pods.Delete(d.t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
 }
 
+// unfailed holds that nothing that happened counts as a failure.
+func (d *desk) unfailed() {
+	d.t.Helper()
+	for _, j := range d.pulls() {
+		if j.Status.Failed != 0 {
+			d.t.Fatalf("Job %s of %s counts %d failures", j.Name, preload.NodeOf(&j), j.Status.Failed)
+		}
+	}
+}
+
 // output is what a command has printed so far.
 type output struct {
 	mu   sync.Mutex
@@ -134,7 +144,7 @@ func TestInterrupted(t *testing.T) {
 	})
 	const image = "registry.example/app:2"
 	var out output
-	code := make(chan int)
+	code := make(chan int, 1)
 	go func() { code <- d.typesTo(&out, "images pull --pool=harbour --nodes=all "+image) }()
 	told := func(text string) {
 		t.Helper()
@@ -150,6 +160,7 @@ func TestInterrupted(t *testing.T) {
 	d.ended(first)
 	told(image + " on edge-1: waits for its Pod")
 	second := d.begun("edge-1", first.Name)
+	d.unfailed()
 
 	at := func(after time.Duration) string { return time.Now().UTC().Add(after).Format("15:04") }
 	must(t, d.window(`{"start":"`+at(2*time.Hour)+`","end":"`+at(4*time.Hour)+`"}`))
@@ -159,11 +170,7 @@ func TestInterrupted(t *testing.T) {
 	stop = d.lead()
 	must(t, d.window(""))
 	third := d.begun("edge-1", second.Name)
-	for _, j := range d.pulls() {
-		if j.Status.Failed != 0 {
-			t.Errorf("Job %s of %s counts %d failures", j.Name, preload.NodeOf(&j), j.Status.Failed)
-		}
-	}
+	d.unfailed()
 	d.kubelet(third, corev1.PodSucceeded, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
 	told(image + " on edge-1: it is there")
 

@@ -83,6 +83,8 @@ func (s Suite) parts() []part {
 			fmt.Sprintf("%s, objects %d, large %d", rounds, s.Objects, s.Large),
 			func(ctx context.Context) ([]Figure, error) { return Run(ctx, s.Config) },
 		},
+		{"images", "What an idle hub costs that is a mirror of registries, beside one that is none", "",
+			func(ctx context.Context) ([]Figure, error) { return Images(ctx, s.Config) }},
 		{"passed", "What a get costs that a hub passes to the cloud, beside a bare httputil.ReverseProxy", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Passed(ctx, s.Config) }},
 		{"watches", "What 400 watches of one account cost a hub, and all others on its node", rounds,

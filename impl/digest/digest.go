@@ -13,7 +13,7 @@ import (
 
 // Bounds of a digest on the wire.
 const (
-	MaxText    = 144                // of what a hub of this version writes
+	MaxText    = 192                // of what a hub of this version writes
 	maxRead    = 2 * MaxText        // a later one may append
 	maxVersion = 32                 // characters
 	maxCause   = 16                 // the same
@@ -50,7 +50,15 @@ type Digest struct {
 	Feed    int64 // of both, those of class pool: what this hub fetched for relays
 	Served  int64 // bytes that clients of this node got from relays
 	// Cause is why it is Pending, in one word; "": it is not, or does not say.
-	Cause string
+	Cause  string
+	Images Images
+}
+
+// Images are bytes of images on a node since its hub was started. They are not in those of the hub: containerd pulls.
+type Images struct {
+	Pulled int64 // from registries, over the uplink
+	Saved  int64 // read from members of the pool instead
+	Served int64 // to members
 }
 
 // Text is what Parse reads, MaxText bytes at most.
@@ -63,11 +71,19 @@ func (d Digest) Text() string {
 	for _, n := range []int64{min(age, maxAge), max(d.Started.Unix(), 0), d.Down, d.Up, d.Feed, d.Served} {
 		words = append(words, strconv.FormatInt(min(n, maxCount), 10))
 	}
-	if d.Cause != "" {
+	if d.Cause != "" || d.Images != (Images{}) {
 		words = append(words, cause(d.Cause))
+	}
+	if d.Images != (Images{}) {
+		for _, n := range []int64{d.Images.Pulled, d.Images.Saved, d.Images.Served} {
+			words = append(words, strconv.FormatInt(min(n, maxCount), 10))
+		}
 	}
 	return strings.Join(words, " ")
 }
+
+// none stands for a cause, where there is none and images follow.
+const none = "-"
 
 // cause is a cause as one word.
 func cause(text string) string { return word(text[:min(len(text), maxCause)]) }
@@ -81,7 +97,7 @@ func word(version string) string {
 		}
 		return -1
 	}, w)
-	return cmp.Or(w[:min(len(w), maxVersion)], "-")
+	return cmp.Or(w[:min(len(w), maxVersion)], none)
 }
 
 func plain(r rune) bool {
@@ -113,21 +129,21 @@ func Parse(text string) (d Digest, err error) {
 		return Digest{}, fmt.Errorf("%s: role %.8q, want L, F or P", contract.DigestAnnotation, words[2])
 	}
 	var age, started int64
-	for i, n := range []struct {
-		name        string
-		into        *int64
-		least, most int64
-	}{
-		{"age", &age, -1, maxAge}, {"start", &started, 0, math.MaxUint32}, {"down", &d.Down, 0, maxCount},
-		{"up", &d.Up, 0, maxCount},
-		{"feed", &d.Feed, 0, maxCount}, {"served", &d.Served, 0, maxCount},
-	} {
-		if *n.into, err = strconv.ParseInt(words[3+i], 10, 64); err != nil || *n.into < n.least || *n.into > n.most {
-			return Digest{}, fmt.Errorf("%s: %s %.24q, want %d to %d", contract.DigestAnnotation, n.name, words[3+i], n.least,
-				n.most)
+	numbers := []number{
+		{3, "age", &age, -1, maxAge}, {4, "start", &started, 0, math.MaxUint32}, {5, "down", &d.Down, 0, maxCount},
+		{6, "up", &d.Up, 0, maxCount}, {7, "feed", &d.Feed, 0, maxCount}, {8, "served", &d.Served, 0, maxCount},
+	}
+	if len(words) > 12 {
+		numbers = append(numbers, number{10, "images pulled", &d.Images.Pulled, 0, maxCount},
+			number{11, "images saved", &d.Images.Saved, 0, maxCount},
+			number{12, "images served", &d.Images.Served, 0, maxCount})
+	}
+	for _, n := range numbers {
+		if err := n.parse(words[n.at]); err != nil {
+			return Digest{}, err
 		}
 	}
-	if len(words) > 9 {
+	if len(words) > 9 && words[9] != none {
 		if d.Cause = words[9]; d.Cause != cause(d.Cause) {
 			return Digest{}, fmt.Errorf("%s: cause %.40q, want %d letters, digits and .+-_ at most", contract.DigestAnnotation,
 				words[9], maxCause)
@@ -135,4 +151,19 @@ func Parse(text string) (d Digest, err error) {
 	}
 	d.Age, d.Started = time.Duration(age)*time.Second, time.Unix(started, 0).UTC()
 	return d, nil
+}
+
+// number is a word that is one.
+type number struct {
+	at          int
+	name        string
+	into        *int64
+	least, most int64
+}
+
+func (n number) parse(word string) (err error) {
+	if *n.into, err = strconv.ParseInt(word, 10, 64); err != nil || *n.into < n.least || *n.into > n.most {
+		return fmt.Errorf("%s: %s %.24q, want %d to %d", contract.DigestAnnotation, n.name, word, n.least, n.most)
+	}
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 func usual() Digest {
 	return Digest{
 		"v0.3.0-12-gac6a071f", Leader, 12 * time.Second, time.Date(2026, 11, 23, 14, 0, 0, 0, time.UTC), 123_456_789,
-		2_345_678, 120_000_000, 987_654_321, "",
+		2_345_678, 120_000_000, 987_654_321, "", Images{},
 	}
 }
 
@@ -26,15 +26,19 @@ func TestText(t *testing.T) {
 	if n := len(d.Text()); n > 80 {
 		t.Errorf("%d bytes: %s", n, d.Text())
 	}
+	d.Images = Images{Pulled: 52_428_800, Served: 157_286_400}
+	if got, err := Parse(d.Text()); err != nil || got != d || len(d.Text()) > 112 {
+		t.Errorf("%s: %+v, %v", d.Text(), got, err)
+	}
 	most := Digest{
 		strings.Repeat("v", 99), Follower, math.MaxInt64, time.Unix(math.MaxUint32, 0).UTC(), math.MaxInt64, math.MaxInt64,
-		math.MaxInt64, math.MaxInt64, strings.Repeat("c", 99),
+		math.MaxInt64, math.MaxInt64, strings.Repeat("c", 99), Images{math.MaxInt64, math.MaxInt64, math.MaxInt64},
 	}
 	if n := len(most.Text()); n > MaxText {
 		t.Errorf("%d bytes: %s", n, most.Text())
 	}
 	if got, err := Parse(most.Text()); err != nil || got.Down != maxCount || got.Age != maxAge*time.Second ||
-		len(got.Version) != maxVersion {
+		len(got.Version) != maxVersion || got.Images != (Images{maxCount, maxCount, maxCount}) {
 		t.Errorf("%s: %+v, %v", most.Text(), got, err)
 	}
 	for version, want := range map[string]string{
@@ -57,6 +61,10 @@ func TestParse(t *testing.T) {
 	if got, err := Parse(pending.Text() + " more 7"); err != nil || got != pending {
 		t.Errorf("%+v, %v", got, err)
 	}
+	pending.Images = Images{1, 2, 3}
+	if got, err := Parse(pending.Text() + " more 7"); err != nil || got != pending {
+		t.Errorf("%+v, %v", got, err)
+	}
 	words := strings.Split(text, " ")
 	with := func(i int, word string) string {
 		all := append([]string{}, words...)
@@ -65,15 +73,16 @@ func TestParse(t *testing.T) {
 	}
 	for bad, says := range map[string]string{
 		"": "format", "2" + text[1:]: "format", "{}": "format", "1 v1 L": "3 words, want 9",
-		text + strings.Repeat(" ", maxRead): "288 at most",
+		text + strings.Repeat(" ", maxRead): "384 at most",
 		with(1, "a\nb"):                     "version", with(1, ""): "version",
 		with(1, strings.Repeat("v", maxVersion+1)): "version",
 		with(2, "X"): "role", with(2, ""): "role",
 		with(3, "-2"): "age", with(3, "3153600001"): "age", with(4, "-1"): "start", with(4, "4294967296"): "start",
 		with(5, "9007199254740992"): "down",
 		with(6, "-1"):               "up", with(7, "1e3"): "feed", with(8, "99999999999999999999"): "served",
-		with(8, "0x1"): "served",
-		text + " a/b":  "cause", text + " ": "cause", text + " " + strings.Repeat("c", maxCause+1): "cause",
+		with(8, "0x1"):     "served",
+		text + " - -1 0 0": "images pulled", text + " - 0 x 0": "images saved", text + " - 0 0 ": "images served",
+		text + " a/b": "cause", text + " ": "cause", text + " " + strings.Repeat("c", maxCause+1): "cause",
 	} {
 		if got, err := Parse(bad); err == nil || !strings.Contains(err.Error(), says) || got != (Digest{}) {
 			t.Errorf("%.80q: %+v, %v: want an error about %s", bad, got, err, says)
@@ -123,6 +132,7 @@ func TestSharing(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(usual().Text())
 	f.Add("1 - P -1 0 0 0 0 0 x")
+	f.Add("1 - P -1 0 0 0 0 0 - 1 2 3")
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := Parse(text)
 		if err != nil {
@@ -201,6 +211,7 @@ func TestRhythmSoon(t *testing.T) {
 		"a follower":      func(d *Digest) { d.Role = Follower },
 		"another version": func(d *Digest) { d.Version = "v9" },
 		"twice the bytes": func(d *Digest) { d.Served += 2 * (d.Down + d.Up + d.Served) },
+		"an image":        func(d *Digest) { d.Images.Pulled += 2 * (d.Down + d.Up + d.Served) },
 	} {
 		is := usual()
 		change(&is)

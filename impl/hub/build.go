@@ -221,8 +221,8 @@ func (h *Hub) tells(consistency *relayed.Consistency) func() digest.Digest {
 	}
 	return (&membership.Account{
 		Version: process.Version(), Started: h.clock.Now(), Cloud: h.cloud, Sources: h.sources, Consistency: consistency,
-		Served: h.metrics.served,
-		Role:   func() role.Role { return h.pool.Snapshot().Role }, Cause: func() string { return h.pool.Cause() },
+		Served: h.metrics.served, Images: h.mirror.Sum,
+		Role: func() role.Role { return h.pool.Snapshot().Role }, Cause: func() string { return h.pool.Cause() },
 	}).Digest
 }
 

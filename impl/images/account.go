@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/images/desk"
@@ -32,7 +31,7 @@ type account struct {
 	quiet *limit.Quiet
 	off   func() bool              // the pool shares nothing
 	words func() []desk.Resolution // what registries said of tags to this node
-	liars prometheus.Gauge         // how many are barred
+	seen  *Metrics
 	poke  chan struct{}
 
 	mu      sync.Mutex
@@ -52,6 +51,8 @@ type account struct {
 type pulled struct {
 	bytes int64
 	at    time.Time // of the last new byte
+	has   int64     // bytes at the last look; those before the pull are of a member, or counted
+	alone bool      // nobody could be asked: its bytes count, and no member hears of it
 }
 
 // ask asks the desk. Reports that wait go with it.
@@ -83,7 +84,7 @@ func (a *account) hear(barred []string) {
 	before := a.barred
 	a.barred = barred
 	a.mu.Unlock()
-	a.liars.Set(float64(len(barred)))
+	a.seen.barred.Set(float64(len(barred)))
 	for _, node := range barred {
 		if !slices.Contains(before, node) {
 			a.quiet.Say(slog.LevelWarn, "barred "+node, "a member of the pool said something else of a tag than registries "+
@@ -113,14 +114,17 @@ func (a *account) stir() {
 	}
 }
 
-// begin notes that this node is to pull.
-func (a *account) begin(d desk.Digest) {
+// begin notes that this node is to pull; alone: since nobody could be asked.
+func (a *account) begin(d desk.Digest, alone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p := a.pulls[d]; p == nil && len(a.pulls) < desk.MaxPulls {
-		a.pulls[d] = &pulled{at: a.clock.Now()}
-	} else if p != nil {
-		p.at = a.clock.Now()
+	p := a.pulls[d]
+	switch {
+	case p != nil:
+		p.at, p.alone = a.clock.Now(), p.alone && alone
+	case len(a.pulls) < desk.MaxPulls:
+		has, _, _ := a.store.Ingested(d)
+		a.pulls[d] = &pulled{at: a.clock.Now(), has: has, alone: alone}
 	}
 }
 
@@ -128,13 +132,40 @@ func (a *account) begin(d desk.Digest) {
 func (a *account) end(d desk.Digest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.pulls, d)
+	if p := a.pulls[d]; p != nil {
+		a.count(d, p)
+		delete(a.pulls, d)
+	}
+}
+
+// count counts what came of a pull since the last look. A pull that began again counts again.
+func (a *account) count(d desk.Digest, p *pulled) (bytes int64, open, ended bool, err error) {
+	bytes, ended = a.store.Size(d)
+	if !ended {
+		bytes, open, err = a.store.Ingested(d)
+	}
+	if err == nil {
+		a.seen.Bytes.WithLabelValues(byRegistry).Add(float64(max(bytes-p.has, 0)))
+		p.has = bytes
+	}
+	return bytes, open, ended, err
 }
 
 func (a *account) pulling(d desk.Digest) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.pulls[d] != nil
+	p := a.pulls[d]
+	return p != nil && !p.alone
+}
+
+// shown is how many pulls the pool knows, or is to.
+func (a *account) shown() (n int) {
+	for _, p := range a.pulls {
+		if !p.alone {
+			n++
+		}
+	}
+	return n
 }
 
 // look looks at the store, and says what is due.
@@ -207,9 +238,9 @@ func (a *account) progress(now time.Time) (all []desk.Progress) {
 	defer a.mu.Unlock()
 	off := a.off()
 	for d, p := range a.pulls {
-		bytes, open, err := a.store.Ingested(d)
+		bytes, open, complete, err := a.count(d, p)
 		switch {
-		case a.store.Has(d):
+		case complete:
 			delete(a.pulls, d)
 			continue
 		case err == nil && bytes > p.bytes:
@@ -217,10 +248,14 @@ func (a *account) progress(now time.Time) (all []desk.Progress) {
 		case off, err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Slow,
 			now.Sub(p.at) >= desk.Stall && !open:
 			delete(a.pulls, d)
-			a.ended = append(a.ended, d)
+			if !p.alone {
+				a.ended = append(a.ended, d)
+			}
 			continue
 		}
-		all = append(all, desk.Progress{Digest: d, Bytes: p.bytes})
+		if !p.alone {
+			all = append(all, desk.Progress{Digest: d, Bytes: p.bytes})
+		}
 	}
 	return all
 }

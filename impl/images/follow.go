@@ -87,9 +87,9 @@ func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference,
 		return err
 	}
 	defer resp.Body.Close()
-	name := "pool"
+	name := byPool
 	if from.Growing {
-		name = "growing"
+		name = byGrowing
 	}
 	switch {
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:

@@ -1,6 +1,20 @@
 package images
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/weir-edge/weir/impl/digest"
+)
+
+// Where bytes of images came from.
+const (
+	byOwn      = "own"
+	byPool     = "pool"
+	byGrowing  = "growing"
+	byServed   = "served"
+	byRegistry = "registry"
+)
 
 // Metrics are what a mirror counts.
 type Metrics struct {
@@ -21,7 +35,8 @@ func NewMetrics() *Metrics {
 	return &Metrics{
 		Bytes: counter("images_bytes_total",
 			"Bytes of images, by where they came from: own (this node's store), pool, growing (a member that was pulling), "+
-				"served (to members).", "from"),
+				"registry (those that containerd pulled over the uplink, after this mirror had sent it there), served (to "+
+				"members).", "from"),
 		requests: counter("images_requests_total",
 			"Requests of this node's containerd for content, by outcome: own, pool, growing, pull (this node is to ask the "+
 				"registry), alone (nobody in the pool could be asked), failed (an answer broke off), refused.", "outcome"),
@@ -46,3 +61,15 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 
 // count counts a request by its outcome.
 func (m *Metrics) count(outcome string) { m.requests.WithLabelValues(outcome).Inc() }
+
+// Sum is what there is to tell the cloud.
+func (m *Metrics) Sum() digest.Images {
+	of := func(from string) int64 {
+		var now dto.Metric
+		if m.Bytes.WithLabelValues(from).Write(&now) != nil {
+			return 0
+		}
+		return int64(now.GetCounter().GetValue())
+	}
+	return digest.Images{Pulled: of(byRegistry), Saved: of(byPool) + of(byGrowing), Served: of(byServed)}
+}

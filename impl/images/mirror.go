@@ -58,7 +58,7 @@ func New(c Config) *Mirror {
 	book := openTags(c.File, c.Clock, c.Logger)
 	m.account = &account{
 		store: c.Store, pool: c.Pool, clock: c.Clock, quiet: m.quiet, words: m.words, poke: make(chan struct{}, 1),
-		pulls: map[desk.Digest]*pulled{}, off: m.off, liars: c.Metrics.barred,
+		pulls: map[desk.Digest]*pulled{}, off: m.off, seen: c.Metrics,
 	}
 	m.reads = &reader{
 		pool: c.Pool, metrics: c.Metrics, clock: c.Clock, report: m.account.report, quiet: m.quiet, logger: c.Logger,
@@ -144,7 +144,7 @@ func (m *Mirror) away() bool { return m.Away != nil && m.Away() }
 func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) {
 	w.Header().Set("Docker-Content-Digest", ref.digest.String())
 	if m.serveOwn(w, req, ref) {
-		m.Metrics.count("own")
+		m.Metrics.count(byOwn)
 		return
 	}
 	outcome := "alone"
@@ -159,7 +159,7 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 			break
 		}
 		if answer.Pull {
-			m.account.begin(ref.digest)
+			m.account.begin(ref.digest, false)
 			outcome = "pull"
 			break
 		}
@@ -174,6 +174,9 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 			m.account.report(desk.Report{Digest: ref.digest, Node: from.Node, Wrong: errors.Is(err, errWrong)})
 		}
 	}
+	if outcome == "alone" && m.Pool != nil {
+		m.account.begin(ref.digest, true)
+	}
 	m.Metrics.count(outcome)
 	code := codeBlob
 	if ref.manifest {
@@ -185,10 +188,10 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 // serveOwn serves what this node has; false: it does not have it.
 func (m *Mirror) serveOwn(w http.ResponseWriter, req *http.Request, ref reference) bool {
 	if !ref.manifest {
-		return serveStored(w, req, m.Store, ref.digest, m.Metrics.Bytes.WithLabelValues("own"))
+		return serveStored(w, req, m.Store, ref.digest, m.Metrics.Bytes.WithLabelValues(byOwn))
 	}
 	body, ok := m.Store.readManifest(ref.digest)
-	return ok && serveManifest(w, req, body, m.Metrics.Bytes.WithLabelValues("own")) == nil
+	return ok && serveManifest(w, req, body, m.Metrics.Bytes.WithLabelValues(byOwn)) == nil
 }
 
 // serveTag answers what a tag leads to, if the pool knows it: see resolver.resolve. Else containerd asks the registry.
@@ -221,7 +224,7 @@ func (m *Mirror) Standing() Standing {
 	a := m.account
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return Standing{a.desk != "", len(a.holds), len(a.pulls), slices.Clone(a.barred)}
+	return Standing{a.desk != "", len(a.holds), a.shown(), slices.Clone(a.barred)}
 }
 
 // Run tells the pool what this node has, until ctx ends.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -142,6 +143,51 @@ func TestStalled(t *testing.T) {
 		sleep(2 * lookEvery)
 		if w.nodes["a"].mirror.Standing().Pulls != 0 {
 			t.Error("the puller says that it pulls, and nothing comes")
+		}
+		cancel()
+		wait()
+	})
+}
+
+// TestDiskFull: a layer has no room at the node that pulls, whose containerd gives it up. Readers see that at once, and
+// keep what they have. The next one pulls the rest, and if it has no room either, the one after it, each of them once.
+func TestDiskFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := w.run(ctx)
+		const room, layer = "0123", "0123456789"
+		d := desk.Digest(sum(layer))
+		path, ref := "/v2/app/blobs/"+d.String(), "k8s.io/1/layer-"+d.String()
+		w.nodes["a"].get("GET", path, "")
+		dir := w.nodes["a"].ingest(ref, room, "10")
+		time.AfterFunc(time.Second, func() { _ = os.RemoveAll(dir) })
+		began := time.Now()
+		code, _, body, err := w.nodes["b"].get("GET", path, "")
+		if took := time.Since(began); code != 200 || string(body) != room || err == nil || took > time.Second+2*looks {
+			t.Errorf("%d %q after %v: %v, want %q, and that it breaks off when the pull is given up", code, body, took, err,
+				room)
+		}
+		dir = w.nodes["b"].ingest(ref, room, "10") // containerd of b has written what it read
+		if code, _, _, _ := w.nodes["b"].get("GET", path, "bytes=4-"); code != 404 || w.nodes["b"].counts("pull") != 1 {
+			t.Errorf("the rest: %d, want 404: it is to pull", code)
+		}
+		if err := os.RemoveAll(dir); err != nil { // no room either
+			t.Fatal(err)
+		}
+		began = time.Now()
+		code, _, _, _ = w.nodes["c"].get("GET", path, "")
+		if took := time.Since(began); code != 404 || w.nodes["c"].counts("pull") != 1 || took > desk.Stall+time.Second {
+			t.Errorf("%d after %v, want 404 after %v: it is to pull", code, took, desk.Stall)
+		}
+		if w.nodes["c"].put(layer); w.nodes["a"].counts("pull") != 1 {
+			t.Error("a pulls again")
+		}
+		sleep(2 * lookEvery)
+		for _, name := range []string{"a", "b"} {
+			if code, _, body, err := w.nodes[name].get("GET", path, ""); code != 200 || string(body) != layer || err != nil {
+				t.Errorf("%s: %d %q %v, want all of it when it has room", name, code, body, err)
+			}
 		}
 		cancel()
 		wait()

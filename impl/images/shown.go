@@ -65,7 +65,7 @@ func (s *Shown) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer s.slots.Leave(by)
-	if out := serveStored(w, req, s.Store, d, s.count("served")); out {
+	if out := serveStored(w, req, s.Store, d, s.count(byServed)); out {
 		return
 	}
 	s.serveGrowing(w, req, d)
@@ -84,14 +84,14 @@ func (s *Shown) serveGrowing(w http.ResponseWriter, req *http.Request, d desk.Di
 			defer file.Close()
 			g := &growing{ctx: req.Context(), clock: s.Clock, file: file, total: total}
 			w.Header().Set("Content-Type", blobType)
-			out := &counted{ResponseWriter: w, count: s.count("served"), ctx: req.Context()}
+			out := &counted{ResponseWriter: w, count: s.count(byServed), ctx: req.Context()}
 			http.ServeContent(out, req, "", time.Time{}, g)
 			if g.err != nil {
 				panic(http.ErrAbortHandler) // the answer ends short, and its reader sees that
 			}
 			return
 		}
-		if serveStored(w, req, s.Store, d, s.count("served")) {
+		if serveStored(w, req, s.Store, d, s.count(byServed)) {
 			return
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNoSize) || !s.Pulling(d) || !s.Clock.Now().Before(end) {

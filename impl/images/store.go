@@ -55,10 +55,13 @@ func (s *Store) Open(d desk.Digest) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// Has reports whether a blob is complete.
-func (s *Store) Has(d desk.Digest) bool {
+// Size is that of a complete blob; false: there is none.
+func (s *Store) Size(d desk.Digest) (bytes int64, ok bool) {
 	info, err := os.Stat(filepath.Join(s.blobs(), d.Hex()))
-	return err == nil && info.Mode().IsRegular()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	return info.Size(), true
 }
 
 // errNoSize is of a pull of which nobody knows how much it will be.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -195,7 +194,7 @@ func (p page) table(w io.Writer, wide bool, now time.Time) error {
 	if wide {
 		fmt.Fprintln(t,
 			"\nNODE\tPOOL\tSTATE\tHEARTBEAT\tHUB\tJOINED\tROLE\tFRESHNESS\tUPLINK\tSERVED\t"+
-				"SAVED\tTOLD\tVERSION\tCERTIFICATES END")
+				"SAVED\tIMAGES PULLED\tIMAGES SAVED\tIMAGES SERVED\tTOLD\tVERSION\tCERTIFICATES END")
 		for _, o := range p.Pools {
 			for _, n := range o.Nodes {
 				beat, ends, told := "", "", ""
@@ -208,22 +207,26 @@ func (p page) table(w io.Writer, wide bool, now time.Time) error {
 				if n.Told != nil {
 					told = duration.HumanDuration(max(now.Sub(*n.Told), 0)) + " ago"
 				}
+				pulled, saved, served := imageCells(n.Images)
 				row(t, n.Name, o.Name, n.State, beat, yes(n.Hub), yes(n.Joined), n.Role, seconds(n.Freshness), size(n.Uplink),
-					size(n.Served), size(n.Saved), told, n.Version, ends)
+					size(n.Served), size(n.Saved), pulled, saved, served, told, n.Version, ends)
 			}
 		}
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	for i, o := range p.Pools {
-		if o.Suggests == nil {
-			continue
+	var below []string
+	for _, o := range p.Pools {
+		if o.Images != nil {
+			below = append(below, imagesLine(o.Name, o.Images))
 		}
-		if !slices.ContainsFunc(p.Pools[:i], func(b poolRow) bool { return b.Suggests != nil }) {
-			fmt.Fprintln(w)
+		if o.Suggests != nil {
+			below = append(below, o.Suggests.Line(o.Name))
 		}
-		fmt.Fprintln(w, o.Suggests.Line(o.Name))
+	}
+	if len(below) > 0 {
+		fmt.Fprintln(w, "\n"+strings.Join(below, "\n"))
 	}
 	return nil
 }

@@ -65,6 +65,8 @@ func cluster() *view.View {
 			hub("edge-5", "Follower", 121*time.Minute, ptr.To[int64](600), 0, 0, 0, 0),
 		},
 	}
+	harbour.Status.Hubs[0].Images = &poolv1.HubImages{PulledBytes: 50_000_000, ServedBytes: 100_000_000}
+	harbour.Status.Hubs[1].Images = &poolv1.HubImages{PulledBytes: 1_000_000, SavedBytes: 49_000_000}
 	quay := poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: "quay"}}
 	quay.Status = poolv1.Status{
 		Mode: poolv1.ModeLeaderHubs, Hubs: []poolv1.Hub{hub("quay-1", "Leader", time.Second, nil, 99_950, 1, 99_000, 512)},

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -16,13 +17,15 @@ type traffic struct {
 	Feed      *int64 `json:"feedBytes,omitempty"`        // those of them by which hubs fetched what the pool shares
 	Served    *int64 `json:"servedBytes,omitempty"`      // that clients got from relays
 	Saved     *int64 `json:"savedBytes,omitempty"`       // Served less Feed
+
+	Images *poolv1.HubImages `json:"images,omitempty"` // nil: there were no bytes of any
 }
 
 func trafficOf(h poolv1.Hub) traffic {
 	return traffic{
 		Freshness: h.FreshnessSeconds, Uplink: new(h.UplinkDownBytes + h.UplinkUpBytes), Feed: new(h.FeedBytes),
 		Served: new(h.ServedBytes),
-		Saved:  new(h.ServedBytes - h.FeedBytes),
+		Saved:  new(h.ServedBytes - h.FeedBytes), Images: h.Images,
 	}
 }
 
@@ -36,9 +39,31 @@ func (t *traffic) add(n traffic) {
 		}
 		**c.sum += **c.one
 	}
+	if i := n.Images; i != nil {
+		if t.Images == nil {
+			t.Images = &poolv1.HubImages{}
+		}
+		t.Images.PulledBytes += i.PulledBytes
+		t.Images.SavedBytes += i.SavedBytes
+		t.Images.ServedBytes += i.ServedBytes
+	}
 	if n.Freshness != nil && (t.Freshness == nil || *n.Freshness > *t.Freshness) {
 		t.Freshness = new(*n.Freshness)
 	}
+}
+
+// imagesLine says what became of images in a pool.
+func imagesLine(pool string, i *poolv1.HubImages) string {
+	return fmt.Sprintf("pool %s: images: %s crossed the uplink, %s were read in the pool instead", pool,
+		view.Size(i.PulledBytes), view.Size(i.SavedBytes))
+}
+
+// imageCells are the columns of images of a node.
+func imageCells(i *poolv1.HubImages) (pulled, saved, served string) {
+	if i == nil {
+		return "", "", ""
+	}
+	return view.Size(i.PulledBytes), view.Size(i.SavedBytes), view.Size(i.ServedBytes)
 }
 
 // seconds is an age for people; "": nobody knows.

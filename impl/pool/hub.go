@@ -15,6 +15,9 @@ func (h *Hub) Digest() digest.Digest {
 	if h.FreshnessSeconds != nil {
 		d.Age = time.Duration(*h.FreshnessSeconds) * time.Second
 	}
+	if i := h.Images; i != nil {
+		d.Images = digest.Images{Pulled: i.PulledBytes, Saved: i.SavedBytes, Served: i.ServedBytes}
+	}
 	return d
 }
 

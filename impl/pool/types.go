@@ -338,9 +338,25 @@ type Hub struct {
 	// ServedBytes are those that clients of the node got from relays.
 	ServedBytes int64 `json:"servedBytes"`
 
+	// Images are bytes of images on the node. It is absent while there were none, as where the hub is no mirror.
+	// +optional
+	Images *HubImages `json:"images,omitempty"`
+
 	// Reads is what clients of the node read of the whole cluster. It is absent while the hub has told nothing of it.
 	// +optional
 	Reads *Reads `json:"reads,omitempty"`
+}
+
+// HubImages are bytes of images on a node, since its hub was started.
+type HubImages struct {
+	// PulledBytes are those that the node pulled from registries, over the uplink.
+	PulledBytes int64 `json:"pulledBytes"`
+
+	// SavedBytes are those that it read from other nodes of the pool instead.
+	SavedBytes int64 `json:"savedBytes"`
+
+	// ServedBytes are those that other nodes of the pool read from it.
+	ServedBytes int64 `json:"servedBytes"`
 }
 
 // Reads is what clients of a node read of the whole cluster, as its hub told last. Resources are named as

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,10 @@ import (
 	"time"
 
 	"github.com/containerd/containerd/v2/core/content"
+	"github.com/containerd/platforms"
 	"github.com/opencontainers/go-digest"
+
+	"github.com/weir-edge/weir/impl/images/desk"
 )
 
 // ratio fails if the registry served more than so many times an image.
@@ -209,6 +213,49 @@ func TestNobodyHas(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("%v, want that it is not found", err)
 	}
+}
+
+// TestRedirect: a registry that redirects blobs to another server is followed by the node that pulls, and one copy
+// crosses the link.
+func TestRedirect(t *testing.T) {
+	r := newRegistry(t, 4<<20)
+	size, _ := r.image("v1", 1, 4<<20, 2<<10)
+	elsewhere := httptest.NewServer(r)
+	t.Cleanup(func() {
+		elsewhere.CloseClientConnections()
+		elsewhere.Close()
+	})
+	r.store = elsewhere.URL
+	p := newPool(t, 3, r)
+	if err := p.pullAll(r.ref("v1"), p.nodes...); err != nil {
+		t.Fatal(err)
+	}
+	p.ratio(size, 1.03)
+	for _, n := range p.nodes {
+		n.holds(r.blobs)
+	}
+}
+
+// TestArchitectures: an index with no image for the architecture of the nodes is an error that names that, at each
+// node, and leaves no pull that others wait for.
+func TestArchitectures(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.platform("v1", "pdp11")
+	p := newPool(t, 2, r)
+	for _, n := range p.nodes {
+		began := time.Now()
+		_, err := n.pullFor(context.Background(), r.ref("v1"), platforms.Default())
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no match for platform") ||
+			took > desk.Stall/2 {
+			t.Errorf("%s: %v after %v, want that no image is for its platform, at once", n.name, err, took)
+		}
+	}
+	size, _ := r.image("v2", 1, 1<<20)
+	r.served.Store(0)
+	if err := p.pullAll(r.ref("v2"), p.nodes...); err != nil {
+		t.Fatal(err)
+	}
+	p.ratio(size, 1.1)
 }
 
 // TestGarbage: containerd's garbage collection removes a blob while another node reads it. The reader has all of it.

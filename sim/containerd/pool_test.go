@@ -20,6 +20,7 @@ import (
 	"github.com/containerd/containerd/v2/core/remotes/docker"
 	"github.com/containerd/containerd/v2/plugins/content/local"
 	"github.com/containerd/log"
+	"github.com/containerd/platforms"
 	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
@@ -161,6 +162,11 @@ func narrow(ctx context.Context, network, address string) (net.Conn, error) {
 
 // pull pulls an image as containerd does, without unpacking it.
 func (n *node) pull(ctx context.Context, ref string) (string, error) {
+	return n.pullFor(ctx, ref, platforms.All)
+}
+
+// pullFor pulls what an index has for a platform.
+func (n *node) pullFor(ctx context.Context, ref string, platform platforms.MatchComparer) (string, error) {
 	resolver := docker.NewResolver(docker.ResolverOptions{Hosts: n.hosts})
 	name, desc, err := resolver.Resolve(ctx, ref)
 	if err != nil {
@@ -171,7 +177,8 @@ func (n *node) pull(ctx context.Context, ref string) (string, error) {
 		return "", err
 	}
 	return desc.Digest.String(), images.Dispatch(ctx,
-		images.Handlers(remotes.FetchHandler(n.store, fetcher), images.ChildrenHandler(n.store)), nil, desc)
+		images.Handlers(remotes.FetchHandler(n.store, fetcher),
+			images.LimitManifests(images.FilterPlatforms(images.ChildrenHandler(n.store), platform), platform, 1)), nil, desc)
 }
 
 // pullAll has several nodes pull at the same moment.

@@ -25,6 +25,7 @@ type registry struct {
 	mu    sync.Mutex
 	blobs map[string]blob
 	tags  map[string]string
+	store string // URL of the server that blobs are redirected to; "": they are not
 
 	served    atomic.Int64 // bytes of bodies
 	questions atomic.Int64 // for tags
@@ -71,6 +72,20 @@ func (r *registry) put(media string, body []byte) map[string]any {
 	return map[string]any{"mediaType": media, "digest": digest, "size": len(body)}
 }
 
+// platform has a tag lead to an index of one image for an architecture that no node has.
+func (r *registry) platform(tag, architecture string) {
+	const oci = "application/vnd.oci.image."
+	child := r.put(oci+"manifest.v1+json", []byte(`{"schemaVersion":2,"config":{},"layers":[]}`))
+	child["platform"] = map[string]any{"os": "linux", "architecture": architecture}
+	index, _ := json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": oci + "index.v1+json", "manifests": []any{child},
+	})
+	top := r.put(oci+"index.v1+json", index)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tags[tag] = top["digest"].(string)
+}
+
 // image makes one with layers of some sizes, and has a tag lead to it. It returns its bytes and the digest of the
 // index.
 func (r *registry) image(tag string, seed uint64, layers ...int) (size int64, digest string) {
@@ -112,6 +127,10 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Unlock()
 	if !ok {
 		http.NotFound(w, req)
+		return
+	}
+	if r.store != "" && kind == "blobs" && !strings.HasSuffix(r.store, req.Host) {
+		http.Redirect(w, req, r.store+req.URL.Path+"?signature=secret", http.StatusTemporaryRedirect)
 		return
 	}
 	if from := req.Header.Get("Range"); from != "" && !strings.HasPrefix(from, "bytes=0-") {

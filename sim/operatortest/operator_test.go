@@ -64,13 +64,19 @@ type desk struct {
 // types runs a command, and returns what it prints and its exit code.
 func (d *desk) types(command string) (out string, code int) {
 	d.t.Helper()
-	var stdout, stderr bytes.Buffer
-	err := operator.Commands("weir").Run(d.t.Context(), append(strings.Fields(command), "--kubeconfig="+d.kubeconfig),
-		&stdout, &stderr)
-	if code = cli.ExitCode(err); code != 0 {
-		fmt.Fprintf(&stdout, "weir: %v\n", err)
-	}
+	var stdout bytes.Buffer
+	code = d.typesTo(&stdout, command)
 	return stdout.String(), code
+}
+
+// typesTo is types of a command that prints while it runs.
+func (d *desk) typesTo(stdout io.Writer, command string) (code int) {
+	err := operator.Commands("weir").Run(d.t.Context(), append(strings.Fields(command), "--kubeconfig="+d.kubeconfig),
+		stdout, io.Discard)
+	if code = cli.ExitCode(err); code != 0 {
+		fmt.Fprintf(stdout, "weir: %v\n", err)
+	}
+	return code
 }
 
 // changes are what no two runs have in common.
@@ -118,6 +124,14 @@ func (d *desk) apply(texts ...string) {
 // manage runs weir-manager.
 func (d *desk) manage() {
 	d.t.Helper()
+	d.t.Cleanup(d.lead())
+	status := []byte(`{"status":{"replicas":2,"readyReplicas":2,"availableReplicas":2}}`)
+	must(d.t, deploy(d, status))
+}
+
+// lead runs a weir-manager until stop.
+func (d *desk) lead() (stop func()) {
+	d.t.Helper()
 	token, err := d.cloud.ClientToken(d.t.Context(), "weir-manager")
 	must(d.t, err)
 	text, err := testca.Kubeconfig(d.cloud.URL(), d.cloud.CA().CertPEM(), nil, token)
@@ -131,12 +145,10 @@ func (d *desk) manage() {
 		Certificates: "sign",
 	})
 	must(d.t, err)
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
-	d.t.Cleanup(func() { stop(); <-done })
-	status := []byte(`{"status":{"replicas":2,"readyReplicas":2,"availableReplicas":2}}`)
-	must(d.t, deploy(d, status))
+	return func() { cancel(); <-done }
 }
 
 func deploy(d *desk, status []byte) error {
@@ -234,6 +246,7 @@ func (d *desk) beat(name string, age time.Duration) {
 			Version: "v0.3.0", Role: digest.Leader, Age: 12 * time.Second,
 			Started: time.Date(2026, time.November, 23, 14, 0, 0, 0, time.UTC),
 			Down:    1_234_567, Up: 98_765, Feed: 1_300_000, Served: 4_800_000,
+			Images: digest.Images{Pulled: 52_428_800, Served: 52_428_800},
 		}
 	}
 	meta.Annotations = map[string]string{contract.DigestAnnotation: is.Text()}

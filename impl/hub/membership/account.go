@@ -20,6 +20,7 @@ type Account struct {
 	Served      *answer.Served
 	Role        func() role.Role
 	Cause       func() string // why it is Pending
+	Images      func() digest.Images
 }
 
 var roles = map[role.Role]digest.Role{
@@ -30,6 +31,7 @@ var roles = map[role.Role]digest.Role{
 func (a *Account) Digest() digest.Digest {
 	d := digest.Digest{
 		Version: a.Version, Role: roles[a.Role()], Age: a.age(), Started: a.Started, Served: a.Served.Bytes(answer.ByRelay),
+		Images: a.Images(),
 	}
 	if d.Role == digest.Pending {
 		d.Cause = a.Cause()

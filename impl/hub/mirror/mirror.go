@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
@@ -138,6 +139,9 @@ func (m *Mirror) Status() *Status {
 	}
 	return &Status{m.listener.Addr().String(), m.Root, m.mirror.Standing()}
 }
+
+// Sum is what it tells the cloud.
+func (m *Mirror) Sum() digest.Images { return m.metrics.Sum() }
 
 // Close gives back the port of one that is not run.
 func (m *Mirror) Close() {

@@ -17,10 +17,10 @@ const (
 	nobody = 65534
 	// kept is for how long a Job stays that has ended: a person looks at it the next day.
 	kept = 24 * time.Hour
-	// others is how many Pods may be lost before a Job is given up.
+	// others is how many Pods may fail before a Job is given up. Those that are deleted do not count.
 	others = 3
 
-	program = "weir-hub"
+	program, image = "weir-hub", "image"
 )
 
 // Order is one image for one node.
@@ -48,7 +48,8 @@ func (o Order) Job() *batchv1.Job {
 			Namespace: contract.ManagerNamespace, GenerateName: contract.PreloadName + "-", Labels: labels,
 		},
 		Spec: batchv1.JobSpec{
-			Suspend: ptr.To(!o.Now), BackoffLimit: ptr.To[int32](others),
+			Suspend: ptr.To(!o.Now), BackoffLimit: ptr.To[int32](others), PodFailurePolicy: deletedPods(),
+			PodReplacementPolicy:    ptr.To(batchv1.Failed),
 			ActiveDeadlineSeconds:   ptr.To(int64(o.Deadline / time.Second)),
 			TTLSecondsAfterFinished: ptr.To(int32(kept / time.Second)),
 			Template: corev1.PodTemplateSpec{
@@ -82,11 +83,32 @@ func (o Order) Job() *batchv1.Job {
 	return j
 }
 
+// deletedPods has a Pod that was deleted count for nothing: hours that end, a drain and a node that was switched off
+// delete Pods, and another one goes on. A kubelet says 137 of a container that a deletion kept from starting.
+func deletedPods() *batchv1.PodFailurePolicy {
+	const killed, terminated = 128 + 9, 128 + 15
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
+		{
+			Action: batchv1.PodFailurePolicyActionIgnore,
+			OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
+				{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue},
+			},
+		},
+		{
+			Action: batchv1.PodFailurePolicyActionIgnore,
+			OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+				ContainerName: ptr.To(image), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn,
+				Values: []int32{killed, terminated},
+			},
+		},
+	}}
+}
+
 // container asks the registry what a tag leads to, also where the node has an image of that name.
 func (o Order) container() corev1.Container {
 	const at = "/.weir/" + program
 	return corev1.Container{
-		Name: "image", Image: o.Image, ImagePullPolicy: corev1.PullAlways, Command: []string{at, "--version"},
+		Name: image, Image: o.Image, ImagePullPolicy: corev1.PullAlways, Command: []string{at, "--version"},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts:             []corev1.VolumeMount{{Name: program, MountPath: at, ReadOnly: true}},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{

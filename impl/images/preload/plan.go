@@ -22,9 +22,20 @@ func NodeOf(j *batchv1.Job) string { return j.Spec.Template.Spec.NodeName }
 // Waits reports whether a Job is suspended.
 func Waits(j *batchv1.Job) bool { return j.Spec.Suspend != nil && *j.Spec.Suspend }
 
+// Node is how a node stands.
+type Node int
+
+// Nodes.
+const (
+	Gone Node = iota // there is none of that name
+	Away             // it cannot pull now
+	Able
+)
+
 // Plan tells what is to change. One Job of a pool runs at a time, in its hours; the first that was made comes first. So
-// the second node of a pool reads from the first. A node that is not able to pull keeps nobody waiting.
-func Plan(all []batchv1.Job, open func(pool string) bool, able func(node string) bool) (changes []Change) {
+// the second node of a pool reads from the first. A node that is not able to pull keeps nobody waiting. The Job of one
+// that is gone would make Pods which nobody runs.
+func Plan(all []batchv1.Job, open func(pool string) bool, node func(name string) Node) (changes []Change) {
 	var alive []*batchv1.Job
 	for i := range all {
 		is, _ := jobs.PhaseOf(&all[i])
@@ -40,14 +51,14 @@ func Plan(all []batchv1.Job, open func(pool string) bool, able func(node string)
 		pool := j.Labels[contract.NodePoolLabel]
 		switch {
 		case Waits(j):
-		case j.Annotations[contract.PreloadNow] == "" && !open(pool):
+		case j.Annotations[contract.PreloadNow] == "" && !open(pool), node(NodeOf(j)) == Gone:
 			changes = append(changes, Change{j, true})
-		case able(NodeOf(j)):
+		case node(NodeOf(j)) == Able:
 			busy[pool] = true
 		}
 	}
 	for _, j := range alive {
-		if pool := j.Labels[contract.NodePoolLabel]; Waits(j) && !busy[pool] && open(pool) && able(NodeOf(j)) {
+		if pool := j.Labels[contract.NodePoolLabel]; Waits(j) && !busy[pool] && open(pool) && node(NodeOf(j)) == Able {
 			busy[pool] = true
 			changes = append(changes, Change{j, false})
 		}

@@ -46,8 +46,17 @@ func now(j batchv1.Job) batchv1.Job {
 func TestPlan(t *testing.T) {
 	all := func(string) bool { return true }
 	closed := func(pool string) bool { return pool != "harbour" }
-	ready := func(node string) bool { return node != "off" }
+	ready := func(node string) Node {
+		switch node {
+		case "off":
+			return Away
+		case "gone":
+			return Gone
+		}
+		return Able
+	}
 	a, b, quay, off := job(1, "harbour", "a"), job(2, "harbour", "b"), job(3, "quay", "q"), job(0, "harbour", "off")
+	gone := job(0, "harbour", "gone")
 	for name, c := range map[string]struct {
 		jobs []batchv1.Job
 		open func(string) bool
@@ -61,6 +70,11 @@ func TestPlan(t *testing.T) {
 		"it follows one that goes":        {[]batchv1.Job{deleted(a), b}, all, []string{"run job-2"}},
 		"a node that is off waits":        {[]batchv1.Job{off, a}, all, []string{"run job-1"}},
 		"nobody waits for a node that is": {[]batchv1.Job{running(off), a}, all, []string{"run job-1"}},
+		"a node that is gone waits":       {[]batchv1.Job{gone, a}, all, []string{"run job-1"}},
+		"and has no Pod": {
+			[]batchv1.Job{running(gone), a}, all, []string{"suspend job-0", "run job-1"},
+		},
+		"nor at once": {[]batchv1.Job{now(gone)}, all, []string{"suspend job-0"}},
 		"the hours are over": {
 			[]batchv1.Job{running(a), b, quay}, closed, []string{"suspend job-1", "run job-3"},
 		},

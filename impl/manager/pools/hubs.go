@@ -60,6 +60,9 @@ func hub(node string, e Entry) poolv1.Hub {
 		Told: metav1.Time{Time: e.Told.Truncate(time.Second)}, Started: metav1.Time{Time: e.Started},
 		UplinkDownBytes: e.Down, UplinkUpBytes: e.Up, FeedBytes: e.Feed, ServedBytes: e.Served,
 	}
+	if i := e.Images; i != (digest.Images{}) {
+		h.Images = &poolv1.HubImages{PulledBytes: i.Pulled, SavedBytes: i.Saved, ServedBytes: i.Served}
+	}
 	if e.Age >= 0 {
 		h.FreshnessSeconds = new(int64(e.Age / time.Second))
 	}

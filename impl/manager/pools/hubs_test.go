@@ -25,7 +25,7 @@ func told() (*view, *Ledger, *clocktesting.FakeClock) {
 	started := clk.Now().Add(-time.Hour)
 	l.Hear("a", digest.Digest{
 		Version: "v1", Role: digest.Leader, Age: 2 * time.Second, Started: started, Down: 1_000_000, Up: 50_000,
-		Feed: 900_000, Served: 2_000_000,
+		Feed: 900_000, Served: 2_000_000, Images: digest.Images{Pulled: 50_000_000, Saved: 1, Served: 150_000_000},
 	}.Text())
 	l.Hear("b", digest.Digest{
 		Version: "v1", Role: digest.Follower, Age: 4 * time.Second, Started: started, Down: 30_000, Up: 20_000, Feed: 1_000,
@@ -48,7 +48,9 @@ func TestHubs(t *testing.T) {
 	}
 	if h := s.Hubs[0]; h.Node != "a" || h.Role != "Leader" || h.Version != "v1" ||
 		!h.Told.Equal(&metav1.Time{Time: clk.Now().Truncate(time.Second)}) || *h.FreshnessSeconds != 2 ||
-		h.ServedBytes != 2_000_000 {
+		h.ServedBytes != 2_000_000 || *h.Images != (poolv1.HubImages{
+		PulledBytes: 50_000_000, SavedBytes: 1, ServedBytes: 150_000_000,
+	}) || s.Hubs[1].Images != nil {
 		t.Errorf("%+v", h)
 	}
 

@@ -25,7 +25,7 @@ var began = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 func some(served int64) digest.Digest {
 	return digest.Digest{
 		Version: "v1", Role: digest.Follower, Age: 7 * time.Second, Started: began.Add(-time.Hour), Down: 100, Up: 10,
-		Feed: 60, Served: served,
+		Feed: 60, Served: served, Images: digest.Images{Pulled: 5, Saved: 15},
 	}
 }
 
@@ -72,6 +72,9 @@ func TestLedger(t *testing.T) {
 node_feed_bytes_total edge-1 harbour 60
 node_freshness_seconds edge-1 harbour 7
 node_hub_info edge-1 harbour Follower v1 1
+node_images_bytes_total edge-1 harbour pulled 5
+node_images_bytes_total edge-1 harbour saved 15
+node_images_bytes_total edge-1 harbour served 0
 node_served_bytes_total edge-1 harbour 1000
 node_told_timestamp_seconds edge-1 harbour ` + fmt.Sprint(float64(began.Unix())) + `
 node_uplink_bytes_total down edge-1 harbour 100

@@ -22,13 +22,16 @@ var (
 		"Those of them, both ways, by which the hub fetched what its pool shares.", []string{"pool", "node"}, nil)
 	served = prometheus.NewDesc("weir_manager_node_served_bytes_total",
 		"Bytes that clients of a node got from its relays, as its hub told last.", []string{"pool", "node"}, nil)
+	images = prometheus.NewDesc("weir_manager_node_images_bytes_total",
+		"Bytes of images on a node, as its hub told last, by way: pulled (from registries, over the uplink), saved (read "+
+			"from the pool instead), served (to the pool).", []string{"pool", "node", "way"}, nil)
 	refused = prometheus.NewDesc("weir_manager_digest_refusals_total",
 		"Rejected digests of hubs: they were invalid.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (l *Ledger) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, toldOf, freshness, uplink, feed, served, refused} {
+	for _, d := range []*prometheus.Desc{info, toldOf, freshness, uplink, feed, served, images, refused} {
 		ch <- d
 	}
 }
@@ -54,6 +57,11 @@ func (l *Ledger) Collect(ch chan<- prometheus.Metric) {
 		send(uplink, prometheus.CounterValue, float64(e.Up), "up")
 		send(feed, prometheus.CounterValue, float64(e.Feed))
 		send(served, prometheus.CounterValue, float64(e.Served))
+		if i := e.Images; i != (digest.Images{}) {
+			send(images, prometheus.CounterValue, float64(i.Pulled), "pulled")
+			send(images, prometheus.CounterValue, float64(i.Saved), "saved")
+			send(images, prometheus.CounterValue, float64(i.Served), "served")
+		}
 	}
 	ch <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(l.refused))
 }

@@ -107,13 +107,13 @@ func (k *keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	); err != nil || len(all.Items) == 0 {
 		return reconcile.Result{}, err
 	}
-	closed, ready := k.closed(pools.Items), map[string]bool{}
+	closed, stands := k.closed(pools.Items), map[string]preload.Node{}
 	for i := range nodes.Items {
-		ready[nodes.Items[i].Name] = able(&nodes.Items[i])
+		stands[nodes.Items[i].Name] = stand(&nodes.Items[i])
 	}
 	var failed []error
 	for _, c := range preload.Plan(all.Items, func(pool string) bool { return !closed[pool] },
-		func(node string) bool { return ready[node] }) {
+		func(node string) preload.Node { return stands[node] }) {
 		failed = append(failed, k.change(ctx, c))
 	}
 	return reconcile.Result{RequeueAfter: recheck}, errors.Join(failed...)
@@ -150,16 +150,19 @@ func (k *keeper) change(ctx context.Context, c preload.Change) error {
 	return nil
 }
 
-// able reports whether a node can pull now.
-func able(n *corev1.Node) bool {
+// stand is how a node stands.
+func stand(n *corev1.Node) preload.Node {
 	ready := false
 	for _, c := range n.Status.Conditions {
 		switch {
 		case c.Type == corev1.NodeReady:
 			ready = c.Status == corev1.ConditionTrue
 		case c.Type == contract.CutOffCondition && c.Status == corev1.ConditionTrue:
-			return false
+			return preload.Away
 		}
 	}
-	return ready && n.DeletionTimestamp.IsZero()
+	if ready && n.DeletionTimestamp.IsZero() {
+		return preload.Able
+	}
+	return preload.Away
 }

@@ -109,6 +109,33 @@ func TestHours(t *testing.T) {
 	w.runs("second", true)
 }
 
+// TestNodes: a node that is not Ready keeps its Job and nobody waiting. The Job of one that is gone makes no more Pods,
+// until there is one of that name again. Another weir-manager goes on from what there is.
+func TestNodes(t *testing.T) {
+	w := newWorld(t, "UTC")
+	w.clock.Step(2 * time.Hour)
+	w.job("harbour", "first", "edge-1")
+	w.job("harbour", "second", "edge-2")
+	w.runs("first", true)
+	w.runs("second", false)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}}
+	must(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	node.Status.Conditions[0].Status = corev1.ConditionUnknown
+	must(t, w.client.Status().Update(t.Context(), node))
+	w.keeper = &keeper{client: w.client, clock: w.clock, log: slog.New(slog.DiscardHandler)}
+	w.runs("first", true)
+	w.runs("second", true)
+	must(t, w.client.Delete(t.Context(), node))
+	w.runs("first", false)
+	w.runs("second", true)
+	w.make(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1"}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}})
+	w.runs("first", false)
+	w.ends("second")
+	w.runs("first", true)
+}
+
 // TestUnknownZone: hours of a time zone that is none never begin.
 func TestUnknownZone(t *testing.T) {
 	w := newWorld(t, "Europe/Atlantis")

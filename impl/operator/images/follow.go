@@ -78,11 +78,13 @@ type standing struct {
 	hours string // in which they run, if those are not now
 	jobs  map[types.UID]*batchv1.Job
 	pods  []corev1.Pod
+	nodes map[string]bool
 }
 
 func look(ctx context.Context, c *view.Cluster, pool string) (s standing, err error) {
 	var all batchv1.JobList
 	var pods corev1.PodList
+	var nodes corev1.NodeList
 	var own poolv1.Pool
 	here, ours := client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(preload.LabelsOf(pool))
 	if err := c.List(ctx, &all, here, ours); err != nil {
@@ -91,12 +93,18 @@ func look(ctx context.Context, c *view.Cluster, pool string) (s standing, err er
 	if err := c.List(ctx, &pods, here, ours); err != nil {
 		return s, err
 	}
+	if err := c.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: pool}); err != nil {
+		return s, err
+	}
 	if err := c.Get(ctx, client.ObjectKey{Name: pool}, &own); client.IgnoreNotFound(err) != nil {
 		return s, err
 	} else if apierrors.IsNotFound(err) {
 		own.Spec.Images = nil
 	}
-	s = standing{jobs: map[types.UID]*batchv1.Job{}, pods: pods.Items}
+	s = standing{jobs: map[types.UID]*batchv1.Job{}, pods: pods.Items, nodes: map[string]bool{}}
+	for i := range nodes.Items {
+		s.nodes[nodes.Items[i].Name] = true
+	}
 	for i := range all.Items {
 		s.jobs[all.Items[i].UID] = &all.Items[i]
 	}
@@ -115,16 +123,22 @@ func (s standing) of(made *batchv1.Job) (text string, ended, well bool) {
 		return "its Job was deleted", true, false
 	}
 	is, _ := jobs.PhaseOf(j)
-	why := jobs.Why(j, s.pods)
+	why, pod := jobs.Why(j, s.pods), jobs.PodOf(j, s.pods)
 	switch {
 	case is == jobs.Done:
 		return "it is there", true, true
 	case is == jobs.Failed:
 		return "failed: " + why, true, false
+	case !s.nodes[preload.NodeOf(j)]:
+		return "its node has left the pool", true, false
 	case preload.Waits(j) && s.hours != "":
 		return "waits for the hours of the pool, " + s.hours, false, false
 	case preload.Waits(j):
 		return "waits for its turn", false, false
+	case pod == nil:
+		return "waits for its Pod", false, false
+	case pod.DeletionTimestamp != nil:
+		return "its Pod is deleted, and another one goes on", false, false
 	case why != "":
 		return why, false, false
 	}

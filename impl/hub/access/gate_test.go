@@ -20,6 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 func newTestGate() (*Gate, *clocktesting.FakeClock) {
@@ -139,7 +140,7 @@ func TestNobodyWaitsForACloudThatIsAway(t *testing.T) {
 					go func() {
 						req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/services?watch=1", http.NoBody)
 						req.Header.Set("Authorization", "Bearer t")
-						_, a, refusal := g.Admit(httptest.NewRecorder(), req, Caller{Kind: Bearer}, false, 1)
+						_, a, refusal := g.Admit(httptest.NewRecorder(), req, request.Parse(req), Caller{Kind: Bearer}, false)
 						passed <- refusal
 						<-t.Context().Done()
 						a.Leave()

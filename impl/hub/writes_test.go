@@ -139,8 +139,8 @@ func TestWritesBeforeReads(t *testing.T) {
 func first(resp *http.Response, _ string) *http.Response { return resp }
 
 // TestUnsentWrites: a kubelet that starts while a cloud answers nothing is not kept waiting until a connection for each
-// of its writes has been tried in vain: what was not sent is kept as soon as the cloud is judged to be away, also by a hub
-// that has writes of before, for which its clients are kept from the cloud.
+// of its writes has been tried in vain: what was not sent is kept as soon as the cloud is judged to be away. So does a
+// hub that has writes of before, for which its clients are kept from the cloud.
 func TestUnsentWrites(t *testing.T) {
 	b, _ := offlineBed(t)
 	b.clouds[0].node = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge-1", UID: "uid", ResourceVersion: "100"}}

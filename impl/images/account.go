@@ -133,7 +133,7 @@ func (a *account) end(d desk.Digest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p := a.pulls[d]; p != nil {
-		a.count(d, p)
+		_, _, _, _ = a.count(d, p) // what the store cannot tell is not counted
 		delete(a.pulls, d)
 	}
 }

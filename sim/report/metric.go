@@ -278,8 +278,8 @@ func Metrics() []Metric {
 		},
 		{
 			"wrong_versions", UnitCount,
-			"EndpointSlices that clients were shown at a version of the cloud's with other endpoints, at a version above all of " +
-				"the cloud's, or at an earlier version of the cloud's again",
+			"EndpointSlices that clients were shown at a version of the cloud's with other endpoints, at a version above all " +
+				"of the cloud's, or at an earlier version of the cloud's again",
 		},
 		{
 			"calls_to_dead", UnitCount,

@@ -18,12 +18,9 @@ const maxBaseline = 32 << 10
 
 // withoutBaseline are scenarios that have none, and why.
 var withoutBaseline = map[string]string{
-	"moved-dns":            notYetRun,
 	"moved-flap":           notYetRun,
 	"leader-kill-2000":     "leader-kill-200 is the same, ten times shorter",
-	"images-once":          notYetRun,
 	"images-puller-killed": notYetRun,
-	"images-offline":       notYetRun,
 	"images-upgrade-20":    notYetRun,
 }
 

@@ -121,7 +121,8 @@ const lateCalls = "late_failed_calls"
 // routeMetrics are measured where there are Services.
 func routeMetrics() []string {
 	return []string{
-		"moved_seconds_p99", "stock_moved_seconds_p99", "moved_pods", "wrong_routes", "routes_back", "wrong_versions", "calls_to_dead",
+		"moved_seconds_p99", "stock_moved_seconds_p99", "moved_pods", "wrong_routes", "routes_back", "wrong_versions",
+		"calls_to_dead",
 		"calls", "failed_calls", "stock_failed_calls", lateCalls,
 	}
 }

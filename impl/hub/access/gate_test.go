@@ -119,8 +119,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForACloudThatIsAway: requests with an unknown token wait for others with it, and for what the cloud says
-// of it, only as long as the cloud is there. Those others may be answered here, and stay.
+// TestNobodyWaitsForACloudThatIsAway: requests with an unknown token wait for others with it, and for what the cloud
+// says of it, only as long as the cloud is there. Those others may be answered here, and stay.
 func TestNobodyWaitsForACloudThatIsAway(t *testing.T) {
 	for name, suspicious := range map[string]bool{"for others": false, "for a proof": true} {
 		t.Run(name, func(t *testing.T) {

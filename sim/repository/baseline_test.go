@@ -18,10 +18,8 @@ const maxBaseline = 32 << 10
 
 // withoutBaseline are scenarios that have none, and why.
 var withoutBaseline = map[string]string{
-	"moved-flap":           notYetRun,
-	"leader-kill-2000":     "leader-kill-200 is the same, ten times shorter",
-	"images-puller-killed": notYetRun,
-	"images-upgrade-20":    notYetRun,
+	"leader-kill-2000":  "leader-kill-200 is the same, ten times shorter",
+	"images-upgrade-20": notYetRun,
 }
 
 // notYetRun is why there is no run that passed.

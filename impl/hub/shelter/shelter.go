@@ -226,7 +226,6 @@ func (a *Attempt) Begin() (ctx context.Context, done func()) {
 			leave()
 		}
 	})
-	found := a.onAway(leave)
 	if !a.Cloud.Healthy() { // nothing is known of it
 		ctx = uplink.Impatient(ctx, a.Clock, a.canAnswer, func() {
 			a.unsent.Store(true)
@@ -236,7 +235,6 @@ func (a *Attempt) Begin() (ctx context.Context, done func()) {
 	return ctx, func() {
 		over()
 		stop()
-		found()
 		cancel()
 	}
 }

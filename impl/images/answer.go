@@ -30,6 +30,15 @@ type counted struct {
 	ctx   context.Context // of the request: it ends when the certificate of the caller does
 }
 
+// prompt sends the head of an answer at once: its bytes may be long in coming, and containerd waits 30 s for a head.
+type prompt struct{ http.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (p prompt) WriteHeader(code int) {
+	p.ResponseWriter.WriteHeader(code)
+	_ = http.NewResponseController(p.ResponseWriter).Flush()
+}
+
 // Write implements io.Writer.
 func (c *counted) Write(p []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {

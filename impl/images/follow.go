@@ -64,7 +64,8 @@ func (r *reader) lied(node string) bool {
 }
 
 // follow serves what a member has, or is pulling. An error: nothing was written, and somebody else may be asked. An
-// answer that has begun and breaks off ends short: containerd asks again for the rest, here first.
+// answer that has begun and breaks off ends short: containerd asks again for the rest, here first. What a member is
+// pulling begins before there is a byte of it.
 func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference, from desk.Holder) error {
 	if r.lied(from.Node) {
 		return errLiar
@@ -117,16 +118,21 @@ func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference,
 		r.begin(w, resp)
 		return nil
 	}
+	if from.Growing {
+		r.begin(prompt{w}, resp)
+	}
 	buffer := make([]byte, min(chunk, resp.ContentLength))
 	n, err := read(buffer)
-	if n == 0 {
+	if n == 0 && !from.Growing {
 		return fmt.Errorf("node %s sends nothing: %w", from.Node, err)
 	}
 	var sum hash.Hash // nil: it is a part
 	if resp.StatusCode == http.StatusOK {
 		sum = sha256.New()
 	}
-	r.begin(w, resp)
+	if !from.Growing {
+		r.begin(w, resp)
+	}
 	bytes := r.metrics.Bytes.WithLabelValues(name)
 	for done := int64(0); ; n, err = read(buffer) {
 		if sum != nil {

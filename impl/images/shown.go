@@ -84,7 +84,7 @@ func (s *Shown) serveGrowing(w http.ResponseWriter, req *http.Request, d desk.Di
 			defer file.Close()
 			g := &growing{ctx: req.Context(), clock: s.Clock, file: file, total: total}
 			w.Header().Set("Content-Type", blobType)
-			out := &counted{ResponseWriter: w, count: s.count(byServed), ctx: req.Context()}
+			out := &counted{ResponseWriter: prompt{w}, count: s.count(byServed), ctx: req.Context()}
 			http.ServeContent(out, req, "", time.Time{}, g)
 			if g.err != nil {
 				panic(http.ErrAbortHandler) // the answer ends short, and its reader sees that

@@ -181,12 +181,7 @@ func follows(p *poolBed, links map[string]*cut, settle func()) {
 		l.set(true)
 		p.hubs[n].away()
 	}
-	resp, body := do(t, kubelet, http.MethodPatch, near.url()+podPath+"web/status",
-		[]byte(`{"status":{"podIP":"10.0.0.9","podIPs":[{"ip":"10.0.0.9"}]}}`),
-		"Content-Type", "application/strategic-merge-patch+json", "User-Agent", "kubelet/v1")
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("the status of the pod: %s %s", resp.Status, body)
-	}
+	near.moves(kubelet)
 	if _, body := get(t, kubelet, near.url()+podsOfNode, "User-Agent", "kubelet/v1"); strings.Contains(body, "10.0.0.1") ||
 		!strings.Contains(body, `"podIP":"10.0.0.9"`) {
 		t.Errorf("the pods of the node are listed as %s", body)
@@ -234,4 +229,15 @@ func follows(p *poolBed, links map[string]*cut, settle func()) {
 		b, w, _ := p.address("edge-2")
 		return a == "10.0.0.9" && b == a && v == last && w == last
 	})
+}
+
+// moves has the kubelet say that its pod has another address.
+func (b *bed) moves(kubelet *http.Client) {
+	b.t.Helper()
+	resp, body := do(b.t, kubelet, http.MethodPatch, b.url()+podPath+"web/status",
+		[]byte(`{"status":{"podIP":"10.0.0.9","podIPs":[{"ip":"10.0.0.9"}]}}`),
+		"Content-Type", "application/strategic-merge-patch+json", "User-Agent", "kubelet/v1")
+	if resp.StatusCode != http.StatusOK {
+		b.t.Fatalf("the status of the pod: %s %s", resp.Status, body)
+	}
 }

@@ -59,12 +59,7 @@ func returnsFrom(t *testing.T, shared []string) {
 		l.set(true)
 		p.hubs[n].away()
 	}
-	resp, body := do(t, kubelet, http.MethodPatch, near.url()+podPath+"web/status",
-		[]byte(`{"status":{"podIP":"10.0.0.9","podIPs":[{"ip":"10.0.0.9"}]}}`),
-		"Content-Type", "application/strategic-merge-patch+json", "User-Agent", "kubelet/v1")
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("the status of the pod: %s %s", resp.Status, body)
-	}
+	near.moves(kubelet)
 	eventually(t, "the informer to show it", func() bool { return shown() == "10.0.0.9" })
 
 	lists := map[string]int{}

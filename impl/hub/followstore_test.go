@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -39,12 +38,7 @@ func TestServicesFollowFromStore(t *testing.T) {
 		p.hubs[n].away()
 	}
 	open := p.sees("edge-2", at)
-	resp, body := do(t, kubelet, http.MethodPatch, near.url()+podPath+"web/status",
-		[]byte(`{"status":{"podIP":"10.0.0.9","podIPs":[{"ip":"10.0.0.9"}]}}`),
-		"Content-Type", "application/strategic-merge-patch+json", "User-Agent", "kubelet/v1")
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("the status of the pod: %s %s", resp.Status, body)
-	}
+	near.moves(kubelet)
 	eventually(t, "an open watch of the store to show it", func() bool { return open.has(" 10.0.0.9") })
 
 	links["edge-2"].set(false)

@@ -22,7 +22,7 @@ func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	fs.SortFlags = false
 	var s bench.Suite
 	list := fs.Bool("list", false, "list the parts of the benchmark and end")
-	fs.StringSliceVar(&s.Only, "only", nil, "measure these parts alone: "+strings.Join(bench.Parts(), ", "))
+	fs.StringSliceVar(&s.Only, "only", nil, "measure these `parts` alone, by their names of --list")
 	profile := fs.String("peer", "",
 		"measure another hub beside weir-hub and nothing else, by a `profile` as bench/peers/weir-hub.yaml (docs/peers.md)")
 	fs.StringVar(&s.Out, "out", "reports/out/bench", "folder of the report; with --peer its folder peer")

@@ -86,7 +86,7 @@ func TestBenchUsage(t *testing.T) {
 	}
 }
 
-// TestBenchHelp: it tells of each part, and not of the processes that a benchmark starts of itself.
+// TestBenchHelp: it names the list of the parts, and not the processes that a benchmark starts of itself.
 func TestBenchHelp(t *testing.T) {
 	var help, list bytes.Buffer
 	if err := Run(t.Context(), []string{bench.Command, "--help"}, &help, io.Discard); cli.ExitCode(err) != 0 {
@@ -96,13 +96,12 @@ func TestBenchHelp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range bench.Parts() {
-		if !strings.Contains(help.String(), part) ||
-			!strings.Contains(list.String(), "\n"+part+" ") && !strings.HasPrefix(list.String(), part+" ") {
-			t.Errorf("%s is not in\n%s\nor not in\n%s", part, &help, &list)
+		if !strings.Contains(list.String(), "\n"+part+" ") && !strings.HasPrefix(list.String(), part+" ") {
+			t.Errorf("%s is not in\n%s", part, &list)
 		}
 	}
 	if strings.Contains(help.String(), bench.ServeBareFlag) || strings.Contains(help.String(), bench.OpenStoreFlag) ||
-		!strings.Contains(help.String(), "--peer profile") {
+		!strings.Contains(help.String(), "--peer profile") || !strings.Contains(help.String(), "names of --list") {
 		t.Errorf("%s", &help)
 	}
 	for line := range strings.Lines(help.String()) {

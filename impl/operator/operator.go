@@ -1,12 +1,11 @@
 package operator
 
 import (
-	"slices"
-
 	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/operator/certificates"
 	"github.com/weir-edge/weir/impl/operator/check"
 	"github.com/weir-edge/weir/impl/operator/images"
@@ -15,12 +14,13 @@ import (
 
 // Commands are all of them; program is how the user calls it. The library of their clients logs nothing from here on:
 // left alone it complains of that, with a stack, once a command has run for half a minute.
-func Commands(program string) cli.Commands {
+func Commands(program string) commands.Program {
 	ctrllog.SetLogger(logr.Discard())
-	return cli.Commands{
-		Program: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
-		All: slices.Concat([]cli.Command{check.Command(program), statusCommand(program)}, poolCommands(program),
-			node.Commands(program), images.Commands(program), certificates.Commands(program),
-			[]cli.Command{sysdumpCommand(program)}),
+	return commands.Program{
+		Name: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
+		All: []*cobra.Command{
+			check.Command(), statusCommand(), poolCommand(), node.Command(), images.Command(), certificates.Command(),
+			sysdumpCommand(program),
+		},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodepool"
 	"github.com/weir-edge/weir/impl/operator/view"
@@ -36,8 +37,7 @@ type wantedPool struct {
 	leaders     int32
 }
 
-func poolCreate(ctx context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pool create", pflag.ContinueOnError)
+func poolCreate(fs *pflag.FlagSet) commands.Run {
 	var w wantedPool
 	fs.BoolVar(&w.coordinator, "coordinator", false, "weir-manager runs a coordinator on a node of the pool")
 	fs.StringVar(&w.image, "coordinator-image", "",
@@ -48,24 +48,23 @@ func poolCreate(ctx context.Context, program string, args []string, stdout io.Wr
 		"https://host:port of a coordinator that you run yourself; repeated for three replicas")
 	fs.Int32Var(&w.leaders, "leader-hubs", 0, "no coordinator: so many hubs of the pool read the cloud for all others")
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, program+" pool create NAME", args, 1, stdout); err != nil {
-		return err
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		w.name = args[0]
+		if err := w.check(); err != nil {
+			return err
+		}
+		cluster, err := flags.Cluster()
+		if err != nil {
+			return err
+		}
+		if err := w.make(ctx, cluster, stdout); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout,
+			"next, its nodes:\n  kubectl label node NODE… %s=%s\na Job of weir-manager leads each to its hub; where that is "+
+				"switched off, on each of them:\n  weir node join --pool %[2]s\n", contract.NodePoolLabel, w.name)
+		return nil
 	}
-	w.name = fs.Arg(0)
-	if err := w.check(); err != nil {
-		return err
-	}
-	cluster, err := flags.Cluster()
-	if err != nil {
-		return err
-	}
-	if err := w.make(ctx, cluster, stdout); err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout,
-		"next, its nodes:\n  kubectl label node NODE… %s=%s\na Job of weir-manager leads each to its hub; where that is "+
-			"switched off, on each of them:\n  weir node join --pool %[2]s\n", contract.NodePoolLabel, w.name)
-	return nil
 }
 
 // release is the one that this program is of; "": it is of none.

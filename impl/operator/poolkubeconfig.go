@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/operator/certificates"
 	"github.com/weir-edge/weir/impl/operator/view"
@@ -36,8 +37,7 @@ type person struct {
 }
 
 // poolKubeconfig prints one for a person, against the coordinator of a pool.
-func poolKubeconfig(ctx context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pool kubeconfig", pflag.ContinueOnError)
+func poolKubeconfig(fs *pflag.FlagSet) commands.Run {
 	var p person
 	kind := fs.String("kind", string(pki.Viewer), "viewer, who reads; or operator, who clears Leases of the pool, too")
 	fs.StringVar(&p.subject.Name, "name", "", "name of the person; required")
@@ -47,34 +47,33 @@ func poolKubeconfig(ctx context.Context, program string, args []string, stdout i
 		"file of what weir pki request has printed, where the key stays with the person: then --key is its path there")
 	fs.DurationVar(&p.life, "life", 0, "of the certificate; 0: the usual life of the kind")
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, program+" pool kubeconfig NAME", args, 1, stdout); err != nil {
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		p.subject.Pool = args[0]
+		if *kind != string(pki.Viewer) && *kind != string(pki.Operator) {
+			return cli.Usage("--kind", *kind, "viewer or operator")
+		}
+		p.identity = pki.Must(pki.Kind(*kind))
+		if err := p.check(); err != nil {
+			return err
+		}
+		cluster, err := flags.Cluster()
+		if err != nil {
+			return err
+		}
+		servers, err := coordinatorsOf(ctx, cluster, p.subject.Pool)
+		if err != nil {
+			return err
+		}
+		authority, err := authorityOf(ctx, cluster, p.subject.Pool)
+		if err != nil {
+			return err
+		}
+		text, err := p.kubeconfig(servers, authority, cluster.Now())
+		if err == nil {
+			_, err = stdout.Write(text)
+		}
 		return err
 	}
-	p.subject.Pool = fs.Arg(0)
-	if *kind != string(pki.Viewer) && *kind != string(pki.Operator) {
-		return cli.Usage("--kind", *kind, "viewer or operator")
-	}
-	p.identity = pki.Must(pki.Kind(*kind))
-	if err := p.check(); err != nil {
-		return err
-	}
-	cluster, err := flags.Cluster()
-	if err != nil {
-		return err
-	}
-	servers, err := coordinatorsOf(ctx, cluster, p.subject.Pool)
-	if err != nil {
-		return err
-	}
-	authority, err := authorityOf(ctx, cluster, p.subject.Pool)
-	if err != nil {
-		return err
-	}
-	text, err := p.kubeconfig(servers, authority, cluster.Now())
-	if err == nil {
-		_, err = stdout.Write(text)
-	}
-	return err
 }
 
 // check reports what is invalid, before a key is made for nothing.

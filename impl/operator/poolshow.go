@@ -10,23 +10,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-func poolList(ctx context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pool list", pflag.ContinueOnError)
+func poolList(fs *pflag.FlagSet) commands.Run {
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, program+" pool list", args, 0, stdout); err != nil {
-		return err
+	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
+		v, err := readPools(ctx, flags)
+		if err != nil {
+			return err
+		}
+		for _, name := range v.PoolNames() {
+			fmt.Fprintln(stdout, name)
+		}
+		return nil
 	}
-	v, err := readPools(ctx, flags)
-	if err != nil {
-		return err
-	}
-	for _, name := range v.PoolNames() {
-		fmt.Fprintln(stdout, name)
-	}
-	return nil
 }
 
 // readPools looks at the cluster. It is an error if what pools are made of cannot be read, or more of what is needed.
@@ -49,31 +48,29 @@ func lookAtPools(ctx context.Context, cluster *view.Cluster, more ...string) (*v
 	return v, nil
 }
 
-func poolDescribe(ctx context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pool describe", pflag.ContinueOnError)
+func poolDescribe(fs *pflag.FlagSet) commands.Run {
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, program+" pool describe NAME", args, 1, stdout); err != nil {
-		return err
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		v, err := readPools(ctx, flags)
+		if err != nil {
+			return err
+		}
+		name := args[0]
+		page := pageOf(v, name)
+		if len(page.Pools) == 0 {
+			return cli.Usage("NAME", name, "the name of a pool: "+strings.Join(v.PoolNames(), ", "))
+		}
+		if err := page.Write(stdout, "wide", v.Now); err != nil {
+			return err
+		}
+		if n := v.NodePool(name); n != nil {
+			conditions(stdout, "NodePool", n.Status.Conditions)
+		}
+		if p := v.Pool(name); p != nil {
+			conditions(stdout, "Pool", p.Status.Conditions)
+		}
+		return nil
 	}
-	v, err := readPools(ctx, flags)
-	if err != nil {
-		return err
-	}
-	name := fs.Arg(0)
-	page := pageOf(v, name)
-	if len(page.Pools) == 0 {
-		return cli.Usage("NAME", name, "the name of a pool: "+strings.Join(v.PoolNames(), ", "))
-	}
-	if err := page.Write(stdout, "wide", v.Now); err != nil {
-		return err
-	}
-	if n := v.NodePool(name); n != nil {
-		conditions(stdout, "NodePool", n.Status.Conditions)
-	}
-	if p := v.Pool(name); p != nil {
-		conditions(stdout, "Pool", p.Status.Conditions)
-	}
-	return nil
 }
 
 func conditions(w io.Writer, kind string, all []metav1.Condition) {

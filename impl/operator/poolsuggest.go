@@ -10,33 +10,32 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // poolSuggest prints what a pool should share, and what it shares for nobody.
-func poolSuggest(ctx context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pool suggest", pflag.ContinueOnError)
+func poolSuggest(fs *pflag.FlagSet) commands.Run {
 	form := fs.StringP("output", "o", "table", "table, json or yaml")
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, program+" pool suggest NAME", args, 1, stdout); err != nil {
-		return err
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		if !isForm(*form) {
+			return cli.Usage("--output", *form, "table, json or yaml")
+		}
+		v, err := readPools(ctx, flags, view.APIServices)
+		if err != nil {
+			return err
+		}
+		name := args[0]
+		if names := v.PoolNames(); !slices.Contains(names, name) {
+			return cli.Usage("NAME", name, "the name of a pool: "+strings.Join(names, ", "))
+		}
+		own := v.Pool(name)
+		if own == nil {
+			return fmt.Errorf("there is no Pool %s, in whose status weir-manager keeps what hubs tell: make one beside the "+
+				"NodePool", name)
+		}
+		s := suggest(own, v.NodePool(name), v.Aggregated, v.Now)
+		return s.Write(stdout, *form)
 	}
-	if !isForm(*form) {
-		return cli.Usage("--output", *form, "table, json or yaml")
-	}
-	v, err := readPools(ctx, flags, view.APIServices)
-	if err != nil {
-		return err
-	}
-	name := fs.Arg(0)
-	if names := v.PoolNames(); !slices.Contains(names, name) {
-		return cli.Usage("NAME", name, "the name of a pool: "+strings.Join(names, ", "))
-	}
-	own := v.Pool(name)
-	if own == nil {
-		return fmt.Errorf("there is no Pool %s, in whose status weir-manager keeps what hubs tell: make one beside the "+
-			"NodePool", name)
-	}
-	s := suggest(own, v.NodePool(name), v.Aggregated, v.Now)
-	return s.Write(stdout, *form)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/manager/manifests"
@@ -43,66 +44,64 @@ const joins = "ClusterRole weir:joins"
 // runAudit reads the audit logs of runs, and fails if a part of Weir was refused something, or hubs, or nodes that
 // join, have a grant that none of them used. What weir-manager may do is compared with what it did where a test has it
 // do everything: package sim/managertest.
-func runAudit(_ context.Context, args []string, stdout, _ io.Writer) error {
-	flags := pflag.NewFlagSet("audit", pflag.ContinueOnError)
+func runAudit(flags *pflag.FlagSet) commands.Run {
 	joining := flags.Bool("joins", false, "nodes join by tokens in the runs: what they may do was used, too")
-	if err := parse(flags, "audit DIR...", args, cli.AnyArgs, stdout); err != nil {
-		return err
-	}
-	if flags.NArg() == 0 {
-		return cli.Usage("DIR", "", "folders of reports, as reports/out/pool-cache")
-	}
-	var use audit.Use
-	logs := 0
-	for _, dir := range flags.Args() {
-		n, err := readLogs(&use, dir)
+	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
+		if len(args) == 0 {
+			return cli.Usage("DIR", "", "folders of reports, as reports/out/pool-cache")
+		}
+		var use audit.Use
+		logs := 0
+		for _, dir := range args {
+			n, err := readLogs(&use, dir)
+			if err != nil {
+				return err
+			}
+			logs += n
+		}
+		if logs == 0 {
+			return cli.Usage("DIR", args, "folders of reports with a logs/"+audit.File)
+		}
+		grants, err := audit.Grants(manifests.Hubs())
 		if err != nil {
 			return err
 		}
-		logs += n
-	}
-	if logs == 0 {
-		return cli.Usage("DIR", flags.Args(), "folders of reports with a logs/"+audit.File)
-	}
-	grants, err := audit.Grants(manifests.Hubs())
-	if err != nil {
-		return err
-	}
-	if *joining {
-		all, err := audit.Grants(manifests.RBAC())
-		if err != nil {
-			return err
+		if *joining {
+			all, err := audit.Grants(manifests.RBAC())
+			if err != nil {
+				return err
+			}
+			grants = append(grants, slices.DeleteFunc(all, func(g audit.Grant) bool { return g.Role != joins })...)
 		}
-		grants = append(grants, slices.DeleteFunc(all, func(g audit.Grant) bool { return g.Role != joins })...)
-	}
-	unused := use.Unused(grants)
-	fmt.Fprintf(stdout, "%d requests of Weir in %d logs: %d of %d grants were used, %d requests were refused\n",
-		use.Events, logs, len(grants)-len(unused), len(grants), len(use.Refused))
-	differ := 0
-	for _, g := range unused {
-		why := seldom[g.String()]
-		if why == "" && byDefault(g.String()) {
-			why = "a pool may share it, and no client read it"
+		unused := use.Unused(grants)
+		fmt.Fprintf(stdout, "%d requests of Weir in %d logs: %d of %d grants were used, %d requests were refused\n",
+			use.Events, logs, len(grants)-len(unused), len(grants), len(use.Refused))
+		differ := 0
+		for _, g := range unused {
+			why := seldom[g.String()]
+			if why == "" && byDefault(g.String()) {
+				why = "a pool may share it, and no client read it"
+			}
+			if why != "" {
+				fmt.Fprintf(stdout, "not used:   %s (%s)\n", g, why)
+				continue
+			}
+			differ++
+			fmt.Fprintln(stdout, "never used:", g)
 		}
-		if why != "" {
-			fmt.Fprintf(stdout, "not used:   %s (%s)\n", g, why)
-			continue
+		for _, r := range use.Refused {
+			if why := excuse(r); why != "" {
+				fmt.Fprintf(stdout, "refused:    %s (%s)\n", r, why)
+				continue
+			}
+			differ++
+			fmt.Fprintln(stdout, "refused:   ", r)
 		}
-		differ++
-		fmt.Fprintln(stdout, "never used:", g)
-	}
-	for _, r := range use.Refused {
-		if why := excuse(r); why != "" {
-			fmt.Fprintf(stdout, "refused:    %s (%s)\n", r, why)
-			continue
+		if differ > 0 {
+			return errors.New("grants and use differ: mend the manifests, or what hubs ask")
 		}
-		differ++
-		fmt.Fprintln(stdout, "refused:   ", r)
+		return nil
 	}
-	if differ > 0 {
-		return errors.New("grants and use differ: mend the manifests, or what hubs ask")
-	}
-	return nil
 }
 
 // byDefault reports whether a grant is there for a resource that pools share by default, if a client reads it. All runs

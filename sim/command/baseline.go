@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/bench"
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/sim/report"
 )
 
@@ -24,65 +25,63 @@ import (
 const baselineLog = "CHANGES.tsv"
 
 // reportBaseline puts the results of runs in the place of the committed ones.
-func reportBaseline(_ context.Context, args []string, stdout, _ io.Writer) error {
-	flags := pflag.NewFlagSet("report baseline", pflag.ContinueOnError)
+func reportBaseline(flags *pflag.FlagSet) commands.Run {
 	dir := flags.String("dir", "reports/baseline", "folder of the baselines")
 	reason := flags.String("reason", "", "why the baseline changes; it is kept beside it")
-	if err := parse(flags, "report baseline --reason REASON DIR…", args, cli.AnyArgs, stdout); err != nil {
-		return err
-	}
-	why := strings.Join(strings.Fields(*reason), " ")
-	switch {
-	case why == "":
-		return cli.Usage("--reason", *reason, "a sentence that says why the baseline changes")
-	case flags.NArg() == 0:
-		return cli.Usage("arguments", "", "folders of runs, as reports/out/pool-cache or reports/out/eviction")
-	}
-	var results []kept
-	var failed []string
-	for _, path := range flags.Args() {
-		runs, err := runsOf(path)
-		if err != nil {
-			return err
+	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
+		why := strings.Join(strings.Fields(*reason), " ")
+		switch {
+		case why == "":
+			return cli.Usage("--reason", *reason, "a sentence that says why the baseline changes")
+		case len(args) == 0:
+			return cli.Usage("arguments", "", "folders of runs, as reports/out/pool-cache or reports/out/eviction")
 		}
-		for _, r := range runs {
-			if r.failed == nil {
-				results = append(results, r)
-			} else {
-				failed = append(failed, fmt.Sprintf("%s (%v)", r.name, r.failed))
+		var results []kept
+		var failed []string
+		for _, path := range args {
+			runs, err := runsOf(path)
+			if err != nil {
+				return err
+			}
+			for _, r := range runs {
+				if r.failed == nil {
+					results = append(results, r)
+				} else {
+					failed = append(failed, fmt.Sprintf("%s (%v)", r.name, r.failed))
+				}
 			}
 		}
-	}
-	if err := os.MkdirAll(*dir, 0o755); err != nil {
-		return fmt.Errorf("make the folder of baselines: %w", err)
-	}
-	for _, r := range results {
-		var data bytes.Buffer
-		enc := json.NewEncoder(&data)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", " ")
-		if err := enc.Encode(r.small); err != nil {
-			return err
+		if err := os.MkdirAll(*dir, 0o755); err != nil {
+			return fmt.Errorf("make the folder of baselines: %w", err)
 		}
-		name := filepath.Join(*dir, r.name+".json")
-		if err := os.WriteFile(name, data.Bytes(), 0o644); err != nil {
-			return err
+		for _, r := range results {
+			var data bytes.Buffer
+			enc := json.NewEncoder(&data)
+			enc.SetEscapeHTML(false)
+			enc.SetIndent("", " ")
+			if err := enc.Encode(r.small); err != nil {
+				return err
+			}
+			name := filepath.Join(*dir, r.name+".json")
+			if err := os.WriteFile(name, data.Bytes(), 0o644); err != nil {
+				return err
+			}
+			line := strings.Join([]string{r.began.UTC().Format("2006-01-02"), r.revision, r.name, why}, "\t") + "\n"
+			log, err := os.OpenFile(filepath.Join(*dir, baselineLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+			if err != nil {
+				return err
+			}
+			_, err = log.WriteString(line)
+			if err := errors.Join(err, log.Close()); err != nil {
+				return err
+			}
+			fmt.Fprintf(stdout, "%s: %s\n", name, why)
 		}
-		line := strings.Join([]string{r.began.UTC().Format("2006-01-02"), r.revision, r.name, why}, "\t") + "\n"
-		log, err := os.OpenFile(filepath.Join(*dir, baselineLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
-			return err
+		if len(failed) > 0 {
+			return fmt.Errorf("what fails is no baseline: %s", strings.Join(failed, "; "))
 		}
-		_, err = log.WriteString(line)
-		if err := errors.Join(err, log.Close()); err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "%s: %s\n", name, why)
+		return nil
 	}
-	if len(failed) > 0 {
-		return fmt.Errorf("what fails is no baseline: %s", strings.Join(failed, "; "))
-	}
-	return nil
 }
 
 // kept is a run of a scenario or of benchmarks, as a baseline keeps it.

@@ -13,12 +13,12 @@ import (
 	"github.com/weir-edge/weir/bench"
 	"github.com/weir-edge/weir/bench/peer"
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 )
 
 // runBench measures Weir, or another hub beside it. Two hidden flags make it a process of a benchmark that is under
 // way.
-func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	fs := pflag.NewFlagSet(bench.Command, pflag.ContinueOnError)
+func runBench(fs *pflag.FlagSet) commands.Run {
 	fs.SortFlags = false
 	var s bench.Suite
 	list := fs.Bool("list", false, "list the parts of the benchmark and end")
@@ -46,43 +46,40 @@ func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	bare := fs.String(bench.ServeBareFlag, "", "")
 	opens := fs.String(bench.OpenStoreFlag, "", "")
 	for _, own := range []string{bench.ServeBareFlag, bench.OpenStoreFlag} {
-		if err := fs.MarkHidden(own); err != nil {
+		_ = fs.MarkHidden(own)
+	}
+	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+		switch {
+		case *bare != "":
+			return bench.ServeBare(ctx, *bare)
+		case *opens != "":
+			return bench.OpenStore(*opens, stdout)
+		case *list:
+			_, err := io.WriteString(stdout, bench.List())
 			return err
 		}
-	}
-	if err := parse(fs, bench.Command, args, 0, stdout); err != nil {
-		return err
-	}
-	switch {
-	case *bare != "":
-		return bench.ServeBare(ctx, *bare)
-	case *opens != "":
-		return bench.OpenStore(*opens, stdout)
-	case *list:
-		_, err := io.WriteString(stdout, bench.List())
-		return err
-	}
-	if fs.Changed("only") && len(s.Only) == 0 {
-		return cli.Usage("--only", "", "some of "+strings.Join(bench.Parts(), ","))
-	}
-	if fs.Changed("peer") {
-		var err error
-		if s.Peer, err = peer.Load(*profile); err != nil {
+		if fs.Changed("only") && len(s.Only) == 0 {
+			return cli.Usage("--only", "", "some of "+strings.Join(bench.Parts(), ","))
+		}
+		if fs.Changed("peer") {
+			var err error
+			if s.Peer, err = peer.Load(*profile); err != nil {
+				return err
+			}
+			s.Out = filepath.Join(s.Out, "peer")
+		}
+		say := saying(stderr, time.Now())
+		s.Config.Progress, s.Manager.Progress, s.Testbed.Progress = say, say, say
+		s.Testbed.Out = s.Out
+		s.Repeat = strings.TrimSpace("bin/weir bench " + strings.Join(args, " "))
+		if err := s.Validate(); err != nil {
 			return err
 		}
-		s.Out = filepath.Join(s.Out, "peer")
-	}
-	say := saying(stderr, time.Now())
-	s.Config.Progress, s.Manager.Progress, s.Testbed.Progress = say, say, say
-	s.Testbed.Out = s.Out
-	s.Repeat = strings.TrimSpace("bin/weir bench " + strings.Join(args, " "))
-	if err := s.Validate(); err != nil {
+		report, err := s.Run(ctx)
+		if len(report.Parts) > 0 {
+			fmt.Fprint(stdout, report.Markdown())
+			say("report: " + filepath.Join(s.Out, "summary.md"))
+		}
 		return err
 	}
-	report, err := s.Run(ctx)
-	if len(report.Parts) > 0 {
-		fmt.Fprint(stdout, report.Markdown())
-		say("report: " + filepath.Join(s.Out, "summary.md"))
-	}
-	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/sim/card"
 	"github.com/weir-edge/weir/sim/change"
@@ -43,9 +44,8 @@ type changeFlags struct {
 var changeParts = []string{"card", "scenarios"}
 
 // reportChange measures what a change does, against its base.
-func reportChange(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func reportChange(fs *pflag.FlagSet) commands.Run {
 	var f changeFlags
-	fs := pflag.NewFlagSet("report change", pflag.ContinueOnError)
 	fs.StringVar(&f.base, "base", "",
 		"revision to compare with; default: where the branch left main, or the last commit before uncommitted changes")
 	fs.StringVar(&f.out, "out", "reports/out/change", "folder of report.md, report.html, report.json, junit.xml and "+
@@ -56,37 +56,36 @@ func reportChange(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	fs.BoolVar(&f.always, "always", false, "measure also where no code differs: for report bands")
 	fs.StringSliceVar(&f.only, "only", nil,
 		"measure some parts only, separated by commas: "+strings.Join(changeParts, ", "))
-	if err := parse(fs, "report change", args, 0, stdout); err != nil {
-		return err
-	}
-	for _, p := range f.only {
-		if !slices.Contains(changeParts, p) {
-			return cli.Usage("--only", p, "some of "+strings.Join(changeParts, ","))
+	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
+		for _, p := range f.only {
+			if !slices.Contains(changeParts, p) {
+				return cli.Usage("--only", p, "some of "+strings.Join(changeParts, ","))
+			}
 		}
+		bands, err := loadBands(f.bands)
+		if err != nil {
+			return err
+		}
+		root, err := gobuild.Root("")
+		if err != nil {
+			return err
+		}
+		m := &changing{changeFlags: f, root: root, say: saying(stderr, time.Now()), stdout: stdout, stderr: stderr}
+		if m.out, err = filepath.Abs(f.out); err != nil {
+			return err
+		}
+		lock, err := disk.Take(m.out)
+		if err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		defer func() { _ = lock.Release() }() // it ends with the process
+		r, err := m.measure(ctx, bands)
+		if err != nil {
+			return err
+		}
+		r.Finish(bands)
+		return writeChange(f.out, r, stdout)
 	}
-	bands, err := loadBands(f.bands)
-	if err != nil {
-		return err
-	}
-	root, err := gobuild.Root("")
-	if err != nil {
-		return err
-	}
-	m := &changing{changeFlags: f, root: root, say: saying(stderr, time.Now()), stdout: stdout, stderr: stderr}
-	if m.out, err = filepath.Abs(f.out); err != nil {
-		return err
-	}
-	lock, err := disk.Take(m.out)
-	if err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	defer func() { _ = lock.Release() }() // it ends with the process
-	r, err := m.measure(ctx, bands)
-	if err != nil {
-		return err
-	}
-	r.Finish(bands)
-	return writeChange(f.out, r, stdout)
 }
 
 // changing is a report under way.

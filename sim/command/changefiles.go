@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/sim/change"
 )
 
@@ -91,55 +92,51 @@ func loadChange(path string) (*change.Report, error) {
 }
 
 // reportJudge judges and writes a stored report again, by the bands of now.
-func reportJudge(_ context.Context, args []string, stdout, _ io.Writer) error {
-	fs := pflag.NewFlagSet("report judge", pflag.ContinueOnError)
+func reportJudge(fs *pflag.FlagSet) commands.Run {
 	bandsFile := fs.String("bands", defaultBands, "what figures differ by from themselves")
 	out := fs.String("out", "reports/out/judged", "folder of the files")
-	if err := parse(fs, "report judge FILE|DIR", args, 1, stdout); err != nil {
-		return err
-	}
-	bands, err := loadBands(*bandsFile)
-	if err != nil {
-		return err
-	}
-	r, err := loadChange(fs.Arg(0))
-	if err != nil {
-		return err
-	}
-	r.Finish(bands)
-	return writeChange(*out, r, stdout)
-}
-
-// reportBands learns from reports of changes that change nothing by what share figures differ from themselves.
-func reportBands(_ context.Context, args []string, stdout, _ io.Writer) error {
-	fs := pflag.NewFlagSet("report bands", pflag.ContinueOnError)
-	if err := parse(fs, "report bands FILE|DIR…", args, cli.AnyArgs, stdout); err != nil {
-		return err
-	}
-	if fs.NArg() == 0 {
-		return cli.Usage("arguments", "", "reports whose base and head are the same")
-	}
-	var reports []*change.Report
-	for _, path := range fs.Args() {
-		r, err := loadChange(path)
+	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
+		bands, err := loadBands(*bandsFile)
 		if err != nil {
 			return err
 		}
-		reports = append(reports, r)
+		r, err := loadChange(args[0])
+		if err != nil {
+			return err
+		}
+		r.Finish(bands)
+		return writeChange(*out, r, stdout)
 	}
-	bands := change.Learn(reports...)
-	fmt.Fprintf(stdout,
-		"# by what share of itself a figure differs where nothing changed, the most of %d reports: weir report bands "+
-			"REPORT…\n", len(reports))
-	names := make([]string, 0, len(bands))
-	for name := range bands {
-		names = append(names, name)
+}
+
+// reportBands learns from reports of changes that change nothing by what share figures differ from themselves.
+func reportBands(_ *pflag.FlagSet) commands.Run {
+	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
+		if len(args) == 0 {
+			return cli.Usage("arguments", "", "reports whose base and head are the same")
+		}
+		var reports []*change.Report
+		for _, path := range args {
+			r, err := loadChange(path)
+			if err != nil {
+				return err
+			}
+			reports = append(reports, r)
+		}
+		bands := change.Learn(reports...)
+		fmt.Fprintf(stdout,
+			"# by what share of itself a figure differs where nothing changed, the most of %d reports: weir report bands "+
+				"REPORT…\n", len(reports))
+		names := make([]string, 0, len(bands))
+		for name := range bands {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			fmt.Fprintf(stdout, "%s\t%.5f\n", name, bands[name])
+		}
+		return nil
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(stdout, "%s\t%.5f\n", name, bands[name])
-	}
-	return nil
 }
 
 const defaultBands = "reports/baseline/bands.tsv"
@@ -171,8 +168,7 @@ func loadBands(path string) (change.Bands, error) {
 }
 
 // reportHistory adds a line for a side of a report, and draws the page.
-func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error {
-	fs := pflag.NewFlagSet("report history", pflag.ContinueOnError)
+func reportHistory(fs *pflag.FlagSet) commands.Run {
 	file := fs.String("file", "reports/history.tsv", "the table")
 	page := fs.String("page", "reports/out/history.html", "the page that plots it")
 	side := fs.String("side", change.SideHead,
@@ -182,58 +178,57 @@ func reportHistory(_ context.Context, args []string, stdout, _ io.Writer) error 
 			"accepted does not count")
 	bandsFile := fs.String("bands", defaultBands, "what figures differ by from themselves, which is no drift")
 	last := fs.Int("last", 20, "landed changes over which small losses are added up, 2 or more")
-	if err := parse(fs, "report history [FILE|DIR]", args, cli.AnyArgs, stdout); err != nil {
-		return err
-	}
-	switch {
-	case fs.NArg() > 1:
-		return cli.Usage("arguments", strings.Join(fs.Args(), " "), "one report at most")
-	case *side != change.SideHead && *side != change.SideBase:
-		return cli.Usage("--side", *side, "head or base")
-	case *last < 2:
-		return cli.Usage("--last", fmt.Sprint(*last), "2 or more")
-	case !(*limit >= 0):
-		return cli.Usage("--drift", fmt.Sprint(*limit), "0 or more")
-	}
-	bands, err := loadBands(*bandsFile)
-	if err != nil {
-		return err
-	}
-	var h change.History
-	data, err := os.ReadFile(*file)
-	switch {
-	case err == nil:
-		if h, err = change.ReadHistory(data); err != nil {
-			return fmt.Errorf("%s: %w", *file, err)
+	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
+		switch {
+		case len(args) > 1:
+			return cli.Usage("arguments", strings.Join(args, " "), "one report at most")
+		case *side != change.SideHead && *side != change.SideBase:
+			return cli.Usage("--side", *side, "head or base")
+		case *last < 2:
+			return cli.Usage("--last", fmt.Sprint(*last), "2 or more")
+		case !(*limit >= 0):
+			return cli.Usage("--drift", fmt.Sprint(*limit), "0 or more")
 		}
-	case !errors.Is(err, os.ErrNotExist):
-		return err
-	}
-	if fs.NArg() == 1 {
-		r, err := loadChange(fs.Arg(0))
+		bands, err := loadBands(*bandsFile)
 		if err != nil {
 			return err
 		}
-		h.Add(r, *side)
-		if err := os.WriteFile(*file, []byte(h.String()), 0o644); err != nil {
+		var h change.History
+		data, err := os.ReadFile(*file)
+		switch {
+		case err == nil:
+			if h, err = change.ReadHistory(data); err != nil {
+				return fmt.Errorf("%s: %w", *file, err)
+			}
+		case !errors.Is(err, os.ErrNotExist):
 			return err
 		}
+		if len(args) == 1 {
+			r, err := loadChange(args[0])
+			if err != nil {
+				return err
+			}
+			h.Add(r, *side)
+			if err := os.WriteFile(*file, []byte(h.String()), 0o644); err != nil {
+				return err
+			}
+		}
+		drawn, err := h.Page()
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(*page), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(*page, drawn, 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "%d landed changes: %s\n", len(h.Rows), *page)
+		if grown := h.Drift(*last, *limit, bands); len(grown) > 0 {
+			return fmt.Errorf("figures drifted over the last %d landed changes: %s", *last, strings.Join(grown, "; "))
+		}
+		return nil
 	}
-	drawn, err := h.Page()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(*page), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(*page, drawn, 0o644); err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "%d landed changes: %s\n", len(h.Rows), *page)
-	if grown := h.Drift(*last, *limit, bands); len(grown) > 0 {
-		return fmt.Errorf("figures drifted over the last %d landed changes: %s", *last, strings.Join(grown, "; "))
-	}
-	return nil
 }
 
 // machine is what figures were measured on.

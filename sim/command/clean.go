@@ -7,13 +7,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/sim/kind"
 )
 
-func clean(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	fs := pflag.NewFlagSet("clean", pflag.ContinueOnError)
-	if err := parse(fs, "clean", args, 0, stdout); err != nil {
-		return err
+func clean(_ *pflag.FlagSet) commands.Run {
+	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
+		return kind.Clean(ctx, func(m string) { fmt.Fprintln(stdout, m) })
 	}
-	return kind.Clean(ctx, func(m string) { fmt.Fprintln(stdout, m) })
 }

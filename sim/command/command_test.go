@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -17,20 +16,21 @@ func TestHelp(t *testing.T) {
 		code     int
 		says, no string
 	}{
-		{"", 0, "weir scenario run", ""},
-		{"--help", 0, "weir pki table", ""},
-		{"pki --help", 0, "weir pki authority", "weir scenario run"},
-		{"pki -h", 0, "weir pki table", "weir attack"},
-		{"pki table --help", 0, "weir pki table", "weir pki files"},
-		{"pki", 2, "pki table", "scenario run"},
+		{"", 0, "run scenarios\n", ""},
+		{"--help", 0, "make, show and replace certificates", ""},
+		{"pki --help", 0, "make the authority of a pool", "run scenarios"},
+		{"pki -h", 0, "make the authority of a pool", "try to break pools"},
+		{"pki table --help", 0, "weir pki table\n", "make the authority of a pool"},
+		{"pki", 0, "make the authority of a pool", "run scenarios"},
 		{"pki tabel", 2, "pki table", "scenario run"},
-		{"piki", 2, "scenario run", ""},
+		{"piki", 2, "pki table", "scenario run"},
+		{"nothing", 2, "scenario run", ""},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			var out bytes.Buffer
 			err := Run(t.Context(), strings.Fields(c.args), &out, io.Discard)
 			code := 0
-			if err != nil && !errors.Is(err, cli.ErrHelp) {
+			if err != nil {
 				code = cli.ExitCode(err)
 				out.WriteString(err.Error())
 			}

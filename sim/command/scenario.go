@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/bench"
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/sim/autonomy"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/crowd"
@@ -40,9 +41,8 @@ type scenarioFlags struct {
 	noTimes              bool
 }
 
-func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func scenarioRun(fs *pflag.FlagSet) commands.Run {
 	var f scenarioFlags
-	fs := pflag.NewFlagSet("scenario run", pflag.ContinueOnError)
 	fs.StringVar(&f.out, "out", "reports/out", "folder of the reports; each scenario gets a folder of its own in it")
 	fs.StringVar(&f.output, "output", "text", "text or json: with json, standard output is one object")
 	fs.StringVar(&f.runtime, "runtime", "local",
@@ -54,59 +54,58 @@ func scenarioRun(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	fs.StringVar(&f.binaries, "binaries", "", binariesHelp)
 	fs.BoolVar(&f.noTimes, "no-time-limits", false,
 		"leave out what is expected of seconds, and of new connections, which follow from them: for machines that are shared")
-	if err := parse(fs, "scenario run FILE|DIR", args, 1, stdout); err != nil {
-		return err
-	}
-	if f.output != "text" && f.output != "json" {
-		return cli.Usage("--output", f.output, "text or json")
-	}
-	k, err := cloud.Choose(f.kubernetes)
-	if err != nil {
-		return err
-	}
-	f.kubernetes = k.String()
-	if _, err := f.newRuntime(""); err != nil {
-		return err
-	}
-	scenarios, err := scenario.Load(fs.Arg(0))
-	if err != nil {
-		return err
-	}
-	if (len(scenarios) > 1 || f.seeds > 1) && f.output == "json" {
-		return cli.Usage("--output", f.output, "json takes one scenario file and one seed")
-	}
-	switch {
-	case f.seeds < 1 || f.seeds > maxSeeds:
-		return cli.Usage("--seeds", fmt.Sprint(f.seeds), fmt.Sprintf("1 to %d", maxSeeds))
-	case f.seeds > 1 && len(scenarios) > 1:
-		return cli.Usage("--seeds", fmt.Sprint(f.seeds), "one scenario file, not a folder of several")
-	}
-	var entries []report.Entry
-	var failed error
-	for _, s := range scenarios {
-		if fs.Changed("seed") {
-			s.Seed = f.seed
+	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+		if f.output != "text" && f.output != "json" {
+			return cli.Usage("--output", f.output, "text or json")
 		}
-		if f.noTimes {
-			s.Expectations = slices.DeleteFunc(s.Expectations, scenario.Expectation.OfTime)
-		}
-		if f.seeds > 1 {
-			return runSeeds(ctx, s, f, stdout, stderr)
-		}
-		res, err := runOne(ctx, s, f, stdout, stderr)
-		entries = append(entries, report.Entry{Dir: s.Name, Result: res})
-		failed = errors.Join(failed, err)
-		if ctx.Err() != nil {
-			return errors.Join(failed, errors.New("interrupted"))
-		}
-	}
-	if len(entries) > 1 {
-		if err := report.WriteIndex(f.out, entries); err != nil {
+		k, err := cloud.Choose(f.kubernetes)
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(stderr, "index: %s\n", filepath.Join(f.out, "index.html"))
+		f.kubernetes = k.String()
+		if _, err := f.newRuntime(""); err != nil {
+			return err
+		}
+		scenarios, err := scenario.Load(args[0])
+		if err != nil {
+			return err
+		}
+		if (len(scenarios) > 1 || f.seeds > 1) && f.output == "json" {
+			return cli.Usage("--output", f.output, "json takes one scenario file and one seed")
+		}
+		switch {
+		case f.seeds < 1 || f.seeds > maxSeeds:
+			return cli.Usage("--seeds", fmt.Sprint(f.seeds), fmt.Sprintf("1 to %d", maxSeeds))
+		case f.seeds > 1 && len(scenarios) > 1:
+			return cli.Usage("--seeds", fmt.Sprint(f.seeds), "one scenario file, not a folder of several")
+		}
+		var entries []report.Entry
+		var failed error
+		for _, s := range scenarios {
+			if fs.Changed("seed") {
+				s.Seed = f.seed
+			}
+			if f.noTimes {
+				s.Expectations = slices.DeleteFunc(s.Expectations, scenario.Expectation.OfTime)
+			}
+			if f.seeds > 1 {
+				return runSeeds(ctx, s, f, stdout, stderr)
+			}
+			res, err := runOne(ctx, s, f, stdout, stderr)
+			entries = append(entries, report.Entry{Dir: s.Name, Result: res})
+			failed = errors.Join(failed, err)
+			if ctx.Err() != nil {
+				return errors.Join(failed, errors.New("interrupted"))
+			}
+		}
+		if len(entries) > 1 {
+			if err := report.WriteIndex(f.out, entries); err != nil {
+				return err
+			}
+			fmt.Fprintf(stderr, "index: %s\n", filepath.Join(f.out, "index.html"))
+		}
+		return failed
 	}
-	return failed
 }
 
 func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, stderr io.Writer) (
@@ -229,46 +228,42 @@ func revision(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-func compare(_ context.Context, args []string, stdout, _ io.Writer) error {
-	fs := pflag.NewFlagSet("report compare", pflag.ContinueOnError)
-	if err := parse(fs, "report compare A B", args, 2, stdout); err != nil {
-		return err
-	}
-	var scenarios [2]report.Result
-	var benches [2]bench.Report
-	of := 0 // of both, those that are of benchmarks
-	for i := range scenarios {
-		var err error
-		scenarios[i], err = report.Load(fs.Arg(i))
-		if errors.Is(err, report.ErrNoScenario) {
-			benches[i], err = bench.Load(fs.Arg(i))
-			of++
+func compare(_ *pflag.FlagSet) commands.Run {
+	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
+		var scenarios [2]report.Result
+		var benches [2]bench.Report
+		of := 0 // of both, those that are of benchmarks
+		for i := range scenarios {
+			var err error
+			scenarios[i], err = report.Load(args[i])
+			if errors.Is(err, report.ErrNoScenario) {
+				benches[i], err = bench.Load(args[i])
+				of++
+			}
+			if errors.Is(err, os.ErrNotExist) {
+				return cli.Usage("argument", args[i], "a report's folder or its result.json, of a scenario or of weir bench")
+			} else if err != nil {
+				return err
+			}
 		}
-		if errors.Is(err, os.ErrNotExist) {
-			return cli.Usage("argument", fs.Arg(i), "a report's folder or its result.json, of a scenario or of weir bench")
-		} else if err != nil {
+		switch of {
+		case 0:
+			text, err := report.Compare(scenarios[0], scenarios[1])
+			fmt.Fprint(stdout, text)
 			return err
+		case 1:
+			return cli.Usage("arguments", strings.Join(args, " "), "two runs of one scenario, or two of weir bench")
 		}
+		fmt.Fprint(stdout, bench.Compare(benches[0], benches[1]))
+		return nil
 	}
-	switch of {
-	case 0:
-		text, err := report.Compare(scenarios[0], scenarios[1])
-		fmt.Fprint(stdout, text)
-		return err
-	case 1:
-		return cli.Usage("arguments", strings.Join(fs.Args(), " "), "two runs of one scenario, or two of weir bench")
-	}
-	fmt.Fprint(stdout, bench.Compare(benches[0], benches[1]))
-	return nil
 }
 
-func listMetrics(_ context.Context, args []string, stdout, _ io.Writer) error {
-	fs := pflag.NewFlagSet("metrics", pflag.ContinueOnError)
-	if err := parse(fs, "metrics", args, 0, stdout); err != nil {
-		return err
+func listMetrics(_ *pflag.FlagSet) commands.Run {
+	return func(_ context.Context, _ []string, stdout, _ io.Writer) error {
+		for _, m := range report.Metrics() {
+			fmt.Fprintf(stdout, "%-28s %s\n", m.Name, m.Doc)
+		}
+		return nil
 	}
-	for _, m := range report.Metrics() {
-		fmt.Fprintf(stdout, "%-28s %s\n", m.Name, m.Doc)
-	}
-	return nil
 }

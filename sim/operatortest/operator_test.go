@@ -546,11 +546,12 @@ func TestUsage(t *testing.T) {
 
 // TestHelp: each command has --help, which says how to call it.
 func TestHelp(t *testing.T) {
-	for _, c := range operator.Commands("kubectl weir").All {
+	for _, c := range operator.Commands("kubectl weir").Leaves() {
 		var out bytes.Buffer
-		err := c.Run(t.Context(), []string{"--help"}, &out, &out)
-		if !errors.Is(err, cli.ErrHelp) || !strings.HasPrefix(out.String(), "Usage:\n  kubectl weir "+c.Name) {
-			t.Errorf("%s: %v:\n%s", c.Name, err, &out)
+		words := append(strings.Fields(c.CommandPath())[2:], "--help")
+		err := operator.Commands("kubectl weir").Run(t.Context(), words, &out, &out)
+		if err != nil || !strings.Contains(out.String(), "\n\nUsage:\n  "+c.UseLine()+"\n") {
+			t.Errorf("%s: %v:\n%s", words, err, &out)
 		}
 	}
 }

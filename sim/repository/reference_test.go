@@ -67,22 +67,14 @@ func TestReference(t *testing.T) {
 func operators(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	const program = "kubectl weir"
-	commands := operator.Commands(program)
 	type one struct {
 		usage string
 		flags []row
 	}
 	var all []one
 	shared := map[row]int{}
-	for _, c := range regexp.MustCompile(`(?m)^  `+program+` ((?:[a-z]+ ?)+)`).FindAllStringSubmatch(
-		help(t, commands.Run), -1) {
-		words := strings.Fields(c[1])
-		text := help(t, commands.Run, words...)
-		usage := regexp.MustCompile(`(?m)^  (` + program + `.*)$`).FindStringSubmatch(text)
-		if usage == nil {
-			t.Fatalf("%v --help says no usage: %s", words, text)
-		}
-		o := one{usage[1], flags(text)}
+	for _, c := range operator.Commands(program).Leaves() {
+		o := one{c.UseLine(), flags(anywhere(t, c.LocalFlags().FlagUsages()))}
 		for _, f := range o.flags {
 			shared[f]++
 		}
@@ -113,17 +105,23 @@ func operators(t *testing.T, b *strings.Builder) {
 }
 
 // help is what a program says by --help.
-func help(t *testing.T, run func(context.Context, []string, io.Writer, io.Writer) error, words ...string) string {
+func help(t *testing.T, run func(context.Context, []string, io.Writer, io.Writer) error) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := run(t.Context(), append(words, "--help"), &out, io.Discard); err != nil && !errors.Is(err, cli.ErrHelp) {
-		t.Fatalf("%v --help: %v", words, err)
+	if err := run(t.Context(), []string{"--help"}, &out, io.Discard); !errors.Is(err, cli.ErrHelp) {
+		t.Fatalf("--help: %v", err)
 	}
+	return anywhere(t, out.String())
+}
+
+// anywhere is what a help says whoever asks.
+func anywhere(t *testing.T, help string) string {
+	t.Helper()
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.ReplaceAll(out.String(), home+"/.kube", "$HOME/.kube")
+	return strings.ReplaceAll(help, home+"/.kube", "$HOME/.kube")
 }
 
 // row is a line of a table: a flag or a value, its type or what it is by default, and what it says.

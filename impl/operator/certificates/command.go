@@ -1,35 +1,20 @@
 package certificates
 
 import (
-	"context"
-	"io"
+	"github.com/spf13/cobra"
 
-	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 )
 
-// Commands are those of weir pki; program is how the user calls it.
-func Commands(program string) []cli.Command {
-	by := func(run func(ctx context.Context, program string, args []string, stdout io.Writer) error) func(context.Context,
-		[]string, io.Writer, io.Writer) error {
-		return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
-			return run(ctx, program, args, stdout)
-		}
-	}
-	return []cli.Command{
-		{Name: "pki table", About: "list the kinds of certificates: what stands in each, and who signs it", Run: by(table)},
-		{Name: "pki request", About: "print a request for a certificate", Run: by(request)},
-		{
-			Name: "pki check", Args: "FILE…",
-			About: "show certificates: their contents, the authority that signed them, and when they expire",
-			Run:   by(check),
-		},
-		{
-			Name: "pki authority", About: "make the authority of a pool, by itself or below an existing one", Run: by(authority),
-		},
-		{Name: "pki files", About: "make all files of a pool from its authority", Run: by(files)},
-		{
-			Name: "pki rotate", About: "replace the authority of a pool by weir-manager, also one whose key is lost",
-			Run: by(rotate),
-		},
-	}
+// Command is weir pki.
+func Command() *cobra.Command {
+	return commands.Group("pki", "make, show and replace certificates and authorities of pools",
+		commands.New("table", "list the kinds of certificates: what stands in each, and who signs it", 0, table),
+		commands.New("request", "print a request for a certificate", 0, request),
+		commands.New("check FILE…",
+			"show certificates: their contents, the authority that signed them, and when they expire", commands.Any, check),
+		commands.New("authority", "make the authority of a pool, by itself or below an existing one", 0, authority),
+		commands.New("files", "make all files of a pool from its authority", 0, files),
+		commands.New("rotate", "replace the authority of a pool by weir-manager, also one whose key is lost", 0, rotate),
+	)
 }

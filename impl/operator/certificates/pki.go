@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -55,73 +56,69 @@ func Wrong(err error) error {
 }
 
 // table prints what certificates there are.
-func table(_ context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pki table", pflag.ContinueOnError)
-	if err := cli.ParseArgs(fs, program+" pki table", args, 0, stdout); err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KIND\tCOMMON NAME\tORGANIZATIONS\tUSES\tAUTHORITY\tLIFE (MOST)\tSIGNER\tOF")
-	for _, i := range pki.Identities() {
-		or := func(s string) string {
-			if s == "" {
-				return "-"
+func table(_ *pflag.FlagSet) commands.Run {
+	return func(_ context.Context, _ []string, stdout, _ io.Writer) error {
+		w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "KIND\tCOMMON NAME\tORGANIZATIONS\tUSES\tAUTHORITY\tLIFE (MOST)\tSIGNER\tOF")
+		for _, i := range pki.Identities() {
+			or := func(s string) string {
+				if s == "" {
+					return "-"
+				}
+				return s
 			}
-			return s
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s (%s)\t%s\t%s\n",
+				i.Kind, i.CommonName, or(strings.Join(i.Organizations, " ")), i.Usages(), i.Issuer, i.Life.Usual, i.Life.Most,
+				or(i.Signer), i.About)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s (%s)\t%s\t%s\n",
-			i.Kind, i.CommonName, or(strings.Join(i.Organizations, " ")), i.Usages(), i.Issuer, i.Life.Usual, i.Life.Most,
-			or(i.Signer), i.About)
+		return w.Flush()
 	}
-	return w.Flush()
 }
 
 // request prints a request.
-func request(_ context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pki request", pflag.ContinueOnError)
+func request(fs *pflag.FlagSet) commands.Run {
 	var f identityFlags
 	f.bind(fs)
 	keyFile := fs.String("key", "", "file of the private key; it is made if it does not exist; required")
 	manifest := fs.String("manifest", "",
 		"name: print a CertificateSigningRequest of this name, for kubectl create -f -, in place of the request")
 	life := fs.Duration("life", 0, "of the certificate, in the manifest; 0: the usual life of the kind")
-	if err := cli.ParseArgs(fs, program+" pki request", args, 0, stdout); err != nil {
-		return err
-	}
-	i, err := pki.Of(pki.Kind(f.kind))
-	if err != nil {
-		return Wrong(err)
-	}
-	switch {
-	case *keyFile == "":
-		return cli.Usage("--key", "", "the path of a file")
-	case *manifest != "" && i.Signer == "":
-		return cli.Usage("--manifest", *manifest, "a kind that weir-manager signs or approves, see weir pki table")
-	}
-	if *life == 0 {
-		*life = i.Life.Usual
-	}
-	if err := i.CheckLife(*life); err != nil {
-		return Wrong(err)
-	}
-	if _, err := i.Template(f.subject(), time.Time{}, *life); err != nil { // before a key is made for nothing
-		return Wrong(err)
-	}
-	key, err := KeyOf(*keyFile)
-	if err != nil {
-		return err
-	}
-	text, err := i.Request(f.subject(), key)
-	if err != nil {
-		return Wrong(err)
-	}
-	if *manifest != "" {
-		if text, err = manifestOf(i, *manifest, text, *life); err != nil {
+	return func(_ context.Context, _ []string, stdout, _ io.Writer) error {
+		i, err := pki.Of(pki.Kind(f.kind))
+		if err != nil {
+			return Wrong(err)
+		}
+		switch {
+		case *keyFile == "":
+			return cli.Usage("--key", "", "the path of a file")
+		case *manifest != "" && i.Signer == "":
+			return cli.Usage("--manifest", *manifest, "a kind that weir-manager signs or approves, see weir pki table")
+		}
+		if *life == 0 {
+			*life = i.Life.Usual
+		}
+		if err := i.CheckLife(*life); err != nil {
+			return Wrong(err)
+		}
+		if _, err := i.Template(f.subject(), time.Time{}, *life); err != nil { // before a key is made for nothing
+			return Wrong(err)
+		}
+		key, err := KeyOf(*keyFile)
+		if err != nil {
 			return err
 		}
+		text, err := i.Request(f.subject(), key)
+		if err != nil {
+			return Wrong(err)
+		}
+		if *manifest != "" {
+			if text, err = manifestOf(i, *manifest, text, *life); err != nil {
+				return err
+			}
+		}
+		_, err = stdout.Write(text)
+		return err
 	}
-	_, err = stdout.Write(text)
-	return err
 }
 
 func manifestOf(i pki.Identity, name string, request []byte, life time.Duration) ([]byte, error) {
@@ -146,65 +143,63 @@ func manifestOf(i pki.Identity, name string, request []byte, life time.Duration)
 }
 
 // check tells what certificates are, and whether they are good.
-func check(_ context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pki check", pflag.ContinueOnError)
+func check(fs *pflag.FlagSet) commands.Run {
 	var f identityFlags
 	f.bind(fs)
 	caFile := fs.String("ca", "", "PEM file of the authorities that vouch; required")
 	keyFile := fs.String("key", "", "PEM file of the private key that the certificate has to be of; for one FILE")
 	within := fs.Duration("within", 0, "a certificate that ends within this time is a failure too")
-	if err := cli.ParseArgs(fs, program+" pki check", args, cli.AnyArgs, stdout); err != nil {
-		return err
-	}
-	files := fs.Args()
-	switch {
-	case len(files) == 0:
-		return cli.Usage("arguments", "", "one or more PEM files of certificates")
-	case *caFile == "":
-		return cli.Usage("--ca", "", "the path of a PEM file")
-	case *keyFile != "" && len(files) > 1:
-		return cli.Usage("--key", *keyFile, "one certificate to go with it")
-	case *within < 0:
-		return cli.Usage("--within", *within, "0 or more")
-	}
-	authorities, err := certificatesOf("--ca", *caFile)
-	if err != nil {
-		return err
-	}
-	var key []byte
-	if *keyFile != "" {
-		if key, err = os.ReadFile(*keyFile); err != nil {
-			return cli.Usage("--key", *keyFile, err.Error())
+	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
+		files := args
+		switch {
+		case len(files) == 0:
+			return cli.Usage("arguments", "", "one or more PEM files of certificates")
+		case *caFile == "":
+			return cli.Usage("--ca", "", "the path of a PEM file")
+		case *keyFile != "" && len(files) > 1:
+			return cli.Usage("--key", *keyFile, "one certificate to go with it")
+		case *within < 0:
+			return cli.Usage("--within", *within, "0 or more")
 		}
-	}
-	if f.kind != "" {
-		if _, err := pki.Of(pki.Kind(f.kind)); err != nil {
-			return Wrong(err)
-		}
-	}
-	failed := 0
-	for _, file := range files {
-		chain, err := certificatesOf("FILE", file)
+		authorities, err := certificatesOf("--ca", *caFile)
 		if err != nil {
 			return err
 		}
-		now := time.Now()
-		i, s, err := f.judge(chain, key, authorities, now)
-		end := chain[0].NotAfter
-		if err == nil && end.Sub(now) < *within {
-			err = fmt.Errorf("it ends within %s", *within)
+		var key []byte
+		if *keyFile != "" {
+			if key, err = os.ReadFile(*keyFile); err != nil {
+				return cli.Usage("--key", *keyFile, err.Error())
+			}
 		}
-		verdict := "good"
-		if err != nil {
-			verdict, failed = err.Error(), failed+1
+		if f.kind != "" {
+			if _, err := pki.Of(pki.Kind(f.kind)); err != nil {
+				return Wrong(err)
+			}
 		}
-		fmt.Fprintf(stdout, "%s: %s (%s), until %s: %s\n", file, describe(i, s), chain[0].Subject,
-			end.UTC().Format(time.RFC3339), verdict)
+		failed := 0
+		for _, file := range files {
+			chain, err := certificatesOf("FILE", file)
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			i, s, err := f.judge(chain, key, authorities, now)
+			end := chain[0].NotAfter
+			if err == nil && end.Sub(now) < *within {
+				err = fmt.Errorf("it ends within %s", *within)
+			}
+			verdict := "good"
+			if err != nil {
+				verdict, failed = err.Error(), failed+1
+			}
+			fmt.Fprintf(stdout, "%s: %s (%s), until %s: %s\n", file, describe(i, s), chain[0].Subject,
+				end.UTC().Format(time.RFC3339), verdict)
+		}
+		if failed > 0 {
+			return fmt.Errorf("%d of %d certificates are not good", failed, len(files))
+		}
+		return nil
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d certificates are not good", failed, len(files))
-	}
-	return nil
 }
 
 func describe(i pki.Identity, s pki.Subject) string {

@@ -11,7 +11,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/spf13/cobra"
+
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -19,8 +22,8 @@ import (
 func said(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := cli.Commands{
-		Program: "weir", All: Commands("weir"),
+	err := commands.Program{
+		Name: "weir", All: []*cobra.Command{Command()},
 	}.Run(t.Context(), append([]string{"pki"}, args...), &out, io.Discard)
 	return out.String(), err
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/operator/view"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
@@ -24,29 +25,25 @@ const (
 )
 
 // rotate is weir pki rotate, which names the pool by a flag.
-func rotate(ctx context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pki rotate", pflag.ContinueOnError)
+func rotate(fs *pflag.FlagSet) commands.Run {
 	pool := fs.String("pool", "", "name of the pool; required")
 	var r rotation
 	r.bind(fs)
-	if err := cli.ParseArgs(fs, program+" pki rotate", args, 0, stdout); err != nil {
-		return err
+	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
+		if *pool == "" {
+			return cli.Usage("--pool", "", "the name of a pool")
+		}
+		return r.run(ctx, *pool, stdout)
 	}
-	if *pool == "" {
-		return cli.Usage("--pool", "", "the name of a pool")
-	}
-	return r.run(ctx, *pool, stdout)
 }
 
 // RotatePool is weir pool rotate, which names it by an argument.
-func RotatePool(ctx context.Context, program string, args []string, stdout io.Writer) error {
-	fs := pflag.NewFlagSet("pool rotate", pflag.ContinueOnError)
+func RotatePool(fs *pflag.FlagSet) commands.Run {
 	var r rotation
 	r.bind(fs)
-	if err := cli.ParseArgs(fs, program+" pool rotate NAME", args, 1, stdout); err != nil {
-		return err
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		return r.run(ctx, args[0], stdout)
 	}
-	return r.run(ctx, fs.Arg(0), stdout)
 }
 
 // rotation replaces the authority of a pool.

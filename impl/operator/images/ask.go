@@ -11,8 +11,6 @@ import (
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-type commands struct{ program string }
-
 // names reads the arguments of a command.
 func names(args []string) (all []images.Name, err error) {
 	for _, text := range args {

@@ -1,15 +1,15 @@
 package images
 
-import "github.com/weir-edge/weir/impl/cli"
+import (
+	"github.com/spf13/cobra"
 
-// Commands are those of weir images; program is how the user calls it.
-func Commands(program string) []cli.Command {
-	c := commands{program}
-	return []cli.Command{
-		{Name: "images list", Args: "[IMAGE...]", About: "show which nodes of a pool have which image", Run: c.list},
-		{
-			Name: "images pull", Args: "--pool POOL IMAGE...", About: "bring images to a pool ahead of a roll-out",
-			Run: c.pull,
-		},
-	}
+	"github.com/weir-edge/weir/impl/commands"
+)
+
+// Command is weir images.
+func Command() *cobra.Command {
+	return commands.Group("images", "show which node has which image, and pull ahead of a roll-out",
+		commands.New("list [IMAGE...]", "show which nodes of a pool have which image", commands.Any, list),
+		commands.New("pull --pool POOL IMAGE...", "bring images to a pool ahead of a roll-out", commands.Any, pulls),
+	)
 }

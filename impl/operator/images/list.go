@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/images"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
@@ -43,26 +44,24 @@ type imageStock struct {
 	Without []string `json:"nodesWithout"` // the other nodes of the pool
 }
 
-func (c commands) list(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	fs := pflag.NewFlagSet("images list", pflag.ContinueOnError)
+func list(fs *pflag.FlagSet) commands.Run {
 	pool := fs.String("pool", "", "show this pool only")
 	form := fs.StringP("output", "o", "table", "table, wide (with nodes), json or yaml")
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, c.program+" images list [IMAGE...]", args, cli.AnyArgs, stdout); err != nil {
-		return err
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		if !slices.Contains([]string{"table", "wide", "json", "yaml"}, *form) {
+			return cli.Usage("--output", *form, "table, wide, json or yaml")
+		}
+		only, err := names(args)
+		if err != nil {
+			return err
+		}
+		_, v, err := read(ctx, flags, *pool)
+		if err != nil {
+			return err
+		}
+		return stockOf(v, *pool, only).Write(stdout, *form)
 	}
-	if !slices.Contains([]string{"table", "wide", "json", "yaml"}, *form) {
-		return cli.Usage("--output", *form, "table, wide, json or yaml")
-	}
-	only, err := names(fs.Args())
-	if err != nil {
-		return err
-	}
-	_, v, err := read(ctx, flags, *pool)
-	if err != nil {
-		return err
-	}
-	return stockOf(v, *pool, only).Write(stdout, *form)
 }
 
 // stockOf is what kubelets tell. Images that are asked for are listed if nobody has them, too.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/images/preload"
 	"github.com/weir-edge/weir/impl/operator/view"
@@ -36,8 +37,7 @@ type pull struct {
 	now, wait   bool
 }
 
-func (c commands) pull(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	fs := pflag.NewFlagSet("images pull", pflag.ContinueOnError)
+func pulls(fs *pflag.FlagSet) commands.Run {
 	var p pull
 	fs.StringVar(&p.pool, "pool", "", "name of the pool; required")
 	fs.StringVar(&p.nodes, "nodes", "one",
@@ -49,32 +49,31 @@ func (c commands) pull(ctx context.Context, args []string, stdout, _ io.Writer) 
 	fs.BoolVar(&p.now, "now", false, "begin at once, whatever spec.images.window of the Pool says, and all together")
 	fs.BoolVar(&p.wait, "wait", true, "wait until all are there, and show how far they are")
 	flags := view.Bind(fs)
-	if err := cli.ParseArgs(fs, c.program+" images pull --pool POOL IMAGE...", args, cli.AnyArgs, stdout); err != nil {
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		p.images = args
+		if err := p.check(); err != nil {
+			return err
+		}
+		cluster, v, err := read(ctx, flags, p.pool)
+		if err != nil {
+			return err
+		}
+		made, err := p.begin(ctx, cluster, v)
+		for _, j := range made {
+			fmt.Fprintf(stdout, "%s: Job %s/%s\n", about(j), j.Namespace, j.Name)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !p.wait:
+			return nil
+		}
+		err = follow(ctx, cluster, p.pool, made, stdout)
+		if errors.Is(err, context.Canceled) {
+			return fmt.Errorf("the Jobs go on; end them by: %s", ending(p.pool))
+		}
 		return err
 	}
-	p.images = fs.Args()
-	if err := p.check(); err != nil {
-		return err
-	}
-	cluster, v, err := read(ctx, flags, p.pool)
-	if err != nil {
-		return err
-	}
-	made, err := p.begin(ctx, cluster, v)
-	for _, j := range made {
-		fmt.Fprintf(stdout, "%s: Job %s/%s\n", about(j), j.Namespace, j.Name)
-	}
-	switch {
-	case err != nil:
-		return err
-	case !p.wait:
-		return nil
-	}
-	err = follow(ctx, cluster, p.pool, made, stdout)
-	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("the Jobs go on; end them by: %s", ending(p.pool))
-	}
-	return err
 }
 
 // ending is how a person ends what was begun.

@@ -2,14 +2,6 @@ package node
 
 import "github.com/spf13/pflag"
 
-type commands struct{ program string }
-
-func (c commands) flags(name string) *pflag.FlagSet {
-	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
-	fs.SortFlags = false
-	return fs
-}
-
 // root is the folder that stands for /; tests and images of machines have another.
 func root(fs *pflag.FlagSet) *string {
 	r := fs.String("root", "/", "folder that is the root of the machine")

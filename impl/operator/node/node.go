@@ -7,39 +7,35 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-// Commands are those of weir node; program is how the user calls it.
-func Commands(program string) []cli.Command {
-	c := commands{program}
-	return []cli.Command{
-		{Name: "node join", Args: "--pool POOL", About: "lead the kubelet of this machine to a hub", Run: c.join},
-		{Name: "node leave", About: "make this machine what it was before", Run: c.leave},
-		{Name: "node status", About: "report whether the kubelet of this machine calls its hub", Run: c.status},
-		{
-			Name: "node install", Args: "--pool POOL",
-			About: "what a Job of weir-manager runs on a node: join, or leave, as a unit of the machine", Run: c.install,
-		},
-		{
-			Name: "node revoke", Args: "NAME...",
-			About: "delete Nodes of machines that are lost or stolen, and revoke what they had; or confirm that they " +
-				"were deleted", Run: c.revoke,
-		},
-		{Name: "node restore", Args: "NAME...", About: "make Nodes again that were deleted by mistake", Run: c.restore},
-		{
-			Name: "node certificate", About: "list the certificates of this machine: when each ends, and who signed it",
-			Run: c.certificate,
-		},
-	}
+// Command is weir node.
+func Command() *cobra.Command {
+	return commands.Group("node", "lead a machine to its hub, and look after machines of pools",
+		commands.New("join --pool POOL", "lead the kubelet of this machine to a hub", 0, join),
+		commands.New("leave", "make this machine what it was before", 0, leave),
+		commands.New("status", "report whether the kubelet of this machine calls its hub", 0, status),
+		commands.New("install --pool POOL",
+			"what a Job of weir-manager runs on a node: join, or leave, as a unit of the machine", 0, installs),
+		commands.New("revoke NAME...",
+			"delete Nodes of machines that are lost or stolen, and revoke what they had; or confirm that they were deleted",
+			commands.Any, each(revoke)),
+		commands.New("restore NAME...", "make Nodes again that were deleted by mistake", commands.Any, each(restore)),
+		commands.New("certificate", "list the certificates of this machine: when each ends, and who signed it", 0,
+			certificate),
+	)
 }
 
-func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	fs := c.flags("node join")
-	o := install.Config{Out: stderr}
+func join(fs *pflag.FlagSet) commands.Run {
+	var o install.Config
 	fs.StringVar(&o.Pool, "pool", "", "pool that the Node is in, by its label "+contract.NodePoolLabel+"; required")
 	fs.StringVar(&o.Token, "token", "",
 		"bootstrap token of this node, by which its hub asks for its certificate in the pool; without it, it asks "+
@@ -70,75 +66,70 @@ func (c commands) join(ctx context.Context, args []string, stdout, stderr io.Wri
 	dry := fs.Bool("dry-run", false, "look whether this node could join, and change nothing")
 	o.Host.Root = "/"
 	r := root(fs)
-	if err := cli.ParseArgs(fs, c.program+" node join --pool POOL", args, 0, stdout); err != nil {
-		return err
-	}
-	o.Host.Root = *r
-	if fs.Changed("images") {
-		o.Images = images
-	}
-	if o.Hub == "" {
-		var err error
-		if o.Hub, err = findHub(); err != nil {
+	return func(ctx context.Context, _ []string, _, stderr io.Writer) error {
+		o.Out, o.Host.Root = stderr, *r
+		if fs.Changed("images") {
+			o.Images = images
+		}
+		if o.Hub == "" {
+			var err error
+			if o.Hub, err = findHub(); err != nil {
+				return err
+			}
+		}
+		i, err := install.New(o)
+		if err != nil {
 			return err
 		}
+		if *dry {
+			return i.Check(ctx)
+		}
+		return i.Join(ctx)
 	}
-	i, err := install.New(o)
-	if err != nil {
-		return err
-	}
-	if *dry {
-		return i.Check(ctx)
-	}
-	return i.Join(ctx)
 }
 
-func (c commands) leave(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	fs := c.flags("node leave")
+func leave(fs *pflag.FlagSet) commands.Run {
 	timeout := fs.Duration("timeout", 2*time.Minute,
 		"how long pods that call the hub may take to restart, and those to end that nothing would restart")
 	abandon := fs.Bool("abandon-pods", false,
 		"leave although there are pods that call the hub and that nothing would restart: they lose the API")
 	r := root(fs)
-	if err := cli.ParseArgs(fs, c.program+" node leave", args, 0, stdout); err != nil {
-		return err
+	return func(ctx context.Context, _ []string, _, stderr io.Writer) error {
+		i, err := install.New(install.Config{Out: stderr, Timeout: *timeout, Abandon: *abandon, Host: install.Host{Root: *r}})
+		if err != nil {
+			return err
+		}
+		return i.Leave(ctx)
 	}
-	i, err := install.New(install.Config{Out: stderr, Timeout: *timeout, Abandon: *abandon, Host: install.Host{Root: *r}})
-	if err != nil {
-		return err
-	}
-	return i.Leave(ctx)
 }
 
 // errUnwell is the answer of weir node status where something is wrong.
 var errUnwell = errors.New("the kubelet of this machine is not heard through a hub")
 
-func (c commands) status(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	fs := c.flags("node status")
+func status(fs *pflag.FlagSet) commands.Run {
 	form := fs.StringP("output", "o", "text", "text or json")
 	r := root(fs)
-	if err := cli.ParseArgs(fs, c.program+" node status", args, 0, stdout); err != nil {
-		return err
+	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
+		if *form != "text" && *form != "json" {
+			return cli.Usage("--output", *form, "text or json")
+		}
+		i, err := install.New(install.Config{Host: install.Host{Root: *r}})
+		if err != nil {
+			return err
+		}
+		s, err := i.Status(ctx)
+		if err != nil {
+			return err
+		}
+		switch written, err := view.Write(stdout, *form, s); {
+		case err != nil:
+			return err
+		case !written:
+			fmt.Fprint(stdout, s)
+		}
+		if !s.Well() {
+			return errUnwell
+		}
+		return nil
 	}
-	if *form != "text" && *form != "json" {
-		return cli.Usage("--output", *form, "text or json")
-	}
-	i, err := install.New(install.Config{Host: install.Host{Root: *r}})
-	if err != nil {
-		return err
-	}
-	s, err := i.Status(ctx)
-	if err != nil {
-		return err
-	}
-	switch written, err := view.Write(stdout, *form, s); {
-	case err != nil:
-		return err
-	case !written:
-		fmt.Fprint(stdout, s)
-	}
-	if !s.Well() {
-		return errUnwell
-	}
-	return nil
 }

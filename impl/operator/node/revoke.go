@@ -14,41 +14,44 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spf13/pflag"
+
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/revocation"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-// each runs a command for each of the nodes that are named. One that fails does not keep the others.
-func (c commands) each(ctx context.Context, name string, args []string, stdout io.Writer,
-	do func(ctx context.Context, cluster *view.Cluster, node string) (string, error)) error {
-	fs := c.flags(name)
-	flags := view.Bind(fs)
-	usage := c.program + " " + name + " NAME..."
-	if err := cli.ParseArgs(fs, usage, args, cli.AnyArgs, stdout); err != nil {
-		return err
-	}
-	if fs.NArg() == 0 {
-		return cli.Usage("arguments", "", usage)
-	}
-	cluster, err := flags.Cluster()
-	if err != nil {
-		return err
-	}
-	var failed []string
-	for _, node := range fs.Args() {
-		said, err := do(ctx, cluster, node)
-		if err != nil {
-			failed = append(failed, fmt.Sprintf("node %s: %v", node, err))
-			continue
+// each makes a command that does something for each of the nodes that are named. One that fails does not keep the
+// others.
+func each(do func(ctx context.Context, cluster *view.Cluster, node string) (string, error)) func(
+	fs *pflag.FlagSet) commands.Run {
+	return func(fs *pflag.FlagSet) commands.Run {
+		flags := view.Bind(fs)
+		return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+			if len(args) == 0 {
+				return cli.Usage("arguments", "", "NAME...: the names of nodes")
+			}
+			cluster, err := flags.Cluster()
+			if err != nil {
+				return err
+			}
+			var failed []string
+			for _, node := range args {
+				said, err := do(ctx, cluster, node)
+				if err != nil {
+					failed = append(failed, fmt.Sprintf("node %s: %v", node, err))
+					continue
+				}
+				fmt.Fprintf(stdout, "node %s: %s\n", node, said)
+			}
+			if len(failed) > 0 {
+				return errors.New(strings.Join(failed, "; "))
+			}
+			return nil
 		}
-		fmt.Fprintf(stdout, "node %s: %s\n", node, said)
 	}
-	if len(failed) > 0 {
-		return errors.New(strings.Join(failed, "; "))
-	}
-	return nil
 }
 
 // line writes the line of a node in the ConfigMap of the policy weir-revoked; "": it goes.
@@ -72,10 +75,6 @@ func line(ctx context.Context, c *view.Cluster, node string, next func(now strin
 		}
 		return c.Update(ctx, &m)
 	})
-}
-
-func (c commands) revoke(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	return c.each(ctx, "node revoke", args, stdout, revoke)
 }
 
 // revoke says first that the deletion is meant, and that the node cannot register itself again. So there is no moment
@@ -107,10 +106,6 @@ func revoke(ctx context.Context, c *view.Cluster, name string) (string, error) {
 		return "", fmt.Errorf("its name is barred, and its Node is there still: %w", err)
 	}
 	return "its Node is deleted: weir-manager revokes its certificates at once, and it cannot register itself again", nil
-}
-
-func (c commands) restore(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	return c.each(ctx, "node restore", args, stdout, restore)
 }
 
 // restore makes the Node first: a kubelet that runs does not register itself again, and goes on with the Node that it

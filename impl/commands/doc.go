@@ -1,0 +1,6 @@
+// Package commands makes the command lines of weir and kubectl-weir, with cobra: names, flags, help, completion by
+// shells and the manual page. A program is a list of commands; a command is a function that declares its flags and
+// returns what runs. Wrong usage is a cli.UsageError, so exit code 2.
+//
+// No program that runs on a node may import it: the hub takes its flags from package cli alone.
+package commands

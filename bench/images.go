@@ -90,13 +90,24 @@ func Images(ctx context.Context, c Config) (_ []Figure, err error) {
 		Samples: []float64{(with - without) / mb}, Limit: mirrorIdle,
 		Detail: fmt.Sprintf("%.1f MB with it, %.1f MB without", with/mb, without/mb),
 	})
-	err = r.layer(ctx, on, root, with)
+	err = r.layer(ctx, on, root)
 	return r.figures, err
 }
 
 // layer measures what it costs a hub that members of its pool read a layer, beside http.ServeContent of the same file.
-// before is its memory without that.
-func (r *run) layer(ctx context.Context, pool, root string, before float64) (err error) {
+// Its memory is the most that it has while it serves, above the most while it is idle: garbage comes and goes in both.
+func (r *run) layer(ctx context.Context, pool, root string) (err error) {
+	before, err := peak(r.hubPart, func() error {
+		select {
+		case <-time.After(mirrorSettle):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if err != nil {
+		return err
+	}
 	bare, stop, err := startBare(ctx, map[string][]byte{bareFile: []byte(blobOf(root, 0))})
 	if err != nil {
 		return err
@@ -126,7 +137,8 @@ func (r *run) layer(ctx context.Context, pool, root string, before float64) (err
 		return err
 	}
 	r.add(Figure{
-		Name: fmt.Sprintf("hub memory, %d members read a layer of %.0f GB each, at its peak above idle, RssAnon",
+		Name: fmt.Sprintf(
+			"hub memory, the most while %d members read a layer of %.0f GB each above the most while idle, RssAnon",
 			layerReaders, layerSize/1e9),
 		Unit: "MB", Samples: more[hub.name], Limit: mirrorServes, Detail: fmt.Sprintf("%.1f MB idle", before/mb),
 	})
@@ -136,7 +148,6 @@ func (r *run) layer(ctx context.Context, pool, root string, before float64) (err
 
 // asMember is the port for the pool of its first hub, with the certificate of another member.
 func (r *run) asMember(pool string, n int) (target, error) {
-	node := pool + "-1"
 	vault, ok := r.site.(runtime.Vault)
 	if !ok {
 		return target{}, errors.New("the site does not issue certificates of its pools")
@@ -149,7 +160,7 @@ func (r *run) asMember(pool string, n int) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	door, err := r.site.Endpoint(node, runtime.ClassNode)
+	door, err := r.site.Endpoint(pool+"-1", runtime.ClassNode)
 	if err != nil {
 		return target{}, err
 	}
@@ -159,9 +170,8 @@ func (r *run) asMember(pool string, n int) (target, error) {
 	}
 	return target{
 		name: "hub", url: fmt.Sprintf("https://%s:%d", at.Hostname(), contract.HubPoolPort), part: r.hubPart,
-		trust: rest.TLSClientConfig{
-			CAData: authority.CertPEM(), CertData: pair.CertPEM, KeyData: pair.KeyPEM, ServerName: node,
-		},
+		// Its certificate names the node by its subject, which other hubs of the pool look for.
+		trust: rest.TLSClientConfig{Insecure: true, CertData: pair.CertPEM, KeyData: pair.KeyPEM},
 	}, nil
 }
 

@@ -18,10 +18,9 @@ const maxBaseline = 32 << 10
 
 // withoutBaseline are scenarios that have none, and why.
 var withoutBaseline = map[string]string{
-	"leader-kill-2000":    "leader-kill-200 is the same, ten times shorter",
-	"images-upgrade-20":   notYetRun,
-	"images-upgrade-thin": notYetRun,
-	"images-preload":      notYetRun,
+	"leader-kill-2000":  "leader-kill-200 is the same, ten times shorter",
+	"images-upgrade-20": notYetRun,
+	"images-preload":    notYetRun,
 }
 
 // notYetRun is why there is no run that passed.

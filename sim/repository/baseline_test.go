@@ -20,7 +20,6 @@ const maxBaseline = 32 << 10
 var withoutBaseline = map[string]string{
 	"leader-kill-2000":  "leader-kill-200 is the same, ten times shorter",
 	"images-upgrade-20": notYetRun,
-	"images-preload":    notYetRun,
 }
 
 // notYetRun is why there is no run that passed.

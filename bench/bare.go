@@ -21,10 +21,11 @@ import (
 	"github.com/weir-edge/weir/sim/testca"
 )
 
-// Files of a bare server, in its folder. It serves the bytes of bareList, or passes requests to the URL of bareCloud,
-// whose certificate bareCA has signed.
+// Files of a bare server, in its folder. It serves the bytes of bareList, or the file whose path bareFile has, or
+// passes requests to the URL of bareCloud, whose certificate bareCA has signed.
 const (
 	bareList  = "list"
+	bareFile  = "file"
 	bareCloud = "cloud"
 	bareCA    = "cloud.crt"
 )
@@ -36,6 +37,18 @@ func bareHandler(dir string) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 			_, _ = w.Write(body)
+		}), nil
+	}
+	if path, err := os.ReadFile(filepath.Join(dir, bareFile)); err == nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			file, err := os.Open(string(path))
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			defer file.Close()
+			w.Header().Set("Content-Type", "application/octet-stream")
+			http.ServeContent(w, req, "", time.Time{}, file)
 		}), nil
 	}
 	at, err := os.ReadFile(filepath.Join(dir, bareCloud))

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/sim/parts"
+	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -155,6 +156,26 @@ func memory(ctx context.Context, p runtime.Part, settle time.Duration) (anon, rs
 	}
 }
 
+// peak is the most memory that a part has while something is done.
+func peak(p interface{ Usage() (proc.Usage, error) }, do func() error) (anon float64, err error) {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		u, unread := p.Usage()
+		if err == nil {
+			err = unread
+		}
+		anon = max(anon, float64(u.RSSAnon))
+		select {
+		case failed := <-done:
+			return anon, errors.Join(failed, err)
+		case <-tick.C:
+		}
+	}
+}
+
 func (r *run) measureMemory(ctx context.Context, name string, p runtime.Part, limit *Limit) error {
 	anon, rss, err := memory(ctx, p, 15*time.Second)
 	if err != nil {
@@ -269,37 +290,20 @@ func (r *run) large(ctx context.Context) error {
 		return err
 	}
 	const clients = 20
-	var wg sync.WaitGroup
-	errs := make(chan error, clients)
-	for range clients {
-		wg.Go(func() {
-			c := r.hub.client()
-			defer c.CloseIdleConnections()
-			_, err := r.hub.discard(ctx, c, slicesPath+"?resourceVersion=0")
-			errs <- err
-		})
-	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
-	peak := before
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for reading := true; reading; {
-		select {
-		case <-done:
-			reading = false
-		case <-tick.C:
-			u, err := r.hubPart.Usage()
-			if err != nil {
+	peak, err := peak(r.hubPart, func() error {
+		var g errgroup.Group
+		for range clients {
+			g.Go(func() error {
+				c := r.hub.client()
+				defer c.CloseIdleConnections()
+				_, err := r.hub.discard(ctx, c, slicesPath+"?resourceVersion=0")
 				return err
-			}
-			peak = max(peak, float64(u.RSSAnon))
+			})
 		}
-	}
-	for range clients {
-		if err := <-errs; err != nil {
-			return err
-		}
+		return g.Wait()
+	})
+	if err != nil {
+		return err
 	}
 	r.add(Figure{
 		Name:    fmt.Sprintf("memory that %d simultaneous lists of %d slices add to a hub, RssAnon", clients, r.fillAll),

@@ -10,7 +10,8 @@
 //   - the latency that a hub adds to a proxied get, over the one over a connection straight to kube-apiserver;
 //   - memory (RssAnon, VmRSS beside it) of hub and coordinator: idle, with objects, while 20 clients list everything at
 //     once;
-//   - what an idle hub costs more that is a mirror of registries;
+//   - what a hub costs more that is a mirror of registries: idle, and while four members of its pool read a layer of
+//     1 GB each; and what that costs beside http.ServeContent of the same file;
 //   - what the certificates of a node cost its uplink in a year, per day: requests and watches of a hub, over a link
 //     that counts;
 //   - what reaches an edge node when the status of its NodePool changes: to a watch of the NodePool, and to that of a

@@ -41,4 +41,7 @@ var (
 		"requirement for a start without the cloud; first_offline_answer_seconds in "+
 			"scenarios/autonomy/offline-hub-restart.yaml")
 	openMemory = AtMost(16, edgeMachine)
+
+	mirrorIdle   = AtMost(1, edgeMachine)
+	mirrorServes = AtMost(4, edgeMachine)
 )

@@ -83,7 +83,7 @@ func (s Suite) parts() []part {
 			fmt.Sprintf("%s, objects %d, large %d", rounds, s.Objects, s.Large),
 			func(ctx context.Context) ([]Figure, error) { return Run(ctx, s.Config) },
 		},
-		{"images", "What an idle hub costs that is a mirror of registries, beside one that is none", "",
+		{"images", "What a hub costs that is a mirror of registries: idle, and while four members read 1 GB each", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Images(ctx, s.Config) }},
 		{"passed", "What a get costs that a hub passes to the cloud, beside a bare httputil.ReverseProxy", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Passed(ctx, s.Config) }},

@@ -55,7 +55,9 @@ func (t target) get(ctx context.Context, c *http.Client, path string) (io.ReadCl
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+t.token)
+	if t.token != "" {
+		req.Header.Set("Authorization", "Bearer "+t.token)
+	}
 	req.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
 	req.Header.Set("Accept-Encoding", "identity")
 	resp, err := c.Do(req)

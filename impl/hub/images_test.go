@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -9,8 +11,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
@@ -157,6 +161,67 @@ func TestImagesShared(t *testing.T) {
 	told("")
 	want("all is shared", "edge-1", blob+"?ns=a.example", 200)
 	p.fromMirror("edge-2", digest, index)
+}
+
+// TestImagesPrompt: an answer begins before there is a byte of it, for containerd waits 30 s for its head. Bytes follow
+// as they come to the member that pulls.
+func TestImagesPrompt(t *testing.T) {
+	p := newPoolBed(t, "edge-1", "edge-2")
+	p.mirrors("edge-1", "edge-2")
+	p.start("edge-1", "edge-2")
+	pulls := func(node string, n int) {
+		t.Helper()
+		eventually(t, node+" to pull, as its pool knows", func() bool {
+			s := p.hubs[node].hub.Status().Images
+			return s.Desk && s.Pulls == n
+		})
+	}
+	pulls("edge-1", 0)
+	pulls("edge-2", 0)
+	const mib = 1 << 20 // containerd writes one at a time
+	layer := bytes.Repeat([]byte("0123456789abcdef"), 2*mib/16)
+	hex := fmt.Sprintf("%x", sha256.Sum256(layer))
+	client := testClient(t, nil, false)
+	url := func(node string) string {
+		return fmt.Sprintf("http://127.0.0.1:%d/v2/app/blobs/sha256:%s", p.hubs[node].config.Images.Port, hex)
+	}
+	if resp, _ := get(t, client, url("edge-1")); resp.StatusCode != http.StatusNotFound {
+		t.Fatalf("the first: %s, want 404: it is to pull", resp.Status)
+	}
+	pulls("edge-1", 1)
+	dir := filepath.Join(p.hubs["edge-1"].config.Images.Root, "ingest", "a-pull")
+	check(t, os.MkdirAll(dir, 0o755))
+	data, err := os.Create(filepath.Join(dir, "data")) // the registry is slow: there is no byte
+	check(t, err)
+	defer data.Close()
+	check(t, os.WriteFile(filepath.Join(dir, "total"), []byte(strconv.Itoa(len(layer))), 0o644))
+	check(t, os.WriteFile(filepath.Join(dir, "ref"), []byte("k8s.io/1/layer-sha256:"+hex), 0o644))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second) // half of what containerd waits
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url("edge-2"), nil)
+	check(t, err)
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatalf("no answer begins while there is no byte: %v", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.ContentLength != int64(len(layer)) {
+		t.Fatalf("%s, %d bytes, want the layer's %d", resp.Status, resp.ContentLength, len(layer))
+	}
+	var got []byte
+	for _, want := range []int{mib - 64<<10, 2 * mib} { // some wait in buffers for more, or for the end
+		_, err := data.Write(layer[:mib])
+		check(t, err)
+		more := make([]byte, want-len(got))
+		if _, err := io.ReadFull(resp.Body, more); err != nil {
+			t.Fatalf("%d bytes are not there while more are to come: %v", want, err)
+		}
+		got = append(got, more...)
+	}
+	if !bytes.Equal(got, layer) {
+		t.Error("other bytes than those of the layer")
+	}
 }
 
 // TestImagesOptions: what is wrong with flags, and a port that is taken.

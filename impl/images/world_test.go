@@ -25,10 +25,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if root := os.Getenv(serverEnv); root != "" {
-		serveBench(root)
-		return
-	}
 	goleak.VerifyTestMain(m)
 }
 

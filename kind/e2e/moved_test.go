@@ -220,15 +220,16 @@ func proxyMode(ctx context.Context, mode string) {
 	}).WithTimeout(long).WithPolling(poll).Should(Succeed())
 }
 
-// masked are addresses of endpoints in the rules of kube-proxy: each has one by which it can call itself, in each mode.
-var masked = regexp.MustCompile(`ip saddr ([0-9.]+) `)
+// aims are the addresses in rules of kube-proxy: of nftables `numgen random mod 2 map { 0 : 10.244.1.5 . 80, …`, or
+// `dnat to 10.244.1.5:80` for a single one, and of iptables also `ip saddr 10.244.1.5`.
+var aims = regexp.MustCompile(`(?:dnat to|saddr|:) (\d+\.\d+\.\d+\.\d+)`)
 
 // right says that kube-proxy of a node has rules for addresses of pods, and none for those that were lost.
 func right(ctx context.Context, g Gomega, node string, now map[string]string, lost []string) {
 	out, err := pools.Exec(ctx, node, "nft", "list", "ruleset")
 	g.Expect(err).NotTo(HaveOccurred(), node)
 	var all []string
-	for _, m := range masked.FindAllStringSubmatch(out, -1) {
+	for _, m := range aims.FindAllStringSubmatch(out, -1) {
 		all = append(all, m[1])
 	}
 	g.Expect(all).To(ContainElements(slices.Collect(maps.Values(now))), "rules of "+node)

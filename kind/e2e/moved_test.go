@@ -57,6 +57,7 @@ func movedPods(ctx SpecContext, mode string) {
 	Eventually(ctx, func(g Gomega) {
 		steady(ctx, g)
 		g.Expect(podsOf(ctx, "former")).To(BeEmpty())
+		g.Expect(dnsPods(ctx)).To(HaveLen(int(*dns.Spec.Replicas)))
 		before, err = placed(ctx, off)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(before).To(HaveLen(pods+int(*dns.Spec.Replicas)), "pods on %s", off)

@@ -1,7 +1,7 @@
 // Command app is what the pods of the runtime kind run, in an image of its own, so that nothing has to be pulled: it
 // serves its host's name. It can also be executed, in a pod or on a node, to say something, to fetch a URL, or to call
-// one again and again; and in a pod to read the Kubernetes API again and again, or to write there, as a client does
-// that knows nothing but what its kubelet tells it.
+// one again and again. A pod can visit a Service by its name, read the Kubernetes API again and again, or write there,
+// as a client does that knows nothing but what its kubelet tells it.
 package main
 
 import (
@@ -34,11 +34,7 @@ func run(args []string) error {
 	case len(args) == 2 && args[0] == "get":
 		return get(context.Background(), http.DefaultClient, patience, args[1], os.Stdout)
 	case (len(args) == 4 || len(args) == 6) && args[0] == "call":
-		every, err := time.ParseDuration(args[1])
-		if err != nil {
-			return err
-		}
-		each, err := time.ParseDuration(args[2])
+		every, each, err := times(args[1], args[2])
 		if err != nil {
 			return err
 		}
@@ -49,13 +45,27 @@ func run(args []string) error {
 			}
 		}
 		return call(every, each, args[3], as)
+	case len(args) == 5 && args[0] == "visit" && (args[3] == always || args[3] == once):
+		every, each, err := times(args[1], args[2])
+		if err != nil {
+			return err
+		}
+		return visit(every, each, args[3], args[4])
 	case len(args) > 0 && (args[0] == "read" || args[0] == "write"):
 		return inPod(args)
 	case len(args) == 0:
 		return serve()
 	}
 	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: get URL, or: call EVERY PATIENCE URL [CA PAIR], or: "+
-		"read EVERY FOLDER NAME, or: write NAMESPACE NAME", args)
+		"visit EVERY PATIENCE always|once URL, or: read EVERY FOLDER NAME, or: write NAMESPACE NAME", args)
+}
+
+// times are how often a caller calls, and how long each call may take.
+func times(every, patience string) (e, p time.Duration, err error) {
+	if e, err = time.ParseDuration(every); err == nil {
+		p, err = time.ParseDuration(patience)
+	}
+	return e, p, err
 }
 
 func serve() error {

@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,14 +69,30 @@ var _ = Describe("a machine that starts without the cloud", Label("offline"), fu
 	}, SpecTimeout(4*long))
 })
 
-// askPods asks all pods of the image on a node at the addresses that they have now, whatever the API says of them.
-const askPods = `for p in $(pgrep -x app); do
+// askPods prints name and address of each pod on a node that answers at the address that it has now, whatever the API
+// says of it: those of the image, and CoreDNS.
+const askPods = `for p in $(pgrep -x app; pgrep -x coredns); do
 	a=$(nsenter -t "$p" -n ip -4 -o addr show dev eth0 | awk '{split($4, f, "/"); print f[1]}')
-	[ -z "$a" ] || curl -sf -m 2 "http://$a:8080"
+	[ -n "$a" ] || continue
+	if curl -sf -m 2 -o /dev/null "http://$a:8080" || curl -sf -m 2 -o /dev/null "http://$a:8181/ready"; then
+		echo "$(nsenter -t "$p" -u hostname) $a"
+	fi
 done; true`
+
+// placed are the addresses of the pods that answer on a node, by their names.
+func placed(ctx context.Context, node string) (map[string]string, error) {
+	out, err := pools.Exec(ctx, node, "sh", "-c", askPods)
+	at := map[string]string{}
+	for line := range strings.Lines(out) {
+		if name, address, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			at[name] = address
+		}
+	}
+	return at, err
+}
 
 // answering are the names of the pods that answer on a node.
 func answering(ctx context.Context, node string) ([]string, error) {
-	out, err := pools.Exec(ctx, node, "sh", "-c", askPods)
-	return strings.Fields(out), err
+	at, err := placed(ctx, node)
+	return slices.Collect(maps.Keys(at)), err
 }

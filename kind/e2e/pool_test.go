@@ -27,7 +27,7 @@ var _ = Describe("a pool", func() {
 	}, SpecTimeout(2*long))
 
 	It("reaches a Service from every worker, by address and by name", Label("service"), func(ctx SpecContext) {
-		address := deployWeb(ctx, "web", 4)
+		address := deployWeb(ctx, "web", int32(len(allNodes())))
 		for _, node := range allNodes() {
 			Eventually(ctx, func() error {
 				_, err := reach(ctx, node, address)

@@ -36,6 +36,9 @@ type site interface {
 	Exec(ctx context.Context, node string, command ...string) (string, error)
 }
 
+// sizes are how many workers each pool has.
+var sizes = map[string]int{weir: 3, stock: 2}
+
 // It is shared by all specs: they run one after the other, and leave it as they found it.
 var (
 	pools  site
@@ -56,8 +59,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	uplink := runtime.Link{Up: 8_000_000, Down: 8_000_000, RTT: 60 * time.Millisecond}
 	up, err := (&runtime.Kind{LogDir: os.Getenv(logsEnv)}).Up(ctx, runtime.Topology{
 		Pools: []runtime.Pool{
-			{Name: weir, Nodes: 2, Mode: runtime.Weir, Uplink: uplink},
-			{Name: stock, Nodes: 2, Mode: runtime.Stock, Uplink: uplink},
+			{Name: weir, Nodes: sizes[weir], Mode: runtime.Weir, Uplink: uplink},
+			{Name: stock, Nodes: sizes[stock], Mode: runtime.Stock, Uplink: uplink},
 		},
 		Tools: []string{"kubectl"},
 	}, func(m string) { GinkgoWriter.Println(m) })
@@ -84,7 +87,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 }, NodeTimeout(long))
 
 // nodesOf are the nodes of a pool.
-func nodesOf(pool string) []string { return runtime.Pool{Name: pool, Nodes: 2}.NodeNames() }
+func nodesOf(pool string) []string { return runtime.Pool{Name: pool, Nodes: sizes[pool]}.NodeNames() }
 
 func allNodes() []string { return append(nodesOf(weir), nodesOf(stock)...) }
 

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -9,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -18,11 +20,15 @@ import (
 
 const namespace = metav1.NamespaceDefault
 
-// deployWeb makes a Deployment, spread over the nodes of all pools, and a Service of the same name. Both go when the
-// spec ends.
-func deployWeb(ctx context.Context, name string, replicas int32) string {
+// deployWeb makes a Deployment, spread over the nodes of all pools or over those that are given, and a Service of the
+// same name. Both go when the spec ends.
+func deployWeb(ctx context.Context, name string, replicas int32, on ...string) string {
 	GinkgoHelper()
 	labels := map[string]string{"app": name}
+	place := corev1.NodeSelectorRequirement{Key: contract.NodePoolLabel, Operator: corev1.NodeSelectorOpExists}
+	if len(on) > 0 {
+		place = corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: on}
+	}
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{
@@ -37,11 +43,7 @@ func deployWeb(ctx context.Context, name string, replicas int32) string {
 					Affinity: &corev1.Affinity{
 						NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 							NodeSelectorTerms: []corev1.NodeSelectorTerm{
-								{
-									MatchExpressions: []corev1.NodeSelectorRequirement{
-										{Key: contract.NodePoolLabel, Operator: corev1.NodeSelectorOpExists},
-									},
-								},
+								{MatchExpressions: []corev1.NodeSelectorRequirement{place}},
 							},
 						}},
 					},
@@ -76,8 +78,20 @@ func deployWeb(ctx context.Context, name string, replicas int32) string {
 	return service.Spec.ClusterIP
 }
 
+// scale gives a Deployment another number of replicas.
+func scale(ctx context.Context, name string, n int) error {
+	_, err := client.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType,
+		fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, n), metav1.PatchOptions{})
+	return err
+}
+
 // rolledOut waits until all replicas of a Deployment are of its last template and available.
 func rolledOut(ctx context.Context, name string) {
+	GinkgoHelper()
+	rolledOutIn(ctx, namespace, name)
+}
+
+func rolledOutIn(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
 		d, err := client.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/operator/certificates"
 	"github.com/weir-edge/weir/impl/operator/check"
+	"github.com/weir-edge/weir/impl/operator/connectivity"
 	"github.com/weir-edge/weir/impl/operator/images"
 	"github.com/weir-edge/weir/impl/operator/node"
 )
@@ -19,7 +20,8 @@ func Commands(program string) cli.Commands {
 	ctrllog.SetLogger(logr.Discard())
 	return cli.Commands{
 		Program: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
-		All: slices.Concat([]cli.Command{check.Command(program), statusCommand(program)}, poolCommands(program),
+		All: slices.Concat([]cli.Command{check.Command(program), statusCommand(program),
+			connectivity.Command(program)}, poolCommands(program),
 			node.Commands(program), images.Commands(program), certificates.Commands(program),
 			[]cli.Command{sysdumpCommand(program)}),
 	}

@@ -54,7 +54,7 @@ func TestWord(t *testing.T) {
 		stranger.URL:                   digest.Stranger,
 		"https://no-such-name.invalid": digest.Unnamed,
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience(want))
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -119,4 +119,12 @@ func TestCause(t *testing.T) {
 			t.Errorf("%v at stage %d: %s, want %s", c.err, c.at, got, c.want)
 		}
 	}
+}
+
+// patience is short only for who waits in vain.
+func patience(want string) time.Duration {
+	if want == digest.Timeout {
+		return time.Second
+	}
+	return time.Minute
 }

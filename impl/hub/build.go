@@ -243,7 +243,7 @@ func (h *Hub) buildPool() (err error) {
 	h.buildRollCall()
 	h.prober = reach.New(reach.Config{
 		Node: h.NodeName, Coordinator: h.coordinator, Role: func() role.Role { return h.pool.Snapshot().Role },
-		Clock: h.clock, Logger: h.Logger,
+		Told: h.poolDoor.Told, Clock: h.clock, Logger: h.Logger,
 	})
 	h.overlay = overlay.New(overlay.Config{
 		Node: h.NodeName, Pool: h.NodePoolName, Dir: h.DataDir, Ways: h.poolDoor.Moved(h.coordinator),

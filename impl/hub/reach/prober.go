@@ -1,9 +1,12 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +14,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/connectivity"
+	"github.com/weir-edge/weir/impl/connectivity/desk"
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/role"
@@ -26,6 +31,7 @@ type Config struct {
 	Node        string
 	Coordinator *coordinator.Client
 	Role        func() role.Role
+	Told        func() string // where the pool reaches this hub; "": that is not known yet
 	Clock       clock.WithTicker
 	Logger      *slog.Logger
 }
@@ -38,6 +44,7 @@ type Prober struct {
 	mu      sync.Mutex
 	plan    connectivity.Plan
 	failing digest.Edges
+	members []connectivity.Edge // to those that desks told, of the last round
 }
 
 // New makes one that has tried nothing.
@@ -91,8 +98,17 @@ func (p *Prober) look(ctx context.Context) {
 
 // edges are those that there are now.
 func (p *Prober) edges() (all []connectivity.Edge) {
+	told := p.Told()
 	for _, r := range p.Coordinator.Replicas() {
 		all = append(all, edge(r.Server))
+		if told != "" {
+			all = append(all, connectivity.Edge{Way: digest.FromCoordinator, Peer: cmp.Or(r.Node, r.URL.Hostname()), Host: told})
+		}
+	}
+	for _, e := range p.members {
+		if !slices.Contains(all, e) {
+			all = append(all, e)
+		}
 	}
 	return all
 }
@@ -114,16 +130,54 @@ func server(e connectivity.Edge) coordinator.Server {
 	return s
 }
 
+// attempt tries an edge. The way back is tried by who is at its other end.
+func (p *Prober) attempt(ctx context.Context, e connectivity.Edge) (cause string, err error) {
+	if e.Way == digest.FromCoordinator {
+		return p.back(ctx, e), nil
+	}
+	stage, err := p.Coordinator.Try(ctx, server(e))
+	if err != nil {
+		return connectivity.Cause(stage, err), err
+	}
+	return "", nil
+}
+
+// back has this hub called by the replica that an edge comes from. What cannot be asked is no failure of that edge: the
+// way there is an edge of its own.
+func (p *Prober) back(ctx context.Context, e connectivity.Edge) (cause string) {
+	all := p.Coordinator.Replicas()
+	i := slices.IndexFunc(all, func(r *coordinator.Replica) bool { return cmp.Or(r.Node, r.URL.Hostname()) == e.Peer })
+	if i < 0 {
+		return ""
+	}
+	var a desk.Answer
+	if _, err := all[i].Do(ctx, http.MethodPost, contract.ReachPath, desk.Ask{Address: e.Host}, &a); err != nil {
+		return "" // an older one has no such place
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.learn(a.Members)
+	return a.Cause
+}
+
+// learn takes which other hubs there are.
+func (p *Prober) learn(members []desk.Member) {
+	p.members = p.members[:0]
+	for _, m := range members[:min(len(members), desk.MaxTold)] {
+		if _, reverse, err := contract.ParsePoolAddress(m.Address); err == nil && !reverse && m.Node != p.Node {
+			p.members = append(p.members, connectivity.Edge{Way: digest.ToHub, Peer: m.Node, Host: m.Address})
+		}
+	}
+}
+
 func (p *Prober) try(ctx context.Context, e connectivity.Edge) {
 	trying, cancel := context.WithTimeout(ctx, connectivity.Patience)
 	defer cancel()
-	stage, err := p.Coordinator.Try(trying, server(e))
+	cause, err := p.attempt(trying, e)
 	if ctx.Err() != nil {
 		return
 	}
-	cause := ""
-	if err != nil {
-		cause = connectivity.Cause(stage, err)
+	if cause != "" {
 		p.Logger.Debug("a way inside the pool fails", "way", e.Way, "peer", e.Peer, "at", e.Host, "cause", cause, "err", err)
 	}
 	p.mu.Lock()

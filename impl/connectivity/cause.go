@@ -62,7 +62,8 @@ func Word(err error) string {
 	case errors.Is(err, ErrStranger), errors.As(err, &other), errors.As(err, &unknown),
 		errors.As(err, &ended) && ended.Reason == x509.IncompatibleUsage:
 		return digest.Stranger
-	case errors.As(err, &bad), errors.As(err, &alert), errors.As(err, &ended), errors.Is(err, ErrRefused):
+	case errors.As(err, &bad), errors.As(err, &alert), errors.As(err, &ended),
+		errors.Is(err, ErrRefused):
 		return digest.Certificate
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &late) && late.Timeout(),
 		errors.Is(err, syscall.ETIMEDOUT):

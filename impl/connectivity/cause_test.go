@@ -91,7 +91,7 @@ func verified(t *testing.T, at time.Time, host string, roots *x509.CertPool) err
 	return &tls.CertificateVerificationError{UnverifiedCertificates: []*x509.Certificate{cert}, Err: err}
 }
 
-// TestCause: how far an attempt came, and what it ended by, give one cause. One that TLS refuses is told apart: a clock,
+// TestCause: how far an attempt came, and what it ended by, give one cause. What TLS refuses is told apart: a clock,
 // another machine, and all else.
 func TestCause(t *testing.T) {
 	far := time.Date(2500, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -121,7 +121,7 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// patience is short only for who waits in vain.
+// patience is short only for an attempt that nothing answers.
 func patience(want string) time.Duration {
 	if want == digest.Timeout {
 		return time.Second

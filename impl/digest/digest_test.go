@@ -84,8 +84,10 @@ func TestParse(t *testing.T) {
 		with(6, "-1"):               "up", with(7, "1e3"): "feed", with(8, "99999999999999999999"): "served",
 		with(8, "0x1"):     "served",
 		text + " - -1 0 0": "images pulled", text + " - 0 x 0": "images saved", text + " - 0 0 ": "images served",
-		text + " - 0 0 0 ": "number of edges", text + " - 0 0 0 more": "number of edges", text + " - 0 0 0 1/1": "number",
-		text + " - 0 0 0 1/2 c/a/1/t c/b/1/t": "number", text + " - 0 0 0 +1/1 c/a/1/t": "number", text + " - 0 0 0 1/0": "number", text + " - 0 0 0 0/0": "number",
+		text + " - 0 0 0 ": "number of edges", text + " - 0 0 0 more": "number of edges",
+		text + " - 0 0 0 1/1":                 "number",
+		text + " - 0 0 0 1/2 c/a/1/t c/b/1/t": "number",
+		text + " - 0 0 0 +1/1 c/a/1/t":        "number", text + " - 0 0 0 1/0": "number", text + " - 0 0 0 0/0": "number",
 		text + " - 0 0 0 10000/0": "number", text + " - 0 0 0 9/9" + strings.Repeat(" c/a/1/t", 9): "number",
 		text + " - 0 0 0 1/1 c/a/1": "edge", text + " - 0 0 0 1/1 c/a/0/t": "edge", text + " - 0 0 0 1/1 c/a/65536/t": "edge",
 		text + " - 0 0 0 1/1 c/\x1b[2J/1/t": "edge", text + " - 0 0 0 1/1 cc/a/1/t": "edge",
@@ -219,6 +221,7 @@ func TestRhythmSoon(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Digest){
 		"old": func(d *Digest) { d.Age = Stale + time.Second }, "never filled": func(d *Digest) { d.Age = Unknown },
+		"an edge":         func(d *Digest) { d.Edges = EdgesOf([]Edge{{ToHub, "edge-2", 10269, Refused}}) },
 		"a follower":      func(d *Digest) { d.Role = Follower },
 		"another version": func(d *Digest) { d.Version = "v9" },
 		"twice the bytes": func(d *Digest) { d.Served += 2 * (d.Down + d.Up + d.Served) },

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -52,6 +53,8 @@ type Desk struct {
 	// Call opens a connection to the hub of a node, and closes it. nil: the one who has the desk calls no hub.
 	Call  func(ctx context.Context, node, address string) (connectivity.Stage, error)
 	Clock clock.PassiveClock
+	// Within is for one call: less than the one that asked waits for the answer. 0: half of connectivity.Patience.
+	Within time.Duration
 
 	mu      sync.Mutex
 	members map[string]*member
@@ -79,7 +82,7 @@ func (d *Desk) Exchange(ctx context.Context, node string, a Ask) (out Answer, er
 		return out, nil
 	}
 	defer d.leave(node)
-	calling, cancel := context.WithTimeout(ctx, connectivity.Patience)
+	calling, cancel := context.WithTimeout(ctx, cmp.Or(d.Within, connectivity.Patience/2))
 	defer cancel()
 	out.Called = true
 	if stage, err := d.Call(calling, node, a.Address); err != nil {

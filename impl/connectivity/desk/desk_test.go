@@ -49,7 +49,8 @@ func TestDesk(t *testing.T) {
 		{Called: true, Cause: digest.Refused, Members: []Member{{"edge-1", "10.0.0.1:10269"}}},
 		{Called: true, Members: []Member{{"edge-1", "10.0.0.1:10269"}, {"edge-2", "10.0.0.2:10269"}}},
 	} {
-		if code, got := asks(t, d, fmt.Sprint("edge-", i+1), at(i+1)); code != http.StatusOK || !reflect.DeepEqual(got, want) {
+		code, got := asks(t, d, fmt.Sprint("edge-", i+1), at(i+1))
+		if code != http.StatusOK || !reflect.DeepEqual(got, want) {
 			t.Errorf("edge-%d: %d, %+v; want %+v", i+1, code, got, want)
 		}
 	}
@@ -72,7 +73,9 @@ func TestDesk(t *testing.T) {
 		t.Errorf("who is silent is told: %+v", got)
 	}
 	before := len(calls)
-	for _, bad := range []string{`{"address":""}`, `{"address":"example.com:1"}`, `{`, `{"address":"` + strings.Repeat("1", maxAsk) + `"}`} {
+	for _, bad := range []string{
+		`{"address":""}`, `{"address":"example.com:1"}`, `{`, `{"address":"` + strings.Repeat("1", maxAsk) + `"}`,
+	} {
 		if code, _ := asks(t, d, "edge-9", bad); code != http.StatusBadRequest {
 			t.Errorf("%.40s: %d", bad, code)
 		}
@@ -86,25 +89,36 @@ func TestDesk(t *testing.T) {
 func TestDeskBounds(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
 	wait, entered := make(chan struct{}), make(chan struct{}, 2*maxCalls)
-	d := &Desk{Clock: clk, Call: func(context.Context, string, string) (connectivity.Stage, error) {
+	d := &Desk{Clock: clk, Within: time.Minute, Call: func(ctx context.Context, _, _ string) (connectivity.Stage, error) {
 		entered <- struct{}{}
-		<-wait
+		select {
+		case <-wait:
+		case <-ctx.Done():
+		}
 		return connectivity.Nothing, nil
 	}}
 	done := make(chan Answer, maxCalls)
-	for i := range maxCalls {
+	more := func(i int) {
 		go func() {
 			a, _ := d.Exchange(context.Background(), fmt.Sprint("edge-", i), Ask{"10.0.0.1:1"})
 			done <- a
 		}()
 		<-entered
 	}
-	clk.SetTime(clk.Now().Add(Rest))
-	for _, node := range []string{"edge-0", "another"} {
-		if a, err := d.Exchange(t.Context(), node, Ask{"10.0.0.1:1"}); err != nil || a.Called {
+	refused := func(node string) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if a, err := d.Exchange(ctx, node, Ask{"10.0.0.1:1"}); err != nil || a.Called {
 			t.Errorf("%s: %+v, %v", node, a, err)
 		}
 	}
+	for i := range maxCalls - 1 {
+		more(i)
+	}
+	clk.SetTime(clk.Now().Add(Rest))
+	refused("edge-0")
+	more(maxCalls - 1)
+	refused("another")
 	close(wait)
 	for range maxCalls {
 		if a := <-done; !a.Called {

@@ -26,12 +26,13 @@ const (
 	together = 4               // attempts at once
 )
 
-// Config is what a Prober is made of. All of it is needed.
+// Config is what a Prober is made of.
 type Config struct {
 	Node        string
 	Coordinator *coordinator.Client
 	Role        func() role.Role
 	Told        func() string // where the pool reaches this hub; "": that is not known yet
+	Patience    time.Duration // of one attempt; 0: connectivity.Patience
 	Clock       clock.WithTicker
 	Logger      *slog.Logger
 }
@@ -130,7 +131,7 @@ func server(e connectivity.Edge) coordinator.Server {
 	return s
 }
 
-// attempt tries an edge. The way back is tried by who is at its other end.
+// attempt tries an edge. The way back is tried from its other end.
 func (p *Prober) attempt(ctx context.Context, e connectivity.Edge) (cause string, err error) {
 	if e.Way == digest.FromCoordinator {
 		return p.back(ctx, e), nil
@@ -171,7 +172,7 @@ func (p *Prober) learn(members []desk.Member) {
 }
 
 func (p *Prober) try(ctx context.Context, e connectivity.Edge) {
-	trying, cancel := context.WithTimeout(ctx, connectivity.Patience)
+	trying, cancel := context.WithTimeout(ctx, cmp.Or(p.Patience, connectivity.Patience))
 	defer cancel()
 	cause, err := p.attempt(trying, e)
 	if ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,8 @@ func TestReady(t *testing.T) {
 		"many ways fail": {
 			change: func(_ *view, l *Ledger) {
 				var all []digest.Edge
-				for _, peer := range []string{"fd00::1", "fd00::2", "fd00::3", "fd00::4", "fd00::5", "fd00::6", "fd00::7", "fd00::8", "fd00::9"} {
+				for i := range 9 {
+					peer := fmt.Sprintf("fd00::%d", i+1)
 					all = append(all, digest.Edge{Way: digest.ToCoordinator, Peer: peer, Port: 10270, Cause: digest.Mute})
 				}
 				l.Hear("b", edges(all...))

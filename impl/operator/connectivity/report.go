@@ -118,10 +118,10 @@ func (r *Report) add(v *view.View, pool string) {
 		}
 		ways[f.Way].Fails = append(ways[f.Way].Fails, failure(f))
 	}
-	known := digest.Ways()
-	slices.SortFunc(order, func(a, b digest.Way) int {
-		return cmp.Or(cmp.Compare(slices.Index(known, a), slices.Index(known, b)), cmp.Compare(a, b))
-	})
+	place := func(w digest.Way) int { // one of a later version is the last
+		return cmp.Or(1+slices.Index(digest.Ways(), w), len(digest.Ways())+1)
+	}
+	slices.SortFunc(order, func(a, b digest.Way) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) })
 	for _, w := range order {
 		is := ways[w]
 		is.Pool, is.Nodes, is.Result = pool, len(nodes), OK
@@ -141,7 +141,10 @@ func expected(p *poolv1.Pool) map[digest.Way]int32 {
 	if p.Status.Mode == poolv1.ModeLeaderHubs {
 		return map[digest.Way]int32{digest.ToHub: contract.HubPoolPort}
 	}
-	return map[digest.Way]int32{digest.ToCoordinator: contract.CoordinatorPort}
+	return map[digest.Way]int32{
+		digest.ToCoordinator: contract.CoordinatorPort, digest.FromCoordinator: contract.HubPoolPort,
+		digest.ToHub: contract.HubPoolPort,
+	}
 }
 
 func failure(f poolv1.Failure) Failure {

@@ -75,7 +75,7 @@ func Word(err error) string {
 	return digest.Other
 }
 
-// early reports whether a certificate is not valid yet. Package x509 has one reason for that and for one that has ended.
+// early reports whether a certificate is not valid yet. Package x509 has one reason for both ends.
 func early(e x509.CertificateInvalidError) bool {
 	return e.Reason == x509.Expired && strings.Contains(e.Detail, " is before ")
 }

@@ -1,6 +1,6 @@
 // Package desk is where a hub has its pool call it back: a hub alone cannot know whether others reach its port. See
-// package connectivity. A coordinator has a desk, and so has each leader hub. It is in memory. It starts no goroutine: a
-// call ends with the request that asked for it.
+// package connectivity. A coordinator has a desk, and so has each leader hub. It is in memory. It starts no goroutine:
+// a call ends with the request that asked for it.
 //
 //	POST  by a hub: an Ask; the answer is an Answer
 //

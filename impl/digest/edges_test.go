@@ -58,7 +58,7 @@ func TestEdgeSays(t *testing.T) {
 	}
 	for want, e := range map[string]Edge{
 		"hub -> coordinator: edge-1 to fd00::9, port 10270: nothing comes back": {ToCoordinator, "fd00::9", 10270, Timeout},
-		"coordinator -> hub: fd00::9 to edge-1, port 10269: the connection is": {FromCoordinator, "fd00::9", 10269, Refused},
+		"coordinator -> hub: fd00::9 to edge-1, port 10269: the connection is":  {FromCoordinator, "fd00::9", 10269, Refused},
 		"hub -> hub: edge-1 to edge-2, port 10269: small packets":               {ToHub, "edge-2", 10269, Stalls},
 		"z: edge-1 to x, port 1: it does not say why":                           {"z", "x", 1, "novel"},
 	} {

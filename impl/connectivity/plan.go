@@ -79,7 +79,7 @@ func (p *Plan) Follow(now time.Duration, edges []Edge) {
 func (p *Plan) moment(e Edge, span time.Duration) time.Duration {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(p.Node + "\x00" + string(e.Way) + e.Peer + e.Host))
-	return time.Duration(sum.Sum64() % uint64(span))
+	return time.Duration(sum.Sum64() % uint64(span)) //nolint:gosec // less than the span
 }
 
 // Due are the edges to try now, sorted. Each is due again, whether Saw is called or not. alone: the hub is without its

@@ -77,8 +77,8 @@ func (d *Desk) Exchange(ctx context.Context, node string, a Ask) (out Answer, er
 	if reverse {
 		a.Address = ""
 	}
-	call := false
-	if out.Members, call = d.enter(node, a.Address); !call {
+	told, call := d.enter(node, a.Address)
+	if out.Members = told; !call {
 		return out, nil
 	}
 	defer d.leave(node)

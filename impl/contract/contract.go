@@ -219,6 +219,8 @@ const (
 	RejoinPath = "/weir/v1/rejoin" // POST by a replica that has no data: take it in again
 	// JSON status of a hub (health port; less of it at the port for its pool) or coordinator.
 	StatusPath = "/weir/v1/status"
+	// ReachPath is of a coordinator, and of a leader hub: POST by a hub, which is called back; see impl/connectivity/desk.
+	ReachPath = "/weir/v1/reach"
 	// MeshCertificate is a header of the answer at MeshPath: which certificate is shown to those who connect now.
 	MeshCertificate = "Weir-Mesh-Certificate"
 	// AgeHeader of an answer: seconds since the relay was last known to be fresh, also when that was before a restart.

@@ -16,6 +16,7 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/weir-edge/weir/impl/cli"
+	reachdesk "github.com/weir-edge/weir/impl/connectivity/desk"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/catalog"
@@ -250,6 +251,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 			lies.Serve(w, req, nodeOf(req))
 		}),
 		contract.ImagesPath: (&imagesdesk.Desk{Clock: c.set.Clock}).Handler(nodeOf),
+		contract.ReachPath:  (&reachdesk.Desk{Clock: c.set.Clock, Call: ways.call}).Handler(nodeOf),
 		contract.MovedPath:  (&moveddesk.Desk{Clock: c.set.Clock}).Handler(nodeOf),
 		contract.RollPath:   new(desk.Desk).Handler(nodeOf, func(node string) bool { return leader.Leader().Node == node }),
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/connectivity"
+	"github.com/weir-edge/weir/impl/connectivity/attempt"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -68,6 +70,26 @@ func (x *lines) to(node, address string) *hop.Line {
 	})
 }
 
+// call opens a connection to the hub of a node, has a request answered, and closes it. stage is how far it came.
+func (x *lines) call(ctx context.Context, node, address string) (stage connectivity.Stage, err error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return connectivity.Nothing, err
+	}
+	defer raw.Close()
+	conn := tls.Client(raw, &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+		CurvePreferences:     []tls.CurveID{tls.X25519, tls.CurveP256}, // a small handshake
+		InsecureSkipVerify:   true,                                     //nolint:gosec // likewise
+		VerifyConnection:     func(s tls.ConnectionState) error { return x.demand(node, s.PeerCertificates) },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return x.certificate() },
+	})
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return connectivity.Connected, err
+	}
+	return connectivity.Secured, attempt.Ask(ctx, conn, contract.StatusPath)
+}
+
 // demand tells why who answers is not the hub of a node of this pool. One whose certificate has ended feeds nothing.
 func (x *lines) demand(node string, chain []*x509.Certificate) error {
 	switch late, err := x.verify(chain); {
@@ -81,7 +103,7 @@ func (x *lines) demand(node string, chain []*x509.Certificate) error {
 	case why != "":
 		return errors.New(why)
 	case who != node:
-		return fmt.Errorf("it is the hub of node %s, not of %s", who, node)
+		return fmt.Errorf("it is the hub of node %s, not of %s: %w", who, node, connectivity.ErrStranger)
 	}
 	return nil
 }

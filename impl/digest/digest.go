@@ -13,12 +13,10 @@ import (
 
 // Bounds of a digest on the wire.
 const (
-	MaxText    = 192                // of what a hub of this version writes
-	maxRead    = 2 * MaxText        // a later one may append
-	maxVersion = 32                 // characters
-	maxCause   = 16                 // the same
-	maxCount   = 1<<48 - 1          // bytes: sums over all nodes that a cluster can have are numbers, too
-	maxAge     = 100 * 365 * 86_400 // seconds
+	MaxText  = 192 + 1 + MaxEdges // of what a hub of this version writes: what one without edges reads of it, twice 192
+	maxRead  = 2 * MaxText        // a later one may append
+	maxCount = 1<<48 - 1          // bytes: sums over all nodes that a cluster can have are numbers, too
+	maxAge   = 100 * 365 * 86_400 // seconds
 )
 
 // format is the first word. What a later format appends is not read; one that changes what is here has another number.
@@ -52,6 +50,7 @@ type Digest struct {
 	// Cause is why it is Pending, in one word; "": it is not, or does not say.
 	Cause  string
 	Images Images
+	Edges  Edges // those that it found to fail
 }
 
 // Images are bytes of images on a node since its hub was started. They are not in those of the hub: containerd pulls.
@@ -71,37 +70,18 @@ func (d Digest) Text() string {
 	for _, n := range []int64{min(age, maxAge), max(d.Started.Unix(), 0), d.Down, d.Up, d.Feed, d.Served} {
 		words = append(words, strconv.FormatInt(min(n, maxCount), 10))
 	}
-	if d.Cause != "" || d.Images != (Images{}) {
+	if d.Cause != "" || d.Images != (Images{}) || d.Edges != "" {
 		words = append(words, cause(d.Cause))
 	}
-	if d.Images != (Images{}) {
+	if d.Images != (Images{}) || d.Edges != "" {
 		for _, n := range []int64{d.Images.Pulled, d.Images.Saved, d.Images.Served} {
 			words = append(words, strconv.FormatInt(min(n, maxCount), 10))
 		}
 	}
+	if d.Edges != "" {
+		words = append(words, string(d.Edges))
+	}
 	return strings.Join(words, " ")
-}
-
-// none stands for a cause, where there is none and images follow.
-const none = "-"
-
-// cause is a cause as one word.
-func cause(text string) string { return word(text[:min(len(text), maxCause)]) }
-
-// word is a version as one word.
-func word(version string) string {
-	w, _, _ := strings.Cut(version, " ")
-	w = strings.Map(func(r rune) rune {
-		if plain(r) {
-			return r
-		}
-		return -1
-	}, w)
-	return cmp.Or(w[:min(len(w), maxVersion)], none)
-}
-
-func plain(r rune) bool {
-	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune(".+-_", r)
 }
 
 // Parse reads what a hub tells. Root of that node wrote it.
@@ -148,6 +128,13 @@ func Parse(text string) (d Digest, err error) {
 			return Digest{}, fmt.Errorf("%s: cause %.40q, want %d letters, digits and .+-_ at most", contract.DigestAnnotation,
 				words[9], maxCause)
 		}
+	}
+	if len(words) > 13 {
+		_, _, used, err := edges(words[13:])
+		if err != nil {
+			return Digest{}, err
+		}
+		d.Edges = Edges(strings.Join(words[13:13+used], " "))
 	}
 	d.Age, d.Started = time.Duration(age)*time.Second, time.Unix(started, 0).UTC()
 	return d, nil

@@ -11,7 +11,7 @@ import (
 func usual() Digest {
 	return Digest{
 		"v0.3.0-12-gac6a071f", Leader, 12 * time.Second, time.Date(2026, 11, 23, 14, 0, 0, 0, time.UTC), 123_456_789,
-		2_345_678, 120_000_000, 987_654_321, "", Images{},
+		2_345_678, 120_000_000, 987_654_321, "", Images{}, "",
 	}
 }
 
@@ -33,12 +33,14 @@ func TestText(t *testing.T) {
 	most := Digest{
 		strings.Repeat("v", 99), Follower, math.MaxInt64, time.Unix(math.MaxUint32, 0).UTC(), math.MaxInt64, math.MaxInt64,
 		math.MaxInt64, math.MaxInt64, strings.Repeat("c", 99), Images{math.MaxInt64, math.MaxInt64, math.MaxInt64},
+		EdgesOf(worst()),
 	}
 	if n := len(most.Text()); n > MaxText {
 		t.Errorf("%d bytes: %s", n, most.Text())
 	}
 	if got, err := Parse(most.Text()); err != nil || got.Down != maxCount || got.Age != maxAge*time.Second ||
-		len(got.Version) != maxVersion || got.Images != (Images{maxCount, maxCount, maxCount}) {
+		len(got.Version) != maxVersion || got.Images != (Images{maxCount, maxCount, maxCount}) ||
+		got.Edges != most.Edges {
 		t.Errorf("%s: %+v, %v", most.Text(), got, err)
 	}
 	for version, want := range map[string]string{
@@ -61,7 +63,7 @@ func TestParse(t *testing.T) {
 	if got, err := Parse(pending.Text() + " more 7"); err != nil || got != pending {
 		t.Errorf("%+v, %v", got, err)
 	}
-	pending.Images = Images{1, 2, 3}
+	pending.Images, pending.Edges = Images{1, 2, 3}, EdgesOf([]Edge{{ToHub, "edge-2", 10269, Refused}})
 	if got, err := Parse(pending.Text() + " more 7"); err != nil || got != pending {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -73,7 +75,7 @@ func TestParse(t *testing.T) {
 	}
 	for bad, says := range map[string]string{
 		"": "format", "2" + text[1:]: "format", "{}": "format", "1 v1 L": "3 words, want 9",
-		text + strings.Repeat(" ", maxRead): "384 at most",
+		text + strings.Repeat(" ", maxRead): "686 at most",
 		with(1, "a\nb"):                     "version", with(1, ""): "version",
 		with(1, strings.Repeat("v", maxVersion+1)): "version",
 		with(2, "X"): "role", with(2, ""): "role",
@@ -82,6 +84,17 @@ func TestParse(t *testing.T) {
 		with(6, "-1"):               "up", with(7, "1e3"): "feed", with(8, "99999999999999999999"): "served",
 		with(8, "0x1"):     "served",
 		text + " - -1 0 0": "images pulled", text + " - 0 x 0": "images saved", text + " - 0 0 ": "images served",
+		text + " - 0 0 0 ": "number of edges", text + " - 0 0 0 more": "number of edges",
+		text + " - 0 0 0 1/1":                 "number",
+		text + " - 0 0 0 1/2 c/a/1/t c/b/1/t": "number",
+		text + " - 0 0 0 +1/1 c/a/1/t":        "number", text + " - 0 0 0 1/0": "number", text + " - 0 0 0 0/0": "number",
+		text + " - 0 0 0 10000/0": "number", text + " - 0 0 0 9/9" + strings.Repeat(" c/a/1/t", 9): "number",
+		text + " - 0 0 0 1/1 c/a/1": "edge", text + " - 0 0 0 1/1 c/a/0/t": "edge", text + " - 0 0 0 1/1 c/a/65536/t": "edge",
+		text + " - 0 0 0 1/1 c/\x1b[2J/1/t": "edge", text + " - 0 0 0 1/1 cc/a/1/t": "edge",
+		text + " - 0 0 0 1/1 /a/1/t": "edge", text + " - 0 0 0 1/1 \n/a/1/t": "edge", text + " - 0 0 0 1/1 c/a/01/t": "edge",
+		text + " - 0 0 0 1/1 c/" + strings.Repeat("a", maxPeer+1) + "/1/t":              "edge",
+		text + " - 0 0 0 1/1 c/a/1/" + strings.Repeat("a", maxCause+1):                  "edge",
+		text + " - 0 0 0 4/4" + strings.Repeat(" c/"+strings.Repeat("a", 40)+"/1/t", 4): "edge",
 		text + " a/b": "cause", text + " ": "cause", text + " " + strings.Repeat("c", maxCause+1): "cause",
 	} {
 		if got, err := Parse(bad); err == nil || !strings.Contains(err.Error(), says) || got != (Digest{}) {
@@ -208,6 +221,7 @@ func TestRhythmSoon(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Digest){
 		"old": func(d *Digest) { d.Age = Stale + time.Second }, "never filled": func(d *Digest) { d.Age = Unknown },
+		"an edge":         func(d *Digest) { d.Edges = EdgesOf([]Edge{{ToHub, "edge-2", 10269, Refused}}) },
 		"a follower":      func(d *Digest) { d.Role = Follower },
 		"another version": func(d *Digest) { d.Version = "v9" },
 		"twice the bytes": func(d *Digest) { d.Served += 2 * (d.Down + d.Up + d.Served) },

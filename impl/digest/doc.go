@@ -9,6 +9,11 @@
 // Root of a node writes what it likes there. Parse bounds it. One that lies changes what is shown of his pool, and
 // nothing else follows from it.
 //
+// # Edges that fail
+//
+// A hub looks at its own ways to others (package connectivity). The digest names those that fail, with the port and the
+// cause: EdgesOf bounds them. An edge that works is not in it and costs nothing.
+//
 // # What is read
 //
 // Reads are a second line: which resources clients of the node read of the whole cluster, and the cloud answers one by

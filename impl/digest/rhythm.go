@@ -51,11 +51,11 @@ func (r *Rhythm) Told(now time.Duration, d Digest) {
 	r.last, r.at, r.told = d, now, true
 }
 
-// changed reports whether somebody would act on the difference: another role, cause or version, relays that became old
-// or fresh, or more than twice the bytes.
+// changed reports whether somebody would act on the difference: another role, cause, edge or version, relays that
+// became old or fresh, or more than twice the bytes.
 func changed(was, is Digest) bool {
 	bytes := func(d Digest) int64 { return d.Down + d.Up + d.Served + d.Images.Pulled + d.Images.Saved }
-	return was.Role != is.Role || was.Cause != is.Cause || was.Version != is.Version ||
+	return was.Role != is.Role || was.Cause != is.Cause || was.Edges != is.Edges || was.Version != is.Version ||
 		freshness(was) != freshness(is) || bytes(is) > 2*bytes(was)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/mirror"
 	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
+	"github.com/weir-edge/weir/impl/hub/reach"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/lease"
@@ -221,7 +222,7 @@ func (h *Hub) tells(consistency *relayed.Consistency) func() digest.Digest {
 	}
 	return (&membership.Account{
 		Version: process.Version(), Started: h.clock.Now(), Cloud: h.cloud, Sources: h.sources, Consistency: consistency,
-		Served: h.metrics.served, Images: h.mirror.Sum,
+		Served: h.metrics.served, Images: h.mirror.Sum, Edges: h.prober.Failing,
 		Role: func() role.Role { return h.pool.Snapshot().Role }, Cause: func() string { return h.pool.Cause() },
 	}).Digest
 }
@@ -240,6 +241,10 @@ func (h *Hub) buildPool() (err error) {
 	h.poolDoor = h.buildPoolDoor()
 	h.buildNotices()
 	h.buildRollCall()
+	h.prober = reach.New(reach.Config{
+		Node: h.NodeName, Coordinator: h.coordinator, Role: func() role.Role { return h.pool.Snapshot().Role },
+		Told: h.poolDoor.Told, Clock: h.clock, Logger: h.Logger,
+	})
 	h.overlay = overlay.New(overlay.Config{
 		Node: h.NodeName, Pool: h.NodePoolName, Dir: h.DataDir, Ways: h.poolDoor.Moved(h.coordinator),
 		Boot: process.BootID(h.etc(bootID), process.BootIDFile), Statuses: h.shelter.Writes.PodStatuses,

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/mirror"
 	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
+	"github.com/weir-edge/weir/impl/hub/reach"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
@@ -70,6 +71,7 @@ type shared struct {
 	scope   *scope.Scope     // and what may be
 	reads   *door.Demand     // of clients of this node
 	kept    *snapshot.Snapshots
+	prober  *reach.Prober // of the ways to where it is shared; nil: there is no pool
 }
 
 // alone is what a hub has for the time without the cloud.

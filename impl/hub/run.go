@@ -128,6 +128,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { return h.course.Run(serving) })
 		g.Go(func() error { return h.reporter.Run(serving) })
 		g.Go(func() error { return h.overlay.Run(serving) })
+		g.Go(func() error { return h.prober.Run(serving) })
 		g.Go(func() error { return beat.Overdue(serving, h.door.Beats) })
 		if h.managesReplica() {
 			g.Go(func() error { return h.awaitReplica(serving) })

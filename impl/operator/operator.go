@@ -8,6 +8,7 @@ import (
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/operator/certificates"
 	"github.com/weir-edge/weir/impl/operator/check"
+	"github.com/weir-edge/weir/impl/operator/connectivity"
 	"github.com/weir-edge/weir/impl/operator/images"
 	"github.com/weir-edge/weir/impl/operator/node"
 )
@@ -19,8 +20,8 @@ func Commands(program string) commands.Program {
 	return commands.Program{
 		Name: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
 		All: []*cobra.Command{
-			check.Command(), statusCommand(), poolCommand(), node.Command(), images.Command(), certificates.Command(),
-			sysdumpCommand(program),
+			check.Command(), statusCommand(), connectivity.Command(), poolCommand(), node.Command(), images.Command(),
+			certificates.Command(), sysdumpCommand(program),
 		},
 	}
 }

@@ -18,7 +18,26 @@ func (h *Hub) Digest() digest.Digest {
 	if i := h.Images; i != nil {
 		d.Images = digest.Images{Pulled: i.PulledBytes, Saved: i.SavedBytes, Served: i.ServedBytes}
 	}
+	d.Edges = h.edges()
 	return d
+}
+
+// edges are those that fail, as they were in the digest.
+func (h *Hub) edges() digest.Edges {
+	var named []digest.Edge
+	for _, e := range h.Edges {
+		named = append(named, digest.Edge{Way: digest.WayOf(e.Way), Peer: e.Peer, Port: e.Port, Cause: e.Cause})
+	}
+	return digest.Restored(int(h.FailingEdges), named)
+}
+
+// Tell takes the edges of a digest.
+func (h *Hub) Tell(d digest.Digest) {
+	count, named := d.Edges.List()
+	h.FailingEdges, h.Edges = int32(count), nil //nolint:gosec // four digits
+	for _, e := range named {
+		h.Edges = append(h.Edges, HubEdge{Way: e.Way.String(), Peer: e.Peer, Port: e.Port, Cause: e.Cause})
+	}
 }
 
 // Hub is what the hub of a node has told; nil: nothing.

@@ -300,6 +300,22 @@ type Status struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
+// HubEdge is a way inside the pool that fails, as the hub of a node found it.
+type HubEdge struct {
+	// Way is between which parts it leads: hub -> coordinator, hub -> hub, or coordinator -> hub.
+	Way string `json:"way"`
+
+	// Peer is the other end: the node of a hub, or the address of a coordinator.
+	Peer string `json:"peer"`
+
+	// Port that is called.
+	Port int32 `json:"port"`
+
+	// Cause is why it fails, in one word: refused, unreachable, timeout, broken, mute, stalls, certificate, clock, stranger,
+	// unnamed or other.
+	Cause string `json:"cause"`
+}
+
 // Hub is what the hub of a node has told of itself. Bytes are since it was started.
 type Hub struct {
 	// Node is that of the hub.
@@ -312,7 +328,7 @@ type Hub struct {
 	Role string `json:"role"`
 
 	// Cause is why it is Pending, in one word: unconfigured, starting, refused, unreachable, timeout, broken, certificate,
-	// unnamed or other. It is absent if the hub is not, or does not say.
+	// clock, stranger, unnamed or other. It is absent if the hub is not, or does not say.
 	// +optional
 	Cause string `json:"cause,omitempty"`
 
@@ -341,6 +357,16 @@ type Hub struct {
 	// Images are bytes of images on the node. It is absent while there were none, as where the hub is no mirror.
 	// +optional
 	Images *HubImages `json:"images,omitempty"`
+
+	// FailingEdges is how many ways inside the pool the hub found to fail. It is absent while there are none.
+	// +optional
+	FailingEdges int32 `json:"failingEdges,omitempty"`
+
+	// Edges are the first of them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Edges []HubEdge `json:"edges,omitempty"`
 
 	// Reads is what clients of the node read of the whole cluster. It is absent while the hub has told nothing of it.
 	// +optional

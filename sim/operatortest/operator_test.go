@@ -86,6 +86,7 @@ var changes = []struct {
 }{
 	{regexp.MustCompile(`\b\d+(m\d+)?s ago +`), "Ns ago      "},
 	{regexp.MustCompile(`(LeaderHubs .*)edge-\d `), "${1}edge-N "}, // one of them, by chance
+	{regexp.MustCompile(`"told": "[^"]+"`), `"told": "T"`},
 	{regexp.MustCompile(`"heartbeatSeconds": \d+`), `"heartbeatSeconds": N`},
 	{regexp.MustCompile(`"manager": "[^"]+"`), `"manager": "HOST"`},
 	{regexp.MustCompile(`was heard for \d+(m\d+)?s`), "was heard for Ns"},
@@ -228,9 +229,44 @@ func (d *desk) parts() {
 		return code == 1
 	})
 	d.prints("check -o short", "apart.golden", 1)
+	d.prints("connectivity", "connectivity-apart.golden", 1)
 	d.tell("edge-2", map[string]string{contract.DigestAnnotation: follower.Text()})
 	if out, code := d.types("check --wait=1m -o short"); code != 0 {
 		d.t.Fatalf("check --wait: exit code %d:\n%s", code, out)
+	}
+}
+
+// ways holds that a way that fails is named by its port, direction and cause: by the Pool, weir check and weir
+// connectivity, which are green again when it works.
+func (d *desk) ways() {
+	d.t.Helper()
+	if out, code := d.types("connectivity -o wide"); code != 2 || !strings.Contains(out, "table, json or yaml") {
+		d.t.Errorf("a wrong form: exit code %d:\n%s", code, out)
+	}
+	if out, code := d.types("connectivity --pool nowhere"); code != 2 || !strings.Contains(out, "harbour") {
+		d.t.Errorf("no pool: exit code %d:\n%s", code, out)
+	}
+	for _, w := range []digest.Way{digest.ToHub, digest.ToCoordinator, digest.FromCoordinator, "z"} {
+		for _, cause := range []string{digest.Refused, digest.Timeout, digest.Stranger, digest.Clock, digest.Stalls} {
+			fails := follower
+			fails.Edges = digest.EdgesOf([]digest.Edge{{Way: w, Peer: "10.0.0.1", Port: 10269, Cause: cause}})
+			d.tell("edge-2", map[string]string{contract.DigestAnnotation: fails.Text()})
+			want := fmt.Sprintf(", port 10269: %s", digest.Likely(cause))
+			await.Until(d.t, time.Minute, fmt.Sprintf("%v: %s to be told", w, cause), func() bool {
+				out, code := d.types("check -o short")
+				all, fails := d.types("connectivity")
+				return code == 1 && fails == 1 && strings.Count(out, want) == 2 && strings.Contains(out, "EdgeFails: ") &&
+					strings.Count(all, want) == 1
+			})
+		}
+	}
+	d.prints("connectivity -o json", "connectivity.json.golden", 1)
+	d.tell("edge-2", map[string]string{contract.DigestAnnotation: follower.Text()})
+	if out, code := d.types("check --wait=1m -o short"); code != 0 {
+		d.t.Fatalf("check --wait: exit code %d:\n%s", code, out)
+	}
+	if out, code := d.types("connectivity --pool harbour"); code != 0 {
+		d.t.Fatalf("connectivity: exit code %d:\n%s", code, out)
 	}
 }
 
@@ -292,7 +328,9 @@ func TestOperator(t *testing.T) {
 		t.Errorf("list prints %q, %d", out, code)
 	}
 
+	d.prints("connectivity", "connectivity.golden", 0)
 	d.parts()
+	d.ways()
 	d.suggests()
 
 	d.dump()

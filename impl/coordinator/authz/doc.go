@@ -16,7 +16,8 @@
 //	                                                       roll call (contract.RollPath), whose leader collects it;
 //	                                                       hand in and read what hubs say of moved pods
 //	                                                       (contract.MovedPath), and what they have of images
-//	                                                       (contract.ImagesPath);
+//	                                                       (contract.ImagesPath); be called back
+//	                                                       (contract.ReachPath);
 //	                                                       bring what the authority of the pool has signed
 //	                                                       (package bulletin)
 //	replica CN weir:coordinator:<pool>:<name>,             read everything; ask to be taken in again when it has lost its

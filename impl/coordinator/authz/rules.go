@@ -190,7 +190,8 @@ func refusePath(r role, a authorizer.Attributes) string {
 		return "" // the handler goes by the name in its certificate
 	case a.GetVerb() == "post" && r == hub && (a.GetPath() == contract.LinePath || a.GetPath() == contract.DoubtPath):
 		return "" // likewise
-	case a.GetVerb() == "post" && r == hub && (a.GetPath() == contract.MovedPath || a.GetPath() == contract.ImagesPath):
+	case a.GetVerb() == "post" && r == hub &&
+		slices.Contains([]string{contract.MovedPath, contract.ImagesPath, contract.ReachPath}, a.GetPath()):
 		return "" // likewise
 	case (a.GetVerb() == "put" || a.GetVerb() == "post") && r == hub && a.GetPath() == contract.RollPath:
 		return "" // likewise

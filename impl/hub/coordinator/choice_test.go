@@ -34,15 +34,20 @@ type fakeReplica struct {
 	standing standing
 	hangs    bool
 	probes   int
+	code     int // of all answers; 0: as it stands
 }
 
 func (f *fakeReplica) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	f.mu.Lock()
-	stands, hangs := f.standing, f.hangs
+	stands, hangs, code := f.standing, f.hangs, f.code
 	f.probes++
 	f.mu.Unlock()
-	if hangs {
+	switch {
+	case hangs:
 		<-req.Context().Done()
+		return
+	case code != 0:
+		w.WriteHeader(code)
 		return
 	}
 	if stands == down || stands == serving && req.URL.Path == "/readyz" {

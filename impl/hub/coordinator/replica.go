@@ -49,13 +49,9 @@ func newReplica(cfg Config, at Server, from *atomic.Pointer[string], meter *upli
 		ping = leaderHubPing
 	}
 	by := func(protocol string) *uplink.Dialer {
-		return &uplink.Dialer{
-			Net: &notingNet{cfg.Net, from}, Meter: meter, Denied: cfg.Denied, Verify: cfg.verify(at), TLS: &tls.Config{
-				RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol},
-				ClientSessionCache:   r.resume,
-				GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return uplink.Held(cfg.Cert) },
-			},
-		}
+		d := cfg.dialer(at, &notingNet{cfg.Net, from}, meter, protocol)
+		d.TLS.ClientSessionCache = r.resume
+		return d
 	}
 	r.Transport = uplink.NewTransport(func() *http.Transport {
 		// Inside the pool bytes are cheap, and a dead coordinator should be noticed soon.
@@ -68,6 +64,16 @@ func newReplica(cfg Config, at Server, from *atomic.Pointer[string], meter *upli
 		Name: role.Coordinator.String(), URL: u, Client: uplink.Client(r.Transport), Progress: true, OnBytes: cfg.OnBytes,
 	}
 	return r
+}
+
+// dialer opens connections to a server.
+func (cfg Config) dialer(at Server, by uplink.Dials, meter *uplink.Meter, protocol string) *uplink.Dialer {
+	return &uplink.Dialer{
+		Net: by, Meter: meter, Denied: cfg.Denied, Verify: cfg.verify(at), TLS: &tls.Config{
+			RootCAs: cfg.Roots.Get(), MinVersion: tls.VersionTLS13, NextProtos: []string{protocol},
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return uplink.Held(cfg.Cert) },
+		},
+	}
 }
 
 // verify judges who answers at an address. The coordinator is read on with a certificate that has ended while the cloud

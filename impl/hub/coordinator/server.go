@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/weir-edge/weir/impl/connectivity"
 	"github.com/weir-edge/weir/impl/contract"
 )
 
@@ -64,10 +65,12 @@ func (s Server) demand(cfg Config, chain []*x509.Certificate) error {
 	}
 	switch name := chain[0].Subject; {
 	case name.CommonName != contract.NodeUserPrefix+s.Node:
-		return fmt.Errorf("%q answers at %s, want the hub of node %s", name.CommonName, s.URL.Host, s.Node)
+		return fmt.Errorf("%q answers at %s, want the hub of node %s: %w", name.CommonName, s.URL.Host, s.Node,
+			connectivity.ErrStranger)
 	case !slices.Contains(name.Organization, contract.PoolGroupPrefix+cfg.Pool),
 		!slices.Contains(name.Organization, contract.HubGroup):
-		return fmt.Errorf("%q answers at %s, want a hub of pool %s", name.CommonName, s.URL.Host, cfg.Pool)
+		return fmt.Errorf("%q answers at %s, want a hub of pool %s: %w", name.CommonName, s.URL.Host, cfg.Pool,
+			connectivity.ErrStranger)
 	}
 	return nil
 }

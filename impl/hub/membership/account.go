@@ -21,6 +21,7 @@ type Account struct {
 	Role        func() role.Role
 	Cause       func() string // why it is Pending
 	Images      func() digest.Images
+	Edges       func() digest.Edges // that fail
 }
 
 var roles = map[role.Role]digest.Role{
@@ -31,7 +32,7 @@ var roles = map[role.Role]digest.Role{
 func (a *Account) Digest() digest.Digest {
 	d := digest.Digest{
 		Version: a.Version, Role: roles[a.Role()], Age: a.age(), Started: a.Started, Served: a.Served.Bytes(answer.ByRelay),
-		Images: a.Images(),
+		Images: a.Images(), Edges: a.Edges(),
 	}
 	if d.Role == digest.Pending {
 		d.Cause = a.Cause()

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	reachdesk "github.com/weir-edge/weir/impl/connectivity/desk"
 	"github.com/weir-edge/weir/impl/contract"
 	imagesdesk "github.com/weir-edge/weir/impl/images/desk"
 	"github.com/weir-edge/weir/impl/lease"
@@ -21,6 +22,7 @@ type Desk struct {
 	roll     desk.Desk
 	moved    moveddesk.Desk
 	images   imagesdesk.Desk
+	reach    reachdesk.Desk
 	slots    limit.Slots
 }
 
@@ -28,6 +30,7 @@ type Desk struct {
 func NewDesk(s *Standing, l *lease.Store, c clock.PassiveClock) *Desk {
 	return &Desk{
 		Standing: s, Leases: l, moved: moveddesk.Desk{Clock: c}, images: imagesdesk.Desk{Clock: c},
+		reach: reachdesk.Desk{Clock: c},
 		slots: limit.Slots{Each: limit.MaxPeerRequests, Sum: limit.MaxPeersRequests},
 	}
 }
@@ -41,6 +44,7 @@ func (d *Desk) Handle(at *http.ServeMux) {
 	at.Handle("POST "+lease.Path, own)
 	at.Handle("POST "+contract.MovedPath, d.moved.Handler(Caller))
 	at.Handle("POST "+contract.ImagesPath, d.leading(d.images.Handler(Caller)))
+	at.Handle("POST "+contract.ReachPath, d.reach.Handler(Caller))
 	entries := d.roll.Handler(Caller, func(string) bool { return false }) // this hub itself collects them
 	at.Handle("PUT "+contract.RollPath, d.leading(entries))
 }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/impl/connectivity"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/process"
 )
@@ -253,7 +254,7 @@ func (c *Checker) observe(err error) (next time.Duration) {
 	turned := c.state.Known != before.Known || c.state.OK != before.OK
 	c.lastError, c.lastCause = "", ""
 	if err != nil {
-		c.lastError, c.lastCause = err.Error(), Cause(err)
+		c.lastError, c.lastCause = err.Error(), connectivity.Word(err)
 	} else {
 		c.unready = unready // a probe that failed tells nothing of it
 	}

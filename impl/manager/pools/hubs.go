@@ -63,6 +63,7 @@ func hub(node string, e Entry) poolv1.Hub {
 	if i := e.Images; i != (digest.Images{}) {
 		h.Images = &poolv1.HubImages{PulledBytes: i.Pulled, SavedBytes: i.Saved, ServedBytes: i.Served}
 	}
+	h.Tell(e.Digest)
 	if e.Age >= 0 {
 		h.FreshnessSeconds = new(int64(e.Age / time.Second))
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -18,7 +17,7 @@ import (
 const named = 3
 
 // works is the condition Ready of a Pool, by all else that its status says: the first thing that is wrong is the
-// reason. Nodes that are not Ready, or are heard through the pool alone, cannot tell, and count for nothing.
+// reason. Nodes that are not Ready cannot tell, and count for nothing.
 func works(v *view, now time.Time) metav1.Condition {
 	s := &v.own.Status
 	c := metav1.Condition{Type: poolv1.Ready, Status: metav1.ConditionFalse}
@@ -27,6 +26,14 @@ func works(v *view, now time.Time) metav1.Condition {
 			c.Status, c.Reason, c.Message = is.Status, is.Reason, is.Message
 			return c
 		}
+	}
+	if fails, more := s.Failures(v.nodes, now); len(fails) > 0 {
+		var says []string
+		for _, f := range fails {
+			says = append(says, f.Says())
+		}
+		c.Reason, c.Message = "EdgeFails", few(says, more, "; ")
+		return c
 	}
 	if s.Leader == "" {
 		c.Reason, c.Message = "NoLeader", "no hub of the pool has told that it leads"
@@ -39,7 +46,7 @@ func works(v *view, now time.Time) metav1.Condition {
 	shares := 0
 	for i := range v.nodes {
 		n := &v.nodes[i]
-		if !is(n, corev1.NodeReady) || is(n, contract.CutOffCondition) {
+		if !is(n, corev1.NodeReady) {
 			continue
 		}
 		h := s.Hub(n.Name)
@@ -53,9 +60,9 @@ func works(v *view, now time.Time) metav1.Condition {
 	}
 	switch {
 	case len(apart) > 0:
-		c.Reason, c.Message = "HubsApart", few(apart, "; ")
+		c.Reason, c.Message = "HubsApart", few(apart, 0, "; ")
 	case len(silent) > 0:
-		c.Reason, c.Message = "HubsMissing", "no hub has told anything on "+few(silent, ", ")
+		c.Reason, c.Message = "HubsMissing", "no hub has told anything on "+few(silent, 0, ", ")
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, "Shares"
 		c.Message = fmt.Sprintf("%d of %d nodes read inside the pool; %s leads", shares, len(v.nodes), s.Leader)
@@ -63,10 +70,10 @@ func works(v *view, now time.Time) metav1.Condition {
 	return c
 }
 
-// few are the first of all, and how many more there are.
-func few(all []string, between string) string {
-	if more := len(all) - named; more > 0 {
-		all = append(all[:named:named], fmt.Sprintf("and %d more", more))
+// few are the first of all, and how many more there are, beside those that have no words.
+func few(all []string, without int, between string) string {
+	if more := len(all) + without - named; more > 0 {
+		all = append(all[:min(named, len(all)):named], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(all, between)
 }

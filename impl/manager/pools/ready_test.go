@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,37 @@ func TestReady(t *testing.T) {
 		"all share": {reason: "Shares", says: "3 of 3 nodes read inside the pool; a leads"},
 		"ports are dropped": {
 			change: func(_ *view, l *Ledger) { l.Hear("c", hub(digest.Pending, digest.Timeout)) },
-			reason: "HubsApart", says: "c: its hub does not reach its pool, and uses the cloud alone: nothing comes back",
+			reason: "EdgeFails", says: "hub -> coordinator: c to the coordinator, port 10270: nothing comes back",
+		},
+		"a way fails": {
+			change: func(_ *view, l *Ledger) {
+				l.Hear("b", edges(digest.Edge{Way: digest.ToHub, Peer: "a", Port: 10269, Cause: digest.Stalls}))
+			},
+			reason: "EdgeFails", says: "hub -> hub: b to a, port 10269: small packets come through",
+		},
+		"many ways fail": {
+			change: func(_ *view, l *Ledger) {
+				var all []digest.Edge
+				for i := range 9 {
+					peer := fmt.Sprintf("fd00::%d", i+1)
+					all = append(all, digest.Edge{Way: digest.ToCoordinator, Peer: peer, Port: 10270, Cause: digest.Mute})
+				}
+				l.Hear("b", edges(all...))
+			},
+			reason: "EdgeFails", says: "; and 6 more",
+		},
+		"the other end is off": {
+			change: func(v *view, l *Ledger) {
+				v.nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
+				v.nodes[0].Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
+				l.Hear("b", edges(digest.Edge{Way: digest.ToHub, Peer: v.nodes[0].Name, Port: 10269, Cause: digest.Timeout},
+					digest.Edge{Way: digest.ToCoordinator, Peer: "10.0.0.1", Port: 10270, Cause: digest.Timeout}))
+			},
+			reason: "Shares", says: "of 3 nodes",
+		},
+		"a hub that is there does not serve": {
+			change: func(_ *view, l *Ledger) { l.Hear("c", hub(digest.Pending, digest.Other)) },
+			reason: "HubsApart", says: "c: its hub does not reach its pool, and uses the cloud alone: it answers, but not well",
 		},
 		"ports are dropped everywhere": {
 			change: func(_ *view, l *Ledger) {
@@ -38,6 +69,10 @@ func TestReady(t *testing.T) {
 					l.Hear(node, hub(digest.Pending, digest.Timeout))
 				}
 			},
+			reason: "EdgeFails", says: "port 10270",
+		},
+		"nobody leads": {
+			change: func(_ *view, l *Ledger) { l.Hear("a", hub(digest.Follower, "")) },
 			reason: "NoLeader", says: "no hub of the pool has told that it leads",
 		},
 		"a hub is old": {
@@ -66,13 +101,13 @@ func TestReady(t *testing.T) {
 			},
 			reason: "Shares", says: "2 of 3 nodes",
 		},
-		"a node that is cut off neither": {
+		"a node that is cut off tells the cloud nothing of its pool": {
 			change: func(v *view, l *Ledger) {
 				v.nodes[0].Status.Conditions = append(v.nodes[0].Status.Conditions,
 					corev1.NodeCondition{Type: contract.CutOffCondition, Status: corev1.ConditionTrue})
-				l.Hear("c", hub(digest.Pending, digest.Timeout))
+				l.Hear("c", hub(digest.Follower, ""))
 			},
-			reason: "Shares", says: "2 of 3 nodes",
+			reason: "EdgeFails", says: "hub -> cloud: c to the cloud: it is heard through its pool alone",
 		},
 		"no NodePool":   {change: func(v *view, _ *Ledger) { v.nodepool = nil }, reason: "NoNodePool"},
 		"a silent pool": {change: func(v *view, _ *Ledger) { v.seen.Silent = true }, reason: "PoolSilent"},
@@ -114,6 +149,11 @@ func TestReady(t *testing.T) {
 			t.Errorf("%s: %+v, want %s: %s", what, is, c.reason, c.says)
 		}
 	}
+}
+
+// edges is what a hub tells that follows, and of which these ways fail.
+func edges(all ...digest.Edge) string {
+	return digest.Digest{Version: "v1", Role: digest.Follower, Age: time.Second, Edges: digest.EdgesOf(all)}.Text()
 }
 
 func readyNode(name string) corev1.Node {

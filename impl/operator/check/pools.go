@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,7 @@ var nodes = []ofNode{
 	{"node-cut-off", "it reaches the cloud", checkCutOff},
 	{"node-hub", "it has a hub in its pool", checkHub},
 	{"node-shares", "its hub reads inside the pool, and what it holds is fresh", checkShares},
+	{"node-reaches", "its hub reaches the others of its pool", checkReaches},
 	{"node-joined", "its kubelet calls its hub", checkJoined},
 	{"node-certificates", "its certificates last", checkCertificates},
 }
@@ -213,25 +215,56 @@ func checkHub(l *looker, n *corev1.Node) error {
 	return nil
 }
 
-// checkShares looks whether the node has of its pool what the pool is for.
-func checkShares(l *looker, n *corev1.Node) error {
+// hub is what the hub of a node told, in the status of its pool. It is skipped where no hub can have told.
+func (l *looker) hub(n *corev1.Node) (*poolv1.Pool, *poolv1.Hub, error) {
 	p := l.view.Pool(n.Labels[contract.NodePoolLabel])
 	switch {
 	case l.view.Failed[view.Pools] != nil:
-		return skip{l.view.Failed[view.Pools]}
+		return nil, nil, skip{l.view.Failed[view.Pools]}
 	case p == nil:
-		return skip{errors.New("its pool has no Pool, in whose status weir-manager would say so")}
+		return nil, nil, skip{errors.New("its pool has no Pool, in whose status weir-manager would say so")}
 	case l.view.Heartbeat(n.Name).Late:
-		return skip{errors.New("it is not heard")}
+		return nil, nil, skip{errors.New("it is not heard")}
 	}
 	if c := view.Condition(n, contract.CutOffCondition); c != nil && c.Status == corev1.ConditionTrue {
-		return skip{errors.New("it does not reach the cloud, which its hub would tell")}
+		return nil, nil, skip{errors.New("it does not reach the cloud, which its hub would tell")}
 	}
 	h := p.Status.Hub(n.Name)
 	if h == nil {
-		return errors.New("its hub has told nothing: it is not there, or not in the pool")
+		return nil, nil, errors.New("its hub has told nothing: it is not there, or not in the pool")
+	}
+	return p, h, nil
+}
+
+// checkShares looks whether the node has of its pool what the pool is for.
+func checkShares(l *looker, n *corev1.Node) error {
+	_, h, err := l.hub(n)
+	if err != nil {
+		return err
 	}
 	return h.Digest().Sharing(l.view.Now.Sub(h.Told.Time))
+}
+
+// checkReaches looks whether ways of the node inside its pool fail: also those of which its hub makes no use now.
+func checkReaches(l *looker, n *corev1.Node) error {
+	p, h, err := l.hub(n)
+	if err != nil {
+		return err
+	}
+	if ago := l.view.Now.Sub(h.Told.Time); ago > digest.Lapsed {
+		return skip{fmt.Errorf("its hub has told nothing for %s", ago.Round(time.Minute))}
+	}
+	var says []string
+	all, _ := l.view.Failures(p.Name)
+	for _, f := range all {
+		if f.Node == n.Name {
+			says = append(says, f.Says())
+		}
+	}
+	if len(says) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(says, "; "))
 }
 
 func checkJoined(l *looker, n *corev1.Node) error {

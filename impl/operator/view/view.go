@@ -170,6 +170,19 @@ func (v *View) Members(pool string) (all []*corev1.Node) {
 	return all
 }
 
+// Failures are the ways that fail of a pool, as its hubs found it; see poolv1.Status.Failures.
+func (v *View) Failures(pool string) (all []poolv1.Failure, more int) {
+	p := v.Pool(pool)
+	if p == nil {
+		return nil, 0
+	}
+	var nodes []corev1.Node
+	for _, n := range v.Members(pool) {
+		nodes = append(nodes, *n)
+	}
+	return p.Status.Failures(nodes, v.Now)
+}
+
 // Condition is one of a Node; nil: it has none of the type.
 func Condition(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {

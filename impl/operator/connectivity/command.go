@@ -1,0 +1,54 @@
+package connectivity
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
+	"github.com/weir-edge/weir/impl/operator/view"
+)
+
+// errFails is the answer where a way fails, or is unknown.
+var errFails = errors.New("not all ways are known to work")
+
+// Command is weir connectivity.
+func Command() *cobra.Command {
+	return commands.New("connectivity", "show which ways between nodes, pool and cloud work, as the nodes found it", 0, shows)
+}
+
+func shows(fs *pflag.FlagSet) commands.Run {
+	pool := fs.String("pool", "", "show this pool only")
+	form := fs.StringP("output", "o", "table", "table, json or yaml")
+	flags := view.Bind(fs)
+	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
+		if !slices.Contains([]string{"table", "json", "yaml"}, *form) {
+			return cli.Usage("--output", *form, "table, json or yaml")
+		}
+		c, err := flags.Cluster()
+		if err != nil {
+			return err
+		}
+		v := c.Read(ctx)
+		if err := errors.Join(v.Failed[view.Nodes], v.Failed[view.Pools], v.Failed[view.Leases]); err != nil {
+			return err
+		}
+		if names := v.PoolNames(); *pool != "" && !slices.Contains(names, *pool) {
+			return cli.Usage("--pool", *pool, "the name of a pool: "+strings.Join(names, ", "))
+		}
+		r := Of(v, *pool)
+		if err := r.Write(stdout, *form); err != nil {
+			return err
+		}
+		if !r.Success {
+			return errFails
+		}
+		return nil
+	}
+}

@@ -11,7 +11,9 @@ import (
 	"github.com/weir-edge/weir/impl/digest"
 )
 
-// Failure is a way that fails, as the hub of a node found it.
+// Failure is a way that fails, as the hub of a node found it. It is in no object.
+//
+// +kubebuilder:object:generate=false
 type Failure struct {
 	Node string // whose hub tells
 	digest.Edge

@@ -311,8 +311,8 @@ type HubEdge struct {
 	// Port that is called.
 	Port int32 `json:"port"`
 
-	// Cause is why it fails, in one word: refused, unreachable, timeout, broken, mute, stalls, certificate, clock, stranger,
-	// unnamed or other.
+	// Cause is why it fails, in one word: refused, unreachable, timeout, broken, mute, stalls, certificate, clock,
+	// stranger, unnamed or other.
 	Cause string `json:"cause"`
 }
 

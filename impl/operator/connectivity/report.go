@@ -90,7 +90,7 @@ func (r *Report) add(v *view.View, pool string) {
 				Node: n.Name, Edge: digest.Edge{Way: digest.ToCloud, Peer: "the cloud", Cause: digest.CutOff},
 			})
 		}
-		switch why := ""; {
+		switch {
 		case beat.Late:
 			inside = append(inside, n.Name+": it is not heard")
 		case isCut:
@@ -98,8 +98,8 @@ func (r *Report) add(v *view.View, pool string) {
 		case h == nil:
 			inside = append(inside, n.Name+": its hub has told nothing")
 		case v.Now.Sub(h.Told.Time) > digest.Lapsed:
-			why = v.Now.Sub(h.Told.Time).Round(time.Minute).String()
-			inside = append(inside, n.Name+": its hub has told nothing for "+why)
+			ago := v.Now.Sub(h.Told.Time).Round(time.Minute).String()
+			inside = append(inside, n.Name+": its hub has told nothing for "+ago)
 		default:
 			tell++
 		}

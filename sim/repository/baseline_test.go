@@ -18,12 +18,8 @@ const maxBaseline = 32 << 10
 
 // withoutBaseline are scenarios that have none, and why.
 var withoutBaseline = map[string]string{
-	"leader-kill-2000":  "leader-kill-200 is the same, ten times shorter",
-	"images-upgrade-20": notYetRun,
+	"leader-kill-2000": "leader-kill-200 is the same, ten times shorter",
 }
-
-// notYetRun is why there is no run that passed.
-const notYetRun = "it has not passed on a quiet machine yet"
 
 // TestBaselines: each scenario has one, and the benchmarks do. Each can be read, is of a run that passed, is small, and
 // says why it is as it is.

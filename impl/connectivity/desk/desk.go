@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -137,10 +138,22 @@ func (d *Desk) leave(node string) {
 	d.members[node].calling = false
 }
 
-// Handler serves it. node is the node whose hub asks, "" if somebody else does.
+// loopback reports whether an address is one of each machine.
+func loopback(address string) bool {
+	at, err := netip.ParseAddrPort(address)
+	return err == nil && at.Addr().Unmap().IsLoopback()
+}
+
+// Handler serves it. Only who asks from this machine may name an address of each machine. node is the node whose hub
+// asks, "" if somebody else does.
 func (d *Desk) Handler(node func(*http.Request) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		exchange.Handler(node, "hubs ask to be called back, and nobody else", maxAsk,
-			func(node string, a Ask) (Answer, error) { return d.Exchange(req.Context(), node, a) }).ServeHTTP(w, req)
+			func(node string, a Ask) (Answer, error) {
+				if loopback(a.Address) && !loopback(req.RemoteAddr) {
+					return Answer{}, fmt.Errorf("address %.80q is one of each machine: want one of the node", a.Address)
+				}
+				return d.Exchange(req.Context(), node, a)
+			}).ServeHTTP(w, req)
 	})
 }

@@ -133,3 +133,34 @@ func TestDeskBounds(t *testing.T) {
 		t.Errorf("%d members", len(d.members))
 	}
 }
+
+// TestDeskAddresses: an address that is one of each machine would lead to where only the machine of the desk gets.
+func TestDeskAddresses(t *testing.T) {
+	for _, c := range []struct {
+		from, address string
+		code          int
+	}{
+		{"10.0.0.1:5000", "127.0.0.1:2379", http.StatusBadRequest}, {"10.0.0.1:5000", "[::1]:2379", http.StatusBadRequest},
+		{"10.0.0.1:5000", "[::ffff:127.0.0.1]:2379", http.StatusBadRequest},
+		{"10.0.0.1:5000", "169.254.169.254:80", http.StatusBadRequest},
+		{"10.0.0.1:5000", "0.0.0.0:80", http.StatusBadRequest},
+		{"127.0.0.1:5000", "127.0.0.1:10269", http.StatusOK}, {"10.0.0.1:5000", "10.0.0.1:10269", http.StatusOK},
+	} {
+		called := false
+		d := &Desk{
+			Clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
+			Call: func(context.Context, string, string) (connectivity.Stage, error) {
+				called = true
+				return connectivity.Secured, nil
+			},
+		}
+		w := httptest.NewRecorder()
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/",
+			strings.NewReader(`{"address":"`+c.address+`"}`))
+		req.RemoteAddr = c.from
+		d.Handler(func(*http.Request) string { return "edge-1" }).ServeHTTP(w, req)
+		if w.Code != c.code || called != (c.code == http.StatusOK) {
+			t.Errorf("%s asks to be called at %s: %d, called %v; want %d", c.from, c.address, w.Code, called, c.code)
+		}
+	}
+}

@@ -7,8 +7,8 @@
 // # What is believed
 //
 // The caller is known by its certificate, and its hub has to answer at its address. A hub says itself where that is, as
-// it does in the Lease of a leader, so it may have the desk open a connection to any address: one at a time, and one
-// each Rest. It is told how far that came, in one word.
+// it does in the Lease of a leader, so it may have the desk open a connection to an address that other machines reach,
+// too: one at a time, and one each Rest. It is told how far that came, in one word.
 //
 // A desk also tells a few members that asked lately, those that follow the caller by name: so each hub is tried by
 // others, and none by all.

@@ -161,11 +161,13 @@ func (p *Prober) back(ctx context.Context, e connectivity.Edge) (cause string) {
 	return a.Cause
 }
 
-// learn takes which other hubs there are.
+// learn takes which other hubs there are. An address of each machine is none, but where all of the pool is on one.
 func (p *Prober) learn(members []desk.Member) {
 	p.members = p.members[:0]
+	own, _, _ := contract.ParsePoolAddress(p.Told())
 	for _, m := range members[:min(len(members), desk.MaxTold)] {
-		if _, reverse, err := contract.ParsePoolAddress(m.Address); err == nil && !reverse && m.Node != p.Node {
+		at, reverse, err := contract.ParsePoolAddress(m.Address)
+		if err == nil && !reverse && m.Node != p.Node && (!at.Addr().IsLoopback() || own.Addr().IsLoopback()) {
 			p.members = append(p.members, connectivity.Edge{Way: digest.ToHub, Peer: m.Node, Host: m.Address})
 		}
 	}

@@ -376,3 +376,18 @@ func TestBlocked(t *testing.T) {
 }
 
 func portOf(e digest.Edge) string { return (&net.TCPAddr{Port: int(e.Port)}).String()[1:] }
+
+// TestLearn: a member is tried at an address that means one machine, and at one of each machine only where the whole
+// pool is on one.
+func TestLearn(t *testing.T) {
+	for told, want := range map[string]int{"10.0.0.9:10269": 1, "127.0.0.9:10269": 2, "": 1} {
+		p := &Prober{Config: Config{Node: "edge-9", Told: func() string { return told }}}
+		p.learn([]desk.Member{
+			{Node: "edge-1", Address: "10.0.0.1:10269"}, {Node: "edge-2", Address: "127.0.0.1:2379"},
+			{Node: "edge-3", Address: "169.254.169.254:80"}, {Node: "edge-4", Address: "10.0.0.4:10269"},
+		})
+		if len(p.members) != want {
+			t.Errorf("told at %q: %v", told, p.members)
+		}
+	}
+}

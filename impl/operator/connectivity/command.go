@@ -20,7 +20,8 @@ var errFails = errors.New("not all ways are known to work")
 
 // Command is weir connectivity.
 func Command() *cobra.Command {
-	return commands.New("connectivity", "show which ways between nodes, pool and cloud work, as the nodes found it", 0, shows)
+	return commands.New("connectivity",
+		"show which ways between nodes, pool and cloud work, as the nodes found it", 0, shows)
 }
 
 func shows(fs *pflag.FlagSet) commands.Run {

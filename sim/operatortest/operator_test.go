@@ -586,7 +586,7 @@ func TestUsage(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, c := range operator.Commands("kubectl weir").Leaves() {
 		var out bytes.Buffer
-		words := append(strings.Fields(c.CommandPath())[2:], "--help")
+		words := slices.Concat(strings.Fields(c.CommandPath())[2:], []string{"--help"})
 		err := operator.Commands("kubectl weir").Run(t.Context(), words, &out, &out)
 		if err != nil || !strings.Contains(out.String(), "\n\nUsage:\n  "+c.UseLine()+"\n") {
 			t.Errorf("%s: %v:\n%s", words, err, &out)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -203,6 +204,7 @@ func TestProxySeveralServers(t *testing.T) {
 // TestOneHandshake: many requests at once on a fresh hub open one connection for each class and identity.
 func TestOneHandshake(t *testing.T) {
 	b := newBed(t, 1)
+	b.config.HeartbeatInterval, b.config.HeartbeatTimeout = time.Minute, 30*time.Second // a probe may ask as the node
 	b.start()
 	clients := 20
 	errs := make(chan error)

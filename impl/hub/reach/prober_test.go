@@ -193,6 +193,7 @@ type bed struct {
 	t      *testing.T
 	prober *Prober
 	clock  *clocktesting.FakeClock
+	other  func() // edge-2 tells where it is
 }
 
 // calls is the call of a coordinator, over real sockets.
@@ -262,18 +263,12 @@ func newBed(t *testing.T) (*bed, map[digest.Way]*gate) {
 	t.Cleanup(func() { // who is silent is told no more
 		_, _ = place.Exchange(context.Background(), "edge-2", desk.Ask{Address: contract.PoolAddressReverse})
 	})
-	go func() { // edge-2 asks as well
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				_, _ = place.Exchange(t.Context(), "edge-2", desk.Ask{Address: gates[digest.ToHub].addr})
-			case <-t.Context().Done():
-				return
-			}
-		}
-	}()
+	gone, end := context.WithCancel(t.Context())
+	end()
+	b.other = func() { // what comes of a call to it is for edge-2 alone
+		_, err := place.Exchange(gone, "edge-2", desk.Ask{Address: gates[digest.ToHub].addr})
+		check(t, err)
+	}
 	return b, gates
 }
 
@@ -330,6 +325,7 @@ func (b *bed) shows() report.Report {
 func (b *bed) until(what string, holds func([]digest.Edge) bool) {
 	b.t.Helper()
 	for range 2 * connectivity.Usual / step {
+		b.other()
 		b.prober.look(b.t.Context())
 		if _, named := b.prober.Failing().List(); holds(named) {
 			return

@@ -57,8 +57,9 @@ func (l layout) ingest(ref, data, total string) string {
 
 func (l layout) write(name, body string) {
 	l.Helper()
-	path := filepath.Join(l.Root, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(body), 0o644)); err != nil {
+	path, part := filepath.Join(l.Root, name), filepath.Join(l.Root, "part") // containerd renames what is complete, too
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(part, []byte(body), 0o644),
+		os.Rename(part, path)); err != nil {
 		l.Fatal(err)
 	}
 }

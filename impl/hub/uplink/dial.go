@@ -121,7 +121,10 @@ type turns struct {
 
 type turn struct {
 	token chan struct{} // holds one while nobody dials
-	last  time.Time     // when a connection came about; whoever has the token may look
+	// Whoever has the token may look at these.
+	last   time.Time // when a connection came about
+	failed time.Time // when the last attempt began that failed
+	err    error     // of that
 }
 
 func newTurns() *turns { return &turns{to: map[string]*turn{}} }
@@ -150,12 +153,19 @@ func (d *Dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, &connectError{address, ctx.Err()}
 	}
 	defer func() { turn.token <- struct{}{} }()
-	if turn.last.After(asked) || time.Since(turn.last) < settling {
+	switch {
+	case turn.last.After(asked) || time.Since(turn.last) < settling:
 		return nil, errRaced
+	case turn.failed.After(asked): // all of an attempt: where nobody answers, many would each wait for one of their own
+		return nil, turn.err
 	}
+	began := time.Now()
 	conn, err := d.Connect(ctx, network, address)
-	if err == nil {
+	switch {
+	case err == nil:
 		turn.last = time.Now()
+	case ctx.Err() == nil:
+		turn.failed, turn.err = began, err
 	}
 	return conn, err
 }

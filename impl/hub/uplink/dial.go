@@ -121,7 +121,7 @@ type turns struct {
 
 type turn struct {
 	token chan struct{} // holds one while nobody dials
-	// Whoever has the token may look at these.
+	// Only a dial that has the token looks at these.
 	last   time.Time // when a connection came about
 	failed time.Time // when the last attempt began that failed
 	err    error     // of that

@@ -185,6 +185,12 @@ func ParsePoolAddress(s string) (a netip.AddrPort, reverse bool, err error) {
 	return a, false, nil
 }
 
+// IsLoopback reports whether an address and port, as of an HTTP request, is one of each machine.
+func IsLoopback(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && a.Addr().Unmap().IsLoopback()
+}
+
 // Paths and headers inside a pool. All are read; who shows relays shows them at the paths of the Kubernetes API.
 const (
 	// of a hub: an answer that lasts as long as the hub lives, for the coordinator that reads it.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -113,7 +112,7 @@ type isNearKey struct{}
 
 // near notes of a request that it came over the loopback interface, if it did.
 func near(req *http.Request) *http.Request {
-	if from, err := netip.ParseAddrPort(req.RemoteAddr); err != nil || !from.Addr().Unmap().IsLoopback() {
+	if !contract.IsLoopback(req.RemoteAddr) {
 		return req
 	}
 	return req.WithContext(context.WithValue(req.Context(), isNearKey{}, true))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -138,19 +137,13 @@ func (d *Desk) leave(node string) {
 	d.members[node].calling = false
 }
 
-// loopback reports whether an address is one of each machine.
-func loopback(address string) bool {
-	at, err := netip.ParseAddrPort(address)
-	return err == nil && at.Addr().Unmap().IsLoopback()
-}
-
 // Handler serves it. Only who asks from this machine may name an address of each machine. node is the node whose hub
 // asks, "" if somebody else does.
 func (d *Desk) Handler(node func(*http.Request) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		exchange.Handler(node, "hubs ask to be called back, and nobody else", maxAsk,
 			func(node string, a Ask) (Answer, error) {
-				if loopback(a.Address) && !loopback(req.RemoteAddr) {
+				if contract.IsLoopback(a.Address) && !contract.IsLoopback(req.RemoteAddr) {
 					return Answer{}, fmt.Errorf("address %.80q is one of each machine: want one of the node", a.Address)
 				}
 				return d.Exchange(req.Context(), node, a)

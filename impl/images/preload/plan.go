@@ -32,9 +32,9 @@ const (
 	Able
 )
 
-// Plan tells what is to change. One Job of a pool runs at a time, in its hours; the first that was made comes first. So
-// the second node of a pool reads from the first. A node that is not able to pull keeps nobody waiting. The Job of one
-// that is gone would make Pods which nobody runs.
+// Plan tells what is to change. One Job of a pool runs at a time, in its hours. The first that was made comes first; of
+// those of one second, that of the first node by name. So the second node of a pool reads from the first. A node that
+// is not able to pull keeps nobody waiting. The Job of one that is gone would make Pods which nobody runs.
 func Plan(all []batchv1.Job, open func(pool string) bool, node func(name string) Node) (changes []Change) {
 	var alive []*batchv1.Job
 	for i := range all {
@@ -44,7 +44,8 @@ func Plan(all []batchv1.Job, open func(pool string) bool, node func(name string)
 		}
 	}
 	slices.SortFunc(alive, func(a, b *batchv1.Job) int {
-		return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), // of whole seconds
+			cmp.Compare(NodeOf(a), NodeOf(b)), cmp.Compare(a.Name, b.Name))
 	})
 	busy := map[string]bool{}
 	for _, j := range alive {

@@ -56,13 +56,17 @@ func TestPlan(t *testing.T) {
 		return Able
 	}
 	a, b, quay, off := job(1, "harbour", "a"), job(2, "harbour", "b"), job(3, "quay", "q"), job(0, "harbour", "off")
-	gone := job(0, "harbour", "gone")
+	gone, early := job(0, "harbour", "gone"), job(4, "harbour", "b")
+	early.CreationTimestamp = a.CreationTimestamp
+	late := job(5, "harbour", "a")
+	late.CreationTimestamp = a.CreationTimestamp
 	for name, c := range map[string]struct {
 		jobs []batchv1.Job
 		open func(string) bool
 		want []string
 	}{
 		"nothing":                         {nil, all, nil},
+		"of one second, by node":          {[]batchv1.Job{early, late}, all, []string{"run job-5"}},
 		"one of each pool":                {[]batchv1.Job{b, quay, a}, all, []string{"run job-1", "run job-3"}},
 		"the second waits for the first":  {[]batchv1.Job{running(a), b}, all, nil},
 		"the second follows the first":    {[]batchv1.Job{ended(a, batchv1.JobComplete), b}, all, []string{"run job-2"}},

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,17 +23,26 @@ import (
 	"github.com/weir-edge/weir/impl/images/desk"
 )
 
+// mirrorPorts are those of the mirrors of this process, on an address of this process alone: a port that the system
+// has said to be free may be taken by the time that a hub asks for it.
+var mirrorPorts atomic.Uint32
+
 // mirrors gives hubs a mirror of registries, each with a store of its own.
 func (p *poolBed) mirrors(nodes ...string) {
 	p.t.Helper()
+	id := os.Getpid() // of at most 22 bits: PID_MAX_LIMIT of Linux
 	for _, n := range nodes {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		check(p.t, err)
 		p.hubs[n].config.Images = mirror.Options{
-			BindAddress: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Root: p.t.TempDir(),
+			BindAddress: fmt.Sprintf("127.%d.%d.%d", 64+id>>16, id>>8&255, id&255),
+			Port:        contract.HubImagesPort + int(mirrorPorts.Add(1)), Root: p.t.TempDir(),
 		}
-		check(p.t, l.Close())
 	}
+}
+
+// atMirror is the URL of something of image app at the mirror of a node.
+func (p *poolBed) atMirror(node, path string) string {
+	o := p.hubs[node].config.Images
+	return "http://" + net.JoinHostPort(o.BindAddress, strconv.Itoa(o.Port)) + "/v2/app/" + path
 }
 
 // blob puts content into the store of a node, as its containerd does.
@@ -49,7 +59,7 @@ func (p *poolBed) blob(node, body string) (digest string) {
 func (p *poolBed) fromMirror(node, digest, body string) {
 	p.t.Helper()
 	client := testClient(p.t, nil, false)
-	url := fmt.Sprintf("http://127.0.0.1:%d/v2/app/blobs/%s?ns=docker.io", p.hubs[node].config.Images.Port, digest)
+	url := p.atMirror(node, "blobs/"+digest+"?ns=docker.io")
 	eventually(p.t, node+" to serve "+digest, func() bool {
 		resp, got := get(p.t, client, url)
 		return resp.StatusCode == http.StatusOK && got == body
@@ -107,8 +117,7 @@ func TestImagesShared(t *testing.T) {
 	p.fromMirror("edge-2", digest, index)
 	client := testClient(t, nil, false)
 	ask := func(node, path string) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-			fmt.Sprintf("http://127.0.0.1:%d/v2/app/%s", p.hubs[node].config.Images.Port, path), nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.atMirror(node, path), nil)
 		check(t, err)
 		req.Header.Set("Accept", "application/vnd.oci.image.index.v1+json")
 		resp, err := client.Do(req)
@@ -182,9 +191,7 @@ func TestImagesPrompt(t *testing.T) {
 	layer := bytes.Repeat([]byte("0123456789abcdef"), 2*mib/16)
 	hex := fmt.Sprintf("%x", sha256.Sum256(layer))
 	client := testClient(t, nil, false)
-	url := func(node string) string {
-		return fmt.Sprintf("http://127.0.0.1:%d/v2/app/blobs/sha256:%s", p.hubs[node].config.Images.Port, hex)
-	}
+	url := func(node string) string { return p.atMirror(node, "blobs/sha256:"+hex) }
 	if resp, _ := get(t, client, url("edge-1")); resp.StatusCode != http.StatusNotFound {
 		t.Fatalf("the first: %s, want 404: it is to pull", resp.Status)
 	}
@@ -269,7 +276,7 @@ func TestImagesLiar(t *testing.T) {
 	client := testClient(t, nil, false)
 	ask := func(node, path string) (status int, body string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-			fmt.Sprintf("http://127.0.0.1:%d/v2/app/manifests/%s?ns=a.example", p.hubs[node].config.Images.Port, path), nil)
+			p.atMirror(node, "manifests/"+path+"?ns=a.example"), nil)
 		check(t, err)
 		req.Header.Set("Accept", "application/vnd.oci.image.index.v1+json")
 		resp, err := client.Do(req)

@@ -37,7 +37,7 @@ type site interface {
 }
 
 // sizes are how many workers each pool has.
-var sizes = map[string]int{weir: 3, stock: 2}
+var sizes = map[string]int{weir: 4, stock: 2}
 
 // It is shared by all specs: they run one after the other, and leave it as they found it.
 var (
@@ -93,8 +93,12 @@ func allNodes() []string { return append(nodesOf(weir), nodesOf(stock)...) }
 
 // status is what hubs and coordinators say of themselves, as far as specs read it.
 type status struct {
-	Role      string `json:"role"`
-	Leader    string `json:"leader"`
+	Role   string `json:"role"`
+	Leader string `json:"leader"`
+	Images *struct {
+		Desk  bool `json:"desk"`
+		Pulls int  `json:"pulls"`
+	} `json:"images"`
 	Resources []struct {
 		Resource string `json:"resource"`
 		Synced   bool   `json:"synced"`

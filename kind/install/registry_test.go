@@ -1,11 +1,9 @@
 package install_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,12 +11,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/weir-edge/weir/sim/kind"
 	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/proc/gobuild"
 )
-
-// registries is the folder in which containerd looks where it gets images of a host from.
-const registries = "/etc/containerd/certs.d"
 
 // released is what the names of a release's images begin with.
 const released = "ghcr.io/weir-edge/"
@@ -45,30 +41,15 @@ func serveImages(ctx context.Context) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	var address string
-	Eventually(ctx, func() string { address = firstAddress(log); return address }, long, poll).ShouldNot(BeEmpty())
+	Eventually(ctx, func() string { address = kind.FirstAddress(log); return address }, long, poll).ShouldNot(BeEmpty())
 	hosts := fmt.Sprintf("server = \"https://ghcr.io\"\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n",
 		address)
 	for _, m := range machines() {
-		out, err := m.Exec(ctx, "mkdir", "-p", registries+"/ghcr.io")
+		out, err := m.Exec(ctx, "mkdir", "-p", kind.Registries+"/ghcr.io")
 		Expect(err).NotTo(HaveOccurred(), out)
-		Expect(m.Write(ctx, registries+"/ghcr.io/hosts.toml", strings.NewReader(hosts))).To(Succeed())
+		Expect(m.Write(ctx, kind.Registries+"/ghcr.io/hosts.toml", strings.NewReader(hosts))).To(Succeed())
 		Expect(imagesOn(ctx, m.Exec)).To(BeEmpty())
 	}
-}
-
-// firstAddress is what the registry prints when it serves.
-func firstAddress(log string) string {
-	f, err := os.Open(log)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if _, _, err := net.SplitHostPort(lines.Text()); err == nil {
-			return lines.Text()
-		}
-	}
-	return ""
 }
 
 // imagesOn are the images of Weir that a machine has.

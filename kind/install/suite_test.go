@@ -156,14 +156,11 @@ func createCluster(ctx context.Context, image string) {
 	on.run, err = kind.Begin(ctx, dir)
 	Expect(err).NotTo(HaveOccurred())
 	config := &v1alpha4.Cluster{
-		TypeMeta:             v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
-		Networking:           v1alpha4.Networking{IPFamily: v1alpha4.IPv4Family},
-		KubeadmConfigPatches: []string{"kind: KubeletConfiguration\nfailCgroupV1: false\n"},
-		// As the documentation of kind has it for registries of one's own.
-		ContainerdConfigPatches: []string{
-			"[plugins.\"io.containerd.grpc.v1.cri\".registry]\n  config_path = \"" + registries + "\"\n",
-		},
-		Nodes: []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: image}},
+		TypeMeta:                v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"},
+		Networking:              v1alpha4.Networking{IPFamily: v1alpha4.IPv4Family},
+		KubeadmConfigPatches:    []string{"kind: KubeletConfiguration\nfailCgroupV1: false\n"},
+		ContainerdConfigPatches: []string{kind.RegistriesPatch},
+		Nodes:                   []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: image}},
 	}
 	audit(config)
 	for n := range nodes {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/kind"
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/testca"
 )
@@ -29,6 +30,8 @@ func (s *kindSite) create(ctx context.Context) error {
 			IPFamily: v1alpha4.IPv4Family, PodSubnet: podSubnet, DisableDefaultCNI: true,
 		},
 		KubeadmConfigPatches: s.kubeadmPatches(),
+		// With it weir node join makes a hub the mirror of its node.
+		ContainerdConfigPatches: []string{kind.RegistriesPatch},
 		// Lists of flags are added to: a merge would replace those that kind gives.
 		KubeadmConfigPatchesJSON6902: kubeadmFlags(s.topology.timers()),
 		Nodes:                        []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: s.image}},

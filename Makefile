@@ -84,7 +84,7 @@ test: lint unit ## all checks of a pull request: lint, unit tests, the oracle, s
 .PHONY: unit
 unit: assets bin/helm ## tests of all packages, the real kube-apiserver as oracle among them
 	@rm -rf reports/out/tests
-	ulimit -d $(MEMORY); $(TESTS) unit -- -p 4 -timeout 20m $(LONGEST) ./...
+	ulimit -d $(MEMORY); $(TESTS) unit -- -p 3 -timeout 20m $(LONGEST) ./...
 
 .PHONY: stock
 stock: build ## twenty fault schedules with the stock controllers of Kubernetes in virtual time: no pod is evicted that should not be

@@ -60,9 +60,10 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	// Two controllers of k8s.io/apiserver's certificates never shut their queues down, and close what watches their files
-	// when they please.
+	// when they please, with what reads them.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/fsnotify/fsnotify.(*inotify).Close"),
+		goleak.IgnoreAnyFunction("github.com/fsnotify/fsnotify.(*inotify).readEvents"),
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"))
 }

@@ -112,14 +112,16 @@ func newKubelet(b *bed, seed uint64) *testKubelet {
 	close(k.alive)
 	kubelet, err := kubernetes.NewForConfig(b.kubelet("kubelet/v1", runtime.ContentTypeJSON))
 	check(b.t, err)
-	n, err := kubelet.CoreV1().Nodes().Get(b.t.Context(), edge, metav1.GetOptions{})
-	check(b.t, err)
-	k.objects = append(k.objects, &one{path: "/api/v1/nodes/" + edge, name: edge, uid: string(n.UID)})
+	var n *corev1.Node
 	var pods *corev1.PodList
-	eventually(b.t, "the cloud to be there, and to let the kubelet list its pods", func() bool {
-		pods, err = kubelet.CoreV1().Pods("").List(b.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + edge})
+	eventually(b.t, "the cloud to be there, and to let the kubelet read its node and its pods", func() bool {
+		n, err = kubelet.CoreV1().Nodes().Get(b.t.Context(), edge, metav1.GetOptions{})
+		if err == nil {
+			pods, err = kubelet.CoreV1().Pods("").List(b.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + edge})
+		}
 		return err == nil
 	})
+	k.objects = append(k.objects, &one{path: "/api/v1/nodes/" + edge, name: edge, uid: string(n.UID)})
 	for _, p := range pods.Items {
 		k.objects = append(k.objects, &one{
 			path: "/api/v1/namespaces/default/pods/" + p.Name, name: p.Name, uid: string(p.UID),

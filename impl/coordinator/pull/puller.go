@@ -194,9 +194,9 @@ func (p *Puller) follow(ctx context.Context, l *hop.Line, who member.Leader, pat
 	}
 }
 
-// release takes the Lease from a leader.
+// release takes the Lease from a leader. What shows that it is free ends ctx, before this has the answer.
 func (p *Puller) release(ctx context.Context, who member.Leader, f *member.Follow, why error) {
-	ctx, cancel := context.WithTimeout(ctx, freeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeTimeout)
 	defer cancel()
 	mine, err := true, error(nil)
 	if p.Replicas != nil {

@@ -38,6 +38,7 @@ type column struct {
 	image string
 	pulls runtime.Pulls
 	beats *beats
+	marks *marks
 
 	mu     sync.Mutex // guards what follows
 	o      outcome
@@ -82,6 +83,7 @@ func (c *column) run(ctx context.Context) (err error) {
 		if c.beats != nil {
 			c.beats.wait()
 		}
+		c.marks.wait()
 	}()
 	if c.beats, err = listen(watching, admin); err != nil {
 		return err
@@ -97,12 +99,18 @@ func (c *column) run(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
+	if c.marks, err = c.look(watching, admin); err != nil {
+		return err
+	}
 	c.Phase("pull")
-	err = c.play(ctx)
+	if err = c.play(ctx); err == nil {
+		err = c.settle(ctx)
+	}
 	c.Measure()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.o.ended, c.o.beats, c.o.crossed = time.Now(), c.beats.of(c.nodes), c.crossed("")
+	c.o.written, c.o.seen = c.marks.of(c.nodes)
 	return err
 }
 
@@ -139,6 +147,8 @@ func (c *column) play(ctx context.Context) error {
 	defer over()
 	telling.Go(func() { c.tell(ends) })
 	g, faults := errgroup.WithContext(ctx)
+	var marking errgroup.Group
+	marking.Go(func() error { return c.marks.write(ends) })
 	for _, f := range c.s.Faults {
 		g.Go(func() error { return c.repeated(faults, began, f) })
 	}
@@ -152,7 +162,9 @@ func (c *column) play(ctx context.Context) error {
 			})
 		}
 	}
-	return g.Wait()
+	err := g.Wait()
+	over()
+	return errors.Join(err, marking.Wait())
 }
 
 // first is when the first pull begins.

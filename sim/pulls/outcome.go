@@ -33,6 +33,9 @@ type outcome struct {
 	beats map[string][]time.Time // when the cloud saw heartbeats, by node
 	away  map[string][]span      // when a node was off, or cut off alone
 	lease time.Duration
+
+	written []mark            // changes in the cloud meanwhile
+	seen    map[string][]mark // what each node was shown of them
 }
 
 // measure makes metrics of it.
@@ -62,6 +65,9 @@ func (o outcome) measure(m report.Values, stock bool) {
 	}
 	if len(o.cuts) > 0 {
 		m[prefix+"image_nodes_offline"] = float64(offline)
+	}
+	if len(o.written) > 0 {
+		m[prefix+"cache_wait_seconds"] = o.longest().Seconds()
 	}
 	if len(o.got) == o.nodes {
 		m[prefix+"image_seconds"] = last.Sub(o.began).Seconds()

@@ -40,6 +40,21 @@ func TestMeasure(t *testing.T) {
 	check("stock", o, true, report.Values{
 		"stock_image_bytes_ratio": 1.03, "stock_image_nodes": 2, "stock_image_seconds": 50,
 	})
+	o.written = []mark{{5, at(10)}, {9, at(45)}}
+	o.seen = map[string][]mark{"a": {{3, at(1)}, {5, at(12)}, {9, at(46)}}, "b": {{5, at(11)}, {11, at(49)}}}
+	check("changes", o, true, report.Values{
+		"stock_image_bytes_ratio": 1.03, "stock_image_nodes": 2, "stock_image_seconds": 50, "stock_cache_wait_seconds": 4,
+	})
+	o.seen["a"] = o.seen["a"][:2]
+	check("one that a node never saw", o, true, report.Values{
+		"stock_image_bytes_ratio": 1.03, "stock_image_nodes": 2, "stock_image_seconds": 50, "stock_cache_wait_seconds": 55,
+	})
+	o.cuts = []span{{from: at(44), to: at(98)}}
+	check("and a cut", o, true, report.Values{
+		"stock_image_bytes_ratio": 1.03, "stock_image_nodes": 2, "stock_image_seconds": 50, "stock_cache_wait_seconds": 2,
+		"stock_image_nodes_offline": 1,
+	})
+	o.written = nil
 	o.cuts = []span{{from: at(40), to: at(60)}}
 	check("one offline", o, false, report.Values{
 		"image_bytes_ratio": 1.03, "image_nodes": 2, "image_seconds": 50, "late_heartbeats": 0, "image_nodes_offline": 1,

@@ -376,6 +376,12 @@ func Metrics() []Metric {
 		{"stock_image_nodes", UnitCount, "nodes that have it when they pull straight from the registry"},
 		{"image_nodes_offline", UnitCount, "nodes that got the image while the uplink of the pool was cut, with Weir"},
 		{"stock_image_nodes_offline", UnitCount, "the same of nodes that pull straight from the registry"},
+		{
+			"cache_wait_seconds", UnitSeconds,
+			"from a change in the cloud until the last node of the pool saw it, at most, while nodes pulled an image, with " +
+				"Weir; less the time in which a node was off or cut off",
+		},
+		{"stock_cache_wait_seconds", UnitSeconds, "the same of nodes without Weir"},
 		{"resync_bytes_share", UnitShare, "bytes to catch up after 410 ÷ one gzipped full list"},
 	}
 }

@@ -182,6 +182,7 @@ func imageMetrics() []string {
 	return []string{
 		"image_bytes_ratio", "stock_image_bytes_ratio", "image_seconds", "stock_image_seconds", "image_seconds_ratio",
 		"image_nodes", "stock_image_nodes", "image_nodes_offline", "stock_image_nodes_offline",
+		"cache_wait_seconds", "stock_cache_wait_seconds",
 	}
 }
 

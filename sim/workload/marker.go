@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// markerName is the name of the marker's objects, in the namespace default.
-const markerName = "weir-marker"
+// MarkerName is the name of the marker's objects, in the namespace default.
+const MarkerName = "weir-marker"
 
 // Marker is one EndpointSlice and one Endpoints that every client watches. Writing it tells when a change that was made
 // at a known time is everywhere. Use it from one goroutine at a time.
@@ -28,7 +28,7 @@ func NewMarker(ctx context.Context, client kubernetes.Interface) (*Marker, error
 	m := &Marker{client: client}
 	slice, endpoints := m.objects()
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: markerName, Namespace: slice.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: MarkerName, Namespace: slice.Namespace},
 		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone},
 	}
 	if _, err := client.CoreV1().Services(slice.Namespace).Create(ctx, service, metav1.CreateOptions{}); err != nil &&
@@ -73,8 +73,8 @@ func (m *Marker) Write(ctx context.Context) (map[string]uint64, error) {
 func (m *Marker) objects() (*discoveryv1.EndpointSlice, *corev1.Endpoints) {
 	port, ready := int32(1+m.written%65535), true
 	meta := metav1.ObjectMeta{
-		Name: markerName, Namespace: metav1.NamespaceDefault,
-		Labels:      map[string]string{discoveryv1.LabelServiceName: markerName, discoveryv1.LabelSkipMirror: "true"},
+		Name: MarkerName, Namespace: metav1.NamespaceDefault,
+		Labels:      map[string]string{discoveryv1.LabelServiceName: MarkerName, discoveryv1.LabelSkipMirror: "true"},
 		Annotations: map[string]string{"weir.test/marker": strconv.Itoa(m.written)},
 	}
 	const ip = "192.0.2.1" // of the range for documentation

@@ -14,7 +14,9 @@ var assets embed.FS
 
 // page is what report.html shows.
 type page struct {
-	Title, Scenario, Grounds, Headline, Description, Repeat, Units, ResultFile string
+	Title, Scenario, Description, Repeat, Units, ResultFile string
+
+	Lead []string
 
 	Style   template.CSS
 	Verdict cell
@@ -40,8 +42,7 @@ func Page(r Result) ([]byte, error) {
 	return render("page.tmpl", page{
 		Title:        r.Scenario + ": " + r.verdict(),
 		Scenario:     r.Scenario,
-		Grounds:      r.grounds(),
-		Headline:     r.headline(),
+		Lead:         r.lead(),
 		Description:  r.Description,
 		Repeat:       r.Repeat,
 		Units:        unitsNote,

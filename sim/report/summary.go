@@ -11,9 +11,12 @@ func Summary(r Result) string {
 		sign = good.sign()
 	}
 	b.WriteString("# " + sign + " " + mdText(r.Scenario) + ": " + r.verdict() + "\n\n")
-	b.WriteString("**" + mdText(r.grounds()) + "**")
-	if h := r.headline(); h != "" {
-		b.WriteString(" " + mdText(h))
+	for i, s := range r.lead() {
+		if s = mdText(s); i == 0 {
+			b.WriteString("**" + s + "**")
+		} else {
+			b.WriteString(" " + s)
+		}
 	}
 	b.WriteString("\n\n")
 	if r.Description != "" {

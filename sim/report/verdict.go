@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -40,6 +41,17 @@ func (r Result) grounds() string {
 		return "The one expectation held."
 	}
 	return fmt.Sprintf("All %d expectations held.", total)
+}
+
+// lead is what a reader is told first, sentence by sentence: what the run is about if it passed, and else why it did
+// not.
+func (r Result) lead() []string {
+	all := []string{r.grounds(), r.point(), r.headline()}
+	if r.Passed {
+		about := slices.IndexFunc(all[1:], func(s string) bool { return s != "" }) + 1
+		all[0], all[about] = all[about], all[0]
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
 // headline says in one sentence what crossed the uplink; empty if nothing was counted.

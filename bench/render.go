@@ -60,9 +60,12 @@ func (r *Report) Markdown() string {
 			missed = append(missed, fmt.Sprintf("- **%s**: %.3g %s, wanted %s", f.Name, f.Got(), f.Unit, f.Limit))
 		}
 	}
-	if r.Peer == nil {
+	switch {
+	case r.Peer == nil && judged == 0:
+		b.WriteString("# Benchmarks\n\nNo figure has a target. ")
+	case r.Peer == nil:
 		fmt.Fprintf(&b, "# Benchmarks\n\n%d of %d figures within their target. ", met, judged)
-	} else {
+	default:
 		fmt.Fprintf(&b, "# %s beside Weir\n\n%s\n\n", r.Peer.Name, strings.TrimSpace(r.Peer.About+" "+besides))
 	}
 	fmt.Fprintf(&b, "Revision %s, %s, %s. Repeat: `%s`.\n\n", r.Revision, r.Began.Format("2006-01-02"), r.Machine,

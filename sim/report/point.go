@@ -2,7 +2,6 @@ package report
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -47,7 +46,7 @@ func (r Result) point() string {
 			name := strings.Trim(braced, "{}")
 			value, ok := r.metric(name, units[name])
 			measured = measured && ok
-			named = named || slices.ContainsFunc(r.Expectations, func(e Expectation) bool { return e.Name == name })
+			named = named || r.expects(name)
 			return value
 		})
 		if measured && named {

@@ -55,3 +55,17 @@ func TestLead(t *testing.T) {
 		})
 	}
 }
+
+// TestIntended: breaks of promises are bad where none are expected. A scenario whose leader lies expects nothing of
+// them.
+func TestIntended(t *testing.T) {
+	for expected, want := range map[string]string{"watch_violations": "\u2718 12", "misled_clients": " 12"} {
+		r := report.Result{Clients: []report.Client{{Way: report.WayWeir, Violations: 12}}}
+		r.Bytes = report.ByteTable{{Way: report.WayWeir, Bytes: 1000}}
+		r.Expectations = []report.Expectation{{Name: expected}}
+		r.Metrics = report.Values{"watch_violations": 12}
+		if got := report.Summary(r); !strings.Contains(got, want) || strings.Contains(got, "\u2718 12") != (want != " 12") {
+			t.Errorf("with %s expected: %s", expected, got)
+		}
+	}
+}

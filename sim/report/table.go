@@ -97,15 +97,6 @@ func verdictCell(passed bool) cell {
 	return cell{Text: "failed", Mark: bad}
 }
 
-// countCell is a number that ought to be zero.
-func countCell(n int64) cell {
-	c := text(count(n))
-	if n > 0 {
-		c.Mark = bad
-	}
-	return c
-}
-
 // widest is to what a column is padded: a longer field is for the one that reads the table rendered.
 const widest = 120
 

@@ -99,7 +99,7 @@ func (r Result) comparisonTable() table {
 		plain := func(n int64) cell { return text(count(n)) }
 		add(false, "changes delivered to clients", total(Client.Events, plain))
 		add(false, "re-lists by clients", total(func(c Client) int64 { return c.Relists }, plain))
-		add(false, "watch violations", total(func(c Client) int64 { return c.Violations }, countCell))
+		add(false, "watch violations", total(func(c Client) int64 { return c.Violations }, r.violationCell))
 	}
 	return t
 }
@@ -203,7 +203,7 @@ func (r Result) clientTable() table {
 	for _, c := range ordered {
 		cells := texts(wayName(c.Way), c.Name, c.Node, c.Resource,
 			count(c.Adds), count(c.Updates), count(c.Deletes), count(c.Bookmarks), count(c.Relists))
-		t.Rows = append(t.Rows, row{Cells: append(cells, countCell(c.Violations))})
+		t.Rows = append(t.Rows, row{Cells: append(cells, r.violationCell(c.Violations))})
 	}
 	return t
 }

@@ -103,17 +103,34 @@ func (r Result) tiles() []tile {
 	}
 	for _, zero := range []struct{ metric, label string }{
 		{"client_relists", "re-lists by clients"},
-		{"watch_violations", "watch violations"},
+		{violations, "watch violations"},
 	} {
 		if m, ok := r.metric(zero.metric, UnitCount); ok {
 			t := tile{Value: m, Label: zero.label}
-			if r.Metrics[zero.metric] > 0 && zero.metric == "watch_violations" {
-				t.Mark = bad
+			if zero.metric == violations {
+				t.Mark = r.violationCell(int64(r.Metrics[zero.metric])).Mark
 			}
 			tiles = append(tiles, t)
 		}
 	}
 	return tiles
+}
+
+const violations = "watch_violations"
+
+// violationCell is how many breaks of promises clients saw. They are bad unless the scenario is about what breaks them:
+// it does not expect that there are none then.
+func (r Result) violationCell(n int64) cell {
+	c := text(count(n))
+	if n > 0 && r.expects(violations) {
+		c.Mark = bad
+	}
+	return c
+}
+
+// expects reports whether an expectation names a metric.
+func (r Result) expects(metric string) bool {
+	return slices.ContainsFunc(r.Expectations, func(e Expectation) bool { return e.Name == metric })
 }
 
 func (r Result) metric(name string, unit Unit) (string, bool) {

@@ -48,7 +48,11 @@ func Cache(ctx context.Context, t Testbed, rounds int) (_ []Figure, err error) {
 	}
 	s.Topology.Pool.Nodes, s.Clients = cacheNodes, nil
 	p := &coldPool{Testbed: t}
-	if p.site, err = (&runtime.Local{}).Up(ctx, s.RuntimeTopology(runtime.Weir), t.Progress); err != nil {
+	topology := s.RuntimeTopology(runtime.Weir)
+	for i := range topology.Pools { // shared without a client, so that what is measured is the cache alone
+		topology.Pools[i].PoolScopeResources = []string{"+endpoints.v1.", "+endpointslices.v1.discovery.k8s.io"}
+	}
+	if p.site, err = (&runtime.Local{}).Up(ctx, topology, t.Progress); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.site.Down(context.WithoutCancel(ctx))) }()

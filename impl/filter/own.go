@@ -28,6 +28,9 @@ type OwnConfig struct {
 	// Reads is told that the kubelet reads Services: what it reads so is what it tells the containers that it starts. nil:
 	// nobody wants to know.
 	Reads func()
+	// Shown is told where pods are led by what the kubelet has of Services now, host:port; "": to the cloud. It has to
+	// return soon. nil: nobody wants to know.
+	Shown func(address string)
 	// Untouched is told of the name of each ConfigMap that was passed as it is, because it does not hold what it should.
 	Untouched func(name string)
 	Clock     clock.WithTicker
@@ -55,6 +58,9 @@ func NewOwn(c OwnConfig) *Own {
 	o := &Own{OwnConfig: c, topology: newTopology(of), services: &beside}
 	o.view.roots = string(c.Roots)
 	o.services.view.pods, _ = newMaster(c.Pods) // "": the zero value
+	if c.Shown != nil {
+		o.services.shown = func(v *view) { c.Shown(v.pods.String()) }
+	}
 	log := limit.NewQuiet(c.Clock, c.Logger)
 	untouched := func(name, namespace string, err error) {
 		if c.Untouched != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/request"
 )
 
 const (
@@ -187,5 +189,32 @@ func TestPodsAfterRestart(t *testing.T) {
 			same && where != "169.254.2.1:10268" {
 			t.Errorf("the same %v: %s %s", same, typ, where)
 		}
+	}
+}
+
+// TestPodsLate: a read that waits for its answer while pods are led to the hub has the hub's address, and so it is told.
+func TestPodsLate(t *testing.T) {
+	const hub = "169.254.2.1:10268"
+	var shown []string
+	own := NewOwn(OwnConfig{Node: "edge-1", Shown: func(address string) { shown = append(shown, address) }})
+	list := corev1.ServiceList{Items: []corev1.Service{*service("kubernetes", func(s *corev1.Service) {
+		s.Namespace, s.Spec.ClusterIP = "default", "10.96.0.1"
+		s.Spec.Ports = []corev1.ServicePort{{Name: "https", Protocol: "TCP", Port: 443}}
+	})}}
+	list.APIVersion, list.Kind = "v1", "ServiceList"
+	req := httptest.NewRequest(http.MethodGet, "https://hub"+allServices, nil)
+	said := httptest.NewRecorder()
+	own.Serve(said, req, request.Parse(req), func(w http.ResponseWriter, _ *http.Request) {
+		own.SetPods(hub)
+		w.Header().Set("Content-Type", "application/json")
+		check(t, json.NewEncoder(w).Encode(list))
+	})
+	var got corev1.ServiceList
+	check(t, json.Unmarshal(said.Body.Bytes(), &got))
+	if at := got.Items[0].Spec.ClusterIP; at != "169.254.2.1" {
+		t.Errorf("led meanwhile: %s", at)
+	}
+	if want := []string{hub}; !slices.Equal(shown, want) {
+		t.Errorf("told %q, want %q", shown, want)
 	}
 }

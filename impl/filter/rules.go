@@ -3,6 +3,8 @@ package filter
 import (
 	"bytes"
 	"encoding/json"
+	"net"
+	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -82,6 +84,14 @@ func (learn) apply(_ *view, _ wire.Encoding, o *wire.Object) ([]byte, bool, erro
 type master struct {
 	host string
 	port int
+}
+
+// String is host:port; "" of none.
+func (m master) String() string {
+	if m == (master{}) {
+		return ""
+	}
+	return net.JoinHostPort(m.host, strconv.Itoa(m.port))
 }
 
 func (m master) apply(_ *view, enc wire.Encoding, o *wire.Object) ([]byte, bool, error) {

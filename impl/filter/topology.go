@@ -23,6 +23,7 @@ type topology struct {
 	first   *view // of this process: what a client has of which nothing is known; nil: clients were forgotten
 	streams map[follower]struct{}
 	clients map[string]has
+	shown   func(*view) // is told of each view that a client has from now on; nil: nobody wants to know
 }
 
 // follower is told that there is another view. It must not block.
@@ -99,7 +100,15 @@ func (f *topology) listed(client string, v *view) (had *view) {
 		return h.view
 	}
 	f.set(client, has{view: v})
+	f.tells(v)
 	return v
+}
+
+// tells tells that a client has a view.
+func (f *topology) tells(v *view) {
+	if f.shown != nil {
+		f.shown(v)
+	}
 }
 
 // told notes that a client was told of a change at a version, or to list.
@@ -110,6 +119,9 @@ func (f *topology) told(client string, before, v *view, at uint64, lists bool) {
 		before = h.before
 	}
 	f.set(client, has{v, before, at, lists})
+	if !lists {
+		f.tells(v)
+	}
 }
 
 // had is the view that a client has which comes back at a version; ok is false if that is not known.

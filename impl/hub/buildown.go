@@ -41,7 +41,7 @@ func (h *Hub) buildOwn() (err error) {
 	})
 	h.own.filter = filter.NewOwn(filter.OwnConfig{
 		Node: h.NodeName, Roots: a.Restored(), Pods: h.own.pods.Before(), KubeProxy: kubeProxy, Server: h.ownURL,
-		Reads:     h.own.pods.Reads,
+		Reads: h.own.pods.Reads, Shown: h.own.pods.Shown,
 		Untouched: counted(h.metrics.untouched), Clock: h.clock, Logger: h.Logger,
 	})
 	h.own.filter.SetRoots(a.Trusted())

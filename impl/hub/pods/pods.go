@@ -132,6 +132,14 @@ func (p *Pods) Reads() {
 	}
 }
 
+// Shown is told where the kubelet is told to lead pods. A watch of Services that is open is told of a new address
+// without another read.
+func (p *Pods) Shown(address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shown = p.shown || address == p.led
+}
+
 // Open listens, if that is possible now. Run tries again.
 func (p *Pods) Open() error {
 	if p == nil || p.Address == "" {

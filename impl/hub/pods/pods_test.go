@@ -133,7 +133,10 @@ func (b *bed) told(t *testing.T, when string) {
 	if got := b.last(); got != there || b.Status().Led {
 		t.Errorf("%s, before the kubelet has read it: led %s; %+v", when, got, *b.Status())
 	}
-	b.Reads()
+	if b.Shown(""); b.Status().Led {
+		t.Errorf("%s, when the kubelet has the cloud's: %+v", when, *b.Status())
+	}
+	b.Shown(there) // by a watch that was open, or a read that was late
 	b.is(t, when, there)
 }
 

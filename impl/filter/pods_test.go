@@ -192,7 +192,8 @@ func TestPodsAfterRestart(t *testing.T) {
 	}
 }
 
-// TestPodsLate: a read that waits for its answer while pods are led to the hub has the hub's address, and so it is told.
+// TestPodsLate: a read that waits for its answer while pods are led to the hub has the hub's address, and that is what
+// is told.
 func TestPodsLate(t *testing.T) {
 	const hub = "169.254.2.1:10268"
 	var shown []string

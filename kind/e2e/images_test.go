@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -134,11 +133,11 @@ var _ = Describe("an image that all nodes of a pool want", Label("images"), Orde
 			Expect(pools.Exec(ctx, other, "rm", "-f", static)).Error().NotTo(HaveOccurred())
 		}, NodeTimeout(long))
 		Eventually(ctx, func(g Gomega) {
-			out, err := pools.Exec(ctx, other, "crictl", "ps", "-q", "--name=^static$", "--state=running")
+			out, err := pools.Exec(ctx, other, "ctr", "--namespace=k8s.io", "containers", "ls", "image=="+cloud.name("kept"))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(strings.Fields(out)).To(HaveLen(1), "no container of %s", cloud.name("kept"))
+			g.Expect(out).To(ContainSubstring(cloud.name("kept")))
 		}).WithTimeout(long).WithPolling(poll).Should(Succeed())
-		out, err := pools.Exec(ctx, straight, "timeout", "60", "crictl", "pull", cloud.name("kept"))
+		out, err := pullStraight(ctx, straight, cloud.name("kept"))
 		Expect(err).To(HaveOccurred(), "the stock way pulls without the link: %s", out)
 		l.HealAll()
 
@@ -146,10 +145,16 @@ var _ = Describe("an image that all nodes of a pool want", Label("images"), Orde
 		Eventually(ctx, func(g Gomega) { steady(ctx, g) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
 		cloud.registry.Kill()
 		cloud.pod(ctx, other, "away", digest)
-		out, err = pools.Exec(ctx, straight, "timeout", "60", "crictl", "pull", digest)
+		out, err = pullStraight(ctx, straight, digest)
 		Expect(err).To(HaveOccurred(), "the stock way pulls without the registry: %s", out)
 	}, SpecTimeout(3*long))
 })
+
+// pullStraight pulls an image on a node that does not ask its hub.
+func pullStraight(ctx context.Context, node, image string) (string, error) {
+	return pools.Exec(ctx, node, "timeout", "60", "ctr", "--namespace=k8s.io", "images", "pull",
+		"--hosts-dir="+kind.Registries, image)
+}
 
 // staticPod is one that its kubelet starts without the cloud.
 const staticPod = `apiVersion: v1

@@ -197,6 +197,14 @@ var modeLine = regexp.MustCompile(`(?m)^mode: *"?([a-z]*)"?$`)
 // proxyMode has kube-proxy of all nodes in a mode until the spec ends.
 func proxyMode(ctx context.Context, mode string) {
 	GinkgoHelper()
+	if was := putProxyMode(ctx, mode); was != mode {
+		DeferCleanup(func(ctx SpecContext) { putProxyMode(ctx, was) }, NodeTimeout(long))
+	}
+}
+
+// putProxyMode returns the mode of before.
+func putProxyMode(ctx context.Context, mode string) (was string) {
+	GinkgoHelper()
 	const name, key = "kube-proxy", "config.conf"
 	c, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -206,7 +214,6 @@ func proxyMode(ctx context.Context, mode string) {
 		c.Data[key] = modeLine.ReplaceAllString(c.Data[key], "mode: "+mode)
 		_, err = client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Update(ctx, c, metav1.UpdateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) { proxyMode(ctx, is[1]) }, NodeTimeout(long))
 		_, err = client.AppsV1().DaemonSets(metav1.NamespaceSystem).Patch(ctx, name, types.StrategicMergePatchType,
 			fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"weir.test/mode":%q}}}}}`, mode),
 			metav1.PatchOptions{})
@@ -219,6 +226,7 @@ func proxyMode(ctx context.Context, mode string) {
 			g.Expect(out).To(Equal(mode), node)
 		}
 	}).WithTimeout(long).WithPolling(poll).Should(Succeed())
+	return is[1]
 }
 
 // aims are the addresses in rules of kube-proxy: of nftables `numgen random mod 2 map { 0 : 10.244.1.5 . 80, …`, or

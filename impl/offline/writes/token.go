@@ -54,7 +54,7 @@ func openTokens(c Config) (*tokens, error) {
 		l.Commit(t.version)
 		return t, nil
 	}
-	t.version = max(all.Version, uint64(c.Clock.Now().UnixMicro()))
+	t.version = all.Version // what goes on at another one is no whole list any more, and lost at the next start
 	for o := range all.Items {
 		var tr authenticationv1.TokenRequest
 		if json.Unmarshal(o.Raw, &tr) == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// TestTokensAfterKill: a hub that is killed has all tokens that were written, those of the process before among them. It
-// starts a minute after that one ended.
+// TestTokensAfterKill: a hub that is killed has all tokens that were written, those of the process before among them.
+// That one ended a minute before.
 func TestTokensAfterKill(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	dir := t.TempDir()

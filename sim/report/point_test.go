@@ -56,10 +56,11 @@ func TestLead(t *testing.T) {
 	}
 }
 
-// TestIntended: breaks of promises are bad where none are expected. A scenario whose leader lies expects nothing of
-// them.
+// TestIntended: breaks of promises are bad, whether they are expected or not, but in a scenario whose leader lies.
 func TestIntended(t *testing.T) {
-	for expected, want := range map[string]string{"watch_violations": "\u2718 12", "misled_clients": " 12"} {
+	for expected, want := range map[string]string{
+		"watch_violations": "\u2718 12", "late_markers": "\u2718 12", "misled_clients": " 12",
+	} {
 		r := report.Result{Clients: []report.Client{{Way: report.WayWeir, Violations: 12}}}
 		r.Bytes = report.ByteTable{{Way: report.WayWeir, Bytes: 1000}}
 		r.Expectations = []report.Expectation{{Name: expected}}

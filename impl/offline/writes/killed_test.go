@@ -2,7 +2,6 @@ package writes
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -42,13 +41,7 @@ func TestTokensAfterKill(t *testing.T) {
 	check(t, ask(b, "new"))
 	s.Flush()
 	crashed := t.TempDir()
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	check(t, err)
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		check(t, err)
-		check(t, os.WriteFile(filepath.Join(crashed, filepath.Base(f)), data, 0o600))
-	}
+	check(t, os.CopyFS(crashed, os.DirFS(dir)))
 	s.Close()
 	dir = crashed
 	b, s = open()

@@ -74,10 +74,7 @@ var _ = Describe("an image that all nodes of a pool want", Label("images"), Orde
 				}
 			}
 			Expect(off).NotTo(BeEmpty(), "all nodes pull: %v", pulling(ctx))
-			hub := part(runtime.HubOf(off))
-			Expect(hub.Kill()).To(Succeed())
-			r.run(ctx, sizes[weir]-1)
-			Expect(hub.Start(ctx)).To(Succeed())
+			r.without(ctx, off)
 		})
 		Expect(is.ratio).To(BeNumerically("<=", 1.03))
 	}, SpecTimeout(3*long))
@@ -92,10 +89,7 @@ var _ = Describe("an image that all nodes of a pool want", Label("images"), Orde
 				}
 			}
 			Expect(puller).NotTo(BeEmpty(), "nobody pulls")
-			hub := part(runtime.HubOf(puller))
-			Expect(hub.Kill()).To(Succeed())
-			r.run(ctx, sizes[weir]-1)
-			Expect(hub.Start(ctx)).To(Succeed())
+			r.without(ctx, puller)
 		})
 		Expect(is.ratio).To(BeNumerically("<=", 1.6))
 	}, SpecTimeout(3*long))
@@ -338,6 +332,15 @@ func (r *rollOut) half(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ctx, func() int64 { return crossed() - r.before }).WithTimeout(long).WithPolling(poll / 5).Should(
 		BeNumerically(">=", r.pulled/2))
+}
+
+// without has the machine of a node off until the pods of all others run.
+func (r *rollOut) without(ctx context.Context, node string) {
+	GinkgoHelper()
+	hub := part(runtime.HubOf(node))
+	Expect(hub.Kill()).To(Succeed())
+	r.run(ctx, sizes[weir]-1)
+	Expect(hub.Start(ctx)).To(Succeed())
 }
 
 // run waits until so many of its pods run.

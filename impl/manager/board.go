@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -108,24 +107,34 @@ func (b *board) follow(ctx context.Context, changed func(pool string)) {
 	was := map[string]pools.Seen{}
 	for {
 		d, next := b.read()
-		for pool := range d.Pools {
-			s := seenIn(d, pool)
-			if before, known := was[pool]; !known || before != s {
-				changed(pool)
-			}
-			was[pool] = s
+		for _, pool := range news(was, d) {
+			changed(pool)
 		}
-		maps.DeleteFunc(was, func(pool string, _ pools.Seen) bool {
-			_, there := d.Pools[pool]
-			if !there {
-				changed(pool)
-			}
-			return !there
-		})
 		select {
 		case <-next:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// news names the pools of which a decision says something else than what was, and notes what it says.
+func news(was map[string]pools.Seen, d verdict.Decision) (all []string) {
+	for pool := range d.Pools {
+		s := seenIn(d, pool)
+		if s.Unsure { // no status has these numbers yet, and each node that is heard changes them
+			s.Heard, s.CutOff = 0, min(s.CutOff, 1)
+		}
+		if before, known := was[pool]; !known || before != s {
+			all = append(all, pool)
+		}
+		was[pool] = s
+	}
+	for pool := range was {
+		if _, there := d.Pools[pool]; !there {
+			all = append(all, pool)
+			delete(was, pool)
+		}
+	}
+	return all
 }

@@ -40,6 +40,7 @@ type signer struct {
 type signed struct {
 	said, text string
 	at         time.Time
+	nobody     bool // signs for the pool
 }
 
 // forget says that the authority of a pool may be another one, or that hubs gave something back.
@@ -79,6 +80,7 @@ func (s *signer) sign(ctx context.Context, v *view, o *corev1.Endpoints) error {
 		return fmt.Errorf("sign what pool %s is told: %w", v.name, err)
 	}
 	if a == nil { // what a signer of before has left would go on to count
+		s.note(v.name, signed{at: now, nobody: true})
 		return nil
 	}
 	before, by, err := directory.Open([]byte(text), v.name, a.Trusted())
@@ -101,18 +103,23 @@ func (s *signer) sign(ctx context.Context, v *view, o *corev1.Endpoints) error {
 		text = strings.TrimSpace(string(line))
 		o.Annotations[contract.LeaderHubSigned] = text
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known[v.name] = signed{string(said), text, now}
+	s.note(v.name, signed{said: string(said), text: text, at: now})
 	return nil
 }
 
-// knows reports whether a text is known to be what is said, signed.
+// note keeps what is known of a pool.
+func (s *signer) note(pool string, is signed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[pool] = is
+}
+
+// knows reports whether a text is known to be what is said, signed, or that nobody signs.
 func (s *signer) knows(pool, said, text string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, ok := s.known[pool]
-	return ok && text != "" && k.said == said && k.text == text && now.Sub(k.at) < sure
+	return ok && now.Sub(k.at) < sure && (k.nobody || text != "" && k.said == said && k.text == text)
 }
 
 // returned is the number of what hubs gave back, 0 if that is nothing: this cluster was restored from a backup, and the

@@ -55,11 +55,11 @@ func TestSign(t *testing.T) {
 		}
 		return a
 	}
-	clock, cluster := clocktesting.NewFakePassiveClock(now), &shelf{}
+	clock, cluster, asked := clocktesting.NewFakePassiveClock(now), &shelf{}, 0
 	keys := &pki.Succession{Signer: fresh(now)}
 	s := &signer{
 		client: cluster, reader: cluster, clock: clock, log: slog.New(slog.DiscardHandler), known: map[string]signed{},
-		authority: func(context.Context, string) (*pki.Succession, error) { return keys, nil },
+		authority: func(context.Context, string) (*pki.Succession, error) { asked++; return keys, nil },
 	}
 	v := &view{name: "harbour", nodepool: &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}}}
 	v.scope = scope{shared: []string{"example.com/v1/widgets"}, kinds: []string{"example.com/v1/widgets=Widget"}}
@@ -131,9 +131,15 @@ func TestSign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster.is = nil
-	if err := s.sign(t.Context(), v, all[1].(*corev1.Endpoints)); err != nil ||
-		all[1].GetAnnotations()[contract.LeaderHubSigned] != "" {
-		t.Errorf("without an authority: %v, %v", all[1].GetAnnotations(), err)
+	cluster.is, asked = nil, 0
+	for _, after := range []time.Duration{0, sure - 1, 1} { // a pool without an authority is not asked for at each change
+		clock.SetTime(clock.Now().Add(after))
+		if err := s.sign(t.Context(), v, all[1].(*corev1.Endpoints)); err != nil ||
+			all[1].GetAnnotations()[contract.LeaderHubSigned] != "" {
+			t.Errorf("without an authority: %v, %v", all[1].GetAnnotations(), err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("the authority that there is not was asked for %d times in %v, want 2", asked, sure)
 	}
 }

@@ -95,6 +95,9 @@ func (k *keeper) read(ctx context.Context, name string) (*view, error) {
 		return nil, err
 	}
 	v.nodes = nodes.Items
+	slices.SortFunc(v.nodes, func(a, b corev1.Node) int { // the cache gives them in any order, and a status names some
+		return strings.Compare(a.Name, b.Name)
+	})
 	if v.nodepool != nil {
 		v.scope = scopeOf(v.nodepool.Spec.PoolScopeMetadata, k.serves)
 	}

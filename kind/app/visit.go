@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -61,13 +63,14 @@ func visit(every, patience time.Duration, asks, at string) error {
 		calls.Go(func() {
 			var host bytes.Buffer
 			began := time.Now()
-			err := get(ctx, client, patience, at, &host)
+			stage := &stage{}
+			err := get(stage.of(ctx), client, patience, at, &host)
 			if ctx.Err() != nil {
 				return
 			}
 			said := strings.TrimSpace(host.String())
 			if err != nil {
-				said = "failed: " + strings.ReplaceAll(err.Error(), "\n", " ")
+				said = "failed: " + stage.String() + ": " + strings.ReplaceAll(err.Error(), "\n", " ")
 			}
 			writing.Lock()
 			defer writing.Unlock()
@@ -75,6 +78,20 @@ func visit(every, patience time.Duration, asks, at string) error {
 		})
 	}
 }
+
+// stage is how far a call came. It is safe for concurrent use.
+type stage struct{ at atomic.Value }
+
+func (s *stage) of(ctx context.Context) context.Context {
+	s.at.Store("looking up")
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		ConnectStart:         func(_, to string) { s.at.Store("connecting to " + to) },
+		WroteRequest:         func(httptrace.WroteRequestInfo) { s.at.Store("waiting for an answer") },
+		GotFirstResponseByte: func() { s.at.Store("reading") },
+	})
+}
+
+func (s *stage) String() string { return fmt.Sprint(s.at.Load()) }
 
 // resolved is the address of a name.
 func resolved(ctx context.Context, name string, every time.Duration) (string, error) {

@@ -43,6 +43,10 @@ import (
 var update = flag.Bool("update", false, "write testdata")
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == plugin {
+		cli.Main("kubectl weir", operator.Commands("kubectl weir").Run)
+		os.Exit(0)
+	}
 	ctrllog.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }

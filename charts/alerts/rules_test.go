@@ -25,6 +25,12 @@ const (
 	step      = time.Minute // between two evaluations
 )
 
+// ofCluster are the alerts about the cloud as a whole. Each other one says where to look: a pool, a node, or the part
+// that Prometheus asked.
+var ofCluster = []string{
+	"WeirManagerDown", "WeirPoliciesMissing", "WeirPolicyWritesFail", "WeirDeaf", "WeirCertificateRefused",
+}
+
 var grammar = parser.NewParser(parser.Options{})
 
 func load(t *testing.T) *rulefmt.RuleGroups {
@@ -124,8 +130,13 @@ func TestAlerts(t *testing.T) {
 					t.Errorf("%s:%d: at %s %v fire, want %v", path, m.line, m.after, got, m.fires)
 				}
 				for _, a := range got {
-					name, _, _ := strings.Cut(a, "{")
+					name, labels, _ := strings.Cut(a, "{")
 					fired[name] = true
+					where := strings.Contains(labels, "pool=") || strings.Contains(labels, "node=") ||
+						strings.Contains(labels, "instance=")
+					if where == slices.Contains(ofCluster, name) {
+						t.Errorf("%s:%d: %s: it says where: %t", path, m.line, a, where)
+					}
 				}
 			}
 		})

@@ -33,7 +33,7 @@ type metrics struct {
 	installs     *installs.Metrics
 	renewals     *renewals.Metrics
 
-	nodes, marked, pools, deaf *prometheus.Desc
+	nodes, marked, pools, deaf, silent, cutOff *prometheus.Desc
 }
 
 func newMetrics(b *board) *metrics {
@@ -70,6 +70,10 @@ func newMetrics(b *board) *metrics {
 			nil),
 		pools: prometheus.NewDesc("weir_manager_pools", "Pools: heard, silent (pods are kept), given up (pods are evicted).",
 			[]string{"state"}, nil),
+		silent: prometheus.NewDesc("weir_manager_pool_silent", "1 while no node of a pool is heard, and its pods are kept.",
+			[]string{"pool"}, nil),
+		cutOff: prometheus.NewDesc("weir_manager_node_cut_off",
+			"1 while a node is heard through its pool only. Absent otherwise.", []string{"pool", "node"}, nil),
 	}
 }
 
@@ -91,6 +95,8 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.marked
 	ch <- m.pools
 	ch <- m.deaf
+	ch <- m.silent
+	ch <- m.cutOff
 }
 
 // Collect implements prometheus.Collector.
@@ -105,11 +111,13 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(m.deaf, prometheus.GaugeValue, deaf)
 	states := map[verdict.State]int{verdict.Unknown: 0, verdict.Normal: 0, verdict.Delegated: 0, verdict.Missing: 0}
-	for _, v := range d.Nodes {
-		states[v.State]++
+	send := func(desc *prometheus.Desc, n int, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), labels...)
 	}
-	send := func(desc *prometheus.Desc, n int, label string) {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), label)
+	for name, v := range d.Nodes {
+		if states[v.State]++; v.State == verdict.Delegated {
+			send(m.cutOff, 1, v.Pool, name)
+		}
 	}
 	for s, n := range states {
 		send(m.nodes, n, s.String())
@@ -119,15 +127,18 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		send(m.marked, len(names), mark)
 	}
 	pools := map[string]int{"heard": 0, "silent": 0, "given-up": 0}
-	for _, p := range d.Pools {
+	for name, p := range d.Pools {
+		silent := 0
 		switch {
 		case p.GivenUp:
 			pools["given-up"]++
 		case p.Silent:
 			pools["silent"]++
+			silent = 1
 		default:
 			pools["heard"]++
 		}
+		send(m.silent, silent, name)
 	}
 	for s, n := range pools {
 		send(m.pools, n, s)

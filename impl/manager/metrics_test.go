@@ -49,7 +49,8 @@ func TestMetrics(t *testing.T) {
 		"weir_manager_nodes/normal": 1, "weir_manager_nodes/delegated": 1, "weir_manager_nodes/unknown": 2,
 		"weir_manager_nodes/missing":     0,
 		"weir_manager_nodes_marked/kept": 1, "weir_manager_pools/heard": 1, "weir_manager_pools/silent": 1,
-		"weir_manager_deaf/": 0,
+		"weir_manager_deaf/": 0, "weir_manager_pool_silent/p": 0, "weir_manager_pool_silent/q": 1,
+		"weir_manager_node_cut_off/p": 1, "weir_manager_node_cut_off/q": -1,
 	} {
 		if got := value(families, series); got != want {
 			t.Errorf("%s: %v, want %v", series, got, want)

@@ -43,6 +43,10 @@ import (
 var update = flag.Bool("update", false, "write testdata")
 
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == plugin {
+		cli.Main("kubectl weir", operator.Commands("kubectl weir").Run)
+		os.Exit(0)
+	}
 	ctrllog.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
@@ -140,8 +144,8 @@ func (d *desk) lead() (stop func()) {
 	path := filepath.Join(d.t.TempDir(), "kubeconfig")
 	must(d.t, os.WriteFile(path, text, 0o600))
 	m, err := manager.New(manager.Config{
-		Kubeconfig: path, LeaderElect: true, LeaderElectLeaseDuration: 15 * time.Second,
-		LeaderElectRenewDeadline: 10 * time.Second, LeaderElectRetryPeriod: 500 * time.Millisecond,
+		Kubeconfig: path, LeaderElect: true, LeaderElectLeaseDuration: time.Minute,
+		LeaderElectRenewDeadline: 50 * time.Second, LeaderElectRetryPeriod: 500 * time.Millisecond,
 		MetricsBindAddress: "0", HealthProbeBindAddress: "0", NodeMonitorGracePeriod: time.Hour, WhenSilent: "keep",
 		Certificates: "sign",
 	})

@@ -194,6 +194,7 @@ func TestFailures(t *testing.T) {
 	if n := w.told(reasonFailed); n != 2 {
 		t.Errorf("%d Events tell of 2 failures", n)
 	}
+	w.failed("harbour/a", "harbour/b")
 
 	w.says("b", contract.JoinedCondition, corev1.ConditionFalse)
 	w.label("", "b")
@@ -215,6 +216,8 @@ func TestFailures(t *testing.T) {
 	w.says("a", contract.JoinedCondition, corev1.ConditionTrue)
 	w.end("b", true)
 	w.want("a was joined by hand then", "y→buoy")
+	w.step()
+	w.failed()
 	if c := w.state("harbour"); c.Status != metav1.ConditionTrue || c.Message != "4 of 4 have joined" {
 		t.Errorf("the Pool says %+v", c)
 	}

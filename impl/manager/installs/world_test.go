@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -113,6 +114,24 @@ func (w *world) restart() {
 	w.keeper = &keeper{
 		client: w.late, reader: w.client, images: w.client, clock: w.clock, events: w.events, metrics: NewMetrics(),
 		log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// failed holds that the metric has these nodes, by pool.
+func (w *world) failed(want ...string) {
+	w.t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(w.keeper.metrics.failed)
+	families, err := registry.Gather()
+	check(w.t, err)
+	var got []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() { // labels are in the order of their names
+			got = append(got, m.GetLabel()[1].GetValue()+"/"+m.GetLabel()[0].GetValue())
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		w.t.Errorf("the metric has %v, want %v", got, want)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 const drain = 2 * time.Second
@@ -25,7 +26,9 @@ type Net interface {
 }
 
 // System is the network of the operating system.
-type System struct{}
+type System struct {
+	Kept *process.Sockets // over a restart of this process; nil: none are
+}
 
 const keepAlive = 30 * time.Second
 
@@ -35,9 +38,16 @@ func (System) DialContext(ctx context.Context, network, address string) (net.Con
 }
 
 // Listen implements Net.
-func (System) Listen(ctx context.Context, network, address string) (net.Listener, error) {
-	return (&net.ListenConfig{}).Listen(ctx, network, address)
+func (s System) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	return s.Kept.Listen(ctx, network, address)
 }
+
+// keptPort is the flag of the one port that is kept while a hub restarts: kubelet, kube-proxy and pods of the node call
+// there, at two addresses. Their calls wait for the next hub. If its program cannot even be executed, they wait as long
+// as a TLS handshake may take, ten seconds for client-go. All other ports refuse as soon as the hub is gone. Who calls
+// there does better by that: containerd asks the registry, a hub of the pool another member. Plain HTTP has no
+// handshake, so its clients could wait for ever.
+const keptPort = "--secure-port"
 
 // takenError says that another process has a port.
 type takenError string
@@ -47,6 +57,9 @@ func (e takenError) Unwrap() error { return syscall.EADDRINUSE }
 
 // Listen opens a port; its error says what to do.
 func Listen(on Net, flag, address string, port int) (net.Listener, error) {
+	if _, ok := on.(System); ok && flag != keptPort {
+		on = System{}
+	}
 	l, err := on.Listen(context.Background(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

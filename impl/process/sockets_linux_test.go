@@ -115,11 +115,10 @@ func tellTaken() error {
 // service is one that does not run. What its processes say is in the log of the test.
 func service(t *testing.T, most int) *systemdtest.Service {
 	t.Helper()
-	s, err := systemdtest.New()
+	s, err := systemdtest.New(most)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Max = most
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

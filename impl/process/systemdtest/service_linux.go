@@ -23,8 +23,6 @@ import (
 
 // Service is one unit.
 type Service struct {
-	// Max is FileDescriptorStoreMax= of the unit. It counts when something is to be kept.
-	Max int
 	// Environment changes what a process is told, for tests of bad input. nil: it is told what is true.
 	Environment func(env []string) []string
 
@@ -33,6 +31,7 @@ type Service struct {
 	done chan struct{}
 
 	mu    sync.Mutex
+	most  int
 	kept  []descriptor
 	heard []string
 	ready chan struct{}
@@ -47,8 +46,8 @@ type descriptor struct {
 	file *os.File
 }
 
-// New is a service that does not run.
-func New() (*Service, error) {
+// New is a service that does not run, of whose sockets some are kept.
+func New(most int) (*Service, error) {
 	dir, err := os.MkdirTemp("", "weir-sd") // a short name: that of a socket has 107 bytes at most
 	if err != nil {
 		return nil, err
@@ -57,7 +56,7 @@ func New() (*Service, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	s := &Service{conn: conn, dir: dir, done: make(chan struct{}), seen: map[string]chan struct{}{}}
+	s := &Service{most: most, conn: conn, dir: dir, done: make(chan struct{}), seen: map[string]chan struct{}{}}
 	go s.listen()
 	return s, nil
 }
@@ -112,7 +111,7 @@ func (s *Service) hear(text string, files []*os.File) {
 	}
 	s.heard = append(s.heard, text)
 	for _, f := range files {
-		if said["FDSTORE"] == "1" && len(s.kept) < s.Max {
+		if said["FDSTORE"] == "1" && len(s.kept) < s.most {
 			s.kept = append(s.kept, descriptor{said["FDNAME"], f})
 		} else {
 			_ = f.Close()
@@ -140,6 +139,13 @@ func (s *Service) settle() error {
 	}
 	<-seen
 	return nil
+}
+
+// Allow sets how many sockets are kept from now on: FileDescriptorStoreMax= of the unit.
+func (s *Service) Allow(most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = most
 }
 
 // Heard is all that the service told, each datagram by itself.

@@ -135,8 +135,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestCommand: the command serves until its context ends, and says clearly that its port is taken; see TestPortsTaken
-// for the others.
+// TestCommand: the command has systemd keep the port of the API alone, serves until its context ends, and says clearly
+// that its port is taken; see TestPortsTaken for the others.
 func TestCommand(t *testing.T) {
 	b := newBed(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -169,6 +169,7 @@ func TestCommand(t *testing.T) {
 		}
 		return false
 	})
+	heard("FDSTORE=1\nFDNAME=" + strings.ReplaceAll(started.Address, ":", "_"))
 	heard("READY=1")
 	if resp, _ := get(t, http.DefaultClient, "http://"+started.Health+"/healthz"); resp.StatusCode != http.StatusOK {
 		t.Errorf("a hub that says that it is ready answers %s", resp.Status)

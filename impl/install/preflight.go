@@ -177,17 +177,19 @@ func (p *preflight) checkPorts(ctx context.Context) error {
 		return nil
 	}
 	ports := []int{p.Ports.Secure, p.Ports.Health, p.Ports.Pool}
+	if p.journal != nil && p.journal.Ports.Secure == p.Ports.Secure { // systemd may keep it for a hub that cannot start
+		ports = ports[1:]
+	}
 	if p.mirror.on() {
 		ports = append(ports, p.Ports.Images)
 	}
 	var taken []string
 	for _, port := range ports {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", port))
-		if err != nil {
+		if l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", port)); err != nil {
 			taken = append(taken, fmt.Sprint(port))
-			continue
+		} else {
+			l.Close()
 		}
-		l.Close()
 	}
 	if len(taken) > 0 {
 		return fmt.Errorf("%s: taken by another process; ss -ltnp tells by which", strings.Join(taken, ", "))

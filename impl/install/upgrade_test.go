@@ -2,6 +2,7 @@ package install
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -58,6 +59,27 @@ func TestUpgrade(t *testing.T) {
 	check(t, w.installer(nil).Leave(t.Context()))
 	if diff := differ(before, w.snapshot()); !slices.Equal(diff, []string{"+ /opt/weir-hub-2"}) {
 		t.Errorf("leaves %v", diff)
+	}
+}
+
+// TestKeptPort: a join can mend a hub that does not run, while systemd keeps the port of its kubelet. Its other ports,
+// and another port for the kubelet, have to be free.
+func TestKeptPort(t *testing.T) {
+	w, _ := joinedWorld(t)
+	w.mu.Lock()
+	w.stopHub()
+	w.mu.Unlock()
+	kept, err := net.Listen("tcp", local(w.ports.Secure))
+	check(t, err)
+	defer kept.Close()
+	check(t, w.installer(nil).Check(t.Context()))
+	taken := w.cloud.Listener.Addr().(*net.TCPAddr).Port
+	for name, change := range map[string]func(*Config){
+		"another": func(c *Config) { c.Ports.Secure = taken }, "the pool's": func(c *Config) { c.Ports.Pool = taken },
+	} {
+		if err := w.installer(change).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "taken by another") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

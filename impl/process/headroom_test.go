@@ -6,11 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestPercent(t *testing.T) {
 	const mb = 1 << 20

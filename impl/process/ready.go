@@ -8,8 +8,8 @@ import (
 )
 
 // ServeReady says that a server is ready as soon as it answers 200 at a URL, and that it stops when ctx ends, for which
-// it waits. Services that come after it wait for the first.
-func ServeReady(ctx context.Context, url string, logger *slog.Logger) error {
+// it waits. Services that come after it wait for the first. Just before it keep is called, which may tell systemd more.
+func ServeReady(ctx context.Context, url string, keep func() error, logger *slog.Logger) error {
 	if !Wanted() {
 		return nil
 	}
@@ -23,6 +23,9 @@ func ServeReady(ctx context.Context, url string, logger *slog.Logger) error {
 		case <-ctx.Done():
 			return nil
 		}
+	}
+	if err := keep(); err != nil {
+		logger.Warn("systemd does not keep the sockets of this service: calls are refused when it restarts", "err", err)
 	}
 	if err := Tell(Ready); err != nil {
 		logger.Warn("systemd does not hear that this service is ready", "err", err)

@@ -32,7 +32,7 @@ func (s *systemd) bypass(cloud string, run func(args ...string) (string, error))
 		return // only root sees it
 	}
 	s.mu.Lock()
-	hub := s.hub.Process.Pid
+	hub := s.hub.Process().Pid
 	s.mu.Unlock()
 	says := func(want error, texts ...string) {
 		t.Helper()

@@ -46,7 +46,7 @@ func TestRotation(t *testing.T) {
 		check(t, os.WriteFile(s.at(path), text, 0o600))
 	}
 	run(join...)
-	hub := s.hub.Process.Pid
+	hub := s.hub.Process().Pid
 	again("before")
 
 	old, address := c.CA(), c.URL()
@@ -69,7 +69,7 @@ func TestRotation(t *testing.T) {
 	check(t, c.Trust(next))
 	write("/etc/kubernetes/pki/ca.crt", next.CertPEM())
 	again("with the other authority alone")
-	if now := s.hub.Process.Pid; now != hub {
+	if now := s.hub.Process().Pid; now != hub {
 		t.Error("the hub was started anew")
 	}
 	run("node", "leave")

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/process/systemdtest"
 )
 
 // socketOf is the environment of the systemctl that this test binary is, too.
@@ -74,8 +76,8 @@ type systemd struct {
 	stopped sync.WaitGroup
 
 	mu      sync.Mutex
-	loaded  string    // units of the kubelet, as they were read
-	hub     *exec.Cmd // nil: it does not run
+	loaded  string // units of the kubelet, as they were read
+	hub     *systemdtest.Service
 	log     string
 	address string       // that the machine has for its pods; this machine has it not, so the hub leads none there
 	config  string       // kubeconfig of the kubelet that runs; "": none does
@@ -89,6 +91,8 @@ func newSystemd(t *testing.T, root string) *systemd {
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := &systemd{t: t, root: root, path: dir, socket: filepath.Join(dir, "s"), log: filepath.Join(t.TempDir(), "hub.log")}
+	s.hub, err = systemdtest.New(0)
+	check(t, err)
 	self, err := os.Executable()
 	check(t, err)
 	for _, name := range []string{"systemctl", "ip"} {
@@ -119,7 +123,7 @@ func newSystemd(t *testing.T, root string) *systemd {
 		stop()
 		l.Close()
 		s.mu.Lock()
-		s.stopHub()
+		check(t, s.hub.Close())
 		s.mu.Unlock()
 		s.stopped.Wait()
 		if t.Failed() {
@@ -161,7 +165,7 @@ func (s *systemd) do(args []string) (string, error) {
 	case "cat":
 		return s.texts(), nil
 	case "is-active":
-		if hub && s.hub == nil || !hub && s.config == "" {
+		if hub && s.hub.Process() == nil || !hub && s.config == "" {
 			return "", errors.New("inactive")
 		}
 	case "daemon-reload":
@@ -176,10 +180,10 @@ func (s *systemd) do(args []string) (string, error) {
 		if !hub {
 			return "", s.startKubelet()
 		}
-		s.stopHub()
+		s.hub.End(syscall.SIGTERM)
 		return "", s.startHub()
 	case "stop":
-		s.stopHub()
+		s.hub.Stop()
 	default:
 		return "", fmt.Errorf("%v is unknown", args)
 	}
@@ -226,43 +230,21 @@ func (s *systemd) startHub() error {
 	_, command, _ := strings.Cut(string(unit), "\nExecStart=")
 	command, _, _ = strings.Cut(command, "\n")
 	program, config, _ := strings.Cut(command, " --config=")
-	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(s.path, "notify"), Net: "unixgram"})
-	if err != nil {
-		return err
-	}
-	defer func() { notify.Close(); os.Remove(notify.LocalAddr().String()) }()
 	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	cmd := exec.Command(s.at(program), "--config="+s.at(config))
-	cmd.Env = []string{"NOTIFY_SOCKET=" + notify.LocalAddr().String()}
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return err
+	cmd.Stdout, cmd.Stderr = log, log
+	_, most, _ := strings.Cut(string(unit), "\nFileDescriptorStoreMax=")
+	most, _, _ = strings.Cut(most, "\n")
+	n, err := strconv.Atoi(most)
+	s.hub.Allow(n)
+	if err = errors.Join(err, s.hub.Start(cmd)); err != nil {
+		return fmt.Errorf("job for weir-hub.service failed: %w", err)
 	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended); _ = notify.SetReadDeadline(time.Now()) }()
-	b := make([]byte, 100)
-	n, err := notify.Read(b)
-	if err != nil || string(b[:n]) != "READY=1" {
-		_ = cmd.Process.Kill()
-		<-ended
-		return fmt.Errorf("job for weir-hub.service failed: %q, %w", b[:n], err)
-	}
-	s.hub = cmd
 	return nil
-}
-
-func (s *systemd) stopHub() {
-	if s.hub != nil {
-		_ = s.hub.Process.Signal(syscall.SIGTERM)
-		for s.hub.Process.Signal(syscall.Signal(0)) == nil { // until it was waited for
-			time.Sleep(10 * time.Millisecond)
-		}
-		s.hub = nil
-	}
 }
 
 // beat renews the Lease of the Node as a kubelet does.

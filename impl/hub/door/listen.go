@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 const drain = 2 * time.Second
@@ -25,7 +26,9 @@ type Net interface {
 }
 
 // System is the network of the operating system.
-type System struct{}
+type System struct {
+	Kept *process.Sockets // over a restart of this process; nil: none are
+}
 
 const keepAlive = 30 * time.Second
 
@@ -35,9 +38,16 @@ func (System) DialContext(ctx context.Context, network, address string) (net.Con
 }
 
 // Listen implements Net.
-func (System) Listen(ctx context.Context, network, address string) (net.Listener, error) {
-	return (&net.ListenConfig{}).Listen(ctx, network, address)
+func (s System) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	return s.Kept.Listen(ctx, network, address)
 }
+
+// keptPort is the flag of the one port that is kept while a hub restarts: kubelet, kube-proxy and pods of the node call
+// there, at two addresses. Their calls wait for the next hub. If its program cannot even be executed, they wait as long
+// as a TLS handshake may take, ten seconds for client-go. All other ports refuse as soon as the hub is gone. Who calls
+// there does better by that: containerd asks the registry, a hub of the pool another member. Plain HTTP has no
+// handshake, so its clients could wait for ever.
+const keptPort = "--secure-port"
 
 // takenError says that another process has a port.
 type takenError string
@@ -47,6 +57,9 @@ func (e takenError) Unwrap() error { return syscall.EADDRINUSE }
 
 // Listen opens a port; its error says what to do.
 func Listen(on Net, flag, address string, port int) (net.Listener, error) {
+	if _, ok := on.(System); ok && flag != keptPort {
+		on = System{}
+	}
 	l, err := on.Listen(context.Background(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -70,20 +83,28 @@ func URL(at net.Addr) string {
 }
 
 // Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, reports whether a connection is
-// this node's. Then it lets requests end for a moment before it cuts off what still runs, i.e. watches, and waits until
-// these have ended in order.
+// this node's. Then it answers whom it has accepted, and lets requests end for a moment before it cuts off what still
+// runs, i.e. watches, and waits until these have ended in order.
 func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler,
 	node func(*tls.ConnectionState) bool, logger *slog.Logger) error {
+	return serve(ctx, l, config, handler, node, logger, newArrivals(arrives))
+}
+
+func serve(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler,
+	node func(*tls.ConnectionState) bool, logger *slog.Logger, coming *arrivals) error {
 	if config != nil {
 		l = tls.NewListener(sealedListener{l}, config)
 	}
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
-		Handler: loud(handler, logger), ReadHeaderTimeout: limit.HeaderTimeout, IdleTimeout: limit.IdleTimeout,
-		MaxHeaderBytes: limit.MaxHeader,
-		BaseContext:    func(net.Listener) context.Context { return base },
-		ConnContext:    access.WithConn,
+		Handler: coming.handler(loud(handler, logger)), MaxHeaderBytes: limit.MaxHeader,
+		ReadHeaderTimeout: limit.HeaderTimeout, IdleTimeout: limit.IdleTimeout,
+		BaseContext: func(net.Listener) context.Context { return base },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return coming.with(access.WithConn(ctx, c), c)
+		},
+		ConnState: coming.state,
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second,
 			MaxReceiveBufferPerConnection: limit.ReceiveBuffer, MaxReceiveBufferPerStream: limit.ReceiveBuffer,
@@ -93,9 +114,12 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http
 	if err := batchHTTP2(server, node); err != nil {
 		return fmt.Errorf("configure HTTP/2 for %s: %w", l.Addr(), err)
 	}
-	done := make(chan struct{})
+	accepted, done := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
+		_ = l.Close() // who calls from now on waits for the next hub, or is refused
+		<-accepted
+		coming.wait()
 		if !shut(server) {
 			cut() // watches end in order now, and what their clients have seen is recorded
 			if !shut(server) {
@@ -104,14 +128,12 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http
 		}
 	})
 	err := server.Serve(l)
-	if stop() { // it ended by itself
-		close(done)
-	}
-	<-done
-	if errors.Is(err, http.ErrServerClosed) {
+	close(accepted)
+	if !stop() {
+		<-done
 		return nil
 	}
-	return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	return fmt.Errorf("serve %s: %w", l.Addr(), err) // it ended by itself
 }
 
 // shut waits until nothing is under way any more; false: it is after drain.

@@ -11,6 +11,13 @@ import (
 // at once add 18 MB (reports/bench): this is several times as much, so that only a hub that leaks meets it.
 const memoryMax = "256M"
 
+// KeepSockets is the line of a unit by which systemd keeps the two sockets of a hub while it restarts, that of the node
+// and that of pods: kubelets wait for the next hub instead of being refused. By Type=notify systemd takes them from the
+// hub's own process alone (NotifyAccess=main). A hub that is stopped loses them: FileDescriptorStorePreserve=no is the
+// default. StartLimitIntervalSec=0 lets a hub that cannot start try for ever, and nobody waits for that one: a hub that
+// ends before it is ready leaves no socket behind, see process.Sockets.
+const KeepSockets = "FileDescriptorStoreMax=2\n"
+
 // hubText is the hub's unit. It is root, since the kubelet's key and the folders of its pool's coordinator are root's;
 // and it has no capability, and two places to write.
 const hubText = `# Written by weir node join, taken away by weir node leave.
@@ -24,7 +31,7 @@ StartLimitIntervalSec=0
 
 [Service]
 Type=notify
-EnvironmentFile=-%[1]s
+` + KeepSockets + `EnvironmentFile=-%[1]s
 %[2]sExecStart=%[3]s
 Restart=always
 RestartSec=1

@@ -1,17 +1,13 @@
 package door
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"testing"
 	"time"
-
-	"github.com/weir-edge/weir/impl/await"
 )
 
 // TestEndsInOrder: a server that is told to end waits for what it cuts off: the stream of a watch ends behind a whole
@@ -50,65 +46,5 @@ func TestEndsInOrder(t *testing.T) {
 	}
 	if err := <-served; err != nil {
 		t.Error(err)
-	}
-}
-
-// accepts tells each time that the server is done with what it accepted before.
-type accepts struct {
-	net.Listener
-	again chan struct{}
-}
-
-func (l accepts) Accept() (net.Conn, error) {
-	l.again <- struct{}{}
-	return l.Listener.Accept()
-}
-
-// TestAnswersWhomItAccepted: a server that is told to end answers the first request of a connection that it has
-// accepted, and does not wait for a connection on which nothing comes.
-func TestAnswersWhomItAccepted(t *testing.T) {
-	for name, c := range map[string]struct {
-		patience time.Duration
-		asks     bool
-	}{"a request": {time.Hour, true}, "nothing": {time.Millisecond, false}} {
-		t.Run(name, func(t *testing.T) {
-			below, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			l := accepts{below, make(chan struct{}, 8)}
-			ctx, end := context.WithCancel(t.Context())
-			defer end()
-			served := make(chan error, 1)
-			go func() {
-				served <- serve(ctx, l, nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil,
-					slog.New(slog.DiscardHandler), newArrivals(c.patience))
-			}()
-			<-l.again
-			conn, err := net.Dial("tcp", below.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			<-l.again
-			end()
-			await.Until(t, time.Minute, "the listener to be closed", func() bool {
-				_, err := below.Accept()
-				return errors.Is(err, net.ErrClosed)
-			})
-			if c.asks {
-				if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: hub\r\n\r\n"); err != nil {
-					t.Fatal(err)
-				}
-				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-				if err != nil {
-					t.Fatalf("no answer: %v", err)
-				}
-				_ = resp.Body.Close()
-			}
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
-		})
 	}
 }

@@ -83,28 +83,20 @@ func URL(at net.Addr) string {
 }
 
 // Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, reports whether a connection is
-// this node's. Then it answers whom it has accepted, and lets requests end for a moment before it cuts off what still
-// runs, i.e. watches, and waits until these have ended in order.
+// this node's. Then it lets requests end for a moment before it cuts off what still runs, i.e. watches, and waits until
+// these have ended in order.
 func Serve(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler,
 	node func(*tls.ConnectionState) bool, logger *slog.Logger) error {
-	return serve(ctx, l, config, handler, node, logger, newArrivals(arrives))
-}
-
-func serve(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler,
-	node func(*tls.ConnectionState) bool, logger *slog.Logger, coming *arrivals) error {
 	if config != nil {
 		l = tls.NewListener(sealedListener{l}, config)
 	}
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{
-		Handler: coming.handler(loud(handler, logger)), MaxHeaderBytes: limit.MaxHeader,
-		ReadHeaderTimeout: limit.HeaderTimeout, IdleTimeout: limit.IdleTimeout,
-		BaseContext: func(net.Listener) context.Context { return base },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return coming.with(access.WithConn(ctx, c), c)
-		},
-		ConnState: coming.state,
+		Handler: loud(handler, logger), ReadHeaderTimeout: limit.HeaderTimeout, IdleTimeout: limit.IdleTimeout,
+		MaxHeaderBytes: limit.MaxHeader,
+		BaseContext:    func(net.Listener) context.Context { return base },
+		ConnContext:    access.WithConn,
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: time.Minute, PingTimeout: 15 * time.Second,
 			MaxReceiveBufferPerConnection: limit.ReceiveBuffer, MaxReceiveBufferPerStream: limit.ReceiveBuffer,
@@ -114,12 +106,9 @@ func serve(ctx context.Context, l net.Listener, config *tls.Config, handler http
 	if err := batchHTTP2(server, node); err != nil {
 		return fmt.Errorf("configure HTTP/2 for %s: %w", l.Addr(), err)
 	}
-	accepted, done := make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		_ = l.Close() // who calls from now on waits for the next hub, or is refused
-		<-accepted
-		coming.wait()
 		if !shut(server) {
 			cut() // watches end in order now, and what their clients have seen is recorded
 			if !shut(server) {
@@ -128,12 +117,14 @@ func serve(ctx context.Context, l net.Listener, config *tls.Config, handler http
 		}
 	})
 	err := server.Serve(l)
-	close(accepted)
-	if !stop() {
-		<-done
+	if stop() { // it ended by itself
+		close(done)
+	}
+	<-done
+	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
-	return fmt.Errorf("serve %s: %w", l.Addr(), err) // it ended by itself
+	return fmt.Errorf("serve %s: %w", l.Addr(), err)
 }
 
 // shut waits until nothing is under way any more; false: it is after drain.

@@ -100,9 +100,9 @@ func TestVerdicts(t *testing.T) {
 		want  Verdict
 		why   string
 	}{
-		"a pool of one":       {quiet, 1, Not, "one node"},
-		"a pool of five":      {quiet, 5, Pays, "saves"},
-		"pods come and go":    {churn, 2, Not, "more than what they share"},
+		"a pool of one":    {quiet, 1, Not, "one node"},
+		"a pool of five":   {quiet, 5, Pays, "saves"},
+		"pods come and go": {churn, 2, Not, "more than what they share"},
 		"within its own error": {
 			Input{
 				Resources: []Resource{{Name: "secrets", Size: 1000, Changes: 100_000, Clients: 1}}, Compresses: true,

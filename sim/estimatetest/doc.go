@@ -1,3 +1,3 @@
-// Package estimatetest has tests of weir estimate at a real kube-apiserver: its rates and bytes beside what watches there
-// get, and what it does with read-only rights.
+// Package estimatetest has tests of weir estimate at a real kube-apiserver: its rates and bytes beside what watches
+// get there, and what it does with read-only rights.
 package estimatetest

@@ -179,8 +179,8 @@ rules:
 const services = 40
 
 // TestEstimate: with the read-only rights that it asks for, weir estimate sees the changes of a real kube-apiserver as
-// they are, by metrics and by the audit log. Its bytes are near those of a watch that is not compressed, and of one that
-// is. With fewer rights it names what is missing and goes on.
+// they are, by metrics and by the audit log. Its bytes are near those of a watch that is not compressed, and of one
+// that is. With fewer rights it names what is missing and goes on.
 func TestEstimate(t *testing.T) {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	must(t, os.WriteFile(policy, []byte(auditAll), 0o600))

@@ -150,7 +150,7 @@ func (c *cluster) managed() *Rates {
 	r.Changes[nodes] = max(r.Changes[nodes], float64(len(c.nodes))*recently.Seconds()/statusPeriod)
 	delete(r.Changes, pods)
 	r.Pods = float64(c.newPods)
-	r.Notes = append(r.Notes, "managedFields have the last write of each writer alone: there were more changes than these, "+
+	r.Notes = append(r.Notes, "managedFields have the last write of each writer alone: there were more changes, "+
 		"and Weir saves more. An audit log, or the right to read /metrics, gives better figures.")
 	return r
 }

@@ -24,9 +24,9 @@ import (
 func Command(program string) *cobra.Command {
 	c := commands.New("estimate", "say what each site of a cluster exchanges with the cloud in a day, stock and with Weir",
 		0, estimates)
-	c.Long = "Say what the nodes of each site of a cluster exchange with the cloud in a day, as stock Kubernetes and with " +
-		"Weir.\nNothing of Weir has to be installed, and nothing is written. It needs the rights of this ClusterRole, and " +
-		"goes on with fewer:\n\n" + Role
+	c.Long = "Say what the nodes of each site of a cluster exchange with the cloud in a day, as stock Kubernetes and " +
+		"with Weir.\nNothing of Weir has to be installed, and nothing is written. It needs the rights of this ClusterRole, " +
+		"and goes on with fewer:\n\n" + Role
 	c.Example = strings.ReplaceAll(`  # Sites are the zones of nodes; rates come from kube-apiserver's metrics, read twice.
   weir estimate --for 10m
   # Sites are what another label says; rates come from an audit log of a whole day.
@@ -187,7 +187,7 @@ func minor(of string) uint {
 // estimate puts all together.
 func (c *cluster) estimate(g *grouping, rates *Rates, server string) *Report {
 	in := Input{
-		Sites: g.sites, Nodes: len(c.nodes), PodSize: c.objects[pods].mean(), Compresses: minor(server) >= compresses,
+		Sites: g.sites, PodSize: c.objects[pods].mean(), Compresses: minor(server) >= compresses,
 	}
 	var unsized []string
 	in.Resources, unsized = c.resources(rates)

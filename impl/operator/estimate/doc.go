@@ -10,6 +10,6 @@
 // measured in. Bytes are those of the Kubernetes API over TLS, both ways. Lists after a broken link, images, logs and
 // exec are not counted.
 //
-// What is read is bounded: lines of an audit log and of metrics, resources, and clients that are told apart. The package
-// starts no goroutine.
+// What is read is bounded: lines of an audit log and of metrics, resources, and clients that are told apart. It starts
+// no goroutine.
 package estimate

@@ -13,7 +13,6 @@ import (
 type Input struct {
 	Sites     []Site
 	Resources []Resource
-	Nodes     int     // of the cluster, those of no site among them
 	PodSize   float64 // bytes of a pod; 0: as in the reports
 	// PodsReplaced are the pods that begin in a day on nodes of sites; each counts for a site by its share of Pods.
 	PodsReplaced float64
@@ -112,7 +111,7 @@ func (r *Row) judge() {
 	}
 }
 
-// quiet is what a site costs while nothing changes but times in the statuses of Nodes, of which each node reads its own.
+// quiet is what a site costs while nothing changes but times in statuses of Nodes. Each node reads its own.
 func (in Input) quiet(s Site) (stock, weir float64) {
 	n, size, more := float64(s.Nodes), 0.0, 0.0
 	for _, u := range usualClients() {

@@ -31,8 +31,8 @@ func (r *Report) assume(g *grouping, rates *Rates, in Input, unsized []string) {
 	add := func(format string, args ...any) { r.Assumptions = append(r.Assumptions, fmt.Sprintf(format, args...)) }
 	r.Assumptions = append(r.Assumptions, rates.said()...)
 	if rates.Clients == nil {
-		add("The clients of each node are not known. They are taken to be a kubelet, a kube-proxy and a network plugin that " +
-			"watches Nodes.")
+		add("The clients of each node are not known. They are taken to be a kubelet, a kube-proxy and a network plugin " +
+			"that watches Nodes.")
 	} else {
 		add("Clients of a node are all watches of all objects that were seen, divided by the nodes.")
 	}

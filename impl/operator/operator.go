@@ -9,6 +9,7 @@ import (
 	"github.com/weir-edge/weir/impl/operator/certificates"
 	"github.com/weir-edge/weir/impl/operator/check"
 	"github.com/weir-edge/weir/impl/operator/connectivity"
+	"github.com/weir-edge/weir/impl/operator/estimate"
 	"github.com/weir-edge/weir/impl/operator/images"
 	"github.com/weir-edge/weir/impl/operator/node"
 )
@@ -21,7 +22,7 @@ func Commands(program string) commands.Program {
 		Name: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
 		All: []*cobra.Command{
 			check.Command(), statusCommand(), connectivity.Command(), poolCommand(), node.Command(), images.Command(),
-			certificates.Command(), sysdumpCommand(program),
+			certificates.Command(), estimate.Command(program), sysdumpCommand(program),
 		},
 	}
 }

@@ -24,9 +24,9 @@ import (
 // systemd decides how long it keeps them. `systemctl restart` and a restart by Restart= keep the store. It is dropped
 // as soon as the service is stopped and nothing is about to start it: callers of a stopped service are refused at once.
 //
-// A socket is kept for one start. TakeSockets has systemd forget all that it kept, and Keep hands over what is open when
-// the service is ready. So a service that ends before it is ready leaves nothing behind. Until it is ready again, calls
-// are refused as without a store: nobody waits for a service that cannot start.
+// A socket is kept for one start. TakeSockets has systemd forget all that it kept, and Keep hands over what is open
+// when the service is ready. So a service that ends before it is ready leaves nothing behind. Until it is ready again,
+// calls are refused as without a store: nobody waits for a service that cannot start.
 type Sockets struct {
 	mu    sync.Mutex
 	given []*net.TCPListener // by systemd, and wanted by nobody yet

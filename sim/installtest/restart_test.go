@@ -22,7 +22,7 @@ import (
 	"github.com/weir-edge/weir/sim/proc/proctest"
 )
 
-// TestRestart: a hub that is restarted, or that crashes, refuses no call of its kubelet, by the unit that a join writes.
+// TestRestart: a hub that is restarted, or that crashes, refuses no call of its kubelet, by the unit of a join.
 // One that is stopped refuses them at once.
 func TestRestart(t *testing.T) {
 	c, _ := cloudtest.Start(t)

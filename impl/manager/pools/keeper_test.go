@@ -162,7 +162,10 @@ func TestOrderOfNodes(t *testing.T) {
 		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)}}
 		n.Status.Conditions = []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
-			{Type: contract.CertificatesCondition, Status: corev1.ConditionTrue, Reason: contract.AuthorityEnded, Message: "it ended"},
+			{
+				Type: contract.CertificatesCondition, Status: corev1.ConditionTrue, Reason: contract.AuthorityEnded,
+				Message: "it ended",
+			},
 		}
 		cluster.nodes = append(cluster.nodes, n)
 	}

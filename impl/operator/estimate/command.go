@@ -151,11 +151,10 @@ func (o options) watch(ctx context.Context, d *discovery.DiscoveryClient, n int,
 
 // wait waits for --for, and says ten times how long that takes.
 func (o options) wait(ctx context.Context, stderr io.Writer) error {
-	steps := time.Duration(10)
-	for i := range steps {
-		fmt.Fprintf(stderr, "changes are counted for %s; %s left\n", o.during, (o.during / steps * (steps - i)).Round(
-			100*time.Millisecond))
-		timer := time.NewTimer(o.during / steps)
+	each := max(o.during/10, time.Millisecond)
+	for left := o.during; left > 0; left -= each {
+		fmt.Fprintf(stderr, "changes are counted for %s; %s left\n", o.during, left.Round(100*time.Millisecond))
+		timer := time.NewTimer(min(left, each))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

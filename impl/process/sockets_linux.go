@@ -18,8 +18,8 @@ import (
 )
 
 // Sockets are listening sockets of a service that systemd keeps while no process of it runs: its store of file
-// descriptors, systemd.io/FILE_DESCRIPTOR_STORE. Who calls meanwhile waits in the queue of the socket, and the next
-// process answers. Without a store the call is refused.
+// descriptors, systemd.io/FILE_DESCRIPTOR_STORE. A call that comes meanwhile waits in the queue of the socket, and the
+// next process answers it. Without a store the call is refused.
 //
 // systemd decides how long it keeps them. `systemctl restart` and a restart by Restart= keep the store. It is dropped
 // as soon as the service is stopped and nothing is about to start it: callers of a stopped service are refused at once.

@@ -44,8 +44,8 @@ func (s System) Listen(ctx context.Context, network, address string) (net.Listen
 
 // keptPort is the flag of the one port that is kept while a hub restarts: kubelet, kube-proxy and pods of the node call
 // there, at two addresses. Their calls wait for the next hub. If its program cannot even be executed, they wait as long
-// as a TLS handshake may take, ten seconds for client-go. All other ports refuse as soon as the hub is gone. Who calls
-// there does better by that: containerd asks the registry, a hub of the pool another member. Plain HTTP has no
+// as a TLS handshake may take, ten seconds for client-go. All other ports refuse as soon as the hub is gone, which
+// suits their callers better: containerd asks the registry, and a hub of the pool another member. Plain HTTP has no
 // handshake, so its clients could wait for ever.
 const keptPort = "--secure-port"
 

@@ -151,7 +151,7 @@ func (m *mixed) List(_ context.Context, all client.ObjectList, _ ...client.ListO
 }
 
 // TestOrderOfNodes: the status of a Pool is the same in whatever order its Nodes are listed. Otherwise each write asks
-// for the next one, for ever.
+// for the next one, until the same order comes twice by chance.
 func TestOrderOfNodes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,9 +57,7 @@ func ReadAudit(r io.Reader, addresses map[string]bool) (*Rates, error) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, long, err := readLine(lines)
-		if len(line) > 0 || long {
-			a.line(line, long, addresses)
-		}
+		a.line(line, long, addresses)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -96,7 +95,7 @@ func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
 }
 
 func (a *audited) line(line []byte, long bool, addresses map[string]bool) {
-	if text := strings.TrimSpace(string(line)); text == "" && !long {
+	if len(bytes.TrimSpace(line)) == 0 && !long {
 		return
 	}
 	var e event

@@ -208,7 +208,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	}
 	ready := pull.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
 	c.fresh.Store(new(func(r *relay.Relay) bool { return ready.Unready(r) == nil }))
-	metrics := newMetrics(c.relays.All, c.kept, ready.Unready)
+	metrics := newMetrics(c.set.NodePoolName, c.relays.All, c.kept, ready.Unready)
 	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held, c.serving.late.Collector(), c.told)
 	lies.Lied, c.front.later = metrics.lied.Inc, metrics.later.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}

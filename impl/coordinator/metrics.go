@@ -24,7 +24,8 @@ type metrics struct {
 	refilled *prometheus.CounterVec
 }
 
-func newMetrics(relays func() []*relay.Relay, kept prometheus.Collector, unready func(*relay.Relay) error) *metrics {
+func newMetrics(pool string, relays func() []*relay.Relay, kept prometheus.Collector,
+	unready func(*relay.Relay) error) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		freed: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -50,8 +51,8 @@ func newMetrics(relays func() []*relay.Relay, kept prometheus.Collector, unready
 				"the word of one hub.",
 		}, []string{"resource", "node"}),
 	}
-	m.registry.MustRegister(process.Collector("weir-coordinator"), m.freed, m.lied, m.later, m.reclaims, m.refilled,
-		relay.NewCollector(relays), kept, ready{relays, unready})
+	m.registry.MustRegister(process.Collector("weir-coordinator"), process.Member("", pool), m.freed, m.lied,
+		m.later, m.reclaims, m.refilled, relay.NewCollector(relays), kept, ready{relays, unready})
 	return m
 }
 

@@ -20,15 +20,15 @@ func TestMetricsLint(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_kept", Help: "Stands for what is kept on the disk."})
-	m := newMetrics(scope.NewSet(r).All, kept, func(*relay.Relay) error { return errors.New("not synced") })
+	m := newMetrics("harbour", scope.NewSet(r).All, kept, func(*relay.Relay) error { return errors.New("not synced") })
 	m.freed.WithLabelValues("broken").Inc()
 	m.refilled.WithLabelValues("services", "edge-1").Inc()
 	problems, err := testutil.GatherAndLint(m.registry)
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
-	if n, err := testutil.GatherAndCount(m.registry, "weir_build_info", "weir_coordinator_ready",
-		"weir_relay_synced"); n != 3 || err != nil {
+	if n, err := testutil.GatherAndCount(m.registry, "weir_build_info", "weir_member_info", "weir_coordinator_ready",
+		"weir_relay_synced"); n != 4 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }

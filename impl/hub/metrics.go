@@ -32,7 +32,7 @@ type metrics struct {
 	reports    *prometheus.CounterVec
 }
 
-func newMetrics() *metrics {
+func newMetrics(node, pool string) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "weir", Subsystem: "hub", Name: name, Help: help},
 			labels)
@@ -79,7 +79,7 @@ func newMetrics() *metrics {
 	}
 	m.registry.MustRegister(m.contradictions, m.requests, m.refusals, m.stalled, m.forged, m.reviews, m.bodies, m.served,
 		m.questions, m.untouched, m.heartbeats, m.mirrored, m.forwards, m.reports,
-		process.Collector("weir-hub"), collectors.NewGoCollector(),
+		process.Collector("weir-hub"), process.Member(node, pool), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -16,8 +16,8 @@ func TestMetricsLint(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
-	if n, err := testutil.GatherAndCount(registry, "weir_build_info", "weir_hub_cut_off",
-		"weir_hub_coordinator_ready"); n != 3 || err != nil {
+	if n, err := testutil.GatherAndCount(registry, "weir_build_info", "weir_member_info", "weir_hub_cut_off",
+		"weir_hub_coordinator_ready"); n != 4 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }

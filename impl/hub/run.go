@@ -26,7 +26,7 @@ func New(c Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{settings: s, clock: s.clock, metrics: newMetrics()}
+	h := &Hub{settings: s, clock: s.clock, metrics: newMetrics(s.NodeName, s.NodePoolName)}
 	if h.clock == nil {
 		h.clock = clock.RealClock{}
 	}

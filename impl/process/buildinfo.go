@@ -22,3 +22,12 @@ func Collector(component string) prometheus.Collector {
 		ConstLabels: prometheus.Labels{"component": component, "version": Version(), "go": runtime.Version()},
 	}, func() float64 { return 1 })
 }
+
+// Member is always 1, and tells by its labels where this process is: the pool that it is in, and its node, "" for a
+// coordinator. Alerts join it by instance to name both.
+func Member(node, pool string) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "weir_member_info", Help: "Always 1: the pool that this process is in, and its node, if it is a hub.",
+		ConstLabels: prometheus.Labels{"node": node, "pool": pool},
+	}, func() float64 { return 1 })
+}

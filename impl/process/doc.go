@@ -3,6 +3,7 @@
 //	BootID            which boot of the machine it is
 //	Collector         the metric weir_build_info: which program a process runs, in which version
 //	Headroom          keeps the garbage of the process small in proportion to its live heap
+//	Member            the metric weir_member_info: the node and the pool of a process
 //	Pause             waits by a clock that tests can replace
 //	Sockets           listening sockets that systemd keeps over a restart of the service, on Linux
 //	Tell, ServeReady  report the state of a service of Type=notify to systemd; without systemd that is no error

@@ -160,7 +160,7 @@ func (c *Controller) step(ctx context.Context, r *certificatesv1.CertificateSign
 	case err != nil && refusal(err) == nil:
 		return err // not known yet: it is tried again
 	case err != nil:
-		return c.refuse(ctx, r, refusal(err))
+		return c.refuse(ctx, r, f, refusal(err))
 	case f == nil:
 		return nil
 	case !approved:
@@ -206,7 +206,7 @@ func (c *Controller) sign(ctx context.Context, r *certificatesv1.CertificateSign
 	now := c.Clock.Now()
 	begin, err := c.Begin(ctx, f.subject.Pool, f.node, f.request, now.Add(f.life))
 	if no := refusal(err); no != nil {
-		return c.refuse(ctx, r, no)
+		return c.refuse(ctx, r, f, no)
 	}
 	if err != nil {
 		return fmt.Errorf("request %s: %w", r.Name, err)
@@ -224,7 +224,7 @@ func (c *Controller) sign(ctx context.Context, r *certificatesv1.CertificateSign
 }
 
 // refuse denies a request. One that somebody else approved fails: it can be denied no more.
-func (c *Controller) refuse(ctx context.Context, r *certificatesv1.CertificateSigningRequest,
+func (c *Controller) refuse(ctx context.Context, r *certificatesv1.CertificateSigningRequest, f *finding,
 	why *pki.MismatchError) error {
 	subresource, kind, reason, result := "approval", certificatesv1.CertificateDenied, deniedReason, "denied"
 	if has(r, certificatesv1.CertificateApproved) {
@@ -236,10 +236,11 @@ func (c *Controller) refuse(ctx context.Context, r *certificatesv1.CertificateSi
 		return err
 	}
 	c.Metrics.requests.WithLabelValues(result).Inc()
-	c.Metrics.refused.WithLabelValues(why.Field).Inc()
+	pool, node := f.where()
+	c.Metrics.refused.WithLabelValues(why.Field, pool, node).Inc()
 	c.Events.Eventf(r, nil, corev1.EventTypeWarning, reason, "JudgeRequest", "%s", text)
 	c.Log.Warn("certificate refused", "request", r.Name, "signer", r.Spec.SignerName, "requester", r.Spec.Username,
-		"why", text)
+		"pool", pool, "node", node, "why", text)
 	return nil
 }
 

@@ -63,7 +63,8 @@ func claims(r *x509.CertificateRequest) bool {
 }
 
 // examine tells what a request is for. A *pki.MismatchError says why it may not be granted; any other error, that this
-// is not known yet. It is nil without an error if the request is none of Weir's.
+// is not known yet. With an error the finding is what was found until then, or nil. It is nil without an error if the
+// request is none of Weir's.
 func examine(ctx context.Context, nodes client.Reader, r *certificatesv1.CertificateSigningRequest) (*finding, error) {
 	request, err := pki.ParseRequest(r.Spec.Request)
 	ours := err == nil && claims(request)
@@ -75,22 +76,22 @@ func examine(ctx context.Context, nodes client.Reader, r *certificatesv1.Certifi
 	}
 	f := &finding{request: request}
 	if err := f.identify(r, request.Subject.CommonName); err != nil {
-		return nil, err
+		return f, err
 	}
 	if err := f.place(ctx, nodes, r); err != nil {
-		return nil, err
+		return f, err
 	}
 	if err := f.checkRequester(r.Spec); err != nil {
-		return nil, err
+		return f, err
 	}
 	if err := f.mayForward(ctx, nodes); err != nil {
-		return nil, err
+		return f, err
 	}
 	if err := f.identity.CheckRequest(request, f.subject); err != nil {
-		return nil, err
+		return f, err
 	}
 	if err := checkUsages(f.identity, r.Spec.Usages); err != nil {
-		return nil, err
+		return f, err
 	}
 	return f, f.checkLife(r.Spec.ExpirationSeconds)
 }
@@ -116,6 +117,14 @@ func (f *finding) identify(r *certificatesv1.CertificateSigningRequest, commonNa
 func nodeOf(user string) string {
 	s, _ := pki.Must(pki.Kubelet).Read(user)
 	return s.Node
+}
+
+// where is the Node that a request is about, as far as the cluster has one, and its pool.
+func (f *finding) where() (pool, node string) {
+	if f == nil || f.node == nil {
+		return "", ""
+	}
+	return f.subject.Pool, f.node.Name
 }
 
 // place finds out what the cluster knows of the node: whether it is still the one that asked, and what is its own.

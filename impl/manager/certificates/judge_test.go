@@ -302,19 +302,23 @@ func TestNodes(t *testing.T) {
 		kind  pki.Kind
 		node  *corev1.Node
 		field string
+		where string // pool and Node, as the metric has them
 	}{
-		{"there is none", pki.Hub, node("edge-2", "harbour", "u-2", time.Hour), "node"},
-		{"it is younger than the request", pki.Hub, node("edge-1", "harbour", "u-3", -time.Minute), "node"},
-		{"it is being deleted", pki.Hub, leaving, "node"},
-		{"it is in no pool", pki.Hub, node("edge-1", "", "u-1", time.Hour), "pool"},
-		{"it is in another pool", pki.Hub, node("edge-1", "lighthouse", "u-1", time.Hour), "organization"},
-		{"its pool cannot be a name", pki.Hub, node("edge-1", "Harbour_1", "u-1", time.Hour), "pool"},
-		{"it may not be a coordinator", pki.Coordinator, node("edge-1", "harbour", "u-1", time.Hour), "node"},
-		{"it may not be a replica", pki.Replica, node("edge-1", "harbour", "u-1", time.Hour), "node"},
+		{"there is none", pki.Hub, node("edge-2", "harbour", "u-2", time.Hour), "node", "/"},
+		{"it is younger than the request", pki.Hub, node("edge-1", "harbour", "u-3", -time.Minute), "node", "/"},
+		{"it is being deleted", pki.Hub, leaving, "node", "/"},
+		{"it is in no pool", pki.Hub, node("edge-1", "", "u-1", time.Hour), "pool", "/edge-1"},
+		{"it is in another pool", pki.Hub, node("edge-1", "lighthouse", "u-1", time.Hour), "organization", "lighthouse/edge-1"},
+		{"its pool cannot be a name", pki.Hub, node("edge-1", "Harbour_1", "u-1", time.Hour), "pool", "Harbour_1/edge-1"},
+		{"it may not be a coordinator", pki.Coordinator, node("edge-1", "harbour", "u-1", time.Hour), "node", "harbour/edge-1"},
+		{"it may not be a replica", pki.Replica, node("edge-1", "harbour", "u-1", time.Hour), "node", "harbour/edge-1"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			d := newDesk(newCluster(c.node))
-			d.refused(t, d.work(t, asked(c.kind, must(pki.NewKey()))), certificatesv1.CertificateDenied, c.field)
+			where := d.refused(t, d.work(t, asked(c.kind, must(pki.NewKey()))), certificatesv1.CertificateDenied, c.field)
+			if where != c.where {
+				t.Errorf("the refusal is counted for %q, want %q", where, c.where)
+			}
 		})
 	}
 }

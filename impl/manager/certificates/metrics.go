@@ -19,8 +19,9 @@ func NewMetrics() *Metrics {
 		}, []string{"result"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_manager_certificate_refusals_total",
-			Help: "Requests that were denied or failed, by what in them did not agree.",
-		}, []string{"field"}),
+			Help: "Requests that were denied or failed, by what in them did not agree, and by the Node that they were for, if " +
+				"there is one.",
+		}, []string{"field", "pool", "node"}),
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_manager_authority_steps_total",
 			Help: "Steps of rotations of pools' authorities, by what they led to: prepared, switched, steady, replaced " +

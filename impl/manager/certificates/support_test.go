@@ -7,11 +7,13 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/expfmt"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,9 +156,10 @@ func pairOf(certPEM []byte, key *ecdsa.PrivateKey) *pki.Pair {
 	return &pki.Pair{CertPEM: certPEM, KeyPEM: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})}
 }
 
-// refused fails unless a request was refused once, for a field, and nothing was signed for it.
+// refused fails unless a request was refused once, for a field, and nothing was signed for it. It returns the pool and
+// the Node that the metric has of it, with a slash between.
 func (d *desk) refused(t *testing.T, r *certificatesv1.CertificateSigningRequest,
-	kind certificatesv1.RequestConditionType, field string) {
+	kind certificatesv1.RequestConditionType, field string) (where string) {
 	t.Helper()
 	result := map[certificatesv1.RequestConditionType]string{
 		certificatesv1.CertificateDenied: "denied", certificatesv1.CertificateFailed: "failed",
@@ -170,11 +173,19 @@ func (d *desk) refused(t *testing.T, r *certificatesv1.CertificateSigningRequest
 	case !strings.HasPrefix(c.Message, field+": ") || len(c.Message) > longText:
 		t.Errorf("want it refused for %s: %q", field, c.Message)
 	}
-	if n := testutil.ToFloat64(d.Metrics.refused.WithLabelValues(field)); n != 1 || d.count(result) != 1 ||
-		d.count("signed") != 0 {
-		t.Errorf("%v refusals for %s, %v %s, %v signed", n, field, d.count(result), result, d.count("signed"))
+	text, err := testutil.CollectAndFormat(d.Metrics.refused, expfmt.TypeTextPlain, refusals)
+	counted := refusalLine.FindAllStringSubmatch(string(text), -1)
+	if err != nil || len(counted) != 1 || counted[0][1] != field || d.count(result) != 1 || d.count("signed") != 0 {
+		t.Fatalf("want one refusal for %s: %v\n%s%v %s, %v signed", field, err, text, d.count(result), result,
+			d.count("signed"))
 	}
 	if len(d.events) != 1 || !strings.Contains(<-d.events, field) {
 		t.Error("want one Event that says why")
 	}
+	return counted[0][3] + "/" + counted[0][2]
 }
+
+// refusalLine is the metric of one refusal: its field, its node and its pool.
+var refusalLine = regexp.MustCompile(`(?m)^` + refusals + `{field="(.*)",node="(.*)",pool="(.*)"} 1$`)
+
+const refusals = "weir_manager_certificate_refusals_total"

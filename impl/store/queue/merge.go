@@ -32,25 +32,30 @@ func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 // merge gives theirs with what changed from base to ours. Where both changed the same thing, ours counts: a node is the
 // authority on its status. Values of a map are merged one by one, and so are the elements of a list that can be told
 // apart by type or name, as conditions and containerStatuses can; any other list, and everything else, is one value.
+// So is a condition, whose state, reason and times belong together. What a kubelet says in one of its own (ofKubelet)
+// counts also where it has not changed: of nodes that the cloud does not hear it says something else by itself.
 func merge(base, ours, theirs any) any {
-	if equal(base, ours) {
-		return theirs
-	}
 	if equal(theirs, ours) {
 		return ours
+	}
+	if o, ok := ours.([]any); ok {
+		if t, ok := theirs.([]any); ok {
+			b, _ := base.([]any)
+			switch key := elementKey(b, o, t); {
+			case key == "type":
+				return mergeLists(key, b, o, t, mergeCondition)
+			case key != "" && !equal(base, ours):
+				return mergeLists(key, b, o, t, func(_ string, b, o, t any) any { return merge(b, o, t) })
+			}
+		}
+	}
+	if equal(base, ours) {
+		return theirs
 	}
 	if o, ok := ours.(map[string]any); ok {
 		if t, ok := theirs.(map[string]any); ok {
 			b, _ := base.(map[string]any)
 			return mergeMaps(b, o, t)
-		}
-	}
-	if o, ok := ours.([]any); ok {
-		if t, ok := theirs.([]any); ok {
-			b, _ := base.([]any)
-			if key := elementKey(b, o, t); key != "" {
-				return mergeLists(key, b, o, t)
-			}
 		}
 	}
 	return ours
@@ -106,15 +111,31 @@ func keyed(key string, lists [][]any) bool {
 	return true
 }
 
-// mergeLists keeps the order of theirs; what only ours has comes behind, in its order.
-func mergeLists(key string, base, ours, theirs []any) []any {
+// ofKubelet are the conditions of Nodes and Pods that a kubelet alone decides. The cloud's node lifecycle controller
+// makes those of a Node Unknown, and Ready of its Pods False, when it has not heard the node for a while
+// (k8s.io/kubernetes/pkg/controller/nodelifecycle).
+var ofKubelet = map[string]bool{
+	"Ready": true, "MemoryPressure": true, "DiskPressure": true, "PIDPressure": true,
+	"ContainersReady": true, "Initialized": true, "PodReadyToStartContainers": true,
+}
+
+func mergeCondition(name string, base, ours, theirs any) any {
+	if _, said := ours.(map[string]any); said && ofKubelet[name] || !equal(base, ours) {
+		return ours
+	}
+	return theirs
+}
+
+// mergeLists keeps the order of theirs; what only ours has comes behind, in its order. one merges two elements of a
+// name.
+func mergeLists(key string, base, ours, theirs []any, one func(name string, base, ours, theirs any) any) []any {
 	b, o := index(key, base), index(key, ours)
 	out := make([]any, 0, len(theirs))
 	have := map[string]bool{}
 	for _, e := range theirs {
 		name := nameOf(key, e)
 		have[name] = true
-		if v := merge(at(b, name), at(o, name), e); v != (missing{}) {
+		if v := one(name, at(b, name), at(o, name), e); v != (missing{}) {
 			out = append(out, v)
 		}
 	}
@@ -123,7 +144,7 @@ func mergeLists(key string, base, ours, theirs []any) []any {
 		if have[name] {
 			continue
 		}
-		if v := merge(at(b, name), e, missing{}); v != (missing{}) {
+		if v := one(name, at(b, name), e, missing{}); v != (missing{}) {
 			out = append(out, v)
 		}
 	}

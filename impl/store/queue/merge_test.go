@@ -27,6 +27,19 @@ func TestMerge(t *testing.T) {
 				`"status":"True"},{"type":"New","status":"x"}]}`,
 		},
 		{
+			"a condition is one value",
+			`{"c":[{"type":"Gate","status":"True","at":"1"}]}`, `{"c":[{"type":"Gate","status":"True","at":"3"}]}`,
+			`{"c":[{"type":"Gate","status":"False","at":"2","reason":"x"}]}`, `{"c":[{"type":"Gate","status":"True","at":"3"}]}`,
+		},
+		{
+			"the cloud says for a kubelet that it did not hear what the kubelet does not",
+			`{"a":1,"c":[{"type":"Ready","status":"True"},{"type":"DiskPressure","status":"False"},{"type":"Cloud","status":"y"}]}`,
+			`{"a":2,"c":[{"type":"Ready","status":"True"},{"type":"DiskPressure","status":"False"},{"type":"Cloud","status":"y"}]}`,
+			`{"a":1,"c":[{"type":"Ready","status":"False"},{"type":"DiskPressure","status":"Unknown","reason":"x"},` +
+				`{"type":"Cloud","status":"n"}]}`,
+			`{"a":2,"c":[{"type":"Ready","status":"True"},{"type":"DiskPressure","status":"False"},{"type":"Cloud","status":"n"}]}`,
+		},
+		{
 			"containers by name", `{"c":[{"name":"a","n":0}]}`, `{"c":[{"name":"a","n":1}]}`,
 			`{"c":[{"name":"b","n":5},{"name":"a","n":0,"x":1}]}`,
 			`{"c":[{"name":"b","n":5},{"name":"a","n":1,"x":1}]}`,

@@ -24,6 +24,8 @@ type Correction struct {
 	Ready     bool // the kubelet says so
 	Gone      bool // its containers have ended for good. Then it has no addresses, and is not ready
 	Host      bool // its addresses are the node's, which other pods have as well
+	// Stays: it is where the cloud says, and has no addresses here. Only that it is ready is said.
+	Stays bool
 }
 
 // FromStatus is what a status that waits for the cloud says of a pod beyond what the cloud has shown. ok is false if
@@ -31,6 +33,36 @@ type Correction struct {
 func FromStatus(pod *corev1.Pod, status *corev1.PodStatus) (c Correction, ok bool) {
 	c = correctionOf(pod, status)
 	return c, c.check() == nil && !c.equal(correctionOf(pod, &pod.Status))
+}
+
+// Stands is what a node says of a pod that its kubelet has said last to be ready: also if the cloud says something else
+// since it does not hear the node. The cloud's node lifecycle controller makes Ready of such pods False, and leaves the
+// rest (MarkPodsNotReady of k8s.io/kubernetes/pkg/controller/util/node). A kubelet gives a reason when it does so, and
+// says it of the containers, too. ok is false if there is nothing to say.
+func Stands(pod *corev1.Pod) (c Correction, ok bool) {
+	c = Correction{UID: pod.UID, Ready: true, Stays: true}
+	return c, wordOf(pod).Ready && c.check() == nil
+}
+
+// wordOf is what the kubelet of a pod has said of it last.
+func wordOf(pod *corev1.Pod) Correction {
+	c := correctionOf(pod, &pod.Status)
+	c.Ready = c.Ready || len(c.Addresses) > 0 && marked(pod.Status.Conditions)
+	return c
+}
+
+// marked reports whether the cloud made Ready False.
+func marked(conditions []corev1.PodCondition) bool {
+	is := map[corev1.PodConditionType]bool{}
+	for _, c := range conditions {
+		switch c.Type {
+		case corev1.PodReady:
+			is[c.Type] = c.Status == corev1.ConditionFalse && c.Reason == ""
+		case corev1.ContainersReady:
+			is[c.Type] = c.Status == corev1.ConditionTrue
+		}
+	}
+	return is[corev1.PodReady] && is[corev1.ContainersReady]
 }
 
 // Rebooted is what a node says of a pod after its machine was started, until its kubelet says more: it is not ready,
@@ -64,7 +96,7 @@ func correctionOf(pod *corev1.Pod, s *corev1.PodStatus) Correction {
 }
 
 func (c Correction) equal(o Correction) bool {
-	return c.UID == o.UID && c.Ready == o.Ready && c.Gone == o.Gone && c.Host == o.Host &&
+	return c.UID == o.UID && c.Ready == o.Ready && c.Gone == o.Gone && c.Host == o.Host && c.Stays == o.Stays &&
 		slices.Equal(c.Addresses, o.Addresses)
 }
 
@@ -73,6 +105,9 @@ func (c Correction) check() error {
 	switch {
 	case !plain(string(c.UID)):
 		return fmt.Errorf("uid: %.80q: want 1 to %d letters, digits, dots, dashes and underscores", c.UID, maxUID)
+	case c.Stays && (!c.Ready || c.Gone || c.Host || len(c.Addresses) > 0):
+		return fmt.Errorf("state: of %s: a pod that stays is ready, and where the cloud says", c.UID)
+	case c.Stays:
 	case (c.Gone || len(c.Addresses) == 0) && c.Ready, c.Gone && len(c.Addresses) > 0:
 		return fmt.Errorf("state: of %s: a pod that is gone or without an address is not ready", c.UID)
 	case len(c.Addresses) > maxAddresses:
@@ -110,6 +145,7 @@ const (
 	markReady    = '='
 	markNotReady = '~'
 	markGone     = '!'
+	markStays    = '+'
 	markHost     = 'h' // behind the state, before the addresses
 )
 
@@ -119,6 +155,8 @@ func (c Correction) appendText(text []byte) []byte {
 	switch {
 	case c.Gone:
 		text = append(text, markGone)
+	case c.Stays:
+		text = append(text, markStays)
 	case c.Ready:
 		text = append(text, markReady)
 	default:
@@ -138,12 +176,13 @@ func (c Correction) appendText(text []byte) []byte {
 
 // parseCorrection reads one.
 func parseCorrection(text string) (c Correction, err error) {
-	at := strings.IndexAny(text, string([]rune{markReady, markNotReady, markGone}))
+	at := strings.IndexAny(text, string([]rune{markReady, markNotReady, markGone, markStays}))
 	if at < 0 {
-		return c, fmt.Errorf("state: %.80q: want a uid, one of %c %c %c, and addresses", text, markReady, markNotReady,
-			markGone)
+		return c, fmt.Errorf("state: %.80q: want a uid, one of %c %c %c %c, and addresses", text, markReady, markNotReady,
+			markGone, markStays)
 	}
-	c = Correction{UID: types.UID(text[:at]), Ready: text[at] == markReady, Gone: text[at] == markGone}
+	c = Correction{UID: types.UID(text[:at]), Gone: text[at] == markGone, Stays: text[at] == markStays}
+	c.Ready = c.Stays || text[at] == markReady
 	rest, host := strings.CutPrefix(text[at+1:], string(markHost))
 	if c.Host = host; rest != "" {
 		for _, s := range strings.SplitN(rest, ",", maxAddresses+1) {

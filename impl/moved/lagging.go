@@ -11,16 +11,26 @@ import (
 
 // Lagging are the pods of a node of which others would believe what is no longer true, though the cloud has their
 // statuses: the last statement of the node says otherwise, or slices do because what the cloud made of the status has
-// not come. It is given all that the relays hold, uncorrected; nil: there is no relay of these. fresh: the cloud may
+// not come. What counts is what their kubelets say (Stands). It is given all that the relays hold, uncorrected; nil: there is no relay of these. fresh: the cloud may
 // still be about to write slices of the pod.
 func Lagging(said Statement, pods iter.Seq[*corev1.Pod], fresh func(*corev1.Pod) bool,
 	all iter.Seq[*discoveryv1.EndpointSlice], also iter.Seq[*corev1.Endpoints]) (lag []Correction) {
 	of := map[types.UID]*Correction{}
 	for pod := range pods {
-		c := correctionOf(pod, &pod.Status)
+		c, before := wordOf(pod), Correction{}
+		i := slices.IndexFunc(said.Corrections, func(b Correction) bool { return b.UID == c.UID })
+		if i >= 0 {
+			before = said.Corrections[i]
+		}
+		if before.Stays || i < 0 && marked(pod.Status.Conditions) {
+			var ok bool
+			if c, ok = Stands(pod); !ok {
+				continue // the kubelet says what the cloud does
+			}
+		}
 		switch {
 		case pod.Spec.NodeName != said.Node || c.check() != nil:
-		case slices.ContainsFunc(said.Corrections, func(b Correction) bool { return b.UID == c.UID && !b.equal(c) }):
+		case i >= 0 && !before.equal(c):
 			lag = append(lag, c)
 		case fresh(pod):
 			of[pod.UID] = &c
@@ -45,7 +55,7 @@ func contradicted(all iter.Seq[*discoveryv1.EndpointSlice], also iter.Seq[*corev
 	of func(node string, uid types.UID) *Correction) map[owner]bool {
 	open := map[owner]bool{}
 	look := func(p place) {
-		if c := of(p.node, p.uid); c != nil && (c.of(p.address.Is4()) != p.address || c.Ready != p.serving) {
+		if c := of(p.node, p.uid); c != nil && (!c.Stays && c.of(p.address.Is4()) != p.address || c.Ready != p.serving) {
 			open[owner{p.node, p.uid}] = true
 		}
 	}

@@ -22,11 +22,13 @@ func (s *Set) correct(p place) (now place, keep bool) {
 		return p, true
 	}
 	if h := n.of[p.uid]; h != nil {
-		a := h.of(p.address.Is4())
-		if !a.IsValid() { // as the cloud: who is gone, or has no address yet, is in no slice
+		if !h.Stays {
+			p.address = h.of(p.address.Is4())
+		}
+		if !p.address.IsValid() { // as the cloud: who is gone, or has no address yet, is in no slice
 			return p, false
 		}
-		p.address, p.serving = a, h.Ready
+		p.serving = h.Ready
 	}
 	if s.silent(n) {
 		p.serving = false
@@ -41,7 +43,7 @@ func (s *Set) lost(p place) bool {
 	if !is || by == (owner{p.node, p.uid}) {
 		return false
 	}
-	if h := s.nodes[p.node].of[p.uid]; h != nil && !s.silent(s.nodes[p.node]) { // it has the address, too, as it says
+	if s.Moved(p.node, p.uid) && !s.silent(s.nodes[p.node]) { // it has the address, too, as it says
 		return false
 	}
 	return by.node == p.node || !p.serving

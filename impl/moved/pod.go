@@ -48,7 +48,10 @@ func (s *Set) pod(o *wire.Object) (now Correction, other bool, err error) {
 	})
 	was := correctionOf(&corev1.Pod{}, &status)
 	if now = was; h != nil {
-		now.Addresses, now.Ready = h.Addresses, h.Ready
+		now.Ready = h.Ready
+		if !h.Stays {
+			now.Addresses = h.Addresses
+		}
 	}
 	now.Ready = now.Ready && !silent
 	return now, !was.Gone && (now.Ready != was.Ready || !slices.Equal(now.Addresses, was.Addresses)), err

@@ -211,6 +211,9 @@ func (s *Set) Has(name string, uid types.UID) bool {
 	return n != nil && n.of[uid] != nil
 }
 
+// Moved reports whether a pod of a node is corrected in more than that it stays ready.
+func (s *Set) Moved(name string, uid types.UID) bool { return s.Has(name, uid) && !s.nodes[name].of[uid].Stays }
+
 // Len is how many corrections there are.
 func (s *Set) Len() (all int) {
 	for _, n := range s.nodes {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/moved"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -30,13 +31,17 @@ func (o *Overlay) lagging(own []moved.Correction) []moved.Correction {
 	said := o.speaker.last
 	said.Node = o.Node
 	all, also := o.relayed()
+	isOwn := func(uid types.UID) bool {
+		return slices.ContainsFunc(own, func(newer moved.Correction) bool { return newer.UID == uid })
+	}
 	return slices.DeleteFunc(moved.Lagging(said, o.latest, func(pod *corev1.Pod) bool {
+		if isOwn(pod.UID) {
+			return false
+		}
 		return o.set.Has(o.Node, pod.UID) || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && now.Sub(c.LastTransitionTime.Time) <= since+lately
 		})
-	}, all, also), func(c moved.Correction) bool {
-		return slices.ContainsFunc(own, func(newer moved.Correction) bool { return newer.UID == c.UID })
-	})
+	}, all, also), func(c moved.Correction) bool { return isOwn(c.UID) })
 }
 
 // latest walks over the pods of this node as the cloud has them. Until it has shown a pod again, that is with the

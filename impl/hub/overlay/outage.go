@@ -17,6 +17,11 @@ const (
 	forgets    = 25 * time.Minute       // a node that greets no more has left the pool
 	returns    = 2 * time.Minute        // after which the cloud has the last word of all
 	freshFor   = 30 * time.Second       // a pool whose relays heard of the cloud within it is not cut off
+	// marks is after how long the cloud may say of the pods of a node that they are not ready, since it does not hear
+	// it: less than the shortest grace period, 40 s.
+	marks = 30 * time.Second
+	// stands is how long what kubelets said of pods counts when the cloud is back. They say it again each ten seconds.
+	stands = 15 * time.Second
 
 	many = 100
 )
@@ -24,6 +29,7 @@ const (
 // outage is what the loop knows of the time without the cloud. Only the loop uses it.
 type outage struct {
 	on       bool
+	began    time.Time
 	any      bool      // there was a step before
 	back     time.Time // since when the cloud is there again; zero: it is not
 	released bool      // it has the last word

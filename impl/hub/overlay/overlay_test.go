@@ -59,6 +59,73 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestNotHeard: while a pool is not heard, the cloud makes all of its pods not ready. When it is back, nobody is shown
+// that of pods whose kubelets have not said so, whichever hub hears of which object first.
+func TestNotHeard(t *testing.T) {
+	both := []string{"a", "b"}
+	var b *bed
+	var a *hub
+	begin := func(cut time.Duration) {
+		b = newBed(t, both...)
+		a = b.hubs["a"]
+		a.known["a"] = "10.0.0.1"
+		b.passes(time.Minute, both...)
+		b.cut(true)
+		b.passes(cut, both...)
+		b.want("cut off", was, both...)
+		b.cut(false)
+		for _, h := range b.hubs {
+			h.apply(slice(t, "web", 1<<21+1, "a 10.0.0.1 not"))
+		}
+	}
+	over := func(want string) {
+		t.Helper()
+		b.passes(10*time.Second, both...)
+		b.want("the cloud has the word", want, both...)
+		for n, h := range b.hubs {
+			if h.outage.on || h.set.Len() > 0 {
+				t.Errorf("it is not over for %s: %d corrections", n, h.set.Len())
+			}
+		}
+	}
+	for _, silent := range []time.Duration{0, 12 * time.Second, 40 * time.Second} {
+		begin(2 * time.Minute)
+		b.steps("b", "a")
+		b.want("b heard of the slice first", was+"*", both...)
+		b.passes(10*time.Second, both...)
+		a.known["a"], a.since["a"] = "10.0.0.1 marked", b.clock.Now()
+		b.passes(silent, both...)
+		b.want("a heard of its pod", was+"*", both...)
+		a.known["a"], a.since["a"] = "10.0.0.1", b.clock.Now()
+		b.passes(10*time.Second, both...)
+		b.want("the kubelet has said it again", was+"*", both...)
+		for _, h := range b.hubs {
+			h.apply(slice(t, "web", 1<<21+2, "a 10.0.0.1"))
+		}
+		b.passes(stands, both...)
+		over(was)
+	}
+
+	begin(2 * time.Minute)
+	a.known["a"] = "10.0.0.1 not"
+	b.passes(readEvery, both...)
+	b.want("its kubelet says so, too", "10.0.0.1 not ready", both...)
+	b.passes(stands, both...)
+	over("10.0.0.1 not ready")
+
+	begin(2 * time.Minute)
+	a.known["a"] = "10.0.0.1 marked"
+	b.passes(returns-10*time.Second, both...)
+	b.want("its kubelet says nothing", was+"*", both...)
+	b.passes(10*time.Second+readEvery, both...)
+	over("10.0.0.1 not ready")
+
+	begin(marks - 2*readEvery)
+	if n := a.set.Len(); n != 0 {
+		t.Errorf("cut off for less than the cloud waits: %d corrections", n)
+	}
+}
+
 // TestLinkBreaksBehindAStatus: the cloud has the status of a pod, and the link breaks before its slices come.
 func TestLinkBreaksBehindAStatus(t *testing.T) {
 	b := newBed(t, "a", "b")

@@ -37,6 +37,7 @@ func (o *Overlay) Run(ctx context.Context) error {
 func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 	away, _ := o.Away()
 	own := o.corrections(away)
+	own = append(own, o.standing(away, own)...)
 	x := &o.outage
 	first := !x.any
 	if x.any = true; !x.on {
@@ -103,9 +104,34 @@ func (o *Overlay) corrections(away bool) (all []moved.Correction) {
 	return all
 }
 
+// standing are the pods of which nothing waits, and which are ready: their kubelet said so, and the cloud may say
+// otherwise, for it did not hear it. Of all nodes at once it does when it is back, and nobody would be sent to any pod of
+// the pool until the kubelets have said it again.
+func (o *Overlay) standing(away bool, own []moved.Correction) (all []moved.Correction) {
+	x := &o.outage
+	until := o.Clock.Now()
+	if !x.back.IsZero() {
+		until = x.back
+	}
+	if !x.on || until.Sub(x.began) < marks || !away && o.Clock.Since(until) >= stands {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for pod := range o.Pods {
+		_, ended := x.rebooted[pod.UID]
+		c, ok := moved.Stands(pod)
+		if ok && !ended && pod.Spec.NodeName == o.Node && !o.set.Moved(o.Node, pod.UID) &&
+			!slices.ContainsFunc(own, func(newer moved.Correction) bool { return newer.UID == c.UID }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // begin begins an outage. What was known of one before is forgotten.
 func (o *Overlay) begin() {
-	o.outage = outage{on: true, any: true, waited: o.outage.waited, greeted: o.outage.greeted, rebooted: o.outage.rebooted}
+	o.outage = outage{on: true, any: true, began: o.Clock.Now(), waited: o.outage.waited, greeted: o.outage.greeted, rebooted: o.outage.rebooted}
 	o.Ways.Forget()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -105,16 +105,18 @@ func newBed(t *testing.T, nodes ...string) *bed {
 	return b
 }
 
-// slice is one with one endpoint, "node address". The pod has the uid of its node.
+// slice is one with one endpoint, "node address", or "node address not" if it is not ready. The pod has the uid of its
+// node.
 func slice(t testing.TB, name string, version uint64, point string) *wire.Object {
 	t.Helper()
 	node, address, _ := strings.Cut(point, " ")
+	address, _, not := strings.Cut(address, " ")
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: wire.FormatVersion(version)},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{{
 			Addresses: []string{address}, NodeName: &node, TargetRef: &corev1.ObjectReference{Kind: "Pod", UID: types.UID(node)},
-			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true)},
+			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(!not), Serving: ptr.To(!not)},
 		}},
 	}
 	raw, err := s.Marshal()
@@ -176,7 +178,8 @@ type held struct{ cert *tls.Certificate }
 
 func (h held) Get() *tls.Certificate { return h.cert }
 
-// waiting are the statuses that the cloud does not know, "address" or "address not" of one that is not ready, by uid.
+// waiting are the statuses that the cloud does not know, by uid: "address", "address not" of one that is not ready, or
+// "address marked" of one that the cloud has made so.
 func (h *hub) waiting(yield func(*corev1.Pod, *corev1.PodStatus) bool) {
 	for uid, status := range h.statuses {
 		if !yield(h.pod(uid, ""), &h.pod(uid, status).Status) {
@@ -204,10 +207,14 @@ func (h *hub) pod(uid, status string) *corev1.Pod {
 	ready := corev1.PodCondition{
 		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(h.since[uid]),
 	}
-	if not == "" {
+	containers := corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}
+	switch not {
+	case "":
 		ready.Status = corev1.ConditionTrue
+	case "not":
+		containers.Status, ready.Reason = corev1.ConditionFalse, "ContainersNotReady"
 	}
-	p.Status.Conditions = append(p.Status.Conditions, ready)
+	p.Status.Conditions = append(p.Status.Conditions, ready, containers)
 	return p
 }
 

@@ -47,14 +47,14 @@ func Stands(pod *corev1.Pod) (c Correction, ok bool) {
 // wordOf is what the kubelet of a pod has said of it last.
 func wordOf(pod *corev1.Pod) Correction {
 	c := correctionOf(pod, &pod.Status)
-	c.Ready = c.Ready || len(c.Addresses) > 0 && marked(pod.Status.Conditions)
+	c.Ready = c.Ready || len(c.Addresses) > 0 && Marked(pod)
 	return c
 }
 
-// marked reports whether the cloud made Ready False.
-func marked(conditions []corev1.PodCondition) bool {
+// Marked reports whether the cloud has made a pod not ready, and its kubelet has not.
+func Marked(pod *corev1.Pod) bool {
 	is := map[corev1.PodConditionType]bool{}
-	for _, c := range conditions {
+	for _, c := range pod.Status.Conditions {
 		switch c.Type {
 		case corev1.PodReady:
 			is[c.Type] = c.Status == corev1.ConditionFalse && c.Reason == ""

@@ -22,7 +22,7 @@ func Lagging(said Statement, pods iter.Seq[*corev1.Pod], fresh func(*corev1.Pod)
 		if i >= 0 {
 			before = said.Corrections[i]
 		}
-		if before.Stays || i < 0 && marked(pod.Status.Conditions) {
+		if before.Stays && !fresh(pod) || (i < 0 || before.Stays) && Marked(pod) {
 			var ok bool
 			if c, ok = Stands(pod); !ok {
 				continue // the kubelet says what the cloud does
@@ -30,9 +30,9 @@ func Lagging(said Statement, pods iter.Seq[*corev1.Pod], fresh func(*corev1.Pod)
 		}
 		switch {
 		case pod.Spec.NodeName != said.Node || c.check() != nil:
-		case i >= 0 && !before.equal(c):
+		case i >= 0 && !before.Stays && !before.equal(c):
 			lag = append(lag, c)
-		case fresh(pod):
+		case before.Stays || fresh(pod):
 			of[pod.UID] = &c
 		}
 	}

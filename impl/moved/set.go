@@ -212,7 +212,9 @@ func (s *Set) Has(name string, uid types.UID) bool {
 }
 
 // Moved reports whether a pod of a node is corrected in more than that it stays ready.
-func (s *Set) Moved(name string, uid types.UID) bool { return s.Has(name, uid) && !s.nodes[name].of[uid].Stays }
+func (s *Set) Moved(name string, uid types.UID) bool {
+	return s.Has(name, uid) && !s.nodes[name].of[uid].Stays
+}
 
 // Len is how many corrections there are.
 func (s *Set) Len() (all int) {
@@ -232,7 +234,7 @@ func (s *Set) index() {
 		}
 		for uid, h := range n.of {
 			for _, a := range h.Addresses {
-				if !h.Host {
+				if !h.Host && h.Ready {
 					s.taken[a] = owner{name, uid}
 				}
 			}

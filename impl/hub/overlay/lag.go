@@ -20,7 +20,7 @@ const lately = 2 * time.Minute
 // lagging gives the pods of this node of which the cloud has a status that its slices, or what this hub last said,
 // contradict: the link broke between the two, or the slices are under way. Nobody else in the pool could tell it. Those
 // of which a newer status waits are left out.
-func (o *Overlay) lagging(own []moved.Correction) []moved.Correction {
+func (o *Overlay) lagging(away bool, own []moved.Correction) []moved.Correction {
 	now, since := o.Clock.Now(), time.Duration(0)
 	if r := o.Relay(slicesOf); r != nil {
 		s := r.Status()
@@ -30,18 +30,19 @@ func (o *Overlay) lagging(own []moved.Correction) []moved.Correction {
 	defer o.mu.Unlock()
 	said := o.speaker.last
 	said.Node = o.Node
-	all, also := o.relayed()
-	isOwn := func(uid types.UID) bool {
-		return slices.ContainsFunc(own, func(newer moved.Correction) bool { return newer.UID == uid })
+	if away { // what stays ready does so anyway
+		said.Corrections = slices.DeleteFunc(slices.Clone(said.Corrections), func(c moved.Correction) bool { return c.Stays })
 	}
+	all, also := o.relayed()
 	return slices.DeleteFunc(moved.Lagging(said, o.latest, func(pod *corev1.Pod) bool {
-		if isOwn(pod.UID) {
-			return false
-		}
-		return o.set.Has(o.Node, pod.UID) || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return o.set.Moved(o.Node, pod.UID) || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && now.Sub(c.LastTransitionTime.Time) <= since+lately
 		})
-	}, all, also), func(c moved.Correction) bool { return isOwn(c.UID) })
+	}, all, also), func(c moved.Correction) bool { return corrects(own, c.UID) })
+}
+
+func corrects(all []moved.Correction, uid types.UID) bool {
+	return slices.ContainsFunc(all, func(c moved.Correction) bool { return c.UID == uid })
 }
 
 // latest walks over the pods of this node as the cloud has them. Until it has shown a pod again, that is with the

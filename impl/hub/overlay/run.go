@@ -37,14 +37,13 @@ func (o *Overlay) Run(ctx context.Context) error {
 func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 	away, _ := o.Away()
 	own := o.corrections(away)
-	own = append(own, o.standing(away, own)...)
 	x := &o.outage
 	first := !x.any
 	if x.any = true; !x.on {
-		if !away && (len(own) == 0 || !first) { // what waits at a start is of an outage before
+		if !away && !(first && o.behind(own)) {
 			return o.hello(ctx, own)
 		}
-		o.begin()
+		o.begin(first)
 	}
 	switch now := o.Clock.Now(); {
 	case away:
@@ -59,7 +58,9 @@ func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 	}
 	read := false
 	if !x.released {
-		read = o.exchange(ctx, append(own, o.lagging(own)...))
+		own = append(own, o.lagging(away, own)...)
+		own = append(own, o.standing(away, own)...)
+		read = o.exchange(ctx, own)
 	}
 	o.expire(away, read)
 	o.tell()
@@ -71,6 +72,16 @@ func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 		return readMany
 	}
 	return readEvery
+}
+
+// behind reports, when the hub starts, whether there was an outage, and the cloud does not say yet what is true.
+func (o *Overlay) behind(own []moved.Correction) bool {
+	for pod := range o.Pods {
+		if moved.Marked(pod) {
+			return true
+		}
+	}
+	return len(own) > 0 || len(o.lagging(false, own)) > 0
 }
 
 // corrections are what waits of this node, and what its last boot has ended.
@@ -110,10 +121,10 @@ func (o *Overlay) corrections(away bool) (all []moved.Correction) {
 func (o *Overlay) standing(away bool, own []moved.Correction) (all []moved.Correction) {
 	x := &o.outage
 	until := o.Clock.Now()
-	if !x.back.IsZero() {
+	if !away {
 		until = x.back
 	}
-	if !x.on || until.Sub(x.began) < marks || !away && o.Clock.Since(until) >= stands {
+	if until.Sub(x.began) < marks || o.Clock.Since(until) >= stands {
 		return nil
 	}
 	o.mu.Lock()
@@ -121,17 +132,21 @@ func (o *Overlay) standing(away bool, own []moved.Correction) (all []moved.Corre
 	for pod := range o.Pods {
 		_, ended := x.rebooted[pod.UID]
 		c, ok := moved.Stands(pod)
-		if ok && !ended && pod.Spec.NodeName == o.Node && !o.set.Moved(o.Node, pod.UID) &&
-			!slices.ContainsFunc(own, func(newer moved.Correction) bool { return newer.UID == c.UID }) {
+		if ok && !ended && pod.Spec.NodeName == o.Node && !o.set.Moved(o.Node, pod.UID) && !corrects(own, pod.UID) {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// begin begins an outage. What was known of one before is forgotten.
-func (o *Overlay) begin() {
-	o.outage = outage{on: true, any: true, began: o.Clock.Now(), waited: o.outage.waited, greeted: o.outage.greeted, rebooted: o.outage.rebooted}
+// begin begins an outage. What was known of one before is forgotten. A hub that starts in one does not know for how long
+// it has lasted.
+func (o *Overlay) begin(starts bool) {
+	began := o.Clock.Now()
+	if starts {
+		began = began.Add(-marks)
+	}
+	o.outage = outage{on: true, any: true, began: began, waited: o.outage.waited, greeted: o.outage.greeted, rebooted: o.outage.rebooted}
 	o.Ways.Forget()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -49,6 +49,7 @@ type life struct {
 	lacks   map[string]time.Duration  // for how long it has not shown one that is there
 	told    map[string]bool           // the node of the pod reaches the pool
 	was     map[string]bool           // a hub has shown the pod rightly since it moved
+	unheard map[string]time.Duration  // for how long the cloud has not heard a node
 	trace   []string
 }
 
@@ -58,6 +59,7 @@ type pod struct {
 	address   string
 	ready     bool
 	starts    time.Time // when its containers run, on a machine that was restarted; zero: they do
+	said      time.Time // when its kubelet last reported a change
 }
 
 type machine struct {
@@ -71,10 +73,19 @@ type machine struct {
 type shownPod struct {
 	address string
 	ready   bool
+	marked  bool // the cloud has made it not ready
 }
 
-// status is what a kubelet tells of it.
-func (p shownPod) status() string { return p.address + map[bool]string{false: " not"}[p.ready] }
+// status is what a kubelet, or the cloud, tells of it.
+func (p shownPod) status() string {
+	switch {
+	case p.marked:
+		return p.address + " marked"
+	case !p.ready:
+		return p.address + " not"
+	}
+	return p.address
+}
 
 func newLife(t *testing.T, seed uint64, counts map[string]int) *life {
 	nodes := []string{"a", "b", "c", "d"}
@@ -82,14 +93,14 @@ func newLife(t *testing.T, seed uint64, counts map[string]int) *life {
 		bed: newBed(t, nodes...), rnd: rand.New(rand.NewPCG(seed, 35)), nodes: nodes, pods: map[string]*pod{},
 		machine: map[string]*machine{}, version: 1 << 21, cloud: map[string]shownPod{}, hears: map[string][]*wire.Object{},
 		counts: counts, wrongs: map[string]time.Duration{}, lacks: map[string]time.Duration{}, was: map[string]bool{},
-		told: map[string]bool{}, writes: map[string]int{},
+		told: map[string]bool{}, writes: map[string]int{}, unheard: map[string]time.Duration{},
 	}
 	for i, n := range nodes {
 		l.machine[n] = &machine{on: true, hub: true, since: l.clock.Now()}
 		for j := range 2 {
 			uid := fmt.Sprint(n, j)
 			l.pods[uid] = &pod{node: n, uid: uid, address: fmt.Sprintf("10.0.%d.%d", i, 1+j), ready: true}
-			l.cloud[uid] = shownPod{l.pods[uid].address, true}
+			l.cloud[uid] = shownPod{address: l.pods[uid].address, ready: true}
 		}
 	}
 	l.publishes()
@@ -226,6 +237,7 @@ func (l *life) happens() {
 func (l *life) begins(h *hub) {
 	h.restart()
 	l.again(h)
+	l.machine[h.node].there = 0
 }
 
 // again has the judge wait: what a hub knows of the others is new.
@@ -257,8 +269,9 @@ func (l *life) reports(p *pod) {
 	for _, n := range l.nodes {
 		l.was[n+" "+p.uid] = false
 	}
-	l.hubs[p.node].since[p.uid] = l.clock.Now()
-	l.hubs[p.node].statuses[p.uid] = shownPod{p.address, p.ready}.status()
+	p.said = l.clock.Now()
+	l.hubs[p.node].since[p.uid] = p.said
+	l.hubs[p.node].statuses[p.uid] = shownPod{address: p.address, ready: p.ready}.status()
 	l.says("%s: %s is at %s, ready %v", p.node, p.uid, p.address, p.ready)
 }
 
@@ -282,10 +295,10 @@ func (l *life) passes() {
 		l.machine[h.node].there += readEvery
 		// What waits reaches the cloud, the slices follow, and relays hear of them, some seconds apart.
 		for _, uid := range slices.Sorted(maps.Keys(h.statuses)) {
-			if l.rnd.IntN(3) == 0 {
+			if l.rnd.IntN(3) == 0 && l.machine[h.node].there > readEvery { // a hub that starts has read them by then
 				address, not, _ := strings.Cut(h.statuses[uid], " ")
 				l.writes[uid]++ // also if it says what the cloud has: times of conditions are others
-				l.cloud[uid] = shownPod{address, not == ""}
+				l.cloud[uid] = shownPod{address: address, ready: not == ""}
 				delete(h.statuses, uid)
 				news = true
 			}
@@ -314,16 +327,33 @@ func (l *life) passes() {
 			has = h.relay.Object("shop/web").Version
 		}
 	})
-	// The cloud finds that a node is dead, but not while all of its pool is silent.
+	// The cloud takes a node that it does not hear for dead, also if it hears nobody of the pool. A node alone that is cut
+	// off is heard by others.
 	for _, n := range l.nodes {
-		if m := l.machine[n]; !l.cut && !m.on && now.Sub(m.since) > 50*time.Second {
-			for j := range 2 {
-				if uid := fmt.Sprint(n, j); l.cloud[uid].ready {
-					l.cloud[uid], news = shownPod{l.cloud[uid].address, false}, true
-					l.writes[uid]++
-				}
-			}
+		m := l.machine[n]
+		heard := m.on && m.hub && !l.cut
+		if heard {
+			l.unheard[n] = 0
 		}
+		for j := range 2 {
+			uid := fmt.Sprint(n, j)
+			for _, other := range l.nodes { // nobody hears it: then the cloud is right
+				l.was[other+" "+uid] = l.was[other+" "+uid] && (heard || l.cut)
+			}
+			p, is, waits := l.pods[uid], l.cloud[uid], l.hubs[n].statuses[uid] != ""
+			switch {
+			case l.unheard[n] > 50*time.Second && is.ready:
+				l.cloud[uid] = shownPod{address: is.address, marked: true}
+				l.counts["the cloud makes a pod not ready"]++
+			case l.unheard[n] == 0 && !l.away(n) && is.marked && !waits && l.rnd.IntN(5) == 0: // its kubelet sees it
+				l.cloud[uid] = shownPod{address: p.address, ready: p.ready && p.starts.IsZero()}
+			default:
+				continue
+			}
+			l.writes[uid]++
+			l.hubs[n].since[uid], news = now, true
+		}
+		l.unheard[n] += readEvery
 	}
 	if news {
 		l.publishes()
@@ -344,7 +374,7 @@ func (l *life) shown(h *hub) map[string]shownPod {
 	check(l.t, s.Unmarshal(x.Raw))
 	all := map[string]shownPod{}
 	for _, e := range s.Endpoints {
-		all[string(e.TargetRef.UID)] = shownPod{e.Addresses[0], *e.Conditions.Ready}
+		all[string(e.TargetRef.UID)] = shownPod{address: e.Addresses[0], ready: *e.Conditions.Ready}
 	}
 	return all
 }
@@ -358,7 +388,7 @@ func (l *life) judge(h *hub) {
 		is, there := all[uid]
 		lives := m.on && p.starts.IsZero() && p.ready
 		right := !is.ready || lives && is.address == p.address
-		lacks := lives && (!there || is != shownPod{p.address, true})
+		lacks := lives && (!there || is != shownPod{address: p.address, ready: true})
 		// A hub that reaches the desk, in a pool that is cut off, finds out.
 		asks, told := l.cut && !h.alone, m.on && m.hub && !l.hubs[p.node].alone
 		within := deadWithin
@@ -381,6 +411,8 @@ func (l *life) judge(h *hub) {
 			l.was[key] = false
 		case l.was[key] && !right && !l.cut:
 			l.fails(h, "sent back: %s: shown %v, truly %+v", uid, is, *p)
+		case l.was[key] && lacks && !l.cut && l.clock.Since(p.said) > time.Minute: // else slices are under way
+			l.fails(h, "hidden: %s: shown %v, truly %+v", uid, is, *p)
 		case right && there && is.ready:
 			l.was[key] = true
 		}
@@ -397,6 +429,10 @@ func count(so time.Duration, bad bool) time.Duration {
 func (l *life) fails(h *hub, format string, args ...any) {
 	l.t.Helper()
 	l.t.Errorf("%s: "+format, append([]any{h.node}, args...)...)
+	for _, n := range l.nodes {
+		o := l.hubs[n]
+		l.t.Logf("%s: away %v, waiting %v, at the cloud %v, states %v", n, o.away, o.statuses, o.known, o.speaker.last)
+	}
 	for _, line := range l.trace[max(0, len(l.trace)-40):] {
 		l.t.Log(line)
 	}

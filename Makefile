@@ -124,6 +124,10 @@ mutants: build assets ## plant the bugs of sim/mutant/list one at a time, each m
 conformance: build ## Kubernetes' own end-to-end specs, straight and through hubs, hours on a busy machine; reports/out/conformance
 	bin/weir conformance $(ARGS)
 
+.PHONY: proof
+proof: build assets bin/helm ## make the committed reports anew on this revision, days; it goes on where it was; ONLY="bench pool-cache" for some
+	ONLY='$(ONLY)' .ci/proof
+
 .PHONY: soak
 soak: assets ## a hub that is killed 500 times while a node writes and its link comes and goes; some fifteen minutes
 	go test ./sim/offlinetest -run TestKills -v -timeout 60m -args -kills=500

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func runBench(fs *pflag.FlagSet) commands.Run {
 		say := saying(stderr, time.Now())
 		s.Config.Progress, s.Manager.Progress, s.Testbed.Progress = say, say, say
 		s.Testbed.Out = s.Out
-		s.Repeat = strings.TrimSpace("bin/weir bench " + strings.Join(args, " "))
+		s.Repeat = "bin/weir bench" + given(fs, "out", "resume")
 		if err := s.Validate(); err != nil {
 			return err
 		}
@@ -82,4 +83,18 @@ func runBench(fs *pflag.FlagSet) commands.Run {
 		}
 		return err
 	}
+}
+
+// given are the flags that were given, as they are typed, but for some.
+func given(fs *pflag.FlagSet, but ...string) (line string) {
+	fs.Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if s, ok := f.Value.(pflag.SliceValue); ok {
+			value = strings.Join(s.GetSlice(), ",")
+		}
+		if !slices.Contains(but, f.Name) {
+			line += " --" + f.Name + " " + value
+		}
+	})
+	return line
 }

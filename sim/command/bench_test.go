@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/weir-edge/weir/bench"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/sim/testca"
@@ -159,5 +161,21 @@ func TestServeBare(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestGiven: a report says by which flags it is repeated.
+func TestGiven(t *testing.T) {
+	fs := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+	fs.StringSlice("only", nil, "")
+	fs.Int("rounds", 6, "")
+	fs.SortFlags = true
+	fs.String("out", "", "")
+	fs.Bool("resume", false, "")
+	if err := fs.Parse([]string{"--rounds", "9", "--only", "a", "--only=b", "--resume", "--out", "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := given(fs, "out", "resume"), " --only a,b --rounds 9"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -1,8 +1,10 @@
 package e2e_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -72,8 +74,10 @@ func movedPods(ctx SpecContext, mode string) {
 	}
 	var shown []*sight
 	var calls []*visitor
+	var proxies []*rules
 	for _, node := range others {
 		shown = append(shown, look(ctx, node))
+		proxies = append(proxies, readRules(ctx, node))
 		for _, asks := range []string{"always", "once"} {
 			calls = append(calls, startVisitor(ctx, node, asks))
 		}
@@ -117,7 +121,7 @@ func movedPods(ctx SpecContext, mode string) {
 	ledBy := running.Add(follow)
 	for i, node := range others {
 		Eventually(ctx, func(g Gomega) {
-			right(ctx, g, node, now, lost)
+			proxies[i].right(g, now, lost)
 			shown[i].are(g, uids, now)
 		}).WithTimeout(time.Until(ledBy)).WithPolling(poll).Should(Succeed(), node)
 	}
@@ -125,8 +129,8 @@ func movedPods(ctx SpecContext, mode string) {
 		fmt.Sprintf("%.1f", time.Since(running).Seconds()))
 	reached(ledBy)
 	stays := func(g Gomega) {
-		for _, node := range others {
-			right(ctx, g, node, now, lost)
+		for _, p := range proxies {
+			p.right(g, now, lost)
 		}
 	}
 	Consistently(ctx, stays).WithTimeout(hold).WithPolling(time.Second).Should(Succeed())
@@ -237,19 +241,54 @@ func putProxyMode(ctx context.Context, mode string) (was string) {
 
 // aims are the addresses in rules of kube-proxy: of nftables `numgen random mod 2 map { 0 : 10.244.1.5 . 80, …`, or
 // `dnat to 10.244.1.5:80` for a single one, and of iptables also `ip saddr 10.244.1.5`.
-var aims = regexp.MustCompile(`(?:dnat to|saddr|:) (\d+\.\d+\.\d+\.\d+)`)
+const aims = `(dnat to|saddr|:) [0-9]+[.][0-9]+[.][0-9]+[.][0-9]+`
 
-// right says that kube-proxy of a node has rules for addresses of pods, and none for those that were lost.
-func right(ctx context.Context, g Gomega, node string, now map[string]string, lost []string) {
-	out, err := pools.Exec(ctx, node, "nft", "list", "ruleset")
-	g.Expect(err).NotTo(HaveOccurred(), node)
-	var all []string
-	for _, m := range aims.FindAllStringSubmatch(out, -1) {
-		all = append(all, m[1])
-	}
-	g.Expect(all).To(ContainElements(slices.Collect(maps.Values(now))), "rules of "+node)
+// rules are the addresses in rules of kube-proxy of a node, as a program there writes them once a second. To run
+// another program each time would take half of what two cores can do.
+type rules struct {
+	node string
+	mu   sync.Mutex
+	read time.Time
+	all  []string
+}
+
+// readRules starts to read them, until the spec ends.
+func readRules(ctx context.Context, node string) *rules {
+	r := &rules{node: node}
+	out, in := io.Pipe()
+	open, end := context.WithCancel(context.WithoutCancel(ctx))
+	var ends sync.WaitGroup
+	ends.Go(func() {
+		in.CloseWithError(pools.Follow(open, node, in, "bash", "-c",
+			"while nft list ruleset | grep -oE '"+aims+"'; echo all; do read -t 1; [ $? -gt 128 ] || exit; done"))
+	})
+	ends.Go(func() {
+		var all []string
+		for s := bufio.NewScanner(out); s.Scan(); {
+			if s.Text() != "all" {
+				all = append(all, s.Text()[strings.LastIndexByte(s.Text(), ' ')+1:])
+				continue
+			}
+			r.mu.Lock()
+			r.read, r.all, all = time.Now(), all, nil
+			r.mu.Unlock()
+		}
+	})
+	DeferCleanup(func() {
+		end()
+		ends.Wait()
+	})
+	return r
+}
+
+// right says that there are rules for addresses of pods, and none for those that were lost.
+func (r *rules) right(g Gomega, now map[string]string, lost []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g.Expect(time.Since(r.read)).To(BeNumerically("<", hold/2), "since the rules of %s were read", r.node)
+	g.Expect(r.all).To(ContainElements(slices.Collect(maps.Values(now))), "rules of "+r.node)
 	for _, a := range lost {
-		g.Expect(all).NotTo(ContainElement(a), "rules of "+node)
+		g.Expect(r.all).NotTo(ContainElement(a), "rules of "+r.node)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"testing"
 	"time"
@@ -34,6 +35,7 @@ type site interface {
 	CheckWalls(ctx context.Context) error
 	LoadApp(ctx context.Context) error
 	Exec(ctx context.Context, node string, command ...string) (string, error)
+	Follow(ctx context.Context, node string, stdout io.Writer, command ...string) error
 }
 
 // sizes are how many workers each pool has.

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -135,4 +136,13 @@ func (s *kindSite) Exec(ctx context.Context, node string, command ...string) (st
 		return "", fmt.Errorf("there is no node %q", node)
 	}
 	return m.Exec(ctx, command...)
+}
+
+// Follow runs a command on a node and passes on what it writes, see docker.Container.
+func (s *kindSite) Follow(ctx context.Context, node string, stdout io.Writer, command ...string) error {
+	m := s.byNode[node]
+	if m == nil {
+		return fmt.Errorf("there is no node %q", node)
+	}
+	return m.Follow(ctx, stdout, command...)
 }

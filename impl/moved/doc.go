@@ -51,11 +51,11 @@
 // # What the cloud did not hear
 //
 // The cloud makes the pods of a node that it does not hear not ready, also where it hears nobody of a pool, unless the
-// policy weir-keep-ready of weir-manager is there. When the link is back, it would say so of every pod of the pool until
-// each kubelet has looked again, and a Service of the pool would have nobody to answer. So a hub says of pods that are
-// ready that they stay so (Stands): from 30 s of an outage, which is less than the cloud waits, until 15 s after it, and
-// then while the slices say otherwise. Such a correction has no address: the pod is where the slice says. It never
-// replaces one that has.
+// policy weir-keep-ready of weir-manager is there. When the link is back, it would say so of every pod of the pool
+// until each kubelet has looked again, and a Service of the pool would have nobody to answer. So a hub says of pods
+// that are ready that they stay so (Stands): from 30 s of an outage, which is less than the cloud waits, until 15 s
+// after it, and then while the slices say otherwise. Such a correction has no address: the pod is where the slice says.
+// It never replaces one that has.
 //
 // # The version rule
 //

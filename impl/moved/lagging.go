@@ -11,8 +11,8 @@ import (
 
 // Lagging are the pods of a node of which others would believe what is no longer true, though the cloud has their
 // statuses: the last statement of the node says otherwise, or slices do because what the cloud made of the status has
-// not come. What counts is what their kubelets say (Stands). It is given all that the relays hold, uncorrected; nil: there is no relay of these. fresh: the cloud may
-// still be about to write slices of the pod.
+// not come. What counts is what their kubelets say (Stands). It is given all that the relays hold, uncorrected; nil:
+// there is no relay of these. fresh: the cloud may still be about to write slices of the pod.
 func Lagging(said Statement, pods iter.Seq[*corev1.Pod], fresh func(*corev1.Pod) bool,
 	all iter.Seq[*discoveryv1.EndpointSlice], also iter.Seq[*corev1.Endpoints]) (lag []Correction) {
 	of := map[types.UID]*Correction{}

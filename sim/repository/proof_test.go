@@ -105,7 +105,8 @@ func TestProof(t *testing.T) {
 	}
 	head, _ := run(t, dir, nil, "git", "rev-parse", "--short=7", "HEAD")
 	got := map[string]string{
-		"summary": read("reports/good/summary.md"), "picture": read("reports/good/bytes.svg"), "more": read("reports/good/more"),
+		"summary": read("reports/good/summary.md"), "picture": read("reports/good/bytes.svg"),
+		"more": read("reports/good/more"),
 	}
 	if want := map[string]string{
 		"summary": strings.ReplaceAll(good, "0000000", strings.TrimSpace(head)), "picture": "new\n", "more": "",

@@ -40,7 +40,7 @@ func (o *Overlay) step(ctx context.Context) (wait time.Duration) {
 	x := &o.outage
 	first := !x.any
 	if x.any = true; !x.on {
-		if !away && !(first && o.behind(own)) {
+		if !away && (!first || !o.behind(own)) {
 			return o.hello(ctx, own)
 		}
 		o.begin(first)
@@ -116,8 +116,8 @@ func (o *Overlay) corrections(away bool) (all []moved.Correction) {
 }
 
 // standing are the pods of which nothing waits, and which are ready: their kubelet said so, and the cloud may say
-// otherwise, for it did not hear it. Of all nodes at once it does when it is back, and nobody would be sent to any pod of
-// the pool until the kubelets have said it again.
+// otherwise, for it did not hear it. When it is back it says so of all nodes at once. Nobody would be sent to any pod
+// of the pool until the kubelets have said it again.
 func (o *Overlay) standing(away bool, own []moved.Correction) (all []moved.Correction) {
 	x := &o.outage
 	until := o.Clock.Now()
@@ -139,14 +139,16 @@ func (o *Overlay) standing(away bool, own []moved.Correction) (all []moved.Corre
 	return all
 }
 
-// begin begins an outage. What was known of one before is forgotten. A hub that starts in one does not know for how long
-// it has lasted.
+// begin begins an outage. What was known of one before is forgotten. A hub that starts in one does not know how long it
+// has lasted.
 func (o *Overlay) begin(starts bool) {
 	began := o.Clock.Now()
 	if starts {
 		began = began.Add(-marks)
 	}
-	o.outage = outage{on: true, any: true, began: began, waited: o.outage.waited, greeted: o.outage.greeted, rebooted: o.outage.rebooted}
+	o.outage = outage{
+		on: true, any: true, began: began, waited: o.outage.waited, greeted: o.outage.greeted, rebooted: o.outage.rebooted,
+	}
 	o.Ways.Forget()
 	o.mu.Lock()
 	defer o.mu.Unlock()

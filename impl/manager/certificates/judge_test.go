@@ -308,9 +308,15 @@ func TestNodes(t *testing.T) {
 		{"it is younger than the request", pki.Hub, node("edge-1", "harbour", "u-3", -time.Minute), "node", "/"},
 		{"it is being deleted", pki.Hub, leaving, "node", "/"},
 		{"it is in no pool", pki.Hub, node("edge-1", "", "u-1", time.Hour), "pool", "/edge-1"},
-		{"it is in another pool", pki.Hub, node("edge-1", "lighthouse", "u-1", time.Hour), "organization", "lighthouse/edge-1"},
+		{
+			"it is in another pool", pki.Hub, node("edge-1", "lighthouse", "u-1", time.Hour), "organization",
+			"lighthouse/edge-1",
+		},
 		{"its pool cannot be a name", pki.Hub, node("edge-1", "Harbour_1", "u-1", time.Hour), "pool", "Harbour_1/edge-1"},
-		{"it may not be a coordinator", pki.Coordinator, node("edge-1", "harbour", "u-1", time.Hour), "node", "harbour/edge-1"},
+		{
+			"it may not be a coordinator", pki.Coordinator, node("edge-1", "harbour", "u-1", time.Hour), "node",
+			"harbour/edge-1",
+		},
 		{"it may not be a replica", pki.Replica, node("edge-1", "harbour", "u-1", time.Hour), "node", "harbour/edge-1"},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -33,11 +33,14 @@ func TestMerge(t *testing.T) {
 		},
 		{
 			"the cloud says for a kubelet that it did not hear what the kubelet does not",
-			`{"a":1,"c":[{"type":"Ready","status":"True"},{"type":"DiskPressure","status":"False"},{"type":"Cloud","status":"y"}]}`,
-			`{"a":2,"c":[{"type":"Ready","status":"True"},{"type":"DiskPressure","status":"False"},{"type":"Cloud","status":"y"}]}`,
+			`{"a":1,"c":[{"type":"Ready","status":"True"},{"type":"DiskPressure","status":"False"},` +
+				`{"type":"Cloud","status":"y"}]}`,
+			`{"a":2,"c":[{"type":"Ready","status":"True"},{"type":"DiskPressure","status":"False"},` +
+				`{"type":"Cloud","status":"y"}]}`,
 			`{"a":1,"c":[{"type":"Ready","status":"False"},{"type":"DiskPressure","status":"Unknown","reason":"x"},` +
 				`{"type":"Cloud","status":"n"}]}`,
-			`{"a":2,"c":[{"type":"Ready","status":"True"},{"type":"DiskPressure","status":"False"},{"type":"Cloud","status":"n"}]}`,
+			`{"a":2,"c":[{"type":"Ready","status":"True"},{"type":"DiskPressure","status":"False"},` +
+				`{"type":"Cloud","status":"n"}]}`,
 		},
 		{
 			"containers by name", `{"c":[{"name":"a","n":0}]}`, `{"c":[{"name":"a","n":1}]}`,

@@ -15,6 +15,9 @@ const (
 	// barredPatience is for how long an upstream has to say that this client may not read before a relay that holds
 	// something believes it: a kube-apiserver that has just started says so before it knows its own rules.
 	barredPatience = 5 * time.Second
+	// barredSoon is how soon a kube-apiserver says so. What was asked for longer waited for a connection: it may be
+	// another one, or the same one anew, which says so for the first time.
+	barredSoon = 2 * time.Second
 	// MaxBackoff is the longest pause between attempts that fail.
 	MaxBackoff = 15 * time.Second
 	// LongWatch is how long a watch of the cloud lasts that has nothing to say, as long as those of a stock informer. Its
@@ -296,6 +299,7 @@ type End struct {
 	Synced     bool          // the relay holds something
 	RetryAfter time.Duration // that the upstream asks for
 	Progressed bool          // the relay has heard from the cloud meanwhile
+	Took       time.Duration // from the beginning of the step
 }
 
 // After is what follows the end of a step.
@@ -339,7 +343,7 @@ func (p *Plan) denied(e End) bool {
 	switch {
 	case e.Code != http.StatusForbidden:
 		p.barred = time.Time{}
-	case p.barred.IsZero():
+	case p.barred.IsZero(), e.Took > barredSoon:
 		p.barred = e.Now
 	}
 	switch e.Code {

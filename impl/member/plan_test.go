@@ -70,7 +70,8 @@ func TestDenied(t *testing.T) {
 		code        int
 		synced      bool
 		unconfirmed bool
-		between     int // another answer, between the first and the second
+		between     int           // another answer, between the first and the second
+		took        time.Duration // until the second
 		want        [2]bool
 	}{
 		"not there":            {code: http.StatusNotFound, synced: true, want: [2]bool{true, true}},
@@ -78,23 +79,26 @@ func TestDenied(t *testing.T) {
 		"barred":               {code: http.StatusForbidden, want: [2]bool{true, true}},
 		"barred, has a state":  {code: http.StatusForbidden, synced: true, want: [2]bool{false, true}},
 		"barred now and again": {code: http.StatusForbidden, synced: true, between: http.StatusBadGateway},
-		"a hub without cloud":  {code: http.StatusForbidden, unconfirmed: true},
-		"fails":                {code: http.StatusInternalServerError},
+		"barred by one that starts anew": {
+			code: http.StatusForbidden, synced: true, took: barredPatience, want: [2]bool{false, false},
+		},
+		"a hub without cloud": {code: http.StatusForbidden, unconfirmed: true},
+		"fails":               {code: http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := &Plan{}, time.Unix(1000, 0)
-			end := func(code int) bool {
+			end := func(code int, took time.Duration) bool {
 				return p.Ended(End{
-					Now: now, Err: http.ErrHandlerTimeout, Code: code, Synced: c.synced,
+					Now: now, Err: http.ErrHandlerTimeout, Code: code, Synced: c.synced, Took: took,
 					Up: Upstream{ID: 1, Unconfirmed: c.unconfirmed},
 				}).Denied
 			}
-			first := end(c.code)
+			first := end(c.code, 0)
 			now = now.Add(barredPatience)
 			if c.between != 0 {
-				end(c.between)
+				end(c.between, 0)
 			}
-			if got := [2]bool{first, end(c.code)}; got != c.want {
+			if got := [2]bool{first, end(c.code, c.took)}; got != c.want {
 				t.Errorf("denied: %v, want %v", got, c.want)
 			}
 		})

@@ -23,7 +23,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 			f.plan.Kicked()
 			continue
 		}
-		before := f.cfg.Relay.Status().ProgressAt
+		before, began := f.cfg.Relay.Status().ProgressAt, f.cfg.Clock.Now()
 		f.name(using, up)
 		err := f.feed(using, up)
 		switched := using.Err() != nil
@@ -35,7 +35,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 		s := f.cfg.Relay.Status()
 		next := f.plan.Ended(member.End{
 			Now: f.cfg.Clock.Now(), Up: f.upstream(up), Err: err, Code: hop.Answered(err), RetryAfter: hop.RetryAfter(err),
-			Synced: s.Synced, Progressed: s.ProgressAt.After(before),
+			Synced: s.Synced, Progressed: s.ProgressAt.After(before), Took: f.cfg.Clock.Since(began),
 		})
 		if next.Denied && up.Admits() == nil {
 			f.cfg.Denied(up, err)

@@ -91,6 +91,9 @@ func (m *Member) Step(o Observation) (effects []Effect) {
 		m.late = late
 		effects = append(effects, Late{late})
 	}
+	if r := o.Result; o.Election != nil || o.Sync != nil || r != nil && r.Outcome != role.Failed {
+		m.proof.answers(o.Now, m.cfg.Role.LeaseDuration/5)
+	}
 	m.proof.noticed(o.Now, m.vacant(in))
 	proven, ask := m.proof.holds(o.Now, o.Cloud.Heard, atCloud)
 	if in.Unproven = !proven; ask {

@@ -11,6 +11,9 @@ const (
 	proofPause  = 150 * time.Millisecond // left to the hub that led: often it is back at once, with its streams open
 	proofSpread = 250 * time.Millisecond // over which hubs ask: the first that knows leads, and spares the others
 	proofYield  = 300 * time.Millisecond // left to the hub that led, when the cloud was away for all
+	// proofReturn is left to the hub that led when the coordinator was silent for all: it has to connect and to read anew,
+	// and so has everybody at that moment.
+	proofReturn = 500 * time.Millisecond
 )
 
 // proof is that the cloud can be reached now: what was known before the election Lease became free may have changed
@@ -20,6 +23,18 @@ type proof struct {
 	free   time.Time // since when the Lease is seen to be free; zero: it is not
 	due    time.Time // when the cloud is to be asked; zero: it was
 	proven time.Time // when the proof was seen
+	pause  time.Duration
+
+	answered time.Time // when the coordinator last did
+	back     time.Time // since when it does again after a silence; zero: there was none
+}
+
+// answers notes that the coordinator does. A silence is what is longer than it is between two renewals of a leader.
+func (p *proof) answers(now time.Time, silence time.Duration) {
+	if !p.answered.IsZero() && now.Sub(p.answered) > silence {
+		p.back = now
+	}
+	p.answered = now
 }
 
 // noticed takes what was seen of the Lease.
@@ -29,7 +44,10 @@ func (p *proof) noticed(now time.Time, free bool) {
 		p.free, p.due, p.proven = time.Time{}, time.Time{}, time.Time{}
 	case p.free.IsZero():
 		spread := time.Duration(p.rng.Int64N(int64(proofSpread)))
-		p.free, p.due = now, now.Add(proofPause+spread)
+		if p.pause = proofPause; now.Sub(p.back) < proofReturn {
+			p.pause = proofReturn
+		}
+		p.free, p.due = now, now.Add(p.pause+spread)
 	}
 }
 
@@ -39,7 +57,7 @@ func (p *proof) holds(now, heard time.Time, atCloud bool) (holds, ask bool) {
 	if p.free.IsZero() {
 		return true, false
 	}
-	if !atCloud && now.Sub(p.free) < proofPause {
+	if !atCloud && now.Sub(p.free) < p.pause {
 		return false, false
 	}
 	if p.proven.IsZero() {

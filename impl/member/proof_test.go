@@ -42,6 +42,20 @@ func TestProof(t *testing.T) {
 	holds(time.Minute+proofAge/2, false, true)
 
 	p.noticed(began, false)
+	heard = began.Add(90 * time.Second)
+	p.answers(began.Add(80*time.Second), 3*time.Second)
+	p.answers(began.Add(83*time.Second), 3*time.Second)
+	p.noticed(began.Add(83*time.Second), true) // the leader died
+	holds(83*time.Second+proofPause, false, true)
+	p.noticed(began, false)
+	p.answers(began.Add(88*time.Second), 3*time.Second)
+	p.answers(began.Add(88*time.Second+proofReturn/2), 3*time.Second)
+	p.noticed(began.Add(88*time.Second+proofReturn/2), true) // all had lost the coordinator
+	holds(88*time.Second+proofReturn/2, true, true)
+	holds(88*time.Second+proofReturn, false, false)
+	holds(88*time.Second+proofReturn/2+proofReturn, false, true)
+
+	p.noticed(began, false)
 	p.noticed(began.Add(2*time.Minute), true) // all are cut off, and the hub that led hears first
 	heard = began.Add(3 * time.Minute)
 	holds(3*time.Minute, true, true)

@@ -16,7 +16,7 @@ const (
 	// something believes it: a kube-apiserver that has just started says so before it knows its own rules.
 	barredPatience = 5 * time.Second
 	// barredSoon is how soon a kube-apiserver says so. What was asked for longer waited for a connection: it may be
-	// another one, or the same one anew, which says so for the first time.
+	// another one, or the same one again, which says so for the first time.
 	barredSoon = 2 * time.Second
 	// MaxBackoff is the longest pause between attempts that fail.
 	MaxBackoff = 15 * time.Second

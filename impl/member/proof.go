@@ -11,8 +11,8 @@ const (
 	proofPause  = 150 * time.Millisecond // left to the hub that led: often it is back at once, with its streams open
 	proofSpread = 250 * time.Millisecond // over which hubs ask: the first that knows leads, and spares the others
 	proofYield  = 300 * time.Millisecond // left to the hub that led, when the cloud was away for all
-	// proofReturn is left to the hub that led when the coordinator was silent for all: it has to connect and to read again,
-	// and so has everybody at that moment.
+	// proofReturn is left to the hub that led when the coordinator was silent for all: it has to connect and to read
+	// again, and so has everybody at that moment.
 	proofReturn = 500 * time.Millisecond
 )
 

@@ -49,6 +49,7 @@ type feeder struct {
 	failing   bool          // nothing came since an attempt failed
 	since     time.Duration // since when the upstream feeds, or fails
 	progress  time.Time     // that the relay had seen when the step began
+	began     time.Time     // when it did
 
 	// Of the step: what it lists, until that is taken.
 	listing bool
@@ -136,6 +137,7 @@ func (f *feeder) next() {
 	f.plan.Lasts = watchTimeout
 	s := f.server.Status()
 	f.progress, f.items, f.listing, f.another = s.ProgressAt, nil, false, nil
+	f.began = f.server.clock.Now()
 	sees := member.Feed{
 		Now: f.server.clock.Now(), Relay: s, Up: f.upstream(), Overruled: f.overruled, Doubtful: f.doubtful,
 		Reached: f.reached,
@@ -175,7 +177,7 @@ func (f *feeder) ended(err error) {
 	s := f.server.Status()
 	end := member.End{
 		Now: f.server.clock.Now(), Up: f.upstream(), Err: err, Code: code(err), Synced: s.Synced,
-		RetryAfter: retryAfter(err), Progressed: s.ProgressAt.After(f.progress),
+		RetryAfter: retryAfter(err), Progressed: s.ProgressAt.After(f.progress), Took: f.server.clock.Since(f.began),
 	}
 	f.pool.given(end)
 	after := f.plan.Ended(end)

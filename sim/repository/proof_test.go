@@ -117,6 +117,7 @@ func TestProof(t *testing.T) {
 		t.Errorf("again: %s", out)
 	}
 	proof(2, "ONLY=none")
+	proof(2, "ONLY=good/more")
 	proof(2, "ONLY=", "--all")
 	write("Makefile", "good:\n")
 	if out := proof(1, "ONLY="); !strings.Contains(out, "not committed") {

@@ -3,8 +3,8 @@
 // says so.
 //
 // It reads and never writes. Objects give sites, pods and sizes. Rates of change come from an audit log, from two reads
-// of kube-apiserver's metrics, or from the times in managedFields, in this order; see Source. Where the caller may not
-// read something, the command names it and the right that it takes, and goes on with the rest.
+// of kube-apiserver's metrics, or from the times in managedFields, in this order; see Source. If the caller has
+// no right to read something, the command says which right is missing. Then it goes on with the rest.
 //
 // The model (Of) is a few sums. All coefficients stand in one table, coefficients.go, each with the report that it was
 // measured in. Bytes are those of the Kubernetes API over TLS, both ways. Lists after a broken link, images, logs and

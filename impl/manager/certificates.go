@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -64,7 +65,7 @@ func (m *certifier) add() error {
 		rotator := certificates.NewRotator(certificates.RotatorConfig{
 			Client: c, Reader: r, Events: m.ctrl.GetEventRecorder("weir-manager"), Clock: m.set.Clock,
 			Metrics: m.metrics.certificates, Log: m.set.Logger,
-			Away: away(c), Ends: watchman.Authority, Switched: revoker.Resign,
+			Kept: kept(m.keys), Away: away(c), Ends: watchman.Authority, Switched: revoker.Resign,
 		})
 		if err := reconciles(m.ctrl, "rotation", rotator, 1, nodes(),
 			m.written(ignore, contract.AuthorityPrefix, contract.ReturnedPrefix)); err != nil {
@@ -123,6 +124,15 @@ func (m *certifier) written(changed func(pool string), prefixes ...string) sourc
 		}))
 	return m.granted("ConfigMaps in namespace "+contract.KeyNamespace,
 		manifests.Listed(m.ctrl.GetAPIReader(), &corev1.ConfigMapList{}, client.InNamespace(contract.KeyNamespace)), kind)
+}
+
+// kept reports false when the cache knows that a pool has no ConfigMap of its authority. A write of one asks for a
+// look by that, see written.
+func kept(keys client.Reader) func(ctx context.Context, pool string) bool {
+	return func(ctx context.Context, pool string) bool {
+		key := types.NamespacedName{Namespace: contract.KeyNamespace, Name: contract.AuthorityPrefix + pool}
+		return !apierrors.IsNotFound(keys.Get(ctx, key, &corev1.ConfigMap{}))
+	}
 }
 
 // away tells which nodes of a pool have not told that they hold a trust bundle.

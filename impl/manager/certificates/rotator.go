@@ -46,6 +46,9 @@ const (
 type RotatorConfig struct {
 	Client client.Client
 	Reader client.Reader // not from a cache
+	// Kept reports false when it knows without a request that the pool has no ConfigMap of its authority. Each news of a
+	// node asks for a look at its pool, and most looks at a pool without an authority end here.
+	Kept   func(ctx context.Context, pool string) bool
 	Events events.EventRecorder
 	Clock  clock.PassiveClock
 	// Away are the nodes of a pool that have not told that they hold the bundle of a number, or a later one.
@@ -99,6 +102,9 @@ type kept struct {
 }
 
 func (r *Rotator) read(ctx context.Context, pool string) (*kept, error) {
+	if !r.Kept(ctx, pool) {
+		return nil, nil
+	}
 	k := &kept{pool: pool, told: &corev1.ConfigMap{}, secret: &corev1.Secret{}}
 	key := types.NamespacedName{Namespace: contract.KeyNamespace, Name: keyName(pool)}
 	if err := r.Reader.Get(ctx, key, k.told); err != nil {

@@ -64,6 +64,7 @@ func (w *wheel) another(recorder events.EventRecorder) *Rotator {
 	return NewRotator(RotatorConfig{
 		Client: w.cluster, Reader: w.cluster, Events: recorder, Clock: w.clock, Metrics: NewMetrics(),
 		Log:      slog.New(slog.DiscardHandler),
+		Kept:     func(_ context.Context, pool string) bool { return pool == "harbour" },
 		Switched: func(_ context.Context, pool string) error { w.resigned++; return nil },
 		Away: func(_ context.Context, _ string, number uint64) ([]string, error) {
 			w.asked = number
@@ -526,5 +527,17 @@ func TestStolenKey(t *testing.T) {
 	w.turn(time.Minute)
 	if p := w.progress(); p.Step != trust.Steady || p.Trusted != 1 || w.resigned == 0 {
 		t.Errorf("%+v, signed anew %d times", p, w.resigned)
+	}
+}
+
+// Each news of a node asks for a look at its pool: with thousands of nodes those looks are requests of their own.
+func TestNothingIsAskedForAPoolWithoutAnAuthority(t *testing.T) {
+	w := newWheel(t)
+	w.Reader = nil
+	for _, pool := range []string{"quay", "pier"} {
+		again, err := w.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}})
+		if err != nil || again.RequeueAfter != lookEvery {
+			t.Errorf("pool %s: again after %v (%v), expected after %v", pool, again.RequeueAfter, err, lookEvery)
+		}
 	}
 }

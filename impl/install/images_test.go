@@ -69,6 +69,11 @@ func TestImages(t *testing.T) {
 			"containerd://2.2.0", list + "[plugins.'io.containerd.cri.v1.images']\nuse_local_image_pull = true\n", nil, nil,
 			"/etc/docker/certs.d/_default/hosts.toml", "asks the hub first, by /etc/docker/certs.d/", true,
 		},
+		"no layers": {
+			"containerd://1.7.27", containerdText +
+				"[plugins.'io.containerd.grpc.v1.cri'.containerd]\ndiscard_unpacked_layers = true\n", nil, nil, hostsToml,
+			"set discard_unpacked_layers = false", true,
+		},
 		"CRI-O": {"cri-o://1.33.0", containerdText, nil, nil, "", "CRI-O, which is not supported", false},
 		"somebody's": {
 			"containerd://1.7.27", containerdText, map[string]string{hostsToml: "server = 'https://x'\n"}, nil, "",

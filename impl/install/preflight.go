@@ -319,13 +319,12 @@ func (p *preflight) checkImages(ctx context.Context) error {
 	if m.Refused {
 		m.why = flagsNo
 	} else {
-		own, err := p.look(ctx, was)
+		pulls, err := p.look(ctx, was)
 		if err != nil {
 			return err
 		}
-		if len(own) > 0 && m.on() {
-			p.say("images: containerd asks others for %s: they have a directory of their own beside %s",
-				strings.Join(own, ", "), filepath.Dir(m.file()))
+		if notes := pulls.Notes(m.file()); m.on() && notes != "" {
+			p.say("images: %s", notes)
 		}
 	}
 	if m.on() {
@@ -336,13 +335,13 @@ func (p *preflight) checkImages(ctx context.Context) error {
 	return nil
 }
 
-// look fills in the mirror, and returns the registries that it is not for.
-func (p *preflight) look(ctx context.Context, was *images) (own []string, err error) {
+// look fills in the mirror, and returns how containerd pulls.
+func (p *preflight) look(ctx context.Context, was *images) (pulls cri.Pulls, err error) {
 	address, err := p.mirrorAddress()
 	if err != nil {
-		return nil, err
+		return pulls, err
 	}
-	pulls := p.pulls(ctx, p.node.Runtime, address, was)
+	pulls = p.pulls(ctx, p.node.Runtime, address, was)
 	m := p.mirror
 	switch {
 	case address == "":
@@ -355,7 +354,7 @@ func (p *preflight) look(ctx context.Context, was *images) (own []string, err er
 		m.content, m.hosts = pulls.Content, file{pulls.Hosts, 0o644, cri.HostsText(address)}
 		m.Hosts, m.Sum = m.hosts.path, sumOf(m.hosts.content)
 	}
-	return pulls.Own, nil
+	return pulls, nil
 }
 
 func (p *preflight) checkPool(context.Context) error {

@@ -237,3 +237,13 @@ func (c *config) directories(v version) []string {
 	}
 	return slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool { return dir == "" })
 }
+
+// discards reports whether containerd keeps no layer of an image that is unpacked.
+func (c *config) discards() bool {
+	const key = "discard_unpacked_layers"
+	is, ok := c.images[key].(bool)
+	if !ok { // before 2.0
+		is, _ = within(c.images, "containerd")[key].(bool)
+	}
+	return is
+}

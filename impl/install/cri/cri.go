@@ -50,6 +50,9 @@ type Pulls struct {
 	Own []string
 	// Content is containerd's content store.
 	Content string
+	// Discards says what to change where containerd keeps no layers, so that others can read an image only while it is
+	// pulled; "": it keeps them.
+	Discards string
 }
 
 // supported reports why a runtime has no mirror whatever its configuration says.
@@ -111,24 +114,42 @@ func (c Config) look() Pulls {
 		c.hosts(dirs, &p)
 	}
 	p.Own = c.own(dirs)
+	if conf.discards() {
+		p.Discards = conf.keep(v)
+	}
 	return p
 }
 
-// advice is what a person changes.
-func (c *config) advice(v version) string {
-	section, form := fmt.Sprintf("plugins.%q.registry", imagesPlugin), c.form
+// section is the table of images as a person writes it, and the version of the form that it belongs to.
+func (c *config) section(v version) (table string, form int) {
+	form = c.form
 	switch {
 	case form == 0 && v.two(0):
 		form = 3
 	case form == 0:
 		form = 2
 	}
+	switch {
+	case form == 1:
+		return "plugins.cri", form
+	case form < 3:
+		return fmt.Sprintf("plugins.%q", criPlugin), form
+	}
+	return fmt.Sprintf("plugins.%q", imagesPlugin), form
+}
+
+// keep is what a person changes to have containerd keep layers.
+func (c *config) keep(v version) string {
+	table, form := c.section(v)
 	if form < 3 {
-		section = fmt.Sprintf("plugins.%q.registry", criPlugin)
+		table += ".containerd"
 	}
-	if form == 1 {
-		section = "plugins.cri.registry"
-	}
+	return fmt.Sprintf("in %s, table [%s], set discard_unpacked_layers = false, and restart containerd", c.file, table)
+}
+
+// advice is what a person changes.
+func (c *config) advice(v version) string {
+	table, form := c.section(v)
 	also, instead := "", ""
 	if c.form == 0 {
 		also = fmt.Sprintf(" of version = %d", form)
@@ -136,8 +157,8 @@ func (c *config) advice(v version) string {
 	if len(within(c.images, "registry", "mirrors")) > 0 {
 		instead = " in the place of registry.mirrors, which containerd does not read beside it"
 	}
-	return fmt.Sprintf("in %s%s, table [%s], set config_path = %q%s; restart containerd, and call weir node join again",
-		c.file, also, section, certs, instead)
+	return fmt.Sprintf("in %s%s, table [%s.registry], set config_path = %q%s; restart containerd, and call weir node join "+
+		"again", c.file, also, table, certs, instead)
 }
 
 // flags are what containerd's command says.

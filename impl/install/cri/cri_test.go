@@ -18,6 +18,7 @@ const (
 		"config_path = '/etc/containerd/certs.d:/etc/docker/certs.d'\n"
 	hosts    = "/etc/containerd/certs.d/_default/hosts.toml"
 	inDocker = "/etc/docker/certs.d/_default/hosts.toml"
+	discards = "discard_unpacked_layers = true\n"
 )
 
 type files map[string]string
@@ -52,6 +53,7 @@ func TestLook(t *testing.T) {
 		hosts   string
 		why     []string // parts of it
 		own     []string
+		keeps   string // what it says to have layers kept
 		content string
 	}{
 		"version 2":           {runtime: "1.7.27", files: files{DefaultFile: two}, hosts: hosts},
@@ -239,8 +241,26 @@ func TestLook(t *testing.T) {
 		},
 		"discard_unpacked_layers": {
 			runtime: "2.1.5",
-			files:   files{DefaultFile: list + section + "discard_unpacked_layers = true\n"},
+			files:   files{DefaultFile: list + section + discards},
 			hosts:   inDocker,
+			keeps:   "in /etc/containerd/config.toml, table [plugins.\"io.containerd.cri.v1.images\"], set discard_",
+		},
+		"layers are kept": {
+			runtime: "2.1.5",
+			files:   files{DefaultFile: three + section + "discard_unpacked_layers = false\n"},
+			hosts:   hosts,
+		},
+		"discard_unpacked_layers of 2, as kind has it": {
+			runtime: "2.3.4",
+			files:   files{DefaultFile: two + former + "[plugins.'io.containerd.grpc.v1.cri'.containerd]\n" + discards},
+			hosts:   hosts,
+			keeps:   "table [plugins.\"io.containerd.grpc.v1.cri\".containerd], set discard_unpacked_layers = false",
+		},
+		"discard_unpacked_layers of 1.x": {
+			runtime: "1.7.27",
+			files:   files{DefaultFile: two + "[plugins.'io.containerd.grpc.v1.cri'.containerd]\n" + discards},
+			hosts:   hosts,
+			keeps:   "table [plugins.\"io.containerd.grpc.v1.cri\".containerd], set discard_unpacked_layers = false",
 		},
 		"snapshot annotations": {runtime: "2.1.5", files: files{
 			DefaultFile: strings.Replace(two, "certs.d", "certs.d:/etc/docker/certs.d", 1) +
@@ -339,6 +359,9 @@ func TestLook(t *testing.T) {
 			}
 			if !slices.Equal(p.Own, test.own) {
 				t.Errorf("own %v: want %v", p.Own, test.own)
+			}
+			if (p.Discards == "") != (test.keeps == "") || !strings.Contains(p.Discards, test.keeps) {
+				t.Errorf("to keep layers: %q: want %q", p.Discards, test.keeps)
 			}
 			if test.content != "" && p.Content != test.content {
 				t.Errorf("content %s: want %s", p.Content, test.content)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"strings"
 )
 
@@ -14,6 +15,8 @@ type Status struct {
 	Hosts   string   `json:"hosts,omitempty"`   // the file by which containerd is told
 	Why     string   `json:"why,omitempty"`     // it is off
 	Others  []string `json:"others,omitempty"`  // registries for which containerd asks somebody else
+	// Discards: containerd keeps no layers; see Pulls.
+	Discards string `json:"discards,omitempty"`
 }
 
 // String is a line for a person.
@@ -21,10 +24,30 @@ func (s *Status) String() string {
 	if !s.On {
 		return "containerd asks registries: " + s.Why
 	}
-	if len(s.Others) == 0 {
-		return "containerd asks the hub first"
+	line := "containerd asks the hub first"
+	if len(s.Others) > 0 {
+		line += ", but for images of " + strings.Join(s.Others, ", ")
 	}
-	return "containerd asks the hub first, but for images of " + strings.Join(s.Others, ", ")
+	if s.Discards != "" {
+		line += "; " + discarded + s.Discards
+	}
+	return line
+}
+
+// discarded stands before what to change where containerd keeps no layers.
+const discarded = "it keeps no layers, so other nodes read an image here only while it is pulled: "
+
+// Notes are what a mirror does not do that a hosts.toml leads to; "": it does all.
+func (p Pulls) Notes(hosts string) string {
+	var all []string
+	if len(p.Own) > 0 {
+		all = append(all, fmt.Sprintf("containerd asks others for %s: they have a directory of their own beside %s",
+			strings.Join(p.Own, ", "), filepath.Dir(hosts)))
+	}
+	if p.Discards != "" {
+		all = append(all, "containerd: "+discarded+p.Discards)
+	}
+	return strings.Join(all, "; ")
 }
 
 // Again is what sets a mirror up.
@@ -33,7 +56,7 @@ const Again = "weir node join once more sets it up"
 // StatusOf is whether the runtime asks a mirror: how it pulls, which hosts.toml a join has written and whether that is
 // there, the address to which it leads, and that of the mirror, "" if there is none.
 func StatusOf(p Pulls, hosts string, there bool, led, mirror string) *Status {
-	s := &Status{Hosts: cmp.Or(hosts, p.Theirs), Others: p.Own}
+	s := &Status{Hosts: cmp.Or(hosts, p.Theirs), Others: p.Own, Discards: p.Discards}
 	switch {
 	case p.Why != "":
 		s.Why = p.Why

@@ -101,7 +101,7 @@ func checkImages(ctx context.Context, i *install.Installer) error {
 		return skip{errors.New("the node has not joined")}
 	case s.Images.Refused:
 		return skip{errors.New(s.Images.Why)}
-	case !s.Images.On:
+	case !s.Images.On, s.Images.Discards != "":
 		return warn("%s", s.Images)
 	}
 	return nil

@@ -157,8 +157,8 @@ func (c *config) advice(v version) string {
 	if len(within(c.images, "registry", "mirrors")) > 0 {
 		instead = " in the place of registry.mirrors, which containerd does not read beside it"
 	}
-	return fmt.Sprintf("in %s%s, table [%s.registry], set config_path = %q%s; restart containerd, and call weir node join "+
-		"again", c.file, also, table, certs, instead)
+	return fmt.Sprintf("in %s%s, table [%s.registry], set config_path = %q%s; restart containerd, and call weir node "+
+		"join again", c.file, also, table, certs, instead)
 }
 
 // flags are what containerd's command says.

@@ -5,6 +5,12 @@
 // Judge gives each figure a verdict, Rank puts the worst first, and Markdown, Page, Picture and JUnit show one and the
 // same Report. WriteJSON and Read keep it, by a schema with a version. Sum is what an exit code follows.
 //
+// # What has one cause
+//
+// Markdown begins with one sentence: the worst cause, and its effect. A cause has one number in list and table. Figures
+// of one subject have one cause, and so have bytes of class pool that grew by amounts alike. Ratios and broken promises
+// go with them if no other cause comes into question.
+//
 // # How figures are judged
 //
 // Each figure has samples of the base, of the base once more, and of the head. The second base shows by how much a

@@ -10,14 +10,15 @@ import (
 )
 
 // MaxLines bounds the Markdown of a report: a reviewer reads it.
-const MaxLines = 60
+const MaxLines = 72
 
 // What of each kind a report names; the rest is counted, and stands in the JSON and on the page.
 const (
+	shownCauses   = 5
 	shownBroken   = 5
 	shownAlso     = 2
-	shownLines    = 15
-	shownNotes    = 3
+	shownLines    = 12
+	shownNotes    = 2
 	shownAccepted = 2
 	widestSubject = 80
 )
@@ -33,36 +34,34 @@ func (r *Report) Markdown() string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	t := r.Sum()
+	causes := r.causes(t)
 	add("%s", Marker)
-	add("### Weir report: %s", r.headline(t))
-	if len(t.Broken) > 0 {
+	add("### %s", cell(r.lead(t, causes)))
+	add("")
+	add("Weir report: %s", r.headline(t, causes))
+	if list := listed(causes); len(list) > 0 {
 		add("")
+		out = append(out, list...)
 	}
-	for i, run := range t.Broken {
-		if i == shownBroken {
-			add("- and %d more", len(t.Broken)-i)
-			break
-		}
-		add("- ✖ **%s**, seed %d, %s: %s", cell(run.Scenario), run.Seed, code(run.File), cell(run.why()))
-	}
-	if len(t.Broken) > 0 {
+	if sketch := r.sketch(); len(sketch) > 0 {
 		add("")
+		out = append(out, "```text")
+		out = append(out, sketch...)
+		add("```")
 	}
 	shown := 0
-	for _, l := range r.Lines {
-		if l.Verdict == Same || l.Verdict == Unjudged {
-			continue
-		}
+	for _, l := range r.table(causes) {
 		if shown == 0 {
-			add("| | of | figure | before | after | change | judged by |")
-			add("| --- | --- | --- | ---: | ---: | ---: | --- |")
+			add("")
+			add("| | | of | figure | before | after | change | judged by |")
+			add("| --- | --- | --- | --- | ---: | ---: | ---: | --- |")
 		}
 		if shown++; shown > shownLines {
 			continue
 		}
 		before, after := l.sides()
-		add("| %s | %s | %s | %s | %s | %s | %s |", l.sign(), cell(l.Subject), cell(l.Name), before, after, l.Delta(),
-			cell(l.Why))
+		add("| %s | %s | %s | %s | %s | %s | %s | %s |", l.cause, l.sign(), cell(l.Subject), cell(l.Name), before, after,
+			l.Delta(), cell(l.Why))
 	}
 	if shown > shownLines {
 		add("")
@@ -97,7 +96,7 @@ func (r *Report) Markdown() string {
 	}
 	if _, ok := r.track(); ok {
 		add("")
-		add("![what happened in a scenario, base above head](%s)", PictureFile)
+		add("![the same, with all lanes](%s)", PictureFile)
 	}
 	add("")
 	add("<details><summary>Repeat each line, and what the words mean</summary>")
@@ -122,8 +121,73 @@ const words = "Bytes are those on the link between a pool and the cloud, both wa
 	"per resource, alone. A list is a full read at kube-apiserver or the coordinator. RssAnon is the memory that a " +
 	"process has for itself. n counts samples of base and head."
 
-// headline says it all in one line.
-func (r *Report) headline(t Total) string {
+// listed are the causes, numbered as the table has them, each with the runs that broke a promise. What the first
+// sentence of a report has said already is not said again.
+func listed(causes []cause) (list []string) {
+	broken := 0
+	run := func(indent, sign string, run Run) {
+		if broken++; broken <= shownBroken {
+			list = append(list, fmt.Sprintf("%s%s **%s**, seed %d, %s: %s", indent, sign, cell(run.Scenario), run.Seed,
+				code(run.File), cell(run.why())))
+		}
+	}
+	for i, c := range causes {
+		runs, indent := c.broken, "   - "
+		switch number := fmt.Sprintf("%d. ", i+1); {
+		case i >= shownCauses:
+		case len(c.lines) == 0:
+			run(number, "✖", runs[0])
+			runs = runs[1:]
+		case len(causes) == 1:
+			indent = "- "
+		default:
+			list = append(list, number+c.sign()+" **"+cell(c.says())+"**")
+		}
+		for _, r := range runs {
+			run(indent, "✖", r)
+		}
+	}
+	var more []string
+	if n := len(causes) - shownCauses; n > 0 {
+		more = append(more, plural(n, "more cause", "more causes"))
+	}
+	if n := broken - shownBroken; n > 0 {
+		more = append(more, fmt.Sprintf("%d more broken", n))
+	}
+	if len(more) > 0 {
+		list = append(list, "", "And "+strings.Join(more, ", ")+".")
+	}
+	return list
+}
+
+// numbered is a line with the number of its cause, where there are several.
+type numbered struct {
+	Line
+
+	cause string
+}
+
+// table are the lines that changed, those of a cause together.
+func (r *Report) table(causes []cause) (lines []numbered) {
+	for i, c := range causes {
+		number := ""
+		if len(causes) > 1 {
+			number = fmt.Sprint(i + 1)
+		}
+		for _, l := range c.lines {
+			lines = append(lines, numbered{l, number})
+		}
+	}
+	for _, l := range r.Lines {
+		if l.Verdict == New {
+			lines = append(lines, numbered{l, ""})
+		}
+	}
+	return lines
+}
+
+// headline counts it all in one line.
+func (r *Report) headline(t Total, causes []cause) string {
 	var parts []string
 	part := func(n int, sign, word string) {
 		if n > 0 {
@@ -134,6 +198,9 @@ func (r *Report) headline(t Total) string {
 	part(t.Worse, "▲", "worse")
 	part(t.Accepted, "△", "worse, accepted")
 	part(t.Better, "▼", "better")
+	if n := len(causes); n > 1 {
+		parts = append(parts, plural(n, "cause", "causes"))
+	}
 	part(t.NewFigures, "+", "new")
 	switch {
 	case t.Unmeasured:

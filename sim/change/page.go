@@ -31,7 +31,8 @@ func (r *Report) Page() ([]byte, error) {
 
 type page struct {
 	Style                 template.CSS
-	Title, Lead, Ground   string
+	Title, Says           string
+	Lead, Ground          string
 	Notes, Unfinished     []string
 	Accepted              []Accepted
 	Groups                []group
@@ -83,8 +84,9 @@ type markView struct {
 
 func (r *Report) page(style template.CSS) page {
 	t := r.Sum()
+	causes := r.causes(t)
 	p := page{
-		Style: style, Title: "Weir report", Lead: plain(r.headline(t)), Ground: plain(r.ground()), Notes: r.Notes,
+		Style: style, Title: "Weir report", Says: r.lead(t, causes), Lead: plain(r.headline(t, causes)), Ground: plain(r.ground()), Notes: r.Notes,
 		Unfinished: r.Unfinished, Accepted: r.Accepted,
 		Unchanged: r.unchanged(t), Repeats: r.repeats(t), Words: plain(words), Base: r.Base.name(), Head: r.Head.name(),
 	}

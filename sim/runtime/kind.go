@@ -75,7 +75,7 @@ func (k *Kind) Up(ctx context.Context, t Topology, progress Progress) (_ Site, e
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
-	if err := k.suits(t); err != nil {
+	if err := k.Suits(t); err != nil {
 		return nil, fmt.Errorf("runtime kind: %w", err)
 	}
 	if err := docker.Ping(ctx); err != nil {
@@ -137,19 +137,37 @@ func (k *Kind) Up(ctx context.Context, t Topology, progress Progress) (_ Site, e
 	return s, nil
 }
 
-// suits tells what of a topology cannot be had.
-func (*Kind) suits(t Topology) error {
-	if t.Unready {
+// mostWorkers is how many nodes a kind cluster has at most. Each is a container with a kubelet, which takes some 130 MB.
+const mostWorkers = 40
+
+// Suits tells what of a topology cannot be had.
+func (*Kind) Suits(t Topology) error {
+	switch {
+	case t.Unready:
 		return errors.New("kube-apiserver cannot be made to say that it is not ready: kind starts it without a key service")
+	case t.Frames:
+		return errors.New("kube-apiserver logs no frames of its connections: its log is that of a pod of the kind cluster")
 	}
+	workers := 0
 	for _, p := range t.Pools {
+		if !p.Bare {
+			workers += p.Nodes
+		}
 		if p.Unlinked && p.Mode != Stock {
 			return fmt.Errorf("pool %s of mode %s has no link: only one of mode %s can be without", p.Name, p.Mode, Stock)
+		}
+		if p.Places {
+			return fmt.Errorf(
+				"pool %s has its coordinator as Pods: the testbed runs those in the place of the kubelets that nodes have here",
+				p.Name)
 		}
 		if len(p.NoClock) > 0 {
 			return fmt.Errorf(
 				"pool %s has machines without a clock: its nodes are containers, whose clock is that of this machine", p.Name)
 		}
+	}
+	if workers > mostWorkers {
+		return fmt.Errorf("%d nodes are more than the %d that have room as containers", workers, mostWorkers)
 	}
 	return nil
 }

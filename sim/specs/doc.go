@@ -5,7 +5,7 @@
 //	fault   something breaks in it
 //	slow    it takes more than some minutes: what is below scenarios/eviction, autonomy and nightly, and pools of twenty
 //	        nodes and more, and those that pull images over a thin link
-//	kind    the runtime of kind clusters can run it too; WEIR_SPECS_RUNTIME=kind does
+//	kind    the runtime of kind clusters takes it, too; WEIR_SPECS_RUNTIME=kind does
 //
 // make specs LABELS=smoke runs them, and so does the command of ginkgo itself. One runs after the other, also with -p.
 //

@@ -15,6 +15,8 @@ import (
 
 	"github.com/weir-edge/weir/sim/command"
 	"github.com/weir-edge/weir/sim/proc/gobuild"
+	"github.com/weir-edge/weir/sim/runner"
+	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
@@ -51,10 +53,28 @@ func labels(name string, s *scenario.Scenario, quick []string) (of Labels) {
 	if !smoke && strings.Contains(name, "/") || s.Topology.Pool.Nodes >= manyNodes || s.Images != nil {
 		of = append(of, "slow")
 	}
-	if s.Eviction == nil && s.Autonomy == nil && s.Images == nil {
+	if refused(s) == nil {
 		of = append(of, "kind")
 	}
 	return of
+}
+
+// refused tells why the runtime of kind clusters cannot run a scenario, as a run of it does.
+func refused(s *scenario.Scenario) error {
+	kind := &runtime.Kind{}
+	var topology runtime.Topology
+	switch {
+	case s.Eviction != nil:
+		topology = s.ColumnTopology(runtime.Weir)
+	case s.Crowd != nil:
+		topology = s.CrowdTopology(runtime.Weir)
+	default:
+		topology.Pools = s.WeirPools()
+	}
+	if err := runner.Suits(s, kind); err != nil {
+		return err
+	}
+	return kind.Suits(topology)
 }
 
 // files are all scenarios, by name.
@@ -178,5 +198,41 @@ func TestLabels(t *testing.T) {
 	}
 	if count["smoke"] != len(names) {
 		t.Errorf("%d scenarios are smoke, the Makefile names %d quick ones: %v", count["smoke"], len(names), names)
+	}
+}
+
+// TestKind: what is labelled kind is what kind runs: lost nodes, too, and nothing that it refuses.
+func TestKind(t *testing.T) {
+	root, err := gobuild.Root("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := files(t, root)
+	for name, want := range map[string]string{
+		"pool-cache": "", "leader-kill": "", "eviction/node-cut-off": "", "eviction/pool-silent-return": "",
+		"nightly/node-cut-off-stock":                  "",
+		"cloud-restored":                              "its kube-apiserver is a pod",
+		"eviction/cloud-apiserver-restart-delegating": "its kube-apiserver is a pod",
+		"eviction/cloud-unready":                      "its kube-apiserver is a pod",
+		"clock-1970":                                  "machines without a clock",
+		"replicas-placed":                             "coordinator as Pods",
+		"autonomy/offline-machine-restart":            "its containers are real",
+		"images-once":                                 "its containers are real",
+		"nightly/real-node":                           "logs no frames",
+		"nightly/pools-100":                           "200 nodes are more than",
+		"nightly/openyurt-load-100":                   "100 nodes are more than",
+	} {
+		s := all[name]
+		if s == nil {
+			t.Errorf("there is no scenario %s", name)
+			continue
+		}
+		err := refused(s)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+		if labelled := slices.Contains(labels(name, s, nil), "kind"); labelled != (want == "") {
+			t.Errorf("%s is labelled kind: %t", name, labelled)
+		}
 	}
 }

@@ -18,9 +18,13 @@ const dialTimeout = 5 * time.Second
 type conn struct {
 	id     int64
 	proxy  *Proxy
+	opened time.Time
 	halves [2]*half // by Direction.index
 	// dead is closed when nothing more is to be delivered; both sockets are closed soon after.
 	dead chan struct{}
+	// severed is closed by sever when a toxic ended a direction, though its sender did not.
+	severed chan struct{}
+	sever   func()
 }
 
 // half is one direction of a connection: what from sends is delivered to to.
@@ -33,6 +37,7 @@ type half struct {
 	left     bool // to was closed before the link was cut
 
 	mu       sync.Mutex
+	over     bool          // from was closed or reset
 	aborted  bool          // from was reset, not closed
 	finished chan struct{} // toxiproxy is done with this direction
 	refused  chan struct{} // to does not take any more
@@ -59,7 +64,12 @@ func (x *Proxy) serve(client *net.TCPConn) {
 	if !ok {
 		return
 	}
-	c := &conn{proxy: x, dead: make(chan struct{}), id: x.pool.ledger.open(x.pool.clock.Now(), x.node, x.class)}
+	now := x.pool.clock.Now()
+	severed := make(chan struct{})
+	c := &conn{
+		proxy: x, dead: make(chan struct{}), opened: now, id: x.pool.ledger.open(now, x.node, x.class),
+		severed: severed, sever: sync.OnceFunc(func() { close(severed) }),
+	}
 	c.halves[Up.index()] = c.newHalf(Up, client, server)
 	c.halves[Down.index()] = c.newHalf(Down, server, client)
 	x.startLinks(c)
@@ -81,18 +91,41 @@ func (c *conn) watch() {
 		<-up.finished
 		<-down.finished
 	}()
-	select {
-	case <-ended:
-		return
-	case <-up.refused:
-		c.carryReset(Down)
-	case <-down.refused:
-		c.carryReset(Up)
-	case <-c.proxy.pool.ctx.Done():
+	for waits := true; waits; {
+		doomed, changed, stop := c.doomed()
+		waits = false
+		select {
+		case <-c.severed: // both sockets are closed, as toxiproxy would
+			stop()
+			return
+		case <-ended:
+			stop()
+			return
+		case <-up.refused:
+			c.carryReset(Down)
+		case <-down.refused:
+			c.carryReset(Up)
+		case <-doomed:
+		case <-changed:
+			waits = true
+		case <-c.proxy.pool.ctx.Done():
+		}
+		stop()
 	}
 	for _, h := range c.halves {
 		_ = reset(h.to)
 	}
+}
+
+// doomed sends when a toxic resets the connection.
+func (c *conn) doomed() (<-chan time.Time, <-chan struct{}, func() bool) {
+	pool := c.proxy.pool
+	at, changed := pool.doom(c.proxy.node, c.opened)
+	if at.IsZero() {
+		return nil, changed, func() bool { return true }
+	}
+	t := pool.clock.NewTimer(at.Sub(pool.clock.Now()))
+	return t.C(), changed, t.Stop
 }
 
 // carryReset waits until the news that one end does not take any more has crossed the link.
@@ -163,9 +196,9 @@ type source struct{ *half }
 
 func (s source) Read(b []byte) (int, error) {
 	n, err := s.from.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil {
 		s.mu.Lock()
-		s.aborted = true
+		s.over, s.aborted = true, !errors.Is(err, io.EOF)
 		s.mu.Unlock()
 	}
 	return n, err
@@ -175,19 +208,27 @@ func (s source) Read(b []byte) (int, error) {
 // other one may go on.
 type sink struct{ *half }
 
+// Write never fails: toxics before it would wait for ever for a reader. What to does not take is lost.
 func (s sink) Write(b []byte) (int, error) {
-	n, err := s.to.Write(b)
-	if err != nil {
+	if _, err := s.to.Write(b); err != nil {
 		s.refuse()
 	}
-	return n, err
+	return len(b), nil
 }
 
 func (s sink) Close() error {
 	defer close(s.finished)
 	s.mu.Lock()
-	aborted := s.aborted
+	over, aborted := s.over, s.aborted
 	s.mu.Unlock()
+	if !over {
+		s.conn.sever()
+	}
+	select {
+	case <-s.conn.severed:
+		return nil
+	default:
+	}
 	if aborted {
 		return reset(s.to)
 	}

@@ -3,8 +3,8 @@
 // A Pool is one uplink. Every node has one Proxy per traffic class; all connections of all proxies of a pool
 // share the uplink's rate, once per direction. It is built from toxiproxy's parts (toxic collections, links and
 // stubs, used as a library) with a toxic of our own, because toxiproxy's bandwidth toxic is per connection and
-// cannot model an uplink that many connections share (Shopify/toxiproxy#190, #613). Toxics of toxiproxy can be
-// added to a Proxy beside ours. The listener is our own too: toxiproxy's dials inside its accept loop without a
+// cannot model an uplink that many connections share (Shopify/toxiproxy#190, #613). Other toxics of toxiproxy's can be
+// put behind ours, see Pool.AddToxic. The listener is our own too: toxiproxy's dials inside its accept loop without a
 // timeout, tells a toxic nothing of the connection it works for, and leaves goroutines behind when a write
 // fails.
 //

@@ -65,13 +65,15 @@ type Pool struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // accept loops and connections
 
-	mu      sync.Mutex
-	closed  bool
-	proxies []*Proxy
-	rtt     time.Duration
-	cuts    map[Cut]struct{} // one direction each
-	healed  [2]time.Time     // when a cut was last healed, by Direction.index
-	changed chan struct{}    // closed and replaced at each change of rtt, rates and cuts
+	mu       sync.Mutex
+	closed   bool
+	proxies  []*Proxy
+	rtt      time.Duration
+	cuts     map[Cut]struct{} // one direction each
+	healed   [2]time.Time     // when a cut was last healed, by Direction.index
+	toxics   []*toxic
+	numbered int           // of toxics, so far
+	changed  chan struct{} // closed and replaced at each change of rtt, rates, cuts and toxics
 }
 
 // NewPool returns an uplink without proxies.
@@ -89,6 +91,7 @@ func NewPool(c Config) (*Pool, error) {
 		c.Burst = DefaultBurst
 	}
 	toxics.Register(toxicType, new(uplink))
+	toxics.Register(hostType, new(host))
 	now := c.Clock.Now()
 	p := &Pool{
 		name:    c.Name,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -210,27 +209,6 @@ func TestCloseLeavesNothing(t *testing.T) {
 		t.Error("a closed pool took a proxy")
 	}
 	goleak.VerifyNone(t, goleak.IgnoreCurrent())
-}
-
-func TestToxicsOfToxiproxyMayJoin(t *testing.T) {
-	s := newSetup(t, Config{RTT: 0})
-	x := s.proxy("edge-1", "node")
-	client := s.dial(x)
-	server := s.cloud.accepted(t)
-	write(t, server, []byte("before"))
-	read(t, client, 6)
-	spec := `{"name":"few","type":"limit_data","stream":"downstream","attributes":{"bytes":4}}`
-	if _, err := x.Toxics().AddToxicJson(strings.NewReader(spec)); err != nil {
-		t.Fatal(err)
-	}
-	write(t, server, []byte("after"))
-	if got := read(t, client, 4); got != "afte" {
-		t.Errorf("got %q", got)
-	}
-	_ = client.SetReadDeadline(time.Now().Add(patience))
-	if _, err := client.Read(make([]byte, 1)); err == nil {
-		t.Error("limit_data did not end the connection")
-	}
 }
 
 func TestConfigIsChecked(t *testing.T) {

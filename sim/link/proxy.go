@@ -19,6 +19,7 @@ type Proxy struct {
 
 	starting sync.Mutex // one connection at a time sets up its links
 	uplinks  [2]*uplink // by Direction.index
+	hosts    [2]*host   // likewise
 }
 
 // Proxy opens a listener for one traffic class of a node. Connections to it cross the link and end at upstream, an
@@ -27,16 +28,15 @@ func (p *Pool) Proxy(node, class, listen, upstream string) (*Proxy, error) {
 	x := &Proxy{pool: p, node: node, class: class, upstream: upstream}
 	x.toxiproxy = toxiproxy.NewProxy(p.server, p.name+"/"+node+"/"+class, listen, upstream)
 	for _, d := range []Direction{Up, Down} {
-		spec := fmt.Sprintf(`{"name":"uplink_%s","type":%q,"stream":%q,"attributes":{}}`, d, toxicType, d.stream())
-		w, err := x.toxiproxy.Toxics.AddToxicJson(bytes.NewBufferString(spec))
+		u, err := addOurs[*uplink](x, toxicType, d)
 		if err != nil {
-			return nil, fmt.Errorf("link %s: add toxic: %w", p.name, err)
+			return nil, err
 		}
-		u, ok := w.Toxic.(*uplink)
-		if !ok {
-			return nil, fmt.Errorf("link %s: toxiproxy made a %T of our toxic", p.name, w.Toxic)
+		o, err := addOurs[*host](x, hostType, d)
+		if err != nil {
+			return nil, err
 		}
-		x.uplinks[d.index()] = u
+		x.uplinks[d.index()], x.hosts[d.index()] = u, o
 	}
 
 	var err error
@@ -54,6 +54,20 @@ func (p *Pool) Proxy(node, class, listen, upstream string) (*Proxy, error) {
 	return x, nil
 }
 
+// addOurs puts one of our toxics at the end of a direction.
+func addOurs[T any](x *Proxy, kind string, d Direction) (t T, err error) {
+	spec := fmt.Sprintf(`{"name":"%s_%s","type":%q,"stream":%q,"attributes":{}}`, kind, d, kind, d.stream())
+	w, err := x.toxiproxy.Toxics.AddToxicJson(bytes.NewBufferString(spec))
+	if err != nil {
+		return t, fmt.Errorf("link %s: add toxic: %w", x.pool.name, err)
+	}
+	t, ok := w.Toxic.(T)
+	if !ok {
+		return t, fmt.Errorf("link %s: toxiproxy made a %T of our toxic", x.pool.name, w.Toxic)
+	}
+	return t, nil
+}
+
 // Addr is the address that clients connect to.
 func (x *Proxy) Addr() string { return x.listener.Addr().String() }
 
@@ -62,9 +76,6 @@ func (x *Proxy) Node() string { return x.node }
 
 // Class is the traffic class.
 func (x *Proxy) Class() string { return x.class }
-
-// Toxics are toxiproxy's, for faults beyond ours; they come after the shared uplink.
-func (x *Proxy) Toxics() *toxiproxy.ToxicCollection { return x.toxiproxy.Toxics }
 
 func (x *Proxy) accept() {
 	defer x.pool.wg.Done()
@@ -95,7 +106,7 @@ func (x *Proxy) startLinks(c *conn) {
 	defer x.starting.Unlock()
 	for _, d := range []Direction{Up, Down} {
 		h := c.halves[d.index()]
-		x.uplinks[d.index()].next = h
+		x.uplinks[d.index()].next, x.hosts[d.index()].next = h, h
 		name := fmt.Sprintf("%d/%s", c.id, d)
 		x.toxiproxy.Toxics.StartLink(x.pool.server, name, h.source(), h.sink(), d.stream())
 	}

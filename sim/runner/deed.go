@@ -25,11 +25,12 @@ type deed struct {
 	hubs   []string       // nodes whose clients cannot be served while it lasts
 	cutOff bool           // nothing reaches the pool from the cloud while it lasts
 	disk   scenario.Disk
-	node   string   // whose hub or Node is the target
-	object *changed // that Change and Remove are done to
-	stolen *stolen  // of a Node that is deleted
-	moved  *moved   // of a coordinator that is placed again
-	back   func()   // tells that the apiserver, which is the target, is there again
+	node   string       // whose hub or Node is the target
+	object *changed     // that Change and Remove are done to
+	stolen *stolen      // of a Node that is deleted
+	moved  *moved       // of a coordinator that is placed again
+	back   func()       // tells that the apiserver, which is the target, is there again
+	healed func() error // ends what a Kind began
 }
 
 // find finds out what a fault means now.
@@ -75,7 +76,7 @@ func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 		if f.Action == scenario.Blackout {
 			d.fault.Link, d.hubs = scenario.CloudLink, nodesOf(d.pool)
 		}
-		d.cutOff = d.fault.Link.Cloud() && f.Action != scenario.Slow
+		d.cutOff = d.fault.Link.Cloud() && d.stops()
 	default:
 		return nil, fmt.Errorf("there is no target %s", f.Target)
 	}
@@ -99,11 +100,6 @@ func (d *deed) aim(node string) {
 	switch d.fault.Action {
 	case scenario.Change, scenario.Move:
 		d.nodes = []string{node}
-	case scenario.Cut, scenario.Flap:
-		d.nodes = []string{node}
-		if d.fault.Link == scenario.BothLinks {
-			d.hubs = []string{node}
-		}
 	case scenario.Vanish:
 		d.nodes, d.part, d.hubs = []string{node}, runtime.HubOf(node), []string{node}
 	case scenario.Lie, scenario.Forge:
@@ -114,8 +110,23 @@ func (d *deed) aim(node string) {
 			d.nodes, d.cutOff, d.fault.Link = []string{""}, true, scenario.CloudLink
 		}
 	default:
-		d.part, d.hubs = runtime.HubOf(node), []string{node}
+		if d.fault.Link == "" {
+			d.part, d.hubs = runtime.HubOf(node), []string{node}
+			return
+		}
+		d.nodes = []string{node}
+		if d.fault.Link == scenario.BothLinks && d.stops() {
+			d.hubs = []string{node}
+		}
 	}
+}
+
+// stops reports whether a deed on a link lets nothing cross.
+func (d *deed) stops() bool {
+	if k := d.fault.Kind; k != nil {
+		return k.Stops()
+	}
+	return d.fault.Action != scenario.Slow
 }
 
 // name is what a report calls the target.
@@ -148,6 +159,15 @@ func (r *run) begin(ctx context.Context, d *deed) error {
 	}
 	if d.fault.Action == scenario.Move {
 		return r.move(ctx, d, d.fault.To)
+	}
+	if k := d.fault.Kind; k != nil {
+		at := scenario.Aim{Nodes: d.nodes, Direction: d.direction()}
+		for _, l := range r.links(d.pool, d.fault.Link) {
+			at.Lines = append(at.Lines, l)
+		}
+		var err error
+		d.healed, err = k.Begin(at)
+		return err
 	}
 	if d.part == "" {
 		return r.strain(d)
@@ -191,6 +211,9 @@ func (r *run) heal(ctx context.Context, d *deed) error {
 			return err
 		}
 		return r.until(ctx, settlePatience, func() (bool, string) { return r.hasMoved(ctx, d.node, d.fault.To, d.pool.Name) })
+	}
+	if d.healed != nil {
+		return d.healed()
 	}
 	if d.part == "" {
 		return r.relieve(d)
@@ -478,6 +501,9 @@ func (r *run) proveHealed(ctx context.Context) error {
 		for _, l := range r.links(p, scenario.BothLinks) {
 			if cuts := l.Cuts(); len(cuts) > 0 {
 				return fmt.Errorf("faults are over, and of link %s is still cut: %v", l.Name(), cuts)
+			}
+			if left := l.Toxics(); len(left) > 0 {
+				return fmt.Errorf("faults are over, and on link %s is still %s", l.Name(), strings.Join(left, ", "))
 			}
 		}
 		u, l := p.Uplink, r.site.Link(p.Name)

@@ -116,11 +116,23 @@ func TestAim(t *testing.T) {
 		part     runtime.PartID
 		cut, out bool // a link is cut; clients of the node cannot be served
 	}{
-		"kill":         {scenario.Fault{Action: scenario.Kill}, "hub/a", false, true},
-		"freeze":       {scenario.Fault{Action: scenario.Freeze}, "hub/a", false, true},
-		"vanish":       {scenario.Fault{Action: scenario.Vanish}, "hub/a", true, true},
-		"cut of one":   {cloud, "", true, false},
-		"cut of both":  {both, "", true, true},
+		"kill":        {scenario.Fault{Action: scenario.Kill}, "hub/a", false, true},
+		"freeze":      {scenario.Fault{Action: scenario.Freeze}, "hub/a", false, true},
+		"vanish":      {scenario.Fault{Action: scenario.Vanish}, "hub/a", true, true},
+		"cut of one":  {cloud, "", true, false},
+		"cut of both": {both, "", true, true},
+		"slow of one": {
+			scenario.Fault{Action: scenario.Slicer, Link: scenario.BothLinks, Kind: &scenario.Toxic{Type: scenario.Slicer}},
+			"", true, false,
+		},
+		"toxic of one": {
+			scenario.Fault{Action: scenario.Timeout, Link: scenario.CloudLink, Kind: &scenario.Toxic{Type: scenario.Timeout}},
+			"", true, false,
+		},
+		"toxic of both": {
+			scenario.Fault{Action: scenario.Timeout, Link: scenario.BothLinks, Kind: &scenario.Toxic{Type: scenario.Timeout}},
+			"", true, true,
+		},
 		"flap of both": {scenario.Fault{Action: scenario.Flap, Link: scenario.BothLinks}, "", true, true},
 	} {
 		d := &deed{fault: test.fault}

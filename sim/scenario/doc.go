@@ -75,6 +75,16 @@
 //	restore  apiserver                                           the cloud's etcd is as it was lost: before; started
 //	                                                             after for
 //	slow     pool                                                link:, with another rate: or rtt: for a while
+//	reset_peer as cut                                            link:; connections are reset, timeout: after they were
+//	                                                             opened
+//	timeout  as cut                                              link:, direction:; what is said is lost; connections
+//	                                                             are closed after timeout:, or with 0s when it is over
+//	slicer   as cut                                              link:, direction:; bytes come in pieces of
+//	                                                             average_size:, more or less by size_variation:, with
+//	                                                             a pause of delay:
+//	slow_close as cut                                            link:, direction:; a connection that ends closes after
+//	                                                             delay:
+//	limit_data as cut                                            link:, direction:; connections are closed after bytes:
 //	blackout pool                                                the uplink is cut for a while, and all machines lose
 //	                                                             power
 //	change   pool, leader, follower, hub/<n>                     object: a NodePool, Pool or Node gets the content of
@@ -90,6 +100,8 @@
 //	                                                             within for:; the pool has to enrol
 //	storm    pool                                                all of it on top of each other: each begins within for,
 //	                                                             as the seed decides
+//
+// From reset_peer to limit_data they are toxiproxy's, by its names. They add up, in the order in which they begin.
 //
 // In a blackout the machines have power again after off:, while the uplink is still cut. empty: names parts that find
 // an empty disk then: hub/<n>, or coordinator for all of them. On nodes whose hub kept its disk clients are restarted,

@@ -18,11 +18,12 @@ type Fault struct {
 	Pool   string        // "": there is one, or the cloud is meant
 	For    time.Duration // until it is healed
 
-	Link      LinkName       // of Cut and Flap
-	Direction link.Direction // likewise; never zero for them
+	Link      LinkName       // of what is done to a link
+	Direction link.Direction // of Cut, Flap and toxics but ResetPeer; never zero for them
 	Cuts      int            // of Flap
 	Rate      *Rate          // of Slow; nil: unchanged
 	RTT       *time.Duration // likewise
+	Kind      Kind           // of actions that are types; nil for all others
 	Disk      Disk           // of actions that end a process
 	Lost      time.Duration  // of Restore: what was written in this time before it is lost
 	// of Blackout: until the machines have power again; of DeleteNode: until the pool has the cloud again.
@@ -164,7 +165,8 @@ const (
 
 // fields of a fault, in the order in which they are told.
 var faultFields = []string{
-	"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "disk", "lost", "off", "empty",
+	"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "timeout", "average_size",
+	"size_variation", "delay", "bytes", "disk", "lost", "off", "empty",
 	"policy", "object", "patch", "to", "repeat", "every",
 }
 
@@ -185,7 +187,7 @@ func actionRules() []actionRule {
 	parts := []Target{Leader, Follower, hubPrefix, Coordinator, APIServer, ControllerManager}
 	hubs := []Target{Leader, Follower, hubPrefix}
 	nodes := []Target{Leader, Follower, hubPrefix, WholePool}
-	return []actionRule{
+	rules := []actionRule{
 		{Kill, parts, []string{"for"}, []string{"disk", "repeat", "every"}},
 		{Stop, parts, []string{"for"}, []string{"disk", "repeat", "every"}},
 		{Restart, append(parts, Each), nil, []string{"disk", "repeat", "every"}},
@@ -207,6 +209,10 @@ func actionRules() []actionRule {
 		{PowerOff, []Target{Coordinator}, []string{"for"}, []string{"repeat", "every"}},
 		{Storm, []Target{WholePool}, []string{"for"}, nil},
 	}
+	for _, k := range kinds() {
+		rules = append(rules, k.rule())
+	}
+	return rules
 }
 
 // happens reports whether a fault of a kind happens to a pool.
@@ -242,6 +248,8 @@ func (s *Scenario) batches() bool {
 			return true
 		case f.Action == DeleteNode:
 			return f.Off >= longBreak
+		case f.Kind != nil && !f.Kind.Stops():
+			return false
 		case f.Target == APIServer:
 			return f.Action != Restore && (f.Action != Freeze || f.For >= longBreak)
 		case f.Target == WholePool, f.Target == Coordinator, f.Target == Each, replica:
@@ -305,6 +313,8 @@ func (f Fault) MarshalYAML() (any, error) {
 		To        string         `yaml:"to,omitempty"`
 		Repeat    int            `yaml:"repeat,omitempty"`
 		Every     time.Duration  `yaml:"every,omitempty"`
+
+		Own map[string]string `yaml:",inline"`
 	}{
 		At: f.At, Action: f.Action, Target: f.Target, Pool: f.Pool, Link: f.Link, Cuts: f.Cuts, Rate: f.Rate, RTT: f.RTT,
 		Disk: f.Disk, Lost: f.Lost, Off: f.Off, Empty: f.Empty, Policy: f.Policy, Object: f.Object, Patch: f.Patch, To: f.To,
@@ -312,6 +322,9 @@ func (f Fault) MarshalYAML() (any, error) {
 	}
 	if !slices.Contains([]Action{Restart, SetPolicy, Exit, Finish, Delete, Attempt, Forge}, f.Action) {
 		out.For = f.For.String()
+	}
+	if f.Kind != nil {
+		out.Own = f.Kind.written()
 	}
 	if f.Direction != 0 {
 		out.Direction = f.Direction.String()
@@ -333,6 +346,9 @@ func (f Fault) String() string {
 		if f.Direction != link.Both && f.Direction != 0 {
 			s += " " + f.Direction.String()
 		}
+	}
+	if f.Kind != nil {
+		s += ": " + f.Kind.String()
 	}
 	if f.To != "" {
 		s += " to " + f.To

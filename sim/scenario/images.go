@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,16 +137,7 @@ func numbers(n int) []int {
 }
 
 func (v value) size() Size {
-	s, ok := v.scalar("a size as 25MB", "!!str", "!!int")
-	if !ok {
-		return 0
-	}
-	n, err := parseLimit(s, report.UnitBytes)
-	if err != nil || n != math.Trunc(n) || n < image.MinLayer || n > image.MaxLayer {
-		v.wrong(fmt.Sprintf("a size from %dB to %dB, as 25MB", int64(image.MinLayer), int64(image.MaxLayer)))
-		return 0
-	}
-	return Size(n)
+	return Size(v.bytes(image.MinLayer, image.MaxLayer, "25MB"))
 }
 
 // Image is what the nodes pull.

@@ -227,6 +227,21 @@ func (v value) rate() Rate {
 	return rate
 }
 
+// bytes reads a size of a range.
+func (v value) bytes(from, to int64, example string) int64 {
+	allowed := fmt.Sprintf("a size from %dB to %dB, as %s", from, to, example)
+	s, ok := v.scalar(allowed, "!!str", "!!int")
+	if !ok {
+		return 0
+	}
+	n, err := parseLimit(s, report.UnitBytes)
+	if err != nil || n != math.Trunc(n) || n < float64(from) || n > float64(to) {
+		v.wrong(allowed)
+		return 0
+	}
+	return int64(n)
+}
+
 func (v value) duration(to time.Duration) time.Duration { return v.between(0, to) }
 
 func (v value) between(from, to time.Duration) time.Duration {

@@ -73,7 +73,7 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 		return f, false
 	}
 	rule := rules[slices.Index(names, action)]
-	f.Action, f.Repeat = rule.action, 1
+	f.Action, f.Repeat, f.Kind = rule.action, 1, newKind(rule.action)
 	p := o.poolOf(&f, pools)
 	f.Target, ok = o.fields["target"].target(rule, p)
 	for _, name := range faultFields {
@@ -88,6 +88,9 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 	}
 	if slices.Contains(rule.optional, "direction") && f.Direction == 0 {
 		f.Direction = link.Both
+	}
+	if f.Kind != nil {
+		f.Kind.check(o)
 	}
 	if f.Action == Blackout && f.Off >= f.For {
 		o.fields["off"].contradiction(
@@ -202,6 +205,10 @@ func (f *Fault) read(name string, v value, p Pool) {
 		}
 	case "every":
 		f.Every = v.duration(maxEvery)
+	default:
+		if f.Kind != nil {
+			f.Kind.read(name, v)
+		}
 	}
 }
 

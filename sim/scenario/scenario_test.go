@@ -80,6 +80,8 @@ faults:
   - {at: 1s, action: slow, target: pool, link: cloud, rate: 256kbit/s, rtt: 300ms, for: 5s}
   - {at: 1s, action: flap, target: pool, link: both, direction: down, cuts: 20, for: 2m}
   - {at: 9s, action: restart, target: apiserver}
+  - {at: 9s, action: reset_peer, target: leader, link: cloud, timeout: 1.5s, for: 5s, repeat: 2}
+  - {at: 9s, action: slicer, target: pool, link: both, direction: up, average_size: 4kB, delay: 2ms, for: 5s}
 `, 1)
 	text = strings.Replace(text, "pool_bytes_ratio <= 1.02", "failovers >= 3", 1)
 	s, err := scenario.Parse("small.yaml", []byte(text))
@@ -105,6 +107,16 @@ faults:
 			Cuts: 20, For: 2 * time.Minute, Repeat: 1,
 		},
 		{At: 9 * time.Second, Action: scenario.Restart, Target: scenario.APIServer, Repeat: 1},
+		{
+			At: 9 * time.Second, Action: scenario.ResetPeer, Target: scenario.Leader, Link: scenario.CloudLink,
+			For: 5 * time.Second, Repeat: 2,
+			Kind: &scenario.Toxic{Type: scenario.ResetPeer, Attributes: map[string]int64{"timeout": 1500}},
+		},
+		{
+			At: 9 * time.Second, Action: scenario.Slicer, Target: scenario.WholePool, Link: scenario.BothLinks,
+			Direction: link.Up, For: 5 * time.Second, Repeat: 1,
+			Kind: &scenario.Toxic{Type: scenario.Slicer, Attributes: map[string]int64{"average_size": 4000, "delay": 2000}},
+		},
 	}
 	if diff := cmp.Diff(want, s.Faults); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)

@@ -30,11 +30,14 @@ func (s *Scenario) Drawn() *Scenario {
 	return &drawn
 }
 
+// lasting draws how long a fault of a storm lasts.
+func lasting(rnd *rand.Rand) time.Duration {
+	return (shortest + time.Duration(rnd.Int64N(int64(longest-shortest)))).Round(100 * time.Millisecond)
+}
+
 func (s *Scenario) storm(f Fault) []Fault {
 	p, rnd := s.PoolOf(f), rand.New(rand.NewPCG(uint64(s.Seed), uint64(f.At)))
-	lasts := func() time.Duration {
-		return (shortest + time.Duration(rnd.Int64N(int64(longest-shortest)))).Round(100 * time.Millisecond)
-	}
+	lasts := func() time.Duration { return lasting(rnd) }
 	hub := func() Target { return Hub(1 + rnd.IntN(p.Nodes)) }
 	pick := func(all ...Action) Action { return all[rnd.IntN(len(all))] }
 	up := p.Uplink
@@ -58,6 +61,7 @@ func (s *Scenario) storm(f Fault) []Fault {
 			Fault{Action: Kill, Target: Coordinator, For: lasts(), Disk: LoseDisk},
 		)
 	}
+	all = append(all, s.drawnToxics(f)...)
 	for i := range all {
 		all[i].At = f.At + time.Duration(rnd.Int64N(int64(f.For))).Round(100*time.Millisecond)
 		all[i].Repeat = 1

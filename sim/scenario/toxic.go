@@ -1,0 +1,204 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-edge/weir/sim/link"
+)
+
+// Faults of toxiproxy's on a link, by toxiproxy's names.
+const (
+	ResetPeer Action = "reset_peer" // connections are reset at both ends, a while after they were opened
+	Timeout   Action = "timeout"    // nothing arrives; connections are closed after a while, or when it is over
+	Slicer    Action = "slicer"     // bytes arrive in small pieces, with pauses
+	SlowClose Action = "slow_close" // the end of a stream arrives late
+	LimitData Action = "limit_data" // connections are closed after so many bytes
+)
+
+const (
+	maxToxicTime = time.Minute
+	maxPause     = time.Second // between two pieces of a slicer
+	maxSlice     = 64_000
+	maxLimited   = 1_000_000_000
+)
+
+// Toxic is a fault of toxiproxy's on a link. Its attributes have toxiproxy's names and units.
+type Toxic struct {
+	Type       Action
+	Attributes map[string]int64
+}
+
+// toxicType says which attributes a toxic has, and whether it is as bad as a cut.
+type toxicType struct {
+	action     Action
+	attributes []attribute
+	undirected bool // it ends both directions at once
+	stops      bool
+}
+
+// attribute of a toxic: a time of that unit, or, without one, a number of bytes.
+type attribute struct {
+	name     string
+	unit     time.Duration
+	from, to int64
+	optional bool
+}
+
+func toxicTypes() []toxicType {
+	time := func(name string) []attribute {
+		return []attribute{{name: name, unit: time.Millisecond, to: maxToxicTime.Milliseconds()}}
+	}
+	return []toxicType{
+		{action: ResetPeer, attributes: time("timeout"), undirected: true, stops: true},
+		{action: Timeout, attributes: time("timeout"), stops: true},
+		{action: Slicer, attributes: slicerAttributes()},
+		{action: SlowClose, attributes: time("delay")},
+		{action: LimitData, attributes: []attribute{{name: "bytes", from: 1, to: maxLimited}}, stops: true},
+	}
+}
+
+func slicerAttributes() []attribute {
+	return []attribute{
+		{name: "average_size", from: 1, to: maxSlice},
+		{name: "size_variation", to: maxSlice, optional: true},
+		{name: "delay", unit: time.Microsecond, to: maxPause.Microseconds(), optional: true},
+	}
+}
+
+func (t *Toxic) kind() toxicType {
+	all := toxicTypes()
+	return all[slices.IndexFunc(all, func(k toxicType) bool { return k.action == t.Type })]
+}
+
+func (t *Toxic) rule() actionRule {
+	r := actionRule{
+		t.Type, []Target{Leader, Follower, hubPrefix, WholePool}, []string{"for", "link"}, []string{"repeat", "every"},
+	}
+	if !t.kind().undirected {
+		r.optional = append(r.optional, "direction")
+	}
+	for _, a := range t.kind().attributes {
+		if a.optional {
+			r.optional = append(r.optional, a.name)
+		} else {
+			r.required = append(r.required, a.name)
+		}
+	}
+	return r
+}
+
+func (t *Toxic) read(field string, v value) {
+	for _, a := range t.kind().attributes {
+		switch {
+		case a.name != field:
+		case a.unit == 0:
+			t.Attributes[field] = v.bytes(a.from, a.to, "4kB")
+		default:
+			d := v.duration(time.Duration(a.to) * a.unit)
+			if d%a.unit != 0 {
+				v.mistake(fmt.Sprintf("toxiproxy counts in %v: want a multiple", a.unit))
+			}
+			t.Attributes[field] = int64(d / a.unit)
+		}
+	}
+}
+
+func (t *Toxic) check(o object) {
+	if t.Type == Slicer && t.Attributes["average_size"] > 0 &&
+		t.Attributes["size_variation"] >= t.Attributes["average_size"] {
+		o.fields["size_variation"].contradiction("pieces would have no bytes: want less than average_size")
+	}
+}
+
+func (t *Toxic) written() map[string]string {
+	out := map[string]string{}
+	for _, a := range t.kind().attributes {
+		switch n, has := t.Attributes[a.name]; {
+		case !has:
+		case a.unit == 0:
+			out[a.name] = Size(n).String()
+		default:
+			out[a.name] = (time.Duration(n) * a.unit).String()
+		}
+	}
+	return out
+}
+
+// Stops implements Kind.
+func (t *Toxic) Stops() bool { return t.kind().stops }
+
+// Begin implements Kind: the toxic is on each of the links, for each of the nodes.
+func (t *Toxic) Begin(at Aim) (heal func() error, err error) {
+	var off []func()
+	heal = func() error {
+		for _, remove := range off {
+			remove()
+		}
+		return nil
+	}
+	for _, l := range at.Lines {
+		for _, n := range at.Nodes {
+			remove, err := l.AddToxic(at.Direction, n, string(t.Type), t.Attributes)
+			if err != nil {
+				return nil, errors.Join(err, heal())
+			}
+			off = append(off, remove)
+		}
+	}
+	return heal, nil
+}
+
+// String is its attributes: "timeout 2s".
+func (t *Toxic) String() string {
+	written, words := t.written(), []string{}
+	for _, a := range t.kind().attributes {
+		if s, has := written[a.name]; has {
+			words = append(words, a.name+" "+s)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// drawnToxics are those of a storm: two, of any type. They are drawn from numbers of their own, so that the rest of a
+// storm is what its seed has always been.
+func (s *Scenario) drawnToxics(f Fault) (all []Fault) {
+	p, rnd := s.PoolOf(f), rand.New(rand.NewPCG(uint64(s.Seed), uint64(f.At)+1))
+	targets := []Target{WholePool, Hub(1 + rnd.IntN(p.Nodes))}
+	if p.Coordinators > 0 {
+		targets = append(targets, Leader)
+	}
+	for range 2 {
+		k := drawToxic(rnd)
+		one := Fault{
+			Action: k.Type, Target: targets[rnd.IntN(len(targets))], For: lasting(rnd), Link: CloudLink, Kind: k,
+		}
+		if way := []link.Direction{link.Both, link.Up, link.Down}[rnd.IntN(3)]; !k.kind().undirected {
+			one.Direction = way
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// drawToxic draws one that a pool is to live through.
+func drawToxic(rnd *rand.Rand) *Toxic {
+	t := &Toxic{Type: toxicTypes()[rnd.IntN(len(toxicTypes()))].action, Attributes: map[string]int64{}}
+	between := func(from, to int64) int64 { return from + rnd.Int64N(to-from) }
+	switch t.Type {
+	case ResetPeer, Timeout:
+		t.Attributes["timeout"] = between(0, 3000)
+	case Slicer:
+		t.Attributes["average_size"], t.Attributes["delay"] = between(100, 1500), between(0, 5000)
+		t.Attributes["size_variation"] = t.Attributes["average_size"] / 2
+	case SlowClose:
+		t.Attributes["delay"] = between(0, 5000)
+	case LimitData:
+		t.Attributes["bytes"] = between(100, 50_000)
+	}
+	return t
+}

@@ -33,5 +33,5 @@
 // # Goroutines
 //
 // A Proxy has one that accepts; a connection has one that watches over it and those of its two toxiproxy
-// links. Pool.Close ends them all.
+// links; each toxic of AddToxic adds one for each direction that it is on. Pool.Close ends them all.
 package link

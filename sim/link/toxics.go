@@ -40,8 +40,9 @@ func (t *toxic) String() string {
 
 func (t *toxic) meets(node string) bool { return t.node == "" || t.node == node }
 
-// AddToxic puts a toxic of toxiproxy's on the connections of one node, or of the whole pool when node is empty: on those
-// that are open, and on those that are opened while it is there. Kind and attributes have toxiproxy's names and units.
+// AddToxic puts a toxic of toxiproxy's on the connections of one node, or of the whole pool when node is empty. Those
+// that are open have it, and those that are opened while it is there. Kind and attributes have toxiproxy's names and
+// units.
 // Toxics add up, in the order in which they came. A connection that a toxic ends is closed at both ends; reset_peer
 // resets it there, both directions at once. remove takes it off.
 func (p *Pool) AddToxic(dir Direction, node, kind string, attributes map[string]int64) (remove func(), err error) {

@@ -23,6 +23,23 @@ func TestLead(t *testing.T) {
 			want: "**Stock Kubernetes evicted 2 of the pods. Weir evicted 0 by mistake, and missed 0.** All 2 expectations " +
 				"held.\n",
 		},
+		"a quiet node, of which no pod is evicted": {
+			expects: []string{"quiet_bytes_ratio", "stock_evictions", "wrong_evictions"},
+			metrics: report.Values{
+				"quiet_bytes_per_node_second": 52, "stock_quiet_bytes_per_node_second": 217, "quiet_bytes_ratio": 0.24,
+				"stock_evictions": 0, "wrong_evictions": 0, "missed_evictions": 0,
+			},
+			want: "**A quiet node exchanged 52 bytes a second with the cloud, with stock Kubernetes 217: 0.240 times as many.** " +
+				"All 3 expectations held.\n",
+		},
+		"a lie": {
+			expects: []string{"lie_found_seconds"},
+			metrics: report.Values{
+				"lie_found_seconds": 42.8, "lie_deposed_seconds": 49, "misled_clients": 12, "misled_clients_left": 0,
+			},
+			want: "**What a leader forged was found within 42.8 s, and another one led within 49 s. Clients that were misled: " +
+				"12, in the end 0.** The one expectation held.\n",
+		},
 		"one way": {
 			expects: []string{"moved_seconds_p99"},
 			metrics: report.Values{"moved_seconds_p99": 4.65, "moved_pods": 30, "taken_writes": 3, "lost_writes": 0},

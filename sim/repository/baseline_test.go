@@ -110,3 +110,46 @@ func TestHistory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// withOwnLimit are metrics whose limits follow our own last value, and how many times as much a limit may be.
+var withOwnLimit = map[string]float64{
+	"quiet_received_bytes_per_second": 1.25, "cloud_watches": 1.25,
+}
+
+// TestLimits: a limit that another system sets, far above what Weir does, lets a loss pass for years. So the limit of
+// what is quiet, and of watches, is a little more than in the baseline.
+func TestLimits(t *testing.T) {
+	limited := map[string]bool{}
+	for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
+		paths, err := filepath.Glob(filepath.Join(root(t), "scenarios", pattern))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("scenarios/%s: %v, %v", pattern, paths, err)
+		}
+		for _, path := range paths {
+			all, err := scenario.Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := all[0]
+			for _, e := range s.Expectations {
+				most, ours := withOwnLimit[e.Metric]
+				if !ours || e.Op != "<=" {
+					continue
+				}
+				limited[e.Metric] = true
+				last, err := report.Load(filepath.Join(root(t), "reports", "baseline", s.Name+".json"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v := last.Metrics[e.Metric]; e.Limit > most*v {
+					t.Errorf("%s: %s may be %v, and was %v: want a limit of %.4g at most", s.Name, e.Metric, e.Limit, v, most*v)
+				}
+			}
+		}
+	}
+	for metric := range withOwnLimit {
+		if !limited[metric] {
+			t.Errorf("no scenario limits %s", metric)
+		}
+	}
+}

@@ -86,7 +86,8 @@ func (r *Report) page(style template.CSS) page {
 	t := r.Sum()
 	causes := r.causes(t)
 	p := page{
-		Style: style, Title: "Weir report", Says: r.lead(t, causes), Lead: plain(r.headline(t, causes)), Ground: plain(r.ground()), Notes: r.Notes,
+		Style: style, Title: "Weir report", Says: r.lead(t, causes), Lead: plain(r.headline(t, causes)),
+		Ground: plain(r.ground()), Notes: r.Notes,
 		Unfinished: r.Unfinished, Accepted: r.Accepted,
 		Unchanged: r.unchanged(t), Repeats: r.repeats(t), Words: plain(words), Base: r.Base.name(), Head: r.Head.name(),
 	}

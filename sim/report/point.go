@@ -32,7 +32,8 @@ func points() []string {
 		"{collections_refetched_share} of what damaged disks had lost was there again.",
 		"Without the cloud {offline_lists} clients that started got a full state, and {offline_lists_missing} did not.",
 		"Certificates were renewed, and {dropped_streams} streams of clients ended by it.",
-		"All hubs read the coordinator at its new place within {moved_seconds_max}. They listed {moved_relists} times for it.",
+		"All hubs read the coordinator at its new place within {moved_seconds_max}. They listed {moved_relists} times for " +
+			"it.",
 		"What was changed of a pool was applied by all its hubs within {applied_seconds_max}.",
 		"A node that was removed was refused everywhere within {revoked_seconds_max}.",
 		"All was current again within {recovery_seconds_max}. Lists that clients repeated: {client_relists}.",

@@ -29,8 +29,8 @@ func TestLead(t *testing.T) {
 				"quiet_bytes_per_node_second": 52, "stock_quiet_bytes_per_node_second": 217, "quiet_bytes_ratio": 0.24,
 				"stock_evictions": 0, "wrong_evictions": 0, "missed_evictions": 0,
 			},
-			want: "**A quiet node exchanged 52 bytes a second with the cloud, with stock Kubernetes 217: 0.240 times as many.** " +
-				"All 3 expectations held.\n",
+			want: "**A quiet node exchanged 52 bytes a second with the cloud, with stock Kubernetes 217: 0.240 times as " +
+				"many.** All 3 expectations held.\n",
 		},
 		"a lie": {
 			expects: []string{"lie_found_seconds"},

@@ -104,7 +104,8 @@ func TestCauses(t *testing.T) {
 				for _, run := range c.broken {
 					runs = append(runs, run.Scenario)
 				}
-				got += strings.TrimRight(fmt.Sprintf("\n%s %s | %s | %s", c.sign(), c.says(), strings.Join(slices.Compact(of), ", "),
+				of = slices.Compact(of)
+				got += strings.TrimRight(fmt.Sprintf("\n%s %s | %s | %s", c.sign(), c.says(), strings.Join(of, ", "),
 					strings.Join(runs, ", ")), " |")
 			}
 			if diff := cmp.Diff(test.want, strings.ReplaceAll(got, "|  |", "| |")); diff != "" {

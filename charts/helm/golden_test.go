@@ -2,8 +2,10 @@ package helm
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -55,6 +57,43 @@ func TestWithoutOperator(t *testing.T) {
 	}
 }
 
+// TestRegistry: one value has all images come from another registry, with its port and folders, by tag or digest. None
+// is named in another way.
+func TestRegistry(t *testing.T) {
+	const at = "registry.example:5000/mirrors/weir"
+	digest := "sha256:" + strings.Repeat("a", 64)
+	for values, want := range map[string]string{
+		"": ":devel", "manager: {image: {tag: v1}}\ninstaller: {image: {tag: v1}}\ncoordinator: {image: {tag: v1}}\n": ":v1",
+		"manager: {image: {digest: " + digest + "}}\ninstaller: {image: {digest: " + digest + "}}\n" +
+			"coordinator: {image: {digest: " + digest + "}}\n": "@" + digest,
+	} {
+		texts, err := all(t, load(t), []byte("registry: "+at+"\n"+values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]int{}
+		for _, text := range texts {
+			for _, image := range regexp.MustCompile(`\S*/weir-(manager|installer|coordinator)[:@][^"\s]*`).FindAllString(text,
+				-1) {
+				found[strings.TrimPrefix(image, `"`)]++
+			}
+		}
+		if !maps.Equal(found, map[string]int{ // the manager in its Deployment and in two hooks
+			at + "/weir-manager" + want: 3, at + "/weir-installer" + want: 1, at + "/weir-coordinator" + want: 1,
+		}) {
+			t.Errorf("%s: want images of %s, %s, found %v", values, at, want, found)
+		}
+	}
+	for _, bad := range []string{
+		"https://registry.example", "registry.example/", "/weir", "registry.example:x", "registry.example//weir",
+		"registry.example/Weir", "registry.example/weir:v1", "registry.example/weir@" + digest, "a b",
+	} {
+		if _, err := all(t, load(t), []byte("registry: \""+bad+"\"\n")); err == nil || !strings.Contains(err.Error(), "registry") {
+			t.Errorf("registry %s: %v", bad, err)
+		}
+	}
+}
+
 // TestLint: helm finds nothing to say.
 func TestLint(t *testing.T) {
 	for _, m := range lint.RunAll("../weir", map[string]any{}, "weir-system").Messages {
@@ -89,19 +128,7 @@ func short(c *chart.Chart) {
 // itself.
 func render(t *testing.T, c *chart.Chart, values []byte, apis ...string) string {
 	t.Helper()
-	var given map[string]any
-	if err := yaml.Unmarshal(values, &given); err != nil {
-		t.Fatal(err)
-	}
-	caps := common.DefaultCapabilities.Copy()
-	caps.KubeVersion = common.KubeVersion{Version: "v1.37.1", Major: "1", Minor: "37"}
-	caps.APIVersions = append(caps.APIVersions, apis...)
-	options := common.ReleaseOptions{Name: "weir", Namespace: "weir-system", Revision: 1, IsInstall: true}
-	all, err := util.ToRenderValuesWithSchemaValidation(c, given, options, caps, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts, err := engine.Render(c, all)
+	texts, err := all(t, c, values, apis...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,4 +146,22 @@ func render(t *testing.T, c *chart.Chart, values []byte, apis ...string) string 
 	}
 	out.WriteString("# notes:\n" + texts["weir/templates/NOTES.txt"])
 	return out.String()
+}
+
+// all are the texts of all templates, by their paths.
+func all(t *testing.T, c *chart.Chart, values []byte, apis ...string) (map[string]string, error) {
+	t.Helper()
+	var given map[string]any
+	if err := yaml.Unmarshal(values, &given); err != nil {
+		t.Fatal(err)
+	}
+	caps := common.DefaultCapabilities.Copy()
+	caps.KubeVersion = common.KubeVersion{Version: "v1.37.1", Major: "1", Minor: "37"}
+	caps.APIVersions = append(caps.APIVersions, apis...)
+	options := common.ReleaseOptions{Name: "weir", Namespace: "weir-system", Revision: 1, IsInstall: true}
+	release, err := util.ToRenderValuesWithSchemaValidation(c, given, options, caps, false)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(c, release)
 }

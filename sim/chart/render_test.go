@@ -170,6 +170,7 @@ func TestBadValues(t *testing.T) {
 		"installer.enabled=perhaps":         "installer/enabled",
 		"installer.image.digest=sha256:12":  "installer/image/digest",
 		"installer.image.pullPolicy=Never":  "'pullPolicy'",
+		"registry=https://registry.example": "registry",
 		"crds.nodePools=perhaps":            "crds/nodePools",
 		"uninstall.timeoutSeconds=1":        "uninstall/timeoutSeconds",
 		"metrics.podMonitor.interval=often": "metrics/podMonitor/interval",

@@ -4,10 +4,12 @@
 {{- if kindIs "invalid" $value }}{{ index . 1 }}{{ else }}{{ toJson $value }}{{ end -}}
 {{- end -}}
 
-{{- /* The reference of an image of the values. */ -}}
+{{- /* The reference of an image of the values. A registry stands for its host and folders. */ -}}
 {{- define "weir.image" -}}
+{{- $top := index . 0 -}}
 {{- $image := index . 1 -}}
-{{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}{{ else }}{{ $image.repository }}:{{ $image.tag | default (index . 0).Chart.AppVersion }}{{ end -}}
+{{- if $top.Values.registry }}{{ $top.Values.registry }}/{{ base $image.repository }}{{ else }}{{ $image.repository }}{{ end -}}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default $top.Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
 {{- /* Whether a definition of OpenYurt's is kept by this release: not where somebody else has it. */ -}}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,6 +164,42 @@ func TestForEngines(t *testing.T) {
 	c, err := img.ConfigFile()
 	if err != nil || !slices.Equal(c.Config.Entrypoint, []string{"/weir-coordinator"}) || c.Architecture != "amd64" {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestByContent: of the images that are asked for, each has the tag of what is in it, so that a cluster notices another
+// one. The tag changes nothing else.
+func TestByContent(t *testing.T) {
+	root := small(t)
+	made := func(args string) map[string]string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := run(t.Context(), strings.Fields("images -root "+root+" -version v1 -arch amd64 "+args), &out); err != nil {
+			t.Fatal(err)
+		}
+		tags := map[string]string{}
+		for _, m := range regexp.MustCompile(`/([a-z-]+):(\S+)@(\S+)`).FindAllStringSubmatch(out.String(), -1) {
+			tags[m[1]+"@"+m[3]] = m[2]
+		}
+		return tags
+	}
+	plain, tagged := made("-only weir-manager,weir-hub"), made("-only weir-manager,weir-hub -by-content")
+	if len(plain) != 2 || len(tagged) != 2 {
+		t.Fatalf("%v, %v", plain, tagged)
+	}
+	for image, tag := range plain {
+		_, digest, _ := strings.Cut(image, "@sha256:")
+		if want := "v1-" + digest[:12]; tag != "v1" || tagged[image] != want {
+			t.Errorf("%s: tags %q and %q, want v1 and %s", image, tag, tagged[image], want)
+		}
+		short, _, _ := strings.Cut(image, "@")
+		reference, err := name.NewTag("ghcr.io/weir-edge/" + short + ":" + tagged[image])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tarball.ImageFromPath(filepath.Join(root, "bin/images", short+".tar"), &reference); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -354,6 +391,8 @@ func TestBadInput(t *testing.T) {
 		"images -version v1 more":              `argument "more"`,
 		"images -version v1 -repository A/B":   `-repository "A/B": want`,
 		"images -version v1 -only weir":        `-only "weir": want`,
+		"images -version v1 -only weir-hub,x":  `-only "weir-hub,x": want`,
+		"all -version v1 -by-content":          "-by-content: want",
 		"all -version v1 -only weir-hub":       `-only "weir-hub": want`,
 		"images -version v1 -nothing":          "flag provided but not defined",
 	} {

@@ -11,6 +11,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
+// shortDigest is how much of a digest a tag has.
+const shortDigest = 12
+
 // images writes the archive of each product, and returns what is in them, and by which digests a registry will have
 // them.
 func (c *config) images(ctx context.Context, stdout io.Writer) (programs []program, digests map[string]string,
@@ -24,7 +27,7 @@ func (c *config) images(ctx context.Context, stdout io.Writer) (programs []progr
 	}
 	digests = map[string]string{}
 	for _, b := range everyImage() {
-		if c.only != "" && b.name != c.only {
+		if len(c.only) > 0 && !slices.Contains(c.only, b.name) {
 			continue
 		}
 		if digests[b.name], err = c.write(b, programs, stdout); err != nil {
@@ -64,13 +67,17 @@ func (c *config) write(of bundle, programs []program, stdout io.Writer) (string,
 	if err != nil {
 		return "", err
 	}
-	reference := c.repository + "/" + of.name + ":" + c.version
+	tag := c.version
+	if c.byContent {
+		tag += "-" + digest.Hex[:shortDigest]
+	}
+	reference := c.repository + "/" + of.name + ":" + tag
 	path := filepath.Join(c.out, of.name+".tar")
 	var single v1.Image
 	if len(c.arches) == 1 {
 		single = images[c.arches[0]]
 	}
-	if err := archive(path, reference, c.version, idx, single); err != nil {
+	if err := archive(path, reference, tag, idx, single); err != nil {
 		return "", err
 	}
 	fmt.Fprintf(stdout, "%-16s %s@%s\n", of.name, reference, digest)

@@ -46,7 +46,8 @@ type config struct {
 	repository string   // what the names of images begin with
 	arches     []string // of GOARCH
 	helm       string   // command that packages the chart
-	only       string   // the one image that is made; "": all
+	only       []string // the images that are made; none: all
+	byContent  bool     // tags tell contents, too
 }
 
 var (
@@ -64,7 +65,9 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags.StringVar(&c.version, "version", "", "version of Weir and tag of its images")
 	flags.StringVar(&c.repository, "repository", "ghcr.io/weir-edge", "what the names of images begin with")
 	flags.StringVar(&c.helm, "helm", "", "helm command that packages the chart; bin/helm")
-	flags.StringVar(&c.only, "only", "", "the one image that is made; all of them")
+	only := flags.String("only", "", "the images that are made, with commas between; all of them")
+	flags.BoolVar(&c.byContent, "by-content", false,
+		"tags are the version and the beginning of the digest: another image has another tag")
 	arches := flags.String("arch", strings.Join(known, ","), "architectures, with commas between")
 	verb := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -90,9 +93,16 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return usageError(fmt.Sprintf("-repository %q: want a name of images in small letters, for example ghcr.io/weir-edge",
 			c.repository))
 	}
-	if c.only != "" &&
-		(verb != "images" || !slices.ContainsFunc(everyImage(), func(b bundle) bool { return b.name == c.only })) {
-		return usageError(fmt.Sprintf("-only %q: want the name of an image, and the verb images", c.only))
+	if *only != "" {
+		c.only = strings.Split(*only, ",")
+	}
+	for _, name := range c.only {
+		if verb != "images" || !slices.ContainsFunc(everyImage(), func(b bundle) bool { return b.name == name }) {
+			return usageError(fmt.Sprintf("-only %q: want names of images, and the verb images", *only))
+		}
+	}
+	if c.byContent && verb != "images" {
+		return usageError("-by-content: want the verb images, since a release has the tag of its version")
 	}
 	for i, a := range c.arches {
 		if !slices.Contains(known, a) || slices.Contains(c.arches[:i], a) {

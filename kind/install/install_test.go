@@ -53,10 +53,18 @@ spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 // theCommands are those that the README of some sources types to install Weir, one by one.
 func theCommands(sources string) []string {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(sources, "README.md"))
+	all := commandsOf(filepath.Join(sources, "README.md"), "Install")
+	Expect(all).To(HaveLen(5), "the README promises five")
+	return all
+}
+
+// commandsOf are those that a section of a document types.
+func commandsOf(document, heading string) []string {
+	GinkgoHelper()
+	text, err := os.ReadFile(document)
 	Expect(err).NotTo(HaveOccurred())
-	_, section, found := strings.Cut(string(text), "\n## Install\n")
-	Expect(found).To(BeTrue())
+	_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	Expect(found).To(BeTrue(), heading)
 	section, _, _ = strings.Cut(section, "\n## ")
 	var all []string
 	for line := range strings.Lines(section) {
@@ -65,7 +73,6 @@ func theCommands(sources string) []string {
 			all = append(all, strings.TrimSpace(c))
 		}
 	}
-	Expect(all).To(HaveLen(5), "the README promises five")
 	return all
 }
 
@@ -299,6 +306,7 @@ var _ = Describe("an installation", Ordered, Label("install"), func() {
 	}, SpecTimeout(3*long))
 
 	fromTheFormerRelease(&served)
+	fromACheckout(&served)
 })
 
 // members waits until pools have so many nodes, all of them well, and each has told of itself.

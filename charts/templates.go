@@ -94,14 +94,22 @@ func escape(text string) string {
 const installer = `
 {{- if .Values.installer.enabled }}
 data:
-  ` + contract.InstallerImagesKey + `: {{ include "weir.image" (list . .Values.installer.image) | quote }}
+  ` + contract.InstallerImagesKey + `: {{ include "weir.image" (list . .Values.installer.image) | quote }}` +
+	pullSecrets + `
 {{- end }}`
 
 // coordinator is the image that weir pool create names. It is no line of those that may be run: a pool keeps its own
 // through upgrades.
 const coordinator = `
 data:
-  ` + contract.CoordinatorImagesRelease + `: {{ include "weir.image" (list . .Values.coordinator.image) | quote }}`
+  ` + contract.CoordinatorImagesRelease + `: {{ include "weir.image" (list . .Values.coordinator.image) | quote }}` +
+	pullSecrets
+
+// pullSecrets are the names of those by which the images of a list are pulled.
+const pullSecrets = `
+{{- if .Values.imagePullSecrets }}
+  ` + contract.PullSecretsKey + `: {{ include "weir.pullSecrets" . | quote }}
+{{- end }}`
 
 // foreign is the API group of OpenYurt. Where OpenYurt is, its definitions are its own.
 const foreign = "apps.openyurt.io"

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,8 +89,32 @@ func TestRegistry(t *testing.T) {
 		"https://registry.example", "registry.example/", "/weir", "registry.example:x", "registry.example//weir",
 		"registry.example/Weir", "registry.example/weir:v1", "registry.example/weir@" + digest, "a b",
 	} {
-		if _, err := all(t, load(t), []byte("registry: \""+bad+"\"\n")); err == nil || !strings.Contains(err.Error(), "registry") {
+		if _, err := all(t, load(t), []byte("registry: \""+bad+"\"\n")); err == nil ||
+			!strings.Contains(err.Error(), "/registry") {
 			t.Errorf("registry %s: %v", bad, err)
+		}
+	}
+}
+
+// TestPullSecrets: all that pulls an image of the chart does so by the same Secrets: the manager and the hooks, and by
+// the lists that the manager reads, Jobs and coordinators.
+func TestPullSecrets(t *testing.T) {
+	for values, want := range map[string][2]string{
+		"{}": {"imagePullSecrets: []\n", ""},
+		"imagePullSecrets: [{name: a}, {name: b}]": {
+			`imagePullSecrets: [{"name":"a"},{"name":"b"}]` + "\n", `pullSecrets: "a\nb\n"` + "\n",
+		},
+	} {
+		texts, err := all(t, load(t), []byte(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(slices.Collect(maps.Values(texts)), "")
+		lists := strings.Count(text, "\n  pullSecrets: ")
+		if want[1] != "" && strings.Count(text, "\n  "+want[1]) != 2 || want[1] == "" && lists > 0 ||
+			strings.Count(text, want[0]) != 3 {
+			t.Errorf("%s: %d Pods with %s, %d lists, want 3, and 2 with %s", values, strings.Count(text, want[0]), want[0],
+				lists, want[1])
 		}
 	}
 }

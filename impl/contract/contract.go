@@ -313,6 +313,9 @@ const (
 	CoordinatorImages        = "weir-coordinator-images"
 	CoordinatorImagesKey     = "images"
 	CoordinatorImagesRelease = "release"
+	// PullSecretsKey has the names of Secrets in ManagerNamespace by which kubelets pull the images of the list that it
+	// stands in, this one or InstallerImages, one in a line. None: as the ServiceAccount default there says.
+	PullSecretsKey = "pullSecrets"
 )
 
 // Labels of what weir-manager makes.

@@ -208,7 +208,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		return err
 	}
 	keeps := pools.Config{
-		Gate: m.gate, Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow,
+		Gate: m.gate, Clock: s.Clock, Images: m.watched, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow,
 		Metrics: m.metrics.leaderHubs, Log: s.Logger,
 	}
 	if s.Certificates == signCertificates {

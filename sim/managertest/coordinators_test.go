@@ -220,6 +220,7 @@ func testCoordinators(t *testing.T, w0 *world) {
 			Coordinator: &pool.Coordinator{Image: "weir-coordinator:1", Nodes: []string{"buoy-2", "buoy-1"}},
 		},
 	}
+	w.list(t, contract.CoordinatorImages, `{"`+contract.PullSecretsKey+`":"mirror\n"}`)
 	if err := w.typed.Create(ctx, own); err != nil {
 		t.Fatal(err)
 	}
@@ -238,6 +239,7 @@ func testCoordinators(t *testing.T, w0 *world) {
 		func() bool { return w.coordinatorsOf("buoy")["buoy-2"] != nil && is("NotReady")() })
 	first := w.coordinatorsOf("buoy")["buoy-2"]
 	if len(w.coordinatorsOf("buoy")) != 1 || !first.Spec.HostNetwork || first.OwnerReferences[0].Kind != "Pool" ||
+		!slices.Equal(first.Spec.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "mirror"}}) ||
 		w.node(t, "buoy-2").Labels[contract.CoordinatorLabel] != contract.ReplicaName("buoy-2") {
 		t.Errorf("%d Pods, %+v", len(w.coordinatorsOf("buoy")), first)
 	}

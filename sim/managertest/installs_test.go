@@ -2,6 +2,7 @@ package managertest
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,10 +75,15 @@ func testInstalls(t *testing.T, w0 *world) {
 			t.Fatal(err)
 		}
 	}
-	w.list(t, contract.InstallerImages, `{"`+contract.InstallerImagesKey+`":"weir-installer:1\n"}`)
+	w.list(t, contract.InstallerImages, `{"`+contract.InstallerImagesKey+`":"weir-installer:1\n","`+
+		contract.PullSecretsKey+`":"mirror\nspare\n"}`)
 	w.eventually(t, "a Job begins on the first node", func() bool { return w.installOf("pier-1") != nil })
 	if w.installOf("pier-2") != nil {
 		t.Error("two nodes of a pool are at work at a time")
+	}
+	if got := w.installOf("pier-1").Spec.Template.Spec.ImagePullSecrets; !slices.Equal(got,
+		[]corev1.LocalObjectReference{{Name: "mirror"}, {Name: "spare"}}) {
+		t.Errorf("it is pulled by Secrets %v", got)
 	}
 	w.refusesBadJobs(w.installOf("pier-1"))
 	says := func(reason, message string) func() bool {
@@ -121,7 +127,7 @@ func testInstalls(t *testing.T, w0 *world) {
 	w.ends("pier-1", true)
 	w.eventually(t, "and nothing is left of it", func() bool { return w.installOf("pier-1") == nil })
 
-	w.list(t, contract.InstallerImages, `{"`+contract.InstallerImagesKey+`":""}`)
+	w.list(t, contract.InstallerImages, `{"`+contract.InstallerImagesKey+`":"","`+contract.PullSecretsKey+`":""}`)
 	w.hush("pier-1", "pier-2")
 	for _, o := range []client.Object{own, of} {
 		if err := w.typed.Delete(ctx, o); err != nil {
@@ -139,6 +145,13 @@ func (w poolWorld) refusesBadJobs(good *batchv1.Job) {
 		"fine: it stands aside": func(j *batchv1.Job, _ *corev1.PodSpec) {
 			j.Spec.Suspend = ptr.To(true)
 			j.Annotations[contract.InstallStalled], j.Annotations[contract.InstallTries] = "no progress", "1"
+		},
+		"fine: it is pulled without a Secret": func(_ *batchv1.Job, p *corev1.PodSpec) { p.ImagePullSecrets = nil },
+		"a Secret more": func(_ *batchv1.Job, p *corev1.PodSpec) {
+			p.ImagePullSecrets = append(p.ImagePullSecrets, corev1.LocalObjectReference{Name: "bootstrap-token-abcdef"})
+		},
+		"a Secret without a name": func(_ *batchv1.Job, p *corev1.PodSpec) {
+			p.ImagePullSecrets = []corev1.LocalObjectReference{{}}
 		},
 		"an annotation more":  func(j *batchv1.Job, _ *corev1.PodSpec) { j.Annotations["weir.dev/x"] = "x" },
 		"another image":       func(_ *batchv1.Job, p *corev1.PodSpec) { p.Containers[0].Image = "evil" },

@@ -12,6 +12,11 @@
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default $top.Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
+{{- /* The names of Secrets by which images are pulled, one in a line. */ -}}
+{{- define "weir.pullSecrets" -}}
+{{- range .Values.imagePullSecrets }}{{ .name }}{{ "\n" }}{{ end -}}
+{{- end -}}
+
 {{- /* Whether a definition of OpenYurt's is kept by this release: not where somebody else has it. */ -}}
 {{- define "weir.ownsDefinition" -}}
 {{- $top := index . 0 -}}

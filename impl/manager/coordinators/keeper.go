@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -30,6 +31,7 @@ const (
 // Keeper keeps the coordinators of pools, one after another.
 type Keeper struct {
 	Client client.Client
+	Images manifests.Getter // of the ConfigMap that says which may run
 	Clock  clock.PassiveClock
 
 	leaving map[types.UID]time.Time // Pods that go, since when hubs are told of others
@@ -149,7 +151,13 @@ func (k *Keeper) run(ctx context.Context, s *stand, r poolv1.Replica) error {
 		// two have the same port.
 		return nil
 	case is == nil:
-		if err := k.Client.Create(ctx, s.new(r)); err != nil && !apierrors.IsAlreadyExists(err) {
+		var list corev1.ConfigMap
+		if err := k.Images.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.CoordinatorImages},
+			&list); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("by which Secrets coordinators are pulled: %w", err)
+		}
+		if err := k.Client.Create(ctx, s.new(r, manifests.PullSecrets(&list))); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("the coordinator of pool %s on node %s: %w", s.Name, r.Node, err)
 		}
 	case is.Spec.Containers[0].Image != image && s.spares(r):

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +29,10 @@ func TestOneCannotBeRun(t *testing.T) {
 		for i := range w.Nodes {
 			builder.WithObjects(w.Nodes[i].DeepCopy())
 		}
-		c := builder.WithInterceptorFuncs(interceptor.Funcs{
+		c := builder.WithObjects(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.CoordinatorImages},
+			Data:       map[string]string{contract.PullSecretsKey: "mirror\n"},
+		}).WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 				if p, ok := o.(*corev1.Pod); ok && fails == "pod" && p.Spec.NodeName == bad {
 					return errors.New("refused")
@@ -43,7 +47,7 @@ func TestOneCannotBeRun(t *testing.T) {
 				return c.Patch(ctx, o, p, options...)
 			},
 		}).Build()
-		k := &Keeper{Client: c, Clock: clocktesting.NewFakePassiveClock(w.now)}
+		k := &Keeper{Client: c, Images: c, Clock: clocktesting.NewFakePassiveClock(w.now)}
 		if _, err := k.Keep(t.Context(), w.Pool); err == nil || !strings.Contains(err.Error(), "refused") {
 			t.Errorf("%s: %v", fails, err)
 		}
@@ -54,6 +58,9 @@ func TestOneCannotBeRun(t *testing.T) {
 		var on []string
 		for _, p := range pods.Items {
 			on = append(on, p.Spec.NodeName)
+			if !slices.Equal(p.Spec.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "mirror"}}) {
+				t.Errorf("it is pulled by %v", p.Spec.ImagePullSecrets)
+			}
 		}
 		var want []string
 		for _, r := range w.Replicas[1:] {

@@ -69,7 +69,7 @@ func (s *stand) args(r poolv1.Replica) []string {
 }
 
 // new is the Pod of a replica.
-func (s *stand) new(r poolv1.Replica) *corev1.Pod {
+func (s *stand) new(r poolv1.Replica, secrets []corev1.LocalObjectReference) *corev1.Pod {
 	own, node := s.Own, r.Node
 	ports := []corev1.ContainerPort{
 		{Name: "api", ContainerPort: contract.CoordinatorPort, HostPort: contract.CoordinatorPort},
@@ -99,7 +99,7 @@ func (s *stand) new(r poolv1.Replica) *corev1.Pod {
 	}
 	p.Spec = corev1.PodSpec{
 		NodeName: node, HostNetwork: true, DNSPolicy: corev1.DNSDefault, PriorityClassName: "system-node-critical",
-		RestartPolicy:                corev1.RestartPolicyAlways,
+		RestartPolicy: corev1.RestartPolicyAlways, ImagePullSecrets: secrets,
 		AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 		TerminationGracePeriodSeconds: ptr.To[int64](30),
 		Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},

@@ -71,12 +71,13 @@
 // # Switched off
 //
 // The images that Jobs may run stand in the ConfigMap contract.InstallerImages, which weir-manager cannot write. If
-// none stands there, nothing is begun. What runs goes on.
+// none stands there, nothing is begun. What runs goes on. The Secrets by which kubelets pull them stand there, too.
 //
 // # What a stolen token of weir-manager could do
 //
 // The policy weir-manager-installer lets weir-manager make Jobs of this form only, with such an image, and with
-// arguments that join a pool or leave it. It has privileges on nodes, but no choice of what it does with them.
+// arguments that join a pool or leave it. It has privileges on nodes, but no choice of what it does with them. Nor can it
+// name another Secret to pull by, which the kubelet of the node might read then.
 //
 // # Goroutines
 //

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func TestOff(t *testing.T) {
 	if c := w.state("harbour"); c.Type != "" {
 		t.Errorf("the Pool says %+v", c)
 	}
-	w.images("installer:1\ninstaller:0")
+	w.images("installer:1\ninstaller:0", "mirror", "spare")
 	w.refuse = errors.New("privileged: Forbidden: disallowed by cluster policy")
 	if _, err := w.keeper.Reconcile(t.Context(), reconcile.Request{}); err == nil {
 		t.Error("kube-apiserver refuses a Job, and nobody is told")
@@ -106,8 +107,12 @@ func TestOff(t *testing.T) {
 	}
 	w.refuse = nil
 	w.want("it is switched on", "a→harbour")
-	if got := w.jobs()["a"].Spec.Template.Spec.Containers[0].Image; got != "installer:1" {
+	pod := w.jobs()["a"].Spec.Template.Spec
+	if got := pod.Containers[0].Image; got != "installer:1" {
 		t.Errorf("the Job runs %s", got)
+	}
+	if !slices.Equal(pod.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "mirror"}, {Name: "spare"}}) {
+		t.Errorf("the Job is pulled by %v", pod.ImagePullSecrets)
 	}
 	w.images("\n")
 	w.want("it is switched off again", "a→harbour")

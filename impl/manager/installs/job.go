@@ -23,7 +23,7 @@ func nameOf(node string) string {
 }
 
 // job is what is to begin. The Node owns it, so it goes with the Node.
-func (b start) job(image string) *batchv1.Job {
+func (b start) job(image string, secrets []corev1.LocalObjectReference) *batchv1.Job {
 	labels := map[string]string{
 		contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.InstallerName,
 		"app.kubernetes.io/part-of": "weir",
@@ -55,7 +55,7 @@ func (b start) job(image string) *batchv1.Job {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
-					NodeName: b.node.Name, HostPID: true, HostNetwork: true, DNSPolicy: corev1.DNSDefault,
+					NodeName: b.node.Name, ImagePullSecrets: secrets, HostPID: true, HostNetwork: true, DNSPolicy: corev1.DNSDefault,
 					PriorityClassName: "system-node-critical", RestartPolicy: corev1.RestartPolicyNever,
 					AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 					TerminationGracePeriodSeconds: ptr.To[int64](1),

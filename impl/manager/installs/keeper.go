@@ -118,7 +118,7 @@ func (k *keeper) read(ctx context.Context, from client.Reader) (*stand, error) {
 		}
 	}
 	var err error
-	s.image, err = k.image(ctx)
+	s.image, s.secrets, err = k.image(ctx)
 	return s, err
 }
 
@@ -129,21 +129,21 @@ func imagesMap() *corev1.ConfigMap {
 	}}
 }
 
-// image is what Jobs run; "": none is to begin.
-func (k *keeper) image(ctx context.Context) (string, error) {
+// image is what Jobs run, and by which Secrets it is pulled; "": none is to begin.
+func (k *keeper) image(ctx context.Context) (string, []corev1.LocalObjectReference, error) {
 	var c corev1.ConfigMap
 	switch err := k.images.Get(ctx, client.ObjectKeyFromObject(imagesMap()), &c); {
 	case apierrors.IsNotFound(err):
-		return "", nil
+		return "", nil, nil
 	case err != nil:
-		return "", fmt.Errorf("which image joins nodes: %w", err)
+		return "", nil, fmt.Errorf("which image joins nodes: %w", err)
 	}
 	for line := range strings.Lines(c.Data[contract.InstallerImagesKey]) {
 		if line = strings.TrimSuffix(line, "\n"); line != "" {
-			return line, nil
+			return line, manifests.PullSecrets(&c), nil
 		}
 	}
-	return "", nil
+	return "", nil, nil
 }
 
 // act does what is to be done. Something that fails does not keep the rest.
@@ -157,7 +157,7 @@ func (k *keeper) act(ctx context.Context, s *stand) error {
 		k.tried = map[types.UID]int{}
 	}
 	for _, b := range begin {
-		if err := k.begin(ctx, b, s.image); err != nil {
+		if err := k.begin(ctx, b, s); err != nil {
 			failed = append(failed, err)
 			s.refused[b.of] = err
 			k.tried[b.node.UID]++
@@ -180,7 +180,7 @@ func (k *keeper) remove(ctx context.Context, j *batchv1.Job) error {
 	return nil
 }
 
-func (k *keeper) begin(ctx context.Context, b start, image string) error {
+func (k *keeper) begin(ctx context.Context, b start, s *stand) error {
 	if b.former != nil {
 		if err := k.remove(ctx, b.former); err != nil {
 			return err
@@ -190,7 +190,7 @@ func (k *keeper) begin(ctx context.Context, b start, image string) error {
 	if b.pool == "" {
 		verb, what = "leave", "leaves its pool"
 	}
-	j := b.job(image)
+	j := b.job(s.image, s.secrets)
 	switch err := k.client.Create(ctx, j); {
 	case apierrors.IsAlreadyExists(err): // the former one is about to go
 		return nil

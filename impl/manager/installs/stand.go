@@ -32,6 +32,8 @@ type stand struct {
 	well      map[types.UID]time.Time // when something was last seen to go on, of a Job
 
 	byNode map[types.UID]*batchv1.Job // made when it is needed
+
+	secrets []corev1.LocalObjectReference // by which the image is pulled
 }
 
 // job is the one of a Node; nil: it has none.

@@ -196,12 +196,14 @@ func (w *world) waits(long time.Duration) {
 	}
 }
 
-// images says which images Jobs may run.
-func (w *world) images(text string) {
+// images says which images Jobs may run, and by which Secrets they are pulled.
+func (w *world) images(text string, secrets ...string) {
 	w.t.Helper()
 	c := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: contract.ManagerNamespace, Name: contract.InstallerImages},
-		Data:       map[string]string{contract.InstallerImagesKey: text},
+		Data: map[string]string{
+			contract.InstallerImagesKey: text, contract.PullSecretsKey: strings.Join(secrets, "\n") + "\n",
+		},
 	}
 	check(w.t, client.IgnoreNotFound(w.client.Delete(w.t.Context(), c.DeepCopy())))
 	w.make(c)

@@ -36,10 +36,11 @@ type Config struct {
 	// Nil with Authority.
 	Keys func(changed func(pool string)) source.Source
 
-	Gate  *manifests.Gate // until all that is to be watched may be read
-	Clock clock.WithTicker
-	Seen  func(pool string) Seen          // what is known of its nodes
-	Told  func(node string) (Entry, bool) // what its hub told
+	Gate   *manifests.Gate // until all that is to be watched may be read
+	Clock  clock.WithTicker
+	Images manifests.Getter                // of the ConfigMap of coordinators
+	Seen   func(pool string) Seen          // what is known of its nodes
+	Told   func(node string) (Entry, bool) // what its hub told
 	// calls changed, which does not block, when one of the two says something else, until ctx ends.
 	Follow  func(ctx context.Context, changed func(pool string))
 	Metrics *Metrics
@@ -108,7 +109,7 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 		publisher: publisher{m.GetClient(), m.GetAPIReader(), signs}, events: m.GetEventRecorder("weir-manager"),
 		clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, told: c.Told, rival: beside,
 		places: &coordinators.Keeper{
-			Client: m.GetClient(), Clock: c.Clock,
+			Client: m.GetClient(), Images: c.Images, Clock: c.Clock,
 		}, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
 		serves: func(r nodepool.Resource) (string, error) {
 			return kindIn(m.GetRESTMapper(), schema.GroupVersionResource(r))

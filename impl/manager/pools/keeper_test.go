@@ -59,7 +59,7 @@ func TestBesideOpenYurt(t *testing.T) {
 	k := &keeper{
 		publisher: publisher{pools, cluster, nil}, clock: clock, metrics: NewMetrics(), log: slog.New(slog.DiscardHandler),
 		rival: beside, places: &coordinators.Keeper{
-			Client: pools, Clock: clock,
+			Client: pools, Images: pools, Clock: clock,
 		}, granter: granter{pools, pools, map[string]string{}}, seen: func(string) Seen { return Seen{} },
 	}
 	look := func() (again time.Duration) {

@@ -76,8 +76,8 @@
 // # What a stolen token of weir-manager could do
 //
 // The policy weir-manager-installer lets weir-manager make Jobs of this form only, with such an image, and with
-// arguments that join a pool or leave it. It has privileges on nodes, but no choice of what it does with them. Nor can it
-// name another Secret to pull by, which the kubelet of the node might read then.
+// arguments that join a pool or leave it. It has privileges on nodes, but no choice of what it does with them. Nor can
+// it name another Secret to pull by, which the kubelet of the node might read then.
 //
 // # Goroutines
 //

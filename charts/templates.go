@@ -98,8 +98,8 @@ data:
 	pullSecrets + `
 {{- end }}`
 
-// coordinator is the image that weir pool create names. It is no line of those that may be run: a pool keeps its own
-// through upgrades.
+// coordinator is the image that counts for Pools that name none. It is no line of those that others name: a Pool keeps
+// its own through upgrades.
 const coordinator = `
 data:
   ` + contract.CoordinatorImagesRelease + `: {{ include "weir.image" (list . .Values.coordinator.image) | quote }}` +

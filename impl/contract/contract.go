@@ -309,7 +309,7 @@ const (
 
 	// CoordinatorImages is another one there. Under CoordinatorImagesKey it has the images of coordinators that
 	// weir-manager may run, one in a line. The administrator of the cluster writes it. Under CoordinatorImagesRelease the
-	// chart has the image of its release, which weir pool create makes one of those.
+	// chart has the image of its release. weir-manager may run it, too, and does for Pools that name none.
 	CoordinatorImages        = "weir-coordinator-images"
 	CoordinatorImagesKey     = "images"
 	CoordinatorImagesRelease = "release"

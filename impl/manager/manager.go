@@ -208,8 +208,8 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		return err
 	}
 	keeps := pools.Config{
-		Gate: m.gate, Clock: s.Clock, Images: m.watched, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow,
-		Metrics: m.metrics.leaderHubs, Log: s.Logger,
+		Gate: m.gate, Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow,
+		Images: m.watched, Metrics: m.metrics.leaderHubs, Log: s.Logger,
 	}
 	if s.Certificates == signCertificates {
 		keeps.Authority, keeps.Keys = certifies.authority, func(changed func(pool string)) source.Source {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,17 +42,25 @@ func poolCreate(fs *pflag.FlagSet) commands.Run {
 	var w wantedPool
 	fs.BoolVar(&w.coordinator, "coordinator", false, "weir-manager runs a coordinator on a node of the pool")
 	fs.StringVar(&w.image, "coordinator-image", "",
-		"its image, which is added to those that weir-manager may run; default: that of the release which is installed, or "+
-			"where Helm has not, "+repository+" of this program's version")
+		"its image, which is added to those that weir-manager may run; default: that of the release, also after an upgrade, "+
+			"or where Helm has not installed one, "+repository+" of this program's version")
 	fs.Int32Var(&w.replicas, "coordinator-replicas", 1, "how many weir-manager runs: 1, or 3 of which any one may die")
 	fs.StringSliceVar(&w.servers, "coordinator-server", nil,
 		"https://host:port of a coordinator that you run yourself; repeated for three replicas")
 	fs.Int32Var(&w.leaders, "leader-hubs", 0, "no coordinator: so many hubs of the pool read the cloud for all others")
+	form := fs.StringP("output", "o", "", "yaml: print both objects, for Git or an editor, and make nothing")
 	flags := view.Bind(fs)
-	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		w.name = args[0]
 		if err := w.check(); err != nil {
 			return err
+		}
+		switch *form {
+		case "":
+		case "yaml":
+			return w.print(stdout, stderr)
+		default:
+			return cli.Usage("--output", *form, "yaml")
 		}
 		cluster, err := flags.Cluster()
 		if err != nil {
@@ -105,9 +114,13 @@ func (w *wantedPool) check() error {
 // objects are the NodePool and the Pool.
 func (w *wantedPool) objects() []client.Object {
 	np := &nodepool.NodePool{
+		TypeMeta:   metav1.TypeMeta{APIVersion: nodepool.GroupVersion.String(), Kind: "NodePool"},
 		ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: nodepool.Spec{Type: nodepool.Edge, InterConnectivity: true},
 	}
-	own := &poolv1.Pool{ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: poolv1.Spec{Mode: poolv1.ModeCoordinator}}
+	own := &poolv1.Pool{
+		TypeMeta:   metav1.TypeMeta{APIVersion: poolv1.GroupVersion.String(), Kind: "Pool"},
+		ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: poolv1.Spec{Mode: poolv1.ModeCoordinator},
+	}
 	switch {
 	case w.leaders > 0:
 		np.Spec.EnableLeaderElection, np.Spec.LeaderReplicas, np.Spec.LeaderElectionStrategy = true, w.leaders,
@@ -119,6 +132,29 @@ func (w *wantedPool) objects() []client.Object {
 		own.Spec.Coordinator = &poolv1.Coordinator{Image: w.image, Replicas: w.replicas}
 	}
 	return []client.Object{np, own}
+}
+
+// print writes them as a person would, in YAML, without what the cluster adds.
+func (w *wantedPool) print(stdout, stderr io.Writer) error {
+	for i, o := range w.objects() {
+		text, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return err
+		}
+		text["metadata"] = map[string]any{"name": w.name}
+		delete(text, "status")
+		if i > 0 {
+			fmt.Fprintln(stdout, "---")
+		}
+		if _, err := view.Write(stdout, "yaml", text); err != nil {
+			return err
+		}
+	}
+	if w.image != "" {
+		fmt.Fprintf(stderr, "weir-manager runs %s if it is a line of %s in ConfigMap %s/%s\n", w.image,
+			contract.CoordinatorImagesKey, contract.ManagerNamespace, contract.CoordinatorImages)
+	}
+	return nil
 }
 
 // make makes them. What is there already is left as it is, and told.
@@ -144,25 +180,28 @@ func (w *wantedPool) make(ctx context.Context, c *view.Cluster, stdout io.Writer
 	return nil
 }
 
-// allow adds the image to those that weir-manager may run. One that is not given is that of the release which is
-// installed, else of this program's.
+// allow adds the image to those that weir-manager may run. One that is not given is left to the release, or is this
+// program's if the cluster tells of no release.
 func (w *wantedPool) allow(ctx context.Context, c *view.Cluster, release string, stdout io.Writer) error {
 	m := &corev1.ConfigMap{}
 	fail := func(err error) error {
 		return fmt.Errorf("add %s to ConfigMap %s/%s, which has the images that weir-manager may run: %w",
 			cmp.Or(w.image, "the release's image"), contract.ManagerNamespace, contract.CoordinatorImages, err)
 	}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.CoordinatorImages},
-		m); err != nil {
+	err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.CoordinatorImages}, m)
+	switch {
+	case w.image == "" && apierrors.IsForbidden(err): // who may not look leaves it to the release, too
+		return nil
+	case err != nil:
 		return fail(err)
-	}
-	if release != "" {
-		release = repository + ":" + release
-	}
-	if w.image = cmp.Or(w.image, strings.TrimSpace(m.Data[contract.CoordinatorImagesRelease]), release); w.image == "" {
+	case w.image == "" && strings.TrimSpace(m.Data[contract.CoordinatorImagesRelease]) != "":
+		return nil
+	case w.image == "" && release == "":
 		return cli.Usage("--coordinator-image", "",
 			"an image of weir-coordinator: the cluster tells of none, and this program is of no release whose image "+
 				"it could name")
+	case w.image == "":
+		w.image = repository + ":" + release
 	}
 	images := strings.Fields(m.Data[contract.CoordinatorImagesKey])
 	if slices.Contains(images, w.image) {

@@ -149,9 +149,9 @@ type Offline struct {
 	CertificateAllowance string `json:"certificateAllowance,omitempty"`
 }
 
-// Coordinator says who runs the coordinator of a pool, and where.
+// Coordinator says who runs the coordinator of a pool, and where: weir-manager, if there are no servers.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.servers) != has(self.image)",message="either image, and weir-manager runs the coordinator, or servers, which somebody else runs"
+// +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.image)",message="image is for a coordinator that weir-manager runs: none with servers"
 // +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.nodes) && !has(self.nodeSelector)",message="nodes and nodeSelector are for a coordinator that weir-manager runs: none with servers"
 // +kubebuilder:validation:XValidation:rule="!has(self.servers) || !has(self.replicas) && !has(self.replaceAfter) && !has(self.memoryLimit)",message="replicas, replaceAfter and memoryLimit are for a coordinator that weir-manager runs: none with servers"
 // +kubebuilder:validation:XValidation:rule="!has(self.nodes) || !has(self.nodeSelector)",message="either nodes or nodeSelector"
@@ -168,8 +168,8 @@ type Coordinator struct {
 	// +listType=set
 	Servers []string `json:"servers,omitempty"`
 
-	// Image is the image of weir-coordinator. With it weir-manager runs it, as a Pod on a node of the pool for each
-	// replica.
+	// Image is that of weir-coordinator, which weir-manager runs as a Pod on a node of the pool for each replica, if there
+	// are no servers. Without it that is the image of the release, and another one after an upgrade of the release.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=500

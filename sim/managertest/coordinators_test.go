@@ -270,6 +270,19 @@ func testCoordinators(t *testing.T, w0 *world) {
 		p := w.coordinatorsOf("buoy")["buoy-2"]
 		return p != nil && p.UID == first.UID && p.Spec.Containers[0].Image == digested
 	})
+	runs := func(image string) func() bool {
+		return func() bool {
+			p := w.coordinatorsOf("buoy")["buoy-2"]
+			return p != nil && p.UID == first.UID && p.Spec.Containers[0].Image == image
+		}
+	}
+	w.list(t, contract.CoordinatorImages, `{"`+contract.CoordinatorImagesRelease+`":"weir-coordinator:2"}`)
+	change(`{"coordinator":{"image":null}}`)
+	w.eventually(t, "without an image it is that of the release", runs("weir-coordinator:2"))
+	w.list(t, contract.CoordinatorImages, `{"`+contract.CoordinatorImagesRelease+`":"weir-coordinator:3"}`)
+	w.eventually(t, "and another one when the release is upgraded", runs("weir-coordinator:3"))
+	change(`{"coordinator":{"image":"` + digested + `"}}`)
+	w.eventually(t, "one that the Pool names counts first", runs(digested))
 	change(`{"coordinator":{"nodes":["buoy-3"]}}`)
 	w.eventually(t, "it is moved: the new one is made, and the old one is there", func() bool {
 		all := w.coordinatorsOf("buoy")

@@ -212,10 +212,10 @@ func (w poolWorld) refusesBadPools() {
 		spec pool.Spec
 		says string
 	}{
-		"a mode":         {pool.Spec{Mode: "Both"}, "spec.mode"},
-		"no coordinator": {pool.Spec{Coordinator: &pool.Coordinator{}}, "either image"},
+		"a mode": {pool.Spec{Mode: "Both"}, "spec.mode"},
 		"both": {
-			pool.Spec{Coordinator: &pool.Coordinator{Image: "i", Servers: []string{"https://10.0.0.1:10270"}}}, "either image",
+			pool.Spec{Coordinator: &pool.Coordinator{Image: "i", Servers: []string{"https://10.0.0.1:10270"}}},
+			"image is for a coordinator that weir-manager runs",
 		},
 		"a server without TLS": {
 			pool.Spec{Coordinator: &pool.Coordinator{Servers: []string{"http://10.0.0.1:10270"}}}, "spec.coordinator.servers",

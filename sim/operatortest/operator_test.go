@@ -379,8 +379,9 @@ func (d *desk) suggests() {
 	d.prints("pool suggest harbour", "suggest.golden", 0)
 }
 
-// coordinates holds that a pool's coordinator is of the release that is installed, by its digest, and that weir-manager
-// may run that beside those of before.
+// coordinates holds that a pool's coordinator is of the release that is installed, so that its Pool names none, and that
+// weir-manager may run another one beside those of before if its Pool names that. What is printed instead is the same,
+// and makes nothing.
 func (d *desk) coordinates() {
 	d.t.Helper()
 	if out, code := d.types("pool create pier --coordinator"); code != 2 || !strings.Contains(out, "--coordinator-image") {
@@ -396,21 +397,45 @@ func (d *desk) coordinates() {
 	must(d.t, err)
 	_, err = maps.Patch(d.t.Context(), contract.CoordinatorImages, types.MergePatchType, patch, metav1.PatchOptions{})
 	must(d.t, err)
-	if out, code := d.types("pool create pier --coordinator"); code != 0 ||
-		!strings.Contains(out, "weir-manager may run "+image+"\n") {
+	spec := func(pool string) string {
+		d.t.Helper()
+		text, err := d.cloud.Client().CoreV1().RESTClient().Get().AbsPath("/apis/weir.dev/v1alpha1/pools/" + pool).DoRaw(
+			d.t.Context())
+		must(d.t, err)
+		var own struct {
+			Spec json.RawMessage `json:"spec"`
+		}
+		must(d.t, json.Unmarshal(text, &own))
+		return string(own.Spec)
+	}
+	may := func(want string) {
+		d.t.Helper()
+		m, err := maps.Get(d.t.Context(), contract.CoordinatorImages, metav1.GetOptions{})
+		must(d.t, err)
+		if got := m.Data[contract.CoordinatorImagesKey]; got != want {
+			d.t.Errorf("weir-manager may run %q", got)
+		}
+	}
+	const printed = "pool create mole --coordinator --coordinator-replicas=3 -o yaml"
+	d.prints(printed, "printed.golden", 0)
+	if out, code := d.types("pool describe mole"); code == 0 {
+		d.t.Errorf("%s has made\n%s", printed, out)
+	}
+	out, _ := d.types(printed)
+	d.apply(out)
+	if out, code := d.types("pool create pier --coordinator --coordinator-replicas=3"); code != 0 ||
+		strings.Contains(out, "weir-manager may run") {
 		d.t.Errorf("exit code %d:\n%s", code, out)
 	}
-	may, err := maps.Get(d.t.Context(), contract.CoordinatorImages, metav1.GetOptions{})
-	must(d.t, err)
-	if got := may.Data[contract.CoordinatorImagesKey]; got != "weir-coordinator:1\n"+image {
-		d.t.Errorf("weir-manager may run %q", got)
+	if pier := spec("pier"); pier != spec("mole") || strings.Contains(pier, "image") {
+		d.t.Errorf("made is %s, and what was printed is %s", pier, spec("mole"))
 	}
-	own, err := d.cloud.Client().CoreV1().RESTClient().Get().AbsPath("/apis/weir.dev/v1alpha1/pools/pier").DoRaw(
-		d.t.Context())
-	must(d.t, err)
-	if !strings.Contains(string(own), `"image":"`+image+`"`) {
-		d.t.Errorf("the Pool is %s", own)
+	may("weir-coordinator:1")
+	if out, code := d.types("pool create jetty --coordinator-image=" + image); code != 0 ||
+		!strings.Contains(out, "weir-manager may run "+image+"\n") || !strings.Contains(spec("jetty"), `"image":"`+image+`"`) {
+		d.t.Errorf("exit code %d:\n%s%s", code, out, spec("jetty"))
 	}
+	may("weir-coordinator:1\n" + image)
 }
 
 // listed waits until the roster of the pool has a node, or has it no more.
@@ -555,6 +580,7 @@ func TestUsage(t *testing.T) {
 		"pool create a":                   "one of the three",
 		"pool create a --leader-hubs=1 --coordinator-replicas=3":                      "1, or 3 with --coordinator",
 		"pool create a --coordinator --coordinator-replicas=2":                        "1, or 3 with --coordinator",
+		"pool create a --leader-hubs=1 -o json":                                       "yaml",
 		"pool create a --leader-hubs=99":                                              "1 to 64",
 		"node join":                                                                   "--hub-binary",
 		"node join --hub-binary=/x":                                                   "--pool",

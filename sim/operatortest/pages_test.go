@@ -190,9 +190,6 @@ func TestProcedures(t *testing.T) {
 	y.manage()
 
 	const git = "Pools in Git*"
-	must(t, os.Mkdir(filepath.Join(y.dir, "sites"), 0o700))
-	must(t, os.WriteFile(filepath.Join(y.dir, "sites", "harbour.yaml"),
-		[]byte(read(t, filepath.Join(documents, file), git).boxes[0]), 0o600))
 	y.follow(file, git)
 	y.counts("harbour=2")
 	const generations = "kubectl get nodepools,pools.weir.dev -o jsonpath='{.items[*].metadata.generation}'"

@@ -1,4 +1,5 @@
-// Package coordinators runs the coordinator of a pool as one or three Pods of weir-manager, if the Pool names an image.
+// Package coordinators runs the coordinator of a pool as one or three Pods of weir-manager, if the Pool asks for one and
+// names no servers.
 //
 // Each is on the network of its host, bound to a node of the pool by its name: no scheduler is asked, and no DaemonSet
 // or Deployment stands between, whose controllers live in the cloud. The kubelet of the node reads its Pods through its
@@ -37,7 +38,10 @@
 //
 // # Another image
 //
-// It is put into the Pod that there is: the kubelet restarts it in its place, and hubs serve from their relays
+// A Pool that names none has that of the release, which the chart writes into the ConfigMap contract.CoordinatorImages:
+// after an upgrade of the release it is another one. If there is no release either, what runs is left as it is.
+//
+// The image is put into the Pod that there is: the kubelet restarts it in its place, and hubs serve from their relays
 // meanwhile. Pods that are not wanted any more go linger later.
 //
 // # Never two that elect
@@ -64,7 +68,8 @@
 // # What a stolen token of weir-manager could do
 //
 // The policy weir-manager-coordinators lets weir-manager make Pods of this form only, with an image that whoever
-// administers the cluster has put into the ConfigMap contract.CoordinatorImages. weir-manager cannot write it.
+// administers the cluster has put into the ConfigMap contract.CoordinatorImages, or that of the release. weir-manager
+// cannot write it.
 //
 // # Goroutines
 //

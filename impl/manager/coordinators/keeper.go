@@ -31,7 +31,7 @@ const (
 // Keeper keeps the coordinators of pools, one after another.
 type Keeper struct {
 	Client client.Client
-	Images manifests.Getter // of the ConfigMap that says which may run
+	Images manifests.Getter // has Images
 	Clock  clock.PassiveClock
 
 	leaving map[types.UID]time.Time // Pods that go, since when hubs are told of others
@@ -70,6 +70,7 @@ func (k *Keeper) Keep(ctx context.Context, p Pool) (Placed, error) {
 		return Placed{Again: wait}, err
 	}
 	s.record = recorded(p.Own)
+	s.image, s.secrets, s.unread = k.image(ctx, p.Own.Spec.Coordinator)
 	next, why := s.next()
 	if !next.same(s.record) { // it is written down before anything is done: nothing is placed twice
 		kept := Kept(p.Own)
@@ -146,22 +147,20 @@ func (k *Keeper) run(ctx context.Context, s *stand, r poolv1.Replica) error {
 		}
 	}
 	is := s.pod(r)
-	switch image := s.Own.Spec.Coordinator.Image; {
+	switch {
 	case is == nil && slices.ContainsFunc(s.pods, func(o corev1.Pod) bool { return o.Spec.NodeName == r.Node }):
 		// two have the same port.
 		return nil
+	case is == nil && s.unread != nil:
+		return s.unread
+	case is == nil && s.image == "":
+		return fmt.Errorf("the coordinator of pool %s on node %s: %w", s.Name, r.Node, ErrNoImage)
 	case is == nil:
-		var list corev1.ConfigMap
-		if err := k.Images.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.CoordinatorImages},
-			&list); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("by which Secrets coordinators are pulled: %w", err)
-		}
-		if err := k.Client.Create(ctx, s.new(r, manifests.PullSecrets(&list))); err != nil &&
-			!apierrors.IsAlreadyExists(err) {
+		if err := k.Client.Create(ctx, s.new(r)); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("the coordinator of pool %s on node %s: %w", s.Name, r.Node, err)
 		}
-	case is.Spec.Containers[0].Image != image && s.spares(r):
-		return k.upgrade(ctx, s, is, image)
+	case s.image != "" && is.Spec.Containers[0].Image != s.image && s.spares(r):
+		return k.upgrade(ctx, s, is, s.image)
 	}
 	return nil
 }

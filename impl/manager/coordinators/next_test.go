@@ -48,7 +48,7 @@ func (w *world) step() string {
 	w.pods = slices.DeleteFunc(w.pods, func(o corev1.Pod) bool { return !w.recorded(&o) })
 	for _, r := range w.Replicas {
 		if w.pod(r) == nil {
-			o := w.new(r, nil)
+			o := w.new(r)
 			o.UID = types.UID(r.Placement)
 			w.pods = append(w.pods, *o)
 		}

@@ -69,7 +69,7 @@ func (s *stand) args(r poolv1.Replica) []string {
 }
 
 // new is the Pod of a replica.
-func (s *stand) new(r poolv1.Replica, secrets []corev1.LocalObjectReference) *corev1.Pod {
+func (s *stand) new(r poolv1.Replica) *corev1.Pod {
 	own, node := s.Own, r.Node
 	ports := []corev1.ContainerPort{
 		{Name: "api", ContainerPort: contract.CoordinatorPort, HostPort: contract.CoordinatorPort},
@@ -99,13 +99,13 @@ func (s *stand) new(r poolv1.Replica, secrets []corev1.LocalObjectReference) *co
 	}
 	p.Spec = corev1.PodSpec{
 		NodeName: node, HostNetwork: true, DNSPolicy: corev1.DNSDefault, PriorityClassName: "system-node-critical",
-		RestartPolicy: corev1.RestartPolicyAlways, ImagePullSecrets: secrets,
+		RestartPolicy: corev1.RestartPolicyAlways, ImagePullSecrets: s.secrets,
 		AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 		TerminationGracePeriodSeconds: ptr.To[int64](30),
 		Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Volumes:                       []corev1.Volume{directory("data"), directory("certificates")},
 		Containers: []corev1.Container{{
-			Name: "weir-coordinator", Image: own.Spec.Coordinator.Image,
+			Name: "weir-coordinator", Image: s.image,
 			Args:  s.args(r),
 			Ports: ports,
 			VolumeMounts: []corev1.VolumeMount{

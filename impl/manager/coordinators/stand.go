@@ -60,8 +60,11 @@ func (p Pool) node(name string) *corev1.Node {
 type stand struct {
 	Pool
 	record
-	pods []corev1.Pod
-	now  time.Time
+	pods    []corev1.Pod
+	image   string                        // that replicas are to run; "": there is none
+	secrets []corev1.LocalObjectReference // by which a new one is pulled
+	unread  error                         // which these are: no new one runs, and those that run stay
+	now     time.Time
 }
 
 // pod is the one of a replica; nil: there is none, or it is about to go.

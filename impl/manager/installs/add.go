@@ -26,16 +26,9 @@ import (
 type Config struct {
 	Gate    *manifests.Gate // until Jobs, NodePools and Pools may be read
 	Clock   clock.WithTicker
-	Images  Images
+	Images  manifests.Watcher // has the ConfigMap that says which image joins nodes
 	Metrics *Metrics
 	Log     *slog.Logger
-}
-
-// Images knows the ConfigMap that says which image joins nodes.
-type Images interface {
-	manifests.Getter
-	// Follow calls changed, which does not block, when an object is another than before.
-	Follow(o client.Object, changed func(is client.Object)) error
 }
 
 // Add lets the manager begin Jobs on nodes while it leads, from when it may and NodePools and Pools are defined.

@@ -47,6 +47,13 @@ type Getter interface {
 	Get(ctx context.Context, name client.ObjectKey, into client.Object, opts ...client.GetOption) error
 }
 
+// Watcher gets objects that are watched.
+type Watcher interface {
+	Getter
+	// Follow calls changed, which does not block, when an object is another than before.
+	Follow(o client.Object, changed func(is client.Object)) error
+}
+
 // Missing compares the policies in a cluster with those of this version, and tells what differs. The scheme knows their
 // types.
 func Missing(ctx context.Context, reader Getter, scheme *runtime.Scheme) []error {

@@ -38,7 +38,7 @@ type Config struct {
 
 	Gate   *manifests.Gate // until all that is to be watched may be read
 	Clock  clock.WithTicker
-	Images manifests.Getter                // of the ConfigMap of coordinators
+	Images manifests.Watcher               // has coordinators.Images
 	Seen   func(pool string) Seen          // what is known of its nodes
 	Told   func(node string) (Entry, bool) // what its hub told
 	// calls changed, which does not block, when one of the two says something else, until ctx ends.
@@ -122,6 +122,9 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 		source.Func(func(ctx context.Context, q queue) error {
 			go c.Follow(ctx, func(pool string) { enqueue(q, pool) })
 			return nil
+		}),
+		source.Func(func(ctx context.Context, q queue) error {
+			return c.Images.Follow(coordinators.Images(), func(client.Object) { go imageless(ctx, m.GetClient(), q) })
 		}),
 		source.Kind(m.GetCache(), &corev1.Pod{}, owned[*corev1.Pod]()),
 		source.Kind(m.GetCache(), &corev1.Service{}, owned[*corev1.Service]()),

@@ -76,5 +76,6 @@
 //
 // # Goroutines
 //
-// Add starts none. What it adds runs while the manager leads, and ends with its context.
+// Add starts none. What it adds runs while the manager leads, and ends with its context. So does one for each change of
+// the image of the release, which asks for the pools that have it.
 package pools

@@ -108,8 +108,7 @@ func (k *keeper) read(ctx context.Context, name string) (*view, error) {
 // place runs the coordinator, if the Pool asks weir-manager to, and says to the plan where it is.
 func (k *keeper) place(ctx context.Context, v *view) error {
 	p := coordinators.Pool{Name: v.name, Nodes: v.nodes, Silent: v.seen.Silent}
-	if v.nodepool != nil && v.plan.mode == poolv1.ModeCoordinator && v.own.Spec.Coordinator != nil &&
-		v.own.Spec.Coordinator.Image != "" {
+	if v.nodepool != nil && v.plan.mode == poolv1.ModeCoordinator && coordinators.Runs(v.own) {
 		p.Own = v.own
 	}
 	placed, err := k.places.Keep(ctx, p)
@@ -118,6 +117,9 @@ func (k *keeper) place(ctx context.Context, v *view) error {
 			v.plan.coordinators, v.placed = p.Own.Status.Coordinators, coordinators.Kept(p.Own)
 			v.placed.State = metav1.Condition{
 				Type: poolv1.CoordinatorPlaced, Status: metav1.ConditionFalse, Reason: "WriteFailed", Message: err.Error(),
+			}
+			if errors.Is(err, coordinators.ErrNoImage) {
+				v.placed.State.Reason = "NoImage"
 			}
 		}
 		return err

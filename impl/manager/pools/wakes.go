@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/nodepool"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -60,6 +62,19 @@ func alike(a, b *corev1.Node) bool {
 		a.DeletionTimestamp.IsZero() == b.DeletionTimestamp.IsZero() &&
 		is(a, corev1.NodeReady) == is(b, corev1.NodeReady) &&
 		is(a, contract.CutOffCondition) == is(b, contract.CutOffCondition)
+}
+
+// imageless asks for the pools that name no image of their coordinator, which weir-manager is to run.
+func imageless(ctx context.Context, c client.Reader, q queue) {
+	var all poolv1.List
+	if c.List(ctx, &all) != nil { // the cache is ending, or begins: then each pool is asked for anyway
+		return
+	}
+	for i := range all.Items {
+		if o := &all.Items[i]; coordinators.Runs(o) && o.Spec.Coordinator.Image == "" {
+			enqueue(q, o.Name)
+		}
+	}
 }
 
 // bearers asks for Nodes whose labels, annotations or taints are others than before.

@@ -33,10 +33,11 @@ func Images() *corev1.ConfigMap {
 	}}
 }
 
-// image is what replicas are to run, and by which Secrets it is pulled; "": the Pool names none, and no release is known.
-func (k *Keeper) image(ctx context.Context, c *poolv1.Coordinator) (string, []corev1.LocalObjectReference, error) {
+// imageOf is what replicas are to run, and by which Secrets it is pulled; "": the Pool names none, and no release is known.
+func imageOf(ctx context.Context, c *poolv1.Coordinator, images manifests.Getter) (string, []corev1.LocalObjectReference,
+	error) {
 	var m corev1.ConfigMap
-	if err := k.Images.Get(ctx, client.ObjectKeyFromObject(Images()), &m); err != nil && !apierrors.IsNotFound(err) {
+	if err := images.Get(ctx, client.ObjectKeyFromObject(Images()), &m); err != nil && !apierrors.IsNotFound(err) {
 		return c.Image, nil, fmt.Errorf("which image of weir-coordinator the release has: %w", err)
 	}
 	image := cmp.Or(c.Image, strings.TrimSpace(m.Data[contract.CoordinatorImagesRelease]))

@@ -70,7 +70,7 @@ func (k *Keeper) Keep(ctx context.Context, p Pool) (Placed, error) {
 		return Placed{Again: wait}, err
 	}
 	s.record = recorded(p.Own)
-	s.image, s.secrets, s.unread = k.image(ctx, p.Own.Spec.Coordinator)
+	s.image, s.secrets, s.unread = imageOf(ctx, p.Own.Spec.Coordinator, k.Images)
 	next, why := s.next()
 	if !next.same(s.record) { // it is written down before anything is done: nothing is placed twice
 		kept := Kept(p.Own)

@@ -379,9 +379,9 @@ func (d *desk) suggests() {
 	d.prints("pool suggest harbour", "suggest.golden", 0)
 }
 
-// coordinates holds that a pool's coordinator is of the release that is installed, so that its Pool names none, and that
-// weir-manager may run another one beside those of before if its Pool names that. What is printed instead is the same,
-// and makes nothing.
+// coordinates holds that a pool's coordinator is of the release that is installed, so that its Pool names no image, and
+// that weir-manager may run another one beside those of before if the Pool names that. What is printed instead is the
+// same, and makes nothing.
 func (d *desk) coordinates() {
 	d.t.Helper()
 	if out, code := d.types("pool create pier --coordinator"); code != 2 || !strings.Contains(out, "--coordinator-image") {
@@ -432,7 +432,8 @@ func (d *desk) coordinates() {
 	}
 	may("weir-coordinator:1")
 	if out, code := d.types("pool create jetty --coordinator-image=" + image); code != 0 ||
-		!strings.Contains(out, "weir-manager may run "+image+"\n") || !strings.Contains(spec("jetty"), `"image":"`+image+`"`) {
+		!strings.Contains(out, "weir-manager may run "+image+"\n") ||
+		!strings.Contains(spec("jetty"), `"image":"`+image+`"`) {
 		d.t.Errorf("exit code %d:\n%s%s", code, out, spec("jetty"))
 	}
 	may("weir-coordinator:1\n" + image)

@@ -251,7 +251,7 @@ func objects(t testing.TB, path string) (all []string) {
 	})
 }
 
-// TestManifests: kube-apiserver takes each object of Weir in a document, and knows all of its fields.
+// TestManifests: kube-apiserver takes each object of Weir in a document or an example, and knows all of its fields.
 func TestManifests(t *testing.T) {
 	y := newTypist(t)
 	const takes = "kubectl apply --server-side --dry-run=server --validate=strict -f -"
@@ -262,10 +262,16 @@ func TestManifests(t *testing.T) {
 			return err
 		case e.IsDir() && slices.Contains([]string{"testdata", "bin", "reports", ".git"}, e.Name()):
 			return fs.SkipDir
-		case filepath.Ext(path) != ".md":
+		case filepath.Ext(path) != ".md" && !strings.HasPrefix(path, filepath.Join(documents, "examples")):
 			return nil
 		}
-		for _, text := range objects(t, path) {
+		all := objects(t, path)
+		if filepath.Ext(path) == ".yaml" {
+			text, err := os.ReadFile(path)
+			must(t, err)
+			all = []string{string(text)}
+		}
+		for _, text := range all {
 			n++
 			if out, err := y.tries(takes, text); err != nil {
 				t.Errorf("%s: %v: %s of\n%s", path, err, out, text)
@@ -273,7 +279,7 @@ func TestManifests(t *testing.T) {
 		}
 		return nil
 	}))
-	if n < 4 {
+	if n < 6 {
 		t.Errorf("%d manifests were found", n)
 	}
 	for _, wrong := range [][2]string{

@@ -1,5 +1,5 @@
-// Package coordinators runs the coordinator of a pool as one or three Pods of weir-manager, if the Pool asks for one and
-// names no servers.
+// Package coordinators runs the coordinator of a pool as one or three Pods of weir-manager, if the Pool asks for one
+// and names no servers.
 //
 // Each is on the network of its host, bound to a node of the pool by its name: no scheduler is asked, and no DaemonSet
 // or Deployment stands between, whose controllers live in the cloud. The kubelet of the node reads its Pods through its

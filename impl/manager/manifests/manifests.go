@@ -18,6 +18,8 @@ var (
 	rbac string
 	//go:embed hubs.yaml
 	hubs string
+	//go:embed tenants.yaml
+	tenants string
 	//go:embed deployment.yaml
 	deployment string
 )
@@ -37,7 +39,11 @@ func RBAC() string { return rbac }
 // Hubs are the roles of hubs. Nobody has them until they are bound.
 func Hubs() string { return hubs }
 
+// Tenants are the roles of people who see, operate or make pools.
+func Tenants() string { return tenants }
+
 // All is everything, with a Deployment of two replicas.
 func All() string {
-	return nodePools + pools + "---\n" + policies + "---\n" + rbac + "---\n" + hubs + "---\n" + deployment
+	return nodePools + pools +
+		"---\n" + policies + "---\n" + rbac + "---\n" + hubs + "---\n" + tenants + "---\n" + deployment
 }

@@ -262,7 +262,7 @@ func TestManifests(t *testing.T) {
 			return err
 		case e.IsDir() && slices.Contains([]string{"testdata", "bin", "reports", ".git"}, e.Name()):
 			return fs.SkipDir
-		case filepath.Ext(path) != ".md" && !strings.HasPrefix(path, filepath.Join(documents, "examples")):
+		case e.IsDir() || filepath.Ext(path) != ".md" && !strings.HasPrefix(path, filepath.Join(documents, "examples")):
 			return nil
 		}
 		all := objects(t, path)

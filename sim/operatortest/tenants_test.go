@@ -32,7 +32,8 @@ func (y *typist) tenant(name, role string) tenant {
 func (p tenant) may(line string) bool {
 	p.t.Helper()
 	out, err := p.tries("export KUBECONFIG="+p.kubeconfig+"; "+line, "")
-	if err != nil && !strings.Contains(strings.ToLower(out), "forbidden") && !strings.HasSuffix(strings.TrimSpace(out), "no") {
+	if err != nil && !strings.Contains(strings.ToLower(out), "forbidden") &&
+		!strings.HasSuffix(strings.TrimSpace(out), "no") {
 		p.t.Fatalf("%s: %v\n%s", line, err, out)
 	}
 	return err == nil

@@ -137,7 +137,8 @@ func (k *Kind) Up(ctx context.Context, t Topology, progress Progress) (_ Site, e
 	return s, nil
 }
 
-// mostWorkers is how many nodes a kind cluster has at most. Each is a container with a kubelet, which takes some 130 MB.
+// mostWorkers is how many nodes a kind cluster has at most. Each is a container with a kubelet, which takes some
+// 130 MB.
 const mostWorkers = 40
 
 // Suits tells what of a topology cannot be had.

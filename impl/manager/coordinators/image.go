@@ -33,13 +33,14 @@ func Images() *corev1.ConfigMap {
 	}}
 }
 
-// imageOf is what replicas are to run, and by which Secrets it is pulled; "": the Pool names none, and no release is known.
-func imageOf(ctx context.Context, c *poolv1.Coordinator, images manifests.Getter) (string, []corev1.LocalObjectReference,
-	error) {
+// imageOf is what replicas are to run, and by which Secrets it is pulled; "": the Pool names none, and no release is
+// known.
+func imageOf(ctx context.Context, c *poolv1.Coordinator, images manifests.Getter) (image string,
+	secrets []corev1.LocalObjectReference, err error) {
 	var m corev1.ConfigMap
 	if err := images.Get(ctx, client.ObjectKeyFromObject(Images()), &m); err != nil && !apierrors.IsNotFound(err) {
 		return c.Image, nil, fmt.Errorf("which image of weir-coordinator the release has: %w", err)
 	}
-	image := cmp.Or(c.Image, strings.TrimSpace(m.Data[contract.CoordinatorImagesRelease]))
+	image = cmp.Or(c.Image, strings.TrimSpace(m.Data[contract.CoordinatorImagesRelease]))
 	return image, manifests.PullSecrets(&m), nil
 }

@@ -108,15 +108,17 @@ func (m *Mirror) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case ref.tag != "":
 		m.serveTag(w, req, ref)
-	case ref.manifest:
-		m.tags.see(req, ref)
-		if req.Method == http.MethodHead && !m.away() { // a pull by digest begins, and the registry says whether it may
+	default:
+		if ref.manifest {
+			m.tags.see(req, ref)
+		}
+		// A pull by digest begins, and the registry says whether it may. If that refuses, or does not answer, containerd
+		// asks for a blob of that digest: a yes would replace what the registry said, and have the wrong type.
+		if req.Method == http.MethodHead && !m.away() {
 			m.Metrics.count("pull")
 			refuse(w, http.StatusNotFound, codeManifest, "ask the registry whether "+ref.digest.String()+" may be pulled")
 			return
 		}
-		m.serve(w, req, ref)
-	default:
 		m.serve(w, req, ref)
 	}
 }

@@ -59,8 +59,10 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	w.away.Store(false)
-	if code, _, _, _ := h.get("HEAD", "/v2/app/manifests/"+manifest.String(), ""); code != 404 {
-		t.Errorf("%d, want 404: a pull by digest begins, and the registry judges it", code)
+	for _, path := range []string{"/v2/app/manifests/", "/v2/app/blobs/"} { // containerd asks both
+		if code, _, _, _ := h.get("HEAD", path+manifest.String(), ""); code != 404 {
+			t.Errorf("%s: %d, want 404: a pull by digest begins, and the registry judges it", path, code)
+		}
 	}
 	h.mirror.slots.Enter("")
 	if code, _, body, _ := h.get("GET", "/v2/app/blobs/"+layer.String(), ""); code != 503 {

@@ -135,11 +135,15 @@ var _ = Describe("an image that all nodes of a pool want", Label("images"), Orde
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(pools.Exec(ctx, other, "rm", "-f", static)).Error().NotTo(HaveOccurred())
 		}, NodeTimeout(long))
-		Eventually(ctx, func(g Gomega) {
-			out, err := pools.Exec(ctx, other, "ctr", "--namespace=k8s.io", "containers", "ls", "image=="+cloud.name("kept"))
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(out).To(ContainSubstring(cloud.name("kept")))
-		}).WithTimeout(long).WithPolling(poll).Should(Succeed())
+		started := func(node, image string) {
+			GinkgoHelper()
+			Eventually(ctx, func(g Gomega) {
+				out, err := pools.Exec(ctx, node, "ctr", "--namespace=k8s.io", "containers", "ls", "image=="+image)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(out).To(ContainSubstring(image))
+			}).WithTimeout(long).WithPolling(poll).Should(Succeed())
+		}
+		started(other, cloud.name("kept"))
 		out, err := pullStraight(ctx, straight, cloud.name("kept"))
 		Expect(err).To(HaveOccurred(), "the stock way pulls without the link: %s", out)
 		l.HealAll()
@@ -147,7 +151,17 @@ var _ = Describe("an image that all nodes of a pool want", Label("images"), Orde
 		By("ending the registry")
 		Eventually(ctx, func(g Gomega) { steady(ctx, g) }).WithTimeout(long).WithPolling(poll).Should(Succeed())
 		cloud.registry.Kill()
-		cloud.pod(ctx, other, "away", digest)
+		is := cloud.place(ctx, other, "away", digest)
+		Eventually(ctx, func(g Gomega) { // a pull by digest is the registry's to allow while the cloud is there
+			p := is(g)
+			g.Expect(p.Status.ContainerStatuses).To(HaveLen(1))
+			waiting := p.Status.ContainerStatuses[0].State.Waiting
+			g.Expect(waiting).NotTo(BeNil())
+			g.Expect(waiting.Reason).To(Or(Equal("ErrImagePull"), Equal("ImagePullBackOff")))
+			g.Expect(waiting.Message).NotTo(ContainSubstring("media type"))
+		}).WithTimeout(long).WithPolling(poll).Should(Succeed())
+		l.Cut(link.Both, "")
+		started(other, digest)
 		out, err = pullStraight(ctx, straight, digest)
 		Expect(err).To(HaveOccurred(), "the stock way pulls without the registry: %s", out)
 	}, SpecTimeout(3*long))
@@ -394,6 +408,16 @@ func imagePod(image string) corev1.PodSpec {
 // pod runs one of an image on a node until the spec ends.
 func (c *imageCloud) pod(ctx context.Context, node, short, image string) {
 	GinkgoHelper()
+	is := c.place(ctx, node, short, image)
+	Eventually(ctx, func(g Gomega) {
+		p := is(g)
+		g.Expect(ready(p)).To(BeTrue(), "%s: %+v", p.Name, p.Status.ContainerStatuses)
+	}).WithTimeout(long).WithPolling(poll).Should(Succeed())
+}
+
+// place has a node run a pod of an image until the spec ends, and returns how it is.
+func (c *imageCloud) place(ctx context.Context, node, short, image string) func(Gomega) corev1.Pod {
+	GinkgoHelper()
 	spec := imagePod(image)
 	spec.NodeName = node
 	name := short + "-" + node
@@ -403,9 +427,9 @@ func (c *imageCloud) pod(ctx context.Context, node, short, image string) {
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(pods.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 	}, NodeTimeout(long))
-	Eventually(ctx, func(g Gomega) {
+	return func(g Gomega) corev1.Pod {
 		p, err := pods.Get(ctx, name, metav1.GetOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(ready(*p)).To(BeTrue(), "%s: %+v", name, p.Status.ContainerStatuses)
-	}).WithTimeout(long).WithPolling(poll).Should(Succeed())
+		return *p
+	}
 }

@@ -231,6 +231,35 @@ func TestNobodyHas(t *testing.T) {
 	}
 }
 
+// TestRegistryRefuses: while the cloud is there, a registry that refuses a pull by digest, or is gone, is heard, although
+// the pool has the image. While the cloud is away the pool has it.
+func TestRegistryRefuses(t *testing.T) {
+	r := newRegistry(t, 0)
+	_, digest := r.image("v1", 1, 1<<20)
+	p := newPool(t, 2, r)
+	if err := p.pullAll(r.ref("v1"), p.nodes[0]); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the pool has the image", func() bool { return p.known(r) })
+	ref := strings.TrimPrefix(r.URL, "http://") + "/app@" + digest
+	refused := func(what, says string) {
+		t.Helper()
+		if _, err := p.nodes[1].pull(context.Background(), ref); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("a registry that %s: %v, want %q", what, err, says)
+		}
+	}
+	r.refuses.Store(true)
+	refused("refuses", "403")
+	r.CloseClientConnections()
+	r.Close()
+	refused("is gone", "resolve: ") // containerd says "not found", as with a mirror that is off
+	p.away.Store(true)
+	if _, err := p.nodes[1].pull(context.Background(), ref); err != nil {
+		t.Fatal(err)
+	}
+	p.nodes[1].holds(r.blobs)
+}
+
 // TestRedirect: a registry that redirects blobs to another server is followed by the node that pulls, and one copy
 // crosses the link.
 func TestRedirect(t *testing.T) {

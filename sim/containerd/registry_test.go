@@ -27,6 +27,7 @@ type registry struct {
 	tags  map[string]string
 	store string // URL of the server that blobs are redirected to; "": they are not
 
+	refuses   atomic.Bool  // every request
 	served    atomic.Int64 // bytes of bodies
 	questions atomic.Int64 // for tags
 	ranges    atomic.Int64 // that began behind the first byte
@@ -117,6 +118,10 @@ func (r *registry) image(tag string, seed uint64, layers ...int) (size int64, di
 
 // ServeHTTP implements http.Handler.
 func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if r.refuses.Load() {
+		http.Error(w, "no", http.StatusForbidden)
+		return
+	}
 	kind, last, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/v2/app/"), "/")
 	r.mu.Lock()
 	if d, ok := r.tags[last]; ok && kind == "manifests" {

@@ -160,6 +160,29 @@ func TestLinkBreaksBehindAStatus(t *testing.T) {
 	b.want("another network", "192.168.0.1 ready", both...)
 }
 
+// TestNotHeardBehindAStatus: the same, and the cloud then makes the pod not ready, since it did not hear the node. What a
+// hub said of its address counts until the kubelet has spoken, also when the slices have that address.
+func TestNotHeardBehindAStatus(t *testing.T) {
+	b := newBed(t, "a", "b")
+	both := []string{"a", "b"}
+	b.passes(2*time.Minute, both...)
+	a := b.hubs["a"]
+	a.known["a"], a.since["a"] = "10.0.0.9", b.clock.Now()
+	b.cut(true)
+	b.passes(2*time.Minute, both...)
+	b.want("cut off", now, both...)
+	b.cut(false)
+	for i, c := range []struct{ cloud, want string }{{"a 10.0.0.9", "10.0.0.9 ready"}, {"a 10.0.0.9 not", now}} {
+		for _, h := range b.hubs {
+			h.apply(slice(t, "web", 1<<21+1+uint64(i), c.cloud))
+		}
+		b.steps("b", "a")
+		b.want("the slices say "+c.cloud, c.want, both...)
+	}
+	b.passes(10*time.Second, both...)
+	b.want("its kubelet has said nothing so far", now, both...)
+}
+
 // TestCutAgain: the link breaks again when the cloud had the last word a moment before.
 func TestCutAgain(t *testing.T) {
 	b := newBed(t, "a", "b")

@@ -132,11 +132,28 @@ func (o *Overlay) standing(away bool, own []moved.Correction) (all []moved.Corre
 	for pod := range o.Pods {
 		_, ended := x.rebooted[pod.UID]
 		c, ok := moved.Stands(pod)
-		if ok && !ended && pod.Spec.NodeName == o.Node && !o.set.Moved(o.Node, pod.UID) && !corrects(own, pod.UID) {
-			all = append(all, c)
+		if !ok || ended || pod.Spec.NodeName != o.Node || corrects(own, pod.UID) {
+			continue
 		}
+		if o.set.Moved(o.Node, pod.UID) { // the slices of others may still have its former address
+			if c, ok = said(o.speaker.last, pod); !ok {
+				continue
+			}
+		}
+		all = append(all, c)
 	}
 	return all
+}
+
+// said is what a statement says of a pod that is ready and has moved to where the cloud has it.
+func said(s moved.Statement, pod *corev1.Pod) (c moved.Correction, ok bool) {
+	is, _ := moved.FromStatus(pod, &pod.Status)
+	for _, c := range s.Corrections {
+		if c.UID == pod.UID && c.Ready && !c.Stays && slices.Equal(c.Addresses, is.Addresses) {
+			return c, true
+		}
+	}
+	return c, false
 }
 
 // begin begins an outage. What was known of one before is forgotten. A hub that starts in one does not know how long it

@@ -160,8 +160,8 @@ func TestLinkBreaksBehindAStatus(t *testing.T) {
 	b.want("another network", "192.168.0.1 ready", both...)
 }
 
-// TestNotHeardBehindAStatus: the same, and the cloud then makes the pod not ready, since it did not hear the node. What a
-// hub said of its address counts until the kubelet has spoken, also when the slices have that address.
+// TestNotHeardBehindAStatus: the same, and the cloud then makes the pod not ready, since it did not hear the node.
+// What a hub said of its address counts until the kubelet has spoken, also when the slices have that address.
 func TestNotHeardBehindAStatus(t *testing.T) {
 	b := newBed(t, "a", "b")
 	both := []string{"a", "b"}

@@ -183,6 +183,30 @@ func TestNotHeardBehindAStatus(t *testing.T) {
 	b.want("its kubelet has said nothing so far", now, both...)
 }
 
+// TestSlicesStandStill: a relay brings a mark long after the link is back, when the kubelet has spoken again. Nobody is
+// shown it, and the next slices are believed.
+func TestSlicesStandStill(t *testing.T) {
+	b := newBed(t, "a", "b")
+	both := []string{"a", "b"}
+	a := b.hubs["a"]
+	a.known["a"] = "10.0.0.1"
+	b.passes(time.Minute, both...)
+	b.cut(true)
+	b.passes(2*time.Minute, both...)
+	a.since["a"], a.version = b.clock.Now(), wire.FormatVersion(1<<21+2)
+	b.cut(false)
+	b.passes(stands+10*time.Second, both...)
+	for i, c := range []struct{ cloud, want string }{
+		{"a 10.0.0.1 not", was + "*"}, {"a 10.0.0.1", was}, {"a 10.0.0.1 not", "10.0.0.1 not ready"},
+	} {
+		for _, h := range b.hubs {
+			h.apply(slice(t, "web", 1<<21+1+2*uint64(i), c.cloud))
+		}
+		b.passes(readEvery, both...)
+		b.want("the slices say "+c.cloud, c.want, both...)
+	}
+}
+
 // TestCutAgain: the link breaks again when the cloud had the last word a moment before.
 func TestCutAgain(t *testing.T) {
 	b := newBed(t, "a", "b")
@@ -480,12 +504,12 @@ func TestPods(t *testing.T) {
 	b.cut(false)
 	a := b.hubs["a"]
 	delete(a.statuses, "a")
-	a.known["a"], a.since["a"], a.version = "10.0.0.9", b.clock.Now(), wire.FormatVersion(1<<21+2)
-	a.apply(slice(t, "web", 1<<21+1, "a 10.0.0.9"))
-	h.apply(slice(t, "web", 1<<21+1, "a 10.0.0.9"))
+	a.known["a"], a.since["a"], a.version = "10.0.0.9", b.clock.Now(), wire.FormatVersion(1<<21+1)
+	a.apply(slice(t, "web", 1<<21+2, "a 10.0.0.9"))
+	h.apply(slice(t, "web", 1<<21+2, "a 10.0.0.9"))
 	b.passes(10*time.Second, "a", "b")
 	shows("the slices say it, the relay of Pods does not", "10.0.0.9", true)
-	ev := &wire.Event{Type: wire.Modified, Object: of(1<<21+2, "10.0.0.9"), Version: 1<<21 + 2}
+	ev := &wire.Event{Type: wire.Modified, Object: of(1<<21+1, "10.0.0.9"), Version: 1<<21 + 1}
 	ev.Frame = wire.AppendProtobufFrame(nil, ev.Type, res.WireKind(), ev.Object.Raw)
 	check(t, h.pods.Apply(ev))
 	b.passes(10*time.Second, "a", "b")

@@ -42,7 +42,7 @@ type life struct {
 	version uint64                    // of the cloud
 	cache   uint64                    // that the pool's cache has
 	cloud   map[string]shownPod       // its slice
-	writes  map[string]int            // of the cloud's pods: each gives another version
+	writes  map[string]uint64         // the versions of the cloud's pods
 	hears   map[string][]*wire.Object // what the relay of a node has yet to hear
 	counts  map[string]int            // of what happened
 	wrongs  map[string]time.Duration  // for how long a hub has shown a pod wrongly, by hub and pod
@@ -93,7 +93,7 @@ func newLife(t *testing.T, seed uint64, counts map[string]int) *life {
 		bed: newBed(t, nodes...), rnd: rand.New(rand.NewPCG(seed, 35)), nodes: nodes, pods: map[string]*pod{},
 		machine: map[string]*machine{}, version: 1 << 21, cloud: map[string]shownPod{}, hears: map[string][]*wire.Object{},
 		counts: counts, wrongs: map[string]time.Duration{}, lacks: map[string]time.Duration{}, was: map[string]bool{},
-		told: map[string]bool{}, writes: map[string]int{}, unheard: map[string]time.Duration{},
+		told: map[string]bool{}, writes: map[string]uint64{}, unheard: map[string]time.Duration{},
 	}
 	for i, n := range nodes {
 		l.machine[n] = &machine{on: true, hub: true, since: l.clock.Now()}
@@ -113,6 +113,12 @@ func (l *life) uids() []string { return slices.Sorted(maps.Keys(l.pods)) }
 func (l *life) says(format string, args ...any) {
 	at := l.clock.Now().Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	l.trace = append(l.trace, fmt.Sprintf("%v %s", at, fmt.Sprintf(format, args...)))
+}
+
+// write has the cloud write a pod. Pods and slices have their versions of one sequence.
+func (l *life) write(uid string) {
+	l.version++
+	l.writes[uid] = l.version
 }
 
 // publishes has the cloud write its slice, and relays hear of it in their time.
@@ -297,7 +303,7 @@ func (l *life) passes() {
 		for _, uid := range slices.Sorted(maps.Keys(h.statuses)) {
 			if l.rnd.IntN(3) == 0 && l.machine[h.node].there > readEvery { // a hub that starts has read them by then
 				address, not, _ := strings.Cut(h.statuses[uid], " ")
-				l.writes[uid]++ // also if it says what the cloud has: times of conditions are others
+				l.write(uid) // also if it says what the cloud has: times of conditions are others
 				l.cloud[uid] = shownPod{address: address, ready: not == ""}
 				delete(h.statuses, uid)
 				news = true
@@ -350,7 +356,7 @@ func (l *life) passes() {
 			default:
 				continue
 			}
-			l.writes[uid]++
+			l.write(uid)
 			l.hubs[n].since[uid], news = now, true
 		}
 		l.unheard[n] += readEvery

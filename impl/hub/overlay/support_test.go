@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,11 +67,11 @@ type hub struct {
 	statuses map[string]string
 	known    map[string]string // of statuses, what the cloud has
 	since    map[string]time.Time
-	version  string // of its pods; "": as often as the cloud has showed them
-	showed   map[string]int
-	asked    int // how often it did
-	said     int // statements that it handed in
-	bytes    int // that went to the desk and came from it, as JSON
+	version  string            // of its pods; "": those of showed
+	showed   map[string]uint64 // versions of the pods that it has
+	asked    int               // how often it did
+	said     int               // statements that it handed in
+	bytes    int               // that went to the desk and came from it, as JSON
 	read     struct {
 		desk         string
 		after        uint64
@@ -92,7 +91,7 @@ func newBed(t *testing.T, nodes ...string) *bed {
 		check(t, err)
 		h := &hub{
 			bed: b, node: n, dir: t.TempDir(), statuses: map[string]string{}, known: map[string]string{},
-			since: map[string]time.Time{}, showed: map[string]int{},
+			since: map[string]time.Time{}, showed: map[string]uint64{},
 		}
 		h.relay, err = relay.New(relay.Config{Resource: res, Clock: b.clock, Gather: -1})
 		check(t, err)
@@ -200,7 +199,7 @@ func (h *hub) atCloud(yield func(*corev1.Pod) bool) {
 func (h *hub) pod(uid, status string) *corev1.Pod {
 	address, not, _ := strings.Cut(status, " ")
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: cmp.Or(h.version, strconv.Itoa(h.showed[uid]))},
+		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: cmp.Or(h.version, wire.FormatVersion(h.showed[uid]))},
 		Spec:       corev1.PodSpec{NodeName: h.node},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address},
 	}

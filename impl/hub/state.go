@@ -70,6 +70,9 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 				"Full lists opened to feed a relay, by cause: first, expired (410), history (another one), cheaper.", float64(n),
 				"resource", name, "cause", string(cause))
 		}
+		counter("relay_source_mismatches_total",
+			"Differences from the pool that were to an object which the relay does not hold, and came whole.",
+			float64(st.Mismatches), "resource", name)
 		counter("relay_source_resyncs_total", "Times a relay was compared with its source by metadata, after 410.",
 			float64(st.Resyncs), "resource", name)
 		counter("relay_source_watches_total", "Watches opened to feed a relay.", float64(st.Watches), "resource", name)

@@ -317,6 +317,14 @@ type Event struct {
 // Shared reports whether others may be given the same event.
 func (e *Event) Shared() bool { return e.of != nil }
 
+// Before is the object that the reader has if it has seen all before this event; nil: none, or one of another watch.
+func (e *Event) Before() *wire.Object {
+	if e.of == nil || e.left || e.Type == wire.Added {
+		return nil
+	}
+	return e.of.Prev
+}
+
 // Frame is the frame of an event in a form. It is made once and shared, if Shared.
 func (e *Event) Frame(form mvcc.Form, encode func() ([]byte, error)) ([]byte, error) {
 	if e.of == nil {

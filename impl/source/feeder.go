@@ -69,6 +69,7 @@ type Feeder struct {
 	// Of the goroutine of Run.
 	plainAt atomic.Pointer[hop.Upstream] // does not know streaming lists
 	asked   atomic.Uint64                // version that the cloud had reached when it was last asked
+	wholes  atomic.Bool                  // the next watch is to bring objects, and no differences
 	named   *hop.Upstream                // has said what lists declare
 	told    bool                         // that the cloud shows no bookmarks
 	// restored is when it began to feed a relay that came from a disk; zero: it did not.
@@ -77,18 +78,19 @@ type Feeder struct {
 
 // Status is a snapshot of a Feeder for people and policies.
 type Status struct {
-	Upstream  string    // "" while there is none
-	Lists     Lists     // full lists opened
-	Resyncs   int       // comparisons by metadata after 410
-	Watches   int       // watches opened
-	Switches  int       // changes of upstream after the first
-	Gone      int       // 410 answers
-	Checks    int       // times the upstream was asked whether its history is the relay's
-	Histories int       // times it was another one
-	LastError string    // "" while it works
-	Answer    int       // status code of the upstream's answer that LastError is about, 0 if there was no answer
-	Since     time.Time // when it began to work or to fail
-	reported  time.Time // when it was last said that it fails
+	Upstream   string    // "" while there is none
+	Lists      Lists     // full lists opened
+	Resyncs    int       // comparisons by metadata after 410
+	Watches    int       // watches opened
+	Switches   int       // changes of upstream after the first
+	Gone       int       // 410 answers
+	Checks     int       // times the upstream was asked whether its history is the relay's
+	Histories  int       // times it was another one
+	Mismatches int       // differences that were to what the relay does not hold
+	LastError  string    // "" while it works
+	Answer     int       // status code of the upstream's answer that LastError is about, 0 if there was no answer
+	Since      time.Time // when it began to work or to fail
+	reported   time.Time // when it was last said that it fails
 }
 
 // Lists counts full lists by cause.

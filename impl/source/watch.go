@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -115,7 +116,7 @@ func alongside(*openWatch) {}
 // openWatch is a watch that was opened.
 type openWatch struct {
 	body       io.ReadCloser
-	events     *wire.EventReader
+	events     interface{ Next() (*wire.Event, error) }
 	compressed bool
 	history    relay.History // of an upstream that is a relay
 	conn       net.Conn      // that it came over
@@ -140,6 +141,10 @@ func (f *Feeder) openIn(ctx context.Context, up *hop.Upstream, q hop.Question) (
 	q.Query.Set("watch", "1")
 	q.Query.Set("allowWatchBookmarks", "true")
 	res := f.cfg.Relay.Resource()
+	before := func(func(*wire.Object) bool) {}
+	if q.Delta = up.Delta && q.Of == hop.Whole && !f.wholes.Swap(false); q.Delta && !q.Query.Has("sendInitialEvents") {
+		before = f.cfg.Relay.Objects()
+	}
 	a, err := up.Get(ctx, res, q, follows(q.History))
 	if err != nil {
 		return nil, cause(ctx, err)
@@ -148,10 +153,13 @@ func (f *Feeder) openIn(ctx context.Context, up *hop.Upstream, q hop.Question) (
 	if q.Of == hop.Metadata {
 		kind = hop.MetadataKind
 	}
-	return &openWatch{
-		body: a.Body, events: wire.NewEventReader(a.Body, res.Encoding(), kind), compressed: a.Compressed, history: a.History,
-		conn: a.Conn, arrived: a.Arrived,
-	}, nil
+	w := &openWatch{body: a.Body, compressed: a.Compressed, history: a.History, conn: a.Conn, arrived: a.Arrived}
+	if a.Delta {
+		w.events = delta.NewReader(a.Body, res.Encoding(), kind, before)
+	} else {
+		w.events = wire.NewEventReader(a.Body, res.Encoding(), kind)
+	}
+	return w, nil
 }
 
 // read hands the events of a watch to take until it ends. nil: it ended in order.
@@ -159,6 +167,12 @@ func (f *Feeder) read(ctx context.Context, up *hop.Upstream, w *openWatch, take 
 	for {
 		ev, err := w.events.Next()
 		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if errors.Is(err, delta.ErrBase) { // the next watch brings it whole
+			f.count(&f.status.Mismatches)
+			f.wholes.Store(true)
+			f.cfg.Logger.Warn("a difference is to what is not here; it is asked for whole", "upstream", up.Name, "err", err)
 			return nil
 		}
 		if err != nil {

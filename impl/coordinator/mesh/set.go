@@ -41,7 +41,9 @@ func (s *Set) Take(members []Member) {
 		case up != nil && *up.URL == *m.API:
 			s.upstreams[m.Name] = up
 		default:
-			s.upstreams[m.Name] = &hop.Upstream{Name: "replica " + m.Name, URL: m.API, Client: s.client, Progress: true}
+			s.upstreams[m.Name] = &hop.Upstream{
+				Name: "replica " + m.Name, URL: m.API, Client: s.client, Progress: true, Delta: true,
+			}
 		}
 	}
 }

@@ -37,6 +37,8 @@ type SourceStatus struct {
 	Watches   int          `json:"watches"`
 	Switches  int          `json:"switches"`
 	LastError string       `json:"lastError,omitempty"`
+	// differences of the pool that were to what the relay does not hold, and came whole
+	Mismatches int `json:"mismatches,omitempty"`
 }
 
 // Status is what there is to say of all relays.
@@ -51,9 +53,11 @@ func (s *Sources) Status(now time.Time) (all []ResourceStatus) {
 			Resource: f.Resource, Synced: rs.Synced, Version: rs.Version, History: rs.History.Number, Oldest: rs.Oldest,
 			Objects: rs.Objects, Bytes: rs.Bytes,
 			RingEvents: rs.RingEvents, RingBytes: rs.RingBytes, Watchers: rs.Watchers, AgeSeconds: age, FreshAt: freshAt,
-			Restored:     rs.Restored,
-			SourceStatus: SourceStatus{fs.Upstream, fs.Lists, fs.Resyncs, fs.Checks, fs.Watches, fs.Switches, fs.LastError},
-			Denied:       rs.Denied,
+			Restored: rs.Restored,
+			SourceStatus: SourceStatus{
+				fs.Upstream, fs.Lists, fs.Resyncs, fs.Checks, fs.Watches, fs.Switches, fs.LastError, fs.Mismatches,
+			},
+			Denied: rs.Denied,
 		})
 	}
 	return all

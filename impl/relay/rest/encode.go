@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/builtin"
+	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -144,6 +145,8 @@ func (e *encoder) rowObject(o *wire.Object) (runtime.RawExtension, error) {
 // frame encodes an event. Frames that do not depend on the watcher are made once and shared by all.
 func (e *encoder) frame(ev *relay.Event) ([]byte, error) {
 	switch {
+	case e.out.delta:
+		return e.delta(ev)
 	case ev.Type == wire.Bookmark:
 		return e.bookmark(&ev.Event)
 	case e.out.shape == table:
@@ -154,6 +157,20 @@ func (e *encoder) frame(ev *relay.Event) ([]byte, error) {
 		form = mvcc.Form{Media: e.out.media, Shape: uint8(e.out.shape), Beta: e.out.beta}
 	}
 	return ev.Frame(form, func() ([]byte, error) { return e.encodeFrame(ev.Type, ev.Object) })
+}
+
+// delta encodes an event for a reader that has the object before.
+func (e *encoder) delta(ev *relay.Event) ([]byte, error) {
+	if ev.Type == wire.Bookmark {
+		return delta.AppendBookmark(nil, &ev.Event), nil
+	}
+	return ev.Frame(mvcc.Form{Media: delta.Media}, func() ([]byte, error) {
+		if before := ev.Before(); before != nil {
+			return delta.AppendChange(nil, ev.Type, before, ev.Object)
+		}
+		frame, err := e.encodeFrame(ev.Type, ev.Object)
+		return delta.AppendEvents(nil, frame), err
+	})
 }
 
 func (e *encoder) encodeFrame(typ string, o *wire.Object) ([]byte, error) {

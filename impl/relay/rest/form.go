@@ -1,11 +1,17 @@
 package rest
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/relay/delta"
+)
 
 const (
 	mediaJSON     = "application/json"
 	mediaProtobuf = "application/vnd.kubernetes.protobuf"
 	mediaYAML     = "application/yaml"
+
+	watchParameter = ";stream=watch"
 )
 
 // shape is what an answer is made of.
@@ -19,13 +25,14 @@ const (
 
 // output is the negotiated form of an answer.
 type output struct {
-	media    string // mediaJSON or mediaProtobuf
+	media    string // mediaJSON or mediaProtobuf, of what differences make, too
 	shape    shape
 	beta     bool // meta.k8s.io/v1beta1 instead of v1
 	fallback bool // only Handler.Fallback can answer
 	gzip     bool // the client takes gzip
 	pretty   bool // indented, which only Handler.Fallback does
 	include  metav1.IncludeObjectPolicy
+	delta    bool // a watch, in the form of package delta
 }
 
 // transform reads the as, g and v parameters; false if this clause cannot be served.
@@ -50,4 +57,15 @@ func (o *output) transform(params map[string]string, single bool) bool {
 		return !single
 	}
 	return false
+}
+
+// stream is the media type of a watch.
+func (o *output) stream() string {
+	switch {
+	case o.delta:
+		return delta.Media + watchParameter
+	case o.media == mediaJSON:
+		return o.media
+	}
+	return o.media + watchParameter
 }

@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/relay/delta"
+	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -63,6 +65,14 @@ func (h *Handler) negotiate(header http.Header, asked *request.Request) (output,
 			o.media = mediaProtobuf
 			if !h.Resource().Known() && c.Params["as"] == "" {
 				continue // custom resources exist in JSON only
+			}
+		case delta.Media:
+			if !watch || c.Params["as"] != "" {
+				continue
+			}
+			o.delta, o.media = true, mediaProtobuf
+			if h.Resource().Encoding() == wire.JSON {
+				o.media = mediaJSON
 			}
 		case mediaJSON, "*/*":
 		case mediaYAML:

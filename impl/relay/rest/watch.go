@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -49,15 +50,11 @@ func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) erro
 			return err
 		}
 	}
-	media := q.out.media
-	if media != mediaJSON {
-		media += ";stream=watch"
-	}
-	w.Header().Set("Content-Type", media)
+	w.Header().Set("Content-Type", q.out.stream())
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(http.StatusOK)
 	if err != nil { // as kube-apiserver: once a watch is accepted, errors are events
-		_, _ = w.Write(errorFrame(q.out, err))
+		_, _ = w.Write(h.encoder(q.out).failure(err))
 		flusher.Flush()
 		return nil
 	}
@@ -138,7 +135,7 @@ func (x *sender) drain() (wait relay.Wait, err error) {
 		written = written || len(events) > 0
 		clear(events) // what the ring drops should be collected
 		if ended != nil && !errors.Is(ended, io.EOF) {
-			x.gather(errorFrame(x.e.out, ended))
+			x.gather(x.e.failure(ended))
 			ended, written = io.EOF, true
 		}
 		if more && ended == nil {
@@ -156,9 +153,15 @@ func (x *sender) drain() (wait relay.Wait, err error) {
 
 // sendAll writes or gathers events; a lone one is written from where it is.
 func (x *sender) sendAll(events []relay.Event) error {
+	if x.e.out.delta {
+		var err error
+		if events, err = x.together(events); err != nil {
+			return err
+		}
+	}
 	for i := range events {
 		ev := &events[i]
-		if ev.Object != nil && !ev.Shared() { // one of many initial ones
+		if ev.Object != nil && !ev.Shared() && !x.e.out.delta { // one of many initial ones
 			body, err := x.e.object(ev.Object, false)
 			if err != nil {
 				return err
@@ -191,6 +194,26 @@ func (x *sender) sendAll(events []relay.Event) error {
 		x.gather(frame)
 	}
 	return nil
+}
+
+// together writes the initial objects that events begin with as few frames, and returns the rest.
+func (x *sender) together(events []relay.Event) ([]relay.Event, error) {
+	for len(events) > 0 && events[0].Object != nil && !events[0].Shared() {
+		var frames [][]byte
+		for size := 0; size < largeChunk && len(events) > 0 && events[0].Object != nil && !events[0].Shared(); {
+			frame, err := x.e.encodeFrame(events[0].Type, events[0].Object)
+			if err != nil {
+				return nil, err
+			}
+			size += len(frame)
+			frames, events = append(frames, frame), events[1:]
+		}
+		x.gather(delta.AppendEvents(nil, frames...))
+		if err := x.writeBuffer(); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
 }
 
 func (x *sender) gather(frame []byte) {
@@ -229,7 +252,15 @@ func (x *sender) write(p []byte) error {
 	return nil
 }
 
-// errorFrame is the ERROR event of a watch.
+// failure is the ERROR event of a watch.
+func (e *encoder) failure(err error) []byte {
+	frame := errorFrame(e.out, err)
+	if e.out.delta {
+		return delta.AppendEvents(nil, frame)
+	}
+	return frame
+}
+
 func errorFrame(o output, err error) []byte {
 	s := relay.StatusOf(err)
 	if o.media == mediaProtobuf {

@@ -67,6 +67,14 @@ func AppendJSONFrame(dst []byte, typ string, object []byte) []byte {
 	return append(dst, "}\n"...)
 }
 
+// AppendFrame appends an event with an object that is held in an encoding.
+func AppendFrame(dst []byte, enc Encoding, typ string, k Kind, raw []byte) []byte {
+	if enc == JSON {
+		return AppendJSONFrame(dst, typ, raw)
+	}
+	return AppendProtobufFrame(dst, typ, k, raw)
+}
+
 // Event is one event of a watch stream.
 type Event struct {
 	Type string
@@ -150,7 +158,22 @@ func (e *EventReader) Next() (*Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	ev, err := e.parse(frame)
+	return e.Parse(frame)
+}
+
+// Parse reads the event of one whole frame, which must not change afterwards. The error is a *MalformedError.
+func (e *EventReader) Parse(frame []byte) (ev *Event, err error) {
+	switch {
+	case e.enc == JSON:
+		var f jsonFrame
+		if err = json.Unmarshal(frame, &f); err == nil {
+			ev, err = e.fromJSON(f)
+		}
+	case len(frame) < 4:
+		err = io.ErrUnexpectedEOF
+	default:
+		ev, err = e.parse(frame)
+	}
 	if err != nil {
 		return nil, malformed("watch frame", err)
 	}
@@ -245,11 +268,14 @@ func (ev *Event) annotation(key, val string) (err error) {
 	return err
 }
 
+// jsonFrame is one value of a JSON watch stream.
+type jsonFrame struct {
+	Type   string          `json:"type"`
+	Object json.RawMessage `json:"object"`
+}
+
 func (e *EventReader) nextJSON() (*Event, error) {
-	var f struct {
-		Type   string          `json:"type"`
-		Object json.RawMessage `json:"object"`
-	}
+	var f jsonFrame
 	e.cap.used = 0
 	if err := e.json.Decode(&f); err != nil {
 		var syntax *json.SyntaxError
@@ -259,24 +285,24 @@ func (e *EventReader) nextJSON() (*Event, error) {
 		}
 		return nil, err
 	}
-	ev := &Event{Type: f.Type}
-	if err := e.fromJSON(ev, f.Object); err != nil {
+	ev, err := e.fromJSON(f)
+	if err != nil {
 		return nil, malformed("watch frame", err)
 	}
-	ev.Frame = AppendJSONFrame(nil, f.Type, f.Object)
 	return ev, nil
 }
 
-func (e *EventReader) fromJSON(ev *Event, object json.RawMessage) error {
+func (e *EventReader) fromJSON(f jsonFrame) (*Event, error) {
+	ev, object := &Event{Type: f.Type, Frame: AppendJSONFrame(nil, f.Type, f.Object)}, f.Object
 	if ev.Type == Error {
 		ev.Status = &metav1.Status{}
-		return json.Unmarshal(object, ev.Status)
+		return ev, json.Unmarshal(object, ev.Status)
 	}
 	var m jsonMeta
 	if err := json.Unmarshal(object, &m); err != nil {
-		return err
+		return nil, err
 	}
-	return e.fill(ev, Kind{m.APIVersion, m.Kind}, object, func() (err error) {
+	return ev, e.fill(ev, Kind{m.APIVersion, m.Kind}, object, func() (err error) {
 		for _, key := range []string{initialEventsEnd, BatchAnnotation, AdmitsAnnotation, TestimonyAnnotation} {
 			if err == nil {
 				err = ev.annotation(key, m.Metadata.Annotations[key])

@@ -37,12 +37,14 @@ type Question struct {
 	Past      bool           // rest.PastHeader
 	small     bool           // the answer is, and goes by Upstream.Ask
 	Aside     bool           // it is left early, and goes by Upstream.Aside
+	Delta     bool           // a watch in the form of package delta will do
 }
 
 // Answer is one that has begun.
 type Answer struct {
 	Body       io.ReadCloser // decompressed and counted
 	Compressed bool
+	Delta      bool          // it is a watch in the form of package delta
 	History    relay.History // of the answer of a relay
 	Conn       net.Conn      // that it came over; nil: not known
 	Arrived    func() int64  // bytes of the body that came so far, as they travel; safe for concurrent use

@@ -7,11 +7,13 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -33,6 +35,8 @@ type Upstream struct {
 	Consistent bool
 	// Progress asks for every bookmark as it comes (rest.ProgressHeader): right for a relay, unknown to a kube-apiserver.
 	Progress bool
+	// Delta says that watches may come as differences (package delta): right for a relay, unknown to a kube-apiserver.
+	Delta bool
 	// Ask carries small questions, and should not share a connection with Client: behind what pours there an answer would
 	// wait for as long as that takes. Default Client.
 	Ask *http.Client
@@ -97,7 +101,11 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 	if q.History != nil && u.Progress {
 		req.Header.Set(rest.HistoryHeader, q.History.String())
 	}
-	req.Header.Set("Accept", accept+string(q.Of))
+	accept += string(q.Of)
+	if q.Delta {
+		accept = delta.Media + ";stream=watch, " + accept
+	}
+	req.Header.Set("Accept", accept)
 	req.Header.Set("User-Agent", contract.UserAgent)
 	if u.Progress {
 		req.Header.Set(rest.ProgressHeader, "1")
@@ -132,7 +140,7 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 		defer body.Close()
 		return nil, readStatus(resp, body)
 	}
-	a.Body = body
+	a.Body, a.Delta = body, strings.HasPrefix(resp.Header.Get("Content-Type"), delta.Media)
 	if a.Compressed = resp.Header.Get("Content-Encoding") == "gzip"; a.Compressed {
 		a.Body = newGzipBody(body)
 	}

@@ -1,0 +1,236 @@
+package delta
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+var kindOfSlices = wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// web is a slice with endpoints.
+type web struct {
+	*rand.Rand
+	discoveryv1.EndpointSlice
+}
+
+func newWeb(r *rand.Rand, name string, endpoints int) *web {
+	s := &web{r, discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}}
+	for range endpoints {
+		s.Endpoints = append(s.Endpoints, s.point())
+	}
+	return s
+}
+
+func (s *web) point() discoveryv1.Endpoint {
+	return discoveryv1.Endpoint{
+		Addresses:  []string{fmt.Sprintf("10.%d.%d.%d", s.IntN(256), s.IntN(256), s.IntN(256))},
+		Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true)},
+		NodeName:   ptr.To(fmt.Sprintf("edge-%d", s.IntN(20))),
+		TargetRef: &corev1.ObjectReference{
+			Kind: "Pod", Namespace: "shop", Name: fmt.Sprintf("web-%08x-%05x", s.Uint32(), s.Uint32()&0xfffff),
+			UID: types.UID(fmt.Sprintf("%08x-%016x", s.Uint32(), s.Uint64())),
+		},
+	}
+}
+
+// at is the slice at a version.
+func (s *web) at(t testing.TB, version uint64) *wire.Object {
+	t.Helper()
+	s.ResourceVersion = wire.FormatVersion(version)
+	raw, err := s.Marshal()
+	check(t, err)
+	o, err := wire.ParseObject(wire.Protobuf, raw)
+	check(t, err)
+	return o
+}
+
+func ordinary(typ string, o *wire.Object) []byte {
+	return wire.AppendProtobufFrame(nil, typ, kindOfSlices, o.Raw)
+}
+
+func state(all ...*wire.Object) func(func(*wire.Object) bool) { return slices.Values(all) }
+
+// TestChange: one endpoint of a hundred costs some hundred bytes, and what is made of them is the object.
+func TestChange(t *testing.T) {
+	s := newWeb(rand.New(rand.NewPCG(38, 1)), "web", 100)
+	before := s.at(t, 1000)
+	s.Endpoints[17] = s.point()
+	now := s.at(t, 1001)
+	s.Endpoints[3].Conditions.Ready = ptr.To(false)
+	gone := s.at(t, 1002)
+	stream, err := AppendChange(nil, wire.Modified, before, now)
+	check(t, err)
+	if n := len(stream); n > 150 {
+		t.Errorf("one endpoint of a hundred, %d bytes: %d", len(now.Raw), n)
+	}
+	stream, err = AppendChange(stream, wire.Deleted, now, gone)
+	check(t, err)
+	r := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(before))
+	for _, want := range []struct {
+		typ string
+		o   *wire.Object
+	}{{wire.Modified, now}, {wire.Deleted, gone}} {
+		ev, err := r.Next()
+		check(t, err)
+		if ev.Type != want.typ || ev.Version != want.o.Version || !bytes.Equal(ev.Object.Raw, want.o.Raw) ||
+			!bytes.Equal(ev.Frame, ordinary(want.typ, want.o)) {
+			t.Errorf("%s of version %d, want %s of %d", ev.Type, ev.Version, want.typ, want.o.Version)
+		}
+	}
+	if _, err := r.Next(); !errors.Is(err, io.EOF) || len(r.objects)+len(r.keys) != 0 {
+		t.Errorf("at the end: %v, %d objects are held", err, len(r.objects))
+	}
+}
+
+// TestBase: a difference to something else is told, and makes nothing.
+func TestBase(t *testing.T) {
+	s := newWeb(rand.New(rand.NewPCG(38, 2)), "web", 20)
+	before := s.at(t, 1000)
+	s.Endpoints[1] = s.point()
+	now := s.at(t, 1001)
+	s.Endpoints[2] = s.point()
+	other := s.at(t, 1000) // as after a restore of the cloud: the same version
+	stream, err := AppendChange(nil, wire.Modified, before, now)
+	check(t, err)
+	for what, has := range map[string][]*wire.Object{"nothing": nil, "a later version": {now}, "another object": {other}} {
+		ev, err := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(has...)).Next()
+		if !errors.Is(err, ErrBase) {
+			t.Errorf("%s is held: %v, %v", what, ev, err)
+		}
+	}
+}
+
+// TestEvents: what is no difference comes as it was.
+func TestEvents(t *testing.T) {
+	r := rand.New(rand.NewPCG(38, 3))
+	a, b := newWeb(r, "a", 50).at(t, 7), newWeb(r, "b", 50).at(t, 8)
+	marks := []wire.Event{
+		{Type: wire.Bookmark, Kind: kindOfSlices, Version: 8, InitialEnd: true, Testimony: "5 3"},
+		{Type: wire.Bookmark, Kind: kindOfSlices, Version: 9, BatchTo: 1 << 40, BatchAdmits: 12},
+		{Type: wire.Bookmark, Kind: kindOfSlices, Version: 1},
+	}
+	failure := metav1.Status{Status: metav1.StatusFailure, Code: 410}
+	raw, err := failure.Marshal()
+	check(t, err)
+	stream := AppendEvents(nil, ordinary(wire.Added, a), ordinary(wire.Added, b))
+	if n := len(a.Raw) + len(b.Raw); len(stream) > n/2 {
+		t.Errorf("%d bytes of %d", len(stream), n)
+	}
+	for i := range marks {
+		stream = AppendBookmark(stream, &marks[i])
+	}
+	stream = AppendEvents(stream, wire.AppendProtobufFrame(nil, wire.Error, wire.Kind{APIVersion: "v1", Kind: "Status"}, raw))
+	in := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state())
+	for _, want := range []*wire.Object{a, b} {
+		ev, err := in.Next()
+		check(t, err)
+		if ev.Type != wire.Added || !bytes.Equal(ev.Object.Raw, want.Raw) {
+			t.Errorf("%s %v, want %s", ev.Type, ev.Object, want.Key)
+		}
+	}
+	for _, want := range marks {
+		ev, err := in.Next()
+		check(t, err)
+		if !reflect.DeepEqual(*ev, want) {
+			t.Errorf("%+v, want %+v", *ev, want)
+		}
+	}
+	if ev, err := in.Next(); err != nil || ev.Type != wire.Error || ev.Status.Code != 410 {
+		t.Errorf("%+v, %v", ev, err)
+	}
+}
+
+// TestBreaks: a stream that breaks anywhere is told as broken, and no byte of it makes another object.
+func TestBreaks(t *testing.T) {
+	s := newWeb(rand.New(rand.NewPCG(38, 4)), "web", 30)
+	before := s.at(t, 1000)
+	s.Endpoints[1] = s.point()
+	now := s.at(t, 1001)
+	stream, err := AppendChange(nil, wire.Modified, before, now)
+	check(t, err)
+	read := func(stream []byte) (*wire.Event, error) {
+		return NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(before)).Next()
+	}
+	for n := 1; n < len(stream); n++ {
+		if _, err := read(stream[:n]); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%d of %d bytes: %v", n, len(stream), err)
+		}
+	}
+	for i := range stream {
+		for _, flip := range []byte{1, 0x80} {
+			bad := bytes.Clone(stream)
+			bad[i] ^= flip
+			if ev, err := read(bad); err == nil && ev.Object != nil && !bytes.Equal(ev.Object.Raw, now.Raw) {
+				t.Errorf("byte %d: another object", i)
+			}
+		}
+	}
+}
+
+// FuzzReader: no stream makes a reader panic, or keep more than it was sent.
+func FuzzReader(f *testing.F) {
+	s := newWeb(rand.New(rand.NewPCG(38, 5)), "web", 3)
+	before := s.at(f, 1000)
+	s.Endpoints[1] = s.point()
+	now := s.at(f, 1001)
+	stream, err := AppendChange(nil, wire.Modified, before, now)
+	check(f, err)
+	f.Add(stream)
+	f.Add(AppendEvents(nil, ordinary(wire.Added, now)))
+	f.Add(AppendBookmark(nil, &wire.Event{Version: 5, BatchTo: 6, Testimony: "1"}))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		r := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(before))
+		for {
+			if _, err := r.Next(); err != nil {
+				return
+			}
+			if len(r.keys) > len(r.objects) {
+				t.Fatalf("%d keys of %d objects", len(r.keys), len(r.objects))
+			}
+		}
+	})
+}
+
+func BenchmarkChange(b *testing.B) {
+	s := newWeb(rand.New(rand.NewPCG(38, 6)), "web", 100)
+	before := s.at(b, 1000)
+	s.Endpoints[1] = s.point()
+	now := s.at(b, 1001)
+	frame, err := AppendChange(nil, wire.Modified, before, now)
+	check(b, err)
+	b.Run("made", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := AppendChange(nil, wire.Modified, before, now)
+			check(b, err)
+		}
+	})
+	b.Run("applied", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, err := NewReader(bytes.NewReader(frame), wire.Protobuf, kindOfSlices, state(before)).Next()
+			check(b, err)
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package delta
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/weir-edge/weir/impl/relay/wire"
+)
+
+// Media is the form's media type, in Accept and Content-Type.
+const Media = "application/vnd.weir.delta"
+
+// kind says what is in a frame.
+type kind byte
+
+const (
+	changed kind = 'c'
+	deleted kind = 'd'
+	whole   kind = 'w'
+	plain   kind = 'p'
+	mark    kind = 'b'
+)
+
+// What a mark says beside its version, as bits.
+const (
+	saysEnd = 1 << iota
+	saysBatch
+	saysAdmits
+	saysTestimony // the rest of the frame
+)
+
+// small is the size of an event up to which it is not worth compressing.
+const small = 200
+
+// AppendChange appends what an event of type MODIFIED or DELETED makes of an object. Both are immutable.
+func AppendChange(dst []byte, typ string, before, now *wire.Object) ([]byte, error) {
+	k := changed
+	switch typ {
+	case wire.Modified:
+	case wire.Deleted:
+		k = deleted
+	default:
+		return nil, fmt.Errorf("%s of %s is no difference", typ, now.Key)
+	}
+	body := binary.AppendUvarint(nil, before.Version)
+	body, err := appendDiff(body, before.Raw, now.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", now.Key, err)
+	}
+	return appendFrame(dst, k, body), nil
+}
+
+// AppendEvents appends events in their ordinary form, as one frame.
+func AppendEvents(dst []byte, events ...[]byte) []byte {
+	if len(events) == 1 && len(events[0]) <= small {
+		return appendFrame(dst, plain, events[0])
+	}
+	var text []byte
+	for _, ev := range events {
+		text = append(binary.AppendUvarint(text, uint64(len(ev))), ev...)
+	}
+	return appendFrame(dst, whole, appendWhole(nil, text))
+}
+
+// AppendBookmark appends a bookmark.
+func AppendBookmark(dst []byte, ev *wire.Event) []byte {
+	says := byte(0)
+	body := append(binary.AppendUvarint(nil, ev.Version), 0)
+	at := len(body) - 1
+	if ev.InitialEnd {
+		says |= saysEnd
+	}
+	if ev.BatchTo != 0 {
+		says |= saysBatch
+		body = binary.AppendUvarint(body, ev.BatchTo)
+	}
+	if ev.BatchAdmits != 0 {
+		says |= saysAdmits
+		body = binary.AppendUvarint(body, ev.BatchAdmits)
+	}
+	if ev.Testimony != "" {
+		says |= saysTestimony
+		body = append(body, ev.Testimony...)
+	}
+	body[at] = says
+	return appendFrame(dst, mark, body)
+}
+
+func appendFrame(dst []byte, k kind, body []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(body)+1))
+	return append(append(dst, byte(k)), body...)
+}

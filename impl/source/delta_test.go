@@ -1,0 +1,166 @@
+package source
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/source/hop"
+)
+
+// large is a slice of some kilobytes, of which a word differs with each version.
+func large(t testing.TB, name string, version uint64, word string) *wire.Object {
+	t.Helper()
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{"word": word},
+	}}
+	for i := range 200 {
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.1", i, i*i%251)}})
+	}
+	raw, err := s.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := wire.ParseObject(wire.Protobuf, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func change(t testing.TB, r *relay.Relay, o *wire.Object) {
+	t.Helper()
+	ev := &wire.Event{Type: wire.Modified, Object: o, Version: o.Version}
+	ev.Frame = wire.AppendProtobufFrame(nil, ev.Type, r.Resource().WireKind(), o.Raw)
+	if err := r.Apply(ev); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDelta: a relay is fed by differences where its upstream gives them. One that is to what the relay does not hold is
+// asked for whole, and counted, and the next ones are differences again.
+func TestDelta(t *testing.T) {
+	from, mine := newRelay(t), newRelay(t)
+	if err := from.Replace(10, []*wire.Object{large(t, "x", 5, "one"), large(t, "y", 6, "one")}); err != nil {
+		t.Fatal(err)
+	}
+	var bytes atomic.Int64
+	up := func(name string) *hop.Upstream {
+		u := serve(t, name, &rest.Handler{Source: from})
+		u.Progress, u.Delta, u.OnBytes = true, true, func(n int) { bytes.Add(int64(n)) }
+		return u
+	}
+	f := feed(t, mine)
+	f.Use(up("leader"))
+	same := func(what string, version uint64) {
+		t.Helper()
+		eventually(t, what, func() bool { return mine.Status().Version == version })
+		for _, key := range []string{"a/x", "a/y"} {
+			if got, want := mine.Object(key), from.Object(key); string(got.Raw) != string(want.Raw) {
+				t.Errorf("%s: %s is of version %d, want %d", what, key, got.Version, want.Version)
+			}
+		}
+	}
+	same("the list", 10)
+	began := bytes.Load()
+	for v := uint64(11); v <= 30; v++ {
+		change(t, from, large(t, "x", v, fmt.Sprint("word ", v)))
+		same("a change", v)
+	}
+	if n := (bytes.Load() - began) / 20; n > 200 {
+		t.Errorf("%d bytes for a change of an object of %d", n, len(from.Object("a/x").Raw))
+	}
+	f.Use(up("another leader"))
+	change(t, from, large(t, "y", 31, "two"))
+	same("a change after that of the leader", 31)
+	if n := f.Status().Mismatches; n != 0 {
+		t.Fatalf("%d differences did not fit", n)
+	}
+
+	// The other one has it otherwise, as after a restore that nobody has noticed.
+	other := newRelay(t)
+	if err := other.Replace(31, []*wire.Object{large(t, "x", 30, "another"), large(t, "y", 31, "two")}); err != nil {
+		t.Fatal(err)
+	}
+	from = other
+	f.Use(up("a third"))
+	change(t, from, large(t, "x", 32, "three"))
+	same("a change that does not fit", 32)
+	change(t, from, large(t, "x", 33, "four"))
+	same("the next one", 33)
+	if n := f.Status().Mismatches; n != 1 {
+		t.Errorf("%d differences did not fit, want 1", n)
+	}
+}
+
+// TestDeltaIsNotKnown: a server that does not know the form answers in another one that is asked for.
+func TestDeltaIsNotKnown(t *testing.T) {
+	from, mine := newRelay(t), newRelay(t)
+	if err := from.Replace(10, []*wire.Object{slice(t, "x", 5)}); err != nil {
+		t.Fatal(err)
+	}
+	up := serve(t, "an older leader", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		req.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
+		(&rest.Handler{Source: from}).ServeHTTP(w, req)
+	}))
+	up.Progress, up.Delta = true, true
+	feed(t, mine).Use(up)
+	put(t, from, "y", 11)
+	eventually(t, "a change", func() bool { return mine.Status().Version == 11 && mine.Status().Objects == 2 })
+}
+
+// BenchmarkChange is what a change costs from one relay to others, over TLS in one process: whole, and as a difference.
+func BenchmarkChange(b *testing.B) {
+	for _, readers := range []int{1, 20} {
+		for _, delta := range []bool{false, true} {
+			b.Run(fmt.Sprintf("readers=%d/delta=%v", readers, delta), func(b *testing.B) {
+				from := relayFor(b)
+				if err := from.Replace(10, []*wire.Object{large(b, "x", 5, "one")}); err != nil {
+					b.Fatal(err)
+				}
+				var bytes atomic.Int64
+				var all []*relay.Relay
+				for i := range readers {
+					mine := relayFor(b)
+					up := serve(b, fmt.Sprint("leader ", i), &rest.Handler{Source: from})
+					up.Progress, up.Delta, up.OnBytes = true, delta, func(n int) { bytes.Add(int64(n)) }
+					feed(b, mine).Use(up)
+					eventually(b, "the list", func() bool { return mine.Status().Version == 10 })
+					all = append(all, mine)
+				}
+				began, version := bytes.Load(), uint64(10)
+				for b.Loop() {
+					version++
+					change(b, from, large(b, "x", version, fmt.Sprint(version)))
+					for _, mine := range all {
+						if err := mine.WaitVersion(b.Context(), version); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				b.ReportMetric(float64(bytes.Load()-began)/float64(b.N*readers), "bytes/reader")
+				b.ReportMetric(float64(len(from.Object("a/x").Raw)), "bytes/object")
+			})
+		}
+	}
+}
+
+func relayFor(b *testing.B) *relay.Relay {
+	b.Helper()
+	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
+	if err != nil {
+		b.Fatal(err)
+	}
+	r, err := relay.New(relay.Config{Resource: res, Gather: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}

@@ -317,9 +317,9 @@ type Event struct {
 // Shared reports whether others may be given the same event.
 func (e *Event) Shared() bool { return e.of != nil }
 
-// Before is the object that the reader has if it has seen all before this event; nil: none, or one of another watch.
+// Before is the object that the reader has if it has seen all before this event; nil: none.
 func (e *Event) Before() *wire.Object {
-	if e.of == nil || e.left || e.Type == wire.Added {
+	if e.of == nil || e.Type == wire.Added {
 		return nil
 	}
 	return e.of.Prev

@@ -35,6 +35,8 @@ var (
 	latencyP50 = AtMost(0.5, listWatch)
 	latencyP99 = AtMost(2, listWatch)
 
+	changeBytes = AtMost(160, "what a link of 128 kbit/s carries a hundred times a second")
+
 	writtenIdle  = AtMost(1, diskWear)
 	writtenChurn = AtMost(0.5, diskWear)
 	// Beyond it on disks that take longer than that for the whole file, which is looked at before any of it counts. Tried:

@@ -346,6 +346,10 @@ func Metrics() []Metric {
 			"times that a relay of a hub was refilled since all caches were there, by a list or by comparing",
 		},
 		{
+			"delta_mismatches", UnitCount,
+			"differences that relays of the pool told each other, and that were to an object which the reader did not hold",
+		},
+		{
 			"cloud_watches", UnitCount,
 			"watches that all pools with Weir have open at kube-apiserver, by its own metric; nodes that did not run are " +
 				"multiplied. Most at one time, if an object changes",

@@ -255,6 +255,21 @@ func (r *run) addRelayLists(ctx context.Context) error {
 	return nil
 }
 
+// addMismatches counts differences between relays of the pool that did not fit, by the parts that answer in the end.
+func (r *run) addMismatches(ctx context.Context) {
+	var sum float64
+	for _, id := range r.site.Parts() {
+		var s status
+		if kind := id.Kind(); kind != "hub" && kind != "coordinator" || r.ask(ctx, id, &s) != nil {
+			continue
+		}
+		for _, x := range s.Resources {
+			sum += float64(x.Mismatches)
+		}
+	}
+	r.metrics["delta_mismatches"] = sum
+}
+
 // goesBy reports whether a pool does what its objects say: weir-manager has seen them, nodes have what the NodePool
 // puts on them, and all hubs that hear the cloud know of it and lead or follow.
 func (r *run) goesBy(ctx context.Context, p scenario.Pool) (bool, string) {

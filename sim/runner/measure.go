@@ -82,6 +82,7 @@ type resourceStatus struct {
 	Version  uint64 `json:"version"`
 
 	AgeSeconds float64 `json:"ageSeconds"` // of a hub's; -1: never fresh
+	Mismatches int     `json:"mismatches"` // differences that did not fit
 }
 
 // readiness polls the status of Weir's parts until all their relays are synced, the coordinator's ready as well, and

@@ -491,6 +491,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.addRotation(ctx); err != nil {
 		return err
 	}
+	r.addMismatches(ctx)
 	if r.s.OnlyChanges() {
 		if err := r.addRelayLists(ctx); err != nil {
 			return err

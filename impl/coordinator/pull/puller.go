@@ -254,6 +254,14 @@ func (p *Puller) Feeder(r *relay.Relay) (node, replica string) {
 	return s.Upstream, ""
 }
 
+// Mismatches counts the differences that did not fit what a relay holds: see source.Status.
+func (p *Puller) Mismatches(r *relay.Relay) int {
+	if f := p.feeder(r); f != nil {
+		return f.Status().Mismatches
+	}
+	return 0
+}
+
 // fallback is what runs while nobody is read.
 func (p *Puller) fallback() *fallback {
 	return &fallback{p.Config, p.feeder, func() bool { return p.Upstream() != nil }}

@@ -57,6 +57,8 @@ type ResourceStatus struct {
 	Restored bool   `json:"restored"`
 	Feeder   string `json:"feeder"`         // node whose hub it is read from now; "": none
 	From     string `json:"from,omitempty"` // the replica that it is pulled from
+	// Mismatches are differences that were to what the relay does not hold, and came whole.
+	Mismatches int `json:"mismatches,omitempty"`
 	// Denied is what the cloud answers to the leader that asks for the resource; it is the answer here, too. "": the
 	// leader is given it.
 	Denied string `json:"denied,omitempty"`
@@ -129,6 +131,7 @@ func (x *Reporter) Status() Status {
 			Objects: st.Objects, Bytes: st.Bytes, Watchers: st.Watchers, Restored: st.Restored, Denied: st.Denied,
 		}
 		rs.Feeder, rs.From = x.Puller.Feeder(r)
+		rs.Mismatches = x.Puller.Mismatches(r)
 		if age, ok := st.Age(x.Clock.Now()); ok {
 			seconds := age.Seconds()
 			rs.ProgressAgeSeconds, rs.FreshAt = &seconds, x.Clock.Now().Add(-age).UTC().Truncate(time.Second)

@@ -163,7 +163,9 @@ func newRelay() (*relay.Relay, error) {
 }
 
 // relayServer serves a relay over TLS and HTTP/2. crossed counts bytes of all clients' connections, both ways.
-func relayServer(r *relay.Relay) (u *url.URL, client func() *http.Client, crossed *atomic.Int64, stop func(), err error) {
+func relayServer(r *relay.Relay) (
+	u *url.URL, client func() *http.Client, crossed *atomic.Int64, stop func(), err error,
+) {
 	authority, err := testca.NewAuthority("bench")
 	if err != nil {
 		return nil, nil, nil, nil, err

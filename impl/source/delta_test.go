@@ -19,7 +19,8 @@ import (
 func large(t testing.TB, name string, version uint64, word string) *wire.Object {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version), Annotations: map[string]string{"word": word},
+		Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version),
+		Annotations: map[string]string{"word": word},
 	}}
 	for i := range 200 {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.1", i, i*i%251)}})
@@ -44,8 +45,8 @@ func change(t testing.TB, r *relay.Relay, o *wire.Object) {
 	}
 }
 
-// TestDelta: a relay is fed by differences where its upstream gives them. One that is to what the relay does not hold is
-// asked for whole, and counted, and the next ones are differences again.
+// TestDelta: a relay is fed by differences where its upstream gives them. One that is to what the relay does not hold
+// is asked for whole, and counted, and the next ones are differences again.
 func TestDelta(t *testing.T) {
 	from, mine := newRelay(t), newRelay(t)
 	if err := from.Replace(10, []*wire.Object{large(t, "x", 5, "one"), large(t, "y", 6, "one")}); err != nil {

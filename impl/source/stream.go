@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -104,7 +105,7 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member
 		return fmt.Errorf("a %s event among the initial ones", ev.Type)
 	})
 	switch {
-	case errors.Is(err, errQuiet):
+	case errors.Is(err, errQuiet), errors.Is(err, delta.ErrBase):
 		return nil
 	case err == nil && !done:
 		return io.ErrUnexpectedEOF

@@ -98,6 +98,9 @@ func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, fr
 		shown = true
 		return take(ev)
 	})
+	if errors.Is(err, delta.ErrBase) {
+		return nil
+	}
 	if lasted := f.cfg.Clock.Since(opened); err == nil && (lasted < lasts-short || lasted > lasts+lag) {
 		f.doubts() // its server ended it before its time, or the link holds back what it carries: how far is the cloud?
 	}
@@ -173,7 +176,7 @@ func (f *Feeder) read(ctx context.Context, up *hop.Upstream, w *openWatch, take 
 			f.count(&f.status.Mismatches)
 			f.wholes.Store(true)
 			f.cfg.Logger.Warn("a difference is to what is not here; it is asked for whole", "upstream", up.Name, "err", err)
-			return nil
+			return err
 		}
 		if err != nil {
 			return cause(ctx, err)

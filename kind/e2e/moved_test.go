@@ -29,7 +29,8 @@ import (
 )
 
 const (
-	movedWeb = "moved"
+	movedLabel = "moved"
+	movedWeb   = "moved"
 	// follow is how soon Services have to lead to pods that moved. It is five seconds; here it is what scenarios call a
 	// wrong route, since clusters share their machine with other work. What was seen is reported.
 	follow = 10 * time.Second
@@ -37,7 +38,8 @@ const (
 	hold = 20 * time.Second
 )
 
-var _ = DescribeTable("pods of a machine that starts without the cloud, at other addresses", Label("moved"), movedPods,
+var _ = DescribeTable("pods of a machine that starts without the cloud, at other addresses",
+	Label(movedLabel), movedPods,
 	Entry("lead callers by kube-proxy of nftables", SpecTimeout(5*long), "nftables"),
 	Entry("lead callers by kube-proxy of iptables", SpecTimeout(5*long), "iptables"),
 )

@@ -64,8 +64,8 @@ func (o *Overlay) latest(yield func(*corev1.Pod) bool) {
 
 // says are the versions at which the cloud says of the pods of this node what is true, if its relays agree with their
 // statuses. Slices that are older than the status of a pod do not know it: a relay that stands still when the link is
-// back may have a mark to come. Pods and slices have their versions of one sequence, that of etcd. A cluster that keeps slices in
-// an etcd of their own may wait for as long as returns.
+// back may have a mark to come. Pods and slices have their versions of one sequence, that of etcd. A cluster that keeps
+// slices in an etcd of their own may wait for as long as returns.
 func (o *Overlay) says() moved.Reached {
 	at := o.reached()
 	for pod := range o.Pods {

@@ -199,9 +199,11 @@ func (h *hub) atCloud(yield func(*corev1.Pod) bool) {
 func (h *hub) pod(uid, status string) *corev1.Pod {
 	address, not, _ := strings.Cut(status, " ")
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: cmp.Or(h.version, wire.FormatVersion(h.showed[uid]))},
-		Spec:       corev1.PodSpec{NodeName: h.node},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address},
+		ObjectMeta: metav1.ObjectMeta{
+			UID: types.UID(uid), ResourceVersion: cmp.Or(h.version, wire.FormatVersion(h.showed[uid])),
+		},
+		Spec:   corev1.PodSpec{NodeName: h.node},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address},
 	}
 	ready := corev1.PodCondition{
 		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(h.since[uid]),

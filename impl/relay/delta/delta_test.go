@@ -140,7 +140,8 @@ func TestEvents(t *testing.T) {
 	for i := range marks {
 		stream = AppendBookmark(stream, &marks[i])
 	}
-	stream = AppendEvents(stream, wire.AppendProtobufFrame(nil, wire.Error, wire.Kind{APIVersion: "v1", Kind: "Status"}, raw))
+	status := wire.Kind{APIVersion: "v1", Kind: "Status"}
+	stream = AppendEvents(stream, wire.AppendProtobufFrame(nil, wire.Error, status, raw))
 	in := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state())
 	for _, want := range []*wire.Object{a, b} {
 		ev, err := in.Next()

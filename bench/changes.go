@@ -102,7 +102,7 @@ func changes(ctx context.Context, diff bool, readers, n int, every time.Duration
 	if err != nil {
 		return cost, err
 	}
-	u, client, crossed, stop, err := relayServer(from)
+	u, client, crossed, stop, err := relayServer(ctx, from)
 	if err != nil {
 		return cost, err
 	}
@@ -163,7 +163,7 @@ func newRelay() (*relay.Relay, error) {
 }
 
 // relayServer serves a relay over TLS and HTTP/2. crossed counts bytes of all clients' connections, both ways.
-func relayServer(r *relay.Relay) (
+func relayServer(ctx context.Context, r *relay.Relay) (
 	u *url.URL, client func() *http.Client, crossed *atomic.Int64, stop func(), err error,
 ) {
 	authority, err := testca.NewAuthority("bench")
@@ -178,7 +178,7 @@ func relayServer(r *relay.Relay) (
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}

@@ -446,14 +446,20 @@ func forgedOffer(ctx context.Context, x *scene) error {
 				return false
 			}
 		})
+		refills := func() int {
+			told := x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: "/metrics"})
+			return countOf(told.body, `weir_coordinator_refills_total{node="`+x.node(2)+`"`)
+		}
+		if c.forward { // it is taken sooner or later
+			within(ctx, time.Minute, func() bool { return refills() > counted })
+		}
 		within(ctx, 3*time.Second, func() bool { return false })
 		l.stop()
-		told := x.send(ctx, ask{as: "viewer", at: coordinatorDoor, path: "/metrics"})
-		refills := countOf(told.body, `weir_coordinator_refills_total{node="`+x.node(2)+`"`)
 		shown := x.send(ctx, ask{as: "reader", path: slicesOfA})
 		lies := strings.Contains(shown.body, forgedAddress)
-		taken := refills > counted
-		counted = refills
+		now := refills()
+		taken := now > counted
+		counted = now
 		// What one hub has heard last, others have to believe while nobody hears from the cloud, which puts it right when it
 		// is back, see attacks 55 and 56.
 		x.judge(c.forward && taken == lies || !c.forward && !taken,

@@ -178,6 +178,9 @@ func (f *Feeder) read(ctx context.Context, up *hop.Upstream, w *openWatch, take 
 			f.cfg.Logger.Warn("a difference is to what is not here; it is asked for whole", "upstream", up.Name, "err", err)
 			return err
 		}
+		if malformed := (*wire.MalformedError)(nil); errors.As(err, &malformed) {
+			f.wholes.Store(true)
+		}
 		if err != nil {
 			return cause(ctx, err)
 		}

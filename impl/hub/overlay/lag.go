@@ -35,9 +35,8 @@ func (o *Overlay) lagging(away bool, own []moved.Correction) []moved.Correction 
 	}
 	all, also := o.relayed()
 	return slices.DeleteFunc(moved.Lagging(said, o.latest, func(pod *corev1.Pod) bool {
-		return o.set.Moved(o.Node, pod.UID) || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && now.Sub(c.LastTransitionTime.Time) <= since+lately
-		})
+		at := turned(pod)
+		return o.set.Moved(o.Node, pod.UID) || now.Sub(at) <= since+lately
 	}, all, also), func(c moved.Correction) bool { return corrects(own, c.UID) })
 }
 
@@ -63,18 +62,29 @@ func (o *Overlay) latest(yield func(*corev1.Pod) bool) {
 }
 
 // says are the versions at which the cloud says of the pods of this node what is true, if its relays agree with their
-// statuses. Slices that are older than the status of a pod do not know it: a relay that stands still when the link is
-// back may have a mark to come. Pods and slices have their versions of one sequence, that of etcd. A cluster that keeps
-// slices in an etcd of their own may wait for as long as returns.
+// statuses. Of a pod that became ready since the outage began, slices that are older than its status do not know that.
+// A relay that stands still when the link is back may have a mark of the cloud to come. Pods and slices have their
+// versions of one sequence, that of etcd. A cluster that keeps slices in an etcd of their own may wait for as long as
+// returns.
 func (o *Overlay) says() moved.Reached {
 	at := o.reached()
 	for pod := range o.Pods {
 		v, _ := wire.ParseVersion(pod.ResourceVersion) // 0 if it is none
-		for i := range at {
-			at[i] = max(at[i], v)
+		if at[2] = max(at[2], v); turned(pod).After(o.outage.began) {
+			at[0], at[1] = max(at[0], v), max(at[1], v)
 		}
 	}
 	return at
+}
+
+// turned is when a pod became ready, or ceased to be.
+func turned(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // relayed is what the relays hold; nil: there is none.

@@ -70,7 +70,7 @@ func apply(base, diff []byte) (text []byte, err error) {
 	if head.DictionaryID != 0 && (len(base) == 0 || head.DictionaryID != hash(base)) {
 		return nil, ErrBase
 	}
-	if !head.HasFCS || head.FrameContentSize > maxText {
+	if head.FrameContentSize > maxText { // of a small frame it need not say; then the decoder counts
 		return nil, fmt.Errorf("a difference that makes %d bytes, at most %d are allowed", head.FrameContentSize, maxText)
 	}
 	z := decoders.Get().(*zstd.Decoder)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,6 +101,48 @@ func TestChange(t *testing.T) {
 	}
 	if _, err := r.Next(); !errors.Is(err, io.EOF) || len(r.objects)+len(r.keys) != 0 {
 		t.Errorf("at the end: %v, %d objects are held", err, len(r.objects))
+	}
+}
+
+// TestSizes: objects of any size go through, alone and together.
+func TestSizes(t *testing.T) {
+	r := rand.New(rand.NewPCG(38, 7))
+	for endpoints := range 40 {
+		s := newWeb(r, "web", endpoints)
+		before := s.at(t, 1000)
+		s.Labels = map[string]string{"at": "1"}
+		now := s.at(t, 1001)
+		stream, err := AppendChange(nil, wire.Modified, before, now)
+		check(t, err)
+		stream = AppendEvents(stream, ordinary(wire.Modified, before))
+		stream = AppendEvents(stream, ordinary(wire.Modified, now), ordinary(wire.Modified, before))
+		in := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(before))
+		for i, want := range []*wire.Object{now, before, now, before} {
+			ev, err := in.Next()
+			if err != nil || !bytes.Equal(ev.Object.Raw, want.Raw) {
+				t.Fatalf("%d endpoints, event %d: %v", endpoints, i, err)
+			}
+		}
+	}
+}
+
+// TestBomb: a frame that makes more than an object may have makes nothing.
+func TestBomb(t *testing.T) {
+	for _, n := range []int{maxText, maxText + 1} {
+		text, err := apply(nil, appendWhole(nil, make([]byte, n)))
+		if (err == nil) != (n <= maxText) || err == nil && len(text) != n {
+			t.Errorf("%d bytes: %d, %v", n, len(text), err)
+		}
+	}
+	z, err := zstd.NewWriter(nil, zstd.WithSingleSegment(false))
+	check(t, err)
+	var stream bytes.Buffer
+	z.Reset(&stream) // of a stream the size is not said
+	_, err = z.Write(make([]byte, maxText+1))
+	check(t, err)
+	check(t, z.Close())
+	if text, err := apply(nil, stream.Bytes()); err == nil {
+		t.Errorf("%d bytes of a stream", len(text))
 	}
 }
 

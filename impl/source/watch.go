@@ -172,14 +172,13 @@ func (f *Feeder) read(ctx context.Context, up *hop.Upstream, w *openWatch, take 
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if errors.Is(err, delta.ErrBase) { // the next watch brings it whole
+		if broken := (*wire.MalformedError)(nil); errors.Is(err, delta.ErrBase) || errors.As(err, &broken) {
+			f.wholes.Store(true) // the next watch brings objects
+		}
+		if errors.Is(err, delta.ErrBase) {
 			f.count(&f.status.Mismatches)
-			f.wholes.Store(true)
 			f.cfg.Logger.Warn("a difference is to what is not here; it is asked for whole", "upstream", up.Name, "err", err)
 			return err
-		}
-		if malformed := (*wire.MalformedError)(nil); errors.As(err, &malformed) {
-			f.wholes.Store(true)
 		}
 		if err != nil {
 			return cause(ctx, err)

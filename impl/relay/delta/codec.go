@@ -21,8 +21,9 @@ func hash(base []byte) uint32 { return max(uint32(xxhash.Sum64(base)), 1) }
 
 // Encoders and decoders keep their tables, and take another dictionary each time.
 var (
-	alone    = sync.Pool{New: func() any { return encoder() }}
-	encoders = sync.Pool{New: func() any { return encoder(zstd.WithEncoderDictRaw(1, nothing)) }}
+	alone    = sync.Pool{New: func() any { return encoder(window) }}
+	encoders = sync.Pool{New: func() any { return encoder(window, zstd.WithEncoderDictRaw(1, nothing)) }}
+	larges   = sync.Pool{New: func() any { return encoder(maxText, zstd.WithEncoderDictRaw(1, nothing)) }}
 	decoders = sync.Pool{New: func() any {
 		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxMemory(maxText), zstd.WithDecoderMaxWindow(maxText))
@@ -34,9 +35,12 @@ var (
 	nothing = make([]byte, 8) // the dictionary of an encoder that waits: it must not keep an object
 )
 
-func encoder(more ...zstd.EOption) *zstd.Encoder {
+// window is how far back most encoders look. They take twice as much memory for it.
+const window = 128 << 10
+
+func encoder(window int, more ...zstd.EOption) *zstd.Encoder {
 	z, err := zstd.NewWriter(nil, append(more, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithLowerEncoderMem(true))...)
+		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(window))...)
 	if err != nil {
 		panic(err)
 	}
@@ -52,8 +56,12 @@ func appendWhole(dst, text []byte) []byte {
 
 // appendDiff appends what makes text of base.
 func appendDiff(dst, base, text []byte) ([]byte, error) {
-	z := encoders.Get().(*zstd.Encoder)
-	defer encoders.Put(z)
+	from := &encoders
+	if len(base)+len(text) > window {
+		from = &larges
+	}
+	z := from.Get().(*zstd.Encoder)
+	defer from.Put(z)
 	if err := z.ResetWithOptions(nil, zstd.WithEncoderDictRaw(hash(base), base)); err != nil {
 		return nil, fmt.Errorf("difference of %d bytes to %d: %w", len(text), len(base), err)
 	}

@@ -41,9 +41,7 @@ func (s *Set) Take(members []Member) {
 		case up != nil && *up.URL == *m.API:
 			s.upstreams[m.Name] = up
 		default:
-			s.upstreams[m.Name] = &hop.Upstream{
-				Name: "replica " + m.Name, URL: m.API, Client: s.client, Progress: true, Delta: true,
-			}
+			s.upstreams[m.Name] = &hop.Upstream{Name: "replica " + m.Name, URL: m.API, Client: s.client, Progress: true}
 		}
 	}
 }

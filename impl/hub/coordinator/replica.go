@@ -61,8 +61,7 @@ func newReplica(cfg Config, at Server, from *atomic.Pointer[string], meter *upli
 		return by("http/1.1").Connect(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
 	}
 	r.Upstream = &hop.Upstream{
-		Name: role.Coordinator.String(), URL: u, Client: uplink.Client(r.Transport), Progress: true, Delta: true,
-		OnBytes: cfg.OnBytes,
+		Name: role.Coordinator.String(), URL: u, Client: uplink.Client(r.Transport), Progress: true, OnBytes: cfg.OnBytes,
 	}
 	return r
 }

@@ -63,7 +63,7 @@ func NewLine(c LineConfig) *Line {
 // Upstream reads relays over the line.
 func (l *Line) Upstream() *Upstream {
 	return &Upstream{
-		Name: l.name, URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true, Delta: true,
+		Name: l.name, URL: &url.URL{Scheme: "https", Host: "hub"}, Progress: true,
 		Client: &http.Client{
 			Transport: l, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

@@ -35,7 +35,9 @@ type Upstream struct {
 	Consistent bool
 	// Progress asks for every bookmark as it comes (rest.ProgressHeader): right for a relay, unknown to a kube-apiserver.
 	Progress bool
-	// Delta says that watches may come as differences (package delta): right for a relay, unknown to a kube-apiserver.
+	// Delta asks for watches as differences (package delta), which a relay knows and a kube-apiserver does not. No part of
+	// a pool does: in the scenario pool-cache it cost a hub 3.9 MB and a coordinator 4.3 MB, and bytes inside a pool are
+	// cheap.
 	Delta bool
 	// Ask carries small questions, and should not share a connection with Client: behind what pours there an answer would
 	// wait for as long as that takes. Default Client.

@@ -14,6 +14,7 @@ require (
 	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
 	github.com/google/btree v1.1.3 // indirect
+	github.com/klauspost/compress v1.20.4 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 )

@@ -16,7 +16,7 @@ import (
 )
 
 // large is a slice of some kilobytes, of which a word differs with each version.
-func large(t testing.TB, name string, version uint64, word string) *wire.Object {
+func large(t *testing.T, name string, version uint64, word string) *wire.Object {
 	t.Helper()
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version),
@@ -25,18 +25,10 @@ func large(t testing.TB, name string, version uint64, word string) *wire.Object 
 	for i := range 200 {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.1", i, i*i%251)}})
 	}
-	raw, err := s.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := wire.ParseObject(wire.Protobuf, raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return object(t, s)
 }
 
-func change(t testing.TB, r *relay.Relay, o *wire.Object) {
+func change(t *testing.T, r *relay.Relay, o *wire.Object) {
 	t.Helper()
 	ev := &wire.Event{Type: wire.Modified, Object: o, Version: o.Version}
 	ev.Frame = wire.AppendProtobufFrame(nil, ev.Type, r.Resource().WireKind(), o.Raw)
@@ -115,53 +107,4 @@ func TestDeltaIsNotKnown(t *testing.T) {
 	feed(t, mine).Use(up)
 	put(t, from, "y", 11)
 	eventually(t, "a change", func() bool { return mine.Status().Version == 11 && mine.Status().Objects == 2 })
-}
-
-// BenchmarkChange is what a change costs from one relay to others, over TLS in one process: whole, and as a difference.
-func BenchmarkChange(b *testing.B) {
-	for _, readers := range []int{1, 20} {
-		for _, delta := range []bool{false, true} {
-			b.Run(fmt.Sprintf("readers=%d/delta=%v", readers, delta), func(b *testing.B) {
-				from := relayFor(b)
-				if err := from.Replace(10, []*wire.Object{large(b, "x", 5, "one")}); err != nil {
-					b.Fatal(err)
-				}
-				var bytes atomic.Int64
-				var all []*relay.Relay
-				for i := range readers {
-					mine := relayFor(b)
-					up := serve(b, fmt.Sprint("leader ", i), &rest.Handler{Source: from})
-					up.Progress, up.Delta, up.OnBytes = true, delta, func(n int) { bytes.Add(int64(n)) }
-					feed(b, mine).Use(up)
-					eventually(b, "the list", func() bool { return mine.Status().Version == 10 })
-					all = append(all, mine)
-				}
-				began, version := bytes.Load(), uint64(10)
-				for b.Loop() {
-					version++
-					change(b, from, large(b, "x", version, fmt.Sprint(version)))
-					for _, mine := range all {
-						if err := mine.WaitVersion(b.Context(), version); err != nil {
-							b.Fatal(err)
-						}
-					}
-				}
-				b.ReportMetric(float64(bytes.Load()-began)/float64(b.N*readers), "bytes/reader")
-				b.ReportMetric(float64(len(from.Object("a/x").Raw)), "bytes/object")
-			})
-		}
-	}
-}
-
-func relayFor(b *testing.B) *relay.Relay {
-	b.Helper()
-	res, err := relay.ParseResource("endpointslices.v1.discovery.k8s.io")
-	if err != nil {
-		b.Fatal(err)
-	}
-	r, err := relay.New(relay.Config{Resource: res, Gather: -1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return r
 }

@@ -55,6 +55,11 @@ func slice(t *testing.T, name string, version uint64) *wire.Object {
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: wire.FormatVersion(version)},
 	}
+	return object(t, s)
+}
+
+func object(t *testing.T, s *discoveryv1.EndpointSlice) *wire.Object {
+	t.Helper()
 	raw, err := s.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +87,7 @@ func put(t *testing.T, r *relay.Relay, name string, version uint64) {
 	}
 }
 
-func eventually(t testing.TB, what string, ok func() bool) {
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	await.Until(t, time.Minute, what, ok)
 }
@@ -94,7 +99,7 @@ func comes[T any](t *testing.T, what string, from <-chan T) T {
 }
 
 // serve starts a real HTTP/2 server and returns it as an upstream.
-func serve(t testing.TB, name string, h http.Handler) *hop.Upstream {
+func serve(t *testing.T, name string, h http.Handler) *hop.Upstream {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
 	srv.EnableHTTP2 = true
@@ -107,7 +112,7 @@ func serve(t testing.TB, name string, h http.Handler) *hop.Upstream {
 	return &hop.Upstream{Name: name, URL: u, Client: srv.Client()}
 }
 
-func run(t testing.TB, f func(context.Context) error) {
+func run(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -115,12 +120,12 @@ func run(t testing.TB, f func(context.Context) error) {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
-func feed(t testing.TB, r *relay.Relay) *Feeder {
+func feed(t *testing.T, r *relay.Relay) *Feeder {
 	t.Helper()
 	return feedBy(t, Config{Relay: r})
 }
 
-func feedBy(t testing.TB, c Config) *Feeder {
+func feedBy(t *testing.T, c Config) *Feeder {
 	t.Helper()
 	c.WatchTimeout = 3 * time.Second
 	f, err := NewFeeder(c)

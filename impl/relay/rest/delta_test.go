@@ -109,15 +109,15 @@ func TestDelta(t *testing.T) {
 	}
 	holds := map[string]*wire.Object{}
 	key := func() string { return fmt.Sprint("shop/web-", rnd.IntN(12)) }
-	put := func() string {
+	put := func() (typ string, o *wire.Object) {
 		k := key()
-		typ := wire.Added
+		typ = wire.Added
 		if holds[k] != nil {
 			typ = wire.Modified
 		}
 		version++
 		holds[k] = slice(t, k, version, labels()...)
-		return typ + " " + k
+		return typ, holds[k]
 	}
 	for range 8 {
 		put()
@@ -151,14 +151,8 @@ func TestDelta(t *testing.T) {
 				f.opens()
 			}
 		default:
-			k := key()
-			typ := wire.Added
-			if holds[k] != nil {
-				typ = wire.Modified
-			}
-			version++
-			holds[k] = slice(t, k, version, labels()...)
-			apply(t, r, typ, holds[k])
+			typ, o := put()
+			apply(t, r, typ, o)
 		}
 		if err := r.Apply(&wire.Event{Type: wire.Bookmark, Version: version}); err != nil {
 			t.Fatal(err)

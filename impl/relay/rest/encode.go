@@ -217,11 +217,7 @@ func (e *encoder) bookmark(mark *wire.Event) ([]byte, error) {
 // Frames are objects as a watch shows them, as modified, in the encoding that the resource is held in; then a bookmark
 // with a version, unless that is 0.
 func Frames(res relay.Resource, modified []*wire.Object, bookmark uint64) (all []byte, err error) {
-	out := output{media: mediaJSON}
-	if res.Encoding() == wire.Protobuf {
-		out.media = mediaProtobuf
-	}
-	e := newEncoder(res, nil, out)
+	e := newEncoder(res, nil, output{media: mediaOf(res)})
 	for _, o := range modified {
 		all = e.appendFrame(all, wire.Modified, o.Raw)
 	}

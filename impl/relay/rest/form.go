@@ -3,7 +3,9 @@ package rest
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/delta"
+	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
 const (
@@ -57,6 +59,14 @@ func (o *output) transform(params map[string]string, single bool) bool {
 		return !single
 	}
 	return false
+}
+
+// mediaOf is the encoding that a resource is held in.
+func mediaOf(res relay.Resource) string {
+	if res.Encoding() == wire.Protobuf {
+		return mediaProtobuf
+	}
+	return mediaJSON
 }
 
 // stream is the media type of a watch.

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/relay/delta"
-	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -70,10 +69,7 @@ func (h *Handler) negotiate(header http.Header, asked *request.Request) (output,
 			if !watch || c.Params["as"] != "" {
 				continue
 			}
-			o.delta, o.media = true, mediaProtobuf
-			if h.Resource().Encoding() == wire.JSON {
-				o.media = mediaJSON
-			}
+			o.delta, o.media = true, mediaOf(h.Resource())
 		case mediaJSON, "*/*":
 		case mediaYAML:
 			if watch {

@@ -253,20 +253,17 @@ func (x *sender) write(p []byte) error {
 }
 
 // failure is the ERROR event of a watch.
-func (e *encoder) failure(err error) []byte {
-	frame := errorFrame(e.out, err)
+func (e *encoder) failure(err error) (frame []byte) {
+	s := relay.StatusOf(err)
+	if e.out.media == mediaProtobuf {
+		raw, _ := s.Marshal()
+		frame = wire.AppendProtobufFrame(nil, wire.Error, statusKind, raw)
+	} else {
+		body, _ := json.Marshal(s)
+		frame = wire.AppendJSONFrame(nil, wire.Error, body)
+	}
 	if e.out.delta {
 		return delta.AppendEvents(nil, frame)
 	}
 	return frame
-}
-
-func errorFrame(o output, err error) []byte {
-	s := relay.StatusOf(err)
-	if o.media == mediaProtobuf {
-		raw, _ := s.Marshal()
-		return wire.AppendProtobufFrame(nil, wire.Error, statusKind, raw)
-	}
-	body, _ := json.Marshal(s)
-	return wire.AppendJSONFrame(nil, wire.Error, body)
 }

@@ -30,6 +30,7 @@ const (
 	HubPoolPort     = 10269 // TLS: what a hub shows to its pool
 	CoordinatorPort = 10270 // TLS of a coordinator
 	PeerPort        = 10271 // of the etcd of a coordinator that is one of several
+	GatePort        = 10273 // TLS: the relay beside kube-apiserver
 	HubImagesPort   = 10272 // plain HTTP on loopback: the mirror of registries for the containerd of the node
 	NodeUserPrefix  = "system:node:"
 	NodesGroup      = "system:nodes"
@@ -382,6 +383,10 @@ const (
 	// LeaderHubImages tells how the images of registries are shared inside the pool: <registry>=<sharing>, with commas
 	// between. AnyRegistry is all that are not named. Without it all are shared.
 	LeaderHubImages = "weir.dev/images"
+	// LeaderHubGate tells where weir-gate is, as https://host:port, if the cloud has one, and LeaderHubGateCA the
+	// authorities of its certificate, as PEM.
+	LeaderHubGate   = "weir.dev/gate"
+	LeaderHubGateCA = "weir.dev/gate-ca"
 	AnyRegistry     = "*"
 	ImagesEnabled   = "enabled"
 	ImagesJudged    = "judged"   // the registry is asked at each pull, while the cloud is there

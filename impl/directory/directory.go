@@ -289,6 +289,7 @@ type Status struct {
 	Servers    []string `json:"coordinators,omitempty"`
 	Scope      []string `json:"scope,omitempty"`
 	Images     []string `json:"images,omitempty"` // <registry>=<sharing>; none: all are shared
+	Gate       string   `json:"gate,omitempty"`   // where weir-gate is; "": there is none
 	Counts
 	Refused string `json:"refused,omitempty"` // why what was told last is ignored
 }
@@ -304,7 +305,7 @@ func (d *Directory) Status() Status {
 	s := Status{
 		Version: d.now.Version, By: d.by, Signed: d.line != nil, Live: live, AgeSeconds: age, Mode: d.now.Mode,
 		Leaders: d.now.Leaders, Servers: d.now.Coordinators,
-		Counts: d.counts, Refused: d.refused,
+		Gate: d.now.Gate.Server, Counts: d.counts, Refused: d.refused,
 	}
 	for _, r := range d.now.Scope {
 		s.Scope = append(s.Scope, r.String())

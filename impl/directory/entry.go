@@ -29,7 +29,6 @@ const (
 	MaxReplicas     = 9
 	MaxScope        = 64
 	maxAddresses    = 4   // of one leader hub
-	maxURL          = 300 // bytes
 )
 
 // Entry is what a pool is told about itself. It is a value: nobody changes what its slices hold.
@@ -49,6 +48,8 @@ type Entry struct {
 	Allowance string `json:"offlineAllowance,omitempty"`
 	// Images are how images of registries are shared.
 	Images ImageRules `json:"images,omitempty"`
+	// Gate is the relay beside kube-apiserver, if there is one.
+	Gate Gate `json:"gate,omitzero"`
 }
 
 // Replica is one of a coordinator, or all of it, that weir-manager runs.
@@ -194,7 +195,7 @@ func (e Entry) check(pool string) error {
 			contract.ModeLeaderHubs)
 	}
 	for _, check := range []func() error{
-		e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope, e.checkAllowance, e.Images.check,
+		e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope, e.checkAllowance, e.Images.check, e.Gate.check,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -237,9 +238,8 @@ func (e Entry) checkCoordinators() error {
 	}
 	hosts := map[string]bool{}
 	for _, c := range e.Coordinators {
-		u, err := url.Parse(c)
-		if err != nil || len(c) > maxURL || u.Scheme != "https" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" ||
-			u.ForceQuery || u.Fragment != "" || u.User != nil || u.Opaque != "" {
+		u, ok := plainURL(c)
+		if !ok {
 			return fmt.Errorf("%s has %.80q, want a URL of the form https://host:port", contract.LeaderHubCoordinators, c)
 		}
 		if hosts[u.Host] {

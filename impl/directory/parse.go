@@ -27,10 +27,14 @@ func Parse(pool string, o *corev1.Endpoints, number uint64) (Entry, error) {
 	e := Entry{
 		Pool: pool, Version: number, Mode: o.Annotations[contract.LeaderHubMode],
 		Allowance: o.Annotations[contract.LeaderHubAllowance],
+		Gate: Gate{
+			Server: o.Annotations[contract.LeaderHubGate], Authorities: o.Annotations[contract.LeaderHubGateCA],
+		},
 	}
 	for _, name := range []string{
 		contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas,
-		contract.LeaderHubScope, contract.LeaderHubAllowance, contract.LeaderHubImages,
+		contract.LeaderHubScope, contract.LeaderHubAllowance, contract.LeaderHubImages, contract.LeaderHubGate,
+		contract.LeaderHubGateCA,
 	} {
 		if n := len(o.Annotations[name]); n > maxAnnotation {
 			return Entry{}, failed(fmt.Errorf("%s has %d bytes, want %d at most", name, n, maxAnnotation))

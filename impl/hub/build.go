@@ -20,6 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/reach"
 	"github.com/weir-edge/weir/impl/hub/relayed"
+	"github.com/weir-edge/weir/impl/hub/togate"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/limit"
@@ -146,6 +147,10 @@ func (h *Hub) buildRelays() error {
 			return err
 		}
 		h.buildDirectory()
+		h.gate = togate.New(togate.Config{
+			Cloud: h.cloud, Directory: h.directory, Sources: h.sources, Cert: h.atCloud, OnBytes: h.metrics.body(role.Cloud),
+			Net: h.Net, Clock: h.clock, Logger: h.Logger,
+		})
 	}
 	for _, res := range h.atFirst() {
 		f, err := h.feeder(res, false)

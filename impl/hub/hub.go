@@ -26,6 +26,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
+	"github.com/weir-edge/weir/impl/hub/togate"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/pki"
@@ -68,6 +69,7 @@ type Hub struct {
 // shared is what the hub has of what its pool shares.
 type shared struct {
 	sources *relayed.Sources // what is relayed
+	gate    *togate.Gate     // where that is read in the cloud, if there is one; nil: there is no pool
 	scope   *scope.Scope     // and what may be
 	reads   *door.Demand     // of clients of this node
 	kept    *snapshot.Snapshots

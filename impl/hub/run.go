@@ -122,13 +122,13 @@ func (h *Hub) Run(ctx context.Context) error {
 	if h.plain != nil {
 		open(func() error { return serve(h.plain, nil) })
 	}
+	runs := []func(context.Context) error{
+		h.lacks.Run, h.kept.Run, h.scope.Run, h.judge.Run, h.cloud.Run, h.atCloud.Run, h.door.Stalls.Run,
+		h.door.Proxy.Own.Run, h.mirror.Run,
+	}
 	if d := h.poolDoor; d != nil {
 		g.Go(func() error { return door.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
-		g.Go(func() error { return h.poolDoor.Notices.Run(serving) })
-		g.Go(func() error { return h.course.Run(serving) })
-		g.Go(func() error { return h.reporter.Run(serving) })
-		g.Go(func() error { return h.overlay.Run(serving) })
-		g.Go(func() error { return h.prober.Run(serving) })
+		runs = append(runs, d.Notices.Run, h.course.Run, h.reporter.Run, h.overlay.Run, h.prober.Run, h.gate.Run)
 		g.Go(func() error { return beat.Overdue(serving, h.door.Beats) })
 		if h.managesReplica() {
 			g.Go(func() error { return h.awaitReplica(serving) })
@@ -136,10 +136,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		g.Go(func() error { h.heedDenylist(serving); return nil })
 	}
 	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
-	for _, run := range []func(context.Context) error{
-		h.lacks.Run, h.kept.Run, h.scope.Run, h.judge.Run, h.cloud.Run, h.atCloud.Run, h.door.Stalls.Run,
-		h.door.Proxy.Own.Run, h.mirror.Run,
-	} {
+	for _, run := range runs {
 		g.Go(func() error { return run(serving) })
 	}
 	h.own.run(serving, g)

@@ -84,6 +84,9 @@ func (f *Feeder) Ahead(ctx context.Context, reached uint64) error {
 	f.mu.Lock()
 	up := f.up
 	f.mu.Unlock()
+	if up != nil && up.Name == Gate && f.cfg.Judge != nil { // which cannot be asked
+		up = f.cfg.Judge()
+	}
 	if up == nil || !up.Consistent {
 		return nil
 	}

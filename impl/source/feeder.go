@@ -32,6 +32,8 @@ type Config struct {
 	// Denied is told that an upstream answers that it does not have the resource, or does not give it to this client. It
 	// must not block. Default: the relay is told (relay.Relay.Deny), which is right if there is nobody else to ask.
 	Denied func(up *hop.Upstream, why error)
+	// Failed, if set, is told of each attempt that failed. It must not block.
+	Failed func(up *hop.Upstream, err error)
 	// Judge, if set, is the cloud while it can be reached, also while the relay is fed from elsewhere; else nil. Another
 	// history is taken up at the word of a relay only if the cloud does not contradict.
 	Judge func() *hop.Upstream
@@ -47,6 +49,9 @@ type Config struct {
 	// Logger gets each change between working and failing. Default slog.Default().
 	Logger *slog.Logger
 }
+
+// Gate is the name of an upstream that is weir-gate: it stands for the cloud, and says so by its history, as relays do.
+const Gate = "gate"
 
 // reportAgain is after what time an error that lasts is told again.
 const reportAgain = time.Minute
@@ -125,6 +130,9 @@ func NewFeeder(c Config) (*Feeder, error) {
 	}
 	if c.Denied == nil {
 		c.Denied = func(_ *hop.Upstream, why error) { c.Relay.Deny(why) }
+	}
+	if c.Failed == nil {
+		c.Failed = func(*hop.Upstream, error) {}
 	}
 	if c.Pulse == nil {
 		c.Pulse = &Pulse{}

@@ -48,6 +48,7 @@ func (f *Feeder) Run(ctx context.Context) error {
 		}
 		f.learned(up, next.Learned, err)
 		f.failed(up, err)
+		f.cfg.Failed(up, err)
 		if f.sleep(ctx, next.Wait) {
 			f.plan.Kicked()
 		}

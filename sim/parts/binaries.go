@@ -16,6 +16,7 @@ const (
 	HubCommand         = "weir-hub"
 	CoordinatorCommand = "weir-coordinator"
 	ManagerCommand     = "weir-manager"
+	GateCommand        = "weir-gate"
 	OperatorCommand    = "kubectl-weir"
 )
 

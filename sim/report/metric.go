@@ -18,6 +18,7 @@ type Metric struct {
 func Metrics() []Metric {
 	return []Metric{
 		{"pool_bytes_ratio", UnitRatio, "bytes of class pool over the uplink with Weir ÷ those of the reference"},
+		{"churn_bytes_ratio", UnitRatio, "pool_bytes_ratio of the time in which objects change"},
 		{"total_bytes_ratio", UnitRatio, "all bytes over the uplink with Weir, both ways, ÷ those of the reference"},
 		{"stock_bytes_ratio", UnitRatio, "all bytes over the uplink without Weir, both ways, ÷ those of the reference"},
 		{"cloud_bytes_down", UnitBytes, "bytes from the cloud to the pool with Weir"},
@@ -347,7 +348,7 @@ func Metrics() []Metric {
 		},
 		{
 			"delta_mismatches", UnitCount,
-			"differences that relays of the pool told each other, and that were to an object which the reader did not hold",
+			"differences that relays were told, and that were to an object which the reader did not hold",
 		},
 		{
 			"cloud_watches", UnitCount,

@@ -69,6 +69,8 @@ func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
 		}
 	case f.Target == scenario.ControllerManager:
 		d.part = runtime.ControllerManager
+	case f.Target == scenario.Gate:
+		d.part = runtime.Gate
 	case f.Target == scenario.APIServer:
 		d.part, d.cutOff = runtime.APIServer, true
 	case f.Target == scenario.WholePool:
@@ -88,7 +90,7 @@ func nodesOf(p scenario.Pool) []string { return p.RuntimePool(p.Mode()).NodeName
 
 // harms are the pools that the deed is about; none: all.
 func (d *deed) harms() []string {
-	if d.part == runtime.APIServer || d.part == runtime.ControllerManager {
+	if d.part == runtime.APIServer || d.part == runtime.ControllerManager || d.part == runtime.Gate {
 		return nil
 	}
 	return []string{d.pool.Name}
@@ -471,7 +473,7 @@ func (r *run) steady(ctx context.Context) (bool, string) {
 			continue
 		}
 		// which say nothing of themselves.
-		if slices.Contains([]runtime.PartID{runtime.APIServer, runtime.Manager, runtime.ControllerManager, runtime.Scheduler},
+		if slices.Contains([]runtime.PartID{runtime.APIServer, runtime.Manager, runtime.ControllerManager, runtime.Scheduler, runtime.Gate},
 			id) {
 			continue
 		}

@@ -240,7 +240,8 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 
 // hubsBack reports whether the part that was the target has its caches again.
 func (r *run) hubsBack(ctx context.Context, d *deed) (bool, string) {
-	if d.part == "" || d.part == runtime.APIServer || d.part == runtime.ControllerManager {
+	if d.part == "" || d.part == runtime.APIServer || d.part == runtime.ControllerManager ||
+		d.part == runtime.Gate {
 		return true, ""
 	}
 	var s status

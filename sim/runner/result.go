@@ -80,6 +80,9 @@ func (r *run) addTraffic(res *report.Result) {
 	sum := func(way, class, direction string) float64 {
 		return float64(res.Bytes.Sum(report.ByteRow{Way: way, Class: class, Direction: direction}))
 	}
+	phase := func(way string) float64 {
+		return float64(res.Bytes.Sum(report.ByteRow{Way: way, Class: "pool", Phase: "churn"}))
+	}
 	if r.weir().ended.IsZero() {
 		return
 	}
@@ -87,6 +90,9 @@ func (r *run) addTraffic(res *report.Result) {
 	r.metrics["cloud_bytes_up"] = sum(report.WayWeir, "", report.Up)
 	if ref := sum(report.WayReference, "pool", ""); ref > 0 {
 		r.metrics["pool_bytes_ratio"] = sum(report.WayWeir, "pool", "") / ref
+		if churn := phase(report.WayReference); churn > 0 {
+			r.metrics["churn_bytes_ratio"] = phase(report.WayWeir) / churn
+		}
 		r.metrics["total_bytes_ratio"] = sum(report.WayWeir, "", "") / sum(report.WayReference, "", "")
 		if stock := sum(report.WayStock, "", ""); stock > 0 {
 			r.metrics["stock_bytes_ratio"] = stock / sum(report.WayReference, "", "")

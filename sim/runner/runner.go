@@ -166,7 +166,7 @@ func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 		return fmt.Errorf("scenario %s does not run on %s: a node goes to another pool: %s", s.Name, r.Name(), why)
 	}
 	for _, f := range s.Faults {
-		if f.Target != scenario.APIServer && f.Target != scenario.ControllerManager {
+		if f.Target != scenario.APIServer && f.Target != scenario.ControllerManager && f.Target != scenario.Gate {
 			continue
 		}
 		if why := limited.Lacks(string(f.Target)); why != "" {
@@ -189,6 +189,7 @@ func (r *run) topology() runtime.Topology {
 	t := runtime.Topology{
 		Tools: r.s.Tools(), Controllers: r.s.Topology.Controllers, Manager: r.s.Topology.Has(scenario.Pool.Asks),
 	}
+	t.Gate = r.s.Topology.Gate
 	t.Described, t.Lifecycle = t.Manager, r.s.Topology.Has(func(p scenario.Pool) bool { return p.Placed })
 	for _, name := range []string{report.WayReference, report.WayStock, report.WayWeir} {
 		if name != report.WayWeir && !slices.Contains(r.s.Compare, name) {
@@ -392,6 +393,9 @@ func (r *run) startWeir(ctx context.Context) error {
 	r.Progress(fmt.Sprintf("starting %d hubs and %d coordinators", len(r.weir().nodes), len(ids)))
 	if r.s.Topology.Has(scenario.Pool.Asks) {
 		ids = append(ids, runtime.Manager)
+	}
+	if r.s.Topology.Gate {
+		ids = append(ids, runtime.Gate)
 	}
 	if r.s.Topology.Controllers {
 		ids = append(ids, runtime.ControllerManager, runtime.Scheduler)

@@ -90,6 +90,11 @@ func (l *Local) Up(ctx context.Context, t Topology, progress Progress) (_ Site, 
 			return nil, err
 		}
 	}
+	if t.Gate {
+		if err := s.addGate(ctx, s.hosts); err != nil {
+			return nil, err
+		}
+	}
 	if len(t.Images) > 0 {
 		if err := s.addRegistry(ctx, progress); err != nil {
 			return nil, err
@@ -135,9 +140,11 @@ type localSite struct {
 	blocks  []*loopback.Block // the cloud's and one per pool
 	cloud   *cloud.Cloud
 	pools   []*localPool
-	label   func()  // ends the labelling of nodes
-	notary  *notary // nil: it does not run yet
-	pulse   *pulse  // nil: no Node is said to be alive but by its kubelet
+	hosts   []string // addresses of nodes, the near ends of their links
+	gate    *gate    // nil: there is none
+	label   func()   // ends the labelling of nodes
+	notary  *notary  // nil: it does not run yet
+	pulse   *pulse   // nil: no Node is said to be alive but by its kubelet
 
 	registry *registry // nil: there are no images
 	names    names     // empty: nodes lead to no Service
@@ -196,6 +203,7 @@ func (s *localSite) startCloud(ctx context.Context, l *Local, progress Progress)
 			hosts = append(hosts, address)
 		}
 	}
+	s.hosts = hosts
 	address, err := s.blocks[0].Addr(1)
 	if err != nil {
 		return err

@@ -493,6 +493,11 @@ func (x *localPool) connectToCoordinator(c *parts.HubConfig, dir, name, address 
 		}
 		c.CoordinatorServers = append(c.CoordinatorServers, "https://"+server)
 	}
+	if x.site.gate != nil && !x.asks() && x.Mode == Weir {
+		if err := x.tellGate(c, name, address); err != nil {
+			return err
+		}
+	}
 	if x.EnrolsCoordinator { // the cloud tells it whom to trust
 		return nil
 	}

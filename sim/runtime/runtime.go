@@ -233,6 +233,7 @@ const (
 	ControllerManager PartID = "controller-manager"
 	Scheduler         PartID = "scheduler"
 	Manager           PartID = "manager"  // weir-manager
+	Gate              PartID = "gate"     // weir-gate
 	Registry          PartID = "registry" // of images
 )
 

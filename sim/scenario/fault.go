@@ -103,6 +103,7 @@ const (
 	APIServer         Target = "apiserver"   // of the cloud
 	WholePool         Target = "pool"
 	ControllerManager Target = "controller-manager" // of the cloud, if the topology has controllers
+	Gate              Target = "gate"               // weir-gate, if the topology has one
 	Each              Target = "each"               // every coordinator and every hub, one after the other
 
 	Puller    Target = "puller"    // with images: the node that has pulled most of it, of those that have not all
@@ -184,7 +185,7 @@ func (r actionRule) takes(field string) bool {
 }
 
 func actionRules() []actionRule {
-	parts := []Target{Leader, Follower, hubPrefix, Coordinator, APIServer, ControllerManager}
+	parts := []Target{Leader, Follower, hubPrefix, Coordinator, APIServer, ControllerManager, Gate}
 	hubs := []Target{Leader, Follower, hubPrefix}
 	nodes := []Target{Leader, Follower, hubPrefix, WholePool}
 	rules := []actionRule{

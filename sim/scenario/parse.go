@@ -119,16 +119,23 @@ func (r *reader) scenario(v value, s *Scenario) {
 	}
 	s.Seed, _ = o.fields["seed"].integer(0, math.MaxInt64)
 	s.Topology.Pool.Coordinators = 1
-	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless", "controllers", "joinEvery"); ok {
+	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless", "controllers", "gate", "joinEvery"); ok {
 		t.pools(s)
 		t.withBeside(o.has("eviction"), s)
 		if t.has("controllers") {
 			s.Topology.Controllers = t.fields["controllers"].boolean()
 		}
+		if t.has("gate") {
+			s.Topology.Gate = t.fields["gate"].boolean()
+			if s.Topology.Gate && !s.Topology.Has(Pool.hasGate) {
+				t.fields["gate"].contradiction("no pool reads there: want one with a coordinator, whose hubs do not ask for " +
+					"their certificates")
+			}
+		}
 		if t.has("joinEvery") {
 			s.Topology.JoinEvery = t.fields["joinEvery"].duration(maxJoinEvery)
 		}
-		for _, name := range []string{"controllers", "joinEvery"} {
+		for _, name := range []string{"controllers", "gate", "joinEvery"} {
 			if t.has(name) && o.ofAKind() {
 				t.fields[name].contradiction(
 					"a scenario with eviction, autonomy, crowd or images says itself what runs, and when: leave it out")

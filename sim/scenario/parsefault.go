@@ -30,6 +30,8 @@ func (v value) faults(s *Scenario) {
 		case !ok:
 		case f.Target == ControllerManager && !s.Topology.Controllers:
 			item.contradiction("nothing runs there: want topology.controllers: true")
+		case f.Target == Gate && !s.Topology.Gate:
+			item.contradiction("nothing runs there: want topology.gate: true")
 		case (s.Eviction != nil || s.Images != nil) && f.Link.LAN():
 			item.contradiction("stock Kubernetes has no such link, so nothing could be compared: want link: " +
 				string(CloudLink))
@@ -140,7 +142,8 @@ func (o object) poolOf(f *Fault, pools []Pool) Pool {
 		}
 	}
 	v := o.fields["pool"]
-	if target := Target(o.fields["target"].text()); target == APIServer || target == ControllerManager {
+	if target := Target(o.fields["target"].text()); target == APIServer || target == ControllerManager ||
+		target == Gate {
 		if o.has("pool") {
 			v.contradiction(fmt.Sprintf("the %s is of no pool: want it without", target))
 		}

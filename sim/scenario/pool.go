@@ -17,6 +17,7 @@ type Topology struct {
 	Zoneless bool
 
 	Controllers bool          // the stock controllers run
+	Gate        bool          // weir-gate is beside the kube-apiserver
 	JoinEvery   time.Duration // between the starts of two hubs; 0: they start together
 }
 
@@ -35,8 +36,10 @@ func (t Topology) MarshalYAML() (any, error) {
 		Zoneless bool    `yaml:"zoneless,omitempty"`
 
 		Controllers bool          `yaml:"controllers,omitempty"`
+		Gate        bool          `yaml:"gate,omitempty"`
 		JoinEvery   time.Duration `yaml:"joinEvery,omitempty"`
-	}{Beside: t.Beside, Zoneless: t.Zoneless, Controllers: t.Controllers, JoinEvery: t.JoinEvery}
+	}{Beside: t.Beside, Zoneless: t.Zoneless, Controllers: t.Controllers, Gate: t.Gate,
+		JoinEvery: t.JoinEvery}
 	if len(t.More) == 0 {
 		out.Pool = &t.Pool
 	} else {
@@ -98,6 +101,9 @@ func (p Pool) Leads() bool { return p.Coordinators > 0 || p.LeaderHubs > 0 }
 // Asks reports whether hubs ask for certificates, so that weir-manager runs.
 func (p Pool) Asks() bool { return p.Lives != nil || p.Enrols }
 
+// hasGate reports whether hubs read at weir-gate, if there is one.
+func (p Pool) hasGate() bool { return p.Coordinators > 0 && !p.Asks() }
+
 // RuntimePool is the pool as the runtime takes it, in one of its modes: Stock to compare with, Mode for Weir.
 func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
 	r := runtime.Pool{Name: p.Name, Nodes: p.Nodes, Mode: mode, Uplink: p.Uplink.Link()}
@@ -147,7 +153,7 @@ func (s *Scenario) WeirPool() runtime.Pool { return s.WeirPools()[0] }
 
 // RuntimeTopology is a site with the pools alone, as stock or with Weir, and with the tools that the clients need.
 func (s *Scenario) RuntimeTopology(mode runtime.Mode) runtime.Topology {
-	t := runtime.Topology{Tools: s.Tools(), Controllers: s.Topology.Controllers}
+	t := runtime.Topology{Tools: s.Tools(), Controllers: s.Topology.Controllers, Gate: s.Topology.Gate}
 	with := s.WeirPools()
 	for i, p := range s.Topology.Pools() {
 		r := with[i]

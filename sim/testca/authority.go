@@ -40,6 +40,9 @@ func NewPoolAuthority(pool string) (*Authority, error) {
 // CertPEM is the authority's certificate, for those who trust it.
 func (a *Authority) CertPEM() []byte { return a.inner.CertPEM() }
 
+// Signer is what signs what a pool is told.
+func (a *Authority) Signer() *pki.Authority { return a.inner }
+
 // Kept is the authority, with its key, as weir-manager keeps it.
 func (a *Authority) Kept() (map[string][]byte, error) {
 	return (&pki.Succession{Signer: a.inner}).Files()

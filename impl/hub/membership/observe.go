@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/source"
 )
 
 // observe fills in the present state of what the member sees; news is put in by the loop.
@@ -39,7 +40,7 @@ func (p *Pool) observe(o *member.Observation) {
 // sourceOf is the source of a feeder by the name of its upstream.
 func sourceOf(upstream string) role.Source {
 	switch upstream {
-	case role.Cloud.String():
+	case role.Cloud.String(), source.Gate:
 		return role.Cloud
 	case role.Coordinator.String():
 		return role.Coordinator

@@ -24,6 +24,7 @@ type Feeder struct {
 	began    time.Time
 	clock    clock.PassiveClock
 	looks    func()
+	gate     atomic.Pointer[Gate]      // told of what fails; nil: there is none
 	refused  atomic.Pointer[time.Time] // when the coordinator said that it does not have the resource; nil: it did not
 }
 
@@ -36,6 +37,11 @@ func NewFeeder(c source.Config, looks func()) (*Feeder, error) {
 		Relay: c.Relay, Resource: c.Relay.Resource().String(), began: c.Clock.Now(), clock: c.Clock, looks: looks,
 	}
 	c.Denied = f.denied
+	c.Failed = func(up *hop.Upstream, err error) {
+		if gate := f.gate.Load(); gate != nil {
+			(*gate).Failed(up, f.Resource, err)
+		}
+	}
 	var err error
 	f.Feeder, err = source.NewFeeder(c)
 	return f, err
@@ -47,9 +53,12 @@ func (f *Feeder) Age() time.Duration { return f.clock.Since(f.began) }
 // denied takes the answer of an upstream that does not have the resource, or does not give it. The coordinator's word
 // is not the last one: there is the cloud to ask, and until that has answered, the relay goes on with what it holds.
 func (f *Feeder) denied(up *hop.Upstream, why error) {
-	if up.Consistent {
+	switch {
+	case up.Name == source.Gate: // it is read at kube-apiserver then
+		return
+	case up.Consistent:
 		f.Relay.Deny(why)
-	} else {
+	default:
 		now := f.clock.Now()
 		f.refused.Store(&now)
 	}
@@ -95,16 +104,27 @@ func (f *Feeder) Found() {
 // AskAnew forgets that the coordinator said that it does not have the resource.
 func (f *Feeder) AskAnew() { f.refused.Store(nil) }
 
+// Gate is the relay beside the kube-apiserver, if the cloud has one. It is safe for concurrent use.
+type Gate interface {
+	// Upstream is the gate, if a resource is read there; nil: it is read at kube-apiserver.
+	Upstream(resource string) *hop.Upstream
+	// Failed takes the error by which a resource could not be read somewhere. Feeders may be pointed elsewhere before it
+	// returns.
+	Failed(up *hop.Upstream, resource string, err error)
+}
+
 // Sources are the feeders that there are, and points them to the upstreams that were chosen for them. It may be read
 // and changed by many: who has taken All goes on with what there was then.
 type Sources struct {
 	Feeding     func(fromCloud bool) // told whether any is fed from the cloud
 	Cloud       *hop.Upstream
+	Gate        Gate                 // that stands for the cloud; nil: none does
 	Coordinator func() *hop.Upstream // the replica that is used now; nil: there is no pool
 	Pulse       source.Pulse         // of what they have from the cloud
 
-	mu  sync.Mutex
-	now atomic.Pointer[now]
+	mu   sync.Mutex
+	from map[*Feeder]role.Source // of Use
+	now  atomic.Pointer[now]
 }
 
 // now is what is relayed now.
@@ -172,6 +192,9 @@ func (s *Sources) find(is func(*Feeder) bool) *Feeder {
 
 // Add puts a feeder behind the others. A leader hub has to choose where to read.
 func (s *Sources) Add(f *Feeder) {
+	if s.Gate != nil {
+		f.gate.Store(&s.Gate)
+	}
 	s.change(func(all []*Feeder) []*Feeder { return append(all, f) })
 }
 
@@ -202,17 +225,42 @@ func (s *Sources) change(by func([]*Feeder) []*Feeder) {
 
 // Use is called again when another replica of the coordinator is used. from is of each feeder.
 func (s *Sources) Use(from map[*Feeder]role.Source) {
-	s.Feeding(slices.Contains(slices.Collect(maps.Values(from)), role.Cloud))
-	for f, where := range from {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.from = from
+	s.point()
+}
+
+// Turn follows that the gate is taken, or is not any more.
+func (s *Sources) Turn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.point()
+}
+
+// point points feeders to where they read; s.mu is held.
+func (s *Sources) point() {
+	s.Feeding(slices.Contains(slices.Collect(maps.Values(s.from)), role.Cloud))
+	for f, where := range s.from {
 		switch where {
 		case role.Cloud:
-			f.Use(s.Cloud)
+			f.Use(s.cloud(f.Resource))
 		case role.Coordinator:
 			f.Use(s.Coordinator())
 		case role.Nowhere:
 			f.Use(nil)
 		}
 	}
+}
+
+// cloud is where a resource is read in the cloud.
+func (s *Sources) cloud(resource string) *hop.Upstream {
+	if s.Gate != nil {
+		if up := s.Gate.Upstream(resource); up != nil {
+			return up
+		}
+	}
+	return s.Cloud
 }
 
 // Alone feeds all from the cloud: there is no pool.

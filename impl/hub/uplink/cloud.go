@@ -489,7 +489,7 @@ func (k *Cloud) RenewAs(as Credential) {
 // Sweep closes connections of before a change of credentials on which nothing runs any more.
 func (k *Cloud) Sweep() {
 	for _, d := range k.doors {
-		d.transport.sweep()
+		d.transport.Sweep()
 	}
 }
 

@@ -90,11 +90,11 @@ func (t *Transport) Renew() {
 	t.mu.Lock()
 	t.retired = append(t.retired, t.current.Swap(t.make()))
 	t.mu.Unlock()
-	t.sweep()
+	t.Sweep()
 }
 
-// sweep closes connections of before a renewal on which nothing runs any more.
-func (t *Transport) sweep() {
+// Sweep closes connections of before a renewal on which nothing runs any more.
+func (t *Transport) Sweep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, old := range t.retired {
@@ -104,7 +104,7 @@ func (t *Transport) sweep() {
 
 // Close closes connections on which nothing runs.
 func (t *Transport) Close() {
-	t.sweep()
+	t.Sweep()
 	t.current.Load().CloseIdleConnections()
 }
 

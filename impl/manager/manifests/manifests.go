@@ -18,6 +18,8 @@ var (
 	rbac string
 	//go:embed hubs.yaml
 	hubs string
+	//go:embed gate.yaml
+	gate string
 	//go:embed tenants.yaml
 	tenants string
 	//go:embed deployment.yaml
@@ -38,6 +40,9 @@ func RBAC() string { return rbac }
 
 // Hubs are the roles of hubs. Nobody has them until they are bound.
 func Hubs() string { return hubs }
+
+// GateAccess are the service account and the grants of weir-gate, which is optional.
+func GateAccess() string { return gate }
 
 // Tenants are the roles of people who see, operate or make pools.
 func Tenants() string { return tenants }

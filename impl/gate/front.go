@@ -1,0 +1,202 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/process"
+	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/relay/rest"
+)
+
+const (
+	// looksEvery is how often it is looked whether a relay that is read is behind.
+	looksEvery = time.Second
+	// again is after what time somebody who was refused may ask again.
+	again = 5 * time.Second
+)
+
+// front serves relays behind authorization.
+type front struct {
+	reads     func(resource string) (*relay.Relay, func())
+	resources []relay.Resource
+	within    time.Duration
+	clock     clock.WithTickerAndDelayedExecution
+	logger    *slog.Logger
+	next      http.Handler // of what is no resource
+	// stale, if set, is told of each answer that was refused or ended since its relay is behind.
+	stale func(resource string)
+
+	mu   sync.Mutex
+	open map[*relay.Relay]*readers
+}
+
+// readers are the answers of one relay that are under way.
+type readers struct {
+	n   int
+	ctx context.Context
+	end context.CancelFunc // all of them
+}
+
+// named is the resource that a request is for.
+func (x *front) named(info *genericrequest.RequestInfo) (name string, ok bool) {
+	i := slices.IndexFunc(x.resources, func(r relay.Resource) bool {
+		return r.Group == info.APIGroup && r.Version == info.APIVersion && r.Resource == info.Resource
+	})
+	if i < 0 {
+		return "", false
+	}
+	return x.resources[i].String(), true
+}
+
+// long reports whether an answer may take long.
+func (x *front) long(_ *http.Request, info *genericrequest.RequestInfo) bool {
+	return info != nil && info.IsResourceRequest
+}
+
+// ServeHTTP implements http.Handler.
+func (x *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	info, ok := genericrequest.RequestInfoFrom(req.Context())
+	if !ok || !info.IsResourceRequest {
+		x.next.ServeHTTP(w, req)
+		return
+	}
+	resource := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
+	name, named := x.named(info)
+	switch {
+	case !named || info.Subresource != "":
+		rest.WriteError(w, req, apierrors.NewNotFound(resource, info.Name))
+		return
+	case req.Method != http.MethodGet:
+		rest.WriteError(w, req, apierrors.NewMethodNotSupported(resource, info.Verb))
+		return
+	}
+	r, done := x.reads(name)
+	defer done()
+	if r == nil {
+		x.refuse(w, req, name, fmt.Errorf("%s is not relayed yet", name))
+		return
+	}
+	if err := x.await(req.Context(), r); err != nil {
+		x.refuse(w, req, name, err)
+		return
+	}
+	ctx, end := x.while(req.Context(), r)
+	defer end()
+	if s := r.Status(); s.Synced {
+		age, _ := s.Age(x.clock.Now())
+		w.Header().Set(contract.AgeHeader, strconv.FormatInt(int64(age.Seconds()), 10))
+	}
+	(&rest.Handler{Source: r, Logger: x.logger}).ServeHTTP(w, req.WithContext(ctx))
+}
+
+// await waits until a relay can be served, or will not be soon.
+func (x *front) await(ctx context.Context, r *relay.Relay) error {
+	ctx, cancel := context.WithTimeout(ctx, x.within)
+	defer cancel()
+	_ = r.WaitUntil(ctx, func() bool { return r.Denied() != nil || r.Status().Synced })
+	return x.behind(r)
+}
+
+// behind is why a relay cannot be served; nil: it can.
+func (x *front) behind(r *relay.Relay) error {
+	s := r.Status()
+	age, ever := s.Age(x.clock.Now())
+	switch {
+	case s.Denied != "": // the answer says so
+		return nil
+	case !s.Synced || !ever:
+		return fmt.Errorf("%s has not been read from kube-apiserver yet", r.Resource())
+	case age > x.within:
+		return fmt.Errorf("kube-apiserver has shown no sign of %s for %v", r.Resource(), age.Round(time.Second))
+	}
+	return nil
+}
+
+func (x *front) refuse(w http.ResponseWriter, req *http.Request, name string, why error) {
+	x.told(name)
+	err := apierrors.NewServiceUnavailable("this gate is behind: " + why.Error() + "; read at kube-apiserver itself")
+	err.ErrStatus.Details.RetryAfterSeconds = int32(again / time.Second)
+	rest.WriteError(w, req, err)
+}
+
+func (x *front) told(name string) {
+	if x.stale != nil {
+		x.stale(name)
+	}
+}
+
+// while is the context of an answer, which ends when its relay is behind. done is to be called when it is over.
+func (x *front) while(ctx context.Context, r *relay.Relay) (_ context.Context, done func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := x.open[r]
+	if all == nil {
+		all = &readers{}
+		all.ctx, all.end = context.WithCancel(context.Background())
+		if x.open == nil {
+			x.open = map[*relay.Relay]*readers{}
+		}
+		x.open[r] = all
+	}
+	all.n++
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(all.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if all.n--; all.n == 0 {
+			all.end()
+			if x.open[r] == all {
+				delete(x.open, r)
+			}
+		}
+	}
+}
+
+// run ends answers of relays that are behind, until ctx ends.
+func (x *front) run(ctx context.Context) error {
+	for ; ctx.Err() == nil; process.Pause(ctx, x.clock, looksEvery) {
+		x.look()
+	}
+	return nil
+}
+
+func (x *front) look() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for r, all := range x.open {
+		if err := x.behind(r); err != nil {
+			x.logger.Warn("a relay is behind: its readers are sent to kube-apiserver", "resource", r.Resource().String(),
+				"readers", all.n, "err", err)
+			x.told(r.Resource().String())
+			all.end()
+			delete(x.open, r)
+		}
+	}
+}
+
+// readersOf counts the answers under way.
+func (x *front) readersOf() map[string]int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := map[string]int{}
+	for r, all := range x.open {
+		n[r.Resource().String()] = all.n
+	}
+	return n
+}

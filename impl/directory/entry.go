@@ -28,7 +28,7 @@ const (
 	MaxCoordinators = 9
 	MaxReplicas     = 9
 	MaxScope        = 64
-	maxAddresses    = 4   // of one leader hub
+	maxAddresses    = 4 // of one leader hub
 )
 
 // Entry is what a pool is told about itself. It is a value: nobody changes what its slices hold.

@@ -13,7 +13,7 @@ import (
 // Run is the command weir-gate, for cli.Main.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var c Config
-	flags := cli.NewFlags("weir-gate", "the relay beside kube-apiserver, at which pools read what they share as differences")
+	flags := cli.NewFlags("weir-gate", "the relay beside kube-apiserver: pools read there as differences what they share")
 	c.bind(flags)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err

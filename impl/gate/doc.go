@@ -2,7 +2,7 @@
 // leads a pool reads here what its pool shares, over one connection, and asks for differences instead of objects
 // (package delta).
 //
-//	kube-apiserver ──► source.Feeder ──► relay ──► rest.Handler ──► source.Feeder of a leader ──► its pool
+//	kube-apiserver ──► source.Feeder ──► relay ──► rest.Handler ──► source.Feeder of a leader
 //
 // A gate is optional. Who finds none, or one that does not answer, reads the same at kube-apiserver, and goes on at the
 // version that it has reached: versions are the cloud's everywhere.

@@ -147,7 +147,7 @@ type Plan struct {
 	backoff time.Duration // after the next attempt that fails
 	doing   Do
 	barred  time.Time // since when the upstream says that this client may not read
-	expired bool      // the upstream has forgotten the relay's version
+	expired any       // the upstream that has forgotten the relay's version; nil: none has
 	asked   bool      // the upstream was asked, and Feed.Reached is what it said
 	moved   bool      // an event came since the last step began
 	quiet   bool      // the last watch ended in order, and brought no event
@@ -162,14 +162,14 @@ func (p *Plan) Next(f Feed) Step {
 
 func (p *Plan) next(f Feed) Step {
 	s, asked, expired, quiet := f.Relay, p.asked, p.expired, p.quiet
-	p.asked, p.expired, p.quiet, p.moved = false, false, false, false
+	p.asked, p.expired, p.quiet, p.moved = false, nil, false, false
 	another := p.Another(f)
 	switch {
 	case !s.Synced:
 		return Step{Do: List, Why: CauseFirst, Another: another}
 	case another != nil:
 		return Step{Do: List, Why: CauseHistory, Another: another}
-	case expired:
+	case expired != nil && expired == f.Up.ID: // another one may remember it
 		return Step{Do: Compare}
 	}
 	gap := p.gap(f)
@@ -324,7 +324,7 @@ func (p *Plan) Ended(e End) (a After) {
 		p.behind.Ended(e.Up.Name)
 		return a
 	case gone && p.doing == Resume:
-		p.expired = true
+		p.expired = e.Up.ID
 		return a
 	}
 	a.Doubt, a.Learned = true, p.Learn(e.Up, e.Err, e.Now)
@@ -358,7 +358,7 @@ func (p *Plan) denied(e End) bool {
 // Switched notes that another upstream is used from now on, or that others have overruled the relay.
 func (p *Plan) Switched() {
 	p.thrift.switched()
-	p.backoff, p.asked, p.expired, p.barred, p.quiet = FirstBackoff, false, false, time.Time{}, false
+	p.backoff, p.asked, p.expired, p.barred, p.quiet = FirstBackoff, false, nil, time.Time{}, false
 }
 
 // Kicked notes that a pause was ended: the upstream is another one, or is known to answer again.

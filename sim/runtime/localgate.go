@@ -21,6 +21,7 @@ import (
 
 // gate is weir-gate beside the kube-apiserver.
 type gate struct {
+	number    uint64 // of what pools are told
 	address   string
 	authority *testca.Authority // of its certificate
 }
@@ -51,7 +52,7 @@ func (s *localSite) addGate(ctx context.Context, hosts []string) error {
 	if err != nil {
 		return err
 	}
-	g := &gate{address: net.JoinHostPort(host, strconv.Itoa(contract.GatePort))}
+	g := &gate{number: bulletin.Next(0, time.Now()), address: net.JoinHostPort(host, strconv.Itoa(contract.GatePort))}
 	if g.authority, err = testca.NewAuthority("weir-gate"); err != nil {
 		return err
 	}
@@ -89,8 +90,9 @@ func (x *localPool) tellGate(c *parts.HubConfig, name, address string) error {
 		server = p.Addr()
 	}
 	line, err := directory.Entry{
-		Pool: x.Name, Version: bulletin.Next(0, time.Now()), Mode: contract.ModeCoordinator, Coordinators: c.CoordinatorServers,
-		Gate: directory.Gate{Server: "https://" + server, Authorities: string(x.site.gate.authority.CertPEM())},
+		Pool: x.Name, Version: x.site.gate.number, Mode: contract.ModeCoordinator,
+		Coordinators: c.CoordinatorServers,
+		Gate:         directory.Gate{Server: "https://" + server, Authorities: string(x.site.gate.authority.CertPEM())},
 	}.Sign(x.authority.Signer())
 	if err != nil {
 		return err

@@ -24,8 +24,10 @@ import (
 )
 
 const (
-	answers = 10 * time.Second // a gate has to say whether it is ready
-	looks   = time.Minute      // how often it is looked whether the hub has another certificate
+	answers = 5 * time.Second // a gate has to say whether it is ready
+	looks   = time.Minute     // how often it is looked whether the hub has another certificate
+	// how often it is looked whether the cloud gave a sign of life while the gate gives none
+	signs = 500 * time.Millisecond
 )
 
 // Config is what a Gate is made of.
@@ -95,19 +97,33 @@ func (g *Gate) Failed(up *hop.Upstream, resource string, err error) {
 // failed takes an error of the gate, and reports whether anything is read elsewhere now; g.mu is held.
 func (g *Gate) failed(resource string, err error) bool {
 	now := g.Clock.Now()
-	switch hop.Answered(err) {
-	case http.StatusGone, http.StatusTooManyRequests: // kube-apiserver would say so, too
+	var earlier *member.EarlierHistoryError
+	switch code := hop.Answered(err); {
+	case code == http.StatusTooManyRequests: // kube-apiserver would say so, too
 		return false
-	case http.StatusForbidden, http.StatusNotFound:
+	case code == http.StatusGone:
+		g.decides.Forgot(now, resource)
+	case code == http.StatusForbidden || code == http.StatusNotFound:
 		g.decides.Lacks(now, resource)
+	case code == 0 && !errors.As(err, &earlier): // the link may be at fault
+		if !g.decides.Rests() && !g.decides.Doubtful() {
+			g.decides.Doubt(now)
+			g.Cloud.Ask()
+			g.look()
+		}
+		return false
 	default:
-		if _, rests := g.decides.Due(); !rests {
-			g.Logger.Warn("the gate does not serve: what the pool shares is read at kube-apiserver itself until it does",
-				"gate", g.is.Server, "resource", resource, "err", err)
+		if !g.decides.Rests() {
+			g.tell(resource, err)
 		}
 		g.decides.Failed(now, hop.RetryAfter(err))
 	}
 	return true
+}
+
+func (g *Gate) tell(resource string, err error) {
+	g.Logger.Warn("the gate does not serve: what the pool shares is read at kube-apiserver itself until it does",
+		"gate", g.is.Server, "resource", resource, "err", err)
 }
 
 // look has Run look again. It never blocks.
@@ -118,23 +134,21 @@ func (g *Gate) look() {
 	}
 }
 
-// Run follows what the pool is told of the gate, and asks one that rests whether it is ready, until ctx ends.
+// Run follows what the pool is told of the gate, and asks one that rests, or is in doubt, whether it is ready. It
+// returns when ctx ends.
 func (g *Gate) Run(ctx context.Context) error {
 	defer g.leave()
 	for ctx.Err() == nil {
 		changed := g.Directory.Changed()
-		if g.place() {
+		up, wait, turns := g.due()
+		if turns {
 			g.Sources.Turn()
 		}
-		up, wait := g.due()
-		if up != nil && wait <= 0 && g.Cloud.Healthy() {
+		if up != nil && wait <= 0 {
 			g.ask(ctx, up)
 			continue
 		}
-		if up == nil || wait <= 0 || wait > looks { // who makes it rest says so, and so does the cloud when it is back
-			wait = looks
-		}
-		timer := g.Clock.NewTimer(wait + rand.N(wait/4+1)) // pools lose a gate all at once
+		timer := g.Clock.NewTimer(wait)
 		select {
 		case <-timer.C():
 		case <-changed:
@@ -146,37 +160,68 @@ func (g *Gate) Run(ctx context.Context) error {
 	return nil
 }
 
-// due is the gate, if it rests, and how long still. It shows another certificate once the hub has one.
-func (g *Gate) due() (up *hop.Upstream, wait time.Duration) {
+// due is the gate, if it is to be asked, in what time it is, or is to be looked at again, and whether anything is read
+// elsewhere now. It shows another certificate once the hub has one.
+func (g *Gate) due() (up *hop.Upstream, wait time.Duration, turns bool) {
+	other := g.place()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	again, next := g.decides.Again(g.Clock.Now())
+	up, wait = g.asks()
+	if next > 0 {
+		wait = min(wait, next)
+	}
+	return up, wait, other || again
+}
+
+// asks is the gate, if it is to be asked, and in what time; g.mu is held.
+func (g *Gate) asks() (up *hop.Upstream, wait time.Duration) {
 	if now := g.Cert.Get(); g.way != nil && g.shown != now {
 		g.shown = now
 		g.way.Renew()
 	} else if g.way != nil {
 		g.way.Sweep()
 	}
-	if at, rests := g.decides.Due(); rests {
-		return g.up, at.Sub(g.Clock.Now())
+	in, is := g.decides.Asks(g.Clock.Now(), g.Cloud.LastHeard())
+	switch {
+	case g.up == nil:
+	case is && in > 0:
+		return nil, in + rand.N(in/4+1) // pools lose a gate all at once
+	case is && g.Cloud.Healthy():
+		return g.up, 0
+	case g.decides.Doubtful():
+		return nil, signs
 	}
-	return nil, 0
+	return nil, looks
 }
 
-// ask asks the gate whether it is ready.
+// ask asks the gate whether it is ready, over a connection of its own: the one before may be dead.
 func (g *Gate) ask(ctx context.Context, up *hop.Upstream) {
 	asking, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
+	g.mu.Lock()
+	rested := g.decides.Rests()
+	g.way.Renew()
+	g.mu.Unlock()
 	err := ready(asking, up)
 	if ctx.Err() != nil {
 		return
 	}
 	g.mu.Lock()
 	g.decides.Asked(g.Clock.Now(), err == nil)
-	server := g.is.Server
+	rests, server := g.decides.Rests(), g.is.Server
+	if rests && !rested {
+		g.tell("", err)
+	}
 	g.mu.Unlock()
-	if err == nil {
+	switch {
+	case rested && !rests:
 		g.Logger.Info("the gate is ready: what the pool shares is read there", "gate", server)
 		g.Sources.Turn()
+	case rests && !rested:
+		g.Sources.Turn()
+	case !rests:
+		g.Sources.Retry()
 	}
 }
 

@@ -1,0 +1,130 @@
+package member
+
+import (
+	"testing"
+	"time"
+)
+
+// did is one thing that happens to a Gate, some time after the one before.
+type did struct {
+	after time.Duration
+	do    func(*Gate, time.Time)
+	rests time.Duration // for so long it rests then; 0: it is taken
+}
+
+// takes is a did that asks only.
+func takes(after, rests time.Duration) did { return did{after, func(*Gate, time.Time) {}, rests} }
+
+func fails(after, rests time.Duration) did { return failsFor(after, 0, rests) }
+
+func failsFor(after, says, rests time.Duration) did {
+	return did{after, func(g *Gate, now time.Time) { g.Failed(now, says) }, rests}
+}
+
+func asked(after time.Duration, ready bool, rests time.Duration) did {
+	return did{after, func(g *Gate, now time.Time) { g.Asked(now, ready) }, rests}
+}
+
+func returned(after, rests time.Duration) did { return did{after, (*Gate).Returned, rests} }
+
+// failing is a gate that fails a second after it was taken again, n times. It rests longer each time.
+func failing(n int) (all []did) {
+	rest := GateRest
+	for range n {
+		all = append(all, fails(time.Second, rest), asked(rest, true, 0))
+		rest = min(2*rest, GateMostRest)
+	}
+	return all
+}
+
+// TestGate: a gate that fails rests, longer each time, and is taken again when it says that it is ready.
+func TestGate(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		all  []did
+	}{
+		{"nothing is known", []did{takes(0, 0), takes(time.Hour, 0)}},
+		{"it fails once", []did{fails(0, GateRest), takes(time.Second, GateRest-time.Second)}},
+		{"time alone does not bring it back", []did{
+			fails(0, GateRest), takes(GateRest, 0), takes(time.Hour, -time.Hour), asked(0, true, 0),
+		}},
+		{"it is ready", []did{fails(0, GateRest), asked(GateRest, true, 0), takes(time.Hour, 0)}},
+		{"it is ready sooner", []did{fails(0, GateRest), asked(1, true, 0)}},
+		{"it is not ready", []did{
+			fails(0, GateRest), asked(GateRest, false, GateRest), asked(GateRest, false, GateRest), asked(GateRest, true, 0),
+		}},
+		{"each failure doubles", append(failing(5), fails(time.Second, GateMostRest))},
+		{"at most", append(failing(40), fails(time.Second, GateMostRest))},
+		{"feeders fail together", []did{
+			fails(0, GateRest), fails(0, GateRest), fails(time.Second, GateRest-time.Second),
+			failsFor(time.Second, time.Minute, GateRest-2*time.Second), asked(GateRest, true, 0), fails(1, 2*GateRest),
+		}},
+		{"it says for how long", []did{failsFor(0, time.Minute, time.Minute)}},
+		{"it says for less", []did{failsFor(0, time.Second, GateRest)}},
+		{"it says for ever", []did{failsFor(0, 1<<62, GateMostRest)}},
+		{"it says nonsense", []did{failsFor(0, -time.Hour, GateRest)}},
+		{"what it says does not double", []did{
+			failsFor(0, time.Minute, time.Minute), asked(time.Minute, true, 0), fails(1, 2*GateRest),
+		}},
+		{"what it says and what it rests anyway", append(failing(3), failsFor(1, time.Minute, 80*time.Second))},
+		{"a long good time", append(failing(5), fails(2*GateMostRest+time.Second, GateRest))},
+		{"no long good time", append(failing(2), fails(GateMostRest, 4*GateRest))},
+		{"after a good time it doubles again", append(failing(5),
+			fails(time.Hour, GateRest), asked(GateRest, true, 0), fails(1, 2*GateRest),
+		)},
+		{"the cloud was away", append(failing(3),
+			fails(1, 8*GateRest), returned(time.Second, 0), asked(0, true, 0), fails(1, GateRest),
+		)},
+		{"the cloud was away, and the gate is still", []did{
+			fails(0, GateRest), returned(0, 0), asked(0, false, GateRest), returned(1, 0), asked(1, true, 0),
+		}},
+		{"the cloud returns, and the gate was never away", append(failing(2), returned(1, 0), fails(1, 4*GateRest))},
+	} {
+		var g Gate
+		now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+		for i, d := range c.all {
+			now = now.Add(d.after)
+			d.do(&g, now)
+			at, rests := g.Due()
+			taken := g.Takes(now, "endpoints.v1.")
+			if taken == rests {
+				t.Errorf("%s, %d: taken %t, and rests %t", c.name, i, taken, rests)
+			}
+			if left := at.Sub(now); rests && left != d.rests || !rests && d.rests > 0 {
+				t.Errorf("%s, %d: rests %t for %v, want %v", c.name, i, rests, left, d.rests)
+			}
+		}
+	}
+}
+
+// TestGateLacks: what a gate does not give is read elsewhere for a while, and all else at the gate.
+func TestGateLacks(t *testing.T) {
+	var g Gate
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	is := func(what string, at time.Duration, endpoints, nodes bool) {
+		t.Helper()
+		if e, n := g.Takes(now.Add(at), "endpoints.v1."), g.Takes(now.Add(at), "nodes.v1."); e != endpoints || n != nodes {
+			t.Errorf("%s: endpoints %t, nodes %t, want %t and %t", what, e, n, endpoints, nodes)
+		}
+	}
+	is("at first", 0, true, true)
+	g.Lacks(now, "nodes.v1.")
+	is("one is lacking", 0, true, false)
+	is("until", GateLacks-1, true, false)
+	is("not longer", GateLacks, true, true)
+	g.Lacks(now.Add(time.Minute), "nodes.v1.")
+	is("told again", GateLacks, true, false)
+	is("and then", GateLacks+time.Minute, true, true)
+	if _, rests := g.Due(); rests {
+		t.Error("a gate that lacks something rests")
+	}
+	g.Lacks(now, "endpoints.v1.")
+	is("both", 0, false, false)
+	g.Failed(now, 0)
+	is("it rests, longer than it lacks", 2*GateLacks, false, false)
+	g.Asked(now.Add(time.Second), true)
+	is("it is ready, and lacks what it lacked", time.Second, false, false)
+	g.Returned(now)
+	is("nor does the cloud bring that", time.Second, false, false)
+	is("but time", GateLacks+time.Minute, true, true)
+}

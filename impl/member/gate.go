@@ -25,7 +25,7 @@ const (
 // The zero value takes the gate. It is for one goroutine.
 type Gate struct {
 	fails  int
-	failed time.Time // when it did, for the last time
+	taken  time.Time // since when it is, after it rested; zero: from the start
 	until  time.Time // it rests until then, and is asked
 	rests  bool
 	doubt  time.Time            // since when it gives no answer; zero: it does
@@ -53,14 +53,14 @@ func (g *Gate) Failed(now time.Time, after time.Duration) {
 	if g.rests {
 		return
 	}
-	if g.fails++; now.Sub(g.failed) > 2*GateMostRest {
+	if g.fails++; now.Sub(g.taken) > 2*GateMostRest { // a good time
 		g.fails = 1
 	}
 	rest := GateRest
 	for range g.fails - 1 {
 		rest = min(2*rest, GateMostRest)
 	}
-	g.rests, g.failed, g.until = true, now, now.Add(min(max(rest, after), GateMostRest))
+	g.rests, g.until = true, now.Add(min(max(rest, after), GateMostRest))
 }
 
 // Lacks notes that the gate does not give a resource.
@@ -113,7 +113,7 @@ func (g *Gate) Asks(now, heard time.Time) (in time.Duration, is bool) {
 func (g *Gate) Asked(now time.Time, ready bool) {
 	switch {
 	case g.rests && ready:
-		g.rests, g.doubts = false, 0
+		g.rests, g.taken, g.doubts = false, now, 0
 	case g.rests:
 		g.until = now.Add(GateRest)
 	case !ready:

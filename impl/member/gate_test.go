@@ -46,7 +46,7 @@ func TestGate(t *testing.T) {
 		{"nothing is known", []did{takes(0, 0), takes(time.Hour, 0)}},
 		{"it fails once", []did{fails(0, GateRest), takes(time.Second, GateRest-time.Second)}},
 		{"time alone does not bring it back", []did{
-			fails(0, GateRest), takes(GateRest, 0), takes(time.Hour, -time.Hour), asked(0, true, 0),
+			fails(0, GateRest), takes(GateRest, 0), takes(time.Hour, 0), asked(0, true, 0),
 		}},
 		{"it is ready", []did{fails(0, GateRest), asked(GateRest, true, 0), takes(time.Hour, 0)}},
 		{"it is ready sooner", []did{fails(0, GateRest), asked(1, true, 0)}},
@@ -69,6 +69,10 @@ func TestGate(t *testing.T) {
 		{"what it says and what it rests anyway", append(failing(3), failsFor(1, time.Minute, 80*time.Second))},
 		{"a long good time", append(failing(5), fails(2*GateMostRest+time.Second, GateRest))},
 		{"no long good time", append(failing(2), fails(GateMostRest, 4*GateRest))},
+		{"a long rest is no good time", append(failing(2),
+			fails(time.Second, 4*GateRest), asked(3*GateMostRest, false, GateRest), asked(GateRest, true, 0),
+			fails(time.Second, 8*GateRest),
+		)},
 		{"after a good time it doubles again", append(failing(5),
 			fails(time.Hour, GateRest), asked(GateRest, true, 0), fails(1, 2*GateRest),
 		)},
@@ -85,12 +89,12 @@ func TestGate(t *testing.T) {
 		for i, d := range c.all {
 			now = now.Add(d.after)
 			d.do(&g, now)
-			at, rests := g.Due()
+			left, rests := g.Asks(now, time.Time{})
 			taken := g.Takes(now, "endpoints.v1.")
 			if taken == rests {
 				t.Errorf("%s, %d: taken %t, and rests %t", c.name, i, taken, rests)
 			}
-			if left := at.Sub(now); rests && left != d.rests || !rests && d.rests > 0 {
+			if rests && left != d.rests || !rests && d.rests > 0 {
 				t.Errorf("%s, %d: rests %t for %v, want %v", c.name, i, rests, left, d.rests)
 			}
 		}
@@ -115,7 +119,7 @@ func TestGateLacks(t *testing.T) {
 	g.Lacks(now.Add(time.Minute), "nodes.v1.")
 	is("told again", GateLacks, true, false)
 	is("and then", GateLacks+time.Minute, true, true)
-	if _, rests := g.Due(); rests {
+	if g.Rests() {
 		t.Error("a gate that lacks something rests")
 	}
 	g.Lacks(now, "endpoints.v1.")
@@ -127,4 +131,85 @@ func TestGateLacks(t *testing.T) {
 	g.Returned(now)
 	is("nor does the cloud bring that", time.Second, false, false)
 	is("but time", GateLacks+time.Minute, true, true)
+}
+
+// TestGateDoubt: a gate that gives no answer is asked once the cloud has given a sign of life since, and not before.
+func TestGateDoubt(t *testing.T) {
+	var g Gate
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	asks := func(what string, heard time.Duration, want bool) {
+		t.Helper()
+		if in, is := g.Asks(now, now.Add(heard)); is != want || in != 0 {
+			t.Errorf("%s: asked %t in %v, want %t", what, is, in, want)
+		}
+	}
+	asks("at first", time.Hour, false)
+	g.Doubt(now)
+	if !g.Doubtful() || !g.Takes(now, "nodes.v1.") {
+		t.Error("a gate in doubt is not taken")
+	}
+	asks("nobody heard the cloud", -time.Second, false)
+	asks("it was heard just then", 0, false)
+	asks("it was heard since", 1, true)
+	g.Doubt(now.Add(time.Minute))
+	asks("one doubt of many feeders", 1, true)
+	g.Asked(now, true)
+	asks("it is there", time.Hour, false)
+
+	g.Doubt(now)
+	g.Asked(now, false)
+	if in, is := g.Asks(now, now); !is || in != GateRest || g.Takes(now, "nodes.v1.") || g.Doubtful() {
+		t.Errorf("a gate that is not there: asked %t in %v, want in %v", is, in, GateRest)
+	}
+	g.Doubt(now)
+	if g.Doubtful() {
+		t.Error("a gate that rests is in doubt")
+	}
+
+	g = Gate{}
+	for i := 1; i < GateDoubts; i++ {
+		g.Doubt(now)
+		g.Asked(now, true)
+	}
+	if g.Rests() {
+		t.Error("it rests before the last doubt")
+	}
+	now = now.Add(2 * GateMostRest) // doubts of before do not count
+	for i := 1; i < GateDoubts; i++ {
+		g.Doubt(now)
+		g.Asked(now, true)
+	}
+	if g.Rests() {
+		t.Error("doubts of long ago count")
+	}
+	g.Doubt(now)
+	g.Asked(now, true)
+	if !g.Rests() {
+		t.Error("a gate that says that it is ready, and gives nothing, is taken")
+	}
+}
+
+// TestGateForgot: who cannot go on at the gate goes on at kube-apiserver for a moment.
+func TestGateForgot(t *testing.T) {
+	var g Gate
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	if some, next := g.Again(now); some || next != 0 {
+		t.Errorf("again %t, next in %v, before anything", some, next)
+	}
+	g.Forgot(now, "nodes.v1.")
+	g.Lacks(now, "endpoints.v1.")
+	if g.Takes(now, "nodes.v1.") || !g.Takes(now.Add(GateDetour), "nodes.v1.") {
+		t.Error("it is not read elsewhere for GateDetour")
+	}
+	for _, c := range []struct {
+		at, next time.Duration
+		some     bool
+	}{
+		{0, GateDetour, false}, {GateDetour - 1, 1, false}, {GateDetour, GateLacks - GateDetour, true},
+		{GateDetour, GateLacks - GateDetour, false}, {GateLacks, 0, true}, {GateLacks, 0, false},
+	} {
+		if some, next := g.Again(now.Add(c.at)); some != c.some || next != c.next {
+			t.Errorf("at %v: again %t, next in %v; want %t and %v", c.at, some, next, c.some, c.next)
+		}
+	}
 }

@@ -1,10 +1,10 @@
 package directory
 
 import (
-	"crypto/x509"
 	"fmt"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // Gate is where weir-gate is: the relay beside kube-apiserver. The zero value is none.
@@ -16,6 +16,14 @@ type Gate struct {
 // maxAuthorities bounds Gate.Authorities, in bytes.
 const maxAuthorities = 8 << 10
 
+// gateOf is the gate that annotations tell of. Remarks beside its certificates are left out.
+func gateOf(server, authorities string) Gate {
+	if certs, err := pki.ParseCertificates([]byte(authorities)); err == nil {
+		authorities = string(pki.EncodeCertificates(certs))
+	}
+	return Gate{server, authorities}
+}
+
 func (g Gate) check() error {
 	if g == (Gate{}) {
 		return nil
@@ -23,9 +31,9 @@ func (g Gate) check() error {
 	if _, ok := plainURL(g.Server); !ok {
 		return fmt.Errorf("%s is %.80q, want a URL of the form https://host:port", contract.LeaderHubGate, g.Server)
 	}
-	if n := len(g.Authorities); n > maxAuthorities ||
-		!x509.NewCertPool().AppendCertsFromPEM([]byte(g.Authorities)) {
-		return fmt.Errorf("%s has %d bytes, want certificates as PEM, %d bytes at most", contract.LeaderHubGateCA, n,
+	_, err := pki.ParseCertificates([]byte(g.Authorities)) // it refuses keys, which a file may have beside them
+	if n := len(g.Authorities); err != nil || n > maxAuthorities {
+		return fmt.Errorf("%s has %d bytes, want certificates as PEM and nothing else, %d bytes at most", contract.LeaderHubGateCA, n,
 			maxAuthorities)
 	}
 	return nil

@@ -66,9 +66,13 @@ func TestGateRefused(t *testing.T) {
 	const server = "https://gate.example:10273"
 	bundle := strings.Repeat(cert, maxAuthorities/len(cert)+1)
 	for about, test := range map[string]struct{ server, authorities, field, want string }{
-		"no authority":  {server, "", contract.LeaderHubGateCA, "has 0 bytes, want certificates as PEM, 8192 bytes at most"},
-		"no server":     {"", cert, contract.LeaderHubGate, `is "", want a URL of the form https://host:port`},
-		"plain HTTP":    {"http://gate.example:10273", cert, contract.LeaderHubGate, `is "http://gate.example:10273", want a URL`},
+		"no authority": {
+			server, "", contract.LeaderHubGateCA, "has 0 bytes, want certificates as PEM and nothing else, 8192 bytes at most",
+		},
+		"no server": {"", cert, contract.LeaderHubGate, `is "", want a URL of the form https://host:port`},
+		"plain HTTP": {
+			"http://gate.example:10273", cert, contract.LeaderHubGate, `is "http://gate.example:10273", want a URL`,
+		},
 		"another":       {"ftp://gate.example", cert, contract.LeaderHubGate, "want a URL"},
 		"no scheme":     {"gate.example:10273", cert, contract.LeaderHubGate, "want a URL"},
 		"no host":       {"https://:10273", cert, contract.LeaderHubGate, "want a URL"},
@@ -89,7 +93,9 @@ func TestGateRefused(t *testing.T) {
 			server, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", contract.LeaderHubGateCA,
 			"want certificates as PEM",
 		},
-		"too long":     {server, bundle, contract.LeaderHubGateCA, "bytes, want certificates as PEM, 8192 bytes at most"},
+		"too long": {
+			server, bundle, contract.LeaderHubGateCA, "bytes, want certificates as PEM and nothing else, 8192 bytes at most",
+		},
 		"all too long": {server, strings.Repeat(cert, 40), contract.LeaderHubGateCA, "bytes, want 16384 at most"},
 	} {
 		_, err := Parse("harbour", gated(test.server, test.authorities), 42)
@@ -152,5 +158,23 @@ func TestGateComesAndGoes(t *testing.T) {
 		if d.Now().Gate != g || d.Status().Gate != g.Server {
 			t.Errorf("%d: %+v, status %q, want %+v", i, d.Now().Gate, d.Status().Gate, g)
 		}
+	}
+}
+
+// TestGateCAIsCertificatesAlone: what stands beside certificates is not told to a pool, and least of all a key.
+func TestGateCAIsCertificatesAlone(t *testing.T) {
+	cert, key := authority(t)
+	const server = "https://gate.example:10273"
+	for about, text := range map[string]string{
+		"a key behind it": cert + key, "a key before it": key + cert, "no certificate behind it": cert +
+			"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+	} {
+		if e, err := Parse("harbour", gated(server, text), 42); err == nil {
+			t.Errorf("%s: told in %d bytes", about, len(e.Gate.Authorities))
+		}
+	}
+	e, err := Parse("harbour", gated(server, strings.Repeat("# \x01<>\n", 1000)+cert), 42)
+	if err != nil || e.Gate.Authorities != cert {
+		t.Errorf("remarks: told in %d bytes, %v", len(e.Gate.Authorities), err)
 	}
 }

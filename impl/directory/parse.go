@@ -27,9 +27,7 @@ func Parse(pool string, o *corev1.Endpoints, number uint64) (Entry, error) {
 	e := Entry{
 		Pool: pool, Version: number, Mode: o.Annotations[contract.LeaderHubMode],
 		Allowance: o.Annotations[contract.LeaderHubAllowance],
-		Gate: Gate{
-			Server: o.Annotations[contract.LeaderHubGate], Authorities: o.Annotations[contract.LeaderHubGateCA],
-		},
+		Gate:      gateOf(o.Annotations[contract.LeaderHubGate], o.Annotations[contract.LeaderHubGateCA]),
 	}
 	for _, name := range []string{
 		contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas,

@@ -283,6 +283,7 @@ func resources(n int) string {
 func FuzzParse(f *testing.F) {
 	for _, o := range []*corev1.Endpoints{
 		object(nil), object(func(o *corev1.Endpoints) { o.Annotations, o.Subsets = nil, nil }),
+		gated("https://gate.example:10273", "# a\n"+string(newPool().authorities[0].CertPEM())),
 	} {
 		text, _ := json.Marshal(o)
 		f.Add(text)

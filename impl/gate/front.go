@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
@@ -128,7 +129,7 @@ func (x *front) behind(r *relay.Relay) error {
 func (x *front) refuse(w http.ResponseWriter, req *http.Request, name string, why error) {
 	x.told(name)
 	err := apierrors.NewServiceUnavailable("this gate is behind: " + why.Error() + "; read at kube-apiserver itself")
-	err.ErrStatus.Details.RetryAfterSeconds = int32(again / time.Second)
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(again / time.Second)}
 	rest.WriteError(w, req, err)
 }
 

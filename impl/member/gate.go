@@ -102,7 +102,7 @@ func (g *Gate) Asks(now, heard time.Time) (in time.Duration, is bool) {
 	switch {
 	case g.rests:
 		return max(g.until.Sub(now), 0), true
-	case g.Doubtful() && heard.After(g.doubt):
+	case g.Doubtful() && !heard.Before(g.doubt):
 		return 0, true
 	}
 	return 0, false

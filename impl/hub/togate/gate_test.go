@@ -26,8 +26,8 @@ func TestNoGate(t *testing.T) {
 	}
 	h.way.Failed(h.sources.Cloud, slices, errors.New("kube-apiserver is gone"))
 	h.way.Failed(nil, slices, errors.New("nobody is gone"))
-	if _, rests := h.way.decides.Due(); rests {
-		t.Error("a gate that is not there rests")
+	if h.way.decides.Rests() || h.way.decides.Doubtful() {
+		t.Error("a gate that is not there rests, or is doubted")
 	}
 	h.end()
 	if h.gate.callers() != "" {
@@ -105,15 +105,14 @@ func TestStranger(t *testing.T) {
 	h.eventually("the stranger to be left alone", func() bool {
 		h.way.mu.Lock()
 		defer h.way.mu.Unlock()
-		_, rests := h.way.decides.Due()
-		return rests
+		return h.way.decides.Rests()
 	})
 	h.passes(due(member.GateRest))
 	h.eventually("it to be asked in vain", func() bool {
 		h.way.mu.Lock()
 		defer h.way.mu.Unlock()
-		at, _ := h.way.decides.Due()
-		return at.After(h.clock.Now())
+		in, rests := h.way.decides.Asks(h.clock.Now(), time.Time{})
+		return rests && in > 0
 	})
 	h.end()
 	if h.gate.callers() != "" || h.gate.asked.Load() != 0 {
@@ -121,8 +120,8 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// TestLacks: what a gate does not have, or not for this hub, is read at kube-apiserver, and all else at the gate. Nobody
-// has to ask whether the gate is ready.
+// TestLacks: what a gate does not have, or not for this hub, is read at kube-apiserver, and all else at the gate. It is
+// asked for again after a time, and nobody has to ask whether the gate is ready.
 func TestLacks(t *testing.T) {
 	for _, code := range []int{http.StatusForbidden, http.StatusNotFound} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
@@ -135,6 +134,15 @@ func TestLacks(t *testing.T) {
 				t.Error("the gate is taken for what it lacks, or not for what it has")
 			}
 			h.gate.refuse(0, services)
+			for at := due(looks); ; at += due(looks) {
+				h.passes(due(looks))
+				if at >= member.GateLacks {
+					break
+				}
+				h.reads(h.kube, services)
+			}
+			h.reads(h.gate, slices, services)
+			h.gate.refuse(0, services)
 			if h.gate.asked.Load() != 0 {
 				t.Error("the gate was asked whether it is ready")
 			}
@@ -142,15 +150,22 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestForgotten: a version that the gate has forgotten, and a hub that reads too much, are no failures of the gate.
+// TestForgotten: who has a version that the gate has forgotten goes on at kube-apiserver for a moment, then comes back. A
+// hub that reads too much does so at the gate, too. Neither is a failure of the gate.
 func TestForgotten(t *testing.T) {
 	h := newHub(t, true)
 	h.reads(h.gate, slices, services)
-	for _, code := range []int{http.StatusGone, http.StatusTooManyRequests} {
-		h.way.Failed(h.way.Upstream(slices), slices, &hop.StatusError{Code: code, RetryAfter: time.Hour})
-		if h.way.Upstream(slices) == nil || h.way.Upstream(services) == nil {
-			t.Errorf("%d: the gate is left", code)
-		}
+	h.way.Failed(h.way.Upstream(slices), slices, &hop.StatusError{Code: http.StatusTooManyRequests, RetryAfter: time.Hour})
+	if h.way.Upstream(slices) == nil || h.way.Upstream(services) == nil {
+		t.Error("the gate is left")
+	}
+	h.way.Failed(h.way.Upstream(slices), slices, &hop.StatusError{Code: http.StatusGone})
+	h.reads(h.kube, slices)
+	h.reads(h.gate, services)
+	h.passes(member.GateDetour)
+	h.reads(h.gate, slices, services)
+	if h.gate.asked.Load() != 0 {
+		t.Error("the gate was asked whether it is ready")
 	}
 }
 
@@ -175,17 +190,18 @@ func TestFailed(t *testing.T) {
 			h.reads(h.gate, slices, services)
 			fails(h.gate)
 			h.reads(h.kube, slices, services)
+			first := h.gate.asked.Load() // one that gives no answer is asked at once
 			h.passes(member.GateRest - time.Second)
-			if n := h.gate.asked.Load(); n != 0 {
-				t.Errorf("asked %d times while it rests", n)
+			if n := h.gate.asked.Load(); n != first {
+				t.Errorf("asked %d times while it rests", n-first)
 			}
 			h.passes(due(member.GateRest))
-			h.eventually("it to be asked", func() bool { return h.gate.asked.Load() == 1 })
+			h.eventually("it to be asked", func() bool { return h.gate.asked.Load() == first+1 })
 			h.reads(h.kube, slices, services)
 			h.gate.refuse(0, slices, services, "")
 			h.passes(due(member.GateRest))
 			h.reads(h.gate, slices, services)
-			if n := h.gate.asked.Load(); n != 2 {
+			if n := h.gate.asked.Load() - first; n != 2 {
 				t.Errorf("asked %d times", n)
 			}
 			h.end()

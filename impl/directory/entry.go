@@ -238,7 +238,7 @@ func (e Entry) checkCoordinators() error {
 	}
 	hosts := map[string]bool{}
 	for _, c := range e.Coordinators {
-		u, ok := plainURL(c)
+		u, ok := PlainURL(c)
 		if !ok {
 			return fmt.Errorf("%s has %.80q, want a URL of the form https://host:port", contract.LeaderHubCoordinators, c)
 		}

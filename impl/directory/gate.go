@@ -13,8 +13,8 @@ type Gate struct {
 	Authorities string `json:"authorities"` // PEM of the certificates that its own is judged by
 }
 
-// maxAuthorities bounds Gate.Authorities, in bytes.
-const maxAuthorities = 8 << 10
+// MaxAuthorities bounds Gate.Authorities, in bytes.
+const MaxAuthorities = 8 << 10
 
 // gateOf is the gate that annotations tell of. Remarks beside its certificates are left out.
 func gateOf(server, authorities string) Gate {
@@ -28,13 +28,13 @@ func (g Gate) check() error {
 	if g == (Gate{}) {
 		return nil
 	}
-	if _, ok := plainURL(g.Server); !ok {
+	if _, ok := PlainURL(g.Server); !ok {
 		return fmt.Errorf("%s is %.80q, want a URL of the form https://host:port", contract.LeaderHubGate, g.Server)
 	}
 	_, err := pki.ParseCertificates([]byte(g.Authorities)) // it refuses keys, which a file may have beside them
-	if n := len(g.Authorities); err != nil || n > maxAuthorities {
-		return fmt.Errorf("%s has %d bytes, want certificates as PEM and nothing else, %d bytes at most", contract.LeaderHubGateCA, n,
-			maxAuthorities)
+	if n := len(g.Authorities); err != nil || n > MaxAuthorities {
+		return fmt.Errorf("%s has %d bytes, want certificates as PEM and nothing else, %d bytes at most",
+			contract.LeaderHubGateCA, n, MaxAuthorities)
 	}
 	return nil
 }

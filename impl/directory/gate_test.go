@@ -64,7 +64,7 @@ func TestGate(t *testing.T) {
 func TestGateRefused(t *testing.T) {
 	cert, key := authority(t)
 	const server = "https://gate.example:10273"
-	bundle := strings.Repeat(cert, maxAuthorities/len(cert)+1)
+	bundle := strings.Repeat(cert, MaxAuthorities/len(cert)+1)
 	for about, test := range map[string]struct{ server, authorities, field, want string }{
 		"no authority": {
 			server, "", contract.LeaderHubGateCA, "has 0 bytes, want certificates as PEM and nothing else, 8192 bytes at most",

@@ -51,6 +51,9 @@ type Config struct {
 
 	Certificates string // off, approve or sign; empty: off
 
+	Gate       string
+	GateCAFile string
+
 	REST   *rest.Config     // instead of Kubeconfig, for tests; nil: as Kubeconfig says
 	Clock  clock.WithTicker // for tests; nil: the real one
 	Logger *slog.Logger     // nil: slog.Default()
@@ -82,6 +85,11 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.Certificates, "certificates", signCertificates,
 		"what to do with requests of nodes for certificates of Weir: sign (approve, and sign those of pools), approve "+
 			"(another signer signs), or off")
+	f.StringVar(&c.Gate, "gate", "",
+		"https://host:port at which pools reach weir-gate; none: there is no gate")
+	f.StringVar(&c.GateCAFile, "gate-ca-file", "",
+		"PEM file of the authorities of its certificate, which each pool is told; read again when it changes; required with "+
+			"--gate")
 }
 
 // settings is a Config that was checked.
@@ -116,6 +124,9 @@ func (c Config) check() (*settings, error) {
 	}
 	if c.Certificates != "" && !slices.Contains(certificateModes, c.Certificates) {
 		return nil, cli.Usage("--certificates", c.Certificates, strings.Join(certificateModes, ", "))
+	}
+	if err := c.checkGate(); err != nil {
+		return nil, err
 	}
 	var err error
 	if s.usual, err = parsePolicy(c.WhenSilent); err != nil {

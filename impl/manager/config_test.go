@@ -33,6 +33,8 @@ func TestConfig(t *testing.T) {
 		"--leader-elect-renew-deadline": func(c *Config) { c.LeaderElectRetryPeriod = 5 * time.Second },
 		"--when-silent":                 func(c *Config) { c.WhenSilent = "evict" },
 		"--certificates":                func(c *Config) { c.Certificates = "on" },
+		"--gate":                        func(c *Config) { c.Gate, c.GateCAFile = "10.0.0.7:10273", "ca.crt" },
+		"--gate-ca-file":                func(c *Config) { c.Gate = "https://10.0.0.7:10273" },
 	} {
 		c := good()
 		change(&c)
@@ -42,6 +44,10 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	c := good()
+	if c.GateCAFile = "ca.crt"; c.Validate() == nil {
+		t.Error("the authorities of a gate that nobody names are accepted")
+	}
+	c = good()
 	c.Kubeconfig = "/no/such/file"
 	if _, err := New(c); cli.ExitCode(err) != 2 {
 		t.Errorf("a kubeconfig that does not exist: %v", err)

@@ -60,6 +60,7 @@ type Manager struct {
 	lock     *lock           // nil: there is one replica
 	ear      *ear
 	said     *said
+	beside   *beside
 }
 
 // New checks the config and puts the manager together. It takes the ports of metrics and health; Run gives them back.
@@ -73,6 +74,9 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{
 		set: set, board: newBoard(set.Clock, set.verdict), gate: manifests.NewGate(set.Clock, set.Logger),
+	}
+	if m.beside, err = newBeside(set); err != nil {
+		return nil, err
 	}
 	m.metrics = newMetrics(m.board)
 	m.board.tell(func(_ time.Time, v *verdict.Machine) { v.SetPolicies(set.usual, nil) })
@@ -208,8 +212,8 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		return err
 	}
 	keeps := pools.Config{
-		Gate: m.gate, Clock: s.Clock, Seen: m.board.seen, Told: m.metrics.hubs.Of, Follow: m.follow,
-		Images: m.watched, Metrics: m.metrics.leaderHubs, Log: s.Logger,
+		WeirGate: m.beside.gate, FollowGate: m.beside.follow, Gate: m.gate, Clock: s.Clock, Seen: m.board.seen,
+		Told: m.metrics.hubs.Of, Follow: m.follow, Images: m.watched, Metrics: m.metrics.leaderHubs, Log: s.Logger,
 	}
 	if s.Certificates == signCertificates {
 		keeps.Authority, keeps.Keys = certifies.authority, func(changed func(pool string)) source.Source {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/nodepool"
@@ -35,6 +36,11 @@ type Config struct {
 	// Keys asks for the pools whose authority is another one, or whose hubs gave something back, and calls changed before.
 	// Nil with Authority.
 	Keys func(changed func(pool string)) source.Source
+
+	// WeirGate is where weir-gate is, as each pool is told. Its zero value: there is none.
+	WeirGate func() directory.Gate
+	// FollowGate calls changed when WeirGate returns something else, until ctx ends.
+	FollowGate func(ctx context.Context, changed func())
 
 	Gate   *manifests.Gate // until all that is to be watched may be read
 	Clock  clock.WithTicker
@@ -108,7 +114,7 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	k := &keeper{
 		publisher: publisher{m.GetClient(), m.GetAPIReader(), signs}, events: m.GetEventRecorder("weir-manager"),
 		clock: c.Clock, metrics: c.Metrics, log: c.Log, seen: c.Seen, told: c.Told, rival: beside,
-		places: &coordinators.Keeper{
+		gate: c.WeirGate, places: &coordinators.Keeper{
 			Client: m.GetClient(), Images: c.Images, Clock: c.Clock,
 		}, granter: granter{client: m.GetClient(), reader: m.GetAPIReader(), last: map[string]string{}},
 		serves: func(r nodepool.Resource) (string, error) {
@@ -121,6 +127,10 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 		source.Kind(m.GetCache(), &corev1.Node{}, members()),
 		source.Func(func(ctx context.Context, q queue) error {
 			go c.Follow(ctx, func(pool string) { enqueue(q, pool) })
+			return nil
+		}),
+		source.Func(func(ctx context.Context, q queue) error {
+			go c.FollowGate(ctx, func() { everyPool(ctx, m.GetClient(), q) })
 			return nil
 		}),
 		source.Func(func(ctx context.Context, q queue) error {

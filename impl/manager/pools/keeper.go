@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -40,6 +41,7 @@ type keeper struct {
 	rival   *rival
 	granter granter
 	places  *coordinators.Keeper
+	gate    func() directory.Gate
 	plain   bool // the CRD of NodePools is OpenYurt's, and keeps no field that is Weir's own
 }
 
@@ -72,7 +74,9 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 
 // read gathers what is known of a pool.
 func (k *keeper) read(ctx context.Context, name string) (*view, error) {
-	v := &view{name: name, nodepool: &nodepool.NodePool{}, own: &poolv1.Pool{}, seen: k.seen(name), told: k.told}
+	v := &view{
+		name: name, nodepool: &nodepool.NodePool{}, own: &poolv1.Pool{}, seen: k.seen(name), told: k.told, gate: k.gate(),
+	}
 	switch err := k.client.Get(ctx, client.ObjectKey{Name: name}, v.nodepool); {
 	case apierrors.IsNotFound(err):
 		v.nodepool = nil

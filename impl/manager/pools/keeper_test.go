@@ -24,6 +24,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -61,6 +62,7 @@ func TestBesideOpenYurt(t *testing.T) {
 		rival: beside, places: &coordinators.Keeper{
 			Client: pools, Images: pools, Clock: clock,
 		}, granter: granter{pools, pools, map[string]string{}}, seen: func(string) Seen { return Seen{} },
+		gate: func() directory.Gate { return directory.Gate{} },
 	}
 	look := func() (again time.Duration) {
 		t.Helper()

@@ -40,7 +40,7 @@ func (e *nameError) Error() string {
 func optional() []string {
 	return []string{
 		contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubAllowance,
-		contract.LeaderHubImages, contract.LeaderHubSigned,
+		contract.LeaderHubImages, contract.LeaderHubGate, contract.LeaderHubGateCA, contract.LeaderHubSigned,
 	}
 }
 
@@ -50,7 +50,8 @@ func annotationsOf(v *view) map[string]string {
 		contract.LeaderHubConnectivity: strconv.FormatBool(v.nodepool.Spec.InterConnectivity),
 		contract.LeaderHubScope:        v.scope.text(),
 		contract.LeaderHubMode:         v.plan.wire(), contract.LeaderHubCoordinators: strings.Join(v.plan.coordinators, ","),
-		contract.LeaderHubReplicas: v.placed.Members,
+		contract.LeaderHubReplicas: v.placed.Members, contract.LeaderHubGate: v.gate.Server,
+		contract.LeaderHubGateCA: v.gate.Authorities,
 	}
 	if v.own != nil && v.own.Spec.Offline != nil {
 		all[contract.LeaderHubAllowance] = v.own.Spec.Offline.CertificateAllowance

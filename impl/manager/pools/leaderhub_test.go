@@ -17,6 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/nodepool"
+	"github.com/weir-edge/weir/impl/pki"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -166,6 +167,40 @@ func TestLeaderHubOfImages(t *testing.T) {
 		was.Annotations[contract.LeaderHubImages] = "*=enabled"
 		if replaced(was, e); was.Annotations[contract.LeaderHubImages] != is {
 			t.Errorf("what was told before stays: %v", was.Annotations)
+		}
+	}
+}
+
+// gateOf is a gate with an authority of its own.
+func gateOf(t *testing.T, server string) directory.Gate {
+	t.Helper()
+	a, err := pki.NewPoolAuthority("gate", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return directory.Gate{Server: server, Authorities: string(a.CertPEM())}
+}
+
+// TestLeaderHubOfAGate: hubs are told of the gate in words that they accept, and of none if there is none.
+func TestLeaderHubOfAGate(t *testing.T) {
+	p := &nodepool.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "harbour", UID: "u"}}
+	for _, gate := range []directory.Gate{{}, gateOf(t, "https://[fd00::7]:30273")} {
+		all, err := leaderHub(&view{name: p.Name, nodepool: p, gate: gate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := all[1].(*corev1.Endpoints)
+		if told, err := directory.Parse(p.Name, e, 7); err != nil || told.Gate != gate {
+			t.Errorf("%+v is told as %+v: %v", gate, told.Gate, err)
+		}
+		was := e.DeepCopy()
+		was.Annotations[contract.LeaderHubGate], was.Annotations[contract.LeaderHubGateCA] = "https://10.6.6.6:1", "PEM"
+		replaced(was, e)
+		for _, name := range []string{contract.LeaderHubGate, contract.LeaderHubGateCA} {
+			want, says := e.Annotations[name]
+			if is, there := was.Annotations[name]; says != (gate != directory.Gate{}) || is != want || there != says {
+				t.Errorf("%+v: %s is %q, want %q", gate, name, is, want)
+			}
 		}
 	}
 }

@@ -95,6 +95,15 @@ func TestSign(t *testing.T) {
 	sign("after another look", false)
 	v.plan.coordinators = []string{"https://10.0.0.7:10270"}
 	sign("another coordinator", true)
+	v.gate = gateOf(t, "https://gate.example:10273")
+	sign("a gate", true)
+	if last.Gate != v.gate {
+		t.Errorf("signed is the gate %+v", last.Gate)
+	}
+	v.gate = gateOf(t, v.gate.Server)
+	sign("other authorities of the gate", true)
+	v.gate = directory.Gate{}
+	sign("no gate", true)
 	clock.SetTime(now.Add(time.Second))
 	cluster.is.Annotations[contract.LeaderHubSigned] = "{}"
 	sign("a signature that somebody spoilt", true)

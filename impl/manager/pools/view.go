@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/manager/coordinators"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -30,4 +31,5 @@ type view struct {
 	scope    scope
 	plan     plan
 	placed   coordinators.Placed
+	gate     directory.Gate // the same for all pools
 }

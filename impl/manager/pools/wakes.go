@@ -77,6 +77,17 @@ func imageless(ctx context.Context, c client.Reader, q queue) {
 	}
 }
 
+// everyPool asks for all pools that are told something.
+func everyPool(ctx context.Context, c client.Reader, q queue) {
+	var all nodepool.List
+	if c.List(ctx, &all) != nil { // as in imageless
+		return
+	}
+	for i := range all.Items {
+		enqueue(q, all.Items[i].Name)
+	}
+}
+
 // bearers asks for Nodes whose labels, annotations or taints are others than before.
 func bearers() handler.TypedEventHandler[*corev1.Node, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{

@@ -180,6 +180,7 @@ func TestOrderOfNodes(t *testing.T) {
 		k := &keeper{
 			publisher: publisher{cluster, cluster, nil}, clock: clock, metrics: NewMetrics(),
 			seen: func(string) Seen { return Seen{Heard: 7} }, told: told,
+			gate: func() directory.Gate { return directory.Gate{} },
 		}
 		var first poolv1.Status
 		for i := range 50 {

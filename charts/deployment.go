@@ -90,7 +90,8 @@ func deployment(doc string) (string, error) {
 	for _, each := range []value{
 		{
 			"args", append(inContainer[:5:5], "args"),
-			fmt.Sprintf("concat (fromJsonArray `%s`) .Values.manager.extraArgs | toJson", literal),
+			fmt.Sprintf("concat (fromJsonArray `%s`) (include \"weir.gateFlags\" . | fromJsonArray) "+
+				".Values.manager.extraArgs | toJson", literal),
 		},
 		{"image", append(inContainer[:5:5], "image"), `include "weir.image" (list . .Values.manager.image) | quote`},
 		{"imagePullPolicy", append(inContainer[:5:5], "imagePullPolicy"), ".Values.manager.image.pullPolicy"},
@@ -111,7 +112,42 @@ func deployment(doc string) (string, error) {
 		}
 		out = strings.Replace(out, mark, action, 1)
 	}
-	return out, nil
+	return gated(out)
+}
+
+// gateFields are there only where weir-gate is: weir-manager reads the authority of its certificate, and never the key.
+// Each stands before a line; "": at the end.
+var gateFields = [...]struct{ before, text string }{
+	{"      imagePullSecrets: ", `        volumeMounts:
+        - mountPath: {{ include "weir.gateFolder" . }}
+          name: gate
+          readOnly: true
+`},
+	{"", `      volumes:
+      - name: gate
+        secret:
+          items:
+          - key: ca.crt
+            path: ca.crt
+          secretName: {{ include "weir.gateSecret" . }}
+`},
+}
+
+// gated puts the gateFields into a Deployment.
+func gated(text string) (string, error) {
+	text += "\n"
+	for _, f := range gateFields {
+		lines := "{{- if (.Values.gate).enabled }}\n" + f.text + "{{- end }}\n"
+		switch {
+		case f.before == "":
+			text += lines
+		case strings.Count(text, f.before) != 1:
+			return "", fmt.Errorf("%q stands %d times", f.before, strings.Count(text, f.before))
+		default:
+			text = strings.Replace(text, f.before, lines+f.before, 1)
+		}
+	}
+	return strings.TrimSuffix(text, "\n"), nil
 }
 
 // at is what stands at a path.

@@ -16,6 +16,7 @@ const (
 	policies = "weir/templates/policies.yaml"
 	rbac     = "weir/templates/rbac.yaml"
 	manager  = "weir/templates/manager.yaml"
+	access   = "weir/templates/gate-access.yaml"
 )
 
 const made = "{{- /* Made by `make generate` of what weir-manager --print-manifests prints. */ -}}\n"
@@ -31,8 +32,9 @@ type object struct {
 	} `json:"spec"`
 }
 
-// Templates returns the text of each template that is made, by its path in this folder.
-func Templates(manifests string) (map[string]string, error) {
+// Templates returns the text of each template that is made, by its path in this folder. gate has the grants of
+// weir-gate, which weir-manager does not print.
+func Templates(manifests, gate string) (map[string]string, error) {
 	out := map[string]*strings.Builder{}
 	for _, path := range []string{crds, policies, rbac, manager} {
 		out[path] = &strings.Builder{}
@@ -82,6 +84,11 @@ func Templates(manifests string) (map[string]string, error) {
 		}
 		texts[path] = b.String()
 	}
+	if strings.TrimSpace(gate) == "" {
+		return nil, fmt.Errorf("the manifests have nothing for %s", access)
+	}
+	texts[access] = "{{- /* Made by `make generate` of impl/manager/manifests/gate.yaml. */ -}}\n" +
+		"{{- if (.Values.gate).enabled }}\n---\n" + escape(strings.TrimSpace(gate)) + "\n{{- end }}\n"
 	return texts, nil
 }
 

@@ -64,23 +64,23 @@ func TestRegistry(t *testing.T) {
 	const at = "registry.example:5000/mirrors/weir"
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for values, want := range map[string]string{
-		"": ":devel", "manager: {image: {tag: v1}}\ninstaller: {image: {tag: v1}}\ncoordinator: {image: {tag: v1}}\n": ":v1",
-		"manager: {image: {digest: " + digest + "}}\ninstaller: {image: {digest: " + digest + "}}\n" +
-			"coordinator: {image: {digest: " + digest + "}}\n": "@" + digest,
+		"": ":devel", "image: {tag: v1}": ":v1", "image: {digest: " + digest + "}": "@" + digest,
 	} {
-		texts, err := all(t, load(t), []byte("registry: "+at+"\n"+values))
+		texts, err := all(t, load(t), []byte("registry: "+at+"\nmanager: {"+values+"}\ninstaller: {"+values+"}\n"+
+			"coordinator: {"+values+"}\ngate: {enabled: true, address: \"gate:1\", "+values+"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		found := map[string]int{}
 		for _, text := range texts {
-			for _, image := range regexp.MustCompile(`\S*/weir-(manager|installer|coordinator)[:@][^"\s]*`).FindAllString(text,
-				-1) {
+			for _, image := range regexp.MustCompile(`\S*/weir-(manager|installer|coordinator|gate)[:@][^"\s]*`).
+				FindAllString(text, -1) {
 				found[strings.TrimPrefix(image, `"`)]++
 			}
 		}
 		if !maps.Equal(found, map[string]int{ // the manager in its Deployment and in two hooks
 			at + "/weir-manager" + want: 3, at + "/weir-installer" + want: 1, at + "/weir-coordinator" + want: 1,
+			at + "/weir-gate" + want: 1,
 		}) {
 			t.Errorf("%s: want images of %s, %s, found %v", values, at, want, found)
 		}
@@ -96,24 +96,24 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestPullSecrets: all that pulls an image of the chart does so by the same Secrets: the manager and the hooks, and by
-// the lists that the manager reads, Jobs and coordinators.
+// TestPullSecrets: all that pulls an image of the chart does so by the same Secrets: manager, gate and hooks. So do Jobs and
+// coordinators, by the lists that the manager reads.
 func TestPullSecrets(t *testing.T) {
 	for values, want := range map[string][2]string{
-		"{}": {"imagePullSecrets: []\n", ""},
+		"": {"imagePullSecrets: []\n", ""},
 		"imagePullSecrets: [{name: a}, {name: b}]": {
 			`imagePullSecrets: [{"name":"a"},{"name":"b"}]` + "\n", `pullSecrets: "a\nb\n"` + "\n",
 		},
 	} {
-		texts, err := all(t, load(t), []byte(values))
+		texts, err := all(t, load(t), []byte("gate: {enabled: true, address: \"gate:1\"}\n"+values))
 		if err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(slices.Collect(maps.Values(texts)), "")
 		lists := strings.Count(text, "\n  pullSecrets: ")
 		if want[1] != "" && strings.Count(text, "\n  "+want[1]) != 2 || want[1] == "" && lists > 0 ||
-			strings.Count(text, want[0]) != 3 {
-			t.Errorf("%s: %d Pods with %s, %d lists, want 3, and 2 with %s", values, strings.Count(text, want[0]), want[0],
+			strings.Count(text, want[0]) != 4 {
+			t.Errorf("%s: %d Pods with %s, %d lists, want 4, and 2 with %s", values, strings.Count(text, want[0]), want[0],
 				lists, want[1])
 		}
 	}
@@ -160,6 +160,9 @@ func render(t *testing.T, c *chart.Chart, values []byte, apis ...string) string 
 	var out strings.Builder
 	for _, name := range []string{"manager", "disruption", "network", "monitoring", "uninstall"} {
 		out.WriteString(strings.TrimSpace(texts["weir/templates/"+name+".yaml"]) + "\n")
+	}
+	if gate := strings.TrimSpace(texts["weir/templates/gate.yaml"]); gate != "" {
+		out.WriteString(gate + "\n")
 	}
 	switch crds := texts["weir/templates/crds.yaml"]; {
 	case strings.Contains(crds, "helm.sh/resource-policy: keep"):

@@ -174,6 +174,10 @@ func TestBadValues(t *testing.T) {
 		"crds.nodePools=perhaps":            "crds/nodePools",
 		"uninstall.timeoutSeconds=1":        "uninstall/timeoutSeconds",
 		"metrics.podMonitor.interval=often": "metrics/podMonitor/interval",
+		"gate.enabled=true":                 "gate.address is empty: want the host:port",
+		"gate.address=gate.example":         "gate/address",
+		"gate.service.type=ExternalName":    "gate/service/type",
+		"gate.tls.secret=theirs":            "'secret'",
 	} {
 		_, err := h.run(t.Context(), "template", release, h.chart, "--set", set)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -43,3 +43,29 @@ annotations:
   helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
   helm.sh/hook-output-log-policy: hook-failed
 {{- end -}}
+
+{{- define "weir.gateFolder" -}}
+/etc/weir/gate
+{{- end -}}
+
+{{- /* The Secret with the certificate of weir-gate, its key, and its authority. */ -}}
+{{- define "weir.gateSecret" -}}
+{{ .Values.gate.tls.existingSecret | default "weir-gate-tls" }}
+{{- end -}}
+
+{{- /* What weir-manager is told of weir-gate: a JSON list of flags. */ -}}
+{{- define "weir.gateFlags" -}}
+{{- if (.Values.gate).enabled -}}
+{{- if not .Values.gate.address }}{{ fail "gate.address is empty: want the host:port at which edge nodes reach weir-gate, for example 203.0.113.10:30273" }}{{ end -}}
+{{- list (printf "--gate=https://%s" .Values.gate.address) (printf "--gate-ca-file=%s/ca.crt" (include "weir.gateFolder" .)) | toJson -}}
+{{- else }}[]{{ end -}}
+{{- end -}}
+
+{{- /* A value of weir-gate, or where it is null that of weir-manager, or the JSON beside it. */ -}}
+{{- define "weir.gateOr" -}}
+{{- $values := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- $value := index $values.gate $name -}}
+{{- if kindIs "invalid" $value }}{{ $value = index $values.manager $name }}{{ end -}}
+{{- include "weir.or" (list $value (index . 2)) -}}
+{{- end -}}

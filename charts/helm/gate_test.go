@@ -1,0 +1,125 @@
+package helm
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"maps"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	gateTemplate    = "weir/templates/gate.yaml"
+	accessTemplate  = "weir/templates/gate-access.yaml"
+	managerTemplate = "weir/templates/manager.yaml"
+)
+
+// TestNoGate: a gate that is off changes nothing, whatever else is said of it. Neither do values of before, which know
+// none: helm upgrade --reuse-values.
+func TestNoGate(t *testing.T) {
+	usual, err := all(t, load(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := usual[gateTemplate] + usual[accessTemplate]; strings.TrimSpace(is) != "" {
+		t.Errorf("a gate is rendered:\n%s", is)
+	}
+	before := load(t)
+	delete(before.Values, "gate")
+	for name, c := range map[string]func() (map[string]string, error){
+		"off": func() (map[string]string, error) {
+			return all(t, load(t), []byte("gate: {enabled: false, address: \"gate:1\", replicas: 5}"))
+		},
+		"values of before": func() (map[string]string, error) { return all(t, before, nil) },
+	} {
+		if got, err := c(); err != nil || !maps.Equal(got, usual) {
+			t.Errorf("%s: the chart renders something else: %v", name, err)
+		}
+	}
+}
+
+// TestGateAddress: a gate needs an address, with a port and without a scheme, and helm says so.
+func TestGateAddress(t *testing.T) {
+	for address, want := range map[string]string{
+		"":             "gate.address is empty: want the host:port",
+		"gate.example": "/gate/address", "https://gate.example:1": "/gate/address", "gate.example:0": "/gate/address",
+		"gate.example:1/": "/gate/address", "fd00::7:1]": "/gate/address",
+	} {
+		if _, err := all(t, load(t), []byte("gate: {enabled: true, address: \""+address+"\"}")); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", address, err, want)
+		}
+	}
+}
+
+// TestGateCertificate: the certificate that the chart makes is for the host of the address, of whatever form, and is
+// verified by the authority that weir-manager reads. A Secret of one's own is taken as it is.
+func TestGateCertificate(t *testing.T) {
+	for address, host := range map[string]string{
+		"gate.example:443": "gate.example", "203.0.113.10:30273": "203.0.113.10", "[fd00::7]:30273": "fd00::7",
+	} {
+		texts, err := all(t, load(t), []byte("gate: {enabled: true, address: \""+address+"\"}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret := secretOf(t, texts[gateTemplate])
+		pair, err := tls.X509KeyPair(secret["tls.crt"], secret["tls.key"])
+		if err != nil {
+			t.Fatalf("%s: %v", address, err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(secret["ca.crt"]) || strings.Contains(string(secret["ca.crt"]), "PRIVATE") {
+			t.Fatalf("%s: the authority is %s", address, secret["ca.crt"])
+		}
+		for _, name := range []string{host, "weir-gate.kube-system.svc"} {
+			if _, err := pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots}); err != nil {
+				t.Errorf("%s: %v", address, err)
+			}
+		}
+		if want := "--gate=https://" + address + `","--gate-ca-file=/etc/weir/gate/ca.crt"`; !strings.Contains(
+			texts[managerTemplate], want) {
+			t.Errorf("weir-manager has no %s:\n%s", want, texts[managerTemplate])
+		}
+		if strings.Contains(texts[managerTemplate], "tls.key") {
+			t.Errorf("weir-manager has the key:\n%s", texts[managerTemplate])
+		}
+	}
+	texts, err := all(t, load(t), []byte("gate: {enabled: true, address: \"gate:1\", tls: {existingSecret: theirs}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secretOf(t, texts[gateTemplate]) != nil || strings.Count(texts[gateTemplate]+texts[managerTemplate],
+		"secretName: theirs\n") != 2 {
+		t.Errorf("a Secret of one's own is not taken:\n%s", texts[gateTemplate])
+	}
+}
+
+// secretOf is what the Secret of a template has; nil: there is none.
+func secretOf(t *testing.T, text string) map[string][]byte {
+	t.Helper()
+	for doc := range strings.SplitSeq(text, "\n---\n") {
+		var o struct {
+			Kind string
+			Data map[string]string
+		}
+		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
+			t.Fatal(err)
+		}
+		if o.Kind != "Secret" {
+			continue
+		}
+		data := map[string][]byte{}
+		for key, value := range o.Data {
+			plain, err := base64.StdEncoding.DecodeString(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data[key] = plain
+		}
+		return data
+	}
+	return nil
+}

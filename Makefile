@@ -39,7 +39,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/weir, kubectl-weir, weir-hub, weir-coordinator and weir-manager
+build: ## build bin/weir, kubectl-weir, weir-hub, weir-coordinator, weir-manager and weir-gate
 	@echo "building bin/ (a cold cache takes a few minutes)"
 	@mkdir -p bin
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./impl/cmd/... ./sim/cmd/...
@@ -186,7 +186,7 @@ fuzz: ## every fuzzer for FUZZTIME (default 30s) each
 		echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-30s} $$p || exit 1; done; done
 
 .PHONY: images
-images: ## images of weir-hub, weir-coordinator, weir-manager, kubectl-weir and weir-installer as OCI archives in bin/images, for ARCH (both: amd64,arm64), without an engine
+images: ## images of weir-hub, weir-coordinator, weir-manager, weir-gate, kubectl-weir and weir-installer as OCI archives in bin/images, for ARCH (both: amd64,arm64), without an engine
 	cd .ci/release && go run . images -version '$(VERSION)' -arch '$(ARCH)'
 
 bin/helm: charts/helm/go.mod

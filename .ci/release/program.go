@@ -25,6 +25,7 @@ var products = []product{
 	{"weir-hub", "The one door of an edge node to the Kubernetes API.", nobody, 12},
 	{"weir-coordinator", "The small Kubernetes API of an edge pool.", nobody, 25},
 	{"weir-manager", "Weir's part in the cloud: pools, their certificates, and who is cut off.", nobody, 25},
+	{"weir-gate", "The relay beside kube-apiserver: pools read there as differences what they share.", nobody, 25},
 	{"kubectl-weir", "What operators of a cluster with Weir type, and what leads a node to its hub.", nobody, 15},
 }
 

@@ -96,8 +96,8 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestPullSecrets: all that pulls an image of the chart does so by the same Secrets: manager, gate and hooks. So do Jobs and
-// coordinators, by the lists that the manager reads.
+// TestPullSecrets: all that pulls an image of the chart does so by the same Secrets: manager, gate and hooks. So do Jobs
+// and coordinators, by the lists that the manager reads.
 func TestPullSecrets(t *testing.T) {
 	for values, want := range map[string][2]string{
 		"": {"imagePullSecrets: []\n", ""},

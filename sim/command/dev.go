@@ -21,7 +21,7 @@ import (
 )
 
 // chartImages are the images of the chart, by the values that name them.
-var chartImages = []string{"manager", "installer", "coordinator"}
+var chartImages = []string{"manager", "installer", "coordinator", "gate"}
 
 // devLoad gives a cluster of kind the images of this checkout, and says how the chart is installed with them. The chart
 // of a release names images by digests. Images that were loaded have none, only tags.

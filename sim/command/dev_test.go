@@ -54,7 +54,7 @@ func TestDevValues(t *testing.T) {
 	text := devValues([]kind.Made{
 		{Repository: "ghcr.io/weir-edge/weir-installer", Tag: "1234567"}, // a number, if nothing says that it is none
 		{Repository: "ghcr.io/weir-edge/weir-coordinator", Tag: "v2"},
-		{Repository: "ghcr.io/weir-edge/weir-manager", Tag: "v1"},
+		{Repository: "ghcr.io/weir-edge/weir-manager", Tag: "v1"}, {Repository: "ghcr.io/weir-edge/weir-gate", Tag: "v1"},
 	})
 	var got, chart values
 	if err := yaml.UnmarshalStrict([]byte(text), &got); err != nil {
@@ -76,7 +76,7 @@ func TestDevValues(t *testing.T) {
 			t.Errorf("%s: %v, want repository %s", name, is, v.Image["repository"])
 		}
 	}
-	if named != 3 || len(got) != named {
+	if named != 4 || len(got) != named {
 		t.Errorf("%d images in the chart (%v), %d in %s", named, err, len(got), text)
 	}
 }

@@ -31,8 +31,8 @@ func portProblems(text string) (all []string) {
 		contract.HubProxyPort: "weir-hub --proxy-port", contract.HubHealthPort: "weir-hub --health-port",
 		contract.HubSecurePort: "weir-hub --secure-port", contract.HubPoolPort: "weir-hub --pool-port",
 		contract.CoordinatorPort: "weir-coordinator --secure-port", contract.PeerPort: "weir-coordinator --initial-cluster",
-		contract.HubImagesPort: "weir-hub --images-port",
-		8080:                   "weir-manager --metrics-bind-address", 8081: "weir-manager --health-probe-bind-address",
+		contract.HubImagesPort: "weir-hub --images-port", contract.GatePort: "weir-gate --secure-port",
+		8080: "weir-manager --metrics-bind-address", 8081: "weir-manager --health-probe-bind-address",
 	}
 	for _, m := range portRow.FindAllStringSubmatch(text, -1) {
 		port, err := strconv.Atoi(m[1])

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/coordinator"
+	"github.com/weir-edge/weir/impl/gate"
 	"github.com/weir-edge/weir/impl/hub"
 	"github.com/weir-edge/weir/impl/manager"
 	"github.com/weir-edge/weir/impl/operator"
@@ -39,7 +40,7 @@ func TestReference(t *testing.T) {
 	for _, p := range []struct {
 		name string
 		run  func(context.Context, []string, io.Writer, io.Writer) error
-	}{{"weir-hub", hub.Run}, {"weir-coordinator", coordinator.Run}, {"weir-manager", manager.Run}} {
+	}{{"weir-hub", hub.Run}, {"weir-coordinator", coordinator.Run}, {"weir-manager", manager.Run}, {"weir-gate", gate.Run}} {
 		fmt.Fprintf(&b, "\n## %s\n\n", p.name)
 		table(&b, flags(help(t, p.run)))
 	}

@@ -45,7 +45,7 @@ func Print(ctx context.Context, w io.Writer, root string) error {
 			}
 		}
 	}
-	for _, binary := range []string{"weir-hub", "weir-coordinator", "weir-manager"} {
+	for _, binary := range []string{"weir-hub", "weir-coordinator", "weir-manager", "weir-gate"} {
 		n, err := flags(ctx, filepath.Join(root, "bin", binary))
 		if err != nil {
 			return err

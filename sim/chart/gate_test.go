@@ -12,8 +12,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// TestGate switches weir-gate on, upgrades and switches it off. Its certificate stays through an upgrade, is made anew
-// for another host, and goes with the gate.
+// TestGate switches weir-gate on, upgrades and switches it off. It runs with its grants and its certificate, which stays
+// through an upgrade, is another one for another host, and goes with the gate.
 func TestGate(t *testing.T) {
 	h, c := findHelm(t), newCluster(t)
 	h.kubeconfig = c.admin(t)

@@ -40,7 +40,9 @@ func TestReference(t *testing.T) {
 	for _, p := range []struct {
 		name string
 		run  func(context.Context, []string, io.Writer, io.Writer) error
-	}{{"weir-hub", hub.Run}, {"weir-coordinator", coordinator.Run}, {"weir-manager", manager.Run}, {"weir-gate", gate.Run}} {
+	}{
+		{"weir-hub", hub.Run}, {"weir-coordinator", coordinator.Run}, {"weir-manager", manager.Run}, {"weir-gate", gate.Run},
+	} {
 		fmt.Fprintf(&b, "\n## %s\n\n", p.name)
 		table(&b, flags(help(t, p.run)))
 	}

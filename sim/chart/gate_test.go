@@ -1,19 +1,30 @@
 package chart
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
 	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/directory"
+	"github.com/weir-edge/weir/impl/gate"
 )
 
-// TestGate switches weir-gate on, upgrades and switches it off. It runs with its grants and its certificate, which stays
-// through an upgrade, is another one for another host, and goes with the gate.
+// TestGate switches weir-gate on, upgrades and switches it off. It runs with its grants and its certificate. The latter
+// stays through an upgrade, is another one for another host, and goes with the gate.
 func TestGate(t *testing.T) {
 	h, c := findHelm(t), newCluster(t)
 	h.kubeconfig = c.admin(t)
@@ -54,6 +65,7 @@ func TestGate(t *testing.T) {
 	helm(upgrade, release, h.chart, keep, "--set", "gate.enabled=true,gate.address=127.0.0.1:30273")
 	first := certificate()
 	told(1)
+	c.gate(t, first)
 	helm(upgrade, release, h.chart, keep, "--set", "gate.replicas=3,gate.address=127.0.0.1:30274")
 	if !same(first, certificate()) {
 		t.Error("an upgrade makes another certificate for the same host")
@@ -73,4 +85,55 @@ func TestGate(t *testing.T) {
 		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("its key is still there: %v", err)
 	}
+}
+
+// gate runs weir-gate as its account, with what the Secret has, until it is ready.
+func (c *cluster) gate(t *testing.T, secret map[string][]byte) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, data := range secret {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const space = contract.ManagerNamespace
+	g, err := gate.New(gate.Config{
+		Kubeconfig: c.account(t, "system:serviceaccount:"+space+":weir-gate", "system:serviceaccounts",
+			"system:serviceaccounts:"+space, "system:authenticated"),
+		BindAddress: "127.0.0.1",
+		TLSCertFile: filepath.Join(dir, "tls.crt"), TLSPrivateKeyFile: filepath.Join(dir, "tls.key"),
+		PoolScopeResources: directory.DefaultScope(), RingBytes: 1 << 20, FreshWithin: 30 * time.Second,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("weir-gate: %v", err)
+		}
+	}()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(secret["ca.crt"])
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	defer client.CloseIdleConnections()
+	eventually(t, func() string { // linger is 0: all that it may serve has to be read
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://%s/readyz", g.Addr()), http.NoBody)
+		if err != nil {
+			return err.Error()
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return "weir-gate is ready: " + resp.Status
+		}
+		return ""
+	})
 }

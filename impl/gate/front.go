@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -28,6 +30,9 @@ const (
 	// again is after what time somebody who was refused may ask again.
 	again = 5 * time.Second
 )
+
+// healthPaths are answered to everybody.
+var healthPaths = []string{"/healthz", "/livez", "/readyz"}
 
 // front serves relays behind authorization.
 type front struct {
@@ -128,9 +133,34 @@ func (x *front) behind(r *relay.Relay) error {
 
 func (x *front) refuse(w http.ResponseWriter, req *http.Request, name string, why error) {
 	x.told(name)
+	rest.WriteError(w, req, unavailable(why))
+}
+
+func unavailable(why error) error {
 	err := apierrors.NewServiceUnavailable("this gate is behind: " + why.Error() + "; read at kube-apiserver itself")
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(again / time.Second)}
-	rest.WriteError(w, req, err)
+	return err
+}
+
+// knowing answers those who show a certificate by 503 until it is known which authorities sign for callers. Else each
+// would be nobody, and be told that he may not read, which hubs believe for a while.
+func knowing(ca dynamiccertificates.CAContentProvider, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		shown := req.TLS != nil && len(req.TLS.PeerCertificates) > 0
+		if err := unknown(ca); err != nil && shown && !slices.Contains(healthPaths, req.URL.Path) {
+			rest.WriteError(w, req, unavailable(err))
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+// unknown is why callers are not known by their certificates yet; nil: they are.
+func unknown(ca dynamiccertificates.CAContentProvider) error {
+	if _, ok := ca.VerifyOptions(); !ok {
+		return errors.New("kube-apiserver has not said yet which authorities sign for its callers")
+	}
+	return nil
 }
 
 func (x *front) told(name string) {

@@ -30,8 +30,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A controller of k8s.io/apiserver's certificates never shuts its queue down.
+	// Two controllers of k8s.io/apiserver's certificates never shut their queues down, and close what watches their files
+	// when they please, with what reads them. Its health logs for ever.
 	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/util/wait.Forever"),
+		goleak.IgnoreAnyFunction("github.com/fsnotify/fsnotify.(*inotify).Close"),
+		goleak.IgnoreAnyFunction("github.com/fsnotify/fsnotify.(*inotify).readEvents"),
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"))
 }

@@ -76,7 +76,7 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	if err := a.authenticate(cfg); err != nil {
 		return nil, fmt.Errorf("ask kube-apiserver who calls: %w", err)
 	}
-	authz := options.NewDelegatingAuthorizationOptions().WithAlwaysAllowPaths("/healthz", "/livez", "/readyz")
+	authz := options.NewDelegatingAuthorizationOptions().WithAlwaysAllowPaths(healthPaths...)
 	authz.RemoteKubeConfigFile, authz.AllowCacheTTL, authz.DenyCacheTTL = a.set.Kubeconfig, allowed, denied
 	if err := authz.ApplyTo(&cfg.Authorization); err != nil {
 		return nil, fmt.Errorf("ask kube-apiserver who may read: %w", err)
@@ -84,9 +84,11 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	cfg.LongRunningFunc = a.front.long
 	cfg.BuildHandlerChainFunc = func(h http.Handler, cfg *genericapiserver.Config) http.Handler {
 		a.front.next = h
-		return genericapiserver.DefaultBuildHandlerChain(a.front, cfg)
+		return knowing(cfg.SecureServing.ClientCA, genericapiserver.DefaultBuildHandlerChain(a.front, cfg))
 	}
-	cfg.AddReadyzChecks(healthz.NamedCheck("relays", func(*http.Request) error {
+	cfg.AddReadyzChecks(healthz.NamedCheck("client-ca", func(*http.Request) error {
+		return unknown(cfg.SecureServing.ClientCA)
+	}), healthz.NamedCheck("relays", func(*http.Request) error {
 		for _, r := range a.relays() {
 			if err := a.front.behind(r); err != nil && !r.Status().Joins {
 				return err

@@ -137,3 +137,26 @@ func TestLongWatch(t *testing.T) {
 		}
 	}
 }
+
+// TestForgottenElsewhere: what one upstream has forgotten another one may remember. It is asked for all changes before
+// the two states are compared.
+func TestForgottenElsewhere(t *testing.T) {
+	gate, cloud := Upstream{ID: "gate", Relay: true}, Upstream{ID: "cloud", Cloud: true}
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for about, c := range map[string]struct {
+		next Upstream
+		want Do
+	}{"at the same one": {gate, Compare}, "at another one": {cloud, Resume}} {
+		p := Plan{Lasts: 10 * time.Second}
+		step := func(up Upstream) Do {
+			return p.Next(Feed{Now: now, Up: up, Relay: relay.Status{Synced: true, Version: 5, ProgressAt: now}}).Do
+		}
+		if got := step(gate); got != Resume {
+			t.Fatalf("%s: %s at first", about, got)
+		}
+		p.Ended(End{Now: now, Up: gate, Err: errors.New("too old"), Code: http.StatusGone, Synced: true})
+		if got := step(c.next); got != c.want {
+			t.Errorf("%s: %s, want %s", about, got, c.want)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/gates"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -98,6 +99,7 @@ type settings struct {
 	rest    *rest.Config
 	verdict verdict.Config
 	usual   verdict.Policy
+	gate    gates.Config
 }
 
 // Validate reports an invalid value, as a *cli.UsageError. It looks at no file.
@@ -125,7 +127,8 @@ func (c Config) check() (*settings, error) {
 	if c.Certificates != "" && !slices.Contains(certificateModes, c.Certificates) {
 		return nil, cli.Usage("--certificates", c.Certificates, strings.Join(certificateModes, ", "))
 	}
-	if err := c.checkGate(); err != nil {
+	s.gate = gates.Config{Server: c.Gate, CAFile: c.GateCAFile, Clock: s.Clock, Logger: s.Logger}
+	if err := s.gate.Validate(); err != nil {
 		return nil, err
 	}
 	var err error

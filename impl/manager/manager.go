@@ -32,6 +32,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/certificates"
+	"github.com/weir-edge/weir/impl/manager/gates"
 	"github.com/weir-edge/weir/impl/manager/installs"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/pools"
@@ -60,7 +61,7 @@ type Manager struct {
 	lock     *lock           // nil: there is one replica
 	ear      *ear
 	said     *said
-	beside   *beside
+	weirGate *gates.Gate
 }
 
 // New checks the config and puts the manager together. It takes the ports of metrics and health; Run gives them back.
@@ -75,7 +76,7 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		set: set, board: newBoard(set.Clock, set.verdict), gate: manifests.NewGate(set.Clock, set.Logger),
 	}
-	if m.beside, err = newBeside(set); err != nil {
+	if m.weirGate, err = gates.New(set.gate); err != nil {
 		return nil, err
 	}
 	m.metrics = newMetrics(m.board)
@@ -212,7 +213,7 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 		return err
 	}
 	keeps := pools.Config{
-		WeirGate: m.beside.gate, FollowGate: m.beside.follow, Gate: m.gate, Clock: s.Clock, Seen: m.board.seen,
+		WeirGate: m.weirGate.Now, FollowGate: m.weirGate.Follow, Gate: m.gate, Clock: s.Clock, Seen: m.board.seen,
 		Told: m.metrics.hubs.Of, Follow: m.follow, Images: m.watched, Metrics: m.metrics.leaderHubs, Log: s.Logger,
 	}
 	if s.Certificates == signCertificates {

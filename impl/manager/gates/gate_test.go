@@ -1,4 +1,4 @@
-package manager
+package gates
 
 import (
 	"errors"
@@ -39,24 +39,37 @@ func put(t *testing.T, path string, text ...[]byte) {
 	}
 }
 
-func besideOf(path string, clock *clocktesting.FakeClock) (*beside, error) {
-	return newBeside(&settings{Config: Config{
-		Gate: gateServer, GateCAFile: path, Clock: clock, Logger: slog.New(slog.DiscardHandler),
-	}})
+func gateOf(path string, clock *clocktesting.FakeClock) (*Gate, error) {
+	return New(Config{Server: gateServer, CAFile: path, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// TestGateFile: pools are told certificates. Whatever else the file has, a key above all, is refused, as is a file that
+// TestValidate: an address is one of https, and comes with a file.
+func TestValidate(t *testing.T) {
+	for c, field := range map[Config]string{
+		{}: "", {Server: gateServer, CAFile: "ca.crt"}: "", {Server: gateServer}: "--gate-ca-file", {CAFile: "ca.crt"}: "--gate",
+		{Server: "gate.example:10273", CAFile: "ca.crt"}:  "--gate",
+		{Server: "http://gate.example", CAFile: "ca.crt"}: "--gate",
+		{Server: gateServer + "/api", CAFile: "ca.crt"}:   "--gate",
+	} {
+		var usage *cli.UsageError
+		if err := c.Validate(); (err == nil) != (field == "") || err != nil && (!errors.As(err, &usage) || usage.Field != field) {
+			t.Errorf("%+v: %v, want %q", c, err, field)
+		}
+	}
+}
+
+// TestFile: pools are told certificates. Whatever else the file has, a key above all, is refused, as is a file that
 // is too long or not there.
-func TestGateFile(t *testing.T) {
+func TestFile(t *testing.T) {
 	a, path := authority(t), filepath.Join(t.TempDir(), "ca.crt")
 	key, err := a.KeyPEM()
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, path, a.CertPEM())
-	b, err := besideOf(path, nil)
-	if want := (directory.Gate{Server: gateServer, Authorities: string(a.CertPEM())}); err != nil || b.gate() != want {
-		t.Fatalf("%+v, %v", b.gate(), err)
+	b, err := gateOf(path, nil)
+	if want := (directory.Gate{Server: gateServer, Authorities: string(a.CertPEM())}); err != nil || b.Now() != want {
+		t.Fatalf("%+v, %v", b.Now(), err)
 	}
 	for name, text := range map[string][]byte{
 		"a key beside":      append(a.CertPEM(), key...),
@@ -67,7 +80,7 @@ func TestGateFile(t *testing.T) {
 	} {
 		put(t, path, text)
 		var usage *cli.UsageError
-		if _, err := besideOf(path, nil); !errors.As(err, &usage) || usage.Field != "--gate-ca-file" || usage.Value != path ||
+		if _, err := gateOf(path, nil); !errors.As(err, &usage) || usage.Field != "--gate-ca-file" || usage.Value != path ||
 			strings.Contains(err.Error(), "PRIVATE") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -75,20 +88,20 @@ func TestGateFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := besideOf(path, nil); cli.ExitCode(err) != 2 {
+	if _, err := gateOf(path, nil); cli.ExitCode(err) != 2 {
 		t.Errorf("no file: %v", err)
 	}
-	if b, err := newBeside(&settings{}); err != nil || b.gate() != (directory.Gate{}) {
+	if b, err := New(Config{}); err != nil || b.Now() != (directory.Gate{}) {
 		t.Errorf("no gate: %v, %v", b, err)
 	}
 }
 
-// TestGateFollows: other authorities are told within a look. What is spoilt is not, and what was told before stays.
-func TestGateFollows(t *testing.T) {
+// TestFollow: other authorities are told within a look. What is spoilt is not, and what was told before stays.
+func TestFollow(t *testing.T) {
 	first, second, path := authority(t), authority(t), filepath.Join(t.TempDir(), "ca.crt")
 	put(t, path, first.CertPEM())
 	clock := clocktesting.NewFakeClock(time.Now())
-	b, err := besideOf(path, clock)
+	b, err := gateOf(path, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +109,7 @@ func TestGateFollows(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		b.follow(t.Context(), func() { told <- b.gate().Authorities })
+		b.Follow(t.Context(), func() { told <- b.Now().Authorities })
 	}()
 	t.Cleanup(func() { <-done })
 	look := func() {
@@ -105,7 +118,7 @@ func TestGateFollows(t *testing.T) {
 			for !clock.HasWaiters() {
 				time.Sleep(time.Millisecond)
 			}
-			clock.Step(gateLooks)
+			clock.Step(looks)
 		}
 		for !clock.HasWaiters() {
 			time.Sleep(time.Millisecond)
@@ -114,8 +127,8 @@ func TestGateFollows(t *testing.T) {
 	look()
 	put(t, path, []byte("spoilt"))
 	look()
-	if b.gate().Authorities != string(first.CertPEM()) || len(told) > 0 {
-		t.Errorf("told %d times: %s", len(told), b.gate().Authorities)
+	if b.Now().Authorities != string(first.CertPEM()) || len(told) > 0 {
+		t.Errorf("told %d times: %s", len(told), b.Now().Authorities)
 	}
 	put(t, path, first.CertPEM(), second.CertPEM())
 	look()

@@ -46,13 +46,15 @@ func gateOf(path string, clock *clocktesting.FakeClock) (*Gate, error) {
 // TestValidate: an address is one of https, and comes with a file.
 func TestValidate(t *testing.T) {
 	for c, field := range map[Config]string{
-		{}: "", {Server: gateServer, CAFile: "ca.crt"}: "", {Server: gateServer}: "--gate-ca-file", {CAFile: "ca.crt"}: "--gate",
+		{}: "", {Server: gateServer, CAFile: "ca.crt"}: "",
+		{Server: gateServer}: "--gate-ca-file", {CAFile: "ca.crt"}: "--gate",
 		{Server: "gate.example:10273", CAFile: "ca.crt"}:  "--gate",
 		{Server: "http://gate.example", CAFile: "ca.crt"}: "--gate",
 		{Server: gateServer + "/api", CAFile: "ca.crt"}:   "--gate",
 	} {
 		var usage *cli.UsageError
-		if err := c.Validate(); (err == nil) != (field == "") || err != nil && (!errors.As(err, &usage) || usage.Field != field) {
+		if err := c.Validate(); (err == nil) != (field == "") ||
+			err != nil && (!errors.As(err, &usage) || usage.Field != field) {
 			t.Errorf("%+v: %v, want %q", c, err, field)
 		}
 	}

@@ -221,6 +221,8 @@ const (
 	ImagesBlobsPath = ImagesPath + "/blobs/"
 	// of a coordinator: POST by a hub that the coordinator cannot connect to, see impl/source/hop.
 	LinePath = "/weir/v1/line"
+	// of weir-gate: POST by the hub that leads a pool, which then carries connections into the pool, see impl/reverse.
+	ReversePath = "/weir/v1/reverse"
 	// GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does.
 	MeshPath   = "/weir/v1/mesh"
 	RejoinPath = "/weir/v1/rejoin" // POST by a replica that has no data: take it in again

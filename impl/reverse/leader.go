@@ -102,7 +102,8 @@ type LeaderState struct {
 
 // Leader keeps a connection to one gate, and dials into the pool for it. State may be called at any time; Run once.
 type Leader struct {
-	c LeaderConfig
+	c        LeaderConfig
+	answered time.Duration // for each step of the gate
 
 	opened, refused, failed, up, down atomic.Uint64
 
@@ -129,7 +130,7 @@ func NewLeader(c LeaderConfig) (*Leader, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Leader{c: c}
+	l := &Leader{c: c, answered: answered}
 	if c.Connect == nil {
 		dial := guarded(func(a netip.AddrPort) error { return l.c.Reach().Allows(a) })
 		l.c.Connect = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) { return dial(ctx, a.String()) }
@@ -215,7 +216,7 @@ type laterError struct {
 
 // once opens one connection and serves it until it ends, or ctx does.
 func (l *Leader) once(ctx context.Context) error {
-	dialing, cancel := context.WithTimeout(ctx, 2*answered)
+	dialing, cancel := context.WithTimeout(ctx, 2*l.answered)
 	raw, err := l.c.Dial(dialing)
 	cancel()
 	if err != nil {
@@ -243,7 +244,7 @@ func (l *Leader) upgrade(ctx context.Context, conn net.Conn) (*bufio.Reader, err
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", protocol)
 	req.Header.Set("User-Agent", contract.UserAgent)
-	_ = conn.SetDeadline(time.Now().Add(answered))
+	_ = conn.SetDeadline(time.Now().Add(l.answered))
 	if err := req.Write(conn); err != nil {
 		return nil, err
 	}
@@ -327,7 +328,7 @@ func (l *Leader) serve(ctx context.Context, c *link) error {
 	all := &carried{leader: l}
 	defer all.wait()
 	server := &http.Server{
-		Handler: all, Protocols: new(http.Protocols), ReadHeaderTimeout: answered, MaxHeaderBytes: maxHeader,
+		Handler: all, Protocols: new(http.Protocols), ReadHeaderTimeout: l.answered, MaxHeaderBytes: maxHeader,
 		HTTP2:    http2Config(l.c.Streams, l.c.Window, leaderPing),
 		ErrorLog: slog.NewLogLogger(l.c.Logger.Handler(), slog.LevelDebug),
 	}

@@ -155,7 +155,7 @@ func (s *stream) abort() {
 	s.mu.Unlock()
 	s.cancel()
 	_ = s.in.Close()
-	_ = s.out.Close()
+	_ = s.outTo.Close() // HTTP/2 must not see an end
 }
 
 // why is the error of a direction that has ended.

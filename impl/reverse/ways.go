@@ -71,8 +71,9 @@ type WaysState struct {
 
 // Ways has the connections of leaders, and opens connections into their pools over them. It is safe for concurrent use.
 type Ways struct {
-	c     WaysConfig
-	slots *limit.Slots
+	c        WaysConfig
+	answered time.Duration // for the hub, before its way counts
+	slots    *limit.Slots
 
 	came, opened, failed, up, down atomic.Uint64
 
@@ -126,7 +127,7 @@ func NewWays(c WaysConfig) (*Ways, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Ways{
-		c: c, slots: &limit.Slots{Sum: c.Sum, Each: c.PerPool}, end: make(chan struct{}), pools: map[string]*pool{},
+		c: c, answered: answered, slots: &limit.Slots{Sum: c.Sum, Each: c.PerPool}, end: make(chan struct{}), pools: map[string]*pool{},
 		change: make(chan struct{}),
 	}, nil
 }
@@ -152,7 +153,7 @@ func (x *Ways) Admit(w http.ResponseWriter, req *http.Request, pool, node string
 	}
 	go func() {
 		defer x.running.Done()
-		x.run(&way{pool: pool, node: node, number: number, link: newLink(conn, conn), since: x.c.Clock.Now()})
+		x.run(&way{pool: pool, node: node, number: number, link: newLink(conn, &frames{in: conn}), since: x.c.Clock.Now()})
 	}()
 }
 
@@ -230,7 +231,7 @@ func (x *Ways) run(w *way) {
 
 // hello opens the connection, and asks the leader for an answer.
 func (x *Ways) hello(w *way) error {
-	ctx, cancel := context.WithTimeout(context.Background(), answered)
+	ctx, cancel := context.WithTimeout(context.Background(), x.answered)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = w.link.Close() })
 	defer stop()

@@ -1,0 +1,124 @@
+package reverse
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// TestReach: what a leader dials, and why it dials nothing else.
+func TestReach(t *testing.T) {
+	span := func(prefix string, first, last uint16) Span { return Span{netip.MustParsePrefix(prefix), first, last} }
+	all := Reach{
+		Nodes: []netip.Addr{
+			netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fd00::7"),
+			// A node may say anything of itself.
+			netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("::1"),
+			netip.MustParseAddr("::ffff:10.0.0.9"),
+		},
+		Named: []Span{
+			span("10.244.0.0/16", 8080, 8090), span("fd01::/64", 443, 443), span("192.0.2.1/32", 1, 65535),
+			span("0.0.0.0/0", 9000, 9000), span("::/0", 9000, 9000), // an administrator may name too much
+			{netip.MustParsePrefix("10.7.0.9/16"), 1, 2}, {netip.MustParsePrefix("10.8.0.0/16"), 0, 2},
+			{netip.MustParsePrefix("10.8.0.0/16"), 3, 2}, {},
+		},
+		Never: []netip.Addr{netip.MustParseAddr("203.0.113.5")},
+	}
+	for address, want := range map[string]string{ // "": allowed
+		"10.0.0.7:10250": "", "[fd00::7]:10250": "", "10.244.3.4:8080": "", "10.244.3.4:8090": "", "[fd01::9]:443": "",
+		"192.0.2.1:1": "", "192.0.2.1:65535": "", "203.0.113.6:9000": "", "10.0.0.7:9000": "", "[2a00::1]:9000": "",
+
+		"10.0.0.7:10255": "only port 10250", "10.0.0.7:22": "only port 10250", "10.0.0.8:10250": "no node of the pool",
+		"10.244.3.4:8079": "no node", "10.244.3.4:8091": "no node", "10.245.0.1:8080": "no node", "[fd01:0:0:1::]:443": "no node",
+		"10.7.0.1:1": "no node", "10.8.0.1:1": "no node", "10.8.0.1:2": "no node",
+
+		"127.0.0.1:10250": "loopback", "127.9.9.9:9000": "loopback", "[::1]:10250": "loopback", "0.0.0.0:9000": "unspecified",
+		"0.1.2.3:9000": "unspecified", "[::]:9000": "unspecified", "169.254.169.254:10250": "link-local",
+		"169.254.2.1:9000": "link-local", "[fe80::1]:9000": "link-local", "[fe80::1%eth0]:9000": "zone", "224.0.0.1:9000": "multicast",
+		"[ff02::1]:9000": "multicast", "255.255.255.255:9000": "reserved", "240.0.0.1:9000": "reserved",
+		"[::ffff:10.0.0.7]:10250": "IPv4 address in IPv6", "[::ffff:127.0.0.1]:9000": "IPv4 address in IPv6",
+		"[::ffff:10.0.0.9]:10250": "IPv4 address in IPv6", "[::127.0.0.1]:9000": "IPv4 address in IPv6",
+		"[::ffff:0:7f00:1]:9000": "IPv4 address in IPv6", "[64:ff9b::7f00:1]:9000": "IPv4 address in IPv6",
+		"[64:ff9b:1::7f00:1]:9000": "IPv4 address in IPv6", "[2002:7f00:1::]:9000": "IPv4 address in IPv6",
+		"[2001::1]:9000": "IPv4 address in IPv6", "100.100.100.200:9000": "metadata", "[fd00:ec2::254]:9000": "metadata",
+		"168.63.129.16:9000": "metadata", "192.0.0.192:9000": "metadata", "[fd20:ce::254]:9000": "metadata",
+		"203.0.113.5:9000": "of a gate",
+
+		"edge-7:10250": "no IP address and port", "localhost:10250": "no IP address and port", "10.0.0.7": "no IP address and port",
+		"": "no IP address and port", "10.0.0.7:0": "no IP address and port", "10.0.0.7:65537": "no IP address and port",
+		"10.0.0.7:https": "no IP address and port", "010.0.0.7:10250": "no IP address and port", "10.7:10250": "no IP address and port",
+		"0x0a000007:10250": "no IP address and port", "167772167:10250": "no IP address and port",
+		" 10.0.0.7:10250": "no IP address and port", "fd00::7:10250": "no IP address and port", "user@10.0.0.7:10250": "no IP address and port",
+		"[10.0.0.7]:10250": "no IP address and port", "10.0.0.7:10250/x": "no IP address and port",
+	} {
+		to, err := all.Check(address)
+		switch {
+		case want == "" && (err != nil || to.String() != address):
+			t.Errorf("%s: %v, %v: want it to be allowed", address, to, err)
+		case want != "" && (kindOfError(err) != Refused || !strings.Contains(err.Error(), want) || to.IsValid()):
+			t.Errorf("%s: %v, %v: want it to be refused: %s", address, to, err, want)
+		}
+		if _, err := (Reach{}).Check(address); kindOfError(err) != Refused {
+			t.Errorf("%s: %v: want the zero value to refuse it", address, err)
+		}
+	}
+	if err := all.Allows(netip.AddrPort{}); kindOfError(err) != Refused {
+		t.Errorf("no address: %v", err)
+	}
+}
+
+// TestSpan: a span that means nothing, or not what it seems to, is an error.
+func TestSpan(t *testing.T) {
+	for _, c := range []struct {
+		s    Span
+		want string
+	}{
+		{Span{netip.MustParsePrefix("10.0.0.0/8"), 1, 1}, ""},
+		{Span{netip.MustParsePrefix("fd00::/8"), 1, 65535}, ""},
+		{Span{}, "want a network"},
+		{Span{netip.MustParsePrefix("::ffff:10.0.0.0/104"), 1, 1}, "want a network"},
+		{Span{netip.MustParsePrefix("10.1.0.0/8"), 1, 1}, "want 10.0.0.0/8"},
+		{Span{netip.MustParsePrefix("10.0.0.0/8"), 0, 1}, "above 0"},
+		{Span{netip.MustParsePrefix("10.0.0.0/8"), 2, 1}, "not before"},
+	} {
+		if err := c.s.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.s, err, c.want)
+		}
+	}
+}
+
+// FuzzReach: whatever is asked for, what is dialed is the text that was asked for, in reach, and nothing that Forbidden
+// refuses.
+func FuzzReach(f *testing.F) {
+	for _, s := range []string{
+		"10.0.0.7:10250", "[::ffff:10.0.0.7]:10250", "[fe80::1%lo]:9000", "127.0.0.1:9000", "edge:1", "[2002::]:9000",
+	} {
+		f.Add(s)
+	}
+	r := Reach{
+		Nodes: []netip.Addr{netip.MustParseAddr("10.0.0.7")},
+		Named: []Span{{netip.MustParsePrefix("0.0.0.0/0"), 9000, 9010}, {netip.MustParsePrefix("::/0"), 9000, 9010}},
+	}
+	f.Fuzz(func(t *testing.T, address string) {
+		to, err := r.Check(address)
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.Kind != Refused || to.IsValid() || clean(err.Error()) != err.Error() {
+				t.Fatalf("%q: %v, %q", address, to, err)
+			}
+			return
+		}
+		a := to.Addr()
+		if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() || a.Is4In6() || a.Zone() != "" ||
+			Forbidden(a) != nil {
+			t.Fatalf("%q: %v is allowed", address, to)
+		}
+		if p := to.Port(); (p < 9000 || p > 9010) && (p != KubeletPort || a != r.Nodes[0]) {
+			t.Fatalf("%q: %v is allowed", address, to)
+		}
+		if again, err := r.Check(to.String()); err != nil || again != to {
+			t.Fatalf("%q: %v, then %v, %v", address, to, again, err)
+		}
+	})
+}

@@ -223,6 +223,8 @@ const (
 	LinePath = "/weir/v1/line"
 	// of weir-gate: POST by the hub that leads a pool, which then carries connections into the pool, see impl/reverse.
 	ReversePath = "/weir/v1/reverse"
+	// of weir-gate: what authorization is asked about, with the verb connect, for CONNECT, which has no path.
+	ConnectPath = "/weir/v1/connect"
 	// GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does.
 	MeshPath   = "/weir/v1/mesh"
 	RejoinPath = "/weir/v1/rejoin" // POST by a replica that has no data: take it in again

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/compatibility"
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -52,21 +53,30 @@ func TestGenericServer(t *testing.T) {
 	cfg.LongRunningFunc = func(req *http.Request, _ *genericrequest.RequestInfo) bool {
 		return req.Method == http.MethodConnect || req.URL.Path == contract.ReversePath
 	}
-	cfg.RequestInfoResolver = genericapiserver.NewRequestInfoResolver(cfg)
-	inner := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method == http.MethodConnect {
-			b.front.ServeHTTP(w, req)
-			return
-		}
-		b.ways.Admit(w, req, "harbour", "edge-1")
-	})
-	chain := genericapiserver.DefaultBuildHandlerChain(inner, cfg)
-	outer := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method == http.MethodConnect {
-			req.URL.Path = "/weir/v1/connect"
-		}
-		chain.ServeHTTP(w, req)
-	})
+	cfg.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	cfg.SkipOpenAPIInstallation, cfg.EnableDiscovery, cfg.ExternalAddress = true, false, "192.0.2.1:1"
+	cfg.StorageObjectCountTracker = nil
+	cfg.BuildHandlerChainFunc = func(_ http.Handler, cfg *genericapiserver.Config) http.Handler {
+		chain := genericapiserver.DefaultBuildHandlerChain(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if req.Method == http.MethodConnect {
+				b.front.ServeHTTP(w, req)
+				return
+			}
+			b.ways.Admit(w, req, "harbour", "edge-1")
+		}), cfg)
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if req.Method == http.MethodConnect {
+				req.URL.Path = contract.ConnectPath
+			}
+			chain.ServeHTTP(w, req)
+		})
+	}
+	generic, err := cfg.Complete(nil).New("weir-gate", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer generic.Destroy()
+	outer := generic.Handler
 	server := httptest.NewUnstartedServer(outer)
 	server.TLS = b.server.TLS.Clone()
 	server.TLS.NextProtos = nil
@@ -85,7 +95,7 @@ func TestGenericServer(t *testing.T) {
 	defer c.Close()
 	_, _ = c.Write([]byte("hello"))
 	says(t, c, "hello")
-	if a := asked.Load(); a.Verb != "connect" || a.Path != "/weir/v1/connect" || a.User.GetName() != "kube-apiserver" {
+	if a := asked.Load(); a.Verb != "connect" || a.Path != contract.ConnectPath || a.User.GetName() != "kube-apiserver" {
 		t.Errorf("asked for %+v", a)
 	}
 	if _, err := b.egress("mallory")(t.Context(), "tcp", kubelet); err == nil {

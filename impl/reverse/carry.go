@@ -170,7 +170,7 @@ func (t *tunnel) sendUp() error {
 			t.leader.up.Add(uint64(n))
 		}
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return t.piece(buf, 0)
 		case err != nil:
 			return err
@@ -200,7 +200,7 @@ func (t *tunnel) sendDown() error {
 			}
 		}
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			if lost == nil {
 				lost = closeWrite(t.conn)
 			}

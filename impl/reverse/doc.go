@@ -1,5 +1,5 @@
-// Package reverse is the way from the cloud into a pool behind NAT. The hub that leads a pool connects to weir-gate, and
-// the gate opens connections into the pool over that one: kube-apiserver reaches kubelets so, for logs, exec,
+// Package reverse is the way from the cloud into a pool behind NAT. The hub that leads a pool connects to weir-gate,
+// and the gate opens connections into the pool over that one: kube-apiserver reaches kubelets so, for logs, exec,
 // port-forward and attach, and Prometheus reaches what it scrapes.
 //
 //	Leader  in a hub: connects to one gate, and dials into the pool for it
@@ -17,9 +17,9 @@
 //	Connection: Upgrade
 //	Upgrade: weir-reverse
 //
-// After the answer 101 the roles are exchanged (RFC 9110, section 7.8): the gate is the client and speaks first, HTTP/2
-// with prior knowledge (RFC 9113). Both ends are those of net/http. There is no second TLS: the gate knows the hub by
-// its certificate, the hub the gate by its own. So nothing between the two may end TLS.
+// After the answer 101 the roles are exchanged (RFC 9110, section 7.8): the gate is the client and speaks first,
+// HTTP/2 with prior knowledge (RFC 9113). Both ends are those of net/http. There is no second TLS: the gate knows the
+// hub by its certificate, the hub the gate by its own. So nothing between the two may end TLS.
 //
 // The gate first sends GET /weir/v1/reverse. The answer 204 says that the leader serves; the connection counts from
 // then on. A hub that does not answer never takes the place of one that does.
@@ -31,36 +31,36 @@
 //	502  the address could not be dialed
 //	504  the address has not answered in time
 //
-// with one line of text. What goes into the pool is the body of the request, and its end is FIN. What comes out is the
-// body of the answer, in pieces: two bytes with a length, high byte first, and so many bytes, 16382 at most. A piece of
-// length 0 is FIN. net/http cannot end an answer and read on, so the end of the body cannot be FIN. A body that ends
-// without that piece has been cut off; the trailer Weir-End says why. Each direction so ends by itself, as in TCP.
-// What was written before Close is still sent.
+// with one line of text. What goes into the pool is the body of the request, and its end is FIN. What comes out is
+// the body of the answer, in pieces: two bytes with a length, high byte first, and so many bytes, 16382 at most. A
+// piece of length 0 is FIN. net/http cannot end an answer and read on, so the end of the body cannot be FIN. A body
+// that ends without that piece has been cut off; the trailer Weir-End says why. Each direction so ends by itself, as
+// in TCP. What was written before Close is still sent.
 //
 // # What is dialed
 //
-// A leader dials the port of the kubelet at InternalIPs of the pool's nodes, and what spec.reach of the Pool names. It
-// never dials what Forbidden names, even if spec.reach does: loopback, link-local, unspecified, multicast and reserved
-// addresses, metadata of clouds, and IPv6 addresses that have an IPv4 address in them. Addresses of gates are refused,
-// too. A name is refused: what is checked is the very value that is dialed, so no resolver has a say. A change of the
-// reach counts for the next connection; those that are open last.
+// A leader dials the port of the kubelet at InternalIPs of the pool's nodes, and what spec.reach of the Pool names.
+// It never dials what Forbidden names, even if spec.reach does: loopback, link-local, unspecified, multicast and
+// reserved addresses, metadata of clouds, and IPv6 addresses that have an IPv4 address in them. Addresses of gates
+// are refused, too. A name is refused: what is checked is the very value that is dialed, so no resolver has a say. A
+// change of the reach counts for the next connection; those that are open last.
 //
-// A Front dials addresses of pools through their leaders only. All others it dials straight if Straight allows, names as
-// well. The rules are then asked about each address that is really dialed. A name that leads to an address of a pool, to
-// what Forbidden names or to the gate itself is refused.
+// A Front dials addresses of pools through their leaders only. All others it dials straight if Straight allows, names
+// as well. The rules are then asked about each address that is really dialed. A name that leads to an address of a
+// pool, to what Forbidden names or to the gate itself is refused.
 //
 // # Leaders change
 //
 // The newest connection of a pool counts. The one before takes no more requests. It is closed when the last of its
 // connections is over, after Drain at the latest, and no earlier than after 15 s: a hub that still believes that it
 // leads would come again at once. A pool has two such older connections at most. Dial waits for Gap where the last
-// leader has just gone. If the connection of a leader breaks, all that it carried ends with an Error of kind Lost, and
-// the Front resets its clients, so nobody takes it for a good end. Nothing is carried on elsewhere: kubectl logs -f ends
-// with an error, and is to be called again.
+// leader has just gone. If the connection of a leader breaks, all that it carried ends with an Error of kind Lost,
+// and the Front resets its clients, so nobody takes it for a good end. Nothing is carried on elsewhere: kubectl logs
+// -f ends with an error, and is to be called again.
 //
-// A Leader that has lost its connection tries again after 0.2 s to 30 s, with jitter, or when the gate has said. The gate
-// pings after 30 s of silence, the leader after 45 s. Who does not answer within 15 s is gone. So a NAT has a packet
-// every 30 s, which costs some 300 bytes a minute.
+// A Leader that has lost its connection tries again after 0.2 s to 30 s, with jitter, or when the gate has said. The
+// gate pings after 30 s of silence, the leader after 45 s. Who does not answer within 15 s is gone. So a NAT has a
+// packet every 30 s, which costs some 300 bytes a minute.
 //
 // # Bounds
 //
@@ -74,31 +74,32 @@
 //	headers            16 KiB
 //	silence            none, while both directions are open; 5 min after one of them has ended
 //
-// The window of a connection to a gate has room for the windows of all its streams. So a stream that nobody reads holds
-// its own window, and never takes it from others. A stream carries one window in each round trip: 640 kB/s at 400 ms.
-// exec and logs -f may be silent for hours. Ends that are gone are found by keepalive of TCP and by the pings.
+// The window of a connection to a gate has room for the windows of all its streams. So a stream that nobody reads
+// holds its own window, and never takes it from others. A stream carries one window in each round trip: 640 kB/s at
+// 400 ms. exec and logs -f may be silent for hours. Ends that are gone are found by keepalive of TCP and by the
+// pings.
 //
-// A hub is trusted to lead its pool, and with nothing else. What it sends beyond its windows, too long a header, a frame
-// of a type that no server sends, or a piece that is too long ends the stream or the connection. A hub may name frames
-// of 16 MiB as what it takes: net/http has a buffer of 512 KiB then for each request to it. Its texts are cut to 400
-// bytes of printable ASCII before anyone sees them.
+// A hub is trusted to lead its pool, and with nothing else. What it sends beyond its windows, too long a header, a
+// frame of a type that no server sends, or a piece that is too long ends the stream or the connection. A hub may name
+// frames of 16 MiB as what it takes: net/http has a buffer of 512 KiB then for each request to it. Its texts are cut
+// to 400 bytes of printable ASCII before anyone sees them.
 //
 // # Beside other traffic
 //
 // The connection is one of its own, so what it carries never stands before a heartbeat or a change in a queue of this
-// process. The link is shared, though: LeaderConfig.Pace is asked before bytes from the pool are sent, and may hold them
-// back. In one connection the streams take turns by frames of 16 KiB.
+// process. The link is shared, though: LeaderConfig.Pace is asked before bytes from the pool are sent, and may hold
+// them back. In one connection the streams take turns by frames of 16 KiB.
 //
 // # Front
 //
-// Clients speak HTTP/1.1. kube-apiserver's egress selector (proxyProtocol HTTPConnect) offers nothing else. Prometheus
-// offers h2 to a proxy unless enable_http2 is false, and speaks HTTP/1.1 all the same: the port for CONNECT must not
-// choose h2. A refusal has its reason in the status line too, because these clients show nothing else. Each connection
-// is one line of the log: user, address, pool, bytes, duration, end.
+// Clients speak HTTP/1.1. kube-apiserver's egress selector (proxyProtocol HTTPConnect) offers nothing else.
+// Prometheus offers h2 to a proxy unless enable_http2 is false, and speaks HTTP/1.1 all the same: the port for
+// CONNECT must not choose h2. A refusal has its reason in the status line too, because these clients show nothing
+// else. Each connection is one line of the log: user, address, pool, bytes, duration, end.
 //
 // # Goroutines
 //
-// Leader.Run blocks until its context ends, and leaves none behind. Ways has one for each connection of a leader and for
-// each stream, besides those of net/http; Ways.Close ends them and waits. A Front uses the goroutine of the request and
-// one more; Front.Close ends them and waits. Close the Front first.
+// Leader.Run blocks until its context ends, and leaves none behind. Ways has one for each connection of a leader and
+// for each stream, besides those of net/http; Ways.Close ends them and waits. A Front uses the goroutine of the
+// request and one more; Front.Close ends them and waits. Close the Front first.
 package reverse

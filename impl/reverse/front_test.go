@@ -166,7 +166,9 @@ func TestEgress(t *testing.T) {
 		t.Errorf("%d lines, %+v", len(over), s)
 	}
 	for _, line := range over {
-		for _, part := range []string{"user=kube-apiserver-kubelet-client", "address=" + kubelet, "pool=harbour", "up=", "took=", "end="} {
+		for _, part := range []string{
+			"user=kube-apiserver-kubelet-client", "address=" + kubelet, "pool=harbour", "up=", "took=", "end=",
+		} {
 			if !strings.Contains(line, part) {
 				t.Errorf("%s: want %s", line, part)
 			}
@@ -283,7 +285,8 @@ func TestStraight(t *testing.T) {
 		"10.0.0.7:10250": "of a pool", "[::ffff:10.0.0.7]:10250": "of a pool",
 	} {
 		err := b.front.straight(netip.MustParseAddrPort(address))
-		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || kindOfError(err) != Refused) {
+		if (err == nil) != (want == "") ||
+			err != nil && (!strings.Contains(err.Error(), want) || kindOfError(err) != Refused) {
 			t.Errorf("%s: %v, want %q", address, err, want)
 		}
 	}
@@ -311,13 +314,14 @@ func TestStraight(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	_ = c.(interface{ CloseWrite() error }).CloseWrite() // of TLS: the echo ends, too
-	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
 	}
 	_ = c.Close()
 	await.Until(t, time.Minute, "it to end", func() bool { return b.front.State().Open == 0 })
 	b.front.c.DialWithin = 20 * time.Millisecond
-	if _, err := dial(t.Context(), "tcp", "webhook.example:443"); err == nil || !strings.Contains(err.Error(), "code 504") {
+	if _, err := dial(t.Context(), "tcp", "webhook.example:443"); err == nil ||
+		!strings.Contains(err.Error(), "code 504") {
 		t.Errorf("%v", err)
 	}
 	if len(b.log.with("end=\"both ends have ended it\"")) != 1 {
@@ -378,14 +382,16 @@ func TestFrontEnds(t *testing.T) {
 	}
 	c := open()
 	stop()
-	if _, err := c.Read(make([]byte, 1)); err == nil || err == io.EOF {
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("%v, want an error", err)
 	}
-	await.Until(t, time.Minute, "the line", func() bool { return len(b.log.with("its leader on node edge-1 has ended")) == 1 })
+	await.Until(t, time.Minute, "the line", func() bool {
+		return len(b.log.with("its leader on node edge-1 has ended")) == 1
+	})
 	b.lead("edge-2", nil)
 	c = open()
 	b.front.Close()
-	if _, err := c.Read(make([]byte, 1)); err == nil || err == io.EOF {
+	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("%v, want an error", err)
 	}
 	if len(b.log.with(`end="the gate is ending"`)) != 1 {

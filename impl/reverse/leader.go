@@ -177,7 +177,7 @@ func (l *Leader) Run(ctx context.Context) error {
 		process.Pause(ctx, l.c.Clock, wait)
 		backoff = min(2*backoff, maxBackoff)
 	}
-	return nil
+	return nil //nolint:nilerr // it was told to end
 }
 
 // taken notes that the gate has taken the connection.

@@ -57,7 +57,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 }
 
 func cut(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errCut
 	}
 	return err

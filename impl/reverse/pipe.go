@@ -75,7 +75,7 @@ func (p *pipe) carry(from, into net.Conn, n *atomic.Uint64, to string) {
 			n.Add(uint64(got))
 		}
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			p.half.Store(true)
 			if p.halfIdle > 0 {
 				_ = into.SetReadDeadline(time.Now().Add(p.halfIdle))

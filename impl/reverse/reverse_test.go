@@ -31,7 +31,8 @@ func TestEcho(t *testing.T) {
 		go io.WriteString(c, s)
 		says(t, c, s)
 	}
-	if c.RemoteAddr().String() != kubelet || c.RemoteAddr().Network() != "tcp" || c.LocalAddr().String() != "pool harbour" {
+	if c.RemoteAddr().String() != kubelet || c.RemoteAddr().Network() != "tcp" ||
+		c.LocalAddr().String() != "pool harbour" {
 		t.Errorf("from %v to %v", c.LocalAddr(), c.RemoteAddr())
 	}
 	if s := l.State(); !s.Connected || s.Err != "" || s.Open != 1 || s.Connections != 1 || s.Opened != 1 ||
@@ -90,7 +91,9 @@ func TestHalfClose(t *testing.T) {
 		}
 	}
 	_ = c.Close()
-	await.Until(t, time.Minute, "all to be heard", func() bool { return len(b.log.with("still here;still here;still here;")) > 0 })
+	await.Until(t, time.Minute, "all to be heard", func() bool {
+		return len(b.log.with("still here;still here;still here;")) > 0
+	})
 	await.Until(t, time.Minute, "all to end", func() bool { return l.State().Open == 0 })
 	if n := len(b.log.with("both ends have ended it")); n != 2 {
 		t.Errorf("%d have ended well, want 2: %q", n, b.log.with("over"))
@@ -271,7 +274,7 @@ func TestHundred(t *testing.T) {
 // converse says the bytes of one seed and hears those of another, in sizes that follow from a third.
 func converse(c net.Conn, sizes, say, hear uint64) error {
 	r := rand.New(rand.NewPCG(sizes, say))
-	length := func(of uint64) int { return int(rand.New(rand.NewPCG(of, of)).IntN(300_000)) }
+	length := func(of uint64) int { return rand.New(rand.NewPCG(of, of)).IntN(300_000) }
 	var all errgroup.Group
 	all.Go(func() error {
 		for left := bytesOf(say, length(say)); len(left) > 0; {
@@ -296,7 +299,7 @@ func converse(c net.Conn, sizes, say, hear uint64) error {
 			if n+got > len(want) || !bytes.Equal(buf[:got], want[n:n+got]) {
 				return fmt.Errorf("other bytes at %d", n)
 			}
-			if n += got; err == io.EOF {
+			if n += got; errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				return fmt.Errorf("read after %d: %w", n, err)

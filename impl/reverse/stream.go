@@ -95,12 +95,12 @@ func (s *stream) copy(resp *http.Response) error {
 			}
 		}
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			s.ended()
 			// The request lasts until the other direction has ended, too.
 			if n, err := resp.Body.Read(buf); n > 0 {
 				return s.broken(errMore)
-			} else if err != nil && err != io.EOF {
+			} else if err != nil && !errors.Is(err, io.EOF) {
 				return s.broken(err)
 			}
 			return &Error{Broken, s.way.pool, s.address, "the pool's end has closed it"}
@@ -160,7 +160,7 @@ func (s *stream) abort() {
 
 // why is the error of a direction that has ended.
 func (s *stream) why(err error) error {
-	if err != io.EOF && !errors.Is(err, io.ErrClosedPipe) {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 		return err // a deadline
 	}
 	s.mu.Lock()
@@ -183,7 +183,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	fin := s.fin && !s.closed
 	s.mu.Unlock()
-	if fin && err == io.EOF {
+	if fin && errors.Is(err, io.EOF) {
 		return n, io.EOF
 	}
 	return n, s.why(err)

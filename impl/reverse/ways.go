@@ -127,8 +127,8 @@ func NewWays(c WaysConfig) (*Ways, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Ways{
-		c: c, answered: answered, slots: &limit.Slots{Sum: c.Sum, Each: c.PerPool}, end: make(chan struct{}), pools: map[string]*pool{},
-		change: make(chan struct{}),
+		c: c, answered: answered, slots: &limit.Slots{Sum: c.Sum, Each: c.PerPool}, end: make(chan struct{}),
+		pools: map[string]*pool{}, change: make(chan struct{}),
 	}, nil
 }
 
@@ -408,14 +408,14 @@ func (x *Ways) enter(ctx context.Context, pool, address string) (*stream, *Error
 		Method: http.MethodConnect, URL: &url.URL{Scheme: "http", Host: address}, Host: address,
 		Header: http.Header{}, Body: body{s},
 	}
-	resp, fail := w.conn.RoundTrip(req.WithContext(s.ctx)) //nolint:bodyclose // the stream does
+	resp, fail := w.conn.RoundTrip(req.WithContext(s.ctx))
 	if fail == nil && !stop() {
 		fail = dialing.Err()
 		_ = resp.Body.Close()
 	}
 	switch {
 	case fail != nil:
-		err = w.failed(fail, dialing, address)
+		err = w.failed(dialing, fail, address)
 	case resp.StatusCode != http.StatusOK:
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxText))
 		_ = resp.Body.Close()
@@ -430,7 +430,7 @@ func (x *Ways) enter(ctx context.Context, pool, address string) (*stream, *Error
 }
 
 // failed says why nothing was answered.
-func (w *way) failed(err error, dialing context.Context, address string) *Error {
+func (w *way) failed(dialing context.Context, err error, address string) *Error {
 	switch {
 	case errors.Is(dialing.Err(), context.DeadlineExceeded):
 		return &Error{Late, w.pool, address, "the hub that leads has not answered in time"}

@@ -221,6 +221,15 @@ func (b *bed) framer(node string) (*http2.Framer, net.Conn) {
 	says(b.t, c, preface)
 	fr := http2.NewFramer(c, c)
 	_ = fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1000})
+	for { // until it has asked
+		f, err := fr.ReadFrame()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if f.Header().Type == http2.FrameHeaders {
+			break
+		}
+	}
 	b.headers(fr, 1, true, ":status", "204")
 	go func() {
 		for {

@@ -35,8 +35,9 @@ func TestEcho(t *testing.T) {
 		c.LocalAddr().String() != "pool harbour" {
 		t.Errorf("from %v to %v", c.LocalAddr(), c.RemoteAddr())
 	}
+	await.Until(t, time.Minute, "all bytes to be counted", func() bool { return l.State().UpBytes == 100_002 })
 	if s := l.State(); !s.Connected || s.Err != "" || s.Open != 1 || s.Connections != 1 || s.Opened != 1 ||
-		s.UpBytes != 100_002 || s.DownBytes != 100_002 {
+		s.DownBytes != 100_002 {
 		t.Errorf("leader %+v", s)
 	}
 	s := b.ways.State()

@@ -132,8 +132,8 @@ func NewWays(c WaysConfig) (*Ways, error) {
 	}, nil
 }
 
-// Admit answers POST contract.ReversePath of a hub. Who calls has been authenticated: it is the hub of a node of a
-// pool, which may lead the pool. Admit returns once the connection is taken; it never blocks for long.
+// Admit answers POST contract.ReversePath of a hub. The caller has been authenticated: it is the hub of a node of a
+// pool, and it may lead the pool. Admit returns once the connection is taken; it never blocks for long.
 func (x *Ways) Admit(w http.ResponseWriter, req *http.Request, pool, node string) {
 	if req.Method != http.MethodPost || req.ProtoMajor != 1 || !strings.EqualFold(req.Header.Get("Upgrade"), protocol) {
 		http.Error(w, "want POST over HTTP/1.1 with Upgrade: "+protocol, http.StatusBadRequest)

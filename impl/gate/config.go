@@ -59,6 +59,9 @@ func (c *Config) bind(f *cli.Flags) {
 		"a resource is served while kube-apiserver has shown a sign of life within this time")
 }
 
+// leastFresh is how rarely kube-apiserver may show a sign of life of a resource of which nothing changes.
+const leastFresh = 20 * time.Second
+
 // settings is a Config that was checked.
 type settings struct {
 	Config
@@ -86,8 +89,8 @@ func (c Config) check() (*settings, error) {
 		return nil, cli.Usage("--tls-cert-file", "", "a PEM file; it is required")
 	case s.TLSPrivateKeyFile == "":
 		return nil, cli.Usage("--tls-private-key-file", "", "a PEM file; it is required")
-	case s.FreshWithin < time.Second:
-		return nil, cli.Usage("--fresh-within", s.FreshWithin, "1s or more")
+	case s.FreshWithin < leastFresh:
+		return nil, cli.Usage("--fresh-within", s.FreshWithin, leastFresh.String()+" or more")
 	case s.Linger < 0:
 		return nil, cli.Usage("linger", s.Linger, "0 or more")
 	}

@@ -20,7 +20,7 @@ import (
 func good() Config {
 	return Config{
 		BindAddress: "127.0.0.1", TLSCertFile: "/no/such/cert", TLSPrivateKeyFile: "/no/such/key",
-		PoolScopeResources: []string{"services.v1.", "+widgets.v1.example.com=Widget"}, FreshWithin: time.Second,
+		PoolScopeResources: []string{"services.v1.", "+widgets.v1.example.com=Widget"}, FreshWithin: leastFresh,
 	}
 }
 
@@ -39,7 +39,7 @@ func TestConfig(t *testing.T) {
 		"no certificate":      {func(c *Config) { c.TLSCertFile = "" }, "--tls-cert-file", ""},
 		"no key":              {func(c *Config) { c.TLSPrivateKeyFile = "" }, "--tls-private-key-file", ""},
 		"never fresh":         {func(c *Config) { c.FreshWithin = 0 }, "--fresh-within", "0s"},
-		"hardly ever":         {func(c *Config) { c.FreshWithin = time.Second - 1 }, "--fresh-within", "999.999999ms"},
+		"hardly ever":         {func(c *Config) { c.FreshWithin = leastFresh - 1 }, "--fresh-within", "19.999999999s"},
 		"before that":         {func(c *Config) { c.FreshWithin = -time.Hour }, "--fresh-within", "-1h0m0s"},
 		"a time before":       {func(c *Config) { c.Linger = -1 }, "linger", "-1ns"},
 		"Secrets":             {scope("secrets.v1."), "--pool-scope-resources", "secrets.v1."},

@@ -79,7 +79,7 @@ func TestUnknownCallers(t *testing.T) {
 			`"clusters":[{"name":"a","cluster":{"server":"`+kube.URL+`","certificate-authority-data":`+string(ca)+`}}],`+
 			`"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"users":[{"name":"a","user":{"token":"t"}}]}`)),
 		BindAddress: "127.0.0.1", TLSCertFile: filepath.Join(dir, "gate"), TLSPrivateKeyFile: filepath.Join(dir, "gate"),
-		PoolScopeResources: []string{services}, Linger: time.Hour, FreshWithin: time.Second,
+		PoolScopeResources: []string{services}, Linger: time.Hour, FreshWithin: leastFresh,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	check(t, err)

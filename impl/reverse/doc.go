@@ -59,8 +59,8 @@
 // -f ends with an error, and is to be called again.
 //
 // A Leader that has lost its connection tries again after 0.2 s to 30 s, with jitter, or when the gate has said. The
-// gate pings after 30 s of silence, the leader after 45 s. An end that does not answer within 15 s is gone. So a NAT has
-// a packet every 30 s, which costs some 300 bytes a minute.
+// gate pings after 30 s of silence, the leader after 45 s. An end that does not answer within 15 s is gone. So a NAT
+// has a packet every 30 s, which costs some 300 bytes a minute.
 //
 // # Bounds
 //

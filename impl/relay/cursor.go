@@ -42,6 +42,8 @@ type WatchOptions struct {
 	// Progress has every bookmark come as the relay gets it, where a batch begins, and a Testimony, so that the freshness
 	// of a relay passes along a chain of relays: the reader is one.
 	Progress bool
+	// Calm is the least time between two Testimonies that come for nothing else: each has its price where bytes are dear.
+	Calm time.Duration
 	// Timeout ends the watch in order. 0: about MinWatch.
 	Timeout time.Duration
 }
@@ -99,6 +101,8 @@ type Cursor struct {
 	after   uint64      // the reader has seen this version
 	sent    uint64      // version of the last event given
 	said    uint64      // when the relay last testified to the reader; 0: never
+	saidAt  time.Time   // and by the clock; zero: never
+	owes    bool        // it has since, and the reader is told when WatchOptions.Calm is over
 	ahead   bool        // the reader has seen more than the relay: no bookmark can be vouched for
 	inside  *mvcc.Batch // being given
 	room    [WatchBatch]*mvcc.Event
@@ -161,8 +165,12 @@ func (c *Cursor) Read(dst []Event) (events []Event, wait Wait, err error) {
 		return dst, Wait{}, io.EOF
 	}
 	if c.o.Progress && c.o.Bookmarks && now.said != c.said {
-		c.said = now.said
-		dst = append(dst, c.testify(now.word))
+		if at := c.clock.Now(); at.Sub(c.saidAt) >= c.o.Calm {
+			c.said, c.saidAt, c.owes = now.said, at, false
+			dst = append(dst, c.testify(now.word))
+		} else {
+			c.owes = true
+		}
 	}
 	taken := now.events[:min(uint64(len(now.events)), max(now.shown, c.place.Seq)-c.place.Seq)]
 	for _, ev := range taken {
@@ -196,6 +204,9 @@ func (c *Cursor) rest(dst []Event, wake <-chan struct{}) ([]Event, Wait, error) 
 		return dst, Wait{}, io.EOF
 	}
 	if !c.o.Bookmarks || c.o.Progress { // a relay takes each for a sign of the source
+		if due := c.saidAt.Add(c.o.Calm); c.owes && due.Before(until) {
+			until = due
+		}
 		return dst, Wait{wake, until}, nil
 	}
 	last := c.end.Add(-bookmarkBefore)
@@ -235,7 +246,8 @@ func (c *Cursor) objects(dst []Event) []Event {
 	c.initial = view{}
 	end := wire.Event{Version: v.Version, InitialEnd: true}
 	if c.o.Progress {
-		c.said, end.Testimony = v.said, v.word.String(c.clock.Now())
+		c.saidAt = c.clock.Now()
+		c.said, end.Testimony = v.said, v.word.String(c.saidAt)
 	}
 	if c.o.Bookmarks {
 		dst = c.bookmark(dst, end)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -213,4 +215,55 @@ func TestTestimony(t *testing.T) {
 			t.Errorf("%q was taken", s)
 		}
 	}
+}
+
+// TestCalm: a reader that asked for calm is told that the source lives once in that time, and is told at its end what
+// came meanwhile. Changes come at once.
+func TestCalm(t *testing.T) {
+	c := newChain(t)
+	replace(t, c.up, 10, slice(t, "a/x", 5))
+	const calm = 10 * time.Second
+	all, err := c.up.Select("", labels.Everything(), fields.Everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cur, err := c.up.Watch(t.Context(), WatchOptions{
+		At: At{Version: 10}, Selector: all, Bookmarks: true, Progress: true, Calm: calm, Timeout: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(what, want string, until time.Duration) {
+		t.Helper()
+		events, wait, err := cur.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, ev := range events {
+			if ev.Testimony != "" {
+				got = append(got, "TESTIMONY")
+			} else {
+				got = append(got, ev.Type)
+			}
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%s: %q, want %q", what, s, want)
+		}
+		if in := wait.Until.Sub(c.clock.Now()); until > 0 && in != until {
+			t.Errorf("%s: it waits %v, want %v", what, in, until)
+		}
+	}
+	read("at first", "TESTIMONY", 0)
+	c.clock.Step(time.Second)
+	bookmark(t, c.up, 10)
+	read("a sign soon after", "", calm-time.Second)
+	apply(t, c.up, wire.Modified, slice(t, "a/x", 11))
+	read("a change", wire.Modified, 0)
+	c.clock.Step(calm - time.Second)
+	read("what is owed", "TESTIMONY", 0)
+	c.clock.Step(calm)
+	read("nothing was said", "", 0)
+	bookmark(t, c.up, 11)
+	read("a sign later", "TESTIMONY", 0)
 }

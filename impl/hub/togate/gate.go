@@ -26,6 +26,9 @@ import (
 const (
 	answers = 5 * time.Second // a gate has to say whether it is ready
 	looks   = time.Minute     // how often it is looked whether the hub has another certificate
+	// how rarely a quiet gate has to say that it lives. Nothing in a pool is fresh that is 30 s old, and between the gate
+	// and the last node there are more relays.
+	calm = 10 * time.Second
 	// how often it is looked whether the cloud gave a sign of life while the gate gives none
 	signs = 500 * time.Millisecond
 )
@@ -261,7 +264,7 @@ func (g *Gate) place() (other bool) {
 	}
 	g.way, g.shown = g.Cloud.Beside(g.Net, roots, g.Cert, true), g.Cert.Get()
 	g.up = &hop.Upstream{
-		Name: source.Gate, URL: u, Client: uplink.Client(g.way), OnBytes: g.OnBytes, Progress: true, Delta: true,
+		Name: source.Gate, URL: u, Client: uplink.Client(g.way), OnBytes: g.OnBytes, Progress: true, Delta: true, Calm: calm,
 		Silent: g.Cloud.IsLate, Arrived: func() int64 { return g.Cloud.Bytes(uplink.ClassPool).Down },
 	}
 	g.Logger.Info("the cloud has a gate", "gate", told.Server)

@@ -27,7 +27,7 @@ func (h *Handler) watch(w http.ResponseWriter, req *http.Request, q *query) erro
 		At: q.at, Selector: q.selector, Wait: q.opts.SendInitialEvents != nil, Initial: q.opts.SendInitialEvents != nil &&
 			*q.opts.SendInitialEvents,
 		Past: req.Header.Get(PastHeader) != "", Bookmarks: q.opts.AllowWatchBookmarks,
-		Progress: req.Header.Get(ProgressHeader) != "",
+		Progress: req.Header.Get(ProgressHeader) != "", Calm: parseCalm(req.Header.Get(ProgressHeader)),
 	}
 	if t := q.opts.TimeoutSeconds; t != nil && *t > 0 {
 		o.Timeout = time.Duration(min(*t, int64(2*relay.MinWatch/time.Second))) * time.Second

@@ -12,6 +12,8 @@
 //     once;
 //   - what a hub costs more that is a mirror of registries: idle, and while four members of its pool read a layer of
 //     1 GB each; and what that costs beside http.ServeContent of the same file;
+//   - what a change costs from one relay to another, as a difference and as a whole object; and what it costs a relay
+//     that a thousand others read it so;
 //   - what the certificates of a node cost its uplink in a year, per day: requests and watches of a hub, over a link
 //     that counts;
 //   - what reaches an edge node when the status of its NodePool changes: to a watch of the NodePool, and to that of a

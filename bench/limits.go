@@ -37,6 +37,8 @@ var (
 
 	changeBytes = AtMost(160, "what a link of 128 kbit/s carries a hundred times a second")
 
+	followersMemory = AtMost(1.2, "a reader has no encoder and no window of its own")
+
 	writtenIdle  = AtMost(1, diskWear)
 	writtenChurn = AtMost(0.5, diskWear)
 	// Beyond it on disks that take longer than that for the whole file, which is looked at before any of it counts. Tried:

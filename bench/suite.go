@@ -87,6 +87,8 @@ func (s Suite) parts() []part {
 			func(ctx context.Context) ([]Figure, error) { return Images(ctx, s.Config) }},
 		{"changes", "What a change costs from one relay of a pool to others, as a difference and as a whole object", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Changes(ctx, s.Rounds, s.Testbed.Progress) }},
+		{"followers", "What it costs a gate that many pools read there", rounds,
+			func(ctx context.Context) ([]Figure, error) { return Followers(ctx, s.Rounds, s.Testbed.Progress) }},
 		{"passed", "What a get costs that a hub passes to the cloud, beside a bare httputil.ReverseProxy", rounds,
 			func(ctx context.Context) ([]Figure, error) { return Passed(ctx, s.Config) }},
 		{"watches", "What 400 watches of one account cost a hub, and all others on its node", rounds,

@@ -32,24 +32,26 @@ func TestConfig(t *testing.T) {
 		change       func(*Config)
 		field, value string
 	}{
-		"no address":          {func(c *Config) { c.BindAddress = "" }, "--secure-port", ""},
-		"a name":              {func(c *Config) { c.BindAddress = "gate.example" }, "--secure-port", "gate.example"},
-		"a port before 0":     {func(c *Config) { c.SecurePort = -1 }, "--secure-port", "-1"},
-		"a port beyond all":   {func(c *Config) { c.SecurePort = 65536 }, "--secure-port", "65536"},
-		"no certificate":      {func(c *Config) { c.TLSCertFile = "" }, "--tls-cert-file", ""},
-		"no key":              {func(c *Config) { c.TLSPrivateKeyFile = "" }, "--tls-private-key-file", ""},
-		"never fresh":         {func(c *Config) { c.FreshWithin = 0 }, "--fresh-within", "0s"},
-		"hardly ever":         {func(c *Config) { c.FreshWithin = leastFresh - 1 }, "--fresh-within", "19.999999999s"},
-		"before that":         {func(c *Config) { c.FreshWithin = -time.Hour }, "--fresh-within", "-1h0m0s"},
-		"a time before":       {func(c *Config) { c.Linger = -1 }, "linger", "-1ns"},
-		"Secrets":             {scope("secrets.v1."), "--pool-scope-resources", "secrets.v1."},
-		"Secrets, always":     {scope("+secrets.v1."), "--pool-scope-resources", "+secrets.v1."},
-		"no version":          {scope("pods"), "--pool-scope-resources", "pods"},
-		"nothing":             {scope(""), "--pool-scope-resources", ""},
-		"no kind":             {scope("widgets.v1.example.com"), "--pool-scope-resources", "widgets.v1.example.com"},
-		"twice":               {scope("services.v1.", "services.v1."), "--pool-scope-resources", "services.v1."},
-		"twice, once always":  {scope("services.v1.", "+services.v1."), "--pool-scope-resources", "+services.v1."},
-		"in two versions":     {scope("services.v1.", "services.v2.=Service"), "--pool-scope-resources", "services.v2.=Service"},
+		"no address":         {func(c *Config) { c.BindAddress = "" }, "--secure-port", ""},
+		"a name":             {func(c *Config) { c.BindAddress = "gate.example" }, "--secure-port", "gate.example"},
+		"a port before 0":    {func(c *Config) { c.SecurePort = -1 }, "--secure-port", "-1"},
+		"a port beyond all":  {func(c *Config) { c.SecurePort = 65536 }, "--secure-port", "65536"},
+		"no certificate":     {func(c *Config) { c.TLSCertFile = "" }, "--tls-cert-file", ""},
+		"no key":             {func(c *Config) { c.TLSPrivateKeyFile = "" }, "--tls-private-key-file", ""},
+		"never fresh":        {func(c *Config) { c.FreshWithin = 0 }, "--fresh-within", "0s"},
+		"hardly ever":        {func(c *Config) { c.FreshWithin = leastFresh - 1 }, "--fresh-within", "19.999999999s"},
+		"before that":        {func(c *Config) { c.FreshWithin = -time.Hour }, "--fresh-within", "-1h0m0s"},
+		"a time before":      {func(c *Config) { c.Linger = -1 }, "linger", "-1ns"},
+		"Secrets":            {scope("secrets.v1."), "--pool-scope-resources", "secrets.v1."},
+		"Secrets, always":    {scope("+secrets.v1."), "--pool-scope-resources", "+secrets.v1."},
+		"no version":         {scope("pods"), "--pool-scope-resources", "pods"},
+		"nothing":            {scope(""), "--pool-scope-resources", ""},
+		"no kind":            {scope("widgets.v1.example.com"), "--pool-scope-resources", "widgets.v1.example.com"},
+		"twice":              {scope("services.v1.", "services.v1."), "--pool-scope-resources", "services.v1."},
+		"twice, once always": {scope("services.v1.", "+services.v1."), "--pool-scope-resources", "+services.v1."},
+		"in two versions": {
+			scope("services.v1.", "services.v2.=Service"), "--pool-scope-resources", "services.v2.=Service",
+		},
 		"a small ring":        {func(c *Config) { c.RingBytes = 1 }, "--ring-bytes", "1"},
 		"a negative one":      {func(c *Config) { c.RingBytes = -1 << 20 }, "--ring-bytes", "-1048576"},
 		"a ring for a moment": {func(c *Config) { c.RingAge = 1 }, "--ring-bytes", "0"},
@@ -73,8 +75,9 @@ func TestConfig(t *testing.T) {
 func kubeconfig(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	check(t, os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":`+
-		`{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],`+
+	check(t, os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a",`+
+		`"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],`+
+		`"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],`+
 		`"users":[{"name":"a","user":{"token":"t"}}]}`), 0o600))
 	return file
 }
@@ -124,7 +127,9 @@ func TestNew(t *testing.T) {
 
 // TestAlways: what nobody has to read is relayed before anybody does, and all is if nothing lingers.
 func TestAlways(t *testing.T) {
-	for linger, want := range map[time.Duration]string{time.Minute: "widgets.v1.example.com", 0: "services.v1.,widgets.v1.example.com"} {
+	for linger, want := range map[time.Duration]string{
+		time.Minute: "widgets.v1.example.com", 0: "services.v1.,widgets.v1.example.com",
+	} {
 		c := good()
 		c.Kubeconfig, c.Linger = kubeconfig(t), linger
 		g, err := New(c)

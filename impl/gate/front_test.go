@@ -292,8 +292,8 @@ func TestFront(t *testing.T) {
 	}
 }
 
-// TestUnsynced: a relay that holds nothing within the time is not served, and one that comes in time is. A request waits
-// for that, and for no other relay.
+// TestUnsynced: a relay that holds nothing within the time is not served, and one that comes in time is. A request
+// waits for that, and for no other relay.
 func TestUnsynced(t *testing.T) {
 	x := newFront(t, 50*time.Millisecond)
 	x.comes(services)

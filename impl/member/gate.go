@@ -3,9 +3,9 @@ package member
 import "time"
 
 const (
-	// GateRest is how long a gate is left alone after it failed for the first time. Each further time is twice as long …
+	// GateRest is how long a gate is left alone after it failed for the first time. Each further time is twice as long.
 	GateRest = 10 * time.Second
-	// GateMostRest … and at most so long.
+	// GateMostRest is how long at most.
 	GateMostRest = 5 * time.Minute
 	// GateLacks is for how long a gate is not asked again for a resource that it does not give.
 	GateLacks = 10 * time.Minute

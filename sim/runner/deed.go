@@ -473,8 +473,8 @@ func (r *run) steady(ctx context.Context) (bool, string) {
 			continue
 		}
 		// which say nothing of themselves.
-		if slices.Contains([]runtime.PartID{runtime.APIServer, runtime.Manager, runtime.ControllerManager, runtime.Scheduler, runtime.Gate},
-			id) {
+		if slices.Contains([]runtime.PartID{runtime.APIServer, runtime.Manager, runtime.ControllerManager,
+			runtime.Scheduler, runtime.Gate}, id) {
 			continue
 		}
 		var s status

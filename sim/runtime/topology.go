@@ -35,8 +35,8 @@ type Topology struct {
 	Controllers bool
 	// Manager adds weir-manager, and what it needs in the cluster.
 	Manager bool
-	// Gate adds weir-gate, and tells it to pools with a coordinator whose hubs do not ask for their certificates. The local
-	// runtime does it.
+	// Gate adds weir-gate, and tells of it pools with a coordinator whose hubs do not ask for their certificates. The
+	// local runtime does it.
 	Gate bool
 	// Described: each pool with Weir is described by a NodePool, from which weir-manager makes leader-hub-<pool>. Needs
 	// it, and root: see loopback.ReserveNodes.

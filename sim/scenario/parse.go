@@ -119,7 +119,8 @@ func (r *reader) scenario(v value, s *Scenario) {
 	}
 	s.Seed, _ = o.fields["seed"].integer(0, math.MaxInt64)
 	s.Topology.Pool.Coordinators = 1
-	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless", "controllers", "gate", "joinEvery"); ok {
+	if t, ok := o.fields["topology"].object("pool", "pools", "beside", "zoneless", "controllers", "gate",
+		"joinEvery"); ok {
 		t.pools(s)
 		t.withBeside(o.has("eviction"), s)
 		if t.has("controllers") {

@@ -29,7 +29,7 @@ const (
 	// how rarely a quiet gate has to say that it lives. Nothing in a pool is fresh that is 30 s old, and between the gate
 	// and the last node there are more relays.
 	calm = 10 * time.Second
-	// how often it is looked whether the cloud gave a sign of life while the gate gives none
+	// how often it is looked whether the cloud gave a sign of life while the gate gives none.
 	signs = 500 * time.Millisecond
 )
 

@@ -150,8 +150,8 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestForgotten: who has a version that the gate has forgotten goes on at kube-apiserver for a moment, then comes back. A
-// hub that reads too much does so at the gate, too. Neither is a failure of the gate.
+// TestForgotten: who has a version that the gate has forgotten goes on at kube-apiserver for a moment, and comes back.
+// A hub that reads too much does so at the gate, too. Neither is a failure of the gate.
 func TestForgotten(t *testing.T) {
 	h := newHub(t, true)
 	h.reads(h.gate, slices, services)

@@ -4,8 +4,8 @@
 //
 //	kube-apiserver ──► source.Feeder ──► relay ──► rest.Handler ──► source.Feeder of a leader
 //
-// A gate is optional. Who finds none, or one that does not answer, reads the same at kube-apiserver, and goes on at the
-// version that it has reached: versions are the cloud's everywhere.
+// A gate is optional. A hub that finds none, or one that does not answer, reads the same at kube-apiserver, and goes on
+// at the version that it has reached: versions are the cloud's everywhere.
 //
 // # Who may read
 //

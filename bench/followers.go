@@ -37,7 +37,8 @@ const (
 // Followers measures what it costs a relay that a thousand others read it as differences.
 func Followers(ctx context.Context, rounds int, progress func(string)) ([]Figure, error) {
 	cpu := Figure{
-		Name: fmt.Sprintf("CPU of a change that %d read as a difference ÷ of one that one reads", followersMany), Unit: "ratio",
+		Name: fmt.Sprintf("CPU of a change that %d read as a difference ÷ of one that one reads", followersMany),
+		Unit: "ratio",
 		Detail: fmt.Sprintf("%d changes a second; each reader is woken and written to, %d of them decode and apply",
 			time.Second/followersEvery, followersApply),
 	}

@@ -96,7 +96,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// TestPullSecrets: all that pulls an image of the chart does so by the same Secrets: manager, gate and hooks. So do Jobs
+// TestPullSecrets: all that pulls an image of the chart does so by the same Secrets: manager, gate, hooks. So do Jobs
 // and coordinators, by the lists that the manager reads.
 func TestPullSecrets(t *testing.T) {
 	for values, want := range map[string][2]string{

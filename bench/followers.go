@@ -86,6 +86,7 @@ func newFollowed(slices int) (*followed, error) {
 	x := &followed{Relay: r, version: 1000}
 	var all []*wire.Object
 	for i := range slices {
+		x.version++ // no two objects have the same
 		x.slices = append(x.slices, slice(i, 0))
 		o, err := x.object(i)
 		if err != nil {

@@ -1,16 +1,11 @@
 package coordinator
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"time"
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -61,16 +56,10 @@ func loadCredentials(set *settings) (s serving, err error) {
 }
 
 func listen(set *settings, denied *denylist.Held) (*authz.Callers, error) {
-	address := net.JoinHostPort(set.BindAddress, strconv.Itoa(set.SecurePort))
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: %w: stop the other process, or choose another --secure-port", address,
-			syscall.EADDRINUSE)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, cli.Usage("--bind-address", set.BindAddress, "an IP address of this machine")
-	case err != nil:
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	l, err := cli.OpenPort(set.BindAddress, set.SecurePort,
+		cli.Usage("--bind-address", set.BindAddress, "an IP address of this machine"))
+	if err != nil {
+		return nil, err
 	}
 	return authz.Listen(l, denied), nil
 }

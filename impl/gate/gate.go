@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
@@ -60,7 +62,10 @@ func New(c Config) (*Gate, error) {
 	}
 	g.metrics = newMetrics(g.relays.All, state{g.front.readersOf, g.feeders.lists})
 	g.front.stale = func(name string) { g.metrics.behind.WithLabelValues(name).Inc() }
-	if g.listener, err = listen(set); err != nil {
+	address := net.JoinHostPort(set.BindAddress, strconv.Itoa(set.SecurePort))
+	g.listener, err = cli.OpenPort(set.BindAddress, set.SecurePort,
+		cli.Usage("--secure-port", address, "an IP address of this machine"))
+	if err != nil {
 		return nil, err
 	}
 	return g, nil

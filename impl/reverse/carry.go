@@ -104,12 +104,16 @@ func (x *carried) connect(w http.ResponseWriter, req *http.Request) {
 }
 
 func (l *Leader) connect(req *http.Request) (net.Conn, *Error) {
-	to, err := l.c.Reach().Check(req.Host)
+	ctx, cancel := context.WithTimeout(req.Context(), l.c.DialWithin)
+	defer cancel()
+	reach, err := l.c.Reach(ctx, req.Header.Get(nodeHeader))
 	if err != nil {
 		return nil, dialError(err, "", clean(req.Host))
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), l.c.DialWithin)
-	defer cancel()
+	to, err := reach.Check(req.Host)
+	if err != nil {
+		return nil, dialError(err, "", clean(req.Host))
+	}
 	conn, err := l.c.Connect(ctx, to)
 	if err != nil {
 		return nil, dialError(err, "", to.String())

@@ -24,7 +24,8 @@
 // The gate first sends GET /weir/v1/reverse. The answer 204 says that the leader serves; the connection counts from
 // then on. A hub that does not answer never takes the place of one that does.
 //
-// Each connection into the pool is one request CONNECT host:port (RFC 9113, section 8.5). The leader answers 200, or
+// Each connection into the pool is one request CONNECT host:port (RFC 9113, section 8.5), with the header Weir-Node if
+// the address is one of a node. The leader believes neither, and finds out by itself what it may dial. It answers 200, or
 //
 //	403  Reach does not allow the address
 //	429  the leader has as many connections as it may
@@ -51,12 +52,18 @@
 //
 // # Leaders change
 //
-// The newest connection of a pool counts. The one before takes no more requests. It is closed when the last of its
-// connections is over, after Drain at the latest, and no earlier than after 15 s: a hub that still believes that it
-// leads would come again at once. A pool has two such older connections at most. Dial waits for Gap where the last
-// leader has just gone. If the connection of a leader breaks, all that it carried ends with an Error of kind Lost,
-// and the Front resets its clients, so nobody takes it for a good end. Nothing is carried on elsewhere: kubectl logs
-// -f ends with an error, and is to be called again.
+// A pool may have several connections, four at most: new streams go over the newest, and those of before go on where
+// they are. A hub that leads no more ends its own. One that still believes that it leads is as good as another: what
+// it dials is the same. Dial waits for Gap where the last one has just gone. If the connection of a leader breaks, all
+// that it carried ends with an Error of kind Lost, and the Front resets its clients, so nobody takes it for a good end.
+// Nothing is carried on elsewhere: kubectl logs -f ends with an error, and is to be called again.
+//
+// # Several gates
+//
+// Replicas of a gate may be behind one address, and each is asked by kube-apiserver. So a leader keeps one connection
+// to each: it runs as many Leaders as there are replicas. Each gate has a name of its own, in the header Weir-Gate of
+// its 101. LeaderConfig.Take refuses one to which there is a connection, before it counts, and the Leader tries again.
+// That is how agents of konnectivity find all their servers.
 //
 // A Leader that has lost its connection tries again after 0.2 s to 30 s, with jitter, or when the gate has said. The
 // gate pings after 30 s of silence, the leader after 45 s. An end that does not answer within 15 s is gone. So a NAT

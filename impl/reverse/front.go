@@ -30,8 +30,8 @@ type FrontConfig struct {
 	Ways *Ways
 	// Authorize says who asks and whether he may. Its error is shown to him, with the code 403.
 	Authorize func(req *http.Request, address string) (user string, err error)
-	// PoolOf is the pool of which an address is one of a node, or is in spec.reach.
-	PoolOf func(netip.Addr) (pool string, ok bool)
+	// PoolOf is where an address of a node of a pool is, or one that is in spec.reach of a Pool.
+	PoolOf func(netip.Addr) (in Place, ok bool)
 	// Straight reports why an address that is of no pool may not be dialed from here; nil: it may. It is asked about the
 	// address that is really dialed, after what Forbidden refuses. If it is not set no address may.
 	Straight func(netip.AddrPort) error
@@ -229,12 +229,12 @@ func (f *Front) dial(ctx context.Context, address string) (c net.Conn, pool stri
 		if err := Forbidden(a); err != nil {
 			return nil, "", nil, dialError(err, "", clean(address))
 		}
-		if pool, ok := f.c.PoolOf(a); ok {
-			c, err := f.c.Ways.Dial(ctx, pool, net.JoinHostPort(host, port))
+		if in, ok := f.c.PoolOf(a); ok {
+			c, err := f.c.Ways.Dial(ctx, in, net.JoinHostPort(host, port))
 			if err != nil {
-				return nil, pool, nil, dialError(err, pool, clean(address))
+				return nil, in.Pool, nil, dialError(err, in.Pool, clean(address))
 			}
-			return c, pool, func() {}, nil
+			return c, in.Pool, func() {}, nil
 		}
 	}
 	if f.slots.Enter("") != "" {

@@ -34,7 +34,7 @@ func (b *bed) upgraded(node string) net.Conn {
 	}
 	b.t.Cleanup(func() { _ = c.Close() })
 	b.ask(c)
-	says(b.t, c, switched)
+	says(b.t, c, fmt.Sprintf(switched, b.ways.name))
 	return c
 }
 
@@ -180,7 +180,7 @@ func TestSlowGate(t *testing.T) {
 	defer all.Wait()
 	defer lis.Close()
 	l, err := NewLeader(LeaderConfig{
-		Gate: "gate:1", Reach: func() Reach { return testReach },
+		Gate: "gate:1", Reach: reaches(testReach),
 		Dial: func(ctx context.Context) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", lis.Addr().String())
 		},
@@ -327,7 +327,7 @@ func TestBombs(t *testing.T) {
 			before := heap()
 			asked := make(chan error, 1)
 			go func() {
-				s, err := b.ways.Dial(t.Context(), "harbour", kubelet)
+				s, err := b.ways.Dial(t.Context(), Place{Pool: "harbour"}, kubelet)
 				if err == nil {
 					_, err = io.Copy(io.Discard, s)
 					_ = s.Close()
@@ -359,7 +359,7 @@ func TestLies(t *testing.T) {
 	fr, c := b.framer("edge-2")
 	asked := make(chan error, 1)
 	go func() {
-		_, err := b.ways.Dial(t.Context(), "harbour", kubelet)
+		_, err := b.ways.Dial(t.Context(), Place{Pool: "harbour"}, kubelet)
 		asked <- err
 	}()
 	await.Until(t, time.Minute, "the request", func() bool { return b.ways.slots.Held() == 1 })
@@ -379,7 +379,7 @@ func TestGateMisbehaves(t *testing.T) {
 	l, _ := b.lead("edge-1", func(c *LeaderConfig) { c.Streams = 1 })
 	b.listen(kubelet, echo)
 	b.ways.mu.Lock()
-	conn := b.ways.pools["harbour"].counts.conn
+	conn := b.ways.pools["harbour"].ways[0].conn
 	b.ways.mu.Unlock()
 	for path, want := range map[string]int{"/": http.StatusNotFound, contract.ReversePath: http.StatusNoContent} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://hub"+path, nil)
@@ -390,7 +390,7 @@ func TestGateMisbehaves(t *testing.T) {
 		_ = resp.Body.Close()
 	}
 	b.dial(kubelet)
-	if _, err := b.ways.Dial(t.Context(), "harbour", kubelet); kindOfError(err) != Busy ||
+	if _, err := b.ways.Dial(t.Context(), Place{Pool: "harbour"}, kubelet); kindOfError(err) != Busy ||
 		!strings.Contains(err.Error(), "the hub has as many connections") {
 		t.Errorf("%v", err)
 	}

@@ -25,7 +25,8 @@ import (
 
 const (
 	protocol = "weir-reverse"
-	switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"
+	switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n" +
+		gateHeader + ": %s\r\n\r\n"
 	answered = 10 * time.Second // for each step before the connection carries something
 	// maxAnswer bounds what a gate answers to the upgrade, in bytes.
 	maxAnswer = 16 << 10
@@ -33,6 +34,9 @@ const (
 	maxHeader = 16 << 10
 	preface   = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" // of HTTP/2, by the client
 	endHeader = "Weir-End"                         // trailer: why the connection in the pool has broken
+	// gateHeader names a gate among the replicas, in its answer to the upgrade, until it ends.
+	gateHeader = "Weir-Gate"
+	nodeHeader = "Weir-Node" // of CONNECT: the node whose address it is; none: spec.reach has the address
 )
 
 // Backoff between connections that do not come about, or end at once. A gate may say a longer time.
@@ -66,8 +70,13 @@ type LeaderConfig struct {
 	// Dial opens a connection to the gate, over which HTTP/1.1 is spoken: TLS has shown who both are, and has not chosen
 	// h2.
 	Dial func(context.Context) (net.Conn, error)
-	// Reach is what may be dialed. It is asked for each connection, so a change counts for the next one.
-	Reach func() Reach
+	// Reach is what may be dialed, for an address of which the gate says that it is the node's; "": of none. It is asked
+	// for each connection, so a change counts for the next one, and may ask the cloud.
+	Reach func(ctx context.Context, node string) (Reach, error)
+	// Take, if set, is asked whether the connection to a gate of a name is wanted. There may be one to it already, if
+	// several gates are behind one address. release is called when it is over. After an error the leader tries again,
+	// after 5 min at most.
+	Take func(name string) (release func(), err error)
 	// Connect dials an address that Reach allows. nil: TCP, which looks again at the address that is dialed.
 	Connect func(context.Context, netip.AddrPort) (net.Conn, error)
 	// Pace, if set, is called before n bytes that come from the pool are sent to the gate, and may wait. An error ends the
@@ -132,8 +141,9 @@ func NewLeader(c LeaderConfig) (*Leader, error) {
 	}
 	l := &Leader{c: c, answered: answered}
 	if c.Connect == nil {
-		dial := guarded(func(a netip.AddrPort) error { return l.c.Reach().Allows(a) })
-		l.c.Connect = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) { return dial(ctx, a.String()) }
+		l.c.Connect = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
+			return guarded(func(to netip.AddrPort) error { return Forbidden(to.Addr()) })(ctx, a.String())
+		}
 	}
 	l.state.Since = c.Clock.Now()
 	return l, nil
@@ -175,7 +185,11 @@ func (l *Leader) Run(ctx context.Context) error {
 			wait = max(wait, told.after+rand.N(told.after/4+1))
 		}
 		process.Pause(ctx, l.c.Clock, wait)
-		backoff = min(2*backoff, maxBackoff)
+		most := maxBackoff
+		if errors.Is(err, errUnwanted) {
+			most = maxAfter
+		}
+		backoff = min(2*backoff, most)
 	}
 	return nil //nolint:nilerr // it was told to end
 }
@@ -208,6 +222,9 @@ func (l *Leader) ended(err error) (was bool) {
 	return was
 }
 
+// errUnwanted is of a connection that LeaderConfig.Take does not want.
+var errUnwanted = errors.New("the connection is not wanted")
+
 // laterError is of a gate that says when to come again.
 type laterError struct {
 	error
@@ -223,7 +240,15 @@ func (l *Leader) once(ctx context.Context) error {
 		return fmt.Errorf("connect to gate %s: %w", l.c.Gate, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	in, err := l.upgrade(ctx, raw)
+	name, in, err := l.upgrade(ctx, raw)
+	release := func() {}
+	if err == nil && l.c.Take != nil {
+		var unwanted error
+		if release, unwanted = l.c.Take(name); unwanted != nil {
+			release, err = func() {}, fmt.Errorf("%w: %w", errUnwanted, unwanted)
+		}
+	}
+	defer release()
 	if err == nil && !stop() {
 		err = ctx.Err()
 	}
@@ -235,40 +260,40 @@ func (l *Leader) once(ctx context.Context) error {
 	return l.serve(ctx, newLink(raw, in))
 }
 
-// upgrade has the gate take the roles of a client, and returns what it says.
-func (l *Leader) upgrade(ctx context.Context, conn net.Conn) (*bufio.Reader, error) {
+// upgrade has the gate take the roles of a client, and returns its name and what it says.
+func (l *Leader) upgrade(ctx context.Context, conn net.Conn) (name string, _ *bufio.Reader, _ error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+l.c.Gate+contract.ReversePath, http.NoBody)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", protocol)
 	req.Header.Set("User-Agent", contract.UserAgent)
 	_ = conn.SetDeadline(time.Now().Add(l.answered))
 	if err := req.Write(conn); err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	bound := &io.LimitedReader{R: conn, N: maxAnswer}
 	in := bufio.NewReaderSize(bound, 4<<10)
 	resp, err := http.ReadResponse(in, req)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols || !strings.EqualFold(resp.Header.Get("Upgrade"), protocol) {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxText))
 		_ = resp.Body.Close()
 		err := fmt.Errorf("POST %s: %s, want 101: %s", contract.ReversePath, clean(resp.Status), clean(string(text)))
 		if s, e := strconv.Atoi(resp.Header.Get("Retry-After")); e == nil && s > 0 {
-			return nil, &laterError{err, min(time.Duration(s)*time.Second, maxAfter)}
+			return "", nil, &laterError{err, min(time.Duration(s)*time.Second, maxAfter)}
 		}
-		return nil, err
+		return "", nil, err
 	}
 	if _, err := in.Peek(len(preface)); err != nil {
-		return nil, fmt.Errorf("it says nothing after its 101: %w", err)
+		return "", nil, fmt.Errorf("it says nothing after its 101: %w", err)
 	}
 	_ = conn.SetDeadline(time.Time{})
 	bound.N = 1 << 62
-	return in, nil
+	return clean(resp.Header.Get(gateHeader)), in, nil
 }
 
 // link is a connection to the gate. It says when it is closed.

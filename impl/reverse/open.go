@@ -10,10 +10,13 @@ import (
 	"net/url"
 )
 
-// Dial opens a connection to an address, "host:port", through the leader of a pool. ctx bounds the opening, and nothing
-// after it. Errors are of type *Error.
-func (x *Ways) Dial(ctx context.Context, pool, address string) (net.Conn, error) {
-	c, err := x.dial(ctx, pool, address)
+// Place is where an address is: in a pool, as one of a node if Node is not "".
+type Place struct{ Pool, Node string }
+
+// Dial opens a connection to an address, "host:port", through the leader of its pool. ctx bounds the opening, and
+// nothing after it. Errors are of type *Error.
+func (x *Ways) Dial(ctx context.Context, in Place, address string) (net.Conn, error) {
+	c, err := x.dial(ctx, in, address)
 	if err != nil {
 		x.failed.Add(1)
 		return nil, err
@@ -22,7 +25,8 @@ func (x *Ways) Dial(ctx context.Context, pool, address string) (net.Conn, error)
 	return c, nil
 }
 
-func (x *Ways) dial(ctx context.Context, pool, address string) (*stream, *Error) {
+func (x *Ways) dial(ctx context.Context, in Place, address string) (*stream, *Error) {
+	pool := in.Pool
 	switch x.slots.Enter(pool) {
 	case "each":
 		return nil, &Error{Busy, pool, address, fmt.Sprintf("it has %d connections, the most that one pool may have",
@@ -31,7 +35,7 @@ func (x *Ways) dial(ctx context.Context, pool, address string) (*stream, *Error)
 		return nil, &Error{Full, pool, address, fmt.Sprintf("the gate has %d connections into pools, the most that it may",
 			x.c.Sum)}
 	}
-	c, err := x.enter(ctx, pool, address)
+	c, err := x.enter(ctx, in, address)
 	if err != nil {
 		x.slots.Leave(pool)
 	}
@@ -39,7 +43,8 @@ func (x *Ways) dial(ctx context.Context, pool, address string) (*stream, *Error)
 }
 
 // enter opens a connection for which there is a slot. The connection gives the slot back.
-func (x *Ways) enter(ctx context.Context, pool, address string) (*stream, *Error) {
+func (x *Ways) enter(ctx context.Context, in Place, address string) (*stream, *Error) {
+	pool := in.Pool
 	dialing, cancel := context.WithTimeout(ctx, x.c.DialWithin)
 	defer cancel()
 	w, err := x.await(dialing, pool, address)
@@ -52,6 +57,9 @@ func (x *Ways) enter(ctx context.Context, pool, address string) (*stream, *Error
 	req := &http.Request{
 		Method: http.MethodConnect, URL: &url.URL{Scheme: "http", Host: address}, Host: address,
 		Header: http.Header{}, Body: body{s},
+	}
+	if in.Node != "" {
+		req.Header.Set(nodeHeader, in.Node)
 	}
 	resp, fail := w.conn.RoundTrip(req.WithContext(s.ctx))
 	if fail == nil && !stop() {

@@ -3,6 +3,7 @@ package reverse
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/contract"
 )
 
 // TestEcho: bytes go both ways through gate, leader and pool, and both ends know who is there.
@@ -171,7 +173,7 @@ func TestErrors(t *testing.T) {
 	b.listen(kubelet, echo)
 	try := func(pool, address string, want Kind, say string) {
 		t.Helper()
-		c, err := b.ways.Dial(t.Context(), pool, address)
+		c, err := b.ways.Dial(t.Context(), Place{Pool: pool}, address)
 		if err == nil {
 			_ = c.Close()
 		}
@@ -200,7 +202,7 @@ func TestErrors(t *testing.T) {
 	b.ways.slots.Leave("other")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.ways.Dial(ctx, "mill", kubelet); kindOfError(err) != NoWay {
+	if _, err := b.ways.Dial(ctx, Place{Pool: "mill"}, kubelet); kindOfError(err) != NoWay {
 		t.Errorf("%v", err)
 	}
 	go func() { time.Sleep(50 * time.Millisecond); stuck <- struct{}{} }()
@@ -451,54 +453,121 @@ func TestGateKilled(t *testing.T) {
 	}
 }
 
-// TestNewest: the newest leader is asked. What runs at the one before goes on for a time, and then it is closed.
+// TestNewest: the newest hub that leads is asked. What runs through the one before goes on, and that one is asked again
+// when the newest has gone.
 func TestNewest(t *testing.T) {
-	b := newBed(t, WaysConfig{Drain: 2 * time.Second}, FrontConfig{})
+	b := newBed(t, WaysConfig{}, FrontConfig{})
 	l1, _ := b.lead("edge-1", nil)
 	b.listen(kubelet, echo)
+	goes := func(c net.Conn) {
+		go io.WriteString(c, "goes on")
+		says(t, c, "goes on")
+	}
 	c := b.dial(kubelet)
-	l2, _ := b.lead("edge-2", nil)
-	go io.WriteString(c, "goes on")
-	says(t, c, "goes on")
+	l2, stop := b.lead("edge-2", nil)
+	goes(c)
 	d := b.dial(kubelet)
-	go io.WriteString(d, "new")
-	says(t, d, "new")
+	goes(d)
 	if l1.State().Open != 1 || l2.State().Open != 1 {
 		t.Errorf("%+v, %+v", l1.State(), l2.State())
 	}
 	if s := b.ways.State().Ways; len(s) != 2 || s[0].Node != "edge-2" || s[0].Older || !s[1].Older || s[1].Open != 1 {
 		t.Errorf("%+v", s)
 	}
-	if _, err := c.Read(make([]byte, 1)); kindOfError(err) != Lost {
-		t.Errorf("after the time to drain: %v", err)
+	stop()
+	if _, err := d.Read(make([]byte, 1)); kindOfError(err) != Lost {
+		t.Errorf("through the hub that has gone: %v", err)
 	}
-	go io.WriteString(d, "new")
-	says(t, d, "new")
-}
-
-// TestFlapping: two hubs that both lead do not take each other's place again and again.
-func TestFlapping(t *testing.T) {
-	b := newBed(t, WaysConfig{}, FrontConfig{})
-	b.lead("edge-1", nil)
-	b.lead("edge-2", nil)
-	time.Sleep(time.Second)
-	if s := b.ways.State(); s.Came != 2 {
-		t.Errorf("%d connections were taken", s.Came)
+	goes(c)
+	goes(b.dial(kubelet))
+	if l1.State().Open != 2 {
+		t.Errorf("%+v", l1.State())
 	}
 }
 
-// TestManyOlder: a third older connection is one too many.
-func TestManyOlder(t *testing.T) {
+// TestManyWays: with a fifth connection of a pool the oldest ends.
+func TestManyWays(t *testing.T) {
 	b := newBed(t, WaysConfig{}, FrontConfig{})
-	b.lead("edge-1", func(c *LeaderConfig) { once(c) })
-	for i := range 3 {
-		b.lead(fmt.Sprint("edge-", i+2), func(c *LeaderConfig) { once(c) })
+	for i := range maxWays + 1 {
+		b.lead(fmt.Sprint("edge-", i+1), func(c *LeaderConfig) { once(c) })
 	}
-	await.Until(t, time.Minute, "the oldest to go", func() bool { return len(b.ways.State().Ways) == 3 })
+	await.Until(t, time.Minute, "the oldest to go", func() bool { return len(b.ways.State().Ways) == maxWays })
 	for _, w := range b.ways.State().Ways {
 		if w.Node == "edge-1" {
 			t.Errorf("%+v", w)
 		}
+	}
+}
+
+// TestReplicas: a hub that keeps as many connections as there are gates behind one address has one to each, and gets
+// the place of one that is away again when it is back.
+func TestReplicas(t *testing.T) {
+	beds := []*bed{newBed(t, WaysConfig{}, FrontConfig{}), newBed(t, WaysConfig{}, FrontConfig{})}
+	var mu sync.Mutex
+	taken, n := map[string]bool{}, 0
+	for range beds {
+		beds[0].start("edge-1", func(c *LeaderConfig) {
+			c.Dial = func(ctx context.Context) (net.Conn, error) { // each second connection is to the first gate
+				mu.Lock()
+				n++
+				b := beds[min(1, n%3)]
+				mu.Unlock()
+				return (&tls.Dialer{Config: b.tls(contract.HubUserPrefix + "harbour:edge-1")}).DialContext(ctx, "tcp", b.addr())
+			}
+			c.Take = func(name string) (func(), error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if name == "" || taken[name] {
+					return nil, fmt.Errorf("%q is taken", name)
+				}
+				taken[name] = true
+				return func() {
+					mu.Lock()
+					defer mu.Unlock()
+					delete(taken, name)
+				}, nil
+			}
+		})
+	}
+	both := func() {
+		t.Helper()
+		for _, b := range beds {
+			untilT(t, "a way to each gate", func() bool { return len(b.ways.State().Ways) == 1 })
+		}
+	}
+	both()
+	beds[1].ways.mu.Lock()
+	_ = beds[1].ways.pools["harbour"].ways[0].link.Close()
+	beds[1].ways.mu.Unlock()
+	untilT(t, "another one", func() bool { return beds[1].ways.State().Came == 2 })
+	both()
+	if came := beds[0].ways.State().Came; came != 1 {
+		t.Errorf("%d connections to a gate that has one", came)
+	}
+}
+
+// TestNode: the hub is told of which node an address is, and its words are shown where it cannot find out.
+func TestNode(t *testing.T) {
+	b := newBed(t, WaysConfig{}, FrontConfig{
+		PoolOf: func(netip.Addr) (Place, bool) { return Place{Pool: "harbour", Node: "edge-7"}, true },
+	})
+	b.lead("edge-1", func(c *LeaderConfig) {
+		c.Reach = func(_ context.Context, node string) (Reach, error) {
+			if node == "edge-7" {
+				return testReach, nil
+			}
+			return Reach{}, errors.New("ask for node " + node + ": the cloud is away")
+		}
+	})
+	b.kubeletServer(kubelet)
+	c, err := b.egress("kube-apiserver")(t.Context(), "tcp", kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	if _, err := b.ways.Dial(t.Context(), Place{"harbour", "edge-8"}, kubelet); kindOfError(err) != Unreachable ||
+		!strings.Contains(err.Error(), "ask for node edge-8: the cloud is away") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -526,7 +595,7 @@ func TestGrace(t *testing.T) {
 		stop()
 	}()
 	await.Until(t, time.Minute, "no more to be taken", func() bool {
-		d, err := b.ways.Dial(t.Context(), "harbour", kubelet)
+		d, err := b.ways.Dial(t.Context(), Place{Pool: "harbour"}, kubelet)
 		if err == nil {
 			_ = d.Close()
 		}
@@ -595,16 +664,18 @@ func TestReachChanges(t *testing.T) {
 	b := newBed(t, WaysConfig{}, FrontConfig{})
 	var reach atomic.Pointer[Reach]
 	reach.Store(&testReach)
-	b.lead("edge-1", func(c *LeaderConfig) { c.Reach = func() Reach { return *reach.Load() } })
+	b.lead("edge-1", func(c *LeaderConfig) {
+		c.Reach = func(context.Context, string) (Reach, error) { return *reach.Load(), nil }
+	})
 	b.listen(kubelet, echo)
 	b.dial(kubelet)
 	reach.Store(&Reach{})
-	if _, err := b.ways.Dial(t.Context(), "harbour", kubelet); kindOfError(err) != Refused {
+	if _, err := b.ways.Dial(t.Context(), Place{Pool: "harbour"}, kubelet); kindOfError(err) != Refused {
 		t.Errorf("%v", err)
 	}
 	l, err := NewLeader(LeaderConfig{
 		Gate: "gate:1", Dial: func(context.Context) (net.Conn, error) { return nil, io.EOF },
-		Reach: func() Reach { return testReach },
+		Reach: reaches(testReach),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -618,7 +689,7 @@ func TestReachChanges(t *testing.T) {
 func TestConfigs(t *testing.T) {
 	good := LeaderConfig{
 		Gate: "gate:1", Dial: func(context.Context) (net.Conn, error) { return nil, io.EOF },
-		Reach: func() Reach { return Reach{} },
+		Reach: reaches(Reach{}),
 	}
 	for name, change := range map[string]func(*LeaderConfig){
 		"no gate": func(c *LeaderConfig) { c.Gate = "" }, "no dial": func(c *LeaderConfig) { c.Dial = nil },

@@ -140,8 +140,8 @@ func newBed(t testing.TB, wc WaysConfig, fc FrontConfig) *bed {
 		}
 	}
 	if fc.PoolOf == nil {
-		fc.PoolOf = func(a netip.Addr) (string, bool) {
-			return "harbour", netip.MustParsePrefix("10.0.0.0/24").Contains(a)
+		fc.PoolOf = func(a netip.Addr) (Place, bool) {
+			return Place{Pool: "harbour"}, netip.MustParsePrefix("10.0.0.0/24").Contains(a)
 		}
 	}
 	if b.front, err = NewFront(fc); err != nil {
@@ -208,12 +208,24 @@ var testReach = Reach{
 	Named: []Span{{netip.MustParsePrefix("10.244.0.0/16"), 8080, 8090}},
 }
 
+func reaches(r Reach) func(context.Context, string) (Reach, error) {
+	return func(context.Context, string) (Reach, error) { return r, nil }
+}
+
 // lead runs a leader of the pool harbour until stop is called, and waits until the gate has its connection.
 func (b *bed) lead(node string, change func(*LeaderConfig)) (l *Leader, stop func()) {
 	b.t.Helper()
+	l, stop = b.start(node, change)
+	untilT(b.t, "the way through "+node, func() bool { return b.current() == node })
+	return l, stop
+}
+
+// start runs a leader of the pool harbour until stop is called.
+func (b *bed) start(node string, change func(*LeaderConfig)) (l *Leader, stop func()) {
+	b.t.Helper()
 	as := b.tls(contract.HubUserPrefix + "harbour:" + node)
 	c := LeaderConfig{
-		Gate: b.addr(), Reach: func() Reach { return testReach }, Connect: b.connect,
+		Gate: b.addr(), Reach: reaches(testReach), Connect: b.connect,
 		Logger: slog.New(slog.NewTextHandler(b.log, nil)).With("of", node),
 		Dial: func(ctx context.Context) (net.Conn, error) {
 			conn, err := (&tls.Dialer{Config: as}).DialContext(ctx, "tcp", b.addr())
@@ -243,7 +255,6 @@ func (b *bed) lead(node string, change func(*LeaderConfig)) (l *Leader, stop fun
 		<-done
 	})
 	b.t.Cleanup(stop)
-	untilT(b.t, "the way through "+node, func() bool { return b.current() == node })
 	return l, stop
 }
 
@@ -307,7 +318,7 @@ func echo(c *net.TCPConn) { _, _ = io.Copy(c, c) }
 // dial opens a connection through the pool's way, which is closed at the end of the test.
 func (b *bed) dial(address string) net.Conn {
 	b.t.Helper()
-	c, err := b.ways.Dial(context.Background(), "harbour", address)
+	c, err := b.ways.Dial(context.Background(), Place{Pool: "harbour"}, address)
 	if err != nil {
 		b.t.Fatal(err)
 	}

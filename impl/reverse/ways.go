@@ -3,6 +3,7 @@ package reverse
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net"
@@ -23,11 +24,7 @@ import (
 // Bounds of the ways of one pool.
 const (
 	maxGreeted = 4 // that have not answered yet
-	maxOlder   = 2 // that are drained
-	// lingers is how long an older way is kept though nothing runs on it. Two hubs may lead for a moment, and each would
-	// take the other's place if its own connection ended at once.
-	lingers = 15 * time.Second
-	looks   = time.Second // how often it is looked whether an older way can be closed
+	maxWays    = 4 // that have
 )
 
 // WaysConfig bounds what ways carry. The zero value has all defaults.
@@ -41,9 +38,7 @@ type WaysConfig struct {
 	DialWithin time.Duration
 	// Gap is how long Dial waits for the next leader of a pool after the last one has left. Of a pool whose leader has
 	// been away for longer it waits not at all. 0: 5 s; below 0: never.
-	Gap time.Duration
-	// Drain is how long the connections of an older leader may last once there is a newer one. 0: 5 min.
-	Drain  time.Duration
+	Gap    time.Duration
 	Clock  clock.Clock  // nil: the real one
 	Logger *slog.Logger // nil: none
 }
@@ -52,13 +47,13 @@ type WaysConfig struct {
 type Way struct {
 	Pool, Node string
 	Since      time.Time
-	Older      bool // a newer one has taken its place
+	Older      bool // there is a newer one, which new connections go over
 	Open       int  // connections into the pool
 }
 
 // WaysState is what has been carried so far.
 type WaysState struct {
-	Ways      []Way  // sorted by pool; the one that counts comes first
+	Ways      []Way  // sorted by pool; the newest comes first
 	Came      uint64 // connections of leaders that were taken
 	Opened    uint64 // connections into pools
 	Failed    uint64 // that did not come about
@@ -69,6 +64,7 @@ type WaysState struct {
 // Ways has the connections of leaders, and opens connections into their pools over them. It is safe for concurrent use.
 type Ways struct {
 	c        WaysConfig
+	name     string        // of this gate among the replicas
 	answered time.Duration // for the hub, before its way counts
 	slots    *limit.Slots
 
@@ -86,10 +82,9 @@ type Ways struct {
 
 // pool is the ways of one pool.
 type pool struct {
-	counts  *way // nil: none
-	older   []*way
+	ways    []*way // the newest first
 	greeted int
-	left    time.Time // when the last one that counted has ended
+	left    time.Time // when the last one has ended
 }
 
 // way is one connection of a leader.
@@ -99,8 +94,7 @@ type way struct {
 	since      time.Time
 	link       *link
 	conn       *http.ClientConn
-	open       int       // Ways.mu
-	older      time.Time // when a newer one came; Ways.mu
+	open       int // Ways.mu
 }
 
 // NewWays returns one without ways. Close has to be called.
@@ -116,7 +110,6 @@ func NewWays(c WaysConfig) (*Ways, error) {
 	setDefault(&c.Window, defaultWindow)
 	setDefault(&c.DialWithin, 15*time.Second)
 	setDefault(&c.Gap, 5*time.Second)
-	setDefault(&c.Drain, 5*time.Minute)
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
@@ -124,7 +117,7 @@ func NewWays(c WaysConfig) (*Ways, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Ways{
-		c: c, answered: answered, slots: &limit.Slots{Sum: c.Sum, Each: c.PerPool}, end: make(chan struct{}),
+		c: c, name: rand.Text(), answered: answered, slots: &limit.Slots{Sum: c.Sum, Each: c.PerPool}, end: make(chan struct{}),
 		pools: map[string]*pool{}, change: make(chan struct{}),
 	}, nil
 }
@@ -176,7 +169,7 @@ func (x *Ways) of(name string) *pool {
 		return p
 	}
 	for other, p := range x.pools {
-		if p.counts == nil && len(p.older) == 0 && p.greeted == 0 && x.c.Clock.Since(p.left) > x.c.Gap {
+		if len(p.ways) == 0 && p.greeted == 0 && x.c.Clock.Since(p.left) > x.c.Gap {
 			delete(x.pools, other)
 		}
 	}
@@ -198,7 +191,7 @@ func (x *Ways) hijack(w http.ResponseWriter) (net.Conn, bool) {
 		return nil, false
 	}
 	_ = conn.SetDeadline(time.Now().Add(answered))
-	_, err = conn.Write([]byte(switched))
+	_, err = fmt.Fprintf(conn, switched, x.name)
 	_ = conn.SetDeadline(time.Time{})
 	if err != nil || buffered.Reader.Buffered() > 0 { // who serves does not speak first
 		_ = conn.Close()
@@ -267,25 +260,21 @@ func (x *Ways) hello(w *way) error {
 	return nil
 }
 
-// put makes a way the one that counts, unless a newer one does.
+// put takes a way. Those of before stay: a hub that led ends its own, and one that leads as well is as good.
 func (x *Ways) put(w *way) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	p := x.of(w.pool)
-	before := p.counts
-	if x.closed || before != nil && before.number > w.number {
+	if x.closed {
 		return false
 	}
-	p.counts = w
+	p := x.of(w.pool)
+	at, _ := slices.BinarySearchFunc(p.ways, w, func(a, b *way) int { return cmp.Compare(b.number, a.number) })
+	p.ways = slices.Insert(p.ways, at, w)
+	if len(p.ways) > maxWays {
+		_ = p.ways[maxWays].link.Close()
+	}
 	x.came.Add(1)
 	x.changed()
-	if before != nil {
-		before.older = x.c.Clock.Now()
-		p.older = append(p.older, before)
-		if len(p.older) > maxOlder {
-			_ = p.older[0].link.Close()
-		}
-	}
 	return true
 }
 
@@ -296,40 +285,23 @@ func (x *Ways) changed() {
 
 // lasts waits until a way has ended, or is to end, and returns why.
 func (x *Ways) lasts(w *way) string {
-	for {
-		t := x.c.Clock.NewTimer(looks)
-		select {
-		case <-w.link.closed:
-			t.Stop()
-			return "its connection has ended"
-		case <-x.end:
-			t.Stop()
-			return "the gate is ending"
-		case <-t.C():
-			if x.drained(w) {
-				return "another hub leads"
-			}
-		}
+	select {
+	case <-w.link.closed:
+		return "its connection has ended"
+	case <-x.end:
+		return "the gate is ending"
 	}
-}
-
-// drained reports whether a way is of an older leader, and can be closed.
-func (x *Ways) drained(w *way) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	since := x.c.Clock.Since(w.older)
-	return !w.older.IsZero() && (since > x.c.Drain || w.open == 0 && since > lingers)
 }
 
 func (x *Ways) remove(w *way) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p := x.of(w.pool)
-	p.older = slices.DeleteFunc(p.older, func(o *way) bool { return o == w })
-	if p.counts == w {
-		p.counts, p.left = nil, x.c.Clock.Now()
-		x.changed()
+	p.ways = slices.DeleteFunc(p.ways, func(o *way) bool { return o == w })
+	if len(p.ways) == 0 {
+		p.left = x.c.Clock.Now()
 	}
+	x.changed()
 }
 
 // State is what there is now.
@@ -341,10 +313,8 @@ func (x *Ways) State() WaysState {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, p := range x.pools {
-		for _, w := range append([]*way{p.counts}, p.older...) {
-			if w != nil {
-				s.Ways = append(s.Ways, Way{w.pool, w.node, w.since, w != p.counts, w.open})
-			}
+		for i, w := range p.ways {
+			s.Ways = append(s.Ways, Way{w.pool, w.node, w.since, i > 0, w.open})
 		}
 	}
 	slices.SortStableFunc(s.Ways, func(a, b Way) int { return cmp.Compare(a.Pool, b.Pool) })
@@ -372,18 +342,19 @@ func (x *Ways) await(ctx context.Context, name, address string) (*way, *Error) {
 			x.mu.Unlock()
 			return nil, &Error{Full, name, address, "the gate is ending"}
 		}
-		if p != nil && p.counts != nil && p.counts.conn.Reserve() == nil {
-			w := p.counts
-			w.open++
-			x.running.Add(1)
-			x.mu.Unlock()
-			return w, nil
-		}
 		var wait time.Duration
-		if p != nil && p.counts == nil {
-			wait = x.c.Gap - x.c.Clock.Since(p.left)
-		} else if p != nil { // it is about to end
-			wait = x.c.Gap
+		if p != nil {
+			for _, w := range p.ways {
+				if w.conn.Reserve() == nil {
+					w.open++
+					x.running.Add(1)
+					x.mu.Unlock()
+					return w, nil
+				}
+			}
+			if wait = x.c.Gap; len(p.ways) == 0 { // else they are about to end
+				wait -= x.c.Clock.Since(p.left)
+			}
 		}
 		x.mu.Unlock()
 		none := &Error{NoWay, name, address, "no hub that leads it is connected to this gate"}

@@ -27,7 +27,7 @@ import (
 // path that authorization sees is set before them.
 func TestGenericServer(t *testing.T) {
 	b := newBed(t, WaysConfig{}, FrontConfig{
-		Authorize: func(req *http.Request, _ string) (string, error) { // the filters have done it
+		Authorize: func(req *http.Request, _ Place) (string, error) { // the filters have done it
 			u, _ := genericrequest.UserFrom(req.Context())
 			return u.GetName(), nil
 		},

@@ -28,10 +28,12 @@ const maxName = 253
 // FrontConfig says what a Front carries, and for whom. Ways, Authorize and PoolOf are required.
 type FrontConfig struct {
 	Ways *Ways
-	// Authorize says who asks and whether he may. Its error is shown to him, with the code 403.
-	Authorize func(req *http.Request, address string) (user string, err error)
-	// PoolOf is where an address of a node of a pool is, or one that is in spec.reach of a Pool.
-	PoolOf func(netip.Addr) (in Place, ok bool)
+	// Authorize says who asks, and whether he may connect to what is in a place. Its error is shown to him, with the code
+	// 403.
+	Authorize func(req *http.Request, in Place) (user string, err error)
+	// Place is where a host is, an address or a name: in a pool if it is of a node, or in spec.reach. An error is why that
+	// cannot be said. It is shown to who may connect to the place that comes with it, with the code 403.
+	Place func(host string) (Place, error)
 	// Straight reports why an address that is of no pool may not be dialed from here; nil: it may. It is asked about the
 	// address that is really dialed, after what Forbidden refuses. If it is not set no address may.
 	Straight func(netip.AddrPort) error
@@ -74,8 +76,8 @@ type Front struct {
 
 // NewFront returns one that serves. Close has to be called.
 func NewFront(c FrontConfig) (*Front, error) {
-	if c.Ways == nil || c.Authorize == nil || c.PoolOf == nil || c.StraightSum < 0 {
-		return nil, errors.New("front: want Ways, Authorize and PoolOf, and StraightSum not below 0")
+	if c.Ways == nil || c.Authorize == nil || c.Place == nil || c.StraightSum < 0 {
+		return nil, errors.New("front: want Ways, Authorize and Place, and StraightSum not below 0")
 	}
 	setDefault(&c.StraightSum, defaultSum)
 	setDefault(&c.DialWithin, defaultDial)
@@ -108,7 +110,10 @@ func (f *Front) straight(a netip.AddrPort) error {
 	case f.c.Straight == nil:
 		return refuse("it is of no pool")
 	}
-	if _, ok := f.c.PoolOf(a.Addr()); ok { // a name may not lead where the address does not
+	// A name may not lead where the address does not.
+	if in, err := f.c.Place(a.Addr().String()); err != nil {
+		return refuse(err.Error())
+	} else if in.Pool != "" {
 		return refuse("it is of a pool: want the address, and not a name of it")
 	}
 	if err := f.c.Straight(a); err != nil {
@@ -177,7 +182,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	defer f.leaves()
 	address := req.Host
-	user, err := f.c.Authorize(req, address)
+	host, port, in, bad := f.place(address)
+	user, err := f.c.Authorize(req, in)
 	if err != nil {
 		f.denied.Add(1)
 		f.c.Logger.Warn("a connection was refused", "user", user, "address", clean(address), "err", err)
@@ -186,8 +192,12 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	began := f.c.Clock.Now()
 	logger := f.c.Logger.With("user", user, "address", clean(address))
-	far, pool, done, fail := f.dial(req.Context(), address)
-	logger = logger.With("pool", pool)
+	logger = logger.With("pool", in.Pool)
+	var far net.Conn
+	done, fail := func() {}, bad
+	if fail == nil {
+		far, done, fail = f.dial(req.Context(), in, net.JoinHostPort(host, port))
+	}
 	if fail != nil {
 		f.mu.Lock()
 		f.failed[fail.Kind]++
@@ -215,41 +225,51 @@ func (f *Front) took(began time.Time) time.Duration {
 	return f.c.Clock.Since(began).Round(time.Millisecond)
 }
 
-// dial opens a connection to an address, by the way of its pool or straight. done is to be called when it is over.
-func (f *Front) dial(ctx context.Context, address string) (c net.Conn, pool string, done func(), _ *Error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(f.ctx, cancel)()
+// place is what an address names, and where that is.
+func (f *Front) place(address string) (host, port string, in Place, _ *Error) {
 	refused := func(why string) *Error { return &Error{Kind: Refused, Address: clean(address), Why: why} }
 	host, port, err := net.SplitHostPort(address)
 	if n, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil || n == 0 || host == "" || len(host) > maxName {
-		return nil, "", nil, refused("want host:port")
+		return "", "", Place{}, refused("want host:port")
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		if err := Forbidden(a); err != nil {
-			return nil, "", nil, dialError(err, "", clean(address))
-		}
-		if in, ok := f.c.PoolOf(a); ok {
-			c, err := f.c.Ways.Dial(ctx, in, net.JoinHostPort(host, port))
-			if err != nil {
-				return nil, in.Pool, nil, dialError(err, in.Pool, clean(address))
-			}
-			return c, in.Pool, func() {}, nil
+			return "", "", Place{}, dialError(err, "", clean(address))
 		}
 	}
+	if in, err = f.c.Place(host); err != nil {
+		return "", "", in, refused(err.Error())
+	}
+	return host, port, in, nil
+}
+
+// dial opens a connection to an address, by the way of its pool or straight. done is to be called when it is over.
+func (f *Front) dial(ctx context.Context, in Place, address string) (c net.Conn, done func(), _ *Error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.ctx, cancel)()
+	if in.Pool != "" {
+		_, port, _ := net.SplitHostPort(address)
+		c, err := f.c.Ways.Dial(ctx, in, net.JoinHostPort(in.Addr.String(), port))
+		if err != nil {
+			return nil, nil, dialError(err, in.Pool, clean(address))
+		}
+		return c, func() {}, nil
+	}
 	if f.slots.Enter("") != "" {
-		return nil, "", nil, &Error{
+		return nil, nil, &Error{
 			Full, "", clean(address), fmt.Sprintf("the gate has %d connections that go straight, the most that it may",
 				f.c.StraightSum),
 		}
 	}
 	within, stop := context.WithTimeout(ctx, f.c.DialWithin)
 	defer stop()
-	if c, err = f.c.Dial(within, address); err != nil {
+	c, err := f.c.Dial(within, address)
+	if err != nil {
 		f.slots.Leave("")
-		return nil, "", nil, dialError(err, "", clean(address))
+		return nil, nil, dialError(err, "", clean(address))
 	}
-	return c, "", func() { f.slots.Leave("") }, nil
+	return c, func() { f.slots.Leave("") }, nil
 }
 
 // refuse answers with a code and a text. The text stands in the status line, too: kube-apiserver and Prometheus show

@@ -179,9 +179,9 @@ func TestEgress(t *testing.T) {
 // TestEgressErrors: what kube-apiserver tells its user says why, and with which code.
 func TestEgressErrors(t *testing.T) {
 	b := newBed(t, WaysConfig{PerPool: 1}, FrontConfig{
-		Authorize: func(req *http.Request, address string) (string, error) {
+		Authorize: func(req *http.Request, _ Place) (string, error) {
 			if name := req.TLS.PeerCertificates[0].Subject.CommonName; name != "kube-apiserver" {
-				return name, fmt.Errorf("user %s may not connect to %s", name, address)
+				return name, fmt.Errorf("user %s may not connect to %s", name, req.Host)
 			}
 			return "kube-apiserver", nil
 		},

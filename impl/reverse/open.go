@@ -7,11 +7,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 )
 
-// Place is where an address is: in a pool, as one of a node if Node is not "".
-type Place struct{ Pool, Node string }
+// Place is where a host is: in a pool, as one of a node if Node is not "". Without a pool it is in none.
+type Place struct {
+	Pool, Node string
+	Addr       netip.Addr
+}
 
 // Dial opens a connection to an address, "host:port", through the leader of its pool. ctx bounds the opening, and
 // nothing after it. Errors are of type *Error.

@@ -549,7 +549,15 @@ func TestReplicas(t *testing.T) {
 // TestNode: the hub is told of which node an address is, and its words are shown where it cannot find out.
 func TestNode(t *testing.T) {
 	b := newBed(t, WaysConfig{}, FrontConfig{
-		PoolOf: func(netip.Addr) (Place, bool) { return Place{Pool: "harbour", Node: "edge-7"}, true },
+		Place: func(host string) (Place, error) {
+			switch host {
+			case "edge-7", "10.0.0.7":
+				return Place{"harbour", "edge-7", netip.MustParseAddr("10.0.0.7")}, nil
+			case "10.0.0.9":
+				return Place{Pool: "harbour"}, errors.New("two nodes have it")
+			}
+			return Place{}, nil
+		},
 	})
 	b.lead("edge-1", func(c *LeaderConfig) {
 		c.Reach = func(_ context.Context, node string) (Reach, error) {
@@ -560,12 +568,18 @@ func TestNode(t *testing.T) {
 		}
 	})
 	b.kubeletServer(kubelet)
-	c, err := b.egress("kube-apiserver")(t.Context(), "tcp", kubelet)
-	if err != nil {
-		t.Fatal(err)
+	connect := b.egress("kube-apiserver")
+	for _, address := range []string{kubelet, "edge-7:10250"} {
+		c, err := connect(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
 	}
-	_ = c.Close()
-	if _, err := b.ways.Dial(t.Context(), Place{"harbour", "edge-8"}, kubelet); kindOfError(err) != Unreachable ||
+	if _, err := connect(t.Context(), "tcp", "10.0.0.9:10250"); err == nil || !strings.Contains(err.Error(), "two nodes") {
+		t.Errorf("%v", err)
+	}
+	if _, err := b.ways.Dial(t.Context(), Place{Pool: "harbour", Node: "edge-8"}, kubelet); kindOfError(err) != Unreachable ||
 		!strings.Contains(err.Error(), "ask for node edge-8: the cloud is away") {
 		t.Errorf("%v", err)
 	}

@@ -135,13 +135,17 @@ func newBed(t testing.TB, wc WaysConfig, fc FrontConfig) *bed {
 	}
 	fc.Ways, fc.Logger = b.ways, logger
 	if fc.Authorize == nil {
-		fc.Authorize = func(req *http.Request, _ string) (string, error) {
+		fc.Authorize = func(req *http.Request, _ Place) (string, error) {
 			return req.TLS.PeerCertificates[0].Subject.CommonName, nil
 		}
 	}
-	if fc.PoolOf == nil {
-		fc.PoolOf = func(a netip.Addr) (Place, bool) {
-			return Place{Pool: "harbour"}, netip.MustParsePrefix("10.0.0.0/24").Contains(a)
+	if fc.Place == nil {
+		fc.Place = func(host string) (Place, error) {
+			a, err := netip.ParseAddr(host)
+			if err != nil || !netip.MustParsePrefix("10.0.0.0/24").Contains(a) {
+				return Place{}, nil
+			}
+			return Place{Pool: "harbour", Addr: a}, nil
 		}
 	}
 	if b.front, err = NewFront(fc); err != nil {

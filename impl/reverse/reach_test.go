@@ -5,11 +5,12 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/weir-edge/weir/impl/destination"
 )
 
 // TestReach: what a leader dials, and why it dials nothing else.
 func TestReach(t *testing.T) {
-	span := func(prefix string, first, last uint16) Span { return Span{netip.MustParsePrefix(prefix), first, last} }
 	all := Reach{
 		Nodes: []netip.Addr{
 			netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("fd00::7"),
@@ -17,11 +18,10 @@ func TestReach(t *testing.T) {
 			netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("::1"),
 			netip.MustParseAddr("::ffff:10.0.0.9"),
 		},
-		Named: []Span{
+		Named: []destination.Span{
 			span("10.244.0.0/16", 8080, 8090), span("fd01::/64", 443, 443), span("192.0.2.1/32", 1, 65535),
 			span("0.0.0.0/0", 9000, 9000), span("::/0", 9000, 9000), // an administrator may name too much
-			{netip.MustParsePrefix("10.7.0.9/16"), 1, 2}, {netip.MustParsePrefix("10.8.0.0/16"), 0, 2},
-			{netip.MustParsePrefix("10.8.0.0/16"), 3, 2}, {},
+			span("10.7.0.9/16", 1, 2), span("10.8.0.0/16", 0, 2), span("10.8.0.0/16", 3, 2), {},
 		},
 		Never: []netip.Addr{netip.MustParseAddr("203.0.113.5")},
 	}
@@ -98,26 +98,6 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestSpan: a span that means nothing, or not what it seems to, is an error.
-func TestSpan(t *testing.T) {
-	for _, c := range []struct {
-		s    Span
-		want string
-	}{
-		{Span{netip.MustParsePrefix("10.0.0.0/8"), 1, 1}, ""},
-		{Span{netip.MustParsePrefix("fd00::/8"), 1, 65535}, ""},
-		{Span{}, "want a network"},
-		{Span{netip.MustParsePrefix("::ffff:10.0.0.0/104"), 1, 1}, "want a network"},
-		{Span{netip.MustParsePrefix("10.1.0.0/8"), 1, 1}, "want 10.0.0.0/8"},
-		{Span{netip.MustParsePrefix("10.0.0.0/8"), 0, 1}, "above 0"},
-		{Span{netip.MustParsePrefix("10.0.0.0/8"), 2, 1}, "not before"},
-	} {
-		if err := c.s.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v: %v, want %q", c.s, err, c.want)
-		}
-	}
-}
-
 // FuzzReach: whatever is asked for, what is dialed is the text that was asked for, in reach, and nothing that Forbidden
 // refuses.
 func FuzzReach(f *testing.F) {
@@ -128,7 +108,7 @@ func FuzzReach(f *testing.F) {
 	}
 	r := Reach{
 		Nodes: []netip.Addr{netip.MustParseAddr("10.0.0.7")},
-		Named: []Span{{netip.MustParsePrefix("0.0.0.0/0"), 9000, 9010}, {netip.MustParsePrefix("::/0"), 9000, 9010}},
+		Named: []destination.Span{span("0.0.0.0/0", 9000, 9010), span("::/0", 9000, 9010)},
 	}
 	f.Fuzz(func(t *testing.T, address string) {
 		to, err := r.Check(address)

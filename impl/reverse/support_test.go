@@ -27,6 +27,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/destination"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -207,9 +208,14 @@ func (b *bed) connect(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "tcp", at)
 }
 
+// span is ports of a network.
+func span(network string, first, last uint16) destination.Span {
+	return destination.Span{Prefix: netip.MustParsePrefix(network), First: first, Last: last}
+}
+
 var testReach = Reach{
 	Nodes: []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.8")},
-	Named: []Span{{netip.MustParsePrefix("10.244.0.0/16"), 8080, 8090}},
+	Named: []destination.Span{span("10.244.0.0/16", 8080, 8090)},
 }
 
 func reaches(r Reach) func(context.Context, string) (Reach, error) {

@@ -76,6 +76,46 @@ type Spec struct {
 	// those of all registries.
 	// +optional
 	Images *Images `json:"images,omitempty"`
+
+	// Reach is what the cloud may reach in the pool through weir-gate, beside the kubelets of its nodes: networks of pods,
+	// machines beside the nodes. They have 128 ports and ranges of ports together at most. Without it: the kubelets alone.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.map(r, has(r.ports) ? size(r.ports) : 1).sum() <= 128",message="all networks together have 128 ports and ranges of ports at most"
+	// +listType=map
+	// +listMapKey=cidr
+	Reach []Reach `json:"reach,omitempty"`
+}
+
+// Reach is a network of a pool that the cloud may reach.
+type Reach struct {
+	// CIDR is the network, as in 10.244.0.0/16 or fd00:1::/64, or a machine, as in 10.0.9.7/32.
+	// +kubebuilder:validation:MaxLength=43
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self) == cidr(self).masked()",message="the address of a network and its length, as in 10.244.0.0/16 or fd00:1::/64"
+	CIDR string `json:"cidr"`
+
+	// Ports are those that may be reached there. None: all.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Ports []ReachPort `json:"ports,omitempty"`
+}
+
+// ReachPort is a port, or a range of ports.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.endPort) || self.endPort >= self.port",message="endPort is not before port"
+type ReachPort struct {
+	// Port is the port, or the first one of a range.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	// EndPort is the last port of the range. None: it is one port.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	EndPort int32 `json:"endPort,omitempty"`
 }
 
 // Images is how nodes of a pool share images.

@@ -391,10 +391,14 @@ const (
 	// authorities of its certificate, as PEM.
 	LeaderHubGate   = "weir.dev/gate"
 	LeaderHubGateCA = "weir.dev/gate-ca"
-	AnyRegistry     = "*"
-	ImagesEnabled   = "enabled"
-	ImagesJudged    = "judged"   // the registry is asked at each pull, while the cloud is there
-	ImagesDisabled  = "disabled" // each node pulls them for itself
+	// LeaderHubReach tells what weir-gate may reach in the pool, beside the kubelets of its nodes: networks and their
+	// ports, as impl/destination writes them, with commas between: 10.0.9.7/32,10.244.0.0/16:8000-8100,fd00:1::/64:8080.
+	// A network without ports is all ports of it. Without it: the kubelets alone.
+	LeaderHubReach = "weir.dev/reach"
+	AnyRegistry    = "*"
+	ImagesEnabled  = "enabled"
+	ImagesJudged   = "judged"   // the registry is asked at each pull, while the cloud is there
+	ImagesDisabled = "disabled" // each node pulls them for itself
 	// LeaderHubSigned is all of this as weir-manager has signed it by the pool's authority: what hubs and coordinators go
 	// by, see impl/directory. Without it they go by their flags.
 	LeaderHubSigned = "weir.dev/signed-directory"

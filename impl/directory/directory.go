@@ -290,6 +290,7 @@ type Status struct {
 	Scope      []string `json:"scope,omitempty"`
 	Images     []string `json:"images,omitempty"` // <registry>=<sharing>; none: all are shared
 	Gate       string   `json:"gate,omitempty"`   // where weir-gate is; "": there is none
+	Reach      []string `json:"reach,omitempty"`  // what it may reach beside kubelets: <network>[:<ports>]
 	Counts
 	Refused string `json:"refused,omitempty"` // why what was told last is ignored
 }
@@ -312,6 +313,9 @@ func (d *Directory) Status() Status {
 	}
 	for _, r := range d.now.Images {
 		s.Images = append(s.Images, r.String())
+	}
+	for _, r := range d.now.Reach {
+		s.Reach = append(s.Reach, r.String())
 	}
 	return s
 }

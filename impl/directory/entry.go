@@ -50,6 +50,8 @@ type Entry struct {
 	Images ImageRules `json:"images,omitempty"`
 	// Gate is the relay beside kube-apiserver, if there is one.
 	Gate Gate `json:"gate,omitzero"`
+	// Reach is what the gate may reach in the pool, beside the kubelets of its nodes; sorted, each port once.
+	Reach Reach `json:"reach,omitempty"`
 }
 
 // Replica is one of a coordinator, or all of it, that weir-manager runs.
@@ -196,6 +198,7 @@ func (e Entry) check(pool string) error {
 	}
 	for _, check := range []func() error{
 		e.checkLeaders, e.checkCoordinators, e.checkReplicas, e.checkScope, e.checkAllowance, e.Images.check, e.Gate.check,
+		e.Reach.check,
 	} {
 		if err := check(); err != nil {
 			return err

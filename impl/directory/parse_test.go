@@ -284,6 +284,7 @@ func FuzzParse(f *testing.F) {
 	for _, o := range []*corev1.Endpoints{
 		object(nil), object(func(o *corev1.Endpoints) { o.Annotations, o.Subsets = nil, nil }),
 		gated("https://gate.example:10273", "# a\n"+string(newPool().authorities[0].CertPEM())),
+		reached("fd00:1::/64:8080, 10.244.0.0/16:8000-8100,10.0.9.7/32"),
 	} {
 		text, _ := json.Marshal(o)
 		f.Add(text)
@@ -298,7 +299,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if len(e.Leaders) > MaxLeaders || len(e.Scope) > MaxScope || len(e.Coordinators) > MaxCoordinators ||
-			len(e.Images) > MaxImages ||
+			len(e.Images) > MaxImages || len(e.Reach) > MaxReach ||
 			len(e.URLs()) != len(e.Coordinators) {
 			t.Errorf("%+v", e)
 		}
@@ -314,9 +315,11 @@ func FuzzParse(f *testing.F) {
 
 // FuzzDecode: what somebody of the pool tells ends nobody.
 func FuzzDecode(f *testing.F) {
-	e, _ := Parse("harbour", object(nil), 42)
-	text, _ := json.Marshal(e)
-	f.Add(text)
+	for _, o := range []*corev1.Endpoints{object(nil), reached("fd00:1::/64:8080,10.0.9.7/32")} {
+		e, _ := Parse("harbour", o, 42)
+		text, _ := json.Marshal(e)
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if e, err := decode("harbour", text); err == nil &&
 			(e.Pool != "harbour" || e.Version == 0 || e.check("harbour") != nil) {

@@ -82,7 +82,7 @@ func TestReachRefused(t *testing.T) {
 		"another form": {"10.0.0.0/8:1-65535", "want it as 10.0.0.0/8"},
 		"large":        {"FD00::/8", "want it as fd00::/8"},
 		"twice":        {"10.0.0.0/8:8080,10.0.0.0/8:8080", "has 10.0.0.0/8:8080 and 10.0.0.0/8:8080, want each port of"},
-		"overlapping":  {"10.0.0.0/8:1-9,10.0.0.0/8:9-10", "weir.dev/reach has 10.0.0.0/8:1-9 and 10.0.0.0/8:9-10, want each"},
+		"overlapping":  {"10.0.0.0/8:1-9,10.0.0.0/8:9-10", "has 10.0.0.0/8:1-9 and 10.0.0.0/8:9-10, want each"},
 		"all and one":  {"10.0.0.0/8,10.0.0.0/8:9", "want each port of a network once"},
 		"many":         {machines(MaxReach + 1), "weir.dev/reach has 129 networks and ports, want 128 at most"},
 		"long":         {strings.Repeat("10.0.0.0/8,", 2000), "weir.dev/reach has 22000 bytes, want 16384 at most"},
@@ -121,7 +121,8 @@ func TestReachRefused(t *testing.T) {
 			t.Errorf("%s: it is signed, or the error does not say why: %v", about, err)
 		}
 	}
-	if e, err := decode("harbour", []byte(`{"pool":"harbour","version":1,"reach":["fd00::/8","10.0.0.0/8"]}`)); err == nil {
+	const behind = `{"pool":"harbour","version":1,"reach":["fd00::/8","10.0.0.0/8"]}`
+	if e, err := decode("harbour", []byte(behind)); err == nil {
 		t.Errorf("out of order: %+v", e)
 	}
 }

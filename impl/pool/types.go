@@ -32,6 +32,9 @@ const (
 	Heard = "Heard"
 	// ScopeAccepted reports whether the pool may share all that poolScopeMetadata of its NodePool names.
 	ScopeAccepted = "ScopeAccepted"
+	// ReachAccepted reports whether hubs are told all that the spec says of what the cloud may reach. It is not there if
+	// that is nothing.
+	ReachAccepted = "ReachAccepted"
 	// CoordinatorPlaced reports whether the coordinator runs where the spec asks for it.
 	CoordinatorPlaced = "CoordinatorPlaced"
 	// CertificatesCurrent reports whether no certificate of the pool, and not its authority, ends soon without a

@@ -28,7 +28,8 @@
 //
 // What may not be shared is left out of the annotation: Secrets, and a resource in a second version. Weir's CRD refuses
 // these at once, OpenYurt's does not. The condition ScopeAccepted says so. A resource that the cloud does not serve is
-// told all the same: it may come.
+// told all the same: it may come. What no leader would dial is left out of what the cloud may reach in the pool, and
+// the condition ReachAccepted says so.
 //
 // What somebody edits or deletes is put right. The objects are owned by the NodePool, and go with it. An object of the
 // name that is not Weir's is not touched: the condition LeaderHubSynced says so.

@@ -27,6 +27,15 @@ func set(all *[]metav1.Condition, c metav1.Condition, now time.Time) bool {
 	return changed
 }
 
+// setOrRemove puts a condition of a type into a status, or removes what is there if there is none.
+func setOrRemove(all *[]metav1.Condition, kind string, c metav1.Condition, now time.Time) {
+	if c.Type == "" {
+		meta.RemoveStatusCondition(all, kind)
+		return
+	}
+	set(all, c, now)
+}
+
 // describe writes into the status of a Pool what is known.
 func describe(v *view, now time.Time) {
 	s := &v.own.Status
@@ -55,11 +64,8 @@ func describe(v *view, now time.Time) {
 	if v.nodepool != nil {
 		set(&s.Conditions, v.scope.condition(), now)
 	}
-	if v.placed.State.Type != "" {
-		set(&s.Conditions, v.placed.State, now)
-	} else {
-		meta.RemoveStatusCondition(&s.Conditions, poolv1.CoordinatorPlaced)
-	}
+	setOrRemove(&s.Conditions, poolv1.CoordinatorPlaced, v.placed.State, now)
+	setOrRemove(&s.Conditions, poolv1.ReachAccepted, reachOf(v.own).condition(), now)
 	set(&s.Conditions, works(v, now), now)
 }
 

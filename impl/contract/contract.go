@@ -225,6 +225,8 @@ const (
 	ReversePath = "/weir/v1/reverse"
 	// of weir-gate: what authorization is asked about, with the verb connect, for CONNECT, which has no path.
 	ConnectPath = "/weir/v1/connect"
+	// of weir-gate: what is asked about as well, for what is of no pool.
+	StraightPath = "/weir/v1/connect/straight"
 	// GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does.
 	MeshPath   = "/weir/v1/mesh"
 	RejoinPath = "/weir/v1/rejoin" // POST by a replica that has no data: take it in again
@@ -391,6 +393,9 @@ const (
 	// authorities of its certificate, as PEM.
 	LeaderHubGate   = "weir.dev/gate"
 	LeaderHubGateCA = "weir.dev/gate-ca"
+	// LeaderHubGateWays tells how many replicas of weir-gate the leader keeps a connection to, by which the cloud reaches
+	// into the pool. Without it: none.
+	LeaderHubGateWays = "weir.dev/gate-ways"
 	// LeaderHubReach tells what weir-gate may reach in the pool, beside the kubelets of its nodes: networks and their
 	// ports, as impl/destination writes them, with commas between: 10.0.9.7/32,10.244.0.0/16:8000-8100,fd00:1::/64:8080.
 	// A network without ports is all ports of it. Without it: the kubelets alone.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +16,10 @@ import (
 )
 
 // gated is the object with a gate.
-func gated(server, authorities string) *corev1.Endpoints {
+func gated(server, authorities, ways string) *corev1.Endpoints {
 	return object(func(o *corev1.Endpoints) {
 		for name, value := range map[string]string{
-			contract.LeaderHubGate: server, contract.LeaderHubGateCA: authorities,
+			contract.LeaderHubGate: server, contract.LeaderHubGateCA: authorities, contract.LeaderHubGateWays: ways,
 		} {
 			if value != "" {
 				o.Annotations[name] = value
@@ -40,11 +41,16 @@ func TestGate(t *testing.T) {
 	second, _ := authority(t)
 	p := newPool()
 	for about, g := range map[string]Gate{
-		"a name": {"https://gate.example:10273", first}, "IPv6": {"https://[fd00::1]:10273", first},
-		"443": {"https://gate.example", first}, "two authorities": {"https://10.0.0.1:10273", first + second},
-		"as long as may be": {"https://" + strings.Repeat("a", maxURL-len("https://")), first},
+		"a name": {"https://gate.example:10273", first, 0}, "IPv6": {"https://[fd00::1]:10273", first, 0},
+		"443": {"https://gate.example", first, 0}, "two authorities": {"https://10.0.0.1:10273", first + second, 0},
+		"as long as may be": {"https://" + strings.Repeat("a", maxURL-len("https://")), first, 0},
+		"ways":              {"https://gate.example", first, 2},
 	} {
-		e, err := Parse("harbour", gated(g.Server, g.Authorities), 42)
+		ways := ""
+		if g.Ways > 0 {
+			ways = strconv.Itoa(g.Ways)
+		}
+		e, err := Parse("harbour", gated(g.Server, g.Authorities, ways), 42)
 		if err != nil || e.Gate != g {
 			t.Errorf("%s: %+v, %v", about, e.Gate, err)
 			continue
@@ -98,13 +104,13 @@ func TestGateRefused(t *testing.T) {
 		},
 		"all too long": {server, strings.Repeat(cert, 40), contract.LeaderHubGateCA, "bytes, want 16384 at most"},
 	} {
-		_, err := Parse("harbour", gated(test.server, test.authorities), 42)
+		_, err := Parse("harbour", gated(test.server, test.authorities, ""), 42)
 		if err == nil || !strings.Contains(err.Error(), test.field+" ") || !strings.Contains(err.Error(), test.want) ||
 			strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 {
 			t.Errorf("%s: %v, want %s: %s", about, err, test.field, test.want)
 		}
 		e := entry(42, "a:1")
-		e.Gate = Gate{test.server, test.authorities}
+		e.Gate = Gate{Server: test.server, Authorities: test.authorities}
 		if _, err := e.Sign(newPool().authorities[0]); err == nil {
 			t.Errorf("%s: it is signed", about)
 		}
@@ -113,6 +119,26 @@ func TestGateRefused(t *testing.T) {
 				t.Errorf("%s: a hub takes it", about)
 			}
 		}
+	}
+}
+
+// TestWaysRefused: how many connections a leader keeps is bounded, and means nothing without a gate.
+func TestWaysRefused(t *testing.T) {
+	cert, _ := authority(t)
+	for _, ways := range []string{"-1", "10", "two", "1.5", "9999999999999999999"} {
+		_, err := Parse("harbour", gated("https://gate.example", cert, ways), 42)
+		if err == nil || !strings.Contains(err.Error(), contract.LeaderHubGateWays+" is ") ||
+			!strings.Contains(err.Error(), "want 0 to 9") {
+			t.Errorf("%s: %v", ways, err)
+		}
+	}
+	if _, err := Parse("harbour", gated("", "", "2"), 42); err == nil {
+		t.Error("ways without a gate")
+	}
+	e := entry(42, "a:1")
+	e.Gate = Gate{"https://gate.example", cert, 10}
+	if _, err := e.Sign(newPool().authorities[0]); err == nil {
+		t.Error("it is signed")
 	}
 }
 
@@ -150,8 +176,8 @@ func TestGateComesAndGoes(t *testing.T) {
 	d := p.holder("", io.Discard)
 	cert, _ := authority(t)
 	const server = "https://gate.example:10273"
-	for i, g := range []Gate{{}, {server, cert}, {server + "1", cert}, {}} {
-		e := must(Parse("harbour", gated(g.Server, g.Authorities), uint64(5+i)))
+	for i, g := range []Gate{{}, {Server: server, Authorities: cert}, {Server: server + "1", Authorities: cert}, {}} {
+		e := must(Parse("harbour", gated(g.Server, g.Authorities, ""), uint64(5+i)))
 		if _, err := d.TakeOfCloud(must(e.Sign(p.authorities[0]))); err != nil {
 			t.Fatal(err)
 		}
@@ -169,11 +195,11 @@ func TestGateCAIsCertificatesAlone(t *testing.T) {
 		"a key behind it": cert + key, "a key before it": key + cert, "no certificate behind it": cert +
 			"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
 	} {
-		if e, err := Parse("harbour", gated(server, text), 42); err == nil {
+		if e, err := Parse("harbour", gated(server, text, ""), 42); err == nil {
 			t.Errorf("%s: told in %d bytes", about, len(e.Gate.Authorities))
 		}
 	}
-	e, err := Parse("harbour", gated(server, strings.Repeat("# \x01<>\n", 1000)+cert), 42)
+	e, err := Parse("harbour", gated(server, strings.Repeat("# \x01<>\n", 1000)+cert, ""), 42)
 	if err != nil || e.Gate.Authorities != cert {
 		t.Errorf("remarks: told in %d bytes, %v", len(e.Gate.Authorities), err)
 	}

@@ -27,12 +27,11 @@ func Parse(pool string, o *corev1.Endpoints, number uint64) (Entry, error) {
 	e := Entry{
 		Pool: pool, Version: number, Mode: o.Annotations[contract.LeaderHubMode],
 		Allowance: o.Annotations[contract.LeaderHubAllowance],
-		Gate:      gateOf(o.Annotations[contract.LeaderHubGate], o.Annotations[contract.LeaderHubGateCA]),
 	}
 	for _, name := range []string{
 		contract.LeaderHubMode, contract.LeaderHubConnectivity, contract.LeaderHubCoordinators, contract.LeaderHubReplicas,
 		contract.LeaderHubScope, contract.LeaderHubAllowance, contract.LeaderHubImages, contract.LeaderHubGate,
-		contract.LeaderHubGateCA, contract.LeaderHubReach,
+		contract.LeaderHubGateCA, contract.LeaderHubGateWays, contract.LeaderHubReach,
 	} {
 		if n := len(o.Annotations[name]); n > maxAnnotation {
 			return Entry{}, failed(fmt.Errorf("%s has %d bytes, want %d at most", name, n, maxAnnotation))
@@ -69,6 +68,9 @@ func Parse(pool string, o *corev1.Endpoints, number uint64) (Entry, error) {
 	slices.SortFunc(e.Images, func(a, b ImageRule) int { return strings.Compare(a.Registry, b.Registry) })
 	slices.SortFunc(e.Scope, func(a, b Shared) int { return strings.Compare(a.String(), b.String()) })
 	var err error
+	if e.Gate, err = gateOf(o.Annotations); err != nil {
+		return Entry{}, failed(err)
+	}
 	if e.Reach, err = parseReach(o.Annotations[contract.LeaderHubReach]); err != nil {
 		return Entry{}, failed(err)
 	}

@@ -283,7 +283,7 @@ func resources(n int) string {
 func FuzzParse(f *testing.F) {
 	for _, o := range []*corev1.Endpoints{
 		object(nil), object(func(o *corev1.Endpoints) { o.Annotations, o.Subsets = nil, nil }),
-		gated("https://gate.example:10273", "# a\n"+string(newPool().authorities[0].CertPEM())),
+		gated("https://gate.example:10273", "# a\n"+string(newPool().authorities[0].CertPEM()), "2"),
 		reached("fd00:1::/64:8080, 10.244.0.0/16:8000-8100,10.0.9.7/32"),
 	} {
 		text, _ := json.Marshal(o)

@@ -33,6 +33,7 @@ type Config struct {
 	RingBytes          int64
 	RingAge            time.Duration // 0: the relay's default; no flag
 	FreshWithin        time.Duration
+	WayIn              bool
 
 	Clock  clock.WithTickerAndDelayedExecution // for tests; nil: the real one
 	Logger *slog.Logger                        // nil: slog.Default()
@@ -57,6 +58,9 @@ func (c *Config) bind(f *cli.Flags) {
 	f.Int64Var(&c.RingBytes, "ring-bytes", 16<<20, "bytes of recent changes kept per resource, for pools that resume")
 	f.DurationVar(&c.FreshWithin, "fresh-within", 30*time.Second,
 		"a resource is served while kube-apiserver has shown a sign of life within this time")
+	f.BoolVar(&c.WayIn, "way-in", false,
+		"let hubs that lead keep a connection to this gate, and who may reach into their pools by CONNECT; hubs are told by "+
+			"--gate-ways of weir-manager")
 }
 
 // leastFresh is how rarely kube-apiserver may show a sign of life of a resource of which nothing changes.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/gate/wayin"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
@@ -68,8 +69,8 @@ func (x *front) named(info *genericrequest.RequestInfo) (name string, ok bool) {
 }
 
 // long reports whether an answer may take long.
-func (x *front) long(_ *http.Request, info *genericrequest.RequestInfo) bool {
-	return info != nil && info.IsResourceRequest
+func (x *front) long(req *http.Request, info *genericrequest.RequestInfo) bool {
+	return info != nil && info.IsResourceRequest || wayin.IsLong(req)
 }
 
 // ServeHTTP implements http.Handler.

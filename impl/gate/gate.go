@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/gate/wayin"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
@@ -28,6 +29,7 @@ type Gate struct {
 	feeders  feeders
 	scope    *scope.Scope
 	front    *front
+	wayIn    *wayin.Way // nil: there is none
 	metrics  *metrics
 	cloud    *hop.Upstream
 	closing  func()
@@ -68,7 +70,25 @@ func New(c Config) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
+	if set.WayIn {
+		if err := g.openWay(); err != nil {
+			g.Close()
+			return nil, err
+		}
+	}
 	return g, nil
+}
+
+func (g *Gate) openWay() (err error) {
+	port := 0
+	if at, ok := g.listener.Addr().(*net.TCPAddr); ok {
+		port = at.Port
+	}
+	g.wayIn, err = wayin.New(wayin.Config{Cluster: g.set.rest, Port: port, Clock: g.set.Clock, Logger: g.set.Logger})
+	if err == nil {
+		g.metrics.registry.MustRegister(g.wayIn)
+	}
+	return err
 }
 
 // upstream is kube-apiserver, as the identity of this process. It is near: nothing is compressed.
@@ -102,13 +122,16 @@ func (g *Gate) Close() {
 // Run serves until ctx ends.
 func (g *Gate) Run(ctx context.Context) error {
 	defer g.Close()
-	server, err := api{g.set, g.listener, g.front, g.relays.All, g.metrics.handler()}.server()
+	server, err := api{g.set, g.listener, g.front, g.wayIn, g.relays.All, g.metrics.handler()}.server()
 	if err != nil {
 		return err
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return g.scope.Run(ctx) })
 	all.Go(func() error { return g.front.run(ctx) })
+	if g.wayIn != nil {
+		all.Go(func() error { return g.wayIn.Run(ctx) })
+	}
 	all.Go(func() error {
 		if err := server.PrepareRun().RunWithContext(ctx); err != nil {
 			return fmt.Errorf("api server: %w", err)

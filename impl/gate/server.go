@@ -25,6 +25,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/gate/wayin"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -45,7 +46,8 @@ var gates = sync.OnceValue(func() error {
 type api struct {
 	set      *settings
 	listener net.Listener
-	front    *front // what it is to be behind
+	front    *front     // what it is to be behind
+	wayIn    *wayin.Way // nil: there is none
 	relays   func() []*relay.Relay
 	metrics  http.Handler
 }
@@ -84,7 +86,11 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	cfg.LongRunningFunc = a.front.long
 	cfg.BuildHandlerChainFunc = func(h http.Handler, cfg *genericapiserver.Config) http.Handler {
 		a.front.next = h
-		return knowing(cfg.SecureServing.ClientCA, genericapiserver.DefaultBuildHandlerChain(a.front, cfg))
+		filters := func(next http.Handler) http.Handler { return genericapiserver.DefaultBuildHandlerChain(next, cfg) }
+		if a.wayIn != nil {
+			return knowing(cfg.SecureServing.ClientCA, a.wayIn.Around(a.front, cfg.Authorization.Authorizer, filters))
+		}
+		return knowing(cfg.SecureServing.ClientCA, filters(a.front))
 	}
 	cfg.AddReadyzChecks(healthz.NamedCheck("client-ca", func(*http.Request) error {
 		return unknown(cfg.SecureServing.ClientCA)

@@ -117,7 +117,7 @@ func (h *Hub) Status() Status {
 	for _, k := range h.keepers {
 		s.Asked = append(s.Asked, k.Status())
 	}
-	for _, c := range uplink.Classes {
+	for _, c := range uplink.Counted {
 		s.Bytes[c] = h.cloud.Bytes(c)
 	}
 	if p := h.pool.Status(); p != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/togate"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/hub/wayin"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/member"
@@ -150,6 +151,10 @@ func (h *Hub) buildRelays() error {
 		h.gate = togate.New(togate.Config{
 			Cloud: h.cloud, Directory: h.directory, Sources: h.sources, Cert: h.atCloud, OnBytes: h.metrics.body(role.Cloud),
 			Net: h.Net, Clock: h.clock, Logger: h.Logger,
+		})
+		h.wayIn = wayin.New(wayin.Config{
+			Node: h.NodeName, Pool: h.NodePoolName, Leads: func() bool { return h.pool.Snapshot().Role == role.Leader },
+			Directory: h.directory, Cloud: h.cloud, Cert: h.atCloud, Net: h.Net, Clock: h.clock, Logger: h.Logger,
 		})
 	}
 	for _, res := range h.atFirst() {

@@ -28,6 +28,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/togate"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/hub/wayin"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
@@ -70,6 +71,7 @@ type Hub struct {
 type shared struct {
 	sources *relayed.Sources // what is relayed
 	gate    *togate.Gate     // where that is read in the cloud, if there is one; nil: there is no pool
+	wayIn   *wayin.WayIn     // by which the cloud reaches into the pool; nil likewise
 	scope   *scope.Scope     // and what may be
 	reads   *door.Demand     // of clients of this node
 	kept    *snapshot.Snapshots

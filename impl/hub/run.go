@@ -128,7 +128,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	if d := h.poolDoor; d != nil {
 		g.Go(func() error { return door.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
-		runs = append(runs, d.Notices.Run, h.course.Run, h.reporter.Run, h.overlay.Run, h.prober.Run, h.gate.Run)
+		runs = append(runs, d.Notices.Run, h.course.Run, h.reporter.Run, h.overlay.Run, h.prober.Run, h.gate.Run, h.wayIn.Run)
 		g.Go(func() error { return beat.Overdue(serving, h.door.Beats) })
 		if h.managesReplica() {
 			g.Go(func() error { return h.awaitReplica(serving) })

@@ -45,7 +45,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 		gauge("cloud_server_ready", "1 while a cloud server answers, and does not say that it is not ready (/readyz).",
 			number(server.Ready()), "server", server.Server)
 	}
-	for _, c := range uplink.Classes {
+	for _, c := range uplink.Counted {
 		b := h.cloud.Bytes(c)
 		for direction, n := range map[string]int64{"down": b.Down, "up": b.Up} {
 			counter("cloud_bytes_total", "Bytes to and from the cloud, TLS included, by class of traffic.", float64(n), "class",

@@ -54,6 +54,7 @@ type Config struct {
 
 	Gate       string
 	GateCAFile string
+	GateWays   int
 
 	REST   *rest.Config     // instead of Kubeconfig, for tests; nil: as Kubeconfig says
 	Clock  clock.WithTicker // for tests; nil: the real one
@@ -91,6 +92,9 @@ func (c *Config) bind(f *cli.Flags) {
 	f.StringVar(&c.GateCAFile, "gate-ca-file", "",
 		"PEM file of the authorities of its certificate, which each pool is told; read again when it changes; required with "+
 			"--gate")
+	f.IntVar(&c.GateWays, "gate-ways", 0,
+		"replicas of weir-gate to each of which the hub that leads a pool keeps a connection, by which the cloud reaches into "+
+			"the pool (weir-gate --way-in); 0: none")
 }
 
 // settings is a Config that was checked.
@@ -127,7 +131,7 @@ func (c Config) check() (*settings, error) {
 	if c.Certificates != "" && !slices.Contains(certificateModes, c.Certificates) {
 		return nil, cli.Usage("--certificates", c.Certificates, strings.Join(certificateModes, ", "))
 	}
-	s.gate = gates.Config{Server: c.Gate, CAFile: c.GateCAFile, Clock: s.Clock, Logger: s.Logger}
+	s.gate = gates.Config{Server: c.Gate, CAFile: c.GateCAFile, Ways: c.GateWays, Clock: s.Clock, Logger: s.Logger}
 	if err := s.gate.Validate(); err != nil {
 		return nil, err
 	}

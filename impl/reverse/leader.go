@@ -88,8 +88,10 @@ type LeaderConfig struct {
 	Window int
 	// DialWithin bounds Connect. 0: 10 s.
 	DialWithin time.Duration
-	// Grace is how long connections may last after Run was told to end. 0: they end at once.
+	// Grace is how long connections may last after Run was told to end, and Ends ends them before that if it is set. 0:
+	// they end at once.
 	Grace  time.Duration
+	Ends   context.Context //nolint:containedctx // of who runs several of these one after another
 	Clock  clock.Clock  // nil: the real one
 	Logger *slog.Logger // nil: none
 }
@@ -368,7 +370,11 @@ func (l *Leader) serve(ctx context.Context, c *link) error {
 	case <-c.closed:
 	case <-ctx.Done():
 		err = nil
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.Grace)
+		all := context.WithoutCancel(ctx)
+		if l.c.Ends != nil {
+			all = l.c.Ends
+		}
+		grace, cancel := context.WithTimeout(all, l.c.Grace)
 		_ = server.Shutdown(grace)
 		cancel()
 	}

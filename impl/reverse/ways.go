@@ -321,6 +321,19 @@ func (x *Ways) State() WaysState {
 	return s
 }
 
+// End ends the ways of a node of a pool, and what they carry.
+func (x *Ways) End(pool, node string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p := x.pools[pool]; p != nil {
+		for _, w := range p.ways {
+			if w.node == node {
+				_ = w.link.Close()
+			}
+		}
+	}
+}
+
 // Close ends all ways and what they carry, and admits none any more. It waits until all have ended.
 func (x *Ways) Close() {
 	x.mu.Lock()

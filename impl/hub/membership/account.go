@@ -37,7 +37,7 @@ func (a *Account) Digest() digest.Digest {
 	if d.Role == digest.Pending {
 		d.Cause = a.Cause()
 	}
-	for _, c := range uplink.Classes {
+	for _, c := range uplink.Counted {
 		b := a.Cloud.Bytes(c)
 		d.Down, d.Up = d.Down+b.Down, d.Up+b.Up
 		if c == uplink.ClassPool {

@@ -93,8 +93,10 @@ func NewCloud(c CloudConfig) *Cloud {
 			candidates: k.candidates, class: key.class, transport: NewTransport(k.transport(c, key)), shows: shows,
 		}
 	}
-	for _, cl := range Classes {
+	for _, cl := range Counted {
 		k.meters[cl] = &Meter{}
+	}
+	for _, cl := range Classes {
 		for _, as := range []Credential{AsCaller, AsNode, AsHub} {
 			open(doorKey{cl, as, overHTTP2})
 			open(doorKey{cl, as, overHTTP1})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -19,10 +20,14 @@ const (
 	ClassNode      Class = "node"      // requests of the node's clients
 	ClassHeartbeat Class = "heartbeat" // the Lease of this node, and those that a leader forwards
 	ClassControl   Class = "control"   // probes, and small reads of the hub itself
+	ClassReach     Class = "reach"     // what the cloud reaches in the pool through this hub
 )
 
-// Classes are all of them.
+// Classes are those of what is sent to the cloud's servers.
 var Classes = []Class{ClassPool, ClassNode, ClassHeartbeat, ClassControl}
+
+// Counted are all, by which bytes are counted.
+var Counted = append(slices.Clip(Classes), ClassReach)
 
 // Credential is whose certificate a connection carries.
 type Credential uint8

@@ -23,6 +23,7 @@ const looks = 10 * time.Second
 type Config struct {
 	Server string // --gate: https://host:port
 	CAFile string // --gate-ca-file: PEM of the authorities of its certificate
+	Ways   int    // --gate-ways
 	Clock  clock.Clock
 	Logger *slog.Logger
 }
@@ -31,6 +32,10 @@ type Config struct {
 func (c Config) Validate() error {
 	_, plain := directory.PlainURL(c.Server)
 	switch {
+	case c.Ways < 0 || c.Ways > directory.MaxWays:
+		return cli.Usage("--gate-ways", c.Ways, fmt.Sprintf("0 to %d, the replicas of weir-gate", directory.MaxWays))
+	case c.Ways > 0 && c.Server == "":
+		return cli.Usage("--gate", "", "https://host:port; it is required with --gate-ways")
 	case c.Server == "" && c.CAFile == "":
 		return nil
 	case c.Server == "":
@@ -79,7 +84,7 @@ func (c Config) read() (directory.Gate, error) {
 	if len(pem) > directory.MaxAuthorities {
 		return directory.Gate{}, fmt.Errorf("%d bytes of certificates, want %d at most", len(pem), directory.MaxAuthorities)
 	}
-	return directory.Gate{Server: c.Server, Authorities: string(pem)}, nil
+	return directory.Gate{Server: c.Server, Authorities: string(pem), Ways: c.Ways}, nil
 }
 
 // Now is what pools are told. Its zero value: there is no gate.

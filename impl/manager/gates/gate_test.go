@@ -51,6 +51,10 @@ func TestValidate(t *testing.T) {
 		{Server: "gate.example:10273", CAFile: "ca.crt"}:  "--gate",
 		{Server: "http://gate.example", CAFile: "ca.crt"}: "--gate",
 		{Server: gateServer + "/api", CAFile: "ca.crt"}:   "--gate",
+		{Server: gateServer, CAFile: "ca.crt", Ways: 9}:   "",
+		{Server: gateServer, CAFile: "ca.crt", Ways: 10}:  "--gate-ways",
+		{Server: gateServer, CAFile: "ca.crt", Ways: -1}:  "--gate-ways",
+		{Ways: 1}: "--gate",
 	} {
 		var usage *cli.UsageError
 		if err := c.Validate(); (err == nil) != (field == "") ||

@@ -40,8 +40,8 @@ func (e *nameError) Error() string {
 func optional() []string {
 	return []string{
 		contract.LeaderHubMode, contract.LeaderHubCoordinators, contract.LeaderHubReplicas, contract.LeaderHubAllowance,
-		contract.LeaderHubImages, contract.LeaderHubGate, contract.LeaderHubGateCA, contract.LeaderHubReach,
-		contract.LeaderHubSigned,
+		contract.LeaderHubImages, contract.LeaderHubGate, contract.LeaderHubGateCA, contract.LeaderHubGateWays,
+		contract.LeaderHubReach, contract.LeaderHubSigned,
 	}
 }
 
@@ -53,6 +53,9 @@ func annotationsOf(v *view) map[string]string {
 		contract.LeaderHubMode:         v.plan.wire(), contract.LeaderHubCoordinators: strings.Join(v.plan.coordinators, ","),
 		contract.LeaderHubReplicas: v.placed.Members, contract.LeaderHubGate: v.gate.Server,
 		contract.LeaderHubGateCA: v.gate.Authorities, contract.LeaderHubReach: reachOf(v.own).text(),
+	}
+	if v.gate.Ways > 0 {
+		all[contract.LeaderHubGateWays] = strconv.Itoa(v.gate.Ways)
 	}
 	if v.own != nil && v.own.Spec.Offline != nil {
 		all[contract.LeaderHubAllowance] = v.own.Spec.Offline.CertificateAllowance

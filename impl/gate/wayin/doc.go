@@ -1,0 +1,20 @@
+// Package wayin is the way from the cloud into pools, in weir-gate. A hub that leads a pool keeps a connection to the
+// gate (POST contract.ReversePath), and who may asks for connections into the pool by CONNECT: kube-apiserver, by its
+// EgressSelectorConfiguration, for logs, exec, port-forward and the node proxy, and Prometheus by proxy_url. Package
+// reverse has the connections.
+//
+// Way.Around answers both behind the filters of the generic server, which know who calls. CONNECT has no path, so
+// authorization is asked about contract.ConnectPath, with the verb connect. Where it is for what is of no pool, which
+// the gate dials straight, contract.StraightPath is asked as well. Reach of spec.reach and a kubelet's port are all that
+// a leader dials, whoever asks.
+//
+// # Which pool an address is of
+//
+// Way.Run follows the Nodes of pools, and the Endpoints leader-hub-<pool>, which tell spec.reach. A host is that of a
+// node by an InternalIP, by the name or by the address Hostname of the Node. Sites behind NAT use the same networks, so
+// two nodes of different pools may have the same address: it is refused, with the reason. kube-apiserver asks by names
+// with --kubelet-preferred-address-types=Hostname,InternalIP, and each node has its own. An address of a node comes
+// before one of spec.reach.
+//
+// Until both have been listed nothing is of a pool for sure, so all is refused.
+package wayin

@@ -1,0 +1,248 @@
+package wayin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/destination"
+	"github.com/weir-edge/weir/impl/reverse"
+)
+
+// places knows which hosts are of which pool.
+type places struct {
+	nodes, told *cache.ListWatch
+
+	mu    sync.RWMutex
+	hosts map[string]map[string]reverse.Place // of nodes: by host, and by the name of the node
+	named map[string][]destination.Span       // spec.reach, by pool
+	// have tells that what is followed has been listed.
+	have [2]func() bool
+}
+
+func newPlaces(c *rest.Config) (*places, error) {
+	kube, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := metadata.NewForConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	nodes := kube.CoreV1().Nodes()
+	told := meta.Resource(corev1.SchemeGroupVersion.WithResource("endpoints")).Namespace(contract.ManagerNamespace)
+	return &places{
+		nodes: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.LabelSelector = contract.NodePoolLabel
+				return nodes.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.LabelSelector = contract.NodePoolLabel
+				return nodes.Watch(ctx, o)
+			},
+		},
+		told: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return told.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return told.Watch(ctx, o)
+			},
+		},
+		hosts: map[string]map[string]reverse.Place{}, named: map[string][]destination.Span{},
+	}, nil
+}
+
+// run follows both until ctx ends.
+func (x *places) run(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	follow := func(i int, from *cache.ListWatch, kind runtime.Object, less cache.TransformFunc, on func(_, _ any)) {
+		_, c := cache.NewInformerWithOptions(cache.InformerOptions{
+			ListerWatcher: from, ObjectType: kind, Transform: less, Handler: cache.ResourceEventHandlerFuncs{
+				AddFunc:    func(o any) { on(nil, o) },
+				UpdateFunc: on,
+				DeleteFunc: func(o any) {
+					if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+						o = last.Obj
+					}
+					on(o, nil)
+				},
+			},
+		})
+		x.mu.Lock()
+		x.have[i] = c.HasSynced
+		x.mu.Unlock()
+		all.Go(func() error {
+			c.RunWithContext(ctx)
+			return nil
+		})
+	}
+	follow(0, x.nodes, &corev1.Node{}, lessNode, func(before, now any) {
+		x.node(is[*corev1.Node](before), is[*corev1.Node](now))
+	})
+	follow(1, x.told, &metav1.PartialObjectMetadata{}, lessTold, func(before, now any) {
+		x.tell(is[*metav1.PartialObjectMetadata](before), is[*metav1.PartialObjectMetadata](now))
+	})
+	return all.Wait()
+}
+
+// is is an object of a type, or its zero value.
+func is[T any](o any) T {
+	t, _ := o.(T)
+	return t
+}
+
+// lessNode keeps of a Node what says where it is.
+func lessNode(o any) (any, error) {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return o, nil
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: n.Name, ResourceVersion: n.ResourceVersion,
+			Labels: map[string]string{contract.NodePoolLabel: n.Labels[contract.NodePoolLabel]},
+		},
+		Status: corev1.NodeStatus{Addresses: n.Status.Addresses},
+	}, nil
+}
+
+// lessTold keeps spec.reach of what a pool is told.
+func lessTold(o any) (any, error) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return o, nil
+	}
+	less := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
+	}}
+	if reach, ok := m.Annotations[contract.LeaderHubReach]; ok {
+		less.Annotations = map[string]string{contract.LeaderHubReach: reach}
+	}
+	return less, nil
+}
+
+// hostsOf are the hosts of a node, and where each is.
+func hostsOf(n *corev1.Node) map[string]reverse.Place {
+	if n == nil || n.Labels[contract.NodePoolLabel] == "" {
+		return nil
+	}
+	var at netip.Addr
+	all, names := map[string]reverse.Place{}, []string{n.Name}
+	in := reverse.Place{Pool: n.Labels[contract.NodePoolLabel], Node: n.Name}
+	for _, a := range n.Status.Addresses {
+		ip, err := netip.ParseAddr(a.Address)
+		switch {
+		case a.Type == corev1.NodeHostName:
+			names = append(names, a.Address)
+		case a.Type == corev1.NodeInternalIP && err == nil:
+			in.Addr = ip
+			all[ip.String()] = in
+			if !at.IsValid() {
+				at = ip
+			}
+		}
+	}
+	for _, name := range names {
+		if _, is := all[name]; !is && at.IsValid() {
+			in.Addr = at
+			all[name] = in
+		}
+	}
+	return all
+}
+
+func (x *places) node(before, now *corev1.Node) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for host, in := range hostsOf(before) {
+		if delete(x.hosts[host], in.Node); len(x.hosts[host]) == 0 {
+			delete(x.hosts, host)
+		}
+	}
+	for host, in := range hostsOf(now) {
+		if x.hosts[host] == nil {
+			x.hosts[host] = map[string]reverse.Place{}
+		}
+		x.hosts[host][in.Node] = in
+	}
+}
+
+func (x *places) tell(before, now *metav1.PartialObjectMetadata) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if before != nil {
+		delete(x.named, strings.TrimPrefix(before.Name, contract.LeaderHubPrefix))
+	}
+	if now == nil {
+		return
+	}
+	pool, ok := strings.CutPrefix(now.Name, contract.LeaderHubPrefix)
+	if text := now.Annotations[contract.LeaderHubReach]; ok && text != "" {
+		for s := range strings.SplitSeq(text, ",") {
+			if span, err := destination.Parse(s); err == nil {
+				x.named[pool] = append(x.named[pool], span)
+			}
+		}
+	}
+}
+
+// of is where a host is, as reverse.FrontConfig.Place wants it.
+func (x *places) of(host string) (reverse.Place, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, have := range x.have {
+		if have == nil || !have() {
+			return reverse.Place{}, errors.New("this gate does not know yet which nodes there are: try again")
+		}
+	}
+	a, err := netip.ParseAddr(host)
+	if err == nil {
+		host = a.String()
+	}
+	if in, ok, err := only(host, x.hosts[host]); ok || err != nil || !a.IsValid() {
+		return in, err
+	}
+	pools := map[string]reverse.Place{}
+	for pool, spans := range x.named {
+		if slices.ContainsFunc(spans, func(s destination.Span) bool { return s.Prefix.Contains(a) }) { // its leader knows the ports
+			pools[pool] = reverse.Place{Pool: pool, Addr: a}
+		}
+	}
+	in, _, err := only(host, pools)
+	return in, err
+}
+
+// only is the one place of a host.
+func only(host string, all map[string]reverse.Place) (in reverse.Place, ok bool, err error) {
+	names := slices.Sorted(maps.Keys(all))
+	switch len(names) {
+	case 0:
+		return reverse.Place{}, false, nil
+	case 1:
+		return all[names[0]], true, nil
+	}
+	a, b := all[names[0]], all[names[1]]
+	if a.Node == "" {
+		return a, false, fmt.Errorf("%s is in spec.reach of pools %s and %s: only one of them may name it", host, a.Pool, b.Pool)
+	}
+	return a, false, fmt.Errorf("%s is of node %s of pool %s and of node %s of pool %s: want the name of the node, as "+
+		"kube-apiserver asks with --kubelet-preferred-address-types=Hostname,InternalIP", host, a.Node, a.Pool, b.Node, b.Pool)
+}

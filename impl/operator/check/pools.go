@@ -121,10 +121,14 @@ func checkTold(l *looker, pool string) error {
 	if err := bad(n.Status.Conditions, nodepool.LeaderHubSynced); err != nil {
 		return err
 	}
-	if p := l.view.Pool(pool); p != nil {
-		return bad(p.Status.Conditions, poolv1.ModeApplied)
+	p := l.view.Pool(pool)
+	if p == nil {
+		return nil
 	}
-	return nil
+	if err := bad(p.Status.Conditions, poolv1.ModeApplied); err != nil {
+		return err
+	}
+	return bad(p.Status.Conditions, poolv1.ReachAccepted)
 }
 
 func checkScope(l *looker, pool string) error {

@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/nodepool"
 	"github.com/weir-edge/weir/impl/operator/view"
+	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
 // TestJoined: of a node that has not joined, the Job of weir-manager is named as the cause.
@@ -80,6 +82,35 @@ func TestJoined(t *testing.T) {
 		err := checkJoined(&looker{view: &view.View{Installs: c.jobs, InstallPods: c.pods}}, n)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+	}
+}
+
+// TestTold: a pool whose hubs are not told all that its objects say is not well, and the first cause is named.
+func TestTold(t *testing.T) {
+	condition := func(kind, reason string) metav1.Condition {
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: "so"}
+		if reason == "Accepted" || reason == "Applied" {
+			c.Status = metav1.ConditionTrue
+		}
+		return c
+	}
+	for want, conditions := range map[string][]metav1.Condition{
+		"": {condition(poolv1.ModeApplied, "Applied"), condition(poolv1.ReachAccepted, "Accepted")},
+		"NoLeaderElection: so": {
+			condition(poolv1.ModeApplied, "NoLeaderElection"), condition(poolv1.ReachAccepted, "Refused"),
+		},
+		"Refused: so": {condition(poolv1.ModeApplied, "Applied"), condition(poolv1.ReachAccepted, "Refused")},
+	} {
+		meta := metav1.ObjectMeta{Name: "harbour"}
+		v := &view.View{
+			NodePools:  []nodepool.NodePool{{ObjectMeta: meta}},
+			Pools:      []poolv1.Pool{{ObjectMeta: meta, Status: poolv1.Status{Conditions: conditions}}},
+			LeaderHubs: map[string]corev1.Service{"harbour": {}},
+		}
+		err := checkTold(&looker{view: v}, "harbour")
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func newWorld(t *testing.T) *world {
 	check(t, err)
 	g, err := gate.New(gate.Config{
 		Kubeconfig: kubeconfig, BindAddress: "127.0.0.1", TLSCertFile: filepath.Clean(serving), TLSPrivateKeyFile: serving,
-		PoolScopeResources: directory.DefaultScope(), Linger: time.Hour, FreshWithin: within,
+		PoolScopeResources: directory.DefaultScope(), Linger: time.Hour, FreshWithin: within, WayIn: true,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	check(t, err)

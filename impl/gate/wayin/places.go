@@ -37,6 +37,8 @@ type places struct {
 }
 
 func newPlaces(c *rest.Config) (*places, error) {
+	c = rest.CopyConfig(c)
+	c.WarningHandlerWithContext = rest.NoWarnings{} // Endpoints are deprecated, and hubs go by them
 	kube, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -59,14 +60,14 @@ func (h *Hub) readyz(w http.ResponseWriter, _ *http.Request) {
 
 // Status is what the hub says of itself at contract.StatusPath.
 type Status struct {
-	Node        string                        `json:"node"`
-	Pool        string                        `json:"pool"`
-	Role        string                        `json:"role"`
-	Reason      string                        `json:"reason,omitempty"` // why it has this role
-	Leader      string                        `json:"leader,omitempty"` // identity that holds the election Lease
-	Term        string                        `json:"term,omitempty"`   // of the own leadership
-	Source      string                        `json:"source"`           // where relays are fed from
-	Cloud       []uplink.ServerStatus         `json:"cloud"`
+	Node   string `json:"node"`
+	Pool   string `json:"pool"`
+	Role   string `json:"role"`
+	Reason string `json:"reason,omitempty"` // why it has this role
+	Leader string `json:"leader,omitempty"` // identity that holds the election Lease
+	Term   string `json:"term,omitempty"`   // of the own leadership
+	Source string `json:"source"`           // where relays are fed from
+	AtCloud
 	User        UserStatus                    `json:"user"`
 	Coordinator *membership.CoordinatorStatus `json:"coordinator,omitempty"`
 	Directory   *directory.Status             `json:"directory,omitempty"` // what the pool is told about itself
@@ -78,7 +79,15 @@ type Status struct {
 	Lacks     []standin.Lack           `json:"lacks,omitempty"`        // what the hub goes on without
 	Resources []relayed.ResourceStatus `json:"resources"`
 	NotRelayed
+}
+
+// AtCloud are the hub's connections to the cloud.
+type AtCloud struct {
+	Cloud []uplink.ServerStatus               `json:"cloud"`
 	Bytes map[uplink.Class]uplink.BytesStatus `json:"bytes"` // to and from the cloud, by class
+	// WayIn are the connections to replicas of weir-gate by which the cloud reaches into the pool: as many as there are to
+	// be, while this hub leads.
+	WayIn []reverse.LeaderState `json:"wayIn,omitempty"`
 }
 
 // ForNode is what the hub does for its node beside the API.
@@ -105,7 +114,7 @@ func (h *Hub) Status() Status {
 	snap := h.pool.Snapshot()
 	s := Status{
 		Node: h.NodeName, Pool: h.NodePoolName, Role: snap.Role.String(), Reason: snap.Reason, Leader: snap.Leader,
-		Source: snap.Source.String(), Bytes: map[uplink.Class]uplink.BytesStatus{},
+		Source: snap.Source.String(), AtCloud: AtCloud{Bytes: map[uplink.Class]uplink.BytesStatus{}},
 	}
 	if snap.Role == role.Leader {
 		s.Term = snap.Term.String()
@@ -123,6 +132,7 @@ func (h *Hub) Status() Status {
 	if p := h.pool.Status(); p != nil {
 		s.Coordinator, s.Delegation, s.Directory = &p.Coordinator, &p.Delegation, new(h.directory.Status())
 	}
+	s.WayIn = h.wayIn.Status()
 	s.Idle, s.Unknown = h.scope.Idle(), h.scope.Unknown()
 	s.Resources = h.sources.Status(h.clock.Now())
 	return s

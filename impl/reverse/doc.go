@@ -56,7 +56,8 @@
 // they are. A hub that leads no more ends its own. One that still believes that it leads is as good as another: what
 // it dials is the same. Dial waits for Gap where the last one has just gone. If the connection of a leader breaks, all
 // that it carried ends with an Error of kind Lost, and the Front resets its clients, so nobody takes it for a good end.
-// Nothing is carried on elsewhere: kubectl logs -f ends with an error, and is to be called again.
+// Nothing is carried on elsewhere: exec ends with an error, and kube-apiserver ends logs -f as if all had been said, as
+// ever when it loses a kubelet. A person calls them again.
 //
 // # Several gates
 //

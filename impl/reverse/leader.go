@@ -92,23 +92,23 @@ type LeaderConfig struct {
 	// they end at once.
 	Grace  time.Duration
 	Ends   context.Context //nolint:containedctx // of who runs several of these one after another
-	Clock  clock.Clock  // nil: the real one
-	Logger *slog.Logger // nil: none
+	Clock  clock.Clock     // nil: the real one
+	Logger *slog.Logger    // nil: none
 }
 
 // LeaderState is how a Leader stands, and what it has done so far.
 type LeaderState struct {
-	Connected bool      // the gate has taken the connection
-	Since     time.Time // since when that is so, or not
-	Err       string    // why it is not; "": it has not been tried
-	Open      int       // connections into the pool
+	Connected bool      `json:"connected"`     // the gate has taken the connection
+	Since     time.Time `json:"since"`         // since when that is so, or not
+	Err       string    `json:"err,omitempty"` // why it is not; "": it has not been tried
+	Open      int       `json:"open"`          // connections into the pool
 
-	Connections uint64 // to the gate that it took
-	Opened      uint64 // connections into the pool
-	Refused     uint64 // by Reach
-	Failed      uint64 // dialed without success
-	UpBytes     uint64 // from the pool
-	DownBytes   uint64 // into the pool
+	Connections uint64 `json:"connections"` // to the gate that it took
+	Opened      uint64 `json:"opened"`      // connections into the pool
+	Refused     uint64 `json:"refused"`     // by Reach
+	Failed      uint64 `json:"failed"`      // dialed without success
+	UpBytes     uint64 `json:"upBytes"`     // from the pool
+	DownBytes   uint64 `json:"downBytes"`   // into the pool
 }
 
 // Leader keeps a connection to one gate, and dials into the pool for it. State may be called at any time; Run once.

@@ -2,6 +2,7 @@ package managertest
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -261,6 +262,25 @@ func (w poolWorld) refusesBadPools() {
 		"many registries": {
 			pool.Spec{Images: &pool.Images{Registries: make([]pool.ImageRegistry, 33)}}, "must have at most 32 items",
 		},
+		"a name to reach":     {pool.Spec{Reach: []pool.Reach{{CIDR: "edge-1"}}}, "spec.reach[0].cidr"},
+		"an address to reach": {pool.Spec{Reach: []pool.Reach{{CIDR: "10.244.3.4"}}}, "the address of a network"},
+		"an address in a network": {
+			pool.Spec{Reach: []pool.Reach{{CIDR: "10.244.3.4/16"}}}, "the address of a network and its length",
+		},
+		"IPv4 in IPv6": {pool.Spec{Reach: []pool.Reach{{CIDR: "::ffff:10.0.0.0/104"}}}, "spec.reach[0].cidr"},
+		"a network twice": {
+			pool.Spec{Reach: []pool.Reach{{CIDR: "10.0.0.0/8"}, {CIDR: "10.0.0.0/8"}}}, "spec.reach[1]",
+		},
+		"no port": {
+			pool.Spec{Reach: []pool.Reach{{CIDR: "10.0.0.0/8", Ports: []pool.ReachPort{{}}}}}, "spec.reach[0].ports[0].port",
+		},
+		"ports that end before they begin": {
+			pool.Spec{Reach: []pool.Reach{{CIDR: "10.0.0.0/8", Ports: []pool.ReachPort{{Port: 9, EndPort: 8}}}}},
+			"endPort is not before port",
+		},
+		"many ports":        {pool.Spec{Reach: everywhere(9, 16)}, "128 ports and ranges of ports at most"},
+		"many ports of one": {pool.Spec{Reach: everywhere(1, 17)}, "must have at most 16 items"},
+		"many networks":     {pool.Spec{Reach: everywhere(33, 0)}, "must have at most 32 items"},
 		"a negative duration": {
 			pool.Spec{WhenSilent: &pool.WhenSilent{Action: pool.Evict, After: "-1h"}}, "spec.whenSilent.after",
 		},
@@ -286,6 +306,18 @@ func (w poolWorld) refusesBadPools() {
 	if err := w.typed.Delete(w.t.Context(), fixed); err != nil {
 		w.t.Error(err)
 	}
+}
+
+// everywhere are networks with ports.
+func everywhere(networks, ports int) (all []pool.Reach) {
+	for i := range networks {
+		r := pool.Reach{CIDR: fmt.Sprintf("10.%d.0.0/16", i)}
+		for j := range int32(ports) { //nolint:gosec // a few
+			r.Ports = append(r.Ports, pool.ReachPort{Port: 1 + j})
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 // own is the Pool of a name.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/destination"
 )
 
 // maxAnnotation bounds one annotation.
@@ -119,6 +120,19 @@ func parseReplica(s string) (Replica, error) {
 		}
 	}
 	return Replica{}, fmt.Errorf("%s has %.200q, want <placement>/<node>/<IP address>", contract.LeaderHubReplicas, s)
+}
+
+// parseReach reads contract.LeaderHubReach, in any order.
+func parseReach(text string) (all Reach, err error) {
+	for p := range parts(text) {
+		s, err := destination.Parse(p)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", contract.LeaderHubReach, err)
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, destination.Span.Compare)
+	return all, nil
 }
 
 // parseLeaders reads the addresses of the leader hubs, those of one node together, in the order of nodes.

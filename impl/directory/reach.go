@@ -2,7 +2,6 @@ package directory
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/destination"
@@ -13,19 +12,6 @@ const MaxReach = 128
 
 // Reach is what the cloud may reach in a pool, sorted. No port of a network is in it twice.
 type Reach []destination.Span
-
-// parseReach reads contract.LeaderHubReach, in any order.
-func parseReach(text string) (all Reach, err error) {
-	for p := range parts(text) {
-		s, err := destination.Parse(p)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", contract.LeaderHubReach, err)
-		}
-		all = append(all, s)
-	}
-	slices.SortFunc(all, destination.Span.Compare)
-	return all, nil
-}
 
 func (all Reach) check() error {
 	if n := len(all); n > MaxReach {

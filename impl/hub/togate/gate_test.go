@@ -100,7 +100,7 @@ func TestAnotherGate(t *testing.T) {
 // TestStranger: a server that cannot prove to be the gate is not read, nor is it shown the hub's certificate.
 func TestStranger(t *testing.T) {
 	h := newHub(t, false)
-	h.tell(directory.Gate{Server: h.gate.URL, Authorities: string(h.authority.CertPEM())})
+	h.tell(directory.Gate{Server: h.gate.URL, Authorities: string(h.pool.Authority.CertPEM())})
 	h.reads(h.kube, slices, services)
 	h.eventually("the stranger to be left alone", func() bool {
 		h.way.mu.Lock()

@@ -3,16 +3,12 @@ package togate
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,10 +23,9 @@ import (
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
+	"github.com/weir-edge/weir/impl/hub/hubtest"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/scope"
@@ -168,21 +163,9 @@ func (x *site) reads(what string) bool {
 	return x.open[what] > 0
 }
 
-// authorities is the PEM that its certificate is judged by.
-func (x *site) authorities() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: x.Certificate().Raw}))
-}
-
 func (x *site) entry() directory.Gate {
-	return directory.Gate{Server: x.URL, Authorities: x.authorities()}
+	return directory.Gate{Server: x.URL, Authorities: hubtest.Authorities(x.Server)}
 }
-
-// holder is a certificate that can be replaced.
-type holder struct {
-	atomic.Pointer[tls.Certificate]
-}
-
-func (h *holder) Get() *tls.Certificate { return h.Load() }
 
 // hub is what a hub has of its pool, and the cloud with a gate.
 type hub struct {
@@ -190,10 +173,8 @@ type hub struct {
 	cloud      *uplink.Cloud
 	kube, gate *site
 	sites      []*site
-	directory  *directory.Directory
-	authority  *pki.Authority // of the pool
-	number     uint64
-	cert       *holder
+	pool       *hubtest.Pool
+	cert       *hubtest.Holder
 	clock      *clocktesting.FakeClock // of the gate
 	sources    *relayed.Sources
 	way        *Gate
@@ -204,32 +185,13 @@ type hub struct {
 func newHub(t *testing.T, told bool) *hub {
 	t.Helper()
 	h := &hub{
-		t: t, kube: newSite(t), gate: newSite(t), cert: &holder{}, clock: clocktesting.NewFakeClock(time.Now()),
-		authority: must(pki.NewPoolAuthority("harbour", time.Now())),
+		t: t, kube: newSite(t), gate: newSite(t), pool: hubtest.NewPool(t), cert: &hubtest.Holder{},
+		clock: clocktesting.NewFakeClock(time.Now()),
 	}
 	h.sites = []*site{h.kube, h.gate}
 	logger := slog.New(slog.DiscardHandler)
 	h.show("hub-1")
-	roots := filepath.Join(t.TempDir(), "ca")
-	check(t, os.WriteFile(roots, []byte(h.kube.authorities()), 0o600))
-	bundle, err := (&uplink.Reloader{Clock: clock.RealClock{}, Logger: logger}).Bundle("--ca", roots)
-	check(t, err)
-	at := map[uplink.Class][]*url.URL{}
-	for _, class := range uplink.Classes {
-		at[class] = []*url.URL{must(url.Parse(h.kube.URL))}
-	}
-	h.cloud = uplink.NewCloud(uplink.CloudConfig{
-		Net: &net.Dialer{}, Servers: at, Roots: bundle, Node: h.cert, Hub: h.cert, NodeName: "edge-1",
-		Policy: member.Probing{
-			Interval: 50 * time.Millisecond, Timeout: 10 * time.Second, Failures: 2, Healthy: 1, Away: 50 * time.Millisecond,
-			Confirm: 50 * time.Millisecond, Limit: 10 * time.Second,
-		},
-		Clock: clock.RealClock{}, Logger: logger,
-	})
-	trusted := func() []*x509.Certificate { return []*x509.Certificate{h.authority.Cert()} }
-	h.directory = directory.New(directory.Config{
-		Pool: "harbour", Trusted: trusted, Speakers: trusted, Clock: clock.RealClock{}, Logger: logger,
-	})
+	h.cloud = hubtest.Cloud(t, h.kube.Server, h.cert)
 	if told {
 		h.tell(h.gate.entry())
 	}
@@ -241,7 +203,7 @@ func newHub(t *testing.T, told bool) *hub {
 		},
 	}
 	h.way = New(Config{
-		Cloud: h.cloud, Directory: h.directory, Sources: h.sources, Cert: h.cert, OnBytes: func(int) {}, Net: &net.Dialer{},
+		Cloud: h.cloud, Directory: h.pool.Directory, Sources: h.sources, Cert: h.cert, OnBytes: func(int) {}, Net: &net.Dialer{},
 		Clock: h.clock, Logger: logger,
 	})
 	for _, name := range []string{slices, services} {
@@ -279,21 +241,11 @@ func (h *hub) run() {
 // tell has the pool told of a gate.
 func (h *hub) tell(g directory.Gate) {
 	h.t.Helper()
-	h.number++
-	e := directory.Entry{Pool: "harbour", Version: h.number, Mode: contract.ModeLeaderHubs, Gate: g}
-	if _, err := h.directory.TakeOfCloud(must(e.Sign(h.authority))); err != nil {
-		h.t.Fatal(err)
-	}
+	h.pool.Tell(h.t, directory.Entry{Mode: contract.ModeLeaderHubs, Gate: g})
 }
 
 // show gives the hub another certificate.
-func (h *hub) show(name string) {
-	pair := must(must(pki.NewPoolAuthority(name, time.Now())).Issue(pki.Template{
-		CommonName: name, Client: true, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-	}))
-	own := must(pair.TLS())
-	h.cert.Store(&own)
-}
+func (h *hub) show(name string) { h.cert.Show(h.t, name) }
 
 // eventually waits for something.
 func (h *hub) eventually(what string, ok func() bool) {

@@ -191,7 +191,9 @@ func (x *places) tell(before, now *metav1.PartialObjectMetadata) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if before != nil {
-		delete(x.named, strings.TrimPrefix(before.Name, contract.LeaderHubPrefix))
+		if pool, ok := strings.CutPrefix(before.Name, contract.LeaderHubPrefix); ok {
+			delete(x.named, pool)
+		}
 	}
 	if now == nil {
 		return

@@ -94,6 +94,17 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestOtherEndpoints: Endpoints that only have the name of a pool say nothing of it when they change or go.
+func TestOtherEndpoints(t *testing.T) {
+	x := known(nil, toldOf("leader-hub-harbour", "10.244.0.0/16:8080"))
+	x.tell(nil, toldOf("harbour", ""))
+	x.tell(toldOf("harbour", ""), toldOf("harbour", ""))
+	x.tell(toldOf("harbour", ""), nil)
+	if got := at(x, "10.244.0.1"); got != "harbour  10.244.0.1" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestLess: of what is followed only what says where it is stays in memory.
 func TestLess(t *testing.T) {
 	n := nodeOf("harbour", "edge-1", "InternalIP 10.0.0.7")

@@ -211,12 +211,16 @@ func (x *places) tell(before, now *metav1.PartialObjectMetadata) {
 // of is where a host is, as reverse.FrontConfig.Place wants it.
 func (x *places) of(host string) (reverse.Place, error) {
 	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for _, have := range x.have {
+	all := x.have
+	x.mu.RUnlock()
+	// Without x.mu: with many events to come an informer holds its own lock while it handles one, which waits for x.mu.
+	for _, have := range all {
 		if have == nil || !have() {
 			return reverse.Place{}, errors.New("this gate does not know yet which nodes there are: try again")
 		}
 	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
 	a, err := netip.ParseAddr(host)
 	if err == nil {
 		host = a.String()

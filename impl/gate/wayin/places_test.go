@@ -105,6 +105,24 @@ func TestOtherEndpoints(t *testing.T) {
 	}
 }
 
+// TestListedWithoutTheLock: the gate holds no lock that events wait for when it asks an informer whether it has listed.
+// The informer may hold a lock of its own while it handles an event.
+func TestListedWithoutTheLock(t *testing.T) {
+	x := known([]*corev1.Node{nodeOf("harbour", "edge-1", "InternalIP 10.0.0.7")})
+	x.have[1] = func() bool {
+		free := x.mu.TryLock()
+		if free {
+			x.mu.Unlock()
+		} else {
+			t.Error("an event that is handled now waits for ever")
+		}
+		return true
+	}
+	if got := at(x, "edge-1"); got != "harbour edge-1 10.0.0.7" {
+		t.Error(got)
+	}
+}
+
 // TestLess: of what is followed only what says where it is stays in memory.
 func TestLess(t *testing.T) {
 	n := nodeOf("harbour", "edge-1", "InternalIP 10.0.0.7")

@@ -13,8 +13,9 @@
 // Way.Run follows the Nodes of pools, and the Endpoints leader-hub-<pool>, which tell spec.reach. A host is that of a
 // node by an InternalIP, by the name or by the address Hostname of the Node. Sites behind NAT use the same networks, so
 // two nodes of different pools may have the same address: it is refused, with the reason. kube-apiserver asks by names
-// with --kubelet-preferred-address-types=Hostname,InternalIP, and each node has its own. An address of a node comes
-// before one of spec.reach.
+// with --kubelet-preferred-address-types=Hostname,InternalIP, and each node has its own. A kubelet writes the addresses
+// of its Node, so the name of a Node comes before a Hostname of another one. An address of a node comes before one of
+// spec.reach.
 //
 // Until both have been listed nothing is of a pool for sure, so all is refused.
 package wayin

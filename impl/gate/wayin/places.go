@@ -152,7 +152,7 @@ func hostsOf(n *corev1.Node) map[string]reverse.Place {
 	for _, a := range n.Status.Addresses {
 		ip, err := netip.ParseAddr(a.Address)
 		switch {
-		case a.Type == corev1.NodeHostName:
+		case a.Type == corev1.NodeHostName && err != nil: // an address would say nothing that InternalIP does not
 			names = append(names, a.Address)
 		case a.Type == corev1.NodeInternalIP && err == nil:
 			in.Addr = ip
@@ -224,6 +224,9 @@ func (x *places) of(host string) (reverse.Place, error) {
 	a, err := netip.ParseAddr(host)
 	if err == nil {
 		host = a.String()
+	}
+	if in, ok := x.hosts[host][host]; ok && !a.IsValid() {
+		return in, nil // others may say that it is their Hostname: a kubelet writes that itself
 	}
 	if in, ok, err := only(host, x.hosts[host]); ok || err != nil || !a.IsValid() {
 		return in, err

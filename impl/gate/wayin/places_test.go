@@ -123,6 +123,26 @@ func TestListedWithoutTheLock(t *testing.T) {
 	}
 }
 
+// TestNameComesFirst: a node that says of itself that its Hostname is the name of another node does not get what is for
+// that one, nor does it keep anybody from it.
+func TestNameComesFirst(t *testing.T) {
+	x := known([]*corev1.Node{
+		nodeOf("harbour", "edge-1", "InternalIP 10.0.0.7"),
+		nodeOf("mill", "edge-2", "InternalIP 10.0.0.8", "Hostname edge-1"),
+		nodeOf("mill", "edge-3", "InternalIP 10.0.0.9", "Hostname 10.0.0.7"),
+	})
+	if got := at(x, "edge-1"); got != "harbour edge-1 10.0.0.7" {
+		t.Error(got)
+	}
+	if got := at(x, "10.0.0.7"); got != "harbour edge-1 10.0.0.7" {
+		t.Error(got)
+	}
+	x.node(nodeOf("harbour", "edge-1", "InternalIP 10.0.0.7"), nil)
+	if got := at(x, "edge-1"); got != "mill edge-2 10.0.0.8" {
+		t.Error(got)
+	}
+}
+
 // TestLess: of what is followed only what says where it is stays in memory.
 func TestLess(t *testing.T) {
 	n := nodeOf("harbour", "edge-1", "InternalIP 10.0.0.7")

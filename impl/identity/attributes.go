@@ -37,8 +37,12 @@ func (a Attributes) hash() digest {
 // wider are the reads that show at least as much: who may do one of them may do this. A watch begins with what a list
 // shows. Reads of one step show the same, each step shows at least what the one before shows.
 func (a Attributes) wider() (steps [][]Attributes) {
-	if a.Resource == "" || a.Subresource != "" {
+	switch {
+	case a.Resource == "" || a.Subresource != "" && a.Name == "":
 		return nil
+	case a.Subresource != "": // of each object of the namespace
+		a.Name = ""
+		return [][]Attributes{{a}}
 	}
 	byName := "metadata.name=" + a.Name
 	var same []Attributes

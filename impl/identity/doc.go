@@ -34,9 +34,10 @@
 // through it (Learn), and what it asked itself for reads from relays. The later decision counts, but a denial only if
 // it stands. A caller that may do a read may do one that shows no more, unless just that was denied: to list is to
 // watch, to list or watch one object is to get it, a whole collection has each part in it, and the pods that the
-// kubelet watches each of them. But what shows no more than such a read, and was denied after it was allowed, has taken
-// it back: who was denied to list has lost the watch that was allowed before. An allowance counts Config.TTL after the
-// cloud said so last; for the node itself it does not age, since its pods must come back however long it is cut off.
+// kubelet watches each of them. Who may read the logs of all pods of a namespace may read those of each, and so for
+// other subresources. But what shows no more than such a read, and was denied after it was allowed, has taken it back:
+// who was denied to list has lost the watch that was allowed before. An allowance counts Config.TTL after the cloud
+// said so last; for the node itself it does not age, since its pods must come back however long it is cut off.
 //
 // Decisions are kept on disk as hashes of identities and of what was asked, in a file readable by its owner alone,
 // bounded in number for each caller and in callers. One identity is one caller, whatever tokens it has and whatever

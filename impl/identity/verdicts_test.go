@@ -108,6 +108,8 @@ func TestDecisions(t *testing.T) {
 		{"another namespace", []said{{x, 200}}, "/api/v1/namespaces/b/secrets/x", undecided},
 		{"a subresource", []said{{all, 200}}, "/api/v1/namespaces/a/configmaps/x/status", undecided},
 		{"one of all", []said{{all, 200}}, "/api/v1/namespaces/a/configmaps/x", allowed},
+		{"a log who may read another", []said{{"/api/v1/namespaces/a/pods/x/log", 200}}, "/api/v1/namespaces/a/pods/y/log",
+			undecided},
 		{
 			"one of a namespace", []said{{"/api/v1/namespaces/a/configmaps?watch=1", 200}}, "/api/v1/namespaces/a/configmaps/x",
 			allowed,
@@ -178,6 +180,42 @@ func TestDecisions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSubresources: who may do it to all objects of a namespace may do it to each, unless that was denied.
+func TestSubresources(t *testing.T) {
+	exec := Attributes{Verb: "create", Version: "v1", Resource: "pods", Subresource: "exec", Namespace: "a"}
+	one := func(change func(*Attributes)) Attributes {
+		a := exec
+		if a.Name = "x"; change != nil {
+			change(&a)
+		}
+		return a
+	}
+	b := newBed(t, nil)
+	b.fetch()
+	alice := withToken("alice").Header
+	b.learn(alice, false, exec, http.StatusOK)
+	b.learn(alice, false, one(func(a *Attributes) { a.Name = "denied" }), http.StatusForbidden)
+	for name, x := range map[string]struct {
+		ask  Attributes
+		want decision
+	}{
+		"all":                 {exec, allowed},
+		"one":                 {one(nil), allowed},
+		"one that was denied": {one(func(a *Attributes) { a.Name = "denied" }), denied},
+		"another namespace":   {one(func(a *Attributes) { a.Namespace = "b" }), undecided},
+		"another verb":        {one(func(a *Attributes) { a.Verb = "get" }), undecided},
+		"another subresource": {one(func(a *Attributes) { a.Subresource = "attach" }), undecided},
+		"the object itself":   {one(func(a *Attributes) { a.Subresource = "" }), undecided},
+		"another resource":    {one(func(a *Attributes) { a.Resource = "services" }), undecided},
+	} {
+		code := map[decision]int32{undecided: 503, denied: 403}[x.want]
+		_, refusal := b.Authorize(alice, false, x.ask)
+		if (refusal == nil) != (x.want == allowed) || refusal != nil && refusal.ErrStatus.Code != code {
+			t.Errorf("%s: %v", name, refusal)
+		}
 	}
 }
 

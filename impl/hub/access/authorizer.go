@@ -91,16 +91,10 @@ func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Head
 		}
 		return v.refusal
 	}
-	credentials := http.Header{}
-	for name, values := range header {
-		if isCredential(name) {
-			credentials[name] = slices.Clone(values)
-		}
-	}
 	select {
 	case <-ctx.Done():
 		return answer.Unavailable(ErrUnavailable.Error())
-	case r := <-z.fly(uplink.LapsedAs(z.ctx, ctx), key, who, credentials, a, false):
+	case r := <-z.fly(uplink.LapsedAs(z.ctx, ctx), key, who, credentialsOf(header), a, false):
 		if busy := BusyStatus(r.Err); busy != nil {
 			return busy
 		}
@@ -109,6 +103,26 @@ func (z *Authorizer) Authorize(ctx context.Context, who Caller, header http.Head
 		}
 		return r.Val.(verdict).refusal
 	}
+}
+
+// Learn has the cloud asked whether the caller may do it, unless that is known, and waits for no answer. What the cloud
+// says counts for the time without it. ctx is that of a request of the caller.
+func (z *Authorizer) Learn(ctx context.Context, who Caller, header http.Header, a identity.Attributes) {
+	key := newKey(who, header, a)
+	if _, ok := z.lookup(key, header); !ok {
+		z.fly(uplink.LapsedAs(z.ctx, ctx), key, who, credentialsOf(header), a, false)
+	}
+}
+
+// credentialsOf are the headers that say who the caller is or wants to be.
+func credentialsOf(header http.Header) http.Header {
+	credentials := http.Header{}
+	for name, values := range header {
+		if isCredential(name) {
+			credentials[name] = slices.Clone(values)
+		}
+	}
+	return credentials
 }
 
 // fly has the cloud asked, by one for all who want to know. early: also if a verdict is valid for half of its time yet.
@@ -277,7 +291,8 @@ func newKey(who Caller, header http.Header, a identity.Attributes) verdictKey {
 		b = put(b, "")
 	}
 	for _, s := range [...]string{
-		"", a.Verb, a.Group, a.Version, a.Resource, a.Namespace, a.Name, a.FieldSelector, a.LabelSelector,
+		"", a.Verb, a.Group, a.Version, a.Resource, a.Subresource, a.Namespace, a.Name, a.FieldSelector,
+		a.LabelSelector,
 	} {
 		b = put(b, s)
 	}

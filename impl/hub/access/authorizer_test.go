@@ -348,7 +348,7 @@ func TestAuthorizeSeparates(t *testing.T) {
 		func(a *identity.Attributes) { a.Verb = "watch" }, func(a *identity.Attributes) { a.Group = "" },
 		func(a *identity.Attributes) { a.Version = "v1beta1" },
 		func(a *identity.Attributes) { a.Resource = "endpoints" }, func(a *identity.Attributes) { a.Namespace = "x" },
-		func(a *identity.Attributes) { a.Name = "x" },
+		func(a *identity.Attributes) { a.Name = "x" }, func(a *identity.Attributes) { a.Subresource = "log" },
 		func(a *identity.Attributes) { a.FieldSelector = "x" }, func(a *identity.Attributes) { a.LabelSelector = "x" },
 	} {
 		a := listSlices
@@ -366,6 +366,27 @@ func TestAuthorizeSeparates(t *testing.T) {
 	h.Set("User-Agent", "kubectl")
 	if newKey(Caller{Kind: Bearer}, h, listSlices) != newKey(Caller{Kind: Bearer}, token("a"), listSlices) {
 		t.Error("a header that is no credential makes another key")
+	}
+}
+
+// TestLearn: what a caller was seen to do is asked about once for a while, and counts when the cloud is away.
+func TestLearn(t *testing.T) {
+	a := asked{allowed: true}
+	z := judged(t, &a, clocktesting.NewFakeClock(time.Now()))
+	logs := identity.Attributes{Verb: "get", Version: "v1", Resource: "pods", Subresource: "log", Namespace: "a"}
+	alice := Caller{Kind: Bearer}
+	z.Learn(t.Context(), alice, token("alice"), logs)
+	await.Until(t, time.Minute, "the cloud to be asked", func() bool { return z.Size() == 1 })
+	z.Learn(t.Context(), alice, token("alice"), logs)
+	if n := a.count(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	one := logs
+	one.Name = "web"
+	for name, want := range map[string]bool{"alice": true, "bob": false} {
+		if _, refusal := z.Judge.Authorize(token(name), false, one); (refusal == nil) != want {
+			t.Errorf("%s: %v", name, refusal)
+		}
 	}
 }
 

@@ -81,4 +81,7 @@
 // calling, by the cluster's own keys, and what the cloud decided for that caller last: what was denied twice, ten
 // seconds apart, is denied, an allowance is valid for --offline-access (7 days), and what nobody decided is 503. It
 // never fails open. Decisions are kept on disk, as hashes of the one that asked and of what was asked.
+//
+// What a caller does with pods of this node, as to read their logs, passes to the cloud without a question. So that it
+// is known without the cloud who may do that, the hub asks once it was done (Learn, and package ownkubelet).
 package access

@@ -64,7 +64,11 @@ func Forbidden(user string, a identity.Attributes, reason string) *apierrors.Sta
 	if a.Namespace != "" {
 		where = fmt.Sprintf("in the namespace %q", a.Namespace)
 	}
-	msg := fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", user, a.Verb, a.Resource, a.Group, where)
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	msg := fmt.Sprintf("User %q cannot %s resource %q in API group %q %s", user, a.Verb, resource, a.Group, where)
 	if reason != "" {
 		msg += ": " + reason
 	}

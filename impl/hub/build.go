@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/mirror"
 	"github.com/weir-edge/weir/impl/hub/overlay"
+	"github.com/weir-edge/weir/impl/hub/ownkubelet"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/reach"
 	"github.com/weir-edge/weir/impl/hub/relayed"
@@ -192,9 +194,17 @@ func (h *Hub) buildDoor() error {
 	review := access.Reviewer{
 		AsCaller: gate.Through(h.cloud.Reviews()), AsNode: h.cloud.Way(uplink.ClassNode, uplink.AsNode), Stay: &access.Stay{},
 	}
+	authorizer := access.NewAuthorizer(access.AuthorizerConfig{
+		Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock,
+		Count: counted(h.metrics.reviews), Stay: review.Stay,
+	})
 	proxy := door.NewProxy(door.ProxyConfig{
 		Node: h.NodeName, AsNode: h.asNode, NodePlace: h.cloud.NodePlace, AsCaller: h.discovery.Through(callers),
 		Shelter: h.shelter, Judge: h.judge, Written: consistency, Demand: h.reads, Left: h.sources.Left, Clock: h.clock,
+		Kubelet: ownkubelet.New(ownkubelet.Config{
+			Node: h.NodeName, Address: cmp.Or(h.kubelet, ownkubelet.Address), Cert: h.atCloud, Dial: h.Net.DialContext,
+			Store: h.store, Judge: h.judge, Away: h.cloud.IsAway, Learn: authorizer.Learn, Clock: h.clock, Logger: h.Logger,
+		}),
 		Logger: h.Logger,
 	})
 	beats := beat.NewBeats(beat.BeatsConfig{
@@ -212,13 +222,10 @@ func (h *Hub) buildDoor() error {
 			User: contract.NodeUserPrefix + h.NodeName, Roots: h.serving.callers, Own: h.own.judge(),
 			Allowance: h.OfflineTokenAllowance, Now: h.time.Now,
 		},
-		Gate: gate,
-		Authorizer: access.NewAuthorizer(access.AuthorizerConfig{
-			Review: gate.Limited(review.Review), Cloud: h.cloud, Judge: h.judge, Clock: h.clock,
-			Count: counted(h.metrics.reviews), Stay: review.Stay,
-		}),
-		Stalls:  answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.metrics.served, h.Logger),
-		Sources: h.sources, Consistency: consistency, Beats: beats, Proxy: proxy, Shelter: h.shelter, Demand: h.reads,
+		Gate:       gate,
+		Authorizer: authorizer,
+		Stalls:     answer.NewStalls(h.clock, h.metrics.stalled.Inc, h.metrics.served, h.Logger),
+		Sources:    h.sources, Consistency: consistency, Beats: beats, Proxy: proxy, Shelter: h.shelter, Demand: h.reads,
 		Scope: h.scope, Overlay: h.overlay, Filters: h.filters, Own: h.own.filter, Answered: h.metrics.answered,
 		Logger: h.Logger,
 	})

@@ -254,6 +254,31 @@ func (c *fakeCloud) upgrade(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
+// connect answers what leads to a kubelet, to whom verdicts allow it: a word of the log, or an upgrade. Other
+// subresources are of pods.
+func (c *fakeCloud) connect(w http.ResponseWriter, req *http.Request, a *authorizationv1.ResourceAttributes) {
+	if !slices.Contains([]string{"log", "exec", "attach", "portforward"}, a.Subresource) {
+		c.pods.ServeHTTP(w, req)
+		return
+	}
+	if a.Verb = "get"; req.Method == http.MethodPost {
+		a.Verb = "create"
+	}
+	c.mu.Lock()
+	allowed := c.allow(c.user(req), a)
+	c.mu.Unlock()
+	switch {
+	case !allowed:
+		answer.Write(w, answer.Forbidden(c.user(req), identity.Attributes{
+			Verb: a.Verb, Version: "v1", Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
+		}, ""))
+	case a.Subresource == "log":
+		_, _ = io.WriteString(w, "by the cloud\n")
+	default:
+		c.upgrade(w, req)
+	}
+}
+
 func (c *fakeCloud) review(w http.ResponseWriter, req *http.Request) {
 	user := c.user(req)
 	if u := req.Header.Get("Impersonate-User"); u != "" {
@@ -444,6 +469,12 @@ func (c *fakeCloud) core(w http.ResponseWriter, req *http.Request) {
 	}
 	if parts[2] == "nodes" {
 		c.nodes(w, req)
+		return
+	}
+	if len(parts) == 7 && parts[4] == "pods" {
+		c.connect(w, req, &authorizationv1.ResourceAttributes{
+			Namespace: parts[3], Resource: "pods", Name: parts[5], Subresource: parts[6],
+		})
 		return
 	}
 	if c.pods != nil && slices.Contains(parts, "pods") {

@@ -122,19 +122,8 @@ type serving struct {
 	own     bool           // the node's own authority does as well
 }
 
-// config asks for a client certificate if there are authorities that could have signed it. It is verified per request
-// (see access.Identifier), so that an unknown one gets a clear 401 and not a broken handshake.
-func (s *serving) config() *tls.Config {
-	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		DynamicRecordSizingDisabled: true, // small first records are for far clients; ours are on this node
-		GetCertificate:              func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Get(), nil },
-	}
-	if s.callers != nil || s.own {
-		config.ClientAuth = tls.RequestClientCert
-	}
-	return config
-}
+// config asks for a client certificate if there are authorities that could have signed it.
+func (s *serving) config() *tls.Config { return door.TLS(s.cert, s.callers != nil || s.own) }
 
 // pool is the hub's part in its pool, if it has one: a *membership.Pool, or membership.Alone.
 type pool interface {

@@ -152,6 +152,7 @@ type bed struct {
 	hub    *Hub
 	log    *logBuffer
 	wrap   func(*exec.Cmd) // what else a process needs; nil: nothing
+	stop   func()          // the hub that runs
 }
 
 // newBed prepares a hub; change it before start.
@@ -255,6 +256,7 @@ func (b *bed) run(h *Hub) (stop func()) {
 		})
 	}
 	b.t.Cleanup(stop)
+	b.stop = stop
 	return stop
 }
 

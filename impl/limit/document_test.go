@@ -171,6 +171,8 @@ func limitRows() []limitRow {
 			"bytes of an answer to a request without a credential", size(MaxPublicAnswer), "none with --anonymous",
 			"the answer is cut",
 		},
+		{"streams of the node's own kubelet without the cloud (logs, exec)", num(MaxKubelet), "", "429"},
+		{"the same of one caller", num(MaxKubeletCaller), "", "429"},
 		{"access reviews that wait or are under way, others in sum", num(MaxReviews), "", "429 (caller-rate)"},
 		{"the same of one caller", num(MaxCallerReviews), "", "429 (caller-rate)"},
 		{"access reviews under way, others", num(ParallelReviews), "", "they wait"},

@@ -44,6 +44,9 @@ const (
 	RefusalPause = 20 * time.Millisecond // until more is read of a connection, for each request on it that a limit refused
 	StallTimeout = time.Minute           // for which a client may take nothing of an answer
 
+	MaxKubelet       = 16 // streams of the node's own kubelet, while the cloud is away
+	MaxKubeletCaller = 8
+
 	MaxReviews       = 256 // that wait or are under way
 	MaxCallerReviews = 128
 	ParallelReviews  = 32

@@ -96,9 +96,12 @@ func (c *call) refuse(refusal *apierrors.StatusError) {
 	c.w.Finish(c.req)
 }
 
-// pass has the cloud answer, or what stands in for it: the queue of writes, the store.
+// pass has the cloud answer, or what stands in for it: the node's kubelet, the queue of writes, the store.
 func (c *call) pass() {
-	req, taken := c.Shelter.Take(c.w, c.req, c.asked, c.who)
+	req, taken := c.Proxy.Kubelet.Take(c.w, c.req, c.asked, c.who)
+	if !taken {
+		req, taken = c.Shelter.Take(c.w, req, c.asked, c.who)
+	}
 	if !taken {
 		c.w.Route = "cloud"
 		c.Proxy.Serve(c.w, req, Passage{Asked: c.asked, Who: c.who, Target: c.target, Over: c.over()})

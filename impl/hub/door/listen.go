@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/hub/access"
+	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/process"
 )
@@ -80,6 +81,20 @@ func URL(at net.Addr) string {
 		host = "127.0.0.1"
 	}
 	return "https://" + net.JoinHostPort(host, port)
+}
+
+// TLS is the configuration of a port. A client certificate is verified per request (see access.Identifier), so that an
+// unknown one gets a clear 401 and not a broken handshake.
+func TLS(shows uplink.Certificate, asks bool) *tls.Config {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		DynamicRecordSizingDisabled: true, // small first records are for far clients; ours are on this node
+		GetCertificate:              func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return shows.Get(), nil },
+	}
+	if asks {
+		config.ClientAuth = tls.RequestClientCert
+	}
+	return config
 }
 
 // Serve serves until ctx ends, with TLS if there is a config of it; node, if it is set, reports whether a connection is

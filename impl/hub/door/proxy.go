@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
+	"github.com/weir-edge/weir/impl/hub/ownkubelet"
 	"github.com/weir-edge/weir/impl/hub/ownwatch"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
@@ -36,6 +37,7 @@ type ProxyConfig struct {
 	AsCaller, AsNode http.RoundTripper
 	NodePlace        func() any // see ownwatch.Config.Place
 	Shelter          *shelter.Shelter
+	Kubelet          *ownkubelet.Kubelet // nil: nothing of it is passed on
 	Judge            *identity.Judge
 	Written          written
 	Demand           *Demand
@@ -133,6 +135,7 @@ func (x *Passage) observe(resp *http.Response) error {
 		a, _ := identity.AttributesOf(x.Asked)
 		x.proxy.Judge.Refuse(resp.Request.Header, a)
 	}
+	x.proxy.Kubelet.Observe(x.Asked, x.Who, resp)
 	if t := x.write(); t != nil {
 		if err := x.proxy.Written.Observe(t, resp); err != nil {
 			return err

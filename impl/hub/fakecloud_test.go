@@ -272,6 +272,8 @@ func (c *fakeCloud) connect(w http.ResponseWriter, req *http.Request, a *authori
 		answer.Write(w, answer.Forbidden(c.user(req), identity.Attributes{
 			Verb: a.Verb, Version: "v1", Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
 		}, ""))
+	case c.user(req) == "unlucky": // the cloud does not reach the kubelet
+		w.WriteHeader(http.StatusBadGateway)
 	case a.Subresource == "log":
 		_, _ = io.WriteString(w, "by the cloud\n")
 	default:

@@ -150,14 +150,14 @@ func TestOwnKubelet(t *testing.T) {
 		{"alice", http.MethodGet, logOfWeb, 200}, {"alice", http.MethodPost, execInWeb, 101},
 		{"reader", http.MethodGet, logOfWeb, 200}, {"reader", http.MethodPost, execInWeb, 403},
 		{"denied", http.MethodGet, logOfWeb, 403}, {"getter", http.MethodGet, execInWeb, 101},
-		{"one", http.MethodGet, logOfWeb, 200}, {"one", http.MethodPost, execInWeb, 101},
+		{"unlucky", http.MethodGet, logOfWeb, 502}, {"one", http.MethodGet, logOfWeb, 200}, {"one", http.MethodPost, execInWeb, 101},
 	} {
 		if code := b.uses(x.token, x.method, x.path); code != x.want {
 			t.Fatalf("%s %s %s: %d with the cloud", x.token, x.method, x.path, code)
 		}
 	}
 	b.learnt("alice get pods default", "alice create pods default", "reader get pods default", "getter get pods default",
-		"getter create pods default", "one get pods default", "one create pods default")
+		"getter create pods default", "one get pods default", "one create pods default", "unlucky get pods default")
 	if n := len(k.asked()); n != 0 {
 		t.Fatalf("the kubelet was asked %d times beside the cloud", n)
 	}
@@ -169,6 +169,7 @@ func TestOwnKubelet(t *testing.T) {
 	}{
 		{"who may", "alice", http.MethodGet, logOfWeb, 200, "by the kubelet"},
 		{"another pod of the namespace", "alice", http.MethodGet, podPath + "two/log?container=side", 200, "by the kubelet"},
+		{"whom the cloud could not serve", "unlucky", http.MethodGet, logOfWeb, 200, "by the kubelet"},
 		{"who may run commands", "alice", http.MethodPost, execInWeb, 101, ""},
 		{"the same with attach", "alice", http.MethodPost, podPath + "web/attach?stdin=1&stdout=1", 503, "pods/attach"},
 		{"a WebSocket needs both verbs", "alice", http.MethodGet, execInWeb, 503, "get of pods/exec"},

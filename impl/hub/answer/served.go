@@ -32,8 +32,8 @@ func (s *Served) by(route string) *atomic.Int64 {
 func (s *Served) Bytes(route string) int64 { return s.by(route).Load() }
 
 var served = prometheus.NewDesc("weir_hub_served_bytes_total",
-	"Bytes of answers that clients of this node got, by route (relay, cloud, store, queue, heartbeat, kubelet), and errors "+
-		"by themselves (error).", []string{"route"}, nil)
+	"Bytes of answers that clients of this node got, by route (relay, cloud, store, queue, heartbeat, kubelet), and "+
+		"errors by themselves (error).", []string{"route"}, nil)
 
 // Describe implements prometheus.Collector.
 func (s *Served) Describe(ch chan<- *prometheus.Desc) { ch <- served }

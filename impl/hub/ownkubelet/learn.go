@@ -19,7 +19,8 @@ func (k *Kubelet) Observe(asked *request.Request, who access.Caller, resp *http.
 	}
 	all := questions(asked)
 	k.Judge.Learn(header, who.Kind == access.ThisNode, all[0], code)
-	if code == http.StatusUnauthorized || code == http.StatusForbidden || code >= http.StatusInternalServerError {
+	// Where the cloud does not reach the kubelet, it answers 5xx to a caller that may.
+	if code == http.StatusUnauthorized || code == http.StatusForbidden {
 		return
 	}
 	for _, a := range all {

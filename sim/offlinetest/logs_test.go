@@ -96,7 +96,7 @@ func (b *bed) repairer() (run func(args ...string) (string, error)) {
 	}
 }
 
-// TestLogs: kubectl reads logs of pods of the node that is cut off, in the name of who has read some before, through a
+// TestLogs: kubectl reads logs of pods of the node that is cut off, for a caller that has read some before, through a
 // restart of the hub. While the cloud is there it decides and answers, even if it does not reach the kubelet.
 func TestLogs(t *testing.T) {
 	b := newBed(t, nil)

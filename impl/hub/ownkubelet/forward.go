@@ -160,7 +160,7 @@ func (k *way) refused(resp *http.Response, asked *request.Request) *apierrors.St
 			"authentication.x509.clientCAFile has to name the authority that has signed it")
 	case code == http.StatusForbidden || code == http.StatusInternalServerError && strings.HasPrefix(text, notAuthorized):
 		return apierrors.NewServiceUnavailable("the kubelet of this node does not let the hub in: it asks its API server, " +
-			"which has to be this hub (weir node status tells)")
+			"so its kubeconfig has to name this hub")
 	case code == http.StatusInternalServerError:
 		return apierrors.NewInternalError(errors.New(text))
 	case code == http.StatusBadRequest:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"sigs.k8s.io/yaml"
 )
 
@@ -94,6 +95,57 @@ func TestGateCertificate(t *testing.T) {
 	if secretOf(t, texts[gateTemplate]) != nil || strings.Count(texts[gateTemplate]+texts[managerTemplate],
 		"secretName: theirs\n") != 2 {
 		t.Errorf("a Secret of one's own is not taken:\n%s", texts[gateTemplate])
+	}
+}
+
+// TestWayIn: the gate lets hubs in, weir-manager says how many replicas there are, and nobody has a right whom the
+// values do not name. Values of before know no way in.
+func TestWayIn(t *testing.T) {
+	const on = "gate: {enabled: true, address: \"gate:1\", "
+	const binding = "kind: ClusterRoleBinding"
+	before := load(t)
+	delete(before.Values["gate"].(map[string]any), "wayIn")
+	for name, c := range map[string]struct {
+		chart    *chart.Chart
+		values   string
+		ways     string // --gate-ways; empty: there is no way in
+		bindings int
+	}{
+		"off":                       {load(t), on + "wayIn: {connect: [{kind: User, name: a}]}}", "", 0},
+		"values of before":          {before, on + "replicas: 3}", "", 0},
+		"no value":                  {load(t), on + "wayIn: null}", "", 0},
+		"usual":                     {load(t), on + "wayIn: {enabled: true}}", "2", 0},
+		"as many as a pool is told": {load(t), on + "replicas: 9, wayIn: {enabled: true}}", "9", 0},
+		"one may":                   {load(t), on + "wayIn: {enabled: true, connect: [{kind: User, name: a}]}}", "2", 1},
+		"two may": {
+			load(t), on + "wayIn: {enabled: true, connect: [{kind: User, name: a}], connectStraight: [{kind: Group, name: b}]}}",
+			"2", 2,
+		},
+	} {
+		texts, err := all(t, c.chart, []byte(c.values))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		gate, manager := texts[gateTemplate], texts[managerTemplate]
+		if in := strings.Contains(gate, `"--way-in"`); in != (c.ways != "") ||
+			in != strings.Contains(gate, "externalTrafficPolicy: Cluster") || strings.Count(gate, binding) != c.bindings {
+			t.Errorf("%s: %s", name, gate)
+		}
+		if c.ways == "" == strings.Contains(manager, "--gate-ways") ||
+			c.ways != "" && !strings.Contains(manager, `"--gate-ways=`+c.ways+`"`) {
+			t.Errorf("%s: want --gate-ways=%s: %s", name, c.ways, manager)
+		}
+	}
+	for values, want := range map[string]string{
+		"replicas: 10, wayIn: {enabled: true}":                                    "/gate/replicas",
+		"wayIn: {enabled: true, connect: [{kind: ServiceAccount, name: a}]}":      "namespace",
+		"wayIn: {enabled: true, connect: [{kind: Role, name: a}]}":                "/gate/wayIn/connect/0/kind",
+		"wayIn: {enabled: true, connectStraight: [{kind: User}]}":                 "/gate/wayIn/connectStraight/0",
+		"wayIn: {enabled: true, connectStraight: [{kind: User, name: a, to: b}]}": "/gate/wayIn/connectStraight/0",
+	} {
+		if _, err := all(t, load(t), []byte(on+values+"}")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", values, err, want)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,7 +25,8 @@ import (
 )
 
 // TestGate switches weir-gate on, upgrades and switches it off. It runs with its grants and its certificate. The latter
-// stays through an upgrade, is another one for another host, and goes with the gate.
+// stays through an upgrade, is another one for another host, and goes with the gate. Who may reach into pools is who the
+// values name, while the way in is there.
 func TestGate(t *testing.T) {
 	h, c := findHelm(t), newCluster(t)
 	h.kubeconfig = c.admin(t)
@@ -46,7 +48,7 @@ func TestGate(t *testing.T) {
 		return s.Data
 	}
 	same := func(a, b map[string][]byte) bool { return string(a["tls.key"]) == string(b["tls.key"]) }
-	told := func(want int) {
+	told := func(want, flags int) {
 		t.Helper()
 		d, err := c.client.AppsV1().Deployments(contract.ManagerNamespace).Get(t.Context(), "weir-manager",
 			metav1.GetOptions{})
@@ -54,28 +56,47 @@ func TestGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		pod := d.Spec.Template.Spec
-		if n := strings.Count(strings.Join(pod.Containers[0].Args, " "), "--gate"); n != 2*want || len(pod.Volumes) != want ||
+		if n := strings.Count(strings.Join(pod.Containers[0].Args, " "), "--gate"); n != flags || len(pod.Volumes) != want ||
 			len(pod.Containers[0].VolumeMounts) != want {
 			t.Errorf("weir-manager has %v, %v", pod.Containers[0].Args, pod.Volumes)
 		}
 	}
+	may := func(want string) { // where a monitoring system may connect: into pools, and nowhere else
+		t.Helper()
+		eventually(t, func() string {
+			var may []string
+			for _, path := range []string{contract.ConnectPath, contract.StraightPath} {
+				if c.may(t, "system:serviceaccount:monitoring:prometheus", "connect", path) {
+					may = append(may, path)
+				}
+			}
+			if is := strings.Join(may, " "); is != want {
+				return fmt.Sprintf("it may connect at %q, and not at %q", want, is)
+			}
+			return ""
+		})
+	}
 	const upgrade, keep = "upgrade", "--reset-then-reuse-values"
 	helm("install", release, h.chart, "--create-namespace")
-	told(0)
+	told(0, 0)
 	helm(upgrade, release, h.chart, keep, "--set", "gate.enabled=true,gate.address=127.0.0.1:30273")
 	first := certificate()
-	told(1)
+	told(1, 2)
 	c.gate(t, first)
 	helm(upgrade, release, h.chart, keep, "--set", "gate.replicas=3,gate.address=127.0.0.1:30274")
 	if !same(first, certificate()) {
 		t.Error("an upgrade makes another certificate for the same host")
 	}
-	helm(upgrade, release, h.chart, keep, "--set", "gate.address=gate.example:30273")
+	helm(upgrade, release, h.chart, keep, "--set", "gate.address=gate.example:30273,gate.wayIn.enabled=true", "--set-json",
+		`gate.wayIn.connect=[{"kind":"ServiceAccount","namespace":"monitoring","name":"prometheus"}]`)
+	told(1, 3)
+	may(contract.ConnectPath)
 	if same(first, certificate()) {
 		t.Error("another host has the certificate of before")
 	}
 	helm(upgrade, release, h.chart, keep, "--set", "gate.enabled=false")
-	told(0)
+	told(0, 0)
+	may("")
 	for name := range c.everything(t) {
 		if strings.Contains(name, "weir-gate") || strings.Contains(name, "weir:gate") {
 			t.Errorf("it is off, and left %s", name)
@@ -85,6 +106,20 @@ func TestGate(t *testing.T) {
 		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("its key is still there: %v", err)
 	}
+}
+
+// may reports whether a user may do something that is no resource.
+func (c *cluster) may(t *testing.T, user, verb, path string) bool {
+	t.Helper()
+	r, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Status.Allowed
 }
 
 // gate runs weir-gate as its account, with what the Secret has, until it is ready.
@@ -102,7 +137,7 @@ func (c *cluster) gate(t *testing.T, secret map[string][]byte) {
 			"system:serviceaccounts:"+space, "system:authenticated"),
 		BindAddress: "127.0.0.1",
 		TLSCertFile: filepath.Join(dir, "tls.crt"), TLSPrivateKeyFile: filepath.Join(dir, "tls.key"),
-		PoolScopeResources: directory.DefaultScope(), RingBytes: 1 << 20, FreshWithin: 30 * time.Second,
+		PoolScopeResources: directory.DefaultScope(), RingBytes: 1 << 20, FreshWithin: 30 * time.Second, WayIn: true,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

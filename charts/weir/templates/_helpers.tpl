@@ -57,7 +57,9 @@ annotations:
 {{- define "weir.gateFlags" -}}
 {{- if (.Values.gate).enabled -}}
 {{- if not .Values.gate.address }}{{ fail "gate.address is empty: want the host:port at which edge nodes reach weir-gate, for example 203.0.113.10:30273" }}{{ end -}}
-{{- list (printf "--gate=https://%s" .Values.gate.address) (printf "--gate-ca-file=%s/ca.crt" (include "weir.gateFolder" .)) | toJson -}}
+{{- $flags := list (printf "--gate=https://%s" .Values.gate.address) (printf "--gate-ca-file=%s/ca.crt" (include "weir.gateFolder" .)) -}}
+{{- if (.Values.gate.wayIn).enabled }}{{ $flags = append $flags (printf "--gate-ways=%d" (int .Values.gate.replicas)) }}{{ end -}}
+{{- toJson $flags -}}
 {{- else }}[]{{ end -}}
 {{- end -}}
 

@@ -25,7 +25,8 @@
 // then on. A hub that does not answer never takes the place of one that does.
 //
 // Each connection into the pool is one request CONNECT host:port (RFC 9113, section 8.5), with the header Weir-Node if
-// the address is one of a node. The leader believes neither, and finds out by itself what it may dial. It answers 200, or
+// the address is one of a node. The leader believes neither, and finds out by itself what it may dial. It
+// answers 200, or
 //
 //	403  Reach does not allow the address
 //	429  the leader has as many connections as it may

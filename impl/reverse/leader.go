@@ -91,7 +91,7 @@ type LeaderConfig struct {
 	// Grace is how long connections may last after Run was told to end, and Ends ends them before that if it is set. 0:
 	// they end at once.
 	Grace  time.Duration
-	Ends   context.Context //nolint:containedctx // of who runs several of these one after another
+	Ends   context.Context //nolint:containedctx // of the caller, which runs several of these one after another
 	Clock  clock.Clock     // nil: the real one
 	Logger *slog.Logger    // nil: none
 }

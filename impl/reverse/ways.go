@@ -117,8 +117,8 @@ func NewWays(c WaysConfig) (*Ways, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Ways{
-		c: c, name: rand.Text(), answered: answered, slots: &limit.Slots{Sum: c.Sum, Each: c.PerPool}, end: make(chan struct{}),
-		pools: map[string]*pool{}, change: make(chan struct{}),
+		c: c, name: rand.Text(), answered: answered, slots: &limit.Slots{Sum: c.Sum, Each: c.PerPool},
+		end: make(chan struct{}), pools: map[string]*pool{}, change: make(chan struct{}),
 	}, nil
 }
 

@@ -5,8 +5,8 @@
 //
 // Way.Around answers both behind the filters of the generic server, which know who calls. CONNECT has no path, so
 // authorization is asked about contract.ConnectPath, with the verb connect. Where it is for what is of no pool, which
-// the gate dials straight, contract.StraightPath is asked as well. Reach of spec.reach and a kubelet's port are all that
-// a leader dials, whoever asks.
+// the gate dials straight, contract.StraightPath is asked as well. What spec.reach names and a kubelet's port are all
+// that a leader dials, whoever asks.
 //
 // # Which pool an address is of
 //

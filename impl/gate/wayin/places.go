@@ -233,7 +233,8 @@ func (x *places) of(host string) (reverse.Place, error) {
 	}
 	pools := map[string]reverse.Place{}
 	for pool, spans := range x.named {
-		if slices.ContainsFunc(spans, func(s destination.Span) bool { return s.Prefix.Contains(a) }) { // its leader knows the ports
+		// Its leader knows the ports.
+		if slices.ContainsFunc(spans, func(s destination.Span) bool { return s.Prefix.Contains(a) }) {
 			pools[pool] = reverse.Place{Pool: pool, Addr: a}
 		}
 	}
@@ -252,8 +253,10 @@ func only(host string, all map[string]reverse.Place) (in reverse.Place, ok bool,
 	}
 	a, b := all[names[0]], all[names[1]]
 	if a.Node == "" {
-		return a, false, fmt.Errorf("%s is in spec.reach of pools %s and %s: only one of them may name it", host, a.Pool, b.Pool)
+		return a, false, fmt.Errorf("%s is in spec.reach of pools %s and %s: only one of them may name it", host, a.Pool,
+			b.Pool)
 	}
 	return a, false, fmt.Errorf("%s is of node %s of pool %s and of node %s of pool %s: want the name of the node, as "+
-		"kube-apiserver asks with --kubelet-preferred-address-types=Hostname,InternalIP", host, a.Node, a.Pool, b.Node, b.Pool)
+		"kube-apiserver asks with --kubelet-preferred-address-types=Hostname,InternalIP", host, a.Node, a.Pool, b.Node,
+		b.Pool)
 }

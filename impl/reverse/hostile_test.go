@@ -233,8 +233,12 @@ func (b *bed) framer(node string) (*http2.Framer, net.Conn) {
 	b.headers(fr, 1, true, ":status", "204")
 	go func() {
 		for {
-			if _, err := fr.ReadFrame(); err != nil {
+			f, err := fr.ReadFrame()
+			if err != nil {
 				return
+			}
+			if f.Header().Type == http2.FrameHeaders {
+				b.requests <- struct{}{}
 			}
 		}
 	}()
@@ -334,8 +338,7 @@ func TestBombs(t *testing.T) {
 				}
 				asked <- err
 			}()
-			await.Until(t, time.Minute, "the request", func() bool { return b.ways.slots.Held() == 1 })
-			time.Sleep(50 * time.Millisecond)
+			await.Value(t, time.Minute, "the request", b.requests)
 			bomb(fr, c)
 			if grown := int64(heap()) - int64(before); grown > 8<<20 {
 				t.Errorf("it costs %d bytes", grown)
@@ -362,8 +365,7 @@ func TestLies(t *testing.T) {
 		_, err := b.ways.Dial(t.Context(), Place{Pool: "harbour"}, kubelet)
 		asked <- err
 	}()
-	await.Until(t, time.Minute, "the request", func() bool { return b.ways.slots.Held() == 1 })
-	time.Sleep(50 * time.Millisecond)
+	await.Value(t, time.Minute, "the request", b.requests)
 	b.headers(fr, 3, false, ":status", "403")
 	_ = fr.WriteData(3, true, []byte("no\r\nSet-Cookie: x\x1b[31m\xff"+strings.Repeat("y", 5000)))
 	err := <-asked

@@ -205,9 +205,10 @@ func TestErrors(t *testing.T) {
 	if _, err := b.ways.Dial(ctx, Place{Pool: "mill"}, kubelet); kindOfError(err) != NoWay {
 		t.Errorf("%v", err)
 	}
-	go func() { time.Sleep(50 * time.Millisecond); stuck <- struct{}{} }()
-	stop()
+	go stop() // it waits for the one that is stuck
 	await.Until(t, time.Minute, "the way to go", func() bool { return b.current() == "" })
+	stuck <- struct{}{}
+	stop()
 	try("harbour", kubelet, NoWay, "no hub that leads")
 	b.ways.Close()
 	try("harbour", kubelet, Full, "the gate is ending")
@@ -579,8 +580,8 @@ func TestNode(t *testing.T) {
 	if _, err := connect(t.Context(), "tcp", "10.0.0.9:10250"); err == nil || !strings.Contains(err.Error(), "two nodes") {
 		t.Errorf("%v", err)
 	}
-	if _, err := b.ways.Dial(t.Context(), Place{Pool: "harbour", Node: "edge-8"}, kubelet); kindOfError(err) != Unreachable ||
-		!strings.Contains(err.Error(), "ask for node edge-8: the cloud is away") {
+	_, err := b.ways.Dial(t.Context(), Place{Pool: "harbour", Node: "edge-8"}, kubelet)
+	if kindOfError(err) != Unreachable || !strings.Contains(err.Error(), "ask for node edge-8: the cloud is away") {
 		t.Errorf("%v", err)
 	}
 }

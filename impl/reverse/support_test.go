@@ -114,6 +114,8 @@ type bed struct {
 	front  *Front
 	server *httptest.Server
 	log    *lines
+	// requests has one of each connection into the pool that a framer was asked for.
+	requests chan struct{}
 
 	mu     sync.Mutex
 	places map[netip.AddrPort]string // where an address of the pool is on loopback
@@ -122,7 +124,9 @@ type bed struct {
 
 func newBed(t testing.TB, wc WaysConfig, fc FrontConfig) *bed {
 	t.Helper()
-	b := &bed{t: t, ca: newAuthority(t), log: &lines{}, places: map[netip.AddrPort]string{}}
+	b := &bed{
+		t: t, ca: newAuthority(t), log: &lines{}, places: map[netip.AddrPort]string{}, requests: make(chan struct{}, 8),
+	}
 	logger := slog.New(slog.NewTextHandler(b.log, nil))
 	if wc.Logger == nil {
 		wc.Logger = logger

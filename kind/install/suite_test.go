@@ -162,7 +162,9 @@ func createCluster(ctx context.Context, image string) {
 		ContainerdConfigPatches: []string{kind.RegistriesPatch},
 		Nodes:                   []v1alpha4.Node{{Role: v1alpha4.ControlPlaneRole, Image: image}},
 	}
-	audit(config)
+	audited, err := on.spawner.Scratch("audit")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(kind.Audit(config, audited)).To(Succeed())
 	for n := range nodes {
 		config.Nodes = append(config.Nodes, v1alpha4.Node{
 			Role: v1alpha4.WorkerRole, Image: image,

@@ -3,8 +3,6 @@ package install_test
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -79,7 +77,7 @@ func fromTheFormerRelease(served *calls) {
 			name := node(n + 1)
 			made, failed, longest := asked[n].seen()
 			usually := float64(bytes[name]-start[name]) / float64(quiet[n]) * float64(made-quiet[n])
-			again := relists(lists(ctx, n+1, began))
+			again := kind.Relists(lists(ctx, n+1, began))
 			fed := hubMetric(ctx, n+1, "weir_hub_relay_source_lists_total")
 			say("%s: calls failed by %v", name, asked[n].why)
 			AddReportEntry("upgrade of "+name,
@@ -104,15 +102,6 @@ func fromTheFormerRelease(served *calls) {
 
 // usual is how many calls are made to see what they take.
 const usual = 200
-
-// relists are the lists that an upgrade may not cause. The Job on the node looks things up for itself; and a relay
-// looks at one object, of some hundred bytes, to know whether what is on its disk is of this cloud.
-func relists(all []string) []string {
-	return slices.DeleteFunc(all, func(l string) bool {
-		one := strings.Contains(l, "?limit=1&") || strings.Contains(l, "?fieldSelector=metadata.name%3D")
-		return strings.Contains(l, " by weir-node ") || one && strings.Contains(l, " as "+contract.HubUserPrefix)
-	})
-}
 
 // answers are those of an API server to a caller.
 type answers struct {

@@ -4,71 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-const (
-	auditFolder = "/etc/kubernetes/audit"
-	auditLog    = "/var/log/kubernetes/audit.log"
-)
-
-// audit has kube-apiserver write down each list, as the documentation of kind has it for auditing.
-func audit(config *v1alpha4.Cluster) {
-	GinkgoHelper()
-	dir, err := on.spawner.Scratch("audit")
-	Expect(err).NotTo(HaveOccurred())
-	policy := "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, " +
-		"verbs: [list]}, {level: None}]\n"
-	Expect(os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o644)).To(Succeed())
-	control := &config.Nodes[0]
-	control.ExtraMounts = append(control.ExtraMounts, v1alpha4.Mount{
-		HostPath: dir, ContainerPath: auditFolder, Readonly: true,
-	})
-	patch := fmt.Sprintf(
-		`- {op: add, path: /apiServer/extraArgs/-, value: {name: audit-policy-file, value: %[1]s/policy.yaml}}
-- {op: add, path: /apiServer/extraArgs/-, value: {name: audit-log-path, value: %[2]s}}
-- op: add
-  path: /apiServer/extraVolumes
-  value:
-  - {name: audit-policy, hostPath: %[1]s, mountPath: %[1]s, readOnly: true, pathType: DirectoryOrCreate}
-  - {name: audit-log, hostPath: %[3]s, mountPath: %[3]s, readOnly: false, pathType: DirectoryOrCreate}
-`, auditFolder, auditLog, filepath.Dir(auditLog))
-	control.KubeadmConfigPatchesJSON6902 = append(control.KubeadmConfigPatchesJSON6902,
-		v1alpha4.PatchJSON6902{Group: "kubeadm.k8s.io", Version: "v1beta4", Kind: "ClusterConfiguration", Patch: patch})
-}
-
 // lists are those that a worker asked kube-apiserver for since a time: who, and what.
-func lists(ctx context.Context, n int, since time.Time) (all []string) {
+func lists(ctx context.Context, n int, since time.Time) []string {
 	GinkgoHelper()
-	from, err := machine(n).Addresses(ctx)
+	all, err := on.run.Lists(ctx, machine(n), since)
 	Expect(err).NotTo(HaveOccurred())
-	text, err := on.run.Control().Exec(ctx, "cat", auditLog)
-	Expect(err).NotTo(HaveOccurred())
-	seen := 0
-	for line := range strings.Lines(text) {
-		var e struct {
-			User                     struct{ Username string }
-			UserAgent, RequestURI    string
-			SourceIPs                []string
-			RequestReceivedTimestamp time.Time
-		}
-		Expect(json.Unmarshal([]byte(line), &e)).To(Succeed(), line)
-		if seen++; len(e.SourceIPs) > 0 && e.SourceIPs[0] == from[0] && e.RequestReceivedTimestamp.After(since) {
-			program, _, _ := strings.Cut(e.UserAgent, " ")
-			all = append(all, fmt.Sprintf("%s by %s as %s", e.RequestURI, program, e.User.Username))
-		}
-	}
-	Expect(seen).NotTo(BeZero(), "kube-apiserver writes nothing down")
 	return all
 }
 

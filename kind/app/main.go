@@ -1,7 +1,8 @@
 // Command app is what the pods of the runtime kind run, in an image of its own, so that nothing has to be pulled: it
-// serves its host's name. It can also be executed, in a pod or on a node, to say something, to fetch a URL, or to call
-// one again and again. A pod can visit a Service by its name, read the Kubernetes API again and again, or write there,
-// as a client does that knows nothing but what its kubelet tells it.
+// serves its host's name, and gives back what is posted to it. It can also be executed, in a pod or on a node, to say
+// something, to give back what it reads, to fetch a URL, or to call one again and again. A pod can write line after
+// line, visit a Service by its name, read the Kubernetes API again and again, or write there, as a client does that
+// knows nothing but what its kubelet tells it.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,7 +22,12 @@ import (
 const patience = 3 * time.Second
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	err := run(os.Args[1:])
+	var code exit
+	switch {
+	case errors.As(err, &code):
+		os.Exit(int(code))
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "app:", err)
 		os.Exit(1)
 	}
@@ -31,6 +38,10 @@ func run(args []string) error {
 	case len(args) == 2 && args[0] == "say":
 		_, err := fmt.Println(args[1])
 		return err
+	case len(args) == 2 && args[0] == "echo":
+		return echo(args[1])
+	case len(args) == 2 && args[0] == "talk":
+		return talk(args[1])
 	case len(args) == 2 && args[0] == "get":
 		return get(context.Background(), http.DefaultClient, patience, args[1], os.Stdout)
 	case (len(args) == 4 || len(args) == 6) && args[0] == "call":
@@ -56,8 +67,9 @@ func run(args []string) error {
 	case len(args) == 0:
 		return serve()
 	}
-	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: get URL, or: call EVERY PATIENCE URL [CA PAIR], or: "+
-		"visit EVERY PATIENCE always|once URL, or: read EVERY FOLDER NAME, or: write NAMESPACE NAME", args)
+	return fmt.Errorf("arguments %q: want none, or: say TEXT, or: echo CODE, or: talk EVERY, or: get URL, or: "+
+		"call EVERY PATIENCE URL [CA PAIR], or: visit EVERY PATIENCE always|once URL, or: read EVERY FOLDER NAME, or: "+
+		"write NAMESPACE NAME", args)
 }
 
 // times are how often a caller calls, and how long each call may take.
@@ -75,7 +87,11 @@ func serve() error {
 	}
 	fmt.Println("app: serving as", host)
 	server := &http.Server{
-		Addr: ":8080", ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		Addr: ":8080", ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if req.Method == http.MethodPost {
+				_, _ = io.Copy(w, req.Body)
+				return
+			}
 			_, _ = fmt.Fprintln(w, host)
 		}),
 	}

@@ -211,8 +211,8 @@ kind-check: kind-node-image ## a kind cluster of 1 + 4 nodes comes up, works and
 	kind/check
 
 .PHONY: test-kind
-test-kind: assets bin/helm ## specs of pools of real kubelets, some 20 minutes; LABELS=cut for some of them, LABELS=install for an installation alone; reports/out/test-kind
-	@for p in e2e install; do \
+test-kind: assets bin/helm ## specs of pools of real kubelets, some 20 minutes; LABELS=cut for some of them, LABELS=install for an installation alone, LABELS=wayin for a pool behind a wall; reports/out/test-kind
+	@for p in e2e install wayin; do \
 		WEIR_TEST_KIND=1 WEIR_TEST_KIND_LOGS=$(CURDIR)/reports/out/test-kind go test ./kind/$$p -count 1 -timeout 90m -v -ginkgo.v \
 			-ginkgo.label-filter '$(LABELS)' -ginkgo.junit-report $(CURDIR)/reports/out/test-kind-$$p.xml || failed=1; done; test -z "$$failed"
 

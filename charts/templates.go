@@ -33,8 +33,8 @@ type object struct {
 }
 
 // Templates returns the text of each template that is made, by its path in this folder. gate has the grants of
-// weir-gate, which weir-manager does not print.
-func Templates(manifests, gate string) (map[string]string, error) {
+// weir-gate, which weir-manager does not print, and pods those that it needs besides where it serves pods.
+func Templates(manifests, gate, pods string) (map[string]string, error) {
 	out := map[string]*strings.Builder{}
 	for _, path := range []string{crds, policies, rbac, manager} {
 		out[path] = &strings.Builder{}
@@ -84,11 +84,12 @@ func Templates(manifests, gate string) (map[string]string, error) {
 		}
 		texts[path] = b.String()
 	}
-	if strings.TrimSpace(gate) == "" {
+	if strings.TrimSpace(gate) == "" || strings.TrimSpace(pods) == "" {
 		return nil, fmt.Errorf("the manifests have nothing for %s", access)
 	}
-	texts[access] = "{{- /* Made by `make generate` of impl/manager/manifests/gate.yaml. */ -}}\n" +
-		"{{- if (.Values.gate).enabled }}\n---\n" + escape(strings.TrimSpace(gate)) + "\n{{- end }}\n"
+	texts[access] = "{{- /* Made by `make generate` of gate.yaml and gate-pods.yaml in impl/manager/manifests. */ -}}\n" +
+		"{{- if (.Values.gate).enabled }}\n---\n" + escape(strings.TrimSpace(gate)) +
+		"\n{{- if ((.Values.gate).pods).enabled }}\n---\n" + escape(strings.TrimSpace(pods)) + "\n{{- end }}\n{{- end }}\n"
 	return texts, nil
 }
 

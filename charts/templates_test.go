@@ -10,7 +10,7 @@ import (
 
 // TestTemplates: the chart has what weir-manager prints today.
 func TestTemplates(t *testing.T) {
-	want, err := Templates(manifests.All(), manifests.GateAccess())
+	want, err := Templates(manifests.All(), manifests.GateAccess(), manifests.GatePods())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestTemplates(t *testing.T) {
 
 // TestEveryManifestIsThere: no document of the manifests is lost on the way.
 func TestEveryManifestIsThere(t *testing.T) {
-	templates, err := Templates(manifests.All(), manifests.GateAccess())
+	templates, err := Templates(manifests.All(), manifests.GateAccess(), manifests.GatePods())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +31,8 @@ func TestEveryManifestIsThere(t *testing.T) {
 	for _, text := range templates {
 		all += text
 	}
-	if got, want := strings.Count(all, "\nkind: "), strings.Count("\n"+manifests.All()+"\n"+manifests.GateAccess(),
-		"\nkind: "); got != want || want < 30 {
+	if got, want := strings.Count(all, "\nkind: "), strings.Count("\n"+manifests.All()+"\n"+manifests.GateAccess()+"\n"+
+		manifests.GatePods(), "\nkind: "); got != want || want < 30 {
 		t.Errorf("%d documents, want %d", got, want)
 	}
 }
@@ -47,12 +47,15 @@ func TestBadManifests(t *testing.T) {
 		"kind: [":                    "read manifests",
 		"kind: Deployment\nspec: []": "read manifests",
 	} {
-		if _, err := Templates(bad, manifests.GateAccess()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Templates(bad, manifests.GateAccess(), manifests.GatePods()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", bad, err, want)
 		}
 	}
-	if _, err := Templates(manifests.All(), "\n"); err == nil || !strings.Contains(err.Error(), "gate-access.yaml") {
-		t.Errorf("no grants of weir-gate: %v", err)
+	for _, grants := range [][2]string{{"\n", manifests.GatePods()}, {manifests.GateAccess(), "\n"}} {
+		if _, err := Templates(manifests.All(), grants[0], grants[1]); err == nil ||
+			!strings.Contains(err.Error(), "gate-access.yaml") {
+			t.Errorf("no grants of weir-gate: %v", err)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	templates, err := charts.Templates(manifests.All(), manifests.GateAccess())
+	templates, err := charts.Templates(manifests.All(), manifests.GateAccess(), manifests.GatePods())
 	for name, text := range templates {
 		if err == nil {
 			err = os.WriteFile(name, []byte(text), 0o644)

@@ -42,6 +42,39 @@ func TestNoGate(t *testing.T) {
 	}
 }
 
+// TestGatePods: the gate serves no pods, and has no grants for them, unless it is told to. Values of before, which know
+// none, have a gate that serves none.
+func TestGatePods(t *testing.T) {
+	const on = "gate: {enabled: true, address: \"gate:1\", tls: {existingSecret: theirs}"
+	parts := []string{"weir:gate:pods", "weir:gate:kubelets", "nodes/proxy", "--pods", "--kubelet-client", "/etc/weir/kubelet"}
+	before := load(t)
+	delete(before.Values["gate"].(map[string]any), "pods")
+	for name, c := range map[string]struct {
+		of     *chart.Chart
+		values string
+		want   bool
+	}{
+		"usual": {load(t), on + "}", false}, "off": {load(t), on + ", pods: {enabled: false}}", false},
+		"no gate":          {load(t), "gate: {enabled: false, pods: {enabled: true}}", false},
+		"values of before": {before, on + "}", false},
+		"on":               {load(t), on + ", pods: {enabled: true}}", true},
+	} {
+		texts, err := all(t, c.of, []byte(c.values))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, part := range parts {
+			if got := strings.Contains(texts[gateTemplate]+texts[accessTemplate], part); got != c.want {
+				t.Errorf("%s: %s is there: %v, want %v", name, part, got, c.want)
+			}
+		}
+		if strings.Contains(texts[gateTemplate], "--kubelet-certificate-authority") {
+			t.Errorf("%s: kubelets are verified, and nobody asked for it", name)
+		}
+	}
+}
+
 // TestGateAddress: a gate needs an address, with a port and without a scheme, and helm says so.
 func TestGateAddress(t *testing.T) {
 	for address, want := range map[string]string{

@@ -63,6 +63,20 @@ annotations:
 {{- else }}[]{{ end -}}
 {{- end -}}
 
+{{- /* What weir-gate is told of pods: a JSON list of flags. */ -}}
+{{- define "weir.gatePods" -}}
+{{- $pods := .Values.gate.pods -}}
+{{- if ($pods).enabled -}}
+{{- $flags := list "--pods" "--kubelet-client-certificate=/etc/weir/kubelet/tls.crt" "--kubelet-client-key=/etc/weir/kubelet/tls.key" -}}
+{{- if $pods.verifyKubelets -}}
+{{- $flags = append $flags "--kubelet-certificate-authority=/etc/weir/kubelet/ca.crt" -}}
+{{- end -}}
+{{- toJson $flags -}}
+{{- else -}}
+[]
+{{- end -}}
+{{- end }}
+
 {{- /* A value of weir-gate, or where it is null that of weir-manager, or the JSON beside it. */ -}}
 {{- define "weir.gateOr" -}}
 {{- $values := index . 0 -}}

@@ -20,6 +20,8 @@ var (
 	hubs string
 	//go:embed gate.yaml
 	gate string
+	//go:embed gate-pods.yaml
+	gatePods string
 	//go:embed tenants.yaml
 	tenants string
 	//go:embed deployment.yaml
@@ -43,6 +45,9 @@ func Hubs() string { return hubs }
 
 // GateAccess are the service account and the grants of weir-gate, which is optional.
 func GateAccess() string { return gate }
+
+// GatePods are the grants that weir-gate needs besides for logs, exec, attach and port-forward of pods.
+func GatePods() string { return gatePods }
 
 // Tenants are the roles of people who see, operate or make pools.
 func Tenants() string { return tenants }

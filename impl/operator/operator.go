@@ -12,6 +12,7 @@ import (
 	"github.com/weir-edge/weir/impl/operator/estimate"
 	"github.com/weir-edge/weir/impl/operator/images"
 	"github.com/weir-edge/weir/impl/operator/node"
+	"github.com/weir-edge/weir/impl/operator/podaccess"
 )
 
 // Commands are all of them; program is how the user calls it. The library of their clients logs nothing from here on:
@@ -20,9 +21,9 @@ func Commands(program string) commands.Program {
 	ctrllog.SetLogger(logr.Discard())
 	return commands.Program{
 		Name: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
-		All: []*cobra.Command{
+		All: append([]*cobra.Command{
 			check.Command(), statusCommand(), connectivity.Command(), poolCommand(), node.Command(), images.Command(),
 			certificates.Command(), estimate.Command(program), sysdumpCommand(program),
-		},
+		}, podaccess.Commands()...),
 	}
 }

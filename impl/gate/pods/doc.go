@@ -28,7 +28,7 @@
 // The gate, and nothing of the caller: no Authorization, no impersonation, no token in a websocket protocol, no
 // cookie, no address. Headers are passed by a list of those that an upgrade needs. Namespace and name are those of the
 // Pod that kube-apiserver has answered. The container is one of the Pod. Parameters are decoded, checked and written
-// anew, so nothing of the caller's URL goes on.
+// again, so nothing of the caller's URL goes on.
 //
 // Pod and Node are read at kube-apiserver for each request, as the gate. kubelets ask about get nodes/proxy for logs
 // and for a websocket, and about create nodes/proxy for SPDY (kubelet 1.37; fine-grained authorization, KEP-2862, has

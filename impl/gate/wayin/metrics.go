@@ -12,7 +12,7 @@ var (
 		"Connections that were asked for by CONNECT, by how that went: opened, denied, or why it did not come about.",
 		[]string{"result"}, nil)
 	bytesDesc = prometheus.NewDesc("weir_gate_connect_bytes_total",
-		"Bytes of connections by CONNECT that are over: up is to who asked, down from him.", []string{"direction"}, nil)
+		"Bytes of connections by CONNECT that are over: up is to the caller, down from it.", []string{"direction"}, nil)
 )
 
 // Describe implements prometheus.Collector.

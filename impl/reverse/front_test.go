@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
@@ -402,36 +403,44 @@ func TestFrontEnds(t *testing.T) {
 	}
 }
 
+// halves is an end of a connection of which each direction ends by itself.
+type halves struct {
+	net.Conn // that it reads
+	out      net.Conn
+}
+
+func (h *halves) Write(p []byte) (int, error) { return h.out.Write(p) }
+func (h *halves) CloseWrite() error           { return h.out.Close() }
+func (h *halves) Close() error                { return errors.Join(h.Conn.Close(), h.out.Close()) }
+
 // TestHalfIdle: once one direction has ended, the other one may not be silent for ever.
 func TestHalfIdle(t *testing.T) {
-	pair := func() (near, far net.Conn) {
-		lis, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		pair := func() (near, far *halves) {
+			out, in := net.Pipe()
+			back, forth := net.Pipe()
+			near, far = &halves{forth, out}, &halves{in, back}
+			t.Cleanup(func() { _ = near.Close() })
+			return near, far
 		}
-		defer lis.Close()
-		if near, err = (&net.Dialer{}).DialContext(t.Context(), "tcp", lis.Addr().String()); err != nil {
-			t.Fatal(err)
+		client, a := pair()
+		pool, z := pair()
+		p := &pipe{client: a, far: z, halfIdle: halfIdle}
+		end := make(chan string, 1)
+		go func() { end <- p.run(t.Context()) }()
+		time.Sleep(2 * halfIdle) // open in both directions: no bound
+		_ = client.CloseWrite()
+		for range 4 { // not silent
+			time.Sleep(halfIdle - time.Second)
+			_, _ = io.WriteString(pool, "x")
+			says(t, client, "x")
 		}
-		if far, err = lis.Accept(); err != nil {
-			t.Fatal(err)
+		began := time.Now()
+		if why := <-end; why != "one end has ended it, and the other one is silent" {
+			t.Error(why)
 		}
-		t.Cleanup(func() { _ = near.Close() })
-		return near, far
-	}
-	client, a := pair()
-	pool, z := pair()
-	p := &pipe{client: a, far: z, halfIdle: 300 * time.Millisecond}
-	end := make(chan string, 1)
-	go func() { end <- p.run(t.Context()) }()
-	time.Sleep(600 * time.Millisecond) // open in both directions: no bound
-	_ = client.(*net.TCPConn).CloseWrite()
-	for range 4 { // not silent
-		time.Sleep(150 * time.Millisecond)
-		_, _ = io.WriteString(pool, "x")
-		says(t, client, "x")
-	}
-	if why := <-end; why != "one end has ended it, and the other one is silent" {
-		t.Error(why)
-	}
+		if took := time.Since(began); took != halfIdle {
+			t.Errorf("it ends after %v of silence", took)
+		}
+	})
 }

@@ -107,6 +107,14 @@ func SharedOf(r relay.Resource) Shared {
 	return s
 }
 
+// SharedAll are resources as an Entry names them.
+func SharedAll(resources []relay.Resource) (all []Shared) {
+	for _, r := range resources {
+		all = append(all, SharedOf(r))
+	}
+	return all
+}
+
 // String is the form of --pool-scope-resources, "widgets.v1.example.com", without the kind.
 func (s Shared) String() string { return s.Resource + "." + s.Version + "." + s.Group }
 

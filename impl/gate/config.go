@@ -35,6 +35,11 @@ type Config struct {
 	FreshWithin        time.Duration
 	WayIn              bool
 
+	Pods                        bool
+	KubeletClientCertificate    string
+	KubeletClientKey            string
+	KubeletCertificateAuthority string
+
 	Clock  clock.WithTickerAndDelayedExecution // for tests; nil: the real one
 	Logger *slog.Logger                        // nil: slog.Default()
 }
@@ -61,6 +66,13 @@ func (c *Config) bind(f *cli.Flags) {
 	f.BoolVar(&c.WayIn, "way-in", false,
 		"let hubs that lead keep a connection to this gate, and who may reach into their pools by CONNECT; hubs are told by "+
 			"--gate-ways of weir-manager")
+	f.BoolVar(&c.Pods, "pods", false,
+		"serve logs, exec, attach and port-forward of pods of pools to who may have them, for kubectl weir logs; wants --way-in")
+	f.StringVar(&c.KubeletClientCertificate, "kubelet-client-certificate", "",
+		"PEM file of the client certificate that kubelets are shown, read for each connection; required with --pods")
+	f.StringVar(&c.KubeletClientKey, "kubelet-client-key", "", "PEM file of its key; required with --pods")
+	f.StringVar(&c.KubeletCertificateAuthority, "kubelet-certificate-authority", "",
+		"PEM file of the authorities of kubelets' own certificates; none: they are not verified, as by kube-apiserver")
 }
 
 // leastFresh is how rarely kube-apiserver may show a sign of life of a resource of which nothing changes.
@@ -95,6 +107,12 @@ func (c Config) check() (*settings, error) {
 		return nil, cli.Usage("--tls-private-key-file", "", "a PEM file; it is required")
 	case s.FreshWithin < leastFresh:
 		return nil, cli.Usage("--fresh-within", s.FreshWithin, leastFresh.String()+" or more")
+	case s.Pods && !s.WayIn:
+		return nil, cli.Usage("--way-in", false, "true; it is required with --pods")
+	case s.Pods && s.KubeletClientCertificate == "":
+		return nil, cli.Usage("--kubelet-client-certificate", "", "a PEM file; it is required with --pods")
+	case s.Pods && s.KubeletClientKey == "":
+		return nil, cli.Usage("--kubelet-client-key", "", "a PEM file; it is required with --pods")
 	case s.Linger < 0:
 		return nil, cli.Usage("linger", s.Linger, "0 or more")
 	}
@@ -129,12 +147,4 @@ func (s *settings) connect() (err error) {
 	}
 	s.rest.UserAgent = fmt.Sprintf("weir-gate (%s)", contract.UserAgent)
 	return nil
-}
-
-// shares are the resources as a scope names them.
-func (s *settings) shares() (all []directory.Shared) {
-	for _, r := range s.resources {
-		all = append(all, directory.SharedOf(r))
-	}
-	return all
 }

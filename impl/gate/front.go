@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/gate/pods"
 	"github.com/weir-edge/weir/impl/gate/wayin"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
@@ -42,7 +43,8 @@ type front struct {
 	within    time.Duration
 	clock     clock.WithTickerAndDelayedExecution
 	logger    *slog.Logger
-	next      http.Handler // of what is no resource
+	next      http.Handler  // of what is no resource
+	pods      *pods.Handler // of logs and commands of pods; nil: there are none
 	// stale, if set, is told of each answer that was refused or ended since its relay is behind.
 	stale func(resource string)
 
@@ -78,6 +80,10 @@ func (x *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	info, ok := genericrequest.RequestInfoFrom(req.Context())
 	if !ok || !info.IsResourceRequest {
 		x.next.ServeHTTP(w, req)
+		return
+	}
+	if x.pods != nil && pods.Serves(info) {
+		x.pods.ServeHTTP(w, req)
 		return
 	}
 	resource := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}

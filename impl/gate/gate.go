@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/gate/wayin"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
@@ -49,7 +50,7 @@ func New(c Config) (*Gate, error) {
 		return nil, err
 	}
 	g.scope = scope.New(scope.Config{
-		Relays: sharing{g}, Fixed: set.shares(), Always: set.always, Linger: set.Linger, Clock: set.Clock,
+		Relays: sharing{g}, Fixed: directory.SharedAll(set.resources), Always: set.always, Linger: set.Linger, Clock: set.Clock,
 		Logger: set.Logger,
 	})
 	for _, r := range set.resources {
@@ -139,6 +140,11 @@ func (g *Gate) Run(ctx context.Context) error {
 		return nil
 	})
 	process.Trim()
+	defer func() {
+		if g.front.pods != nil {
+			g.front.pods.Close()
+		}
+	}()
 	return all.Wait()
 }
 

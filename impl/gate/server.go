@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +27,8 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/gate/pods"
 	"github.com/weir-edge/weir/impl/gate/wayin"
 	"github.com/weir-edge/weir/impl/relay"
 )
@@ -83,6 +87,11 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	if err := authz.ApplyTo(&cfg.Authorization); err != nil {
 		return nil, fmt.Errorf("ask kube-apiserver who may read: %w", err)
 	}
+	if a.set.Pods {
+		if err := a.servePods(cfg); err != nil {
+			return nil, err
+		}
+	}
 	cfg.LongRunningFunc = a.front.long
 	cfg.BuildHandlerChainFunc = func(h http.Handler, cfg *genericapiserver.Config) http.Handler {
 		a.front.next = h
@@ -109,6 +118,31 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	s.ShutdownTimeout = requestGrace
 	s.Handler.NonGoRestfulMux.Handle("/metrics", a.metrics)
 	return s, nil
+}
+
+// servePods has the front serve logs and commands of pods.
+func (a api) servePods(cfg *genericapiserver.Config) error {
+	client, err := kubernetes.NewForConfig(a.set.rest)
+	if err != nil {
+		return err
+	}
+	a.front.pods, err = pods.New(pods.Config{
+		Authorizer: cfg.Authorization.Authorizer, Cluster: client.CoreV1(),
+		Dial: func(ctx context.Context, node *corev1.Node, address string) (net.Conn, error) {
+			pool := node.Labels[contract.NodePoolLabel]
+			if pool == "" {
+				return nil, pods.ErrNoPool
+			}
+			return a.wayIn.Dial(ctx, pool, node.Name, address)
+		},
+		CertFile: a.set.KubeletClientCertificate, KeyFile: a.set.KubeletClientKey,
+		CAFile: a.set.KubeletCertificateAuthority, Logger: a.set.Logger,
+	})
+	if err != nil {
+		return cli.Usage("--kubelet-client-certificate, --kubelet-client-key, --kubelet-certificate-authority",
+			a.set.KubeletClientCertificate, err.Error())
+	}
+	return nil
 }
 
 // authenticate knows callers by the client certificates that kube-apiserver takes, and by tokens, which it reviews. No

@@ -68,7 +68,7 @@ type Status struct {
 	Term   string `json:"term,omitempty"`   // of the own leadership
 	Source string `json:"source"`           // where relays are fed from
 	AtCloud
-	User        UserStatus                    `json:"user"`
+	User        uplink.UserStatus             `json:"user"`
 	Coordinator *membership.CoordinatorStatus `json:"coordinator,omitempty"`
 	Directory   *directory.Status             `json:"directory,omitempty"` // what the pool is told about itself
 	Heartbeat   beat.HeartbeatStatus          `json:"heartbeat"`
@@ -78,7 +78,7 @@ type Status struct {
 	Asked     []enrol.Status           `json:"certificates,omitempty"` // those that the hub asks for itself
 	Lacks     []standin.Lack           `json:"lacks,omitempty"`        // what the hub goes on without
 	Resources []relayed.ResourceStatus `json:"resources"`
-	NotRelayed
+	relayed.NotRelayed
 }
 
 // AtCloud are the hub's connections to the cloud.
@@ -95,18 +95,6 @@ type ForNode struct {
 	// nil: the hub has no authority that they could trust.
 	Pods   *pods.Status   `json:"pods,omitempty"`
 	Images *mirror.Status `json:"images,omitempty"` // nil: there is no mirror of registries
-}
-
-// NotRelayed are resources that the pool shares.
-type NotRelayed struct {
-	Idle    []string `json:"idleResources,omitempty"`    // nobody on this node reads them
-	Unknown []string `json:"unknownResources,omitempty"` // and why
-}
-
-// UserStatus is who the hub is at the cloud, for what it reads itself.
-type UserStatus struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason,omitempty"` // why it is not its own user
 }
 
 // Status returns what the hub says of itself.

@@ -3,6 +3,7 @@ package hub
 import (
 	"path/filepath"
 
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
@@ -31,7 +32,7 @@ func (h *Hub) buildScope() error {
 			Forget: func(r *relay.Relay) { h.door.Consistency.Forget(r) },
 			Make:   func(res relay.Resource) (*relayed.Feeder, error) { return h.feeder(res, true) },
 		},
-		Directory: h.directory, Fixed: h.shares(), Always: h.always, Linger: h.Linger, Open: h.reads.Open,
+		Directory: h.directory, Fixed: directory.SharedAll(h.resources), Always: h.always, Linger: h.Linger, Open: h.reads.Open,
 		Holds: func() bool { return h.cloud.Reach() == member.CloudAway },
 		Find:  scope.Discovery{Cloud: h.cloud.Way(uplink.ClassControl, uplink.AsHub)}.Find,
 		Clock: h.clock, Logger: h.Logger,

@@ -20,21 +20,13 @@ func (h *Hub) buildDirectory() {
 	for _, u := range h.coordinators {
 		c.Flags.Coordinators = append(c.Flags.Coordinators, u.String())
 	}
-	c.Flags.Scope = h.shares()
+	c.Flags.Scope = directory.SharedAll(h.resources)
 	if c.Flags.Leaders = h.leaders; len(h.leaders) > 0 {
 		c.Flags.Mode, c.Flags.Connected = contract.ModeLeaderHubs, true
 	}
 	h.directory = directory.New(c)
 	h.metrics.registry.MustRegister(h.directory)
 	h.buildCourse()
-}
-
-// shares are the resources of flags.
-func (h *Hub) shares() (all []directory.Shared) {
-	for _, r := range h.resources {
-		all = append(all, directory.SharedOf(r))
-	}
-	return all
 }
 
 // buildCourse makes what takes the hub to where the pool is asked.

@@ -30,6 +30,7 @@ import (
 )
 
 const (
+	gateUser = "weir:gate" // at kubelets
 	patience = 2 * time.Minute
 	// within has to outlast the time between two signs of a quiet kube-apiserver.
 	within = 20 * time.Second
@@ -69,6 +70,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	c, _ := cloudtest.Start(t)
 	check(t, c.Apply(t.Context(), []byte(manifests.GateAccess())))
+	check(t, c.Apply(t.Context(), []byte(manifests.GatePods())))
 	check(t, c.GrantHubs(t.Context(), "harbour", "edge-1"))
 	authority, err := testca.NewAuthority("weir-gate")
 	check(t, err)
@@ -84,9 +86,14 @@ func newWorld(t *testing.T) *world {
 	check(t, err)
 	serving, err := testca.WriteBoth(dir, "serving.pem", pair)
 	check(t, err)
+	pair, err = c.CA().Issue(testca.Request{CommonName: gateUser, Client: true})
+	check(t, err)
+	kubelets, err := testca.WriteBoth(dir, "kubelets.pem", pair)
+	check(t, err)
 	g, err := gate.New(gate.Config{
 		Kubeconfig: kubeconfig, BindAddress: "127.0.0.1", TLSCertFile: filepath.Clean(serving), TLSPrivateKeyFile: serving,
 		PoolScopeResources: directory.DefaultScope(), Linger: time.Hour, FreshWithin: within, WayIn: true,
+		Pods: true, KubeletClientCertificate: kubelets, KubeletClientKey: kubelets,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	check(t, err)

@@ -106,6 +106,7 @@ func TestWayIn(t *testing.T) {
 			t.Errorf("%q, %v", text, err)
 		}
 	})
+	t.Run("pods", func(t *testing.T) { testPods(t, w, harbour) })
 	t.Run("follow", func(sub *testing.T) { // logs -f while the leader goes: they end, and are called again
 		ctx, cancel := context.WithCancel(sub.Context())
 		defer cancel()
@@ -132,6 +133,25 @@ func TestWayIn(t *testing.T) {
 		_ = follow().Close()
 	})
 	t.Run("refused", func(t *testing.T) { testRefused(t, w) })
+}
+
+// testPods: where kube-apiserver cannot be told of the gate, the gate gives logs itself, to who may have them there.
+func testPods(t *testing.T, w *world, harbour *site) {
+	const log = "/api/v1/namespaces/default/pods/a/log"
+	if code, text := w.admin().ask(http.MethodGet, log, ""); code != http.StatusOK || text != "logs of edge-1\n" {
+		t.Errorf("%d %s", code, text)
+	}
+	if who := harbour.asked(); who != gateUser {
+		t.Errorf("the kubelet is asked by %q", who)
+	}
+	for name, c := range map[string]*caller{"somebody": w.user("somebody"), "a hub": w.hub(), "nobody": w.caller(nil, "")} {
+		if code, text := c.ask(http.MethodGet, log, ""); code != http.StatusForbidden {
+			t.Errorf("%s: %d %s", name, code, text)
+		}
+	}
+	if code, text := w.admin().ask(http.MethodGet, strings.Replace(log, "/a/", "/c/", 1), ""); code != http.StatusNotFound {
+		t.Errorf("a pod that is not there: %d %s", code, text)
+	}
 }
 
 // testRefused: who may not, and what nobody may.

@@ -67,6 +67,7 @@ annotations:
 {{- define "weir.gatePods" -}}
 {{- $pods := .Values.gate.pods -}}
 {{- if ($pods).enabled -}}
+{{- if not (.Values.gate.wayIn).enabled }}{{ fail "gate.pods.enabled is true and gate.wayIn.enabled is not: pods are reached by the way in" }}{{ end -}}
 {{- $flags := list "--pods" "--kubelet-client-certificate=/etc/weir/kubelet/tls.crt" "--kubelet-client-key=/etc/weir/kubelet/tls.key" -}}
 {{- if $pods.verifyKubelets -}}
 {{- $flags = append $flags "--kubelet-certificate-authority=/etc/weir/kubelet/ca.crt" -}}

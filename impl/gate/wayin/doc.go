@@ -10,12 +10,13 @@
 //
 // # Which pool an address is of
 //
-// Way.Run follows the Nodes of pools, and the Endpoints leader-hub-<pool>, which tell spec.reach. A host is that of a
+// Way.Run follows Nodes, ServiceCIDRs and the Endpoints leader-hub-<pool>, which tell spec.reach. A host is that of a
 // node by an InternalIP, by the name or by the address Hostname of the Node. Sites behind NAT use the same networks, so
 // two nodes of different pools may have the same address: it is refused, with the reason. kube-apiserver asks by names
 // with --kubelet-preferred-address-types=Hostname,InternalIP, and each node has its own. A kubelet writes the addresses
 // of its Node, so the name of a Node comes before a Hostname of another one. An address of a node comes before one of
-// spec.reach.
+// spec.reach. An address of a Service (ServiceCIDR), or of a node that is in no pool, is of no pool, whoever else names
+// it: neither a kubelet nor a Pool draws into a site what is for the cloud.
 //
-// Until both have been listed nothing is of a pool for sure, so all is refused.
+// Until all have been listed nothing is of a pool for sure, so all is refused.
 package wayin

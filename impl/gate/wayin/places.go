@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,13 +28,14 @@ import (
 
 // places knows which hosts are of which pool.
 type places struct {
-	nodes, told *cache.ListWatch
+	nodes, told, services *cache.ListWatch
 
 	mu    sync.RWMutex
 	hosts map[string]map[string]reverse.Place // of nodes: by host, and by the name of the node
 	named map[string][]destination.Span       // spec.reach, by pool
+	own   map[string][]netip.Prefix           // of Services, by the name of the ServiceCIDR: never of a pool
 	// have tells that what is followed has been listed.
-	have [2]func() bool
+	have [3]func() bool
 }
 
 func newPlaces(c *rest.Config) (*places, error) {
@@ -47,16 +49,14 @@ func newPlaces(c *rest.Config) (*places, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes := kube.CoreV1().Nodes()
+	nodes, services := kube.CoreV1().Nodes(), kube.NetworkingV1().ServiceCIDRs()
 	told := meta.Resource(corev1.SchemeGroupVersion.WithResource("endpoints")).Namespace(contract.ManagerNamespace)
 	return &places{
 		nodes: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.LabelSelector = contract.NodePoolLabel
 				return nodes.List(ctx, o)
 			},
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.LabelSelector = contract.NodePoolLabel
 				return nodes.Watch(ctx, o)
 			},
 		},
@@ -68,11 +68,20 @@ func newPlaces(c *rest.Config) (*places, error) {
 				return told.Watch(ctx, o)
 			},
 		},
+		services: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return services.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return services.Watch(ctx, o)
+			},
+		},
 		hosts: map[string]map[string]reverse.Place{}, named: map[string][]destination.Span{},
+		own: map[string][]netip.Prefix{},
 	}, nil
 }
 
-// run follows both until ctx ends.
+// run follows all until ctx ends.
 func (x *places) run(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	follow := func(i int, from *cache.ListWatch, kind runtime.Object, less cache.TransformFunc, on func(_, _ any)) {
@@ -101,6 +110,9 @@ func (x *places) run(ctx context.Context) error {
 	})
 	follow(1, x.told, &metav1.PartialObjectMetadata{}, lessTold, func(before, now any) {
 		x.tell(is[*metav1.PartialObjectMetadata](before), is[*metav1.PartialObjectMetadata](now))
+	})
+	follow(2, x.services, &networkingv1.ServiceCIDR{}, nil, func(before, now any) {
+		x.service(is[*networkingv1.ServiceCIDR](before), is[*networkingv1.ServiceCIDR](now))
 	})
 	return all.Wait()
 }
@@ -143,7 +155,7 @@ func lessTold(o any) (any, error) {
 
 // hostsOf are the hosts of a node, and where each is.
 func hostsOf(n *corev1.Node) map[string]reverse.Place {
-	if n == nil || n.Labels[contract.NodePoolLabel] == "" {
+	if n == nil {
 		return nil
 	}
 	var at netip.Addr
@@ -208,6 +220,36 @@ func (x *places) tell(before, now *metav1.PartialObjectMetadata) {
 	}
 }
 
+func (x *places) service(before, now *networkingv1.ServiceCIDR) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if before != nil {
+		delete(x.own, before.Name)
+	}
+	if now != nil {
+		for _, c := range now.Spec.CIDRs {
+			if p, err := netip.ParsePrefix(c); err == nil {
+				x.own[now.Name] = append(x.own[now.Name], p)
+			}
+		}
+	}
+}
+
+// isOwn reports whether an address is of the cloud's own: of a Service, or of a node of no pool; x.mu is held.
+func (x *places) isOwn(host string, a netip.Addr) bool {
+	for _, all := range x.own {
+		if slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(a) }) {
+			return true
+		}
+	}
+	for _, in := range x.hosts[host] {
+		if in.Pool == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // of is where a host is, as reverse.FrontConfig.Place wants it.
 func (x *places) of(host string) (reverse.Place, error) {
 	x.mu.RLock()
@@ -225,8 +267,11 @@ func (x *places) of(host string) (reverse.Place, error) {
 	if err == nil {
 		host = a.String()
 	}
-	if in, ok := x.hosts[host][host]; ok && !a.IsValid() {
+	if in, ok := x.hosts[host][host]; ok && !a.IsValid() && in.Pool != "" {
 		return in, nil // others may say that it is their Hostname: a kubelet writes that itself
+	}
+	if x.isOwn(host, a) {
+		return reverse.Place{}, nil
 	}
 	if in, ok, err := only(host, x.hosts[host]); ok || err != nil || !a.IsValid() {
 		return in, err

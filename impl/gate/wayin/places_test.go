@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -21,7 +22,7 @@ func ready() bool { return true }
 func known(nodes []*corev1.Node, told ...*metav1.PartialObjectMetadata) *places {
 	x := &places{
 		hosts: map[string]map[string]reverse.Place{}, named: map[string][]destination.Span{},
-		have: [2]func() bool{ready, ready},
+		own: map[string][]netip.Prefix{}, have: [3]func() bool{ready, ready, ready},
 	}
 	for _, n := range nodes {
 		x.node(nil, n)
@@ -91,6 +92,30 @@ func TestPlaces(t *testing.T) {
 		if got := at(x, host); got != want && !(strings.HasPrefix(want, "error: ") && strings.HasPrefix(got, want)) {
 			t.Errorf("%s: %q, want %q", host, got, want)
 		}
+	}
+}
+
+// TestOwn: what is of the cloud is of no pool: neither spec.reach nor a kubelet that writes the address into its Node
+// changes that, and a name of a cloud's node is not taken either.
+func TestOwn(t *testing.T) {
+	x := known([]*corev1.Node{
+		nodeOf("", "cloud-1", "InternalIP 10.1.0.1", "Hostname cloud-1"),
+		nodeOf("mill", "edge-2", "InternalIP 10.0.0.8", "InternalIP 10.1.0.1", "InternalIP 10.96.0.10", "Hostname cloud-1"),
+	}, toldOf("leader-hub-mill", "0.0.0.0/0"))
+	services := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}}
+	services.Spec.CIDRs = []string{"10.96.0.0/16", "fd00:10:96::/112", "x"}
+	x.service(nil, services)
+	for host, want := range map[string]string{
+		"10.1.0.1": "", "cloud-1": "", "10.96.0.1": "", "10.96.0.10": "", "fd00:10:96::1": "",
+		"10.0.0.8": "mill edge-2 10.0.0.8", "10.97.0.1": "mill  10.97.0.1",
+	} {
+		if got := at(x, host); got != want {
+			t.Errorf("%s: %q, want %q", host, got, want)
+		}
+	}
+	x.service(services, nil)
+	if got := at(x, "10.96.0.1"); got != "mill  10.96.0.1" {
+		t.Errorf("once the ServiceCIDR is gone: %q", got)
 	}
 }
 

@@ -150,14 +150,16 @@ func (x *kube) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case x.hidden[resource]:
 		w.WriteHeader(http.StatusServiceUnavailable)
-	case resource == "nodes" && q.Get("labelSelector") != contract.NodePoolLabel,
-		resource == "endpoints" && !strings.HasSuffix(req.URL.Path, "/namespaces/"+contract.ManagerNamespace+"/endpoints"):
+	case resource == "endpoints" && !strings.HasSuffix(req.URL.Path, "/namespaces/"+contract.ManagerNamespace+"/endpoints"):
 		x.t.Errorf("asked for %s", req.URL)
 		w.WriteHeader(http.StatusForbidden)
 	case q.Get("watch") == "":
 		list := map[string]any{"apiVersion": "v1", "kind": "NodeList"}
 		if resource == "endpoints" {
 			list = map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList"}
+		}
+		if resource == "servicecidrs" {
+			list = map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDRList"}
 		}
 		items := []metav1.Object{}
 		for _, o := range x.objects[resource] {

@@ -117,6 +117,10 @@ func (x *Way) Around(next http.Handler, authz authorizer.Authorizer, filters fun
 		}
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method != http.MethodConnect && req.URL.Host != "" { // who takes this for a proxy gets no metrics of its own
+			http.Error(w, "want CONNECT: this is no proxy for plain HTTP", http.StatusBadRequest)
+			return
+		}
 		if req.Method == http.MethodConnect {
 			req.URL.Path = contract.ConnectPath // what authorization is asked about
 		}
@@ -138,6 +142,11 @@ func (x *Way) admit(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	x.ways.Admit(w, req, pool, node)
+}
+
+// Dial opens a connection to an address of a node of a pool.
+func (x *Way) Dial(ctx context.Context, pool, node, address string) (net.Conn, error) {
+	return x.ways.Dial(ctx, reverse.Place{Pool: pool, Node: node}, address)
 }
 
 // review ends connections of hubs that may not have them any more, as when their nodes were deleted.

@@ -28,6 +28,12 @@ type ResourceStatus struct {
 	Denied string `json:"denied,omitempty"`
 }
 
+// NotRelayed are resources that the pool shares.
+type NotRelayed struct {
+	Idle    []string `json:"idleResources,omitempty"`    // nobody on this node reads them
+	Unknown []string `json:"unknownResources,omitempty"` // and why
+}
+
 // SourceStatus is what feeds one relay.
 type SourceStatus struct {
 	Source    string       `json:"source"`

@@ -16,6 +16,12 @@ const (
 	rest = 5 * time.Minute
 )
 
+// UserStatus is who the hub is at the cloud, for what it reads itself.
+type UserStatus struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason,omitempty"` // why it is not its own user
+}
+
 // UserConfig is what a User is made of.
 type UserConfig struct {
 	Name, Node string      // the hub's own, and its node's

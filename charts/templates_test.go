@@ -47,7 +47,8 @@ func TestBadManifests(t *testing.T) {
 		"kind: [":                    "read manifests",
 		"kind: Deployment\nspec: []": "read manifests",
 	} {
-		if _, err := Templates(bad, manifests.GateAccess(), manifests.GatePods()); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := Templates(bad, manifests.GateAccess(), manifests.GatePods())
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", bad, err, want)
 		}
 	}

@@ -46,7 +46,9 @@ func TestNoGate(t *testing.T) {
 // none, have a gate that serves none.
 func TestGatePods(t *testing.T) {
 	const on = "gate: {enabled: true, address: \"gate:1\", tls: {existingSecret: theirs}"
-	parts := []string{"weir:gate:pods", "weir:gate:kubelets", "nodes/proxy", "--pods", "--kubelet-client", "/etc/weir/kubelet"}
+	parts := []string{
+		"weir:gate:pods", "weir:gate:kubelets", "nodes/proxy", "--pods", "--kubelet-client", "/etc/weir/kubelet",
+	}
 	before := load(t)
 	delete(before.Values["gate"].(map[string]any), "pods")
 	for name, c := range map[string]struct {
@@ -57,7 +59,7 @@ func TestGatePods(t *testing.T) {
 		"usual": {load(t), on + "}", false}, "off": {load(t), on + ", pods: {enabled: false}}", false},
 		"no gate":          {load(t), "gate: {enabled: false, pods: {enabled: true}}", false},
 		"values of before": {before, on + "}", false},
-		"on":               {load(t), on + ", pods: {enabled: true}}", true},
+		"on":               {load(t), on + ", wayIn: {enabled: true}, pods: {enabled: true}}", true},
 	} {
 		texts, err := all(t, c.of, []byte(c.values))
 		if err != nil {
@@ -72,6 +74,14 @@ func TestGatePods(t *testing.T) {
 		if strings.Contains(texts[gateTemplate], "--kubelet-certificate-authority") {
 			t.Errorf("%s: kubelets are verified, and nobody asked for it", name)
 		}
+	}
+}
+
+// TestGatePodsWantWay: pods are reached by the way in, and helm says so.
+func TestGatePodsWantWay(t *testing.T) {
+	_, err := all(t, load(t), []byte("gate: {enabled: true, address: \"gate:1\", pods: {enabled: true}}"))
+	if err == nil || !strings.Contains(err.Error(), "gate.wayIn.enabled is not") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -44,16 +44,18 @@ func Usage(field string, value any, allowed string) error {
 	return &UsageError{Field: field, Value: fmt.Sprint(value), Allowed: allowed}
 }
 
-// Exit is how a command ended that ran somewhere else. Its exit code is that of the command here.
-type Exit struct{ Code int }
+// ExitError is how a command ended that ran somewhere else. Its exit code is that of the command here.
+type ExitError struct{ Code int }
 
 // Error implements error.
-func (e *Exit) Error() string { return fmt.Sprintf("command terminated with exit code %d", e.Code) }
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("command terminated with exit code %d", e.Code)
+}
 
 // ExitCode maps an error of a command to its exit code.
 func ExitCode(err error) int {
 	var usage *UsageError
-	var exit *Exit
+	var exit *ExitError
 	switch {
 	case err == nil, errors.Is(err, ErrHelp):
 		return 0

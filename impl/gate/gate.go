@@ -50,8 +50,8 @@ func New(c Config) (*Gate, error) {
 		return nil, err
 	}
 	g.scope = scope.New(scope.Config{
-		Relays: sharing{g}, Fixed: directory.SharedAll(set.resources), Always: set.always, Linger: set.Linger, Clock: set.Clock,
-		Logger: set.Logger,
+		Relays: sharing{g}, Fixed: directory.SharedAll(set.resources), Always: set.always, Linger: set.Linger,
+		Clock: set.Clock, Logger: set.Logger,
 	})
 	for _, r := range set.resources {
 		if set.Linger == 0 || slices.Contains(set.always, r.String()) {

@@ -150,7 +150,8 @@ func TestOwnKubelet(t *testing.T) {
 		{"alice", http.MethodGet, logOfWeb, 200}, {"alice", http.MethodPost, execInWeb, 101},
 		{"reader", http.MethodGet, logOfWeb, 200}, {"reader", http.MethodPost, execInWeb, 403},
 		{"denied", http.MethodGet, logOfWeb, 403}, {"getter", http.MethodGet, execInWeb, 101},
-		{"unlucky", http.MethodGet, logOfWeb, 502}, {"one", http.MethodGet, logOfWeb, 200}, {"one", http.MethodPost, execInWeb, 101},
+		{"unlucky", http.MethodGet, logOfWeb, 502}, {"one", http.MethodGet, logOfWeb, 200},
+		{"one", http.MethodPost, execInWeb, 101},
 	} {
 		if code := b.uses(x.token, x.method, x.path); code != x.want {
 			t.Fatalf("%s %s %s: %d with the cloud", x.token, x.method, x.path, code)

@@ -93,8 +93,8 @@ func (c *Config) bind(f *cli.Flags) {
 		"PEM file of the authorities of its certificate, which each pool is told; read again when it changes; required with "+
 			"--gate")
 	f.IntVar(&c.GateWays, "gate-ways", 0,
-		"replicas of weir-gate to each of which the hub that leads a pool keeps a connection, by which the cloud reaches into "+
-			"the pool (weir-gate --way-in); 0: none")
+		"replicas of weir-gate to each of which the hub that leads a pool keeps a connection, by which the cloud reaches "+
+			"into the pool (weir-gate --way-in); 0: none")
 }
 
 // settings is a Config that was checked.

@@ -25,8 +25,8 @@ import (
 )
 
 // TestGate switches weir-gate on, upgrades and switches it off. It runs with its grants and its certificate. The latter
-// stays through an upgrade, is another one for another host, and goes with the gate. Who may reach into pools is who the
-// values name, while the way in is there.
+// stays through an upgrade, is another one for another host, and goes with the gate. Who may reach into pools is who
+// the values name, while the way in is there.
 func TestGate(t *testing.T) {
 	h, c := findHelm(t), newCluster(t)
 	h.kubeconfig = c.admin(t)

@@ -144,12 +144,15 @@ func testPods(t *testing.T, w *world, harbour *site) {
 	if who := harbour.asked(); who != gateUser {
 		t.Errorf("the kubelet is asked by %q", who)
 	}
-	for name, c := range map[string]*caller{"somebody": w.user("somebody"), "a hub": w.hub(), "nobody": w.caller(nil, "")} {
+	for name, c := range map[string]*caller{
+		"somebody": w.user("somebody"), "a hub": w.hub(), "nobody": w.caller(nil, ""),
+	} {
 		if code, text := c.ask(http.MethodGet, log, ""); code != http.StatusForbidden {
 			t.Errorf("%s: %d %s", name, code, text)
 		}
 	}
-	if code, text := w.admin().ask(http.MethodGet, strings.Replace(log, "/a/", "/c/", 1), ""); code != http.StatusNotFound {
+	code, text := w.admin().ask(http.MethodGet, strings.Replace(log, "/a/", "/c/", 1), "")
+	if code != http.StatusNotFound {
 		t.Errorf("a pod that is not there: %d %s", code, text)
 	}
 }
@@ -181,8 +184,10 @@ func testRefused(t *testing.T, w *world) {
 		}
 	}
 	hub := w.hub()
-	for name, c := range map[string]*caller{"a node": w.user("system:node:edge-1", "system:nodes"), "nobody": w.caller(nil, ""),
-		"a stranger": w.user("weir:hub:mill:edge-9")} {
+	for name, c := range map[string]*caller{
+		"a node": w.user("system:node:edge-1", "system:nodes"), "nobody": w.caller(nil, ""),
+		"a stranger": w.user("weir:hub:mill:edge-9"),
+	} {
 		if code, text := c.ask(http.MethodPost, contract.ReversePath, ""); code != http.StatusForbidden {
 			t.Errorf("%s leads: %d %s", name, code, text)
 		}

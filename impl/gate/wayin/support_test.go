@@ -150,7 +150,8 @@ func (x *kube) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case x.hidden[resource]:
 		w.WriteHeader(http.StatusServiceUnavailable)
-	case resource == "endpoints" && !strings.HasSuffix(req.URL.Path, "/namespaces/"+contract.ManagerNamespace+"/endpoints"):
+	case resource == "endpoints" &&
+		!strings.HasSuffix(req.URL.Path, "/namespaces/"+contract.ManagerNamespace+"/endpoints"):
 		x.t.Errorf("asked for %s", req.URL)
 		w.WriteHeader(http.StatusForbidden)
 	case q.Get("watch") == "":

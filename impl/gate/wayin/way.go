@@ -155,7 +155,7 @@ func (x *Way) review(ctx context.Context) {
 		hub := &user.DefaultInfo{
 			Name: contract.HubUserPrefix + w.Pool + ":" + w.Node, Groups: []string{user.AllAuthenticated},
 		}
-		may, _, err := x.ask(ctx, hub, "post", contract.ReversePath)
+		may, err := x.ask(ctx, hub, "post", contract.ReversePath)
 		if err == nil && may != authorizer.DecisionAllow {
 			x.Logger.Warn("a hub may not have its connection any more", "pool", w.Pool, "node", w.Node)
 			x.ways.End(w.Pool, w.Node)
@@ -164,10 +164,11 @@ func (x *Way) review(ctx context.Context) {
 }
 
 // ask asks whether a user may do something that is no resource.
-func (x *Way) ask(ctx context.Context, u user.Info, verb, path string) (authorizer.Decision, string, error) {
+func (x *Way) ask(ctx context.Context, u user.Info, verb, path string) (authorizer.Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
-	return x.authz.Authorize(ctx, authorizer.AttributesRecord{User: u, Verb: verb, Path: path})
+	may, _, err := x.authz.Authorize(ctx, authorizer.AttributesRecord{User: u, Verb: verb, Path: path})
+	return may, err
 }
 
 // authorize is reverse.FrontConfig.Authorize: the filters have asked about contract.ConnectPath.
@@ -179,7 +180,7 @@ func (x *Way) authorize(req *http.Request, in reverse.Place) (string, error) {
 	if in.Pool != "" {
 		return u.GetName(), nil
 	}
-	may, _, err := x.ask(req.Context(), u, "connect", contract.StraightPath)
+	may, err := x.ask(req.Context(), u, "connect", contract.StraightPath)
 	if err != nil {
 		return u.GetName(), fmt.Errorf("kube-apiserver does not say whether user %q may connect: %w", u.GetName(), err)
 	}

@@ -203,7 +203,8 @@ func newHub(t *testing.T, told bool) *hub {
 		},
 	}
 	h.way = New(Config{
-		Cloud: h.cloud, Directory: h.pool.Directory, Sources: h.sources, Cert: h.cert, OnBytes: func(int) {}, Net: &net.Dialer{},
+		Cloud: h.cloud, Directory: h.pool.Directory, Sources: h.sources, Cert: h.cert, OnBytes: func(int) {},
+		Net:   &net.Dialer{},
 		Clock: h.clock, Logger: logger,
 	})
 	for _, name := range []string{slices, services} {

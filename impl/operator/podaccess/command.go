@@ -36,7 +36,8 @@ func Commands() []*cobra.Command {
 
 func logs(fs *pflag.FlagSet) commands.Run {
 	o := corev1.PodLogOptions{}
-	fs.StringVarP(&o.Container, "container", "c", "", "container; none: the only one, or that of the annotation for kubectl")
+	fs.StringVarP(&o.Container, "container", "c", "",
+		"container; none: the only one, or that of the annotation for kubectl")
 	fs.BoolVarP(&o.Follow, "follow", "f", false, "go on with what is written from now on")
 	fs.BoolVarP(&o.Previous, "previous", "p", false, "the log of the container before it was started again")
 	fs.BoolVar(&o.Timestamps, "timestamps", false, "the time before each line")
@@ -75,7 +76,8 @@ func logs(fs *pflag.FlagSet) commands.Run {
 
 func execs(fs *pflag.FlagSet) commands.Run {
 	o := corev1.PodExecOptions{Stdout: true}
-	fs.StringVarP(&o.Container, "container", "c", "", "container; none: the only one, or that of the annotation for kubectl")
+	fs.StringVarP(&o.Container, "container", "c", "",
+		"container; none: the only one, or that of the annotation for kubectl")
 	fs.BoolVarP(&o.Stdin, "stdin", "i", false, "pass standard input on")
 	fs.BoolVarP(&o.TTY, "tty", "t", false, "with a terminal; needs --stdin, and a terminal here")
 	f := bind(fs)
@@ -128,9 +130,9 @@ func (t *target) run(ctx context.Context, o *corev1.PodExecOptions, in *os.File,
 	var exit utilexec.CodeExitError
 	switch {
 	case errors.As(err, &exit):
-		return &cli.Exit{Code: exit.Code}
+		return &cli.ExitError{Code: exit.Code}
 	case ctx.Err() != nil:
-		return &cli.Exit{Code: interrupted}
+		return &cli.ExitError{Code: interrupted}
 	}
 	return t.why(err)
 }
@@ -144,7 +146,8 @@ func otherWay(err error) bool {
 }
 
 func forwards(fs *pflag.FlagSet) commands.Run {
-	addresses := fs.StringSlice("address", []string{"localhost"}, "IP addresses of this machine to listen at, or localhost")
+	addresses := fs.StringSlice("address", []string{"localhost"},
+		"IP addresses of this machine to listen at, or localhost")
 	f := bind(fs)
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if len(args) < 2 {
@@ -159,7 +162,8 @@ func forwards(fs *pflag.FlagSet) commands.Run {
 }
 
 // forward forwards ports until ctx ends. ready is closed when it listens.
-func (t *target) forward(ctx context.Context, addresses, ports []string, ready chan struct{}, stdout, stderr io.Writer) error {
+func (t *target) forward(ctx context.Context, addresses, ports []string, ready chan struct{}, stdout, stderr io.Writer,
+) error {
 	at := t.url("portforward", func(*rest.Request) {})
 	tr, up, err := spdy.RoundTripperFor(t.config)
 	if err != nil {

@@ -88,7 +88,7 @@ func (b *bed) answer(w http.ResponseWriter, req *http.Request) {
 	case "/api/v1/nodes/control-1":
 		o = &corev1.Node{}
 	case "/api/v1/namespaces/kube-system/endpoints/leader-hub-harbour":
-		o = &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Annotations: b.gate}} //nolint:staticcheck // pools are told there
+		o = &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Annotations: b.gate}}
 	default:
 		s := metav1.Status{Status: "Failure", Code: 404, Reason: metav1.StatusReasonNotFound, Message: "it is not there"}
 		if strings.Contains(req.URL.Path, "hidden") {
@@ -128,7 +128,8 @@ func TestLogs(t *testing.T) {
 		got.Query.Encode() != "previous=true&sinceSeconds=90&tailLines=5&timestamps=true" {
 		t.Errorf("%q, %v: %+v", out, err, got)
 	}
-	if out, _, err = b.run(t.Context(), "logs", "two"); err != nil || b.Kubelet.Last().Path != "/containerLogs/a/two/side" {
+	out, _, err = b.run(t.Context(), "logs", "two")
+	if err != nil || b.Kubelet.Last().Path != "/containerLogs/a/two/side" {
 		t.Errorf("the container of the annotation: %q, %v: %+v", out, err, b.Kubelet.Last())
 	}
 	if out, _, err = b.run(t.Context(), "logs", "two", "-c", "main"); err != nil ||
@@ -168,7 +169,8 @@ func TestExec(t *testing.T) {
 	to, err := f.find(t.Context(), "one")
 	check(t, err)
 	var got bytes.Buffer
-	err = to.run(t.Context(), &corev1.PodExecOptions{Stdin: true, Stdout: true, Command: []string{"cat"}}, r, &got, io.Discard)
+	err = to.run(t.Context(), &corev1.PodExecOptions{Stdin: true, Stdout: true, Command: []string{"cat"}}, r, &got,
+		io.Discard)
 	if err != nil || got.String() != "hello" {
 		t.Errorf("%q, %v", &got, err)
 	}

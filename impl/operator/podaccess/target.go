@@ -68,8 +68,8 @@ func (f *flags) find(ctx context.Context, name string) (*target, error) {
 		return nil, fmt.Errorf("read pod %s/%s: %w", namespace, name, err)
 	}
 	if t.pod.Spec.NodeName == "" {
-		return nil, fmt.Errorf("pod %s/%s has no node yet: kubectl -n %s describe pod %s says why", namespace, name, namespace,
-			name)
+		return nil, fmt.Errorf("pod %s/%s has no node yet: kubectl -n %s describe pod %s says why", namespace, name,
+			namespace, name)
 	}
 	at, authority, err := f.where(ctx, kube.CoreV1(), t.pod.Spec.NodeName)
 	if err != nil {
@@ -111,8 +111,8 @@ func (f *flags) where(ctx context.Context, kube corev1client.CoreV1Interface, on
 		return "", nil, unread("Endpoints "+contract.ManagerNamespace+"/"+name, err)
 	}
 	if err != nil || told.Annotations[contract.LeaderHubGate] == "" {
-		return "", nil, fmt.Errorf("pool %s is told of no weir-gate: set gate.enabled and gate.pods.enabled of the chart, as "+
-			"docs/gate.md says, or name the gate by --gate", pool)
+		return "", nil, fmt.Errorf("pool %s is told of no weir-gate: set gate.enabled and gate.pods.enabled of the chart, "+
+			"as docs/gate.md says, or name the gate by --gate", pool)
 	}
 	return told.Annotations[contract.LeaderHubGate], []byte(told.Annotations[contract.LeaderHubGateCA]), nil
 }

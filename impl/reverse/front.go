@@ -32,7 +32,7 @@ type FrontConfig struct {
 	// 403.
 	Authorize func(req *http.Request, in Place) (user string, err error)
 	// Place is where a host is, an address or a name: in a pool if it is of a node, or in spec.reach. An error is why that
-	// cannot be said. It is shown to who may connect to the place that comes with it, with the code 403.
+	// cannot be said. It is shown to callers that may connect to the place that comes with it, with the code 403.
 	Place func(host string) (Place, error)
 	// Straight reports why an address that is of no pool may not be dialed from here; nil: it may. It is asked about the
 	// address that is really dialed, after what Forbidden refuses. If it is not set no address may.

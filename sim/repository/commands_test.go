@@ -88,6 +88,9 @@ func known(command string) error {
 		return err
 	}
 	for _, word := range rest {
+		if word == "--" { // what comes is a command in a container
+			break
+		}
 		name, ok := strings.CutPrefix(word, "--")
 		if name, _, _ = strings.Cut(strings.Trim(name, "."), "="); ok && name != "help" && c.Flag(name) == nil {
 			return fmt.Errorf("%s has no flag --%s", c.CommandPath(), name)
@@ -111,6 +114,8 @@ func TestKnown(t *testing.T) {
 		"`weir node join --pools harbour`\n":                                               1,
 		"```\nweir node join --pools harbour\n```\n":                                       1,
 		"    kubectl weir status -x\n":                                                     1,
+		"    kubectl weir exec -it POD -- ls --color -x\n":                                 0,
+		"    kubectl weir exec -x POD -- ls\n":                                             1,
 		"    kubectl weir node revoke $(kubectl get nodes -o name)\n":                      0,
 	} {
 		wrong := 0

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +18,9 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/pki"
 )
 
 // Bounds where Config has none.
@@ -186,4 +189,17 @@ func Serves(info *genericrequest.RequestInfo) bool {
 		return true
 	}
 	return false
+}
+
+// authorities reads certificates of a file.
+func authorities(path string) (*x509.CertPool, error) {
+	text, err := disk.ReadFile(path, pki.MaxPEM)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New(path + " has no certificate in PEM")
+	}
+	return pool, nil
 }

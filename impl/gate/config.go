@@ -67,7 +67,7 @@ func (c *Config) bind(f *cli.Flags) {
 		"let hubs that lead keep a connection to this gate, and who may reach into their pools by CONNECT; hubs are told by "+
 			"--gate-ways of weir-manager")
 	f.BoolVar(&c.Pods, "pods", false,
-		"serve logs, exec, attach and port-forward of pods of pools to callers that may have them, for kubectl weir logs; wants "+
+		"serve logs, exec, attach and port-forward of pods of pools to callers that may, for kubectl weir logs; wants "+
 			"--way-in")
 	f.StringVar(&c.KubeletClientCertificate, "kubelet-client-certificate", "",
 		"PEM file of the client certificate that kubelets are shown, read for each connection; required with --pods")

@@ -119,7 +119,7 @@ type Handler struct {
 
 	mu     sync.Mutex
 	closed bool
-	open   map[*visit][]io.Closer // what ends with Close
+	open   map[any][]io.Closer // of each request what ends with Close
 }
 
 // New checks a configuration. Close has to be called.
@@ -131,7 +131,7 @@ func New(c Config) (*Handler, error) {
 	c.DialWithin = cmp.Or(c.DialWithin, defaultDialWithin)
 	c.AnswerWithin = cmp.Or(c.AnswerWithin, defaultAnswerWithin)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	return &Handler{c: c, slots: limit.Slots{Sum: c.Sum, Each: c.PerCaller}, open: map[*visit][]io.Closer{}}, nil
+	return &Handler{c: c, slots: limit.Slots{Sum: c.Sum, Each: c.PerCaller}, open: map[any][]io.Closer{}}, nil
 }
 
 // Close ends all requests, and waits for them.
@@ -148,7 +148,7 @@ func (h *Handler) Close() {
 }
 
 // begin counts a request, unless the Handler was closed.
-func (h *Handler) begin(v *visit) bool {
+func (h *Handler) begin(v any) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -161,7 +161,7 @@ func (h *Handler) begin(v *visit) bool {
 
 // hold has something closed by Close while a request lasts. It is closed at once if that was called, or the request is
 // over.
-func (h *Handler) hold(v *visit, c io.Closer) {
+func (h *Handler) hold(v any, c io.Closer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, lasts := h.open[v]; h.closed || !lasts {
@@ -171,7 +171,7 @@ func (h *Handler) hold(v *visit, c io.Closer) {
 	h.open[v] = append(h.open[v], c)
 }
 
-func (h *Handler) end(v *visit) {
+func (h *Handler) end(v any) {
 	h.mu.Lock()
 	delete(h.open, v)
 	h.mu.Unlock()

@@ -620,14 +620,19 @@ func TestBounds(t *testing.T) {
 func TestClose(t *testing.T) {
 	w := podstest.New(t, nil)
 	resp := ask(t, w, "alice", http.MethodGet, at+"one/log?follow=1", nil)
-	in, _ := io.Pipe()
+	in, stdin := io.Pipe()
+	heard, stdout := io.Pipe()
 	done := make(chan error, 1)
 	ran := executor(t, w, "SPDY", "alice", at+"one/exec",
 		url.Values{"stdin": {"true"}, "stdout": {"true"}, "command": {"cat"}})
 	go func() {
-		done <- ran.StreamWithContext(context.Background(), remotecommand.StreamOptions{Stdin: in, Stdout: io.Discard})
+		done <- ran.StreamWithContext(context.Background(), remotecommand.StreamOptions{Stdin: in, Stdout: stdout})
 	}()
-	await.Until(t, patience, "both", func() bool { return w.Kubelet.Asked() == 2 })
+	// client-go waits for ever if its connection ends while it opens its streams, so they are to be open.
+	_, err := stdin.Write([]byte("x"))
+	if _, e := io.ReadFull(heard, make([]byte, 1)); err != nil || e != nil {
+		t.Fatal(err, e)
+	}
 	w.Handler.Close()
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("the log ends well")

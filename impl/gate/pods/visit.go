@@ -5,10 +5,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -16,11 +20,14 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
+	"github.com/weir-edge/weir/impl/reverse"
 )
 
 const (
@@ -205,6 +212,9 @@ type kubelet struct {
 // Read implements net.Conn.
 func (k *kubelet) Read(p []byte) (int, error) {
 	n, err := k.Conn.Read(p)
+	if k.v.late.Load() { // what it says when it sees the end is no answer
+		return 0, os.ErrDeadlineExceeded
+	}
 	k.v.down.Add(int64(n))
 	if n > 0 && k.v.said.Load() == 0 && len(k.head) < maxHead {
 		k.head = append(k.head, p[:min(n, maxHead-len(k.head))]...)
@@ -258,4 +268,76 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	w.v.h.hold(w.v, c)
 	return c, b, nil
+}
+
+// refused is the answer where the kubelet has not let the gate in; nil: it has.
+func (v *visit) refused() error {
+	code := v.said.Load()
+	if code != http.StatusUnauthorized && code != http.StatusForbidden {
+		return nil
+	}
+	next := "does not know weir-gate (401): the client certificate has to be of an authority that kubelets trust " +
+		"(--client-ca-file), and not expired"
+	if code == http.StatusForbidden {
+		next = "does not let weir-gate do this (403): bind ClusterRole weir:gate:kubelets to the user of its client " +
+			"certificate"
+	}
+	return status(http.StatusBadGateway, KubeletRefuses, "the kubelet of node "+v.node.Name+" "+next)
+}
+
+// why puts into words why the kubelet has not answered.
+func (v *visit) why(err error) error {
+	if refused := v.refused(); refused != nil {
+		return refused
+	}
+	var known *apierrors.StatusError
+	if errors.As(err, &known) {
+		return known
+	}
+	node := v.node.Name
+	look := "look whether the node runs, and its kubelet"
+	dialed := v.dialed.Load()
+	if dialed == nil {
+		if v.late.Load() {
+			return unreachable(node, fmt.Sprintf("its kubelet has not answered in %v; %s", v.h.c.AnswerWithin, look))
+		}
+		if code := v.said.Load(); code != 0 {
+			return unreachable(node, fmt.Sprintf("its kubelet answers %d, and does not upgrade", code))
+		}
+		return unreachable(node, "its kubelet has ended the connection; try again: "+err.Error())
+	}
+	err = *dialed
+	var way *reverse.Error
+	var unknown x509.UnknownAuthorityError
+	var other x509.HostnameError
+	switch {
+	case errors.Is(err, ErrNoPool):
+		return unreachable(node, "it is of no pool, and this gate reaches nodes of pools only; use kubectl itself")
+	case errors.As(err, &way):
+		return unreachable(node, way.Error()+"; "+ofWay(way, look))
+	case errors.As(err, &unknown), errors.As(err, &other):
+		return unreachable(node, err.Error()+"; its kubelet shows a certificate that --kubelet-certificate-authority does "+
+			"not know for this address: let it be signed (serverTLSBootstrap), or leave out that flag")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return unreachable(node, fmt.Sprintf("no connection to its kubelet in %v; %s", v.h.c.DialWithin, look))
+	}
+	return unreachable(node, err.Error()+"; "+look)
+}
+
+// told is the answer where the kubelet says of a log that it fails, with the code and text of the kubelet.
+func told(v *visit, resp *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxTold))
+	code := resp.StatusCode
+	if code < http.StatusBadRequest { // a redirection leads nowhere here
+		code = http.StatusBadGateway
+	}
+	e := status(int32(code), metav1.StatusReasonUnknown, //nolint:gosec // three digits
+		fmt.Sprintf("the kubelet of node %s: %s %s", v.node.Name, resp.Status, text))
+	switch code {
+	case http.StatusBadRequest:
+		e.ErrStatus.Reason = metav1.StatusReasonBadRequest
+	case http.StatusNotFound:
+		e.ErrStatus.Reason = metav1.StatusReasonNotFound
+	}
+	return e
 }

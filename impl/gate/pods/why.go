@@ -1,13 +1,7 @@
 package pods
 
 import (
-	"context"
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,60 +52,6 @@ func unread(what string, err error) error {
 	return apierrors.NewServiceUnavailable("weir-gate cannot get " + what + " from kube-apiserver: " + err.Error())
 }
 
-// refused is the answer where the kubelet has not let the gate in; nil: it has.
-func (v *visit) refused() error {
-	code := v.said.Load()
-	if code != http.StatusUnauthorized && code != http.StatusForbidden {
-		return nil
-	}
-	next := "does not know weir-gate (401): the client certificate has to be of an authority that kubelets trust " +
-		"(--client-ca-file), and not expired"
-	if code == http.StatusForbidden {
-		next = "does not let weir-gate do this (403): bind ClusterRole weir:gate:kubelets to the user of its client " +
-			"certificate"
-	}
-	return status(http.StatusBadGateway, KubeletRefuses, "the kubelet of node "+v.node.Name+" "+next)
-}
-
-// why puts into words why the kubelet has not answered.
-func (v *visit) why(err error) error {
-	if refused := v.refused(); refused != nil {
-		return refused
-	}
-	var known *apierrors.StatusError
-	if errors.As(err, &known) {
-		return known
-	}
-	node := v.node.Name
-	look := "look whether the node runs, and its kubelet"
-	dialed := v.dialed.Load()
-	if dialed == nil {
-		if v.late.Load() {
-			return unreachable(node, fmt.Sprintf("its kubelet has not answered in %v; %s", v.h.c.AnswerWithin, look))
-		}
-		if code := v.said.Load(); code != 0 {
-			return unreachable(node, fmt.Sprintf("its kubelet answers %d, and does not upgrade", code))
-		}
-		return unreachable(node, "its kubelet has ended the connection; try again: "+err.Error())
-	}
-	err = *dialed
-	var way *reverse.Error
-	var unknown x509.UnknownAuthorityError
-	var other x509.HostnameError
-	switch {
-	case errors.Is(err, ErrNoPool):
-		return unreachable(node, "it is of no pool, and this gate reaches nodes of pools only; use kubectl itself")
-	case errors.As(err, &way):
-		return unreachable(node, way.Error()+"; "+ofWay(way, look))
-	case errors.As(err, &unknown), errors.As(err, &other):
-		return unreachable(node, err.Error()+"; its kubelet shows a certificate that --kubelet-certificate-authority does "+
-			"not know for this address: let it be signed (serverTLSBootstrap), or leave out that flag")
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return unreachable(node, fmt.Sprintf("no connection to its kubelet in %v; %s", v.h.c.DialWithin, look))
-	}
-	return unreachable(node, err.Error()+"; "+look)
-}
-
 // ofWay says what to do about a connection into a pool that does not come about.
 func ofWay(e *reverse.Error, look string) string {
 	switch e.Kind {
@@ -124,22 +64,4 @@ func ofWay(e *reverse.Error, look string) string {
 		return "the hub that leads does not allow the address: look whether it is an InternalIP of a node of the pool"
 	}
 	return look
-}
-
-// told is the answer where the kubelet says of a log that it fails, with the code and text of the kubelet.
-func told(v *visit, resp *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxTold))
-	code := resp.StatusCode
-	if code < http.StatusBadRequest { // a redirection leads nowhere here
-		code = http.StatusBadGateway
-	}
-	e := status(int32(code), metav1.StatusReasonUnknown, //nolint:gosec // three digits
-		fmt.Sprintf("the kubelet of node %s: %s %s", v.node.Name, resp.Status, text))
-	switch code {
-	case http.StatusBadRequest:
-		e.ErrStatus.Reason = metav1.StatusReasonBadRequest
-	case http.StatusNotFound:
-		e.ErrStatus.Reason = metav1.StatusReasonNotFound
-	}
-	return e
 }

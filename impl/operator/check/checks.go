@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,6 +98,7 @@ var control = []one{
 	{"policies", "the admission policies are there, as this version has them", checkPolicies},
 	{"manager", "weir-manager runs", checkManager},
 	{"manager-leads", "one weir-manager leads", checkLeads},
+	{"gate", "weir-gate runs as pools are told", checkGate},
 }
 
 func checkAPI(_ context.Context, l *looker) error {
@@ -227,19 +230,57 @@ func checkManager(_ context.Context, l *looker) error {
 	if err := l.view.Failed[view.Manager]; err != nil {
 		return skip{err}
 	}
-	m := l.view.Manager
-	if m == nil {
+	if l.view.Manager == nil {
 		return errors.New("no Deployment kube-system/weir-manager is there")
 	}
-	want := int32(1)
-	if m.Spec.Replicas != nil {
-		want = *m.Spec.Replicas
+	return available(l.view.Manager)
+}
+
+func replicas(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
 	}
-	switch got := m.Status.AvailableReplicas; {
+	return *d.Spec.Replicas
+}
+
+func available(d *appsv1.Deployment) error {
+	want := replicas(d)
+	switch got := d.Status.AvailableReplicas; {
 	case got == 0:
 		return fmt.Errorf("none of its %d replicas is available", want)
 	case got < want:
 		return warn("%d of its %d replicas are available", got, want)
+	}
+	return nil
+}
+
+// checkGate looks at weir-gate beside what pools are told of it. It may run outside the cluster.
+func checkGate(_ context.Context, l *looker) error {
+	if err := errors.Join(l.view.Failed[view.Gate], l.view.Failed[view.LeaderHubs]); err != nil {
+		return skip{err}
+	}
+	told, ways := "", ""
+	for _, s := range l.view.LeaderHubs {
+		if at := s.Annotations[contract.LeaderHubGate]; at != "" {
+			told, ways = at, s.Annotations[contract.LeaderHubGateWays]
+		}
+	}
+	g := l.view.Gate
+	switch {
+	case g == nil && told == "":
+		return errNone
+	case g == nil:
+		return warn("pools are told of a gate at %s, and no Deployment kube-system/weir-gate is there: it runs elsewhere, or "+
+			"--gate of weir-manager names what is gone", told)
+	case told == "" && len(l.view.LeaderHubs) > 0:
+		return errors.New("no pool is told of it: weir-manager has no --gate, or does not sign (--certificates=sign)")
+	}
+	if err := available(g); err != nil {
+		return err
+	}
+	if n := strconv.Itoa(int(replicas(g))); ways != "" && ways != n {
+		return warn("it has %s replicas, and hubs keep connections to %s: those that are left out answer 503; set "+
+			"gate.replicas of the chart, or --gate-ways of weir-manager", n, ways)
 	}
 	return nil
 }

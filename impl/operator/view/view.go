@@ -32,6 +32,7 @@ const (
 	Pools        = "Pools"
 	Leases       = "Leases"
 	Manager      = "Deployment kube-system/weir-manager"
+	Gate         = "Deployment kube-system/weir-gate"
 	ManagerLease = "Lease kube-system/weir-manager"
 	LeaderHubs   = "Services leader-hub-<pool>"
 	Coordinators = "Pods of coordinators"
@@ -47,6 +48,7 @@ type View struct {
 	Pools        []poolv1.Pool
 	Leases       map[string]coordinationv1.Lease // of nodes
 	Manager      *appsv1.Deployment              // nil: there is none
+	Gate         *appsv1.Deployment              // nil: there is none
 	ManagerLease *coordinationv1.Lease           // nil: there is none
 	LeaderHubs   map[string]corev1.Service       // by pool
 	Coordinators []corev1.Pod
@@ -90,8 +92,9 @@ func (c *Cluster) Read(ctx context.Context) *View {
 	if v.Aggregated, err = aggregated(ctx, c, page); err != nil {
 		v.Failed[APIServices] = err
 	}
-	v.Manager, v.ManagerLease = get(ctx, c, v, Manager, &appsv1.Deployment{}),
-		get(ctx, c, v, ManagerLease, &coordinationv1.Lease{})
+	v.Manager, v.Gate = get(ctx, c, v, Manager, "weir-manager", &appsv1.Deployment{}),
+		get(ctx, c, v, Gate, "weir-gate", &appsv1.Deployment{})
+	v.ManagerLease = get(ctx, c, v, ManagerLease, "weir-manager", &coordinationv1.Lease{})
 	return v
 }
 
@@ -115,9 +118,9 @@ func list[T any](ctx context.Context, c *Cluster, v *View, kind string, into cli
 	}
 }
 
-// get reads weir-manager's own object of a kind; nil: there is none.
-func get[T client.Object](ctx context.Context, c *Cluster, v *View, kind string, into T) (none T) {
-	switch err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: "weir-manager"}, into); {
+// get reads an object of a kind in weir-manager's namespace; nil: there is none.
+func get[T client.Object](ctx context.Context, c *Cluster, v *View, kind, name string, into T) (none T) {
+	switch err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: name}, into); {
 	case apierrors.IsNotFound(err):
 		return none
 	case err != nil:

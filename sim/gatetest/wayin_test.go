@@ -135,7 +135,8 @@ func TestWayIn(t *testing.T) {
 	t.Run("refused", func(t *testing.T) { testRefused(t, w) })
 }
 
-// testPods: where kube-apiserver cannot be told of the gate, the gate gives logs itself, to callers that may have them there.
+// testPods: where kube-apiserver cannot be told of the gate, the gate gives logs itself, to callers that may have them
+// there.
 func testPods(t *testing.T, w *world, harbour *site) {
 	const log = "/api/v1/namespaces/default/pods/a/log"
 	if code, text := w.admin().ask(http.MethodGet, log, ""); code != http.StatusOK || text != "logs of edge-1\n" {

@@ -270,8 +270,8 @@ func checkGate(_ context.Context, l *looker) error {
 	case g == nil && told == "":
 		return errNone
 	case g == nil:
-		return warn("pools are told of a gate at %s, and no Deployment kube-system/weir-gate is there: it runs elsewhere, or "+
-			"--gate of weir-manager names what is gone", told)
+		return warn("pools are told of a gate at %s, and no Deployment kube-system/weir-gate is there: it runs elsewhere, "+
+			"or --gate of weir-manager names what is gone", told)
 	case told == "" && len(l.view.LeaderHubs) > 0:
 		return errors.New("no pool is told of it: weir-manager has no --gate, or does not sign (--certificates=sign)")
 	}

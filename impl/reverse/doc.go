@@ -53,8 +53,8 @@
 //
 // # Leaders change
 //
-// A pool may have several connections, four at most: new streams go over the newest, and those of before go on where
-// they are. A hub that leads no more ends its own. One that still believes that it leads is as good as another: what
+// A pool may have four connections at most. A new stream goes over the newest one, and open streams stay on theirs. A
+// hub that leads no more ends its own connection. One that still believes that it leads is as good as another: what
 // it dials is the same. Dial waits for Gap where the last one has just gone. If the connection of a leader breaks, all
 // that it carried ends with an Error of kind Lost, and the Front resets its clients, so nobody takes it for a good end.
 // Nothing is carried on elsewhere: exec ends with an error, and kube-apiserver ends logs -f as if all had been said, as

@@ -484,6 +484,9 @@ func TestNewest(t *testing.T) {
 	if l1.State().Open != 2 {
 		t.Errorf("%+v", l1.State())
 	}
+	if came := b.ways.State().Came; came != 2 { // hubs that both lead do not take each other's place
+		t.Errorf("%d connections were taken", came)
+	}
 }
 
 // TestManyWays: with a fifth connection of a pool the oldest ends.

@@ -49,36 +49,26 @@ func newPlaces(c *rest.Config) (*places, error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes, services := kube.CoreV1().Nodes(), kube.NetworkingV1().ServiceCIDRs()
 	told := meta.Resource(corev1.SchemeGroupVersion.WithResource("endpoints")).Namespace(contract.ManagerNamespace)
 	return &places{
-		nodes: &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return nodes.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return nodes.Watch(ctx, o)
-			},
-		},
-		told: &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return told.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return told.Watch(ctx, o)
-			},
-		},
-		services: &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return services.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return services.Watch(ctx, o)
-			},
-		},
-		hosts: map[string]map[string]reverse.Place{}, named: map[string][]destination.Span{},
+		nodes: listWatch(kube.CoreV1().Nodes()), told: listWatch(told),
+		services: listWatch(kube.NetworkingV1().ServiceCIDRs()),
+		hosts:    map[string]map[string]reverse.Place{}, named: map[string][]destination.Span{},
 		own: map[string][]netip.Prefix{},
 	}, nil
+}
+
+// listWatch is what an informer lists and watches by a client of one resource.
+func listWatch[L runtime.Object](by interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return by.List(ctx, o)
+		},
+		WatchFuncWithContext: by.Watch,
+	}
 }
 
 // run follows all until ctx ends.

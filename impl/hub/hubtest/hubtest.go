@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -24,6 +25,21 @@ import (
 
 // PoolName is the name of each Pool.
 const PoolName = "harbour"
+
+// Serve is a TLS server on loopback that asks for certificates. Requests that wait end with it.
+func Serve(t testing.TB, handler http.Handler, http2 bool) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(handler)
+	s.EnableHTTP2 = http2
+	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13}
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.StartTLS()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
 
 // Authorities is the PEM by which the certificate of a server is judged.
 func Authorities(s *httptest.Server) string {

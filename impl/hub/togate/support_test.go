@@ -2,7 +2,6 @@ package togate
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -79,7 +78,7 @@ func newSite(t *testing.T) *site {
 		all = append(all, r)
 	}
 	inner := hop.NewServer("cloud", scope.NewSet(all...).All, clock.RealClock{})
-	x.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	x.Server = hubtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		what := ""
 		for name, path := range map[string]string{slices: "endpointslices", services: "services"} {
 			if strings.HasSuffix(req.URL.Path, "/"+path) {
@@ -96,15 +95,7 @@ func newSite(t *testing.T) *site {
 			defer done()
 			inner.ServeHTTP(w, req.WithContext(ctx))
 		}
-	}))
-	x.EnableHTTP2 = true
-	x.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13}
-	x.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	x.StartTLS()
-	t.Cleanup(func() {
-		x.CloseClientConnections()
-		x.Close()
-	})
+	}), true)
 	return x
 }
 

@@ -2,7 +2,6 @@ package wayin
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -42,20 +41,6 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// serve is a TLS server on loopback that asks for certificates. Requests that wait end with it.
-func serve(t testing.TB, handler http.HandlerFunc, http2 bool) *httptest.Server {
-	s := httptest.NewUnstartedServer(handler)
-	s.EnableHTTP2 = http2
-	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS13}
-	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	s.StartTLS()
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	return s
-}
-
 // gate is one replica. It takes each hub.
 type gate struct {
 	*httptest.Server
@@ -70,13 +55,13 @@ func newGate(t testing.TB) *gate {
 	ways, err := reverse.NewWays(reverse.WaysConfig{Gap: -1})
 	check(t, err)
 	g := &gate{ways: ways}
-	g.Server = serve(t, func(w http.ResponseWriter, req *http.Request) {
+	g.Server = hubtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		name := req.TLS.PeerCertificates[0].Subject.CommonName
 		g.mu.Lock()
 		g.shown = append(g.shown, name)
 		g.mu.Unlock()
 		ways.Admit(w, req, hubtest.PoolName, name)
-	}, false)
+	}), false)
 	t.Cleanup(ways.Close)
 	return g
 }
@@ -121,7 +106,7 @@ func newHub(t testing.TB, e directory.Entry) *hub {
 	h.leads.Store(true)
 	h.cert.Show(t, "hub-1")
 	h.answer = nodes1("edge-1", hubtest.PoolName, "10.0.0.7")
-	kube := serve(t, func(w http.ResponseWriter, req *http.Request) {
+	kube := hubtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != "/api/v1/nodes" {
 			return
 		}
@@ -130,7 +115,7 @@ func newHub(t testing.TB, e directory.Entry) *hub {
 		h.asked = append(h.asked, req.URL.Query().Get("fieldSelector")+" "+req.URL.Query().Get("labelSelector"))
 		h.mu.Unlock()
 		answer(w, req)
-	}, true)
+	}), true)
 	h.cloud = hubtest.Cloud(t, kube, h.cert)
 	h.pool.Tell(t, e)
 	h.way = New(Config{

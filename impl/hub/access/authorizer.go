@@ -125,12 +125,13 @@ func credentialsOf(header http.Header) http.Header {
 	return credentials
 }
 
-// fly has the cloud asked, by one for all who want to know. early: also if a verdict is valid for half of its time yet.
+// fly has the cloud asked, by one for all who want to know. early: also if an allowance is valid for half of its time
+// yet.
 func (z *Authorizer) fly(ctx context.Context, key verdictKey, who Caller, credentials http.Header,
 	a identity.Attributes, early bool) <-chan singleflight.Result {
 	return z.flights.DoChan(string(key[:]), func() (any, error) {
 		v, ok := z.lookup(key, credentials) // decided since the caller looked
-		if ok && (!early || v.expires.Sub(z.Clock.Now()) > watchTTL/2) {
+		if ok && (!early || v.refusal != nil || v.expires.Sub(z.Clock.Now()) > watchTTL/2) {
 			return v, nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, reviewTimeout)

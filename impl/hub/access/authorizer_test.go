@@ -119,6 +119,10 @@ func testTogether(t *testing.T) {
 	denied = "nodes"
 	watch("proxy", "pods")
 	want("together with another one", 9) // services and nodes of the same token; nobody used the slices
+	nodes := identity.Attributes{Verb: "watch", Version: "v1", Resource: "nodes"}
+	key := newKey(Caller{Kind: Bearer}, token("proxy"), nodes)
+	<-z.fly(t.Context(), key, Caller{Kind: Bearer}, token("proxy"), nodes, true) // services' answer came after nodes'
+	want("denied a moment ago", 9)
 	clock.Step(denyTTL)
 	if watch("proxy", "nodes") {
 		t.Error("what the cloud does not allow any more is allowed as before")

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
@@ -132,7 +133,7 @@ func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component str
 	req := watch.Clone(ctx)
 	req.Body, req.ContentLength = nil, 0
 	query := maps.Clone(q.Query)
-	for _, name := range []string{"watch", "allowWatchBookmarks", "timeoutSeconds", "sendInitialEvents"} {
+	for _, name := range []string{"watch", "allowWatchBookmarks", "timeout", "timeoutSeconds", "sendInitialEvents"} {
 		query.Del(name)
 	}
 	query.Set("resourceVersion", wire.FormatVersion(from))
@@ -140,6 +141,7 @@ func (r *Recorder) fetch(ctx context.Context, watch *http.Request, component str
 	req.URL.RawQuery = query.Encode()
 	req.Header.Set("Accept-Encoding", "gzip")
 	req.Header.Set("Accept", listAccept(req.Header))
+	req.Header.Set("User-Agent", contract.UserAgent) // no client asks for it
 	resp, err := via.RoundTrip(req)
 	if err != nil {
 		return false, err

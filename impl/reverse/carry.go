@@ -18,6 +18,7 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, pieceHead+pieceMax);
 // carried are the requests of one connection to a gate.
 type carried struct {
 	leader *Leader
+	pace   *pacer
 
 	mu    sync.Mutex
 	ended bool
@@ -96,7 +97,7 @@ func (x *carried) connect(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	l.opened.Add(1)
-	t := &tunnel{w: w, answer: http.NewResponseController(w), req: req, conn: conn, leader: l}
+	t := &tunnel{w: w, answer: http.NewResponseController(w), req: req, conn: conn, leader: l, pace: x.pace}
 	began := l.c.Clock.Now()
 	end := t.run()
 	logger.Info("a connection into the pool is over", "up", t.up, "down", t.down, "took", l.c.Clock.Since(began).
@@ -128,6 +129,7 @@ type tunnel struct {
 	req      *http.Request
 	conn     net.Conn
 	leader   *Leader
+	pace     *pacer
 	up, down uint64 // bytes
 }
 
@@ -160,12 +162,10 @@ func (t *tunnel) sendUp() error {
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)
 	for buf := *b; ; {
-		n, err := t.conn.Read(buf[pieceHead:])
+		n, err := t.conn.Read(buf[pieceHead:][:t.pace.most(pieceMax)])
 		if n > 0 {
-			if pace := t.leader.c.Pace; pace != nil {
-				if err := pace(t.req.Context(), n); err != nil {
-					return err
-				}
+			if err := t.pace.pass(t.req.Context(), n); err != nil {
+				return err
 			}
 			if err := t.piece(buf, n); err != nil {
 				return err

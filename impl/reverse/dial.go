@@ -55,11 +55,9 @@ func abort(c net.Conn) {
 		s.abort()
 		return
 	}
-	if secure, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS would say that it is a good end
-		c = secure.NetConn()
-	}
-	if tcp, ok := c.(interface{ SetLinger(sec int) error }); ok {
+	to := below(c) // TLS would say that it is a good end
+	if tcp, ok := to.(interface{ SetLinger(sec int) error }); ok {
 		_ = tcp.SetLinger(0)
 	}
-	_ = c.Close()
+	_ = to.Close()
 }

@@ -96,8 +96,10 @@
 // # Beside other traffic
 //
 // The connection is one of its own, so what it carries never stands before a heartbeat or a change in a queue of this
-// process. The link is shared, though: LeaderConfig.Pace is asked before bytes from the pool are sent, and may hold
-// them back. In one connection the streams take turns by frames of 16 KiB.
+// process. The link is shared, though, and TCP fills the queue of a modem with seconds of what it sends. So both ends
+// hold bytes back: so much is on its way as the link takes in the shortest round trip and 100 ms, and two segments at
+// least. Others that fill the link have the larger part of it. The kernel is given no more than 16 KiB that the link
+// has not taken. In one connection the streams take turns by frames of 16 KiB, and by less on a slow link.
 //
 // # Front
 //

@@ -79,9 +79,6 @@ type LeaderConfig struct {
 	Take func(name string) (release func(), err error)
 	// Connect dials an address that Reach allows. nil: TCP, which looks again at the address that is dialed.
 	Connect func(context.Context, netip.AddrPort) (net.Conn, error)
-	// Pace, if set, is called before n bytes that come from the pool are sent to the gate, and may wait. An error ends the
-	// connection that they are of. It is called by many goroutines at once.
-	Pace func(ctx context.Context, n int) error
 	// Streams is how many connections there are at once. 0: 256.
 	Streams int
 	// Window is how many bytes of one connection may wait here for the pool to take them; 64 KiB to 4 MiB. 0: 256 KiB.
@@ -259,7 +256,7 @@ func (l *Leader) once(ctx context.Context) error {
 		_ = raw.Close()
 		return fmt.Errorf("gate %s: %w", l.c.Gate, err)
 	}
-	return l.serve(ctx, newLink(raw, in))
+	return l.serve(ctx, newLink(raw, in, l.c.Clock))
 }
 
 // upgrade has the gate take the roles of a client, and returns its name and what it says.
@@ -302,12 +299,13 @@ func (l *Leader) upgrade(ctx context.Context, conn net.Conn) (name string, _ *bu
 type link struct {
 	net.Conn
 	in     io.Reader
+	pace   *pacer
 	once   sync.Once
 	closed chan struct{}
 }
 
-func newLink(c net.Conn, in io.Reader) *link {
-	return &link{Conn: c, in: in, closed: make(chan struct{})}
+func newLink(c net.Conn, in io.Reader, t clock.Clock) *link {
+	return &link{Conn: c, in: in, pace: newPacer(t, c), closed: make(chan struct{})}
 }
 
 func (c *link) Read(p []byte) (int, error) { return c.in.Read(p) }
@@ -352,7 +350,7 @@ func (o *one) Addr() net.Addr { return o.LocalAddr() }
 
 // serve answers the gate over a connection until it ends, or ctx does and the grace is over.
 func (l *Leader) serve(ctx context.Context, c *link) error {
-	all := &carried{leader: l}
+	all := &carried{leader: l, pace: c.pace}
 	defer all.wait()
 	server := &http.Server{
 		Handler: all, Protocols: new(http.Protocols), ReadHeaderTimeout: l.answered, MaxHeaderBytes: maxHeader,

@@ -630,52 +630,6 @@ func TestGrace(t *testing.T) {
 	<-stopped
 }
 
-// TestPace: what comes out of the pool waits for the hook, what goes in does not, and an error of the hook ends it.
-func TestPace(t *testing.T) {
-	b := newBed(t, WaysConfig{}, FrontConfig{})
-	var mu sync.Mutex
-	var asked int
-	var fail error
-	may := make(chan struct{})
-	b.lead("edge-1", func(c *LeaderConfig) {
-		c.Pace = func(ctx context.Context, n int) error {
-			select {
-			case <-may:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			asked += n
-			return fail
-		}
-	})
-	b.listen(kubelet, echo)
-	c := b.dial(kubelet)
-	if _, err := c.Write(make([]byte, 50_000)); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	if n, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%d, %v: want that it waits", n, err)
-	}
-	_ = c.SetReadDeadline(time.Time{})
-	close(may)
-	if _, err := io.ReadFull(c, make([]byte, 50_000)); err != nil {
-		t.Fatal(err)
-	}
-	mu.Lock()
-	if asked != 50_000 {
-		t.Errorf("asked for %d bytes", asked)
-	}
-	fail = errors.New("no more today")
-	mu.Unlock()
-	_, _ = c.Write([]byte("x"))
-	if _, err := c.Read(make([]byte, 1)); kindOfError(err) != Broken || !strings.Contains(err.Error(), "no more today") {
-		t.Errorf("%v", err)
-	}
-}
-
 // TestReachChanges: a change of the reach counts for the next connection, and what the default dials is looked at
 // again.
 func TestReachChanges(t *testing.T) {

@@ -49,8 +49,14 @@ type body struct{ s *stream }
 
 // Read implements io.Reader. HTTP/2 reads again once it has sent what it had.
 func (b body) Read(p []byte) (int, error) {
-	n, err := b.s.outTo.Read(p)
+	pace := b.s.way.link.pace
+	n, err := b.s.outTo.Read(p[:pace.most(len(p))])
 	b.s.ways.down.Add(uint64(n))
+	if n > 0 {
+		if err := pace.pass(b.s.ctx, n); err != nil {
+			return 0, err
+		}
+	}
 	if err != nil {
 		b.s.allSent()
 	}

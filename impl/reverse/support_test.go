@@ -124,6 +124,12 @@ type bed struct {
 
 func newBed(t testing.TB, wc WaysConfig, fc FrontConfig) *bed {
 	t.Helper()
+	return newBedAt(t, wc, fc, nil)
+}
+
+// newBedAt is newBed with a listener of the gate; nil: one on loopback.
+func newBedAt(t testing.TB, wc WaysConfig, fc FrontConfig, lis net.Listener) *bed {
+	t.Helper()
 	b := &bed{
 		t: t, ca: newAuthority(t), log: &lines{}, places: map[netip.AddrPort]string{}, requests: make(chan struct{}, 8),
 	}
@@ -173,6 +179,10 @@ func newBed(t testing.TB, wc WaysConfig, fc FrontConfig) *bed {
 		Certificates: []tls.Certificate{b.ca.sign(t, "gate")}, ClientCAs: b.ca.pool,
 		ClientAuth: tls.RequireAndVerifyClientCert,
 	}
+	if lis != nil {
+		_ = b.server.Listener.Close()
+		b.server.Listener = lis
+	}
 	b.server.EnableHTTP2 = true
 	b.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	b.server.StartTLS()
@@ -191,7 +201,9 @@ func (b *bed) addr() string { return b.server.Listener.Addr().String() }
 
 // tls is the configuration of a client of a name.
 func (b *bed) tls(name string) *tls.Config {
-	return &tls.Config{RootCAs: b.ca.pool, Certificates: []tls.Certificate{b.ca.sign(b.t, name)}}
+	return &tls.Config{
+		RootCAs: b.ca.pool, Certificates: []tls.Certificate{b.ca.sign(b.t, name)}, ServerName: "127.0.0.1",
+	}
 }
 
 // place says where an address of the pool is on loopback.

@@ -143,7 +143,9 @@ func (x *Ways) Admit(w http.ResponseWriter, req *http.Request, pool, node string
 	}
 	go func() {
 		defer x.running.Done()
-		x.run(&way{pool: pool, node: node, number: number, link: newLink(conn, &frames{in: conn}), since: x.c.Clock.Now()})
+		x.run(&way{
+			pool: pool, node: node, number: number, link: newLink(conn, &frames{in: conn}, x.c.Clock), since: x.c.Clock.Now(),
+		})
 	}()
 }
 

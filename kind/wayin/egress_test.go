@@ -18,6 +18,9 @@ const (
 	egressFlag   = "--egress-selector-config-file=" + egressFile
 	kubeletCert  = pki + "/apiserver-kubelet-client.crt"
 	kubeletKey   = pki + "/apiserver-kubelet-client.key"
+	kubeletUser  = "kube-apiserver-kubelet-client" // whose certificate it is
+
+	adminFile = "/root/admin.pem" // the certificate of kubeadm's administrator, and its key
 )
 
 // egress leads what kube-apiserver connects to in the cluster to the gate. It shows the certificate that it shows to
@@ -63,6 +66,14 @@ func selectEgress(ctx context.Context) {
 	}, long, poll).Should(Succeed())
 }
 
+// giveAdmin puts the certificate of kubeadm's administrator where curl reads it.
+func giveAdmin(ctx context.Context) {
+	GinkgoHelper()
+	_, err := on.run.Control().Exec(ctx, "sh", "-ec", "for what in certificate key; do kubectl config view --raw "+
+		"--kubeconfig /etc/kubernetes/admin.conf -o jsonpath={.users[0].user.client-$what-data} | base64 -d; done >"+adminFile)
+	Expect(err).NotTo(HaveOccurred())
+}
+
 // ways are how many connections of leaders each replica of the gate has, by its own metrics.
 func ways(ctx context.Context) (all map[string]int, err error) {
 	out, err := command(ctx, "kubectl -n kube-system get pods -l app.kubernetes.io/name=weir-gate -o "+
@@ -72,7 +83,7 @@ func ways(ctx context.Context) (all map[string]int, err error) {
 	}
 	all = map[string]int{}
 	for name, address := range pairs(out) {
-		text, err := on.run.Control().Exec(ctx, "curl", "-skf", "-m", "3", "--cert", kubeletCert, "--key", kubeletKey,
+		text, err := on.run.Control().Exec(ctx, "curl", "-skf", "-m", "3", "--cert", adminFile,
 			"https://"+address+":10273/metrics")
 		if err != nil {
 			return nil, err

@@ -149,8 +149,10 @@ func installWeir(ctx context.Context) {
 	Expect(weircommand.Run(ctx, []string{"dev", "load", "--cluster", on.run.ID}, GinkgoWriter, GinkgoWriter)).To(Succeed())
 	typed(ctx, fmt.Sprintf("helm upgrade --install weir charts/weir -n weir-system --create-namespace --wait "+
 		"-f bin/dev/values.yaml --set gate.enabled=true --set gate.wayIn.enabled=true --set gate.replicas=%d "+
-		"--set gate.address=%s:%d", gates, on.cloud, gatePort))
+		"--set-json 'gate.wayIn.connectStraight=[{\"kind\":\"User\",\"name\":\"%s\"}]' --set gate.address=%s:%d",
+		gates, kubeletUser, on.cloud, gatePort))
 	typed(ctx, "kubectl -n kube-system rollout status deployment/weir-gate --timeout=5m")
+	giveAdmin(ctx)
 	typed(ctx, "kubectl weir pool create "+pool+" --coordinator")
 	for n := range nodes {
 		typed(ctx, "kubectl label node "+node(n+1)+" "+contract.NodePoolLabel+"="+pool)

@@ -83,10 +83,11 @@ func (r *Run) Lists(ctx context.Context, m docker.Container, since time.Time) (a
 
 // Relists are the lists, of those that Lists returns, that nobody should ask for again. A Job on the node looks things
 // up for itself. A hub looks at one object, of some hundred bytes: to know whether what is on its disk is of this
-// cloud, and where a node is.
+// cloud, and where a node is. One that was killed fetches what its disk lacks of what its clients go on with.
 func Relists(all []string) []string {
 	return slices.DeleteFunc(all, func(l string) bool {
 		one := strings.Contains(l, "?limit=1&") || strings.Contains(l, "?fieldSelector=metadata.name%3D")
-		return strings.Contains(l, " by weir-node ") || one && strings.Contains(l, " as "+contract.HubUserPrefix)
+		behind := strings.Contains(l, "=NotOlderThan ") && strings.Contains(l, " by "+contract.UserAgent+" ")
+		return strings.Contains(l, " by weir-node ") || behind || one && strings.Contains(l, " as "+contract.HubUserPrefix)
 	})
 }

@@ -59,6 +59,9 @@ type meteredConn struct {
 	forget  atomic.Pointer[func()] // what guards it; nil: nothing
 }
 
+// NetConn is the connection below.
+func (c *meteredConn) NetConn() net.Conn { return c.Conn }
+
 func (c *meteredConn) Close() error {
 	if forget := c.forget.Swap(nil); forget != nil {
 		(*forget)()

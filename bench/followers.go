@@ -49,6 +49,9 @@ func Followers(ctx context.Context, rounds int, progress func(string)) ([]Figure
 		Detail: fmt.Sprintf("heap and stacks, %d slices of 100 endpoints and a full ring", followersSlices),
 	}
 	each := Figure{Name: "memory of one more reader", Unit: "kB", Detail: "of the same"}
+	sum := Figure{
+		Name: fmt.Sprintf("memory of a relay that %d read as differences", followersMany), Unit: "MB", Detail: "of the same",
+	}
 	for i := range rounds {
 		progress(fmt.Sprintf("followers: round %d of %d", i+1, rounds))
 		one, err := followersCPU(ctx, 1, 1)
@@ -67,8 +70,9 @@ func Followers(ctx context.Context, rounds int, progress func(string)) ([]Figure
 		}
 		memory.Samples = append(memory.Samples, float64(all)/float64(few))
 		each.Samples = append(each.Samples, float64(all-few)/(followersMany-1)/1000)
+		sum.Samples = append(sum.Samples, float64(all)/1e6)
 	}
-	return []Figure{cpu, more, memory, each}, nil
+	return []Figure{cpu, more, memory, each, sum}, nil
 }
 
 // followed is a relay that others read, and what has been changed in it.

@@ -26,7 +26,10 @@ const (
 )
 
 // ofCluster are the alerts about the cloud as a whole. Each other one says where to look: a pool or a node.
-var ofCluster = []string{"WeirManagerDown", "WeirPoliciesMissing", "WeirPolicyWritesFail", "WeirDeaf"}
+var ofCluster = []string{
+	"WeirManagerDown", "WeirPoliciesMissing", "WeirPolicyWritesFail", "WeirDeaf", "WeirGateDown", "WeirGateBehind",
+	"WeirWayInFull",
+}
 
 var grammar = parser.NewParser(parser.Options{})
 

@@ -152,7 +152,7 @@ func (h *Hub) buildRelays() error {
 		h.buildDirectory()
 		h.gate = togate.New(togate.Config{
 			Cloud: h.cloud, Directory: h.directory, Sources: h.sources, Cert: h.atCloud, OnBytes: h.metrics.body(role.Cloud),
-			Net: h.Net, Clock: h.clock, Logger: h.Logger,
+			Net: h.Net, Spread: member.GateSpread, Clock: h.clock, Logger: h.Logger,
 		})
 		h.wayIn = wayin.New(wayin.Config{
 			Node: h.NodeName, Pool: h.NodePoolName, Leads: func() bool { return h.pool.Snapshot().Role == role.Leader },

@@ -12,6 +12,9 @@ const (
 	// GateDetour is for how long a resource is read at kube-apiserver of which the gate has forgotten the relay's version:
 	// one that was started again remembers what came since. kube-apiserver remembers minutes.
 	GateDetour = 3 * time.Second
+	// GateSpread is within what time the leaders of all pools leave a gate that has failed: kube-apiserver is to answer
+	// them one after the other. What they read meanwhile is that much older.
+	GateSpread = 3 * time.Second
 	// GateDoubts is how often within GateMostRest a gate may say that it is ready after nothing could be read there.
 	GateDoubts = 3
 )

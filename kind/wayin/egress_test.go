@@ -89,7 +89,7 @@ func ways(ctx context.Context) (all map[string]int, err error) {
 			return nil, err
 		}
 		for line := range strings.Lines(text) {
-			if value, ok := strings.CutPrefix(line, "weir_gate_ways "); ok {
+			if value, ok := strings.CutPrefix(line, `weir_gate_ways{pool="`+pool+`"} `); ok {
 				if all[name], err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
 					return nil, err
 				}

@@ -4,7 +4,8 @@ import "github.com/prometheus/client_golang/prometheus"
 
 var (
 	waysDesc = prometheus.NewDesc("weir_gate_ways",
-		"Connections of hubs that lead, by which the cloud reaches into their pools.", nil, nil)
+		"Connections of hubs that lead, by which the cloud reaches into their pools, of each pool that has one.",
+		[]string{"pool"}, nil)
 	cameDesc = prometheus.NewDesc("weir_gate_ways_total", "Connections of hubs that were taken so far.", nil, nil)
 	openDesc = prometheus.NewDesc("weir_gate_connects",
 		"Connections that were asked for by CONNECT and are under way.", nil, nil)
@@ -28,7 +29,13 @@ func (x *Way) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, kind, n, labels...)
 	}
 	ways, front := x.ways.State(), x.front.State()
-	send(waysDesc, prometheus.GaugeValue, float64(len(ways.Ways)))
+	of := map[string]float64{}
+	for _, w := range ways.Ways {
+		of[w.Pool]++
+	}
+	for pool, n := range of {
+		send(waysDesc, prometheus.GaugeValue, n, pool)
+	}
 	send(cameDesc, prometheus.CounterValue, float64(ways.Came))
 	send(openDesc, prometheus.GaugeValue, float64(front.Open))
 	send(connectsDesc, prometheus.CounterValue, float64(front.Opened), "opened")

@@ -201,7 +201,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"weir_gate_ways": 1, "weir_gate_ways_total": 1, "weir_gate_connects": 0, "weir_gate_connects_total opened": 1,
+		"weir_gate_ways harbour": 1, "weir_gate_ways_total": 1, "weir_gate_connects": 0, "weir_gate_connects_total opened": 1,
 		"weir_gate_connects_total no way": 1, "weir_gate_connects_total denied": 0,
 	} {
 		if n, ok := got[name]; !ok || n != want {

@@ -41,6 +41,7 @@ type Config struct {
 	Cert      uplink.Certificate   // of the hub's own user
 	OnBytes   func(int)            // told the bytes of bodies
 	Net       uplink.Dials
+	Spread    time.Duration // within which it is left after it failed; 0: at once
 	Clock     clock.Clock
 	Logger    *slog.Logger
 }
@@ -56,6 +57,7 @@ type Gate struct {
 	way     *uplink.Transport
 	shown   *tls.Certificate // over way
 	decides member.Gate
+	leaves  time.Time // when it is left; zero: it was, or is not
 }
 
 var _ relayed.Gate = (*Gate)(nil)
@@ -90,11 +92,12 @@ func (g *Gate) Upstream(resource string) *hop.Upstream {
 func (g *Gate) Failed(up *hop.Upstream, resource string, err error) {
 	g.mu.Lock()
 	turns := g.up != nil && up == g.up && g.failed(resource, err)
+	turns = turns && g.leaves.IsZero()
 	g.mu.Unlock()
 	if turns {
 		g.Sources.Turn()
-		g.look()
 	}
+	g.look()
 }
 
 // failed takes an error of the gate, and reports whether anything is read elsewhere now; g.mu is held.
@@ -118,10 +121,30 @@ func (g *Gate) failed(resource string, err error) bool {
 	default:
 		if !g.decides.Rests() {
 			g.tell(resource, err)
+			g.leave()
 		}
 		g.decides.Failed(now, hop.RetryAfter(err))
 	}
 	return true
+}
+
+// leave has all that is read there be read elsewhere soon: pools lose a gate all at once. g.mu is held.
+func (g *Gate) leave() {
+	if g.Spread > 0 {
+		g.leaves = g.Clock.Now().Add(rand.N(g.Spread))
+	}
+}
+
+// left reports whether it is time to leave, and in what time it is otherwise; 0: it is not to be left. g.mu is held.
+func (g *Gate) left() (now bool, in time.Duration) {
+	if g.leaves.IsZero() {
+		return false, 0
+	}
+	if in = g.leaves.Sub(g.Clock.Now()); in > 0 {
+		return false, in
+	}
+	g.leaves = time.Time{}
+	return true, 0
 }
 
 func (g *Gate) tell(resource string, err error) {
@@ -140,7 +163,7 @@ func (g *Gate) look() {
 // Run follows what the pool is told of the gate, and asks one that rests, or is in doubt, whether it is ready. It
 // returns when ctx ends.
 func (g *Gate) Run(ctx context.Context) error {
-	defer g.leave()
+	defer g.end()
 	for ctx.Err() == nil {
 		changed := g.Directory.Changed()
 		up, wait, turns := g.due()
@@ -171,10 +194,13 @@ func (g *Gate) due() (up *hop.Upstream, wait time.Duration, turns bool) {
 	defer g.mu.Unlock()
 	again, next := g.decides.Again(g.Clock.Now())
 	up, wait = g.asks()
-	if next > 0 {
-		wait = min(wait, next)
+	left, in := g.left()
+	for _, next := range []time.Duration{next, in} {
+		if next > 0 {
+			wait = min(wait, next)
+		}
 	}
-	return up, wait, other || again
+	return up, wait, other || again || left
 }
 
 // asks is the gate, if it is to be asked, and in what time; g.mu is held.
@@ -215,13 +241,15 @@ func (g *Gate) ask(ctx context.Context, up *hop.Upstream) {
 	rests, server := g.decides.Rests(), g.is.Server
 	if rests && !rested {
 		g.tell("", err)
+		g.leave()
 	}
+	turns := g.leaves.IsZero()
 	g.mu.Unlock()
 	switch {
 	case rested && !rests:
 		g.Logger.Info("the gate is ready: what the pool shares is read there", "gate", server)
 		g.Sources.Turn()
-	case rests && !rested:
+	case rests && !rested && turns:
 		g.Sources.Turn()
 	case !rests:
 		g.Sources.Retry()
@@ -254,6 +282,7 @@ func (g *Gate) place() (other bool) {
 		return false
 	}
 	g.close()
+	g.leaves = time.Time{}
 	if g.is, g.decides = told, (member.Gate{}); told == (directory.Gate{}) {
 		return true
 	}
@@ -279,7 +308,7 @@ func (g *Gate) close() {
 	g.up, g.way, g.shown = nil, nil, nil
 }
 
-func (g *Gate) leave() {
+func (g *Gate) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.close()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/source"
@@ -211,6 +213,44 @@ func TestFailed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSpread: hubs whose gate fails at the same time leave it one after the other.
+func TestSpread(t *testing.T) {
+	const spread = 3 * time.Second
+	for about, fails := range map[string]func(*site){
+		"503": func(x *site) { x.refuse(http.StatusServiceUnavailable, slices, services, "") },
+		"no answer": func(x *site) {
+			x.refuse(http.StatusServiceUnavailable, "", slices, services)
+			x.CloseClientConnections()
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			h := newSpreadHub(t, true, spread)
+			h.reads(h.gate, slices, services)
+			fails(h.gate)
+			h.eventually("the gate to be left", func() bool { return h.way.Upstream(slices) == nil })
+			n := h.gate.refused(slices)
+			h.eventually("it to be tried again", func() bool { return h.kube.reads(slices) || h.gate.refused(slices) > n })
+			if h.kube.reads(slices) || h.kube.reads(services) {
+				t.Error("kube-apiserver is read at once")
+			}
+			h.passes(spread)
+			h.reads(h.kube, slices, services)
+		})
+	}
+	var parts [3]int
+	clock := clocktesting.NewFakeClock(time.Now())
+	for range 300 {
+		g := &Gate{Config: Config{Spread: spread, Clock: clock}}
+		g.leave()
+		parts[g.leaves.Sub(clock.Now())/time.Second]++
+	}
+	for second, n := range parts {
+		if n < 50 {
+			t.Errorf("%d of 300 hubs leave in second %d", n, second)
+		}
 	}
 }
 

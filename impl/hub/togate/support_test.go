@@ -61,6 +61,7 @@ type site struct {
 
 	mu    sync.Mutex
 	code  map[string]int // by resource, and "" for whether it is ready; 0: all is well
+	said  map[string]int // answers by which a resource was refused
 	shown []string       // certificates by which callers were known, each change of them
 	open  map[string]int // answers to those who read that are under way, by resource
 	end   map[string]context.CancelFunc
@@ -69,7 +70,7 @@ type site struct {
 // newSite serves what kube-apiserver and a gate both have: each resource in one version.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	x := &site{code: map[string]int{}, open: map[string]int{}, end: map[string]context.CancelFunc{}}
+	x := &site{code: map[string]int{}, said: map[string]int{}, open: map[string]int{}, end: map[string]context.CancelFunc{}}
 	var all []*relay.Relay
 	for _, name := range []string{slices, services} {
 		r, err := relay.New(relay.Config{Resource: must(relay.ParseResource(name))})
@@ -113,7 +114,17 @@ func (x *site) answers(what string, req *http.Request) int {
 	if what == "" && req.URL.Path == "/readyz" {
 		x.asked.Add(1)
 	}
+	if x.code[what] != 0 {
+		x.said[what]++
+	}
 	return x.code[what]
+}
+
+// refused is how often a resource was.
+func (x *site) refused(what string) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.said[what]
 }
 
 // serves counts an answer until it is done.
@@ -175,6 +186,12 @@ type hub struct {
 // newHub is a hub that leads, and was told of a gate or not.
 func newHub(t *testing.T, told bool) *hub {
 	t.Helper()
+	return newSpreadHub(t, told, 0)
+}
+
+// newSpreadHub is newHub with another Spread.
+func newSpreadHub(t *testing.T, told bool, spread time.Duration) *hub {
+	t.Helper()
 	h := &hub{
 		t: t, kube: newSite(t), gate: newSite(t), pool: hubtest.NewPool(t), cert: &hubtest.Holder{},
 		clock: clocktesting.NewFakeClock(time.Now()),
@@ -195,8 +212,8 @@ func newHub(t *testing.T, told bool) *hub {
 	}
 	h.way = New(Config{
 		Cloud: h.cloud, Directory: h.pool.Directory, Sources: h.sources, Cert: h.cert, OnBytes: func(int) {},
-		Net:   &net.Dialer{},
-		Clock: h.clock, Logger: logger,
+		Net:    &net.Dialer{},
+		Spread: spread, Clock: h.clock, Logger: logger,
 	})
 	for _, name := range []string{slices, services} {
 		r, err := relay.New(relay.Config{Resource: must(relay.ParseResource(name)), Late: true})

@@ -17,6 +17,7 @@ func TestRelists(t *testing.T) {
 		nodes + "&resourceVersion=7&resourceVersionMatch=NotOlderThan by weir-hub as system:node:edge-2",
 		nodes + " by weir-hub as weir:hub:harbour:edge-2",
 		"/api/v1/services?limit=1&resourceVersion=7&resourceVersionMatch=Exact by weir-hub as weir:hub:harbour:edge-2",
+		"/apis/storage.k8s.io/v1/csidrivers?limit=1 by weir-hub as weir:hub:harbour:edge-2",
 		"/api/v1/pods by weir-node as system:node:edge-2",
 	}
 	if got := Relists(slices.Concat(again, own)); !slices.Equal(got, again) {

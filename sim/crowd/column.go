@@ -188,32 +188,23 @@ func (c *column) keepManager(ctx context.Context) {
 	}
 }
 
-// ready reports whether parts have all caches, as coordinators fresh ones.
+// ready reports whether parts answer, and hubs lead or follow. What nobody reads yet is in no cache.
 func (c *column) ready(ctx context.Context, ids []runtime.PartID) (bool, string) {
 	for _, id := range ids {
 		var s struct {
-			Role      string `json:"role"`
-			Source    string `json:"source"`
-			Resources []struct {
-				Synced bool `json:"synced"`
-				Ready  bool `json:"ready"`
-			} `json:"resources"`
+			Role   string `json:"role"`
+			Source string `json:"source"`
 		}
 		p, err := c.Site.Part(id)
 		if err == nil {
 			err = p.Status(ctx, &s)
 		}
-		if err != nil || len(s.Resources) == 0 {
+		if err != nil {
 			return false, fmt.Sprintf("waiting for %s to answer (%v)", id, err)
 		}
 		if source := map[string]string{"Leader": "cloud", "Follower": "coordinator"}[s.Role]; id.Kind() == "hub" &&
 			c.mode == runtime.Weir && (source == "" || s.Source != source) {
 			return false, fmt.Sprintf("waiting for %s to lead or follow: it is %s of %s", id, s.Role, s.Source)
-		}
-		for _, r := range s.Resources {
-			if !r.Synced || id.Kind() == "coordinator" && !r.Ready {
-				return false, fmt.Sprintf("waiting for the caches of %s", id)
-			}
 		}
 	}
 	return true, ""

@@ -86,7 +86,8 @@ func (r *Run) Lists(ctx context.Context, m docker.Container, since time.Time) (a
 // cloud, and where a node is. One that was killed fetches what its disk lacks of what its clients go on with.
 func Relists(all []string) []string {
 	return slices.DeleteFunc(all, func(l string) bool {
-		one := strings.Contains(l, "?limit=1&") || strings.Contains(l, "?limit=1 ") || strings.Contains(l, "?fieldSelector=metadata.name%3D")
+		one := strings.Contains(l, "?limit=1&") || strings.Contains(l, "?limit=1 ") ||
+			strings.Contains(l, "?fieldSelector=metadata.name%3D")
 		behind := strings.Contains(l, "=NotOlderThan ") && strings.Contains(l, " by "+contract.UserAgent+" ")
 		return strings.Contains(l, " by weir-node ") || behind || one && strings.Contains(l, " as "+contract.HubUserPrefix)
 	})

@@ -66,7 +66,8 @@ func Changes(ctx context.Context, rounds int, progress func(string)) ([]Figure, 
 			f.Samples = append(f.Samples, d.cpu.Seconds()/w.cpu.Seconds())
 		}
 	}
-	return []Figure{diff, whole, one, cpu}, nil
+	lists, err := firstList(ctx, rounds, progress)
+	return append([]Figure{diff, whole, one, cpu}, lists...), err
 }
 
 // changeCost is what a change cost for each reader: bytes on its connection, both ways, and CPU of all.

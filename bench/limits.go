@@ -37,6 +37,7 @@ var (
 
 	changeBytes = AtMost(160, "what a link of 128 kbit/s carries a hundred times a second")
 
+	firstListBytes  = AtMost(0.8, "siblings are compressed together, with a larger window")
 	followersMemory = AtMost(1.2, "a reader has no encoder and no window of its own")
 
 	writtenIdle  = AtMost(1, diskWear)

@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/weir-edge/weir/sim/client"
@@ -31,8 +32,11 @@ func (r Rules) JudgeAcross(eras []Era, ops []client.Op) Verdict {
 			j.step()
 		}
 		j.i = end
+		// the list by which it goes on in the next history shows it what it has to.
+		j.Merged = era.View.merged(ops[begin:end], reached(ops[begin:end]))
 		switch {
 		case last:
+			j.Merged = era.View.merged(ops[begin:end], math.MaxUint64)
 			j.end()
 		case end == len(ops):
 			j.op = client.Op{At: eras[i+1].From}
@@ -67,6 +71,7 @@ func (v *Verdict) add(o Verdict) {
 	v.Bookmarks, v.Lists, v.Relists = v.Bookmarks+o.Bookmarks, v.Lists+o.Lists, v.Relists+o.Relists
 	v.Resumes, v.Errors, v.Skipped, v.Missing = v.Resumes+o.Resumes, v.Errors+o.Errors, v.Skipped+o.Skipped,
 		v.Missing+o.Missing
+	v.Merged += o.Merged
 	for cause, n := range o.Causes {
 		v.Causes[cause] += n
 	}

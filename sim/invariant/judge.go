@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,6 +22,7 @@ func (r Rules) Judge(v *View, ops []client.Op) Verdict {
 	}
 	j.i = len(ops)
 	j.end()
+	j.Merged = v.merged(ops, math.MaxUint64)
 	return j.Verdict
 }
 

@@ -54,4 +54,5 @@ type Verdict struct {
 	Errors                 int
 	Skipped                int // events that batches left out
 	Missing                int // events of the history that the stream has not shown at its end
+	Merged                 int // events since the first complete state that did not come one by one, by any rules
 }

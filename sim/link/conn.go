@@ -67,7 +67,7 @@ func (x *Proxy) serve(client *net.TCPConn) {
 	now := x.pool.clock.Now()
 	severed := make(chan struct{})
 	c := &conn{
-		proxy: x, dead: make(chan struct{}), opened: now, id: x.pool.ledger.open(now, x.node, x.class),
+		proxy: x, dead: make(chan struct{}), opened: now, id: x.pool.ledger.open(now, x.node, x.class, x.upstream),
 		severed: severed, sever: sync.OnceFunc(func() { close(severed) }),
 	}
 	c.halves[Up.index()] = c.newHalf(Up, client, server)

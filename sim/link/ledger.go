@@ -25,6 +25,7 @@ type Connection struct {
 	ID     int64     `json:"id"`
 	Node   string    `json:"node"`
 	Class  string    `json:"class"`
+	To     string    `json:"to"`    // where it ends, as the proxy was told
 	Phase  string    `json:"phase"` // in which it was opened
 	Opened time.Time `json:"opened"`
 	Closed time.Time `json:"closed"` // zero while it is open
@@ -82,11 +83,11 @@ func (l *ledger) setPhase(phase string) {
 	l.phase = phase
 }
 
-func (l *ledger) open(now time.Time, node, class string) (id int64) {
+func (l *ledger) open(now time.Time, node, class, to string) (id int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id = int64(len(l.conns)) + 1
-	l.conns = append(l.conns, Connection{ID: id, Node: node, Class: class, Phase: l.phase, Opened: now})
+	l.conns = append(l.conns, Connection{ID: id, Node: node, Class: class, To: to, Phase: l.phase, Opened: now})
 	return id
 }
 

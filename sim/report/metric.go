@@ -19,6 +19,16 @@ func Metrics() []Metric {
 	return []Metric{
 		{"pool_bytes_ratio", UnitRatio, "bytes of class pool over the uplink with Weir ÷ those of the reference"},
 		{"churn_bytes_ratio", UnitRatio, "pool_bytes_ratio of the time in which objects change"},
+		{
+			"bytes_per_change", UnitBytes,
+			"bytes of class pool from the cloud in the time in which objects change, with Weir, TLS included ÷ versions of " +
+				"objects that the cloud was given in that time, for each pool",
+		},
+		{
+			"bytes_per_change_alone", UnitBytes,
+			"the same while one object changes in a second: no other change is sent with it, and what is said in that second " +
+				"without a change counts, too",
+		},
 		{"total_bytes_ratio", UnitRatio, "all bytes over the uplink with Weir, both ways, ÷ those of the reference"},
 		{"stock_bytes_ratio", UnitRatio, "all bytes over the uplink without Weir, both ways, ÷ those of the reference"},
 		{"cloud_bytes_down", UnitBytes, "bytes from the cloud to the pool with Weir"},
@@ -32,6 +42,11 @@ func Metrics() []Metric {
 		{"client_relists_min", UnitCount, "the fewest lists that a stream of a client had to repeat, with Weir"},
 		{"client_relists_max", UnitCount, "the most lists that a stream of a client had to repeat, with Weir"},
 		{"watch_violations", UnitCount, "breaks of the promises of list and watch that clients saw, with Weir"},
+		{
+			"merged_changes", UnitCount,
+			"versions of objects that clients were not shown one by one, with Weir, by stream of a client: they were shown a " +
+				"list instead, or a later version of the same object; 20 clients that list once after ten changes make 200",
+		},
 		{"coordinator_rss_anon_bytes", UnitBytes, "anonymous memory (RssAnon) of the coordinator, largest reading"},
 		{"coordinator_rss_bytes", UnitBytes, "resident memory (VmRSS) of the coordinator, largest reading"},
 		{"hub_rss_anon_bytes_max", UnitBytes, "anonymous memory (RssAnon) of a hub, largest reading of all"},
@@ -349,6 +364,11 @@ func Metrics() []Metric {
 		{
 			"delta_mismatches", UnitCount,
 			"differences that relays were told, and that were to an object which the reader did not hold",
+		},
+		{
+			"gate_connections", UnitCount,
+			"connections of class pool over the uplinks that end at weir-gate, most at one time, from when all caches were " +
+				"there until the first fault or the end",
 		},
 		{
 			"cloud_watches", UnitCount,

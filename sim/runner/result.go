@@ -81,13 +81,17 @@ func (r *run) addTraffic(res *report.Result) {
 		return float64(res.Bytes.Sum(report.ByteRow{Way: way, Class: class, Direction: direction}))
 	}
 	phase := func(way string) float64 {
-		return float64(res.Bytes.Sum(report.ByteRow{Way: way, Class: "pool", Phase: "churn"}))
+		return float64(res.Bytes.Sum(report.ByteRow{Way: way, Class: "pool", Phase: phaseChurn}))
 	}
 	if r.weir().ended.IsZero() {
 		return
 	}
 	r.metrics["cloud_bytes_down"] = sum(report.WayWeir, "", report.Down)
 	r.metrics["cloud_bytes_up"] = sum(report.WayWeir, "", report.Up)
+	if r.s.Workload.Changes > 0 && r.versions > 0 {
+		r.metrics["bytes_per_change"] = perVersion(res.Bytes, phaseChurn, r.versions, r.copies())
+	}
+	r.addGateConnections()
 	if ref := sum(report.WayReference, "pool", ""); ref > 0 {
 		r.metrics["pool_bytes_ratio"] = sum(report.WayWeir, "pool", "") / ref
 		if churn := phase(report.WayReference); churn > 0 {
@@ -101,7 +105,7 @@ func (r *run) addTraffic(res *report.Result) {
 }
 
 func (r *run) addClients(res *report.Result) {
-	var relists, violations, most float64
+	var relists, violations, merged, most float64
 	fewest := math.Inf(1)
 	for _, w := range r.ways {
 		for _, s := range w.streams {
@@ -115,6 +119,7 @@ func (r *run) addClients(res *report.Result) {
 				relists += float64(v.Relists)
 				fewest, most = min(fewest, float64(v.Relists)), max(most, float64(v.Relists))
 				violations += float64(len(v.Violations))
+				merged += float64(v.Merged)
 			}
 			for _, x := range v.Violations {
 				if len(res.Violations) < maxViolations {
@@ -128,6 +133,7 @@ func (r *run) addClients(res *report.Result) {
 	}
 	if !r.weir().ended.IsZero() {
 		r.metrics["client_relists"], r.metrics["watch_violations"] = relists, violations
+		r.metrics["merged_changes"] = merged
 		if r.s.RestoresCloud() {
 			r.metrics["client_relists_min"], r.metrics["client_relists_max"] = fewest, most
 		}

@@ -82,6 +82,8 @@ type run struct {
 	applied time.Duration
 	hubs    map[string]<-chan struct{} // the process of each hub when all caches were there
 	moves   moves
+	// versions of objects that the cloud was given while the workload changed.
+	versions int
 
 	revocations revocations
 	// watching is the life of all clients; it ends when they are judged.
@@ -249,10 +251,11 @@ func (r *run) steps(ctx context.Context) error {
 		phase string
 		do    func(context.Context) error
 	}{
-		{"fill", r.fill}, {"sync", r.sync}, {"quiet", r.quiet}, {"churn", r.churn}, {"settle", r.settle},
-		{"catch-up", r.catchUp},
+		{"fill", r.fill}, {"sync", r.sync}, {"quiet", r.quiet}, {phaseChurn, r.churn}, {"settle", r.settle},
+		{"catch-up", r.catchUp}, {phaseAlone, r.changeAlone},
 	} {
 		if step.phase == "quiet" && r.s.Workload.Quiet == 0 ||
+			step.phase == phaseAlone && r.s.Workload.Alone == 0 ||
 			step.phase == "catch-up" && !slices.Contains(r.s.Compare, report.WayStock) {
 			continue
 		}

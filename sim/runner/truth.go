@@ -245,10 +245,21 @@ func (t *truth) listed(s *client.Stream) bool {
 }
 
 // bytes are what the changes of a time are, as frames of a watch in protobuf.
-func (t *truth) bytes(from, to time.Time) int64 {
-	var n int64
+func (t *truth) bytes(from, to time.Time) (n int64) {
+	t.changes(from, to, func(op client.Op) { n += int64(op.Item.Size) + frameBytes })
+	return n
+}
+
+// versions are how many there were of objects in a time.
+func (t *truth) versions(from, to time.Time) (n int) {
+	t.changes(from, to, func(client.Op) { n++ })
+	return n
+}
+
+// changes are the events of a time.
+func (t *truth) changes(from, to time.Time, each func(client.Op)) {
 	if t.before != nil {
-		n = t.before.bytes(from, to)
+		t.before.changes(from, to, each)
 	}
 	for _, s := range t.streams {
 		initial := false // events of a list are no changes
@@ -260,10 +271,9 @@ func (t *truth) bytes(from, to time.Time) int64 {
 				initial = false
 			case client.OpEvent:
 				if !initial && op.At.After(from) && op.At.Before(to) {
-					n += int64(op.Item.Size) + frameBytes
+					each(op)
 				}
 			}
 		}
 	}
-	return n
 }

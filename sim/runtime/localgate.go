@@ -78,6 +78,14 @@ func (s *localSite) addGate(ctx context.Context, hosts []string) error {
 	return nil
 }
 
+// GateAddress implements Gated.
+func (s *localSite) GateAddress() string {
+	if s.gate == nil {
+		return ""
+	}
+	return s.gate.address
+}
+
 // tellGate tells a hub of the gate, as if weir-manager had before it started: what it keeps is signed by the pool's
 // authority. Its way there is its node's, as that to the cloud.
 func (x *localPool) tellGate(c *parts.HubConfig, name, address string) error {

@@ -135,6 +135,12 @@ type Movable interface {
 	Move(node, pool string) error
 }
 
+// Gated is a Site whose uplinks lead to a weir-gate, too.
+type Gated interface {
+	// GateAddress is where the connections to it end, as link.Connection has it; "": there is none.
+	GateAddress() string
+}
+
 // Machines is a Site whose nodes can be hollow: the containers of their pods are entries in a table.
 type Machines interface {
 	// Machine is what the testbed knows of a hollow node.

@@ -11,7 +11,7 @@ import (
 // TestCrowd: a crowd is copies of one pool of which some nodes run, and nothing happens to them.
 func TestCrowd(t *testing.T) {
 	text := strings.NewReplacer("faults:\n", "crowd: {pools: 12, run: 2}\n", "nodes: 3", "nodes: 3, enrols: true",
-		"changes: 20, changesPerSecond: 2.5", "changes: 0", "[json, kubectl]", "[json]",
+		"changes: 20, changesPerSecond: 2.5, alone: 6", "changes: 0", "[json, kubectl]", "[json]",
 		"[pool_bytes_ratio <= 1.02, hub_rss_bytes_max < 40MB]", "[cloud_watches <= 100]").Replace(small)
 	s, err := scenario.Parse("", []byte(text))
 	if err != nil {

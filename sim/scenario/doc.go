@@ -35,6 +35,8 @@
 //	  quiet: 30s                    # optional; without changes, before they begin
 //	  changes: 200                  # of one endpoint each
 //	  changesPerSecond: 10
+//	  alone: 20                     # optional; changes of one object each, one a second, when all else was measured and
+//	                                # delivered: bytes_per_change_alone
 //	clients: [kube-proxy, coredns, json, kubectl]      # of each on every node
 //	compare: [reference, stock]     # optional; the other ways that carry the same changes, both by default
 //	faults:                         # optional; what happens to the pool, and is healed

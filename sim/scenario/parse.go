@@ -27,6 +27,7 @@ const (
 	maxEndpoints   = 1000
 	maxChanges     = 100_000
 	maxQuiet       = time.Hour
+	maxAlone       = 3600
 	maxJoinEvery   = 10 * time.Second
 	maxRTT         = 10 * time.Second
 
@@ -164,6 +165,10 @@ func (r *reader) scenario(v value, s *Scenario) {
 	default:
 		o.withClients(s)
 	}
+	if s.Workload.Alone > 0 && o.ofAKind() {
+		o.fields["workload"].contradiction(
+			"alone is measured where clients list and watch, and nothing else happens: leave it out")
+	}
 	if o.has("faults") {
 		o.fields["faults"].faults(s)
 	}
@@ -267,7 +272,7 @@ func (v value) between(from, to time.Duration) time.Duration {
 }
 
 func (v value) workload() (w Workload) {
-	o, ok := v.object("services", "endpoints", "widgets", "quiet", "changes", "changesPerSecond")
+	o, ok := v.object("services", "endpoints", "widgets", "quiet", "changes", "changesPerSecond", "alone")
 	if !ok {
 		return w
 	}
@@ -290,6 +295,9 @@ func (v value) workload() (w Workload) {
 		}
 	default:
 		w.ChangesPerSecond, _ = pace.number(0.1, 1000)
+	}
+	if o.has("alone") {
+		w.Alone = o.count("alone", maxAlone)
 	}
 	return w
 }
@@ -403,6 +411,12 @@ func (s *Scenario) cannotMeasure(metric string) string {
 		return metric + " is measured when the coordinator is placed again: want a fault place or power-off"
 	case strings.HasPrefix(metric, "forged_") && !s.Forges():
 		return metric + " is measured when somebody asks for certificates: want a fault of action forge"
+	case metric == "bytes_per_change" && s.Workload.Changes == 0:
+		return metric + " is measured when objects change: want workload.changes"
+	case metric == "bytes_per_change_alone" && s.Workload.Alone == 0:
+		return metric + " is measured when one object changes in a second: want workload.alone"
+	case metric == "gate_connections" && !s.Topology.Gate:
+		return metric + " is measured where pools read at a gate: want topology.gate"
 	case strings.HasPrefix(metric, "stock_") && !slices.Contains(s.Compare, report.WayStock):
 		return metric + " needs the stock way, and compare leaves it out"
 	case strings.HasSuffix(metric, "_bytes_ratio") && !slices.Contains(s.Compare, report.WayReference):

@@ -43,6 +43,7 @@ type Workload struct {
 	Quiet            time.Duration `yaml:"quiet,omitempty"`   // without changes, once all caches are there
 	Changes          int           `yaml:"changes"`           // of one endpoint each
 	ChangesPerSecond float64       `yaml:"changesPerSecond,omitempty"`
+	Alone            int           `yaml:"alone,omitempty"` // changes of one object each, one a second, after all else
 }
 
 // ClientKind is a kind of client that runs on every node.

@@ -43,7 +43,7 @@ func loadShipped(t *testing.T) []*scenario.Scenario {
 const small = `name: small
 seed: 7
 topology: {pool: {name: harbour, nodes: 3, uplink: {up: 512kbit/s, down: 1.5Mbit/s, rtt: 1.5s}}}
-workload: {services: 4, endpoints: 10, changes: 20, changesPerSecond: 2.5}
+workload: {services: 4, endpoints: 10, changes: 20, changesPerSecond: 2.5, alone: 6}
 clients: [json, kubectl]
 faults:
 expectations: [pool_bytes_ratio <= 1.02, hub_rss_bytes_max < 40MB]
@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 			Name: "harbour", Nodes: 3, Coordinators: 1,
 			Uplink: scenario.Uplink{Up: 512_000, Down: 1_500_000, RTT: 1500 * time.Millisecond},
 		}},
-		Workload: scenario.Workload{Services: 4, Endpoints: 10, Changes: 20, ChangesPerSecond: 2.5},
+		Workload: scenario.Workload{Services: 4, Endpoints: 10, Changes: 20, ChangesPerSecond: 2.5, Alone: 6},
 		Clients:  []scenario.ClientKind{scenario.JSON, scenario.Kubectl},
 		Compare:  []string{"reference", "stock"},
 		Expectations: []scenario.Expectation{

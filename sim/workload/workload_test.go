@@ -260,3 +260,38 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a server that is broken: %v", err)
 	}
 }
+
+// TestApart: each change is of one object, in its turn.
+func TestApart(t *testing.T) {
+	c, r := config(1), &recorder{}
+	clk := newClock()
+	c.Clock = clk
+	client, w := r.client(t), workload.New(c)
+	if err := w.Apart(t.Context(), client, 2, time.Second, nil); err == nil || !strings.Contains(err.Error(), "Fill") {
+		t.Errorf("changes in an empty cloud: %v", err)
+	}
+	if err := w.Fill(t.Context(), client, nil); err != nil {
+		t.Fatal(err)
+	}
+	before, n := clk.Now(), len(r.writes)
+	var told []string
+	if err := w.Apart(t.Context(), client, 4, time.Second, func(c workload.Change) {
+		for _, w := range c.Writes {
+			told = append(told, w.Verb+" "+w.Resource)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := clk.Since(before); got != 3*time.Second || len(r.writes)-n != 4 {
+		t.Errorf("four changes took %v and %d writes, want 3s and 4", got, len(r.writes)-n)
+	}
+	want := []string{"update endpointslices", "update endpoints", "update endpointslices", "update endpoints"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	checkAgreement(t, r, 7, 130)
+	r.broken = true
+	if err := w.Apart(t.Context(), client, 1, 0, nil); err == nil || !strings.Contains(err.Error(), "change 1 of 1") {
+		t.Errorf("a server that is broken: %v", err)
+	}
+}

@@ -28,6 +28,8 @@ import (
 const (
 	changesPaced   = 50 // at changesEvery
 	changesEvery   = 100 * time.Millisecond
+	changesAlone   = 10 // at changesApart
+	changesApart   = time.Second
 	changesAtOnce  = 400 // one as soon as all have the one before
 	changesReaders = 20
 )
@@ -40,6 +42,10 @@ func Changes(ctx context.Context, rounds int, progress func(string)) ([]Figure, 
 		Name: "bytes of a change as a difference, at ten a second", Unit: "B", Limit: changeBytes, Detail: paced,
 	}
 	whole := Figure{Name: "bytes of a change as a whole object, at ten a second", Unit: "B", Detail: paced}
+	alone := Figure{
+		Name: "bytes of a change as a difference, at one a second", Unit: "B", Limit: changeAloneBytes,
+		Detail: fmt.Sprintf("%d changes, likewise; what is said in a second without one counts too", changesAlone),
+	}
 	cpu := Figure{
 		Name: fmt.Sprintf("CPU of a change from a relay to %d others, as a difference ÷ as a whole object", changesReaders),
 		Unit: "ratio", Detail: "of both ends; they are one process",
@@ -54,6 +60,11 @@ func Changes(ctx context.Context, rounds int, progress func(string)) ([]Figure, 
 			}
 			f.Samples = append(f.Samples, s.bytes)
 		}
+		s, err := changes(ctx, true, 1, changesAlone, changesApart)
+		if err != nil {
+			return nil, err
+		}
+		alone.Samples = append(alone.Samples, s.bytes)
 		for readers, f := range map[int]*Figure{changesReaders: &cpu, 1: &one} {
 			d, err := changes(ctx, true, readers, changesAtOnce, 0)
 			if err != nil {
@@ -67,7 +78,7 @@ func Changes(ctx context.Context, rounds int, progress func(string)) ([]Figure, 
 		}
 	}
 	lists, err := firstList(ctx, rounds, progress)
-	return append([]Figure{diff, whole, one, cpu}, lists...), err
+	return append([]Figure{diff, alone, whole, one, cpu}, lists...), err
 }
 
 // changeCost is what a change cost for each reader: bytes on its connection, both ways, and CPU of all.

@@ -35,7 +35,8 @@ var (
 	latencyP50 = AtMost(0.5, listWatch)
 	latencyP99 = AtMost(2, listWatch)
 
-	changeBytes = AtMost(160, "what a link of 128 kbit/s carries a hundred times a second")
+	changeBytes      = AtMost(160, "what a link of 128 kbit/s carries a hundred times a second")
+	changeAloneBytes = AtMost(250, "TLS and HTTP/2 have a frame and a window update for each change that stands alone")
 
 	firstListBytes  = AtMost(0.8, "siblings are compressed together, with a larger window")
 	followersMemory = AtMost(1.2, "a reader has no encoder and no window of its own")

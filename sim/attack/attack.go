@@ -22,6 +22,7 @@ const (
 	Leader      Position = "P6" // leads the pool, and lies
 	Thief       Position = "P7" // has a node's disk
 	Coordinator Position = "P8" // is the coordinator, and lies
+	Gatekeeper  Position = "P9" // has the key of weir-gate's certificate, and lies
 )
 
 // Attack is one attempt.
@@ -53,7 +54,7 @@ func All() []Attack {
 		identityAttacks(), awayAttacks(), exhaustionAttacks(), coordinatorAttacks(), liarAttacks(), cloudAttacks(),
 		diskAttacks(), stolenAttacks(), poolWriteAttacks(), irrevocableAttacks(), sundryAttacks(),
 		policyAttacks(), directoryAttacks(), signedAttacks(),
-		standAttacks(),
+		standAttacks(), gateAttacks(),
 	)
 	slices.SortStableFunc(all, func(a, b Attack) int { return compareNumbers(a.Number, b.Number) })
 	return all

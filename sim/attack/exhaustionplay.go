@@ -23,31 +23,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/sim/runtime"
 )
-
-// memory is the hub's RssAnon.
-func (x *scene) memory() int64 {
-	u, err := x.hub(1).Usage()
-	if err != nil {
-		return -1
-	}
-	return u.RSSAnon
-}
 
 // watchMemory looks at the hub's memory while something happens, and judges its growth.
 func (x *scene) watchMemory(ctx context.Context, what string, do func() error) error {
-	before, peak := x.memory(), atomic.Int64{}
+	return x.watchMemoryOf(ctx, x.hub(1), what, do)
+}
+
+// watchMemoryOf does so with that of any part.
+func (x *scene) watchMemoryOf(ctx context.Context, part runtime.Part, what string, do func() error) error {
+	memory := func() int64 {
+		u, err := part.Usage()
+		if err != nil {
+			return -1
+		}
+		return u.RSSAnon
+	}
+	before, peak := memory(), atomic.Int64{}
 	looking, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		within(looking, patience, func() bool { peak.Store(max(peak.Load(), x.memory())); return false })
+		within(looking, patience, func() bool { peak.Store(max(peak.Load(), memory())); return false })
 	})
 	err := do()
-	peak.Store(max(peak.Load(), x.memory()))
+	peak.Store(max(peak.Load(), memory()))
 	stop()
 	wg.Wait()
 	grown := peak.Load() - before
-	x.judge(grown < moreMemory && x.hub(1).Running(), "%s: RssAnon +%d MB", what, grown>>20)
+	x.judge(grown < moreMemory && part.Running(), "%s: RssAnon +%d MB", what, grown>>20)
 	return err
 }
 
@@ -129,8 +133,8 @@ type stream2 struct {
 	next  uint32
 }
 
-func (g *ground) http2(ctx context.Context, who actor) (*stream2, error) {
-	c, err := g.dial(ctx, hubDoor, who, "h2")
+func (g *ground) http2(ctx context.Context, d door, who actor) (*stream2, error) {
+	c, err := g.dial(ctx, d, who, "h2")
 	if err != nil {
 		return nil, err
 	}
@@ -170,9 +174,12 @@ func (s *stream2) drain() {
 	}()
 }
 
-func headerFlood(ctx context.Context, x *scene) error {
+func headerFlood(ctx context.Context, x *scene) error { return x.floodHeaders(ctx, hubDoor, x.hub(1)) }
+
+// floodHeaders opens streams at a door of a part with headers that do not end.
+func (x *scene) floodHeaders(ctx context.Context, d door, part runtime.Part) error {
 	const connections, streams, pieces, piece = 4, 100, 56, 16 << 10
-	return x.watchMemory(ctx, "900 kB of headers on each of 400 streams", func() error {
+	return x.watchMemoryOf(ctx, part, "900 kB of headers on each of 400 streams", func() error {
 		var all []*stream2
 		defer func() {
 			for _, s := range all {
@@ -181,7 +188,7 @@ func headerFlood(ctx context.Context, x *scene) error {
 		}()
 		ended := 0
 		for range connections {
-			s, err := x.http2(ctx, actor{})
+			s, err := x.http2(ctx, d, actor{})
 			if err != nil {
 				return err
 			}
@@ -224,7 +231,7 @@ func headerFlood(ctx context.Context, x *scene) error {
 				ended++
 			}
 		}
-		x.note("%d of %d connections ended by the hub", ended, connections)
+		x.note("%d of %d connections ended by the other end", ended, connections)
 		return nil
 	})
 }
@@ -297,7 +304,7 @@ func (x *scene) rapidReset(ctx context.Context, token func(uint32, int) string, 
 	before := x.connections()
 	err = x.watchMemory(ctx, "2,000 watches opened and reset", func() error {
 		for connection := range uint32(4) {
-			s, err := x.http2(ctx, actor{})
+			s, err := x.http2(ctx, hubDoor, actor{})
 			if err != nil {
 				return err
 			}
@@ -555,12 +562,14 @@ func (x *scene) fromElsewhere(ctx context.Context) answer {
 	return do(ctx, client, base, who, ask{path: plainMap})
 }
 
+// linesOf counts what a part has logged.
+func linesOf(part runtime.Part) int {
+	data, _ := os.ReadFile(part.LogFile())
+	return bytes.Count(data, []byte("\n"))
+}
+
 func fillLog(ctx context.Context, x *scene) error {
-	lines := func() int {
-		data, _ := os.ReadFile(x.hub(1).LogFile())
-		return bytes.Count(data, []byte("\n"))
-	}
-	before := lines()
+	before := linesOf(x.hub(1))
 	if err := parallel(ctx, 16, 2000, func(i int) {
 		q := ask{
 			as: "other", path: fmt.Sprintf("/api/v1/namespaces/n%d/secrets/s%d", i, i),
@@ -578,7 +587,7 @@ func fillLog(ctx context.Context, x *scene) error {
 	}); err != nil {
 		return err
 	}
-	more := lines() - before
+	more := linesOf(x.hub(1)) - before
 	x.judge(more <= 100, "%d lines", more)
 	return nil
 }

@@ -37,6 +37,7 @@ const (
 	poolDoor        door = "pool port"   // of the first node's hub, for its pool
 	coordinatorDoor door = "coordinator" // of the pool
 	cloudDoor       door = "cloud"       // kube-apiserver itself
+	gateDoor        door = "gate"        // weir-gate
 )
 
 // ground is a place that is up.
@@ -54,8 +55,11 @@ func newGround(ctx context.Context, s *stage, p *place) (*ground, error) {
 	if err := g.cast(ctx); err != nil {
 		return nil, err
 	}
-	if p.manager {
-		if err := s.manage(ctx); err != nil {
+	for id, wanted := range map[runtime.PartID]bool{runtime.Manager: p.manager, runtime.Gate: p.gate} {
+		if !wanted {
+			continue
+		}
+		if err := s.start(ctx, id); err != nil {
 			return nil, err
 		}
 	}
@@ -217,6 +221,12 @@ func (g *ground) address(d door) (string, *tls.Config, error) {
 	case coordinatorDoor:
 		address, err := g.vault.Coordinator(g.place.name)
 		return address, trust(authority.Pool()), err
+	case gateDoor:
+		address, own, err := g.vault.Gate()
+		if err != nil {
+			return "", nil, err
+		}
+		return address, trust(own.Pool()), nil
 	}
 	n := 1
 	if d == secondHub {

@@ -46,6 +46,8 @@ type place struct {
 	// coordinatorFlags are those of the coordinators, beside what the testbed gives them.
 	coordinatorFlags parts.Flags
 	asksCoordinator  bool // the first hubs ask for the certificates of the coordinators beside them, too
+	gate             bool // weir-gate runs, and the pool is told of it
+	falseGate        bool // the attacker has the key of its certificate
 }
 
 // swift are flags with which a hub sees within seconds that the cloud is away.
@@ -69,13 +71,19 @@ func topology(attacks []Attack) (runtime.Topology, []*place) {
 			places = append(places, a.place)
 		}
 	}
-	t := runtime.Topology{Manager: true, Pools: []runtime.Pool{{Name: foreign, Nodes: 1, Mode: runtime.Weir}}}
+	t := runtime.Topology{
+		Manager: true, Pools: []runtime.Pool{{Name: foreign, Nodes: 1, Mode: runtime.Weir, Gateless: true}},
+	}
+	if slices.ContainsFunc(places, func(p *place) bool { return p.gate || p.falseGate }) {
+		t.Gate, t.GateFlags = true, gateFlags()
+	}
 	for _, p := range places {
 		t.Pools = append(
 			t.Pools,
 			runtime.Pool{
 				Name: p.name, Nodes: p.nodes, Mode: p.mode, Unread: true, Coordinators: p.replicas, Enrols: p.enrols,
 				HubFlags: p.flags, EnrolsCoordinator: p.asksCoordinator, CoordinatorFlags: p.coordinatorFlags,
+				Gateless: !p.gate,
 			},
 		)
 	}
@@ -92,19 +100,19 @@ type stage struct {
 	admin kubernetes.Interface
 	audit *audit
 
-	managing sync.Mutex
-	managed  bool // weir-manager was started, for all places
+	starting sync.Mutex
+	started  map[runtime.PartID]bool // for all places
 }
 
-// manage starts weir-manager, if no place did yet, and waits until it is healthy.
-func (s *stage) manage(ctx context.Context) error {
-	s.managing.Lock()
-	defer s.managing.Unlock()
-	if s.managed {
+// start starts weir-manager or weir-gate, if no place did yet, and waits until it is healthy.
+func (s *stage) start(ctx context.Context, id runtime.PartID) error {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.started[id] {
 		return nil
 	}
-	s.managed = true
-	return runtime.Start(ctx, s.site, runtime.Manager)
+	s.started[id] = true
+	return runtime.Start(ctx, s.site, id)
 }
 
 func newStage(ctx context.Context, site runtime.Site) (*stage, error) {
@@ -119,7 +127,7 @@ func newStage(ctx context.Context, site runtime.Site) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{site: site, vault: vault, admin: admin}
+	s := &stage{site: site, vault: vault, admin: admin, started: map[runtime.PartID]bool{}}
 	if err := vault.Cloud().Apply(ctx, []byte(strings.ReplaceAll(stageObjects, "CANARY", canary))); err != nil {
 		return nil, err
 	}

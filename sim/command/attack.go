@@ -27,8 +27,8 @@ func runAttacks(fs *pflag.FlagSet) commands.Run {
 	quick := fs.Bool("quick", false, "five minutes of it, without those that need time, memory or many requests")
 	parallel := fs.Int("parallel", 3, "pools that are attacked at once, 1 to 16")
 	binaries := fs.String("binaries", "",
-		"folder of weir-hub, weir-coordinator and weir-manager to attack, of another revision; empty: those of this "+
-			"source tree")
+		"folder of weir-hub, weir-coordinator, weir-manager and weir-gate to attack, of another revision; empty: those "+
+			"of this source tree")
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err := checkParallel(*parallel); err != nil {
 			return err
@@ -52,7 +52,9 @@ func runAttacks(fs *pflag.FlagSet) commands.Run {
 			return err
 		}
 		if *binaries != "" {
-			for _, name := range []string{parts.HubCommand, parts.CoordinatorCommand, parts.ManagerCommand} {
+			for _, name := range []string{
+				parts.HubCommand, parts.CoordinatorCommand, parts.ManagerCommand, parts.GateCommand,
+			} {
 				o.Binaries[name] = filepath.Join(*binaries, name)
 			}
 		}

@@ -24,6 +24,7 @@ type gate struct {
 	number    uint64 // of what pools are told
 	address   string
 	authority *testca.Authority // of its certificate
+	ways      int               // that hubs which lead keep to it
 }
 
 // addGate installs what weir-gate needs in the cluster, and prepares it with the identity that it has there. hosts are
@@ -64,16 +65,29 @@ func (s *localSite) addGate(ctx context.Context, hosts []string) error {
 	if err != nil {
 		return err
 	}
+	args := []string{
+		"--kubeconfig=" + kubeconfig, "--secure-port=" + g.address, "--tls-cert-file=" + file,
+		"--tls-private-key-file=" + file,
+	}
+	for name, value := range s.topology.GateFlags {
+		all, several := value.([]string)
+		if !several {
+			all = []string{fmt.Sprint(value)}
+		}
+		for _, one := range all {
+			args = append(args, "--"+name+"="+one)
+		}
+	}
+	if s.topology.GateFlags["way-in"] == true {
+		g.ways = 1
+	}
 	s.gate = g
 	s.addCommand(Gate, cloud.Command{
 		Name: parts.GateCommand, Path: s.commands[parts.GateCommand], Dir: dir,
 		LogFile:   filepath.Join(s.logDir, parts.GateCommand+".log"),
 		URL:       "https://" + g.address,
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: g.authority.Pool(), MinVersion: tls.VersionTLS13}},
-		Args: []string{
-			"--kubeconfig=" + kubeconfig, "--secure-port=" + g.address, "--tls-cert-file=" + file,
-			"--tls-private-key-file=" + file,
-		},
+		Args:      args,
 	})
 	return nil
 }
@@ -100,7 +114,9 @@ func (x *localPool) tellGate(c *parts.HubConfig, name, address string) error {
 	line, err := directory.Entry{
 		Pool: x.Name, Version: x.site.gate.number, Mode: contract.ModeCoordinator,
 		Coordinators: c.CoordinatorServers,
-		Gate:         directory.Gate{Server: "https://" + server, Authorities: string(x.site.gate.authority.CertPEM())},
+		Gate: directory.Gate{
+			Server: "https://" + server, Authorities: string(x.site.gate.authority.CertPEM()), Ways: x.site.gate.ways,
+		},
 	}.Sign(x.authority.Signer())
 	if err != nil {
 		return err

@@ -493,7 +493,7 @@ func (x *localPool) connectToCoordinator(c *parts.HubConfig, dir, name, address 
 		}
 		c.CoordinatorServers = append(c.CoordinatorServers, "https://"+server)
 	}
-	if x.site.gate != nil && !x.asks() && x.Mode == Weir {
+	if x.site.gate != nil && !x.Gateless && !x.asks() && x.Mode == Weir {
 		if err := x.tellGate(c, name, address); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -20,6 +21,8 @@ type Vault interface {
 	Authority(pool string) (*testca.Authority, error)
 	// Coordinator is where hubs of a pool look for their first coordinator, "host:port", whether it runs or not.
 	Coordinator(pool string) (address string, err error)
+	// Gate is where weir-gate listens, "host:port", and the authority that signs its certificate.
+	Gate() (address string, authority *testca.Authority, err error)
 	// Kept is the folder of what a part keeps, "" if it keeps nothing.
 	Kept(id PartID) (folder string, err error)
 	// Logs is the folder of the logs of all parts.
@@ -49,6 +52,13 @@ func (s *localSite) Coordinator(pool string) (string, error) {
 		return "", err
 	}
 	return net.JoinHostPort(host, strconv.Itoa(contract.CoordinatorPort)), nil
+}
+
+func (s *localSite) Gate() (string, *testca.Authority, error) {
+	if s.gate == nil {
+		return "", nil, errors.New("the topology has no weir-gate")
+	}
+	return s.gate.address, s.gate.authority, nil
 }
 
 func (s *localSite) Kept(id PartID) (string, error) {

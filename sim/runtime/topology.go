@@ -38,6 +38,9 @@ type Topology struct {
 	// Gate adds weir-gate, and tells of it pools with a coordinator whose hubs do not ask for their certificates. The
 	// local runtime does it.
 	Gate bool
+	// GateFlags are those of weir-gate, beside what the testbed gives it; a []string is a flag that repeats. With "way-in":
+	// true the hubs that lead keep a connection to it.
+	GateFlags parts.Flags
 	// Described: each pool with Weir is described by a NodePool, from which weir-manager makes leader-hub-<pool>. Needs
 	// it, and root: see loopback.ReserveNodes.
 	Described bool
@@ -80,6 +83,8 @@ type Pool struct {
 	// Bare nodes are no machines: there is only the near end of the link, for the testbed's own clients. Mode must be
 	// Stock.
 	Bare bool
+	// Gateless pools are told of no weir-gate.
+	Gateless bool
 	// Unlinked nodes reach the cloud without a link in between, which takes time of its own.
 	Unlinked bool
 

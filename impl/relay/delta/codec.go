@@ -12,6 +12,9 @@ import (
 // maxText bounds what a frame makes: the largest object that kube-apiserver takes, 3 MiB, and a group of initial ones.
 const maxText = 8 << 20
 
+// maxFrame bounds what arrives of a frame: what cannot be compressed has some bytes more then.
+const maxFrame = maxText + 64<<10
+
 // ErrBase says that a difference is to something else than what is at hand.
 var ErrBase = errors.New("the difference is to another version of the object")
 

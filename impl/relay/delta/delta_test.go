@@ -2,11 +2,13 @@ package delta
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -143,6 +145,61 @@ func TestBomb(t *testing.T) {
 	check(t, z.Close())
 	if text, err := apply(nil, stream.Bytes()); err == nil {
 		t.Errorf("%d bytes of a stream", len(text))
+	}
+}
+
+// TestLongFrame: attack 165. What is longer than a frame may be is refused before it is read.
+func TestLongFrame(t *testing.T) {
+	for _, n := range []uint64{maxFrame + 1, wire.MaxObject, 1 << 62} {
+		in := &endless{head: append(binary.AppendUvarint(nil, n), byte(whole))}
+		ev, err := NewReader(in, wire.Protobuf, kindOfSlices, state()).Next()
+		if broken := (*wire.MalformedError)(nil); !errors.As(err, &broken) || in.read > 64<<10 {
+			t.Errorf("%d bytes: %v, %v after %d bytes", n, ev, err, in.read)
+		}
+	}
+	in := &endless{head: append(binary.AppendUvarint(nil, maxFrame), byte(whole))}
+	if _, err := NewReader(in, wire.Protobuf, kindOfSlices, state()).Next(); err == nil || in.read < maxFrame {
+		t.Errorf("the longest frame: %v after %d bytes", err, in.read)
+	}
+}
+
+// endless is zeros without end behind a head.
+type endless struct {
+	head []byte
+	read int
+}
+
+// Read implements io.Reader.
+func (e *endless) Read(p []byte) (int, error) {
+	clear(p)
+	e.head = e.head[copy(p, e.head):]
+	e.read += len(p)
+	return len(p), nil
+}
+
+// TestManyEvents: attack 165. Events of one frame are made one by one, so a frame takes what its bytes take, however
+// many events it has.
+func TestManyEvents(t *testing.T) {
+	failure := metav1.Status{Status: metav1.StatusFailure, Code: 410}
+	raw, err := failure.Marshal()
+	check(t, err)
+	ev := wire.AppendProtobufFrame(nil, wire.Error, wire.Kind{APIVersion: "v1", Kind: "Status"}, raw)
+	all := slices.Repeat([][]byte{ev}, (maxText-1)/(len(ev)+1))
+	r := NewReader(bytes.NewReader(AppendEvents(nil, all...)), wire.Protobuf, kindOfSlices, state())
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	first, err := r.Next()
+	check(t, err)
+	runtime.ReadMemStats(&after)
+	if made := after.Mallocs - before.Mallocs; first.Type != wire.Error || made > 1000 {
+		t.Errorf("%s: the first of %d events has made %d objects", first.Type, len(all), made)
+	}
+	for n := 1; ; n++ {
+		if _, err := r.Next(); errors.Is(err, io.EOF) && n == len(all) {
+			break
+		} else if err != nil {
+			t.Fatalf("event %d of %d: %v", n, len(all), err)
+		}
 	}
 }
 

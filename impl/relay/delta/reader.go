@@ -21,7 +21,7 @@ type Reader struct {
 	plain   *wire.EventReader
 	objects map[string]*wire.Object // the last version of each, by key
 	keys    map[uint64]string       // by version
-	waiting []*wire.Event           // that came in one frame
+	rest    []byte                  // of a frame of events, those that are not parsed yet
 }
 
 // NewReader returns a reader of a watch that goes on behind a state. Its objects must be of one kind.
@@ -40,20 +40,32 @@ func NewReader(r io.Reader, enc wire.Encoding, k wire.Kind, state iter.Seq[*wire
 // io.ErrUnexpectedEOF; a difference to what is not here is ErrBase, and a frame that is none of these a
 // *wire.MalformedError. After an error there is nothing more to read.
 func (d *Reader) Next() (*wire.Event, error) {
-	for len(d.waiting) == 0 {
-		k, body, err := d.frame()
-		if err != nil {
+	k, body := whole, []byte(nil)
+	for len(d.rest) == 0 {
+		var err error
+		if k, body, err = d.frame(); err != nil {
 			return nil, err
 		}
-		if err := d.open(k, body); errors.Is(err, ErrBase) {
-			return nil, err
-		} else if err != nil {
-			return nil, &wire.MalformedError{What: fmt.Sprintf("delta frame %q", k), Err: err}
+		if k != whole {
+			break
+		}
+		if d.rest, err = apply(nil, body); err != nil {
+			return nil, wrong(k, err)
 		}
 	}
-	ev := d.waiting[0]
-	d.waiting = d.waiting[1:]
+	ev, err := d.open(k, body)
+	if err != nil {
+		return nil, wrong(k, err)
+	}
 	return ev, nil
+}
+
+// wrong is the error of a frame that makes no event.
+func wrong(k kind, err error) error {
+	if errors.Is(err, ErrBase) {
+		return err
+	}
+	return &wire.MalformedError{What: fmt.Sprintf("delta frame %q", k), Err: err}
 }
 
 // frame reads one.
@@ -62,9 +74,9 @@ func (d *Reader) frame() (kind, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if n == 0 || n > wire.MaxObject {
+	if n == 0 || n > maxFrame {
 		return 0, nil, &wire.MalformedError{
-			What: "delta frame", Err: fmt.Errorf("%d bytes long, 1 to %d are allowed", n, wire.MaxObject),
+			What: "delta frame", Err: fmt.Errorf("%d bytes long, 1 to %d are allowed", n, maxFrame),
 		}
 	}
 	var body bytes.Buffer // it grows with what arrives, so that a broken length costs no memory
@@ -76,8 +88,8 @@ func (d *Reader) frame() (kind, []byte, error) {
 	return kind(body.Bytes()[0]), body.Bytes()[1:], nil
 }
 
-// open makes events of a frame.
-func (d *Reader) open(k kind, body []byte) error {
+// open makes the event of a frame, or the next one of those in a frame of several.
+func (d *Reader) open(k kind, body []byte) (*wire.Event, error) {
 	switch k {
 	case changed:
 		return d.change(wire.Modified, body)
@@ -88,64 +100,58 @@ func (d *Reader) open(k kind, body []byte) error {
 	case mark:
 		return d.mark(body)
 	case whole:
-		text, err := apply(nil, body)
-		if err != nil {
-			return err
-		}
-		for len(text) > 0 {
-			n, at := binary.Uvarint(text)
-			if at <= 0 || n > uint64(len(text)-at) {
-				return fmt.Errorf("an event of %d bytes in %d", n, len(text))
-			}
-			text = text[at:]
-			// Objects of one frame end at different times, and none may keep the others.
-			if err := d.event(bytes.Clone(text[:n])); err != nil {
-				return err
-			}
-			text = text[n:]
-		}
-		return nil
+		return d.next()
 	}
-	return errors.New("no such kind of frame")
+	return nil, errors.New("no such kind of frame")
+}
+
+// next takes the next event of a frame of several. Each is parsed when its turn has come: an event takes many times its
+// bytes, and there may be hundreds of thousands.
+func (d *Reader) next() (*wire.Event, error) {
+	n, at := binary.Uvarint(d.rest)
+	if at <= 0 || n > uint64(len(d.rest)-at) {
+		return nil, fmt.Errorf("an event of %d bytes in %d", n, len(d.rest))
+	}
+	// Objects of one frame end at different times, and none may keep the others.
+	frame := bytes.Clone(d.rest[at:][:n])
+	if d.rest = d.rest[at:][n:]; len(d.rest) == 0 {
+		d.rest = nil
+	}
+	return d.event(frame)
 }
 
 // event takes one in its ordinary form.
-func (d *Reader) event(frame []byte) error {
+func (d *Reader) event(frame []byte) (*wire.Event, error) {
 	ev, err := d.plain.Parse(frame)
-	if err != nil {
-		return err
-	}
-	if ev.Object != nil {
+	if err == nil && ev.Object != nil {
 		d.follow(ev)
 	}
-	d.waiting = append(d.waiting, ev)
-	return nil
+	return ev, err
 }
 
 // change makes an object of what was before.
-func (d *Reader) change(typ string, body []byte) error {
+func (d *Reader) change(typ string, body []byte) (*wire.Event, error) {
 	version, at := binary.Uvarint(body)
 	if at <= 0 {
-		return errors.New("no version of the object before")
+		return nil, errors.New("no version of the object before")
 	}
 	before := d.objects[d.keys[version]]
 	if before == nil {
-		return fmt.Errorf("%w: none has version %d", ErrBase, version)
+		return nil, fmt.Errorf("%w: none has version %d", ErrBase, version)
 	}
 	raw, err := apply(before.Raw, body[at:])
 	if err != nil {
-		return fmt.Errorf("%s: %w", before.Key, err)
+		return nil, fmt.Errorf("%s: %w", before.Key, err)
 	}
 	ev, err := d.plain.Parse(wire.AppendFrame(nil, d.enc, typ, d.kind, raw))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if ev.Object.Key != before.Key {
-		return fmt.Errorf("it makes %s of %s", ev.Object.Key, before.Key)
+		return nil, fmt.Errorf("it makes %s of %s", ev.Object.Key, before.Key)
 	}
 	d.follow(ev)
-	d.waiting = append(d.waiting, ev)
-	return nil
+	return ev, nil
 }
 
 // follow has an event change what is held.
@@ -161,7 +167,7 @@ func (d *Reader) follow(ev *wire.Event) {
 
 func (d *Reader) keep(o *wire.Object) { d.objects[o.Key], d.keys[o.Version] = o, o.Key }
 
-func (d *Reader) mark(body []byte) error {
+func (d *Reader) mark(body []byte) (*wire.Event, error) {
 	ev := &wire.Event{Type: wire.Bookmark, Kind: d.kind}
 	next := func() (v uint64) {
 		v, n := binary.Uvarint(body)
@@ -169,7 +175,7 @@ func (d *Reader) mark(body []byte) error {
 		return v
 	}
 	if ev.Version = next(); ev.Version == 0 || len(body) == 0 {
-		return errors.New("a bookmark without a version")
+		return nil, errors.New("a bookmark without a version")
 	}
 	says := body[0]
 	body = body[1:]
@@ -184,8 +190,7 @@ func (d *Reader) mark(body []byte) error {
 		ev.Testimony, body = string(body), nil
 	}
 	if len(body) > 0 {
-		return fmt.Errorf("%d bytes behind what a bookmark says", len(body))
+		return nil, fmt.Errorf("%d bytes behind what a bookmark says", len(body))
 	}
-	d.waiting = append(d.waiting, ev)
-	return nil
+	return ev, nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +26,11 @@ type claimant struct {
 	ended chan struct{}
 
 	mu   sync.Mutex
-	seen []string
+	seen []call
 }
+
+// call is what the gate asks a hub for: an address, and of which node it says that it is.
+type call struct{ address, node string }
 
 // claim opens one. If the gate takes it, it is served.
 func (x *scene) claim(ctx context.Context, as, path string, header ...string) (*claimant, error) {
@@ -61,11 +65,13 @@ func (x *scene) upgrade(ctx context.Context, as, path string, header ...string) 
 		request += h + "\r\n"
 	}
 	_ = conn.SetDeadline(time.Now().Add(answerPatience))
-	if _, err := io.WriteString(conn, request+"\r\n"); err != nil {
-		return nil, err
+	_, err = io.WriteString(conn, request+"\r\n")
+	var resp *http.Response
+	if err == nil {
+		resp, err = http.ReadResponse(c.in, nil)
 	}
-	resp, err := http.ReadResponse(c.in, nil)
 	if err != nil {
+		_ = conn.Close()
 		return nil, fmt.Errorf("POST %s as %q: %w", path, as, err)
 	}
 	_ = resp.Body.Close()
@@ -89,7 +95,7 @@ func (c *claimant) serve() {
 				return
 			}
 			c.mu.Lock()
-			c.seen = append(c.seen, req.Host+" of "+req.Header.Get("Weir-Node"))
+			c.seen = append(c.seen, call{req.Host, req.Header.Get("Weir-Node")})
 			c.mu.Unlock()
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
@@ -98,11 +104,11 @@ func (c *claimant) serve() {
 	})
 }
 
-// asked are the addresses that the gate wanted to be dialed, and of which node it says that they are.
-func (c *claimant) asked() []string {
+// asked is what the gate wanted to be dialed.
+func (c *claimant) asked() []call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]string{}, c.seen...)
+	return slices.Clone(c.seen)
 }
 
 // lives reports whether the gate keeps the connection.
@@ -179,6 +185,11 @@ func (x *scene) manyWays(ctx context.Context) error {
 		_ = c.Close()
 	}
 	var good []*claimant
+	defer func() {
+		for _, c := range good {
+			c.close()
+		}
+	}()
 	for range 12 {
 		err := until(ctx, "a connection to be taken", func() bool {
 			c, err := x.claim(ctx, "foreign hub", contract.ReversePath)
@@ -207,9 +218,6 @@ func (x *scene) manyWays(ctx context.Context) error {
 	few := within(ctx, 20*time.Second, func() bool { return lives() <= 4 })
 	x.judge(few, "of 12 connections of a leader the gate keeps %d", lives())
 	x.byLeader(ctx)
-	for _, c := range good {
-		c.close()
-	}
 	return nil
 }
 

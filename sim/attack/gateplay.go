@@ -158,7 +158,7 @@ func (x *scene) dials(ctx context.Context) (n uint64) {
 	var s struct {
 		WayIn []reverse.LeaderState `json:"wayIn"`
 	}
-	_ = x.hub(1).Status(ctx, &s)
+	within(ctx, patience, func() bool { return x.hub(1).Status(ctx, &s) == nil })
 	for _, w := range s.WayIn {
 		n += w.Opened + w.Failed
 	}
@@ -167,21 +167,29 @@ func (x *scene) dials(ctx context.Context) (n uint64) {
 
 // byLeader is the control of each CONNECT that is refused: who may is taken to the node by the leader of its pool.
 func (x *scene) byLeader(ctx context.Context) {
-	before := x.dials(ctx)
-	a := x.connect(ctx, "prometheus", farNode+":10250")
-	x.control(a.dialed() && x.dials(ctx) > before, "to %s: %s, dialed by its leader: %t", farNode, a,
-		x.dials(ctx) > before)
+	var a answer
+	well := within(ctx, patience, func() bool { // a hub on a busy machine may lose its connection, and come back
+		before := x.dials(ctx)
+		a = x.connect(ctx, "prometheus", farNode+":10250")
+		return a.dialed() && x.dials(ctx) > before
+	})
+	x.control(well, "CONNECT %s: %s, dialed by its leader: %t", farNode, a, well)
 }
 
 // refusedConnects tries a connection to each address, and judges that none is dialed.
 func (x *scene) refusedConnects(ctx context.Context, as string, to []string, header ...string) {
 	before := x.dials(ctx)
 	for _, address := range to {
-		a := x.connect(ctx, as, address, header...)
-		refused := a.code == http.StatusForbidden || a.code == http.StatusUnauthorized
-		x.judge(refused, "CONNECT %s as %s: %s%s", address, as, a, trim(a.body, !refused))
+		var a answer
+		within(ctx, answerPatience, func() bool { // 503: the leader has no connection just now
+			a = x.connect(ctx, as, address, header...)
+			return a.code != 0 && a.code != http.StatusServiceUnavailable
+		})
+		refused := slices.Contains(nobody, a.code)
+		x.judge(refused, "CONNECT %s as %q: %s%s", address, as, a, trim(a.body, !refused))
 	}
-	x.judge(x.dials(ctx) == before, "as %s: the leader has dialed: %t", as, x.dials(ctx) > before)
+	more := x.dials(ctx)
+	x.judge(more <= before, "as %q: the leader has dialed: %t", as, more > before)
 }
 
 func trim(text string, show bool) string {
@@ -341,32 +349,29 @@ func leadsAnother(ctx context.Context, x *scene) error {
 		return err
 	}
 	for range 4 {
-		for _, to := range []string{farNode + ":10250", farAddress() + ":10250", x.node(1) + ":10250"} {
-			a := x.connect(ctx, "prometheus", to)
-			x.judge(a.code != http.StatusOK || x.dials(ctx) > 0, "CONNECT %s: %s", to, a)
+		for _, to := range []string{farNode, farAddress(), x.node(1)} {
+			x.note("CONNECT %s: %s", to, x.connect(ctx, "prometheus", to+":10250"))
 		}
 		x.byLeader(ctx)
 	}
-	x.notDrawn(all, own)
+	x.notDrawn(all, func(c call) bool { return c.node == foreign+"-1" })
 	return nil
 }
 
 // notDrawn judges by what hubs were asked for over their connections: nothing but what is their own.
-func (x *scene) notDrawn(all []*claimant, own ...string) {
-	var seen, others []string
+func (x *scene) notDrawn(all []*claimant, own func(call) bool) {
+	mine, others := 0, []call{}
 	for _, c := range all {
 		for _, a := range c.asked() {
-			seen = append(seen, a)
-			if !slices.ContainsFunc(own, func(o string) bool {
-				return strings.HasPrefix(a, o+" ") || strings.HasSuffix(a, " "+
-					strings.TrimSuffix(o, ":10250"))
-			}) {
+			if own(a) {
+				mine++
+			} else {
 				others = append(others, a)
 			}
 		}
 	}
-	x.judge(len(others) == 0, "the hub was asked for %q of others", slices.Compact(others))
-	x.control(len(seen) > 0, "the hub was asked for what is its own %d times", len(seen)-len(others))
+	x.judge(len(others) == 0, "the hub was asked for %v of others", others)
+	x.control(mine > 0, "the hub was asked for what is its own: %t", mine > 0)
 }
 
 // drawsConnections has a Node say that it has what others have.
@@ -412,11 +417,10 @@ func drawsConnections(ctx context.Context, x *scene) error {
 			if as == "egress" && slices.Contains([]string{cloudNode, cloudAddress, service.Spec.ClusterIP}, to) {
 				continue // these are dialed, which takes long where they lead nowhere
 			}
-			a := x.connect(ctx, as, net.JoinHostPort(to, strconv.Itoa(reverse.KubeletPort)))
-			x.judge(a.code != http.StatusOK, "CONNECT %s as %s: %s", to, as, a)
+			x.note("CONNECT %s as %s: %s", to, as, x.connect(ctx, as, net.JoinHostPort(to, strconv.Itoa(reverse.KubeletPort))))
 		}
 	}
 	x.byLeader(ctx)
-	x.notDrawn([]*claimant{c}, own+":10250")
+	x.notDrawn([]*claimant{c}, func(c call) bool { return c.address == own+":10250" })
 	return nil
 }

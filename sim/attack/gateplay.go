@@ -168,7 +168,7 @@ func (x *scene) dials(ctx context.Context) (n uint64) {
 // byLeader is the control of each CONNECT that is refused: who may is taken to the node by the leader of its pool.
 func (x *scene) byLeader(ctx context.Context) {
 	var a answer
-	well := within(ctx, patience, func() bool { // a hub on a busy machine may lose its connection, and come back
+	well := within(ctx, answerPatience, func() bool { // a hub on a busy machine may lose its connection, and come back
 		before := x.dials(ctx)
 		a = x.connect(ctx, "prometheus", farNode+":10250")
 		return a.dialed() && x.dials(ctx) > before
@@ -196,7 +196,7 @@ func trim(text string, show bool) string {
 	if !show {
 		return ""
 	}
-	return fmt.Sprintf(" %.120s", text)
+	return fmt.Sprintf(" %.120s", strings.TrimSpace(text))
 }
 
 // bait is a server that nobody is to reach through the gate.
@@ -352,8 +352,8 @@ func leadsAnother(ctx context.Context, x *scene) error {
 		for _, to := range []string{farNode, farAddress(), x.node(1)} {
 			x.note("CONNECT %s: %s", to, x.connect(ctx, "prometheus", to+":10250"))
 		}
-		x.byLeader(ctx)
 	}
+	x.byLeader(ctx)
 	x.notDrawn(all, func(c call) bool { return c.node == foreign+"-1" })
 	return nil
 }
@@ -370,7 +370,8 @@ func (x *scene) notDrawn(all []*claimant, own func(call) bool) {
 			}
 		}
 	}
-	x.judge(len(others) == 0, "the hub was asked for %v of others", others)
+	x.judge(len(others) == 0, "the hub was asked %d times for what is of others: %v", len(others),
+		others[:min(len(others), 3)])
 	x.control(mine > 0, "the hub was asked for what is its own: %t", mine > 0)
 }
 

@@ -70,7 +70,8 @@ func selectEgress(ctx context.Context) {
 func giveAdmin(ctx context.Context) {
 	GinkgoHelper()
 	_, err := on.run.Control().Exec(ctx, "sh", "-ec", "for what in certificate key; do kubectl config view --raw "+
-		"--kubeconfig /etc/kubernetes/admin.conf -o jsonpath={.users[0].user.client-$what-data} | base64 -d; done >"+adminFile)
+		"--kubeconfig /etc/kubernetes/admin.conf -o jsonpath={.users[0].user.client-$what-data} | base64 -d; done >"+
+		adminFile)
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -244,7 +244,9 @@ func (x *scene) bombGate(ctx context.Context, name string, bomb func(*http2.Fram
 		return err
 	}
 	// The gate's preface, settings and request come meanwhile. Its answer is 204, an entry of HPACK's static table.
-	err = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x89}, EndHeaders: true, EndStream: true})
+	err = f.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: 1, BlockFragment: []byte{0x89}, EndHeaders: true, EndStream: true,
+	})
 	if err != nil {
 		return err
 	}

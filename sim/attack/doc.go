@@ -16,7 +16,8 @@
 //
 // Files: one for each subject (identity, away, exhaustion, coordinator, liar, cloud, disk, stolen, directory, signed,
 // gate), and beside it one of what is played (awayplay.go and so on). claimant.go is a hub that leads and lies, and
-// gatebombs.go a gate that does. attack.go is what an attack is, stage.go and ground.go where it is played, caller.go and raw.go how something is sent, run.go who plays it, write.go the report.
+// gatebombs.go a gate that does. attack.go is what an attack is, stage.go and ground.go where it is played, caller.go
+// and raw.go how something is sent, run.go who plays it, write.go the report.
 // cb0e56d.json holds what was seen at the revision of the reviews.
 //
 // Run starts processes and goroutines, and ends them all before it returns.

@@ -38,13 +38,10 @@ func beyondScope() (asks []ask) {
 	for _, path := range []string{
 		everyMap, plainMaps, plainMap, "/api/v1/secrets", secret, secret1, "/api/v1/pods", nodeLeases, poolLeases,
 	} {
-		for _, q := range []ask{
-			{path: path}, {path: watchOf(path)}, {path: path, header: []string{"Impersonate-User: system:admin"}},
-			{path: path, header: []string{"X-Remote-User: system:admin", "X-Remote-Group: system:masters"}},
-			{path: path, h1: true, header: []string{"Connection: Impersonate-User", "Impersonate-User: system:admin"}},
-		} {
-			asks = append(asks, q)
-		}
+		asks = append(asks,
+			ask{path: path}, ask{path: watchOf(path)}, ask{path: path, header: []string{"Impersonate-User: system:admin"}},
+			ask{path: path, header: []string{"X-Remote-User: system:admin", "X-Remote-Group: system:masters"}},
+			ask{path: path, h1: true, header: []string{"Connection: Impersonate-User", "Impersonate-User: system:admin"}})
 		if path != secret1 {
 			asks = append(asks, ask{path: path + "?watch=1"}, ask{path: path + initial},
 				ask{path: path + "?watch=1&resourceVersion=1", header: differences},
@@ -125,19 +122,19 @@ func gateAttacks() []Attack {
 			Number: "164", Position: Holder, Goal: "leave what pools may be asked for, with a certificate of Prometheus",
 			Sent: "CONNECT to metadata, loopback in all its forms, the gate, kube-apiserver, a Service, names; to other ports " +
 				"of nodes; to a node whose Node says 127.0.0.1 or 169.254.169.254",
-			Expected: "403, and nothing is dialed", Control: "the kubelet's port of the same node is dialed by the leader",
+			Expected: "403, and nothing is dialed", Control: "the kubelet's port of the same node is dialed",
 			play: connectsAs("prometheus"),
 		},
 		{
 			Number: "164b", Position: Holder, Goal: "reach metadata or the gate with the certificate of kube-apiserver",
 			Sent:     "the same, and GET by an absolute URL, by who may reach all that the gate reaches",
-			Expected: "400 or 403, and nothing is dialed", Control: "the kubelet's port of the same node is dialed by the leader",
+			Expected: "400 or 403, and nothing is dialed", Control: "the kubelet's port of the same node is dialed",
 			play: connectsAs("egress"),
 		},
 		{
 			Number: "166", Position: Foreigner, Goal: "take weir-gate from other pools, or its memory",
-			Sent: "400 streams with 900 kB of headers each; 60 upgrades that stay silent; 12 connections of a leader; over one " +
-				"64 MB of frames of an unknown type, of data that nobody asked for, and of a header without end",
+			Sent: "400 streams with 900 kB of headers each; 60 upgrades that stay silent; 12 connections of a leader; over " +
+				"one 64 MB of frames of an unknown type, of data that nobody asked for, and of a header without end",
 			Expected: "at most four silent ones at once, and four others; RssAnon grows by less than 96 MB, at most 100 lines",
 			Control:  "meanwhile another pool is reached", play: hostileHub,
 		},

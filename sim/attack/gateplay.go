@@ -238,7 +238,9 @@ func (x *scene) everywhere(b *bait) ([]string, error) {
 		loopbackNode + ":" + b.port, farNode + ":22", farNode + ":" + b.port, farAddress() + ":" + b.port, farNode + ":0",
 		farNode, ":10250", x.node(1) + ":10250",
 	}
-	for _, host := range []string{"127.0.0.1", "127.9.9.9", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "localhost"} {
+	for _, host := range []string{
+		"127.0.0.1", "127.9.9.9", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "localhost",
+	} {
 		all = append(all, host+":"+b.port)
 	}
 	return all, nil
@@ -307,7 +309,9 @@ func connectsAs(as string) func(context.Context, *scene) error {
 
 // leadsAnother tries to have the gate take a connection for that of another pool.
 func leadsAnother(ctx context.Context, x *scene) error {
-	for _, as := range []string{"kubelet", "foreign kubelet", "caller", "administrator", "reader", "member", "viewer", ""} {
+	for _, as := range []string{
+		"kubelet", "foreign kubelet", "caller", "administrator", "reader", "member", "viewer", "",
+	} {
 		c, err := x.claim(ctx, as, contract.ReversePath)
 		if err != nil {
 			return err
@@ -330,7 +334,9 @@ func leadsAnother(ctx context.Context, x *scene) error {
 		{path: contract.ReversePath + "?pool=" + pool + "&node=" + x.node(1)}, {path: contract.ReversePath + "/" + pool},
 		{path: contract.ReversePath, header: []string{"Weir-Pool: " + pool, "Weir-Node: " + farNode}},
 		{path: contract.ReversePath, header: []string{"X-Remote-User: " + contract.HubUserPrefix + pool + ":" + x.node(1)}},
-		{path: contract.ReversePath, header: []string{"Impersonate-User: " + contract.HubUserPrefix + pool + ":" + x.node(1)}},
+		{path: contract.ReversePath, header: []string{
+			"Impersonate-User: " + contract.HubUserPrefix + pool + ":" + x.node(1),
+		}},
 		{path: contract.ReversePath},
 	} {
 		c, err := x.claim(ctx, "foreign hub", as.path, as.header...)

@@ -38,8 +38,8 @@ type Topology struct {
 	// Gate adds weir-gate, and tells of it pools with a coordinator whose hubs do not ask for their certificates. The
 	// local runtime does it.
 	Gate bool
-	// GateFlags are those of weir-gate, beside what the testbed gives it; a []string is a flag that repeats. With "way-in":
-	// true the hubs that lead keep a connection to it.
+	// GateFlags are those of weir-gate, beside what the testbed gives it; a []string is a flag that repeats. With
+	// "way-in": true the hubs that lead keep a connection to it.
 	GateFlags parts.Flags
 	// Described: each pool with Weir is described by a NodePool, from which weir-manager makes leader-hub-<pool>. Needs
 	// it, and root: see loopback.ReserveNodes.

@@ -70,7 +70,9 @@ type site struct {
 // newSite serves what kube-apiserver and a gate both have: each resource in one version.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	x := &site{code: map[string]int{}, said: map[string]int{}, open: map[string]int{}, end: map[string]context.CancelFunc{}}
+	x := &site{
+		code: map[string]int{}, said: map[string]int{}, open: map[string]int{}, end: map[string]context.CancelFunc{},
+	}
 	var all []*relay.Relay
 	for _, name := range []string{slices, services} {
 		r, err := relay.New(relay.Config{Resource: must(relay.ParseResource(name))})

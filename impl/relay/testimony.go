@@ -39,7 +39,7 @@ func parseTestimony(s string, now time.Time) (*Testimony, error) {
 	v, errVersion := strconv.ParseUint(version, 10, 64)
 	ms, errAge := strconv.ParseUint(age, 10, 64)
 	if errVersion != nil || errAge != nil || more && restored != "restored" {
-		return nil, fmt.Errorf("testimony %q: want <version>/<age in ms>, perhaps with /restored", s)
+		return nil, fmt.Errorf("testimony %.80q: want <version>/<age in ms>, perhaps with /restored", s)
 	}
 	return &Testimony{Version: v, AsOf: now.Add(-time.Duration(min(ms, maxAge)) * time.Millisecond), Restored: more}, nil
 }

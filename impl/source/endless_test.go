@@ -1,12 +1,17 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -64,4 +69,28 @@ func TestEndlessLists(t *testing.T) {
 
 func (e *endless) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(e), Request: req}, nil
+}
+
+// TestLongErrors: attack 165. What an upstream says does not fill the log of those who read there.
+func TestLongErrors(t *testing.T) {
+	long := strings.Repeat("x", 4<<20)
+	failure := hop.FromStatus(&metav1.Status{Code: 500, Message: long, Reason: metav1.StatusReason(long)})
+	r := newRelay(t)
+	mark := relay.NewIntake(r).Apply(&wire.Event{
+		Type: wire.Bookmark, Kind: r.Resource().WireKind(), Version: 1, Testimony: long,
+	})
+	for about, err := range map[string]error{"status": failure, "testimony": mark, "any": errors.New(long)} {
+		var log bytes.Buffer
+		f, made := NewFeeder(Config{Relay: r, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if made != nil {
+			t.Fatal(made)
+		}
+		if n := len(err.Error()); n > 5<<10 && about != "any" {
+			t.Errorf("%s: an error of %d bytes", about, n)
+		}
+		f.failed(&hop.Upstream{Name: "gate"}, err)
+		if s := f.Status(); log.Len() > 2*maxError || len(s.LastError) > maxError || s.Answer != hop.Answered(err) {
+			t.Errorf("%s: %d bytes in the log, %d in the status, answer %d", about, log.Len(), len(s.LastError), s.Answer)
+		}
+	}
 }

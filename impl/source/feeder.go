@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,9 @@ const Gate = "gate"
 
 // reportAgain is after what time an error that lasts is told again.
 const reportAgain = time.Minute
+
+// maxError bounds the text of an error, in bytes: what an upstream says may be in it, and stands in log and status.
+const maxError = 2 << 10
 
 // Feeder keeps one relay fed.
 type Feeder struct {
@@ -194,17 +198,19 @@ func (f *Feeder) failed(up *hop.Upstream, err error) {
 		f.status.reported = now
 	}
 	lasts := now.Sub(f.status.Since)
-	f.status.LastError, f.status.Answer = err.Error(), hop.Answered(err)
+	text := err.Error()
+	text = strings.ToValidUTF8(text[:min(len(text), maxError)], "")
+	f.status.LastError, f.status.Answer = text, hop.Answered(err)
 	if hop.Gone(err) {
 		f.status.Gone++
 	}
 	f.mu.Unlock()
 	if first {
-		f.cfg.Logger.Warn("cannot feed the relay; trying again", "upstream", up.Name, "err", err)
+		f.cfg.Logger.Warn("cannot feed the relay; trying again", "upstream", up.Name, "err", text)
 	}
 	if again {
 		f.cfg.Logger.Warn("still cannot feed the relay", "upstream", up.Name, "for", lasts.Round(time.Second).String(),
-			"err", err)
+			"err", text)
 	}
 }
 

@@ -15,6 +15,12 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
+// Bounds of what is kept of an answer, in bytes.
+const (
+	maxMessage = 4 << 10
+	maxReason  = 100
+)
+
 // StatusError is an answer other than 200.
 type StatusError struct {
 	Code       int
@@ -55,7 +61,10 @@ func Gone(err error) bool { return Answered(err) == http.StatusGone }
 
 // FromStatus is the error that a status tells, as an event of a watch or as an answer.
 func FromStatus(s *metav1.Status) *StatusError {
-	e := &StatusError{Code: int(s.Code), Reason: s.Reason, Message: s.Message}
+	e := &StatusError{Code: int(s.Code), Reason: s.Reason[:min(len(s.Reason), maxReason)], Message: s.Message}
+	if len(e.Message) > maxMessage {
+		e.Message = strings.ToValidUTF8(e.Message[:maxMessage], "")
+	}
 	if s.Details != nil {
 		e.RetryAfter = time.Duration(s.Details.RetryAfterSeconds) * time.Second
 	}

@@ -148,9 +148,10 @@ func gateAttacks() []Attack {
 	return append(all, Attack{
 		Number: "165", Position: Gatekeeper, Goal: "fill the memory of a hub with what a gate says, or stop its clients",
 		Sent: "watches of differences that inflate to 4 GiB, that say they have 2^60 bytes, that have 32 MiB of garbage, " +
-			"of events of no content, and without end of nothing",
-		Expected: "RssAnon grows by less than 96 MB, and each read of the hub's clients is answered",
-		Control:  "a client's watch goes on, and shows a change", place: &place{
+			"of events of no content, of bookmarks of 4 MiB, and without end of nothing",
+		Expected: "RssAnon grows by less than 96 MB, each read of the hub's clients is answered, the log grows by less " +
+			"than 1 MB",
+		Control: "a client's watch goes on, and shows a change", place: &place{
 			name: "bombed", mode: runtime.Weir, nodes: 1, coordinators: 1, falseGate: true, flags: swift(),
 		},
 		play: frameBombs,

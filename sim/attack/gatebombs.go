@@ -33,7 +33,6 @@ const (
 	wholeFrame   = 'w'
 	plainFrame   = 'p'
 	changedFrame = 'c'
-	markFrame    = 'b'
 )
 
 // frameOf is one frame of package delta.
@@ -59,7 +58,7 @@ func inflates(bytes int) []byte {
 func declares(bytes uint64) []byte {
 	z := append([]byte{0x28, 0xb5, 0x2f, 0xfd}, 0xc0, 13<<3)
 	z = binary.LittleEndian.AppendUint64(z, bytes)
-	return append(z, 0x03, 0, 0, 0) // one block of RLE, empty, the last
+	return append(z, 1, 0, 0) // one block, empty, the last
 }
 
 // many is one frame of as many events as it may have.
@@ -71,9 +70,14 @@ func many(ev []byte) []byte {
 	return delta.AppendEvents(nil, all...)
 }
 
-// bombs are what a gate may send in a watch. from is the version that it begins behind; each writes until it has said
-// all, or nobody reads any more.
-func bombs() []func(w io.Writer, from uint64, enc wire.Encoding, kind wire.Kind) {
+// target is what a watch is of: a resource, the version behind which it begins, and that of an object of it.
+type target struct {
+	kind       wire.Kind
+	from, base uint64
+}
+
+// bombs are what a gate may send in a watch. Each writes until it has said all, or nobody reads any more.
+func bombs() []func(w io.Writer, of target) {
 	send := func(w io.Writer, all ...[]byte) bool {
 		for _, b := range all {
 			if _, err := w.Write(b); err != nil {
@@ -82,56 +86,49 @@ func bombs() []func(w io.Writer, from uint64, enc wire.Encoding, kind wire.Kind)
 		}
 		return true
 	}
-	changed := func(from uint64, z []byte) []byte {
-		return frameOf(changedFrame, append(binary.AppendUvarint(nil, from), z...))
-	}
 	garbage := func(w io.Writer, kind byte, length uint64) {
 		send(w, append(binary.AppendUvarint(nil, length), kind))
 		for b := make([]byte, 64<<10); length > 0 && send(w, b); length -= min(length, uint64(len(b))) {
 		}
 	}
-	return []func(io.Writer, uint64, wire.Encoding, wire.Kind){
-		func(w io.Writer, from uint64, _ wire.Encoding, kind wire.Kind) { // valid, and much
-			empty := delta.AppendBookmark(nil, &wire.Event{Type: wire.Bookmark, Kind: kind, Version: from})
-			long := delta.AppendBookmark(nil, &wire.Event{
-				Type: wire.Bookmark, Kind: kind, Version: from, Testimony: strings.Repeat("1", 4<<20),
-			})
-			for range 16 {
-				if !send(w, empty, long) {
-					return
-				}
+	bookmark := func(of target, testimony string) []byte {
+		return delta.AppendBookmark(nil, &wire.Event{
+			Type: wire.Bookmark, Kind: of.kind, Version: of.from, Testimony: testimony,
+		})
+	}
+	return []func(io.Writer, target){
+		func(w io.Writer, of target) {
+			for long := bookmark(of, strings.Repeat("1", 4<<20)); send(w, long); {
 			}
-			send(w, frameOf(wholeFrame, inflates(4<<30)))
 		},
-		func(w io.Writer, from uint64, enc wire.Encoding, kind wire.Kind) { // many events of nothing in one frame
+		func(w io.Writer, of target) {
+			send(w, frameOf(changedFrame, append(binary.AppendUvarint(nil, of.base), inflates(4<<30)...)))
+		},
+		func(w io.Writer, _ target) { send(w, frameOf(wholeFrame, inflates(4<<30))) },
+		func(w io.Writer, of target) { // many events of nothing in one frame
 			object, _ := (&metav1.PartialObjectMetadata{
-				ObjectMeta: metav1.ObjectMeta{ResourceVersion: wire.FormatVersion(from)},
+				ObjectMeta: metav1.ObjectMeta{ResourceVersion: wire.FormatVersion(of.from)},
 			}).Marshal()
 			failure, _ := (&metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone}).Marshal()
-			send(w, many(wire.AppendFrame(nil, enc, wire.Bookmark, kind, object)),
-				many(wire.AppendFrame(nil, enc, wire.Error, wire.Kind{APIVersion: "v1", Kind: "Status"}, failure)))
+			send(w, many(wire.AppendProtobufFrame(nil, wire.Bookmark, of.kind, object)),
+				many(wire.AppendProtobufFrame(nil, wire.Error, wire.Kind{APIVersion: "v1", Kind: "Status"}, failure)))
 		},
-		func(w io.Writer, _ uint64, _ wire.Encoding, _ wire.Kind) {
-			send(w, frameOf(wholeFrame, declares(1<<60)))
-		},
-		func(w io.Writer, _ uint64, _ wire.Encoding, _ wire.Kind) { garbage(w, wholeFrame, wire.MaxObject) },
-		func(w io.Writer, _ uint64, _ wire.Encoding, _ wire.Kind) { garbage(w, plainFrame, wire.MaxObject) },
-		func(w io.Writer, _ uint64, _ wire.Encoding, _ wire.Kind) { garbage(w, wholeFrame, 1<<62) },
-		func(w io.Writer, from uint64, _ wire.Encoding, _ wire.Kind) {
-			send(w, changed(from, inflates(4<<30)))
-		},
-		func(w io.Writer, from uint64, _ wire.Encoding, kind wire.Kind) { // without end, of nothing
-			nothing := frameOf(wholeFrame, inflates(0))
-			same := delta.AppendBookmark(nil, &wire.Event{Type: wire.Bookmark, Kind: kind, Version: from})
+		func(w io.Writer, _ target) { send(w, frameOf(wholeFrame, declares(1<<60))) },
+		func(w io.Writer, _ target) { garbage(w, wholeFrame, wire.MaxObject) },
+		func(w io.Writer, of target) { // without end, of nothing
+			nothing := frameOf(wholeFrame, []byte{0x28, 0xb5, 0x2f, 0xfd, 0, 13 << 3, 1, 0, 0})
+			same := bookmark(of, "")
 			for end := time.Now().Add(4 * time.Second); time.Now().Before(end) && send(w, nothing, nothing, same); {
 			}
-			garbage(w, markFrame, wire.MaxObject)
+			garbage(w, plainFrame, 1<<62)
 		},
 	}
 }
 
 // bomber poses as weir-gate: it says that it is ready, has forgotten each version, and answers watches with bombs.
 type bomber struct {
+	bases map[string]uint64 // of an object, by resource
+
 	mu   sync.Mutex
 	sent map[string]int // by resource
 }
@@ -160,7 +157,7 @@ func (b *bomber) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set(rest.HistoryHeader, req.Header.Get(rest.HistoryHeader))
 	w.Header().Set("Content-Type", delta.Media+";stream=watch")
 	w.WriteHeader(http.StatusOK)
-	bombs()[n](w, from, wire.Protobuf, kind)
+	bombs()[n](w, target{kind, from, b.bases[resource]})
 }
 
 // String counts what was sent.
@@ -222,9 +219,33 @@ func (x *scene) falseGate(h http.Handler) (stop func(), err error) {
 	return stop, os.WriteFile(filepath.Join(folder, "directory"), line, 0o600)
 }
 
+// sizeOf is how many bytes a part has logged.
+func sizeOf(part runtime.Part) int64 {
+	info, err := os.Stat(part.LogFile())
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // frameBombs plays a gate that means harm to the hub that leads.
 func frameBombs(ctx context.Context, x *scene) error {
-	b := &bomber{sent: map[string]int{}}
+	slice, err := x.admin.DiscoveryV1().EndpointSlices("a").Get(ctx, "shop-1", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	former, err := x.admin.CoreV1().Endpoints("a").Get(ctx, "shop", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	b := &bomber{sent: map[string]int{}, bases: map[string]uint64{}}
+	for resource, version := range map[string]string{
+		"endpointslices": slice.ResourceVersion, "endpoints": former.ResourceVersion,
+	} {
+		if b.bases[resource], err = wire.ParseVersion(version); err != nil {
+			return err
+		}
+	}
 	stop, err := x.falseGate(b)
 	if stop != nil {
 		defer stop()
@@ -244,7 +265,7 @@ func frameBombs(ctx context.Context, x *scene) error {
 		return err
 	}
 	defer end()
-	served, asked := 0, 0
+	served, asked, before := 0, 0, sizeOf(x.hub(1))
 	err = x.watchMemory(ctx, "bombs for both resources", func() error {
 		return until(ctx, "all bombs to be sent", func() bool {
 			if asked++; x.insist(ctx, reads).right(reads) {
@@ -254,6 +275,8 @@ func frameBombs(ctx context.Context, x *scene) error {
 		})
 	})
 	x.note("bombs: %s", b)
+	logged := sizeOf(x.hub(1)) - before
+	x.judge(logged < 1<<20, "the log has %d kB more", logged>>10)
 	x.judge(served == asked, "%d of %d reads are answered meanwhile", served, asked)
 	stamp := fmt.Sprintf("bombed-%d", time.Now().UnixNano())
 	if _, err := x.admin.DiscoveryV1().EndpointSlices("a").Patch(ctx, "shop-1", "application/merge-patch+json",

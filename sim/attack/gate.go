@@ -99,7 +99,7 @@ func gateAttacks() []Attack {
 			Number: "161", Position: Foreigner, Goal: "lead another pool at weir-gate",
 			Sent: "POST " + contract.ReversePath + " as a hub that names another pool in headers, query and path, and keeps " +
 				"the connection; as a kubelet and another user that may call there, as a pod, as nobody",
-			Expected: "403 for who is no hub; no connection to a node of the other pool comes over the hub's",
+			Expected: "403 for callers that are no hub; no connection to a node of the other pool comes over the hub's",
 			Control:  "the leader of the other pool dials there, and the hub is asked for a node of its own pool",
 			play:     leadsAnother,
 		},
@@ -127,7 +127,7 @@ func gateAttacks() []Attack {
 		},
 		{
 			Number: "164b", Position: Holder, Goal: "reach metadata or the gate with the certificate of kube-apiserver",
-			Sent:     "the same, and GET by an absolute URL, by who may reach all that the gate reaches",
+			Sent:     "the same, and GET by an absolute URL, by a user that may reach all that the gate reaches",
 			Expected: "400 or 403, and nothing is dialed", Control: "the kubelet's port of the same node is dialed",
 			play: connectsAs("egress"),
 		},

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,13 +17,14 @@ type shared struct {
 	holder  *holder
 	relays  []*relay.Relay
 	streams []*held
+	bytes   atomic.Int64 // that have come
 }
 
 func sharing(t *testing.T, n int, pulses ...*Pulse) *shared {
 	t.Helper()
 	x := &shared{clock: testingclock.NewFakeClock(time.Now()), holder: &holder{watches: make(chan *held)}}
 	up := serve(t, "cloud", x.holder)
-	up.Gzip, up.Consistent = true, true
+	up.Gzip, up.Consistent, up.OnBytes = true, true, func(n int) { x.bytes.Add(int64(n)) }
 	for i := range n {
 		r := relayBy(t, x.clock)
 		f, err := NewFeeder(Config{Relay: r, WatchTimeout: 4 * time.Second, Clock: x.clock, Pulse: pulses[i%len(pulses)]})
@@ -95,13 +97,18 @@ func TestHalfAnEventIsNoProof(t *testing.T) {
 		other = 1
 	}
 	before := x.relays[other].Status().ProgressAt
+	came := x.bytes.Load()
 	x.streams[other].frames <- half[:len(half)/2]
+	eventually(t, "half an event", func() bool { return x.bytes.Load() > came })
 	x.pass(2 * time.Second)
 	at, err := wire.ParseVersion(first.version)
 	if err != nil {
 		t.Fatal(err)
 	}
+	proved := x.relays[1-other]
+	was := proved.Status().ProgressAt
 	first.frames <- bookmark(t, at)
+	eventually(t, "the bookmark", func() bool { return proved.Status().ProgressAt.After(was) })
 	second := next(t, x.clock, x.holder) // of the stream that half an event came on
 	if second.version == first.version || !second.metadata {
 		t.Fatalf("%+v after %+v", second, first)

@@ -124,7 +124,7 @@ func next(t *testing.T, c *testingclock.FakeClock, h *holder) (w *held) {
 		select {
 		case w = <-h.watches:
 			return true
-		default:
+		case <-time.After(5 * time.Millisecond): // for those who were woken
 			c.Step(100 * time.Millisecond)
 			return false
 		}

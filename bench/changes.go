@@ -121,15 +121,10 @@ func changes(ctx context.Context, diff bool, readers, n int, every time.Duration
 	defer stop()
 	var all []*relay.Relay
 	for range readers {
-		r, err := newRelay()
+		r, f, err := newReader(u, client(), diff)
 		if err != nil {
 			return cost, err
 		}
-		f, err := source.NewFeeder(source.Config{Relay: r})
-		if err != nil {
-			return cost, err
-		}
-		f.Use(&hop.Upstream{Name: "relay", URL: u, Client: client(), Progress: true, Delta: diff})
 		g.Go(func() error { return f.Run(ctx) })
 		all = append(all, r)
 	}
@@ -172,6 +167,20 @@ func newRelay() (*relay.Relay, error) {
 		return nil, err
 	}
 	return relay.New(relay.Config{Resource: res, Gather: -1})
+}
+
+// newReader is a relay that is filled from another one, as differences or not, while the feeder runs.
+func newReader(u *url.URL, client *http.Client, diff bool) (*relay.Relay, *source.Feeder, error) {
+	r, err := newRelay()
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := source.NewFeeder(source.Config{Relay: r})
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Use(&hop.Upstream{Name: "relay", URL: u, Client: client, Progress: true, Delta: diff})
+	return r, f, nil
 }
 
 // relayServer serves a relay over TLS and HTTP/2. crossed counts bytes of all clients' connections, both ways.

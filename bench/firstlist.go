@@ -8,9 +8,6 @@ import (
 	"net/http"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/weir-edge/weir/impl/source"
-	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // firstListSlices is of how many slices of a hundred endpoints the list is.
@@ -45,15 +42,10 @@ func firstLists(ctx context.Context) (diff, gzip int64, err error) {
 	}
 	defer stop()
 
-	reader, err := newRelay()
+	reader, feeder, err := newReader(u, client(), true)
 	if err != nil {
 		return 0, 0, err
 	}
-	feeder, err := source.NewFeeder(source.Config{Relay: reader})
-	if err != nil {
-		return 0, 0, err
-	}
-	feeder.Use(&hop.Upstream{Name: "relay", URL: u, Client: client(), Progress: true, Delta: true})
 	reading, end := context.WithCancel(ctx)
 	var g errgroup.Group
 	g.Go(func() error { return feeder.Run(reading) })

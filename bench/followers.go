@@ -19,8 +19,6 @@ import (
 	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
-	"github.com/weir-edge/weir/impl/source"
-	"github.com/weir-edge/weir/impl/source/hop"
 )
 
 // What one gate sends to many pools. There are no sockets between: their buffers are the kernel's, and a leader's
@@ -284,18 +282,11 @@ func followersCPU(ctx context.Context, readers, apply int) (cost time.Duration, 
 	}
 	var held []*relay.Relay
 	for range apply {
-		r, err := newRelay()
+		client := &http.Client{Transport: inProcess{&rest.Handler{Source: x.Relay}}}
+		r, f, err := newReader(&url.URL{Scheme: "http", Host: "relay"}, client, true)
 		if err != nil {
 			return 0, err
 		}
-		f, err := source.NewFeeder(source.Config{Relay: r})
-		if err != nil {
-			return 0, err
-		}
-		f.Use(&hop.Upstream{
-			Name: "relay", URL: &url.URL{Scheme: "http", Host: "relay"}, Progress: true, Delta: true,
-			Client: &http.Client{Transport: inProcess{&rest.Handler{Source: x.Relay}}},
-		})
 		feeders.Go(func() { _ = f.Run(ctx) })
 		held = append(held, r)
 	}

@@ -46,7 +46,7 @@ type pacer struct {
 type flow struct {
 	segment          int           // bytes
 	inFlight, unsent int           // bytes
-	trip, shortest   time.Duration // round trip, smoothed
+	trip, shortest   time.Duration // round trip: the smoothed one, and the least
 	acked            uint64        // bytes since it began
 	busy             time.Duration // how long something was on its way since then
 }

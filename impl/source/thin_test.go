@@ -142,6 +142,7 @@ func TestBacklogOverThinLink(t *testing.T) {
 	f.Use(&hop.Upstream{Name: "cloud", URL: u, Client: srv.Client(), Consistent: true})
 	eventually(t, "the first list", func() bool { return mine.Status().Version == 10 })
 	f.Use(nil)
+	eventually(t, "the end of the watch", func() bool { return cloud.Status().Watchers == 0 }) // it brings none of these
 	backlog := 0
 	for version := uint64(11); version <= 10+changes; version++ {
 		b := largeFrame(t, wire.Modified, "x", version)

@@ -20,7 +20,7 @@ const (
 	paceLook   = 10 * time.Millisecond // how soon it is looked again
 	paceSlack  = 2 * time.Millisecond  // nobody waits for less
 	paceSize   = 50 * time.Millisecond // for how long it is looked how fast the link is, or for a round trip
-	paceFirst  = 10                    // segments that are on their way at first (RFC 6928)
+	paceFirst  = 4                     // segments that are on their way at first: half a second of 96 kbit/s
 	paceLeast  = 2                     // the same, whatever is found
 	paceMost   = 4 << 20               // bytes that are on their way
 	pacePieces = 4                     // of which a window is made at least
@@ -80,10 +80,11 @@ func (p *pacer) most(n int) int {
 	if p == nil {
 		return n
 	}
-	if w := int(p.window.Load()); w > 0 {
-		return min(n, w/pacePieces)
+	w := int(p.window.Load())
+	if w == 0 {
+		w = pieceMax
 	}
-	return n
+	return min(n, w/pacePieces)
 }
 
 // pass waits until n bytes may go, or ctx ends.
@@ -136,12 +137,15 @@ func (p *pacer) size(f flow) int {
 	switch {
 	case window == 0:
 		window = paceFirst * f.segment
-	case busy < max(paceSize, f.trip):
+	case busy < max(paceSize, f.trip, f.shortest+paceQueue/4):
 		return window
 	case p.full && acked > 0: // else it is not known how much the link takes, or not yet
 		takes := int(float64(acked) * float64(f.shortest+paceQueue) / float64(busy))
 		if p.met = p.met || f.trip > f.shortest+paceQueue/4; !p.met {
-			takes = 2 * window
+			takes = window
+			if most := window * 3 / 4; p.sized.inFlight >= most || f.inFlight < most { // what it does has been seen
+				takes = 2 * window
+			}
 		}
 		window = min(max(takes, window/2, paceLeast*f.segment), 2*window, paceMost)
 	}

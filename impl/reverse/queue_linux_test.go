@@ -56,7 +56,7 @@ func testQueue(t *testing.T, m *modem, into bool) {
 	const (
 		size  = 1_000_000 // bytes in all
 		kills = 3
-		most  = 48 << 10 // bytes in the queue: 0.4 s
+		most  = 32 << 10 // bytes in the queue: a quarter of a second
 	)
 	b := newBedAt(t, WaysConfig{Gap: time.Minute}, FrontConfig{}, m.listen(t))
 	ends := func(c *LeaderConfig) {

@@ -73,7 +73,9 @@ func (f *follower) until(version uint64) {
 		if !late.Stop() || err != nil {
 			f.t.Fatalf("at version %d, differences %v: %v", f.version, f.delta, err)
 		}
-		f.version = max(f.version, ev.Version)
+		if f.version > 0 || ev.InitialEnd { // the initial objects are not all there before
+			f.version = max(f.version, ev.Version)
+		}
 		switch ev.Type {
 		case wire.Added, wire.Modified:
 			f.holds[ev.Object.Key] = ev.Object

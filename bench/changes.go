@@ -179,8 +179,12 @@ func newReader(u *url.URL, client *http.Client, diff bool) (*relay.Relay, *sourc
 	if err != nil {
 		return nil, nil, err
 	}
-	f.Use(&hop.Upstream{Name: "relay", URL: u, Client: client, Progress: true, Delta: diff})
+	f.Use(upstream(u, client, diff))
 	return r, f, nil
+}
+
+func upstream(u *url.URL, client *http.Client, diff bool) *hop.Upstream {
+	return &hop.Upstream{Name: "relay", URL: u, Client: client, Progress: true, Delta: diff}
 }
 
 // relayServer serves a relay over TLS and HTTP/2. crossed counts bytes of all clients' connections, both ways.

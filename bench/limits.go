@@ -39,6 +39,7 @@ var (
 	changeAloneBytes = AtMost(250, "TLS and HTTP/2 have a frame and a window update for each change that stands alone")
 
 	firstListBytes  = AtMost(0.8, "siblings are compressed together, with a larger window")
+	forgottenBytes  = AtMost(0.01, "what is the same is named, by six bytes each")
 	followersMemory = AtMost(1.2, "a reader has no encoder and no window of its own")
 
 	writtenIdle  = AtMost(1, diskWear)

@@ -72,6 +72,17 @@ func (g *Gate) Lacks(now time.Time, resource string) { g.without(resource, now.A
 // Forgot notes that the gate cannot go on at the version that the relay of a resource has reached.
 func (g *Gate) Forgot(now time.Time, resource string) { g.without(resource, now.Add(GateDetour)) }
 
+// Forgotten notes that kube-apiserver has forgotten that version as well. It reports whether the resource is read at
+// the gate for that from now on: a gate tells what differs in fewer bytes.
+func (g *Gate) Forgotten(now time.Time, resource string) bool {
+	until, is := g.lacks[resource]
+	if !is || until.Sub(now) > GateDetour {
+		return false
+	}
+	delete(g.lacks, resource)
+	return true
+}
+
 func (g *Gate) without(resource string, until time.Time) {
 	if g.lacks == nil {
 		g.lacks = map[string]time.Time{}

@@ -201,6 +201,15 @@ func TestGateForgot(t *testing.T) {
 	if g.Takes(now, "nodes.v1.") || !g.Takes(now.Add(GateDetour), "nodes.v1.") {
 		t.Error("it is not read elsewhere for GateDetour")
 	}
+	other := Gate{}
+	other.Forgot(now, "nodes.v1.")
+	other.Lacks(now, "endpoints.v1.")
+	if other.Forgotten(now, "endpoints.v1.") || other.Forgotten(now, "services.v1.") || other.Takes(now, "endpoints.v1.") {
+		t.Error("what the gate does not give is read there for nothing")
+	}
+	if !other.Forgotten(now, "nodes.v1.") || !other.Takes(now, "nodes.v1.") || other.Forgotten(now, "nodes.v1.") {
+		t.Error("nobody remembers, and the gate is not asked what differs")
+	}
 	for _, c := range []struct {
 		at, next time.Duration
 		some     bool

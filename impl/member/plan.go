@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
@@ -18,6 +19,8 @@ const (
 	// barredSoon is how soon a kube-apiserver says so. What was asked for longer waited for a connection: it may be
 	// another one, or the same one again, which says so for the first time.
 	barredSoon = 2 * time.Second
+	// forgotMost is how many upstreams are remembered that have forgotten a version: the gate, kube-apiserver, and spare.
+	forgotMost = 4
 	// MaxBackoff is the longest pause between attempts that fail.
 	MaxBackoff = 15 * time.Second
 	// LongWatch is how long a watch of the cloud lasts that has nothing to say, as long as those of a stock informer. Its
@@ -147,7 +150,9 @@ type Plan struct {
 	backoff time.Duration // after the next attempt that fails
 	doing   Do
 	barred  time.Time // since when the upstream says that this client may not read
-	expired any       // the upstream that has forgotten the relay's version; nil: none has
+	expired any       // the upstream that has just forgotten the relay's version; nil: none has
+	forgot  []any     // all that have forgotten …
+	version uint64    // … this one, at which the last step began
 	asked   bool      // the upstream was asked, and Feed.Reached is what it said
 	moved   bool      // an event came since the last step began
 	quiet   bool      // the last watch ended in order, and brought no event
@@ -163,13 +168,17 @@ func (p *Plan) Next(f Feed) Step {
 func (p *Plan) next(f Feed) Step {
 	s, asked, expired, quiet := f.Relay, p.asked, p.expired, p.quiet
 	p.asked, p.expired, p.quiet, p.moved = false, nil, false, false
+	if p.version != s.Version {
+		p.version, p.forgot = s.Version, nil
+	}
 	another := p.Another(f)
 	switch {
 	case !s.Synced:
 		return Step{Do: List, Why: CauseFirst, Another: another}
 	case another != nil:
 		return Step{Do: List, Why: CauseHistory, Another: another}
-	case expired != nil && expired == f.Up.ID: // another one may remember it
+	case expired != nil && expired == f.Up.ID, // another one may remember it
+		len(p.forgot) > 1 && f.Up.Relay && slices.Contains(p.forgot, f.Up.ID):
 		return Step{Do: Compare}
 	}
 	gap := p.gap(f)
@@ -324,7 +333,9 @@ func (p *Plan) Ended(e End) (a After) {
 		p.behind.Ended(e.Up.Name)
 		return a
 	case gone && p.doing == Resume:
-		p.expired = e.Up.ID
+		if p.expired = e.Up.ID; !slices.Contains(p.forgot, p.expired) {
+			p.forgot = append(p.forgot[max(len(p.forgot)-forgotMost+1, 0):], p.expired)
+		}
 		return a
 	}
 	a.Doubt, a.Learned = true, p.Learn(e.Up, e.Err, e.Now)

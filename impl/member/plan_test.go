@@ -138,6 +138,41 @@ func TestLongWatch(t *testing.T) {
 	}
 }
 
+// TestNobodyRemembers: a gate that was asked before is told what the relay has once kube-apiserver has forgotten its
+// version as well, and not asked for changes again.
+func TestNobodyRemembers(t *testing.T) {
+	gate, cloud := Upstream{ID: "gate", Relay: true}, Upstream{ID: "cloud", Cloud: true}
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for about, c := range map[string]struct {
+		asked   []Upstream
+		next    Upstream
+		version uint64
+		want    Do
+	}{
+		"both have forgotten":               {[]Upstream{gate, cloud}, gate, 5, Compare},
+		"the gate again, and the cloud":     {[]Upstream{gate, gate, cloud}, gate, 5, Compare},
+		"another version":                   {[]Upstream{gate, cloud}, gate, 6, Resume},
+		"the gate alone, and it was left":   {[]Upstream{gate}, gate, 5, Resume},
+		"another gate":                      {[]Upstream{gate, cloud}, Upstream{ID: "other", Relay: true}, 5, Resume},
+		"kube-apiserver is asked each time": {[]Upstream{gate, cloud}, Upstream{ID: "cloud", Cloud: true}, 5, Resume},
+	} {
+		p := Plan{Lasts: 10 * time.Second}
+		step := func(up Upstream, version uint64) Do {
+			return p.Next(Feed{Now: now, Up: up, Relay: relay.Status{Synced: true, Version: version, ProgressAt: now}}).Do
+		}
+		for _, up := range c.asked {
+			if got := step(up, 5); got != Resume {
+				t.Fatalf("%s: %s at %s", about, got, up.ID)
+			}
+			p.Ended(End{Now: now, Up: up, Err: errors.New("too old"), Code: http.StatusGone, Synced: true})
+			p.Switched()
+		}
+		if got := step(c.next, c.version); got != c.want {
+			t.Errorf("%s: %s, want %s", about, got, c.want)
+		}
+	}
+}
+
 // TestForgottenElsewhere: what one upstream has forgotten another one may remember. It is asked for all changes before
 // the two states are compared.
 func TestForgottenElsewhere(t *testing.T) {

@@ -93,6 +93,62 @@ func TestDelta(t *testing.T) {
 	}
 }
 
+// TestSince: after 410 an upstream that gives differences is told what is here, and sends what is not. If it has an
+// object that should be here, and is not, all is listed.
+func TestSince(t *testing.T) {
+	const n = 200
+	for _, test := range []struct {
+		name      string
+		otherwise bool // the relay holds another object in the same version
+		lists     int
+	}{{name: "it fits"}, {"it does not fit", true, 1}} {
+		t.Run(test.name, func(t *testing.T) {
+			objects := func() (all []*wire.Object) {
+				for i := range uint64(n) {
+					all = append(all, large(t, fmt.Sprint("s", i), 5+i, "one"))
+				}
+				return all
+			}
+			from, mine := newRelay(t), newRelay(t)
+			held := objects()
+			if test.otherwise {
+				held[7].UID = "another"
+			}
+			if err := mine.Replace(1000, held); err != nil {
+				t.Fatal(err)
+			}
+			now := objects()[:n-1] // the last one is deleted
+			for i := range uint64(2) {
+				now[10*i] = large(t, now[10*i].Name, 1500+i, "two")
+			}
+			if err := from.Replace(2000, now); err != nil { // it remembers nothing before
+				t.Fatal(err)
+			}
+			var read atomic.Int64
+			up := serve(t, "gate", &rest.Handler{Source: from})
+			up.Progress, up.Delta, up.OnBytes = true, true, func(n int) { read.Add(int64(n)) }
+			f := feed(t, mine)
+			f.Use(up)
+			eventually(t, "what differs", func() bool { return mine.Status().Version >= 2000 })
+			for o := range from.Objects() {
+				if got := mine.Object(o.Key); got == nil || got.Version != o.Version || string(got.Raw) != string(o.Raw) {
+					t.Errorf("%s is not as it is", o.Key)
+				}
+			}
+			s := f.Status()
+			if got := mine.Status().Objects; got != n-1 || s.Resyncs != 1 || s.Lists.Total() != test.lists ||
+				s.Mismatches != test.lists {
+				t.Errorf("%d objects, %+v", got, s)
+			}
+			if got := read.Load(); !test.otherwise && got > 6*n+2*1500 {
+				t.Errorf("%d bytes for two objects of %d", got, n)
+			}
+			change(t, from, large(t, "s0", 2001, "three"))
+			eventually(t, "a change behind it", func() bool { return mine.Status().Version == 2001 })
+		})
+	}
+}
+
 // TestDeltaIsNotKnown: a server that does not know the form answers in another one that is asked for.
 func TestDeltaIsNotKnown(t *testing.T) {
 	from, mine := newRelay(t), newRelay(t)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/member"
+	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -30,8 +31,9 @@ const (
 // one: what is the same may only look so.
 var errContradicts = errors.New("the list contradicts what the relay holds")
 
-// resync brings the relay to the upstream's state without a list of everything (rule 5): the metadata of all objects
-// tell which ones differ, and those are fetched. Most of it goes by streaming lists, because kube-apiserver compresses
+// resync brings the relay to the upstream's state without a list of everything (rule 5). An upstream that gives
+// differences is told what the relay has, and names what is the same. Else the metadata of all objects tell which ones
+// differ, and those are fetched. Most of it goes by streaming lists, because kube-apiserver compresses
 // these whatever their size; it compresses no other answer below 128 KiB. Where too much differs, everything is listed,
 // and the stream goes on.
 func (f *Feeder) resync(ctx context.Context, up *hop.Upstream) error {
@@ -41,6 +43,14 @@ func (f *Feeder) resync(ctx context.Context, up *hop.Upstream) error {
 		settle, leave = f.way(ctx, witness, f.cfg.Relay.Status())
 	}
 	defer leave()
+	if up.Delta {
+		f.cfg.Logger.Info("asking what differs from what is here", "upstream", up.Name,
+			"version", f.cfg.Relay.Status().Version)
+		if err := f.streamList(ctx, up, nil, settle, ""); !errors.Is(err, delta.ErrBase) {
+			return err
+		}
+		return f.streamList(ctx, up, nil, settle, member.CauseExpired) // as after errContradicts
+	}
 	fetched := map[string]*wire.Object{}
 	for range resyncTries {
 		end, items, missing, err := f.compare(ctx, up, fetched)

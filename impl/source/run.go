@@ -2,11 +2,13 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/weir-edge/weir/impl/member"
+	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -88,7 +90,7 @@ func (f *Feeder) feed(ctx context.Context, up *hop.Upstream) error {
 			"missed", step.Missed, "version", f.cfg.Relay.Status().Version, "cloud", f.asked.Load())
 	}
 	switch err := f.do(ctx, up, step); {
-	case err == nil:
+	case err == nil, errors.Is(err, delta.ErrBase): // it is asked for whole
 		return nil
 	case step.Do == member.Compare:
 		return fmt.Errorf("after 410: %w", err)

@@ -55,11 +55,11 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member
 	defer stop(nil)
 	s := f.cfg.Relay.Status()
 	intake := f.intake(up)
-	mine := &s.History
+	mine, since := &s.History, s.Version
 	if other != nil || !s.Synced {
-		mine = nil
+		mine, since = nil, 0
 	}
-	w, err := f.openIn(ctx, up, hop.Question{History: mine, Past: !s.Synced, Query: url.Values{
+	w, err := f.openIn(ctx, up, hop.Question{History: mine, Past: !s.Synced, Since: since, Query: url.Values{
 		"sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"},
 		"timeoutSeconds": {strconv.Itoa(int(streamTimeout / time.Second))},
 	}})
@@ -105,7 +105,7 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member
 		return fmt.Errorf("a %s event among the initial ones", ev.Type)
 	})
 	switch {
-	case errors.Is(err, errQuiet), errors.Is(err, delta.ErrBase):
+	case errors.Is(err, errQuiet), done && errors.Is(err, delta.ErrBase):
 		return nil
 	case err == nil && !done:
 		return io.ErrUnexpectedEOF

@@ -158,7 +158,11 @@ func (f *Feeder) openIn(ctx context.Context, up *hop.Upstream, q hop.Question) (
 	}
 	w := &openWatch{body: a.Body, compressed: a.Compressed, history: a.History, conn: a.Conn, arrived: a.Arrived}
 	if a.Delta {
-		w.events = delta.NewReader(a.Body, res.Encoding(), kind, before)
+		r := delta.NewReader(a.Body, res.Encoding(), kind, before)
+		if q.Since > 0 {
+			r.Has(f.cfg.Relay.Objects())
+		}
+		w.events = r
 	} else {
 		w.events = wire.NewEventReader(a.Body, res.Encoding(), kind)
 	}

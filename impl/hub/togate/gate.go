@@ -93,6 +93,9 @@ func (g *Gate) Failed(up *hop.Upstream, resource string, err error) {
 	g.mu.Lock()
 	turns := g.up != nil && up == g.up && g.failed(resource, err)
 	turns = turns && g.leaves.IsZero()
+	if g.up != nil && up.Consistent && hop.Gone(err) {
+		turns = g.decides.Forgotten(g.Clock.Now(), resource)
+	}
 	g.mu.Unlock()
 	if turns {
 		g.Sources.Turn()

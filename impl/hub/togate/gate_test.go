@@ -169,6 +169,14 @@ func TestForgotten(t *testing.T) {
 	if h.gate.asked.Load() != 0 {
 		t.Error("the gate was asked whether it is ready")
 	}
+
+	// Nobody remembers: the gate says in the fewest bytes what differs.
+	h.way.Failed(h.way.Upstream(slices), slices, &hop.StatusError{Code: http.StatusGone})
+	h.reads(h.kube, slices)
+	h.way.Failed(&hop.Upstream{Consistent: true}, services, &hop.StatusError{Code: http.StatusGone})
+	h.reads(h.kube, slices)
+	h.way.Failed(&hop.Upstream{Consistent: true}, slices, &hop.StatusError{Code: http.StatusGone})
+	h.reads(h.gate, slices, services)
 }
 
 // TestFailed: with a gate that does not serve all goes on at kube-apiserver. The gate is asked whether it is ready once

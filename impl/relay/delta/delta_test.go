@@ -221,6 +221,59 @@ func TestBase(t *testing.T) {
 	}
 }
 
+// TestSame: what the reader has comes by its name, once, and differences are built on it.
+func TestSame(t *testing.T) {
+	r := rand.New(rand.NewPCG(38, 8))
+	a, b := newWeb(r, "a", 50), newWeb(r, "b", 50)
+	a.UID, b.UID = "a", "b"
+	has := []*wire.Object{a.at(t, 5), b.at(t, 6)}
+	a.Endpoints[1] = a.point()
+	now := a.at(t, 8)
+	names := AppendName(AppendName(nil, has[0]), has[1])
+	stream := AppendBookmark(AppendSame(nil, names), &wire.Event{Version: 7, InitialEnd: true})
+	stream, err := AppendChange(stream, wire.Modified, has[0], now)
+	check(t, err)
+	read := func(stream []byte) *Reader {
+		in := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state())
+		in.Has(state(has...))
+		return in
+	}
+	in := read(stream)
+	for _, want := range has {
+		ev, err := in.Next()
+		check(t, err)
+		if ev.Type != wire.Added || ev.Object != want || ev.Version != want.Version || ev.Kind != kindOfSlices {
+			t.Errorf("%+v, want %s", ev, want.Key)
+		}
+	}
+	if ev, err := in.Next(); err != nil || !ev.InitialEnd || in.has != nil {
+		t.Errorf("%+v, %v, and %d are kept", ev, err, len(in.has))
+	}
+	if ev, err := in.Next(); err != nil || !bytes.Equal(ev.Object.Raw, now.Raw) {
+		t.Errorf("%+v, %v", ev, err)
+	}
+	other := *has[0]
+	other.UID = "another"
+	later := a.at(t, 6)
+	for what, bad := range map[string][]byte{
+		"twice":           AppendSame(AppendSame(nil, names), names),
+		"another object":  AppendSame(nil, AppendName(nil, &other)),
+		"another version": AppendSame(nil, AppendName(nil, later)),
+		"half a name":     AppendSame(nil, names[:nameSize+2]),
+		"no name":         AppendSame(nil, nil),
+	} {
+		in := read(bad)
+		var err error
+		for n := 0; err == nil && n < 10; n++ {
+			_, err = in.Next()
+		}
+		malformed, broken := (*wire.MalformedError)(nil), what == "half a name" || what == "no name"
+		if errors.As(err, &malformed) != broken || errors.Is(err, ErrBase) == broken {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // TestEvents: what is no difference comes as it was.
 func TestEvents(t *testing.T) {
 	r := rand.New(rand.NewPCG(38, 3))
@@ -300,8 +353,10 @@ func FuzzReader(f *testing.F) {
 	f.Add(stream)
 	f.Add(AppendEvents(nil, ordinary(wire.Added, now)))
 	f.Add(AppendBookmark(nil, &wire.Event{Version: 5, BatchTo: 6, Testimony: "1"}))
+	f.Add(AppendSame(nil, AppendName(nil, before)))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		r := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(before))
+		r.Has(state(before))
 		for {
 			if _, err := r.Next(); err != nil {
 				return

@@ -13,6 +13,8 @@
 //     whether it has what the difference is built on, and the frame's checksum says whether the result is right.
 //   - whole: a zstd frame of events in their ordinary form, each behind its length as a varint. What is new is told so.
 //   - plain: one event in its ordinary form.
+//   - same: initial objects that the reader has just so, each named by six bytes. It is for a reader that says, by the
+//     parameter since of the media type, up to which version it has all. So after 410 it is sent what it lacks.
 //   - mark: a bookmark, its version as a varint, and what it says beside that.
 //
 // A difference is a function of its event alone. So it is made once for all readers, and is right after each resume,

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -19,7 +21,11 @@ const (
 	whole   kind = 'w'
 	plain   kind = 'p'
 	mark    kind = 'b'
+	same    kind = 's'
 )
+
+// Since is the parameter of Media by which a reader of a list says up to which version it has all.
+const Since = "since"
 
 // What a mark says beside its version, as bits.
 const (
@@ -61,6 +67,19 @@ func AppendEvents(dst []byte, events ...[]byte) []byte {
 	}
 	return appendFrame(dst, whole, appendWhole(nil, text))
 }
+
+// nameSize is how many bytes name an object in a version. Among a hundred thousand that a reader has, one that is gone
+// is taken for another one once in three billion times.
+const nameSize = 6
+
+// AppendName appends what names an object in a version.
+func AppendName(dst []byte, o *wire.Object) []byte {
+	sum := xxhash.Sum64String(o.Key + "/" + o.UID + "/" + wire.FormatVersion(o.Version))
+	return append(dst, binary.LittleEndian.AppendUint64(nil, sum)[:nameSize]...)
+}
+
+// AppendSame appends objects that the reader has, by their names in a row.
+func AppendSame(dst, names []byte) []byte { return appendFrame(dst, same, names) }
 
 // AppendBookmark appends a bookmark.
 func AppendBookmark(dst []byte, ev *wire.Event) []byte {

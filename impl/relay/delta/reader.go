@@ -22,6 +22,8 @@ type Reader struct {
 	objects map[string]*wire.Object // the last version of each, by key
 	keys    map[uint64]string       // by version
 	rest    []byte                  // of a frame of events, those that are not parsed yet
+	named   []byte                  // of a frame of names, those that are not taken yet
+	has     map[string]*wire.Object // by name: initial objects that need not come
 }
 
 // NewReader returns a reader of a watch that goes on behind a state. Its objects must be of one kind.
@@ -36,17 +38,31 @@ func NewReader(r io.Reader, enc wire.Encoding, k wire.Kind, state iter.Seq[*wire
 	return d
 }
 
+// Has says what the reader of a list has, which it need not be sent.
+func (d *Reader) Has(all iter.Seq[*wire.Object]) {
+	d.has = map[string]*wire.Object{}
+	for o := range all {
+		d.has[string(AppendName(nil, o))] = o
+	}
+}
+
 // Next returns the next event. At the clean end of the stream it returns io.EOF; a stream that breaks inside a frame is
 // io.ErrUnexpectedEOF; a difference to what is not here is ErrBase, and a frame that is none of these a
 // *wire.MalformedError. After an error there is nothing more to read.
 func (d *Reader) Next() (*wire.Event, error) {
+	if len(d.named) > 0 {
+		return d.known()
+	}
 	k, body := whole, []byte(nil)
 	for len(d.rest) == 0 {
 		var err error
 		if k, body, err = d.frame(); err != nil {
 			return nil, err
 		}
-		if k != whole {
+		if d.named = body; k == same && len(body) > 0 {
+			return d.known()
+		}
+		if d.named = nil; k != whole {
 			break
 		}
 		if d.rest, err = apply(nil, body); err != nil {
@@ -129,6 +145,23 @@ func (d *Reader) event(frame []byte) (*wire.Event, error) {
 	return ev, err
 }
 
+// known is the next of the objects that are here already. Each is named once.
+func (d *Reader) known() (*wire.Event, error) {
+	if len(d.named) < nameSize {
+		return nil, wrong(same, fmt.Errorf("%d bytes more than whole names", len(d.named)))
+	}
+	name := string(d.named[:nameSize])
+	d.named = d.named[nameSize:]
+	o := d.has[name]
+	if o == nil {
+		return nil, fmt.Errorf("%w: it has one that is not here, or twice", ErrBase)
+	}
+	delete(d.has, name)
+	ev := &wire.Event{Type: wire.Added, Kind: d.kind, Object: o, Version: o.Version}
+	d.follow(ev)
+	return ev, nil
+}
+
 // change makes an object of what was before.
 func (d *Reader) change(typ string, body []byte) (*wire.Event, error) {
 	version, at := binary.Uvarint(body)
@@ -179,7 +212,9 @@ func (d *Reader) mark(body []byte) (*wire.Event, error) {
 	}
 	says := body[0]
 	body = body[1:]
-	ev.InitialEnd = says&saysEnd != 0
+	if ev.InitialEnd = says&saysEnd != 0; ev.InitialEnd {
+		d.has = nil
+	}
 	if says&saysBatch != 0 {
 		ev.BatchTo = next()
 	}

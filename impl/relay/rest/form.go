@@ -34,7 +34,8 @@ type output struct {
 	gzip     bool // the client takes gzip
 	pretty   bool // indented, which only Handler.Fallback does
 	include  metav1.IncludeObjectPolicy
-	delta    bool // a watch, in the form of package delta
+	delta    bool   // a watch, in the form of package delta
+	since    uint64 // up to this version the reader of such a list has all; 0: it has nothing
 }
 
 // transform reads the as, g and v parameters; false if this clause cannot be served.

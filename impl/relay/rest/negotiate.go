@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/relay/delta"
+	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
 
@@ -70,6 +71,7 @@ func (h *Handler) negotiate(header http.Header, asked *request.Request) (output,
 				continue
 			}
 			o.delta, o.media = true, mediaOf(h.Resource())
+			o.since, _ = wire.ParseVersion(c.Params[delta.Since]) // 0: all comes
 		case mediaJSON, "*/*":
 		case mediaYAML:
 			if watch {

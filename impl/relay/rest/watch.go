@@ -196,11 +196,17 @@ func (x *sender) sendAll(events []relay.Event) error {
 	return nil
 }
 
-// together writes the initial objects that events begin with as few frames, and returns the rest.
+// together writes the initial objects that events begin with as few frames, and returns the rest. What the reader has
+// is named alone.
 func (x *sender) together(events []relay.Event) ([]relay.Event, error) {
 	for len(events) > 0 && events[0].Object != nil && !events[0].Shared() {
 		var frames [][]byte
+		var names []byte
 		for size := 0; size < largeChunk && len(events) > 0 && events[0].Object != nil && !events[0].Shared(); {
+			if o := events[0].Object; o.Version <= x.e.out.since {
+				names, events = delta.AppendName(names, o), events[1:]
+				continue
+			}
 			frame, err := x.e.encodeFrame(events[0].Type, events[0].Object)
 			if err != nil {
 				return nil, err
@@ -208,7 +214,12 @@ func (x *sender) together(events []relay.Event) ([]relay.Event, error) {
 			size += len(frame)
 			frames, events = append(frames, frame), events[1:]
 		}
-		x.gather(delta.AppendEvents(nil, frames...))
+		if len(names) > 0 {
+			x.gather(delta.AppendSame(nil, names))
+		}
+		if len(frames) > 0 {
+			x.gather(delta.AppendEvents(nil, frames...))
+		}
 		if err := x.writeBuffer(); err != nil {
 			return nil, err
 		}

@@ -38,6 +38,7 @@ type Question struct {
 	small     bool           // the answer is, and goes by Upstream.Ask
 	Aside     bool           // it is left early, and goes by Upstream.Aside
 	Delta     bool           // a watch in the form of package delta will do
+	Since     uint64         // of such a list: what is as it was then need not come. 0: all comes
 }
 
 // Answer is one that has begun.

@@ -107,7 +107,11 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 	}
 	accept += string(q.Of)
 	if q.Delta {
-		accept = delta.Media + ";stream=watch, " + accept
+		form := delta.Media + ";stream=watch"
+		if q.Since > 0 {
+			form += ";" + delta.Since + "=" + wire.FormatVersion(q.Since)
+		}
+		accept = form + ", " + accept
 	}
 	req.Header.Set("Accept", accept)
 	req.Header.Set("User-Agent", contract.UserAgent)

@@ -204,7 +204,9 @@ func (c *column) synced(ctx context.Context) (bool, string) {
 			return false, err.Error()
 		}
 		var s partStatus
-		if err := p.Status(ctx, &s); err != nil || len(s.Resources) == 0 {
+		err = p.Status(ctx, &s)
+		unread := id.Kind() == "coordinator" && len(c.history.Nodes) == 1 // by any hub but the one that it reads
+		if err != nil || len(s.Resources) == 0 && !unread {
 			return false, fmt.Sprintf("waiting for %s", id)
 		}
 		for _, res := range s.Resources {

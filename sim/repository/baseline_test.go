@@ -19,7 +19,6 @@ const maxBaseline = 32 << 10
 // withoutBaseline are scenarios that have none, and why.
 var withoutBaseline = map[string]string{
 	"leader-kill-2000": "leader-kill-200 is the same, ten times shorter",
-	"real-node-1":      "it is new, and has its first run after this revision",
 }
 
 // TestBaselines: each scenario has one, and the benchmarks do. Each can be read, is of a run that passed, is small, and

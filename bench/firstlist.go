@@ -73,6 +73,9 @@ func firstLists(ctx context.Context, slices int) (first, after, gzip int64, err 
 	err = reader.WaitVersion(ctx, x.version)
 	first = crossed.Load()
 	if err == nil {
+		err = alike(x.Relay, reader)
+	}
+	if err == nil {
 		after, err = goOn(ctx, x, reader, feeder)
 	}
 	end()

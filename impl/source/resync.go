@@ -43,7 +43,7 @@ func (f *Feeder) resync(ctx context.Context, up *hop.Upstream) error {
 		settle, leave = f.way(ctx, witness, f.cfg.Relay.Status())
 	}
 	defer leave()
-	if up.Delta {
+	if up.Delta && !f.wholes.Load() {
 		f.cfg.Logger.Info("asking what differs from what is here", "upstream", up.Name,
 			"version", f.cfg.Relay.Status().Version)
 		if err := f.streamList(ctx, up, nil, settle, ""); !errors.Is(err, delta.ErrBase) {

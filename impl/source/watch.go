@@ -98,9 +98,6 @@ func (f *Feeder) short(ctx context.Context, up *hop.Upstream, q hop.Question, fr
 		shown = true
 		return take(ev)
 	})
-	if errors.Is(err, delta.ErrBase) {
-		return nil
-	}
 	if lasted := f.cfg.Clock.Since(opened); err == nil && (lasted < lasts-short || lasted > lasts+lag) {
 		f.doubts() // its server ended it before its time, or the link holds back what it carries: how far is the cloud?
 	}

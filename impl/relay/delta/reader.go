@@ -50,22 +50,22 @@ func (d *Reader) Has(all iter.Seq[*wire.Object]) {
 // io.ErrUnexpectedEOF; a difference to what is not here is ErrBase, and a frame that is none of these a
 // *wire.MalformedError. After an error there is nothing more to read.
 func (d *Reader) Next() (*wire.Event, error) {
-	if len(d.named) > 0 {
-		return d.known()
-	}
 	k, body := whole, []byte(nil)
-	for len(d.rest) == 0 {
+	if len(d.named) > 0 {
+		k = same
+	}
+	for k == whole && len(d.rest) == 0 {
 		var err error
 		if k, body, err = d.frame(); err != nil {
 			return nil, err
 		}
-		if d.named = body; k == same && len(body) > 0 {
-			return d.known()
+		switch k {
+		case whole:
+			d.rest, err = apply(nil, body)
+		case same:
+			d.named = body
 		}
-		if d.named = nil; k != whole {
-			break
-		}
-		if d.rest, err = apply(nil, body); err != nil {
+		if err != nil {
 			return nil, wrong(k, err)
 		}
 	}
@@ -117,6 +117,8 @@ func (d *Reader) open(k kind, body []byte) (*wire.Event, error) {
 		return d.mark(body)
 	case whole:
 		return d.next()
+	case same:
+		return d.known()
 	}
 	return nil, errors.New("no such kind of frame")
 }
@@ -148,7 +150,7 @@ func (d *Reader) event(frame []byte) (*wire.Event, error) {
 // known is the next of the objects that are here already. Each is named once.
 func (d *Reader) known() (*wire.Event, error) {
 	if len(d.named) < nameSize {
-		return nil, wrong(same, fmt.Errorf("%d bytes more than whole names", len(d.named)))
+		return nil, fmt.Errorf("%d bytes are no name", len(d.named))
 	}
 	name := string(d.named[:nameSize])
 	d.named = d.named[nameSize:]

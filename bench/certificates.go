@@ -138,7 +138,7 @@ func (c *certified) cost(ctx context.Context, do func() error) (float64, error) 
 // ask gets a certificate over a connection, as a hub does.
 func (c *certified) ask(ctx context.Context, by http.RoundTripper, k weirpki.Kind) error {
 	cfg := enrol.Config{
-		Identity: weirpki.Must(k), Subject: weirpki.Subject{Pool: certifiedPool, Node: certifiedPool + "-1"}, Cloud: by,
+		Identity: weirpki.Must(k), Subject: weirpki.Subject{Pool: certifiedPool, Node: certifiedPool + "-1"},
 		Clock: clock.RealClock{}, Metrics: enrol.NewMetrics(), Logger: slog.New(slog.DiscardHandler),
 	}
 	if k == weirpki.Hub {
@@ -148,7 +148,7 @@ func (c *certified) ask(ctx context.Context, by http.RoundTripper, k weirpki.Kin
 	if err != nil {
 		return err
 	}
-	return c.during(ctx, func(ctx context.Context) { _ = keeper.Run(ctx) }, string(k),
+	return c.during(ctx, func(ctx context.Context) { _ = keeper.Run(ctx, by) }, string(k),
 		func() bool { return keeper.Get() != nil })
 }
 

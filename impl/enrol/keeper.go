@@ -38,8 +38,6 @@ type Config struct {
 	Subject  pki.Subject
 	Life     time.Duration // that is asked for; 0: the usual one
 	Dir      string        // where it is kept; "": in memory only
-	// Cloud carries requests to kube-apiserver. Scheme and host of their addresses do not matter.
-	Cloud http.RoundTripper
 	// Trusted are the authorities by which others will judge the certificate. Nil: they are not known here, as those of
 	// kube-apiserver.
 	Trusted func() []*x509.Certificate
@@ -50,8 +48,7 @@ type Config struct {
 	// Patience is how long a first certificate is asked for while kube-apiserver answers and nobody signs it; then it is
 	// not wanted any more. 0: for ever.
 	Patience time.Duration
-	Idle     bool   // it is not wanted until Want says so
-	Changed  func() // there is another certificate
+	Idle     bool // it is not wanted until Want says so
 	Clock    clock.WithTicker
 	Metrics  *Metrics
 	Logger   *slog.Logger
@@ -61,7 +58,8 @@ type Config struct {
 type Keeper struct {
 	Config
 	shelf  shelf
-	desk   desk
+	desk   desk // of Run alone
+	follow []func()
 	renew  pki.Renewal
 	random *rand.Rand // of Run alone
 	key    crypto.Signer
@@ -77,9 +75,14 @@ type Keeper struct {
 	held   atomic.Pointer[held]
 
 	mu     sync.Mutex
-	last   error
-	away   bool      // the last failure was that nobody answered
+	last   failure
 	nudged time.Time // see Hurry
+}
+
+// failure is why there is no certificate yet, or no other one.
+type failure struct {
+	err  error // nil: nothing failed
+	away bool  // nobody answered
 }
 
 // held is a certificate that is handed out.
@@ -114,7 +117,7 @@ func Open(c Config) (*Keeper, error) {
 	sum := fnv.New64a()
 	_, _ = fmt.Fprint(sum, c.Identity.Kind, c.Subject)
 	k := &Keeper{
-		Config: c, shelf: shelf{c.Dir, c.Identity.Kind}, desk: desk{c.Cloud},
+		Config: c, shelf: shelf{c.Dir, c.Identity.Kind},
 		renew:  pki.Renewal{Clock: c.Clock, Seed: sum.Sum64()},
 		random: rand.New(rand.NewPCG(sum.Sum64(), uint64(c.Clock.Now().UnixNano()))), poke: make(chan struct{}, 1),
 		said: map[string]string{},
@@ -181,7 +184,7 @@ func (k *Keeper) Wanted() bool { return k.wanted.Load() }
 // Retry says that kube-apiserver may be back: what failed because nobody answered is tried again now. It never blocks.
 func (k *Keeper) Retry() {
 	k.mu.Lock()
-	away := k.away
+	away := k.last.away
 	k.mu.Unlock()
 	if away {
 		k.wake()
@@ -230,14 +233,19 @@ func (k *Keeper) Status() Status {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.last != nil {
-		s.LastError = k.last.Error()
+	if k.last.err != nil {
+		s.LastError = k.last.err.Error()
 	}
 	return s
 }
 
-// Run gets the certificate and renews it until ctx ends.
-func (k *Keeper) Run(ctx context.Context) error {
+// Follow has f called each time that there is another certificate. It must be called before Run.
+func (k *Keeper) Follow(f func()) { k.follow = append(k.follow, f) }
+
+// Run gets the certificate and renews it until ctx ends. cloud carries requests to kube-apiserver: scheme and host of
+// their addresses do not matter.
+func (k *Keeper) Run(ctx context.Context, cloud http.RoundTripper) error {
+	k.desk = desk{cloud}
 	for failures := 0; ctx.Err() == nil; {
 		wait := k.rest()
 		if wait > 0 {
@@ -470,8 +478,8 @@ func (k *Keeper) adopt(certPEM []byte) error {
 	k.Metrics.renewals.WithLabelValues(string(k.Identity.Kind)).Inc()
 	k.Logger.Info("certificate issued", "kind", k.Identity.Kind, "end", chain[0].NotAfter.UTC(),
 		"due", k.renew.At(chain[0]).UTC())
-	if k.Changed != nil {
-		k.Changed()
+	for _, f := range k.follow {
+		f()
 	}
 	return nil
 }
@@ -480,7 +488,7 @@ func (k *Keeper) adopt(certPEM []byte) error {
 func (k *Keeper) note(err error) {
 	reason := reasonOf(err)
 	k.mu.Lock()
-	k.last, k.away = err, reason == unreachable
+	k.last = failure{err, reason == unreachable}
 	k.mu.Unlock()
 	if err == nil {
 		k.said = map[string]string{}

@@ -56,10 +56,9 @@ func newBed(t *testing.T, dir string, change func(*Config)) *bed {
 func (b *bed) open(dir string, change func(*Config)) {
 	b.t.Helper()
 	c := Config{
-		Identity: pki.Must(pki.Hub), Subject: subject, Dir: dir, Cloud: b.cloud,
+		Identity: pki.Must(pki.Hub), Subject: subject, Dir: dir,
 		Trusted: func() []*x509.Certificate { return []*x509.Certificate{b.authority.Cert()} },
-		Changed: func() { b.changed++ }, Clock: clock.RealClock{}, Metrics: NewMetrics(),
-		Logger: slog.New(slog.NewTextHandler(b.log, nil)),
+		Clock:   clock.RealClock{}, Metrics: NewMetrics(), Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 	}
 	if change != nil {
 		change(&c)
@@ -68,6 +67,7 @@ func (b *bed) open(dir string, change func(*Config)) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	k.Follow(func() { b.changed++ })
 	b.Keeper = k
 }
 
@@ -77,7 +77,7 @@ func (b *bed) run(d time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = b.Run(ctx)
+		_ = b.Run(ctx, b.cloud)
 	}()
 	time.Sleep(d)
 	synctest.Wait()

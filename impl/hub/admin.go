@@ -99,7 +99,7 @@ type ForNode struct {
 
 // Status returns what the hub says of itself.
 func (h *Hub) Status() Status {
-	snap := h.pool.Snapshot()
+	snap := h.self.Snapshot()
 	s := Status{
 		Node: h.NodeName, Pool: h.NodePoolName, Role: snap.Role.String(), Reason: snap.Reason, Leader: snap.Leader,
 		Source: snap.Source.String(), AtCloud: AtCloud{Bytes: map[uplink.Class]uplink.BytesStatus{}},
@@ -110,7 +110,7 @@ func (h *Hub) Status() Status {
 	s.Cloud = h.cloud.Status()
 	s.User.Name, s.User.Reason = h.atCloud.Is()
 	s.Heartbeat, s.Offline = h.door.Beats.Status(), h.shelter.Status()
-	s.Pods, s.Lacks, s.Images = h.own.pods.Status(), h.lacks.All(), h.mirror.Status()
+	s.Pods, s.Lacks, s.Images = h.pods.Status(), h.lacks.All(), h.mirror.Status()
 	for _, k := range h.keepers {
 		s.Asked = append(s.Asked, k.Status())
 	}

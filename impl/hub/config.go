@@ -221,6 +221,9 @@ func (s *settings) policy() member.Probing {
 	}
 }
 
+// maxAge is how long ago a stream from the cloud may have given its last sign to be fresh.
+func (s *settings) maxAge() time.Duration { return s.UpstreamWatchTimeout * 5 / 2 }
+
 // limit is for an answer to a question that is asked at a pace.
 func (s *settings) limit() time.Duration { return cmp.Or(s.patience, s.HeartbeatTimeout) }
 

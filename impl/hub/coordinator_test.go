@@ -28,7 +28,7 @@ func clientOf(t *testing.T, ca *authority, fake *fakeCoordinator, node string) *
 	u, err := url.Parse(fake.server.URL)
 	check(t, err)
 	c := coordinator.New(coordinator.Config{
-		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
+		Leads: func() bool { return false }, Moved: func() {},
 		Net: door.System{}, Servers: coordinator.At(u), Node: node, Roots: roots, Cert: p, OnBytes: func(int) {},
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
 	})

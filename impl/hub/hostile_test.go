@@ -55,7 +55,7 @@ func hostile(t *testing.T, handler http.Handler) *coordinator.Client {
 	u, err := url.Parse(server.URL)
 	check(t, err)
 	c := coordinator.New(coordinator.Config{
-		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
+		Leads: func() bool { return false }, Moved: func() {},
 		Net: door.System{}, Servers: coordinator.At(u), Node: "edge-1", Roots: roots, Cert: cert,
 		Policy: member.Probing{Interval: time.Second, Timeout: time.Second, Failures: 1, Healthy: 1}, OnBytes: func(int) {},
 		Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),

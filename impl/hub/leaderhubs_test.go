@@ -60,7 +60,7 @@ func (p *namedBed) told(leaders ...string) directory.Entry {
 	p.t.Helper()
 	told := directory.Entry{Mode: contract.ModeLeaderHubs}
 	for _, n := range leaders {
-		at, err := netip.ParseAddrPort(p.hubs[n].hub.poolDoor.Told())
+		at, err := netip.ParseAddrPort(p.hubs[n].hub.coordinator.Told())
 		check(p.t, err)
 		told.Leaders = append(told.Leaders, directory.Leader{Node: n, Addresses: []netip.AddrPort{at}})
 	}
@@ -187,7 +187,7 @@ func TestLeaderHubLies(t *testing.T) {
 	if liar == other {
 		other = "edge-2"
 	}
-	p.hubs["edge-3"].hub.pool.Contradict("endpoints.v1.", errors.New("what it holds was never there"))
+	p.hubs["edge-3"].hub.self.Contradict("endpoints.v1.", errors.New("what it holds was never there"))
 	p.reads([]string{"edge-3"}, other)
 	// edge-3 lists, unless it may read the other one before it has begun to.
 	got, leaders := p.lists(), []string{"edge-1 2", "edge-2 2"}

@@ -75,7 +75,7 @@ func TestOwnCredential(t *testing.T) {
 	h.shelter.NodeCounts = func() bool {
 		now := <-counts
 		counts <- now
-		return now && h.nodeCounts()
+		return now && h.nodeCounts(h.time.Now)
 	}
 	b.run(h)
 	b.here()

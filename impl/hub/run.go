@@ -8,14 +8,13 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/door"
-	"github.com/weir-edge/weir/impl/hub/standin"
-	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/hub/membership"
+	"github.com/weir-edge/weir/impl/member"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -26,77 +25,76 @@ func New(c Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{settings: s, clock: s.clock, metrics: newMetrics(s.NodeName, s.NodePoolName)}
-	if h.clock == nil {
-		h.clock = clock.RealClock{}
+	m, err := open(s)
+	if err != nil {
+		return nil, err
 	}
-	h.reload, h.asking = &uplink.Reloader{Clock: h.clock, Logger: s.Logger}, enrol.NewMetrics()
-	h.lacks = &standin.List{Clock: h.clock, Logger: s.Logger, Files: h.reload.Failing}
-	for _, build := range []func() error{
-		h.listen, h.place, h.buildCloud, h.buildRelays, h.buildCoordinator, h.keep, h.buildScope, h.buildOwn, h.buildShelter,
-		h.buildFilters, h.buildPool, h.buildMirror, h.buildDoor,
-	} {
-		if err := build(); err != nil {
-			h.Close()
-			return nil, err
+	self, err := m.newMember()
+	if err == nil {
+		var h *Hub
+		if h, err = build(self, m); err == nil {
+			return h, nil
 		}
 	}
-	_ = h.own.pods.Open() // Run tries again, and tells
+	m.close()
+	return nil, err
+}
+
+// newMember makes the hub's member of its pool.
+func (m *machine) newMember() (*membership.Member, error) {
+	if !m.EnableCoordinator {
+		return membership.NoMember(), nil
+	}
+	c := member.Config{MaxAge: m.maxAge(), Timeout: m.policy().Timeout}
+	var err error
+	if c.Role, err = membership.Named(m.role(""), m.NodeName, m.identityFile(), m.Logger); err != nil {
+		return nil, err
+	}
+	return membership.NewMember(c, m.clock)
+}
+
+// build puts a hub together of its member and what the machine has. Each part is made of those before it, so it can
+// call them at once. What is made later may follow what was made earlier, or give it what it goes without until then.
+func build(self *membership.Member, m *machine) (*Hub, error) {
+	h := &Hub{self: self, machine: m}
+	var err error
+	if h.told, err = openTold(m); err != nil {
+		return nil, err
+	}
+	if h.credentials, err = openCredentials(m, h.told); err != nil {
+		return nil, err
+	}
+	h.links = newLinks(self, m, h.told, h.credentials)
+	if h.shared, err = newShared(self, m, h.told, h.credentials, h.links); err != nil {
+		return nil, err
+	}
+	if h.own, err = openOwn(m); err != nil {
+		return nil, err
+	}
+	if h.alone, err = openAlone(m, h.told, h.credentials, h.links, h.shared); err != nil {
+		return nil, err
+	}
+	h.inPool = join(self, m, h.told, h.credentials, h.links, h.shared, &h.own, h.alone)
+	if h.filters, err = newFilters(m, h.links, h.shared, h.overlay); err != nil {
+		return nil, err
+	}
+	if err := h.openMirror(); err != nil {
+		return nil, err
+	}
+	h.door = h.newDoor()
+	h.cloud.Follow(h.retry)
 	h.metrics.registry.MustRegister(append(slices.Concat(h.shelter.Collectors(), h.asking.Collectors(),
 		h.overlay.Collectors(), h.mirror.Collectors()), state{h}, relay.NewCollector(h.sources.Relays), h.scope, h.lacks,
 		h.door.Proxy.Own.Collector())...)
 	return h, nil
 }
 
-// listen opens the ports. A hub without that of the API is none; without another one it goes on.
-func (h *Hub) listen() (err error) {
-	if h.secure, err = door.Listen(h.Net, "--secure-port", h.BindAddress, h.SecurePort); err != nil {
-		return err
-	}
-	port := func(flag, address string, port int, without string) (net.Listener, error) {
-		return h.lacks.Port(flag, func() (net.Listener, error) { return door.Listen(h.Net, flag, address, port) }, without)
-	}
-	h.health, err = port("--health-port", h.HealthBindAddress, h.HealthPort,
-		"health, metrics and status are at a port that this log names")
-	if err == nil && h.health == nil {
-		h.health, err = door.Listen(h.Net, "--health-port", h.HealthBindAddress, 0)
-	}
-	if err == nil && h.ProxyPort != 0 {
-		h.plain, err = port("--proxy-port", h.BindAddress, h.ProxyPort, "there is no plain HTTP port")
-	}
-	if err == nil && h.EnableCoordinator && h.PoolAddress != contract.PoolAddressReverse {
-		h.atPool, err = port("--pool-port", h.PoolBindAddress, h.PoolPort,
-			"the node is in no pool: all that it reads comes from the cloud")
-		if h.atPool == nil {
-			h.EnableCoordinator, h.EnrolCoordinatorDir = false, ""
-		}
-	}
-	return err
-}
-
-// Close gives back the ports of a hub that is not run.
-func (h *Hub) Close() {
-	for _, l := range []net.Listener{h.secure, h.health, h.plain, h.atPool} {
-		if l != nil {
-			_ = l.Close()
-		}
-	}
-	if h.poolDoor != nil && h.poolDoor.Listener != nil {
-		_ = h.poolDoor.Listener.Close()
-	}
-	h.own.pods.Close()
-	h.mirror.Close()
-	if h.kept != nil {
-		h.kept.Close()
-	}
-	if h.store != nil {
-		h.store.Close()
-	}
-}
+// Close gives back what a hub has of its machine that is not run.
+func (h *Hub) Close() { h.close() }
 
 // Run serves until ctx ends. A leader gives back its Lease first.
 func (h *Hub) Run(ctx context.Context) error {
-	told := func() bool { return ctx.Err() != nil }
+	ended := func() bool { return ctx.Err() != nil }
 	g, ending := errgroup.WithContext(ctx) // also when something fails
 	// What serves goes on until the pool has been left.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -116,45 +114,74 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	open(func() error { return serve(h.secure, h.serving.config()) })
 	open(func() error {
-		return h.own.pods.Run(serving, func(l net.Listener) error { return serve(l, h.serving.config()) })
+		return h.pods.Run(serving, func(l net.Listener) error { return serve(l, h.serving.config()) })
 	})
 	g.Go(func() error { return door.Serve(serving, h.health, nil, h.admin(), nil, h.Logger) })
 	if h.plain != nil {
 		open(func() error { return serve(h.plain, nil) })
 	}
 	runs := []func(context.Context) error{
-		h.lacks.Run, h.kept.Run, h.scope.Run, h.judge.Run, h.cloud.Run, h.atCloud.Run, h.door.Stalls.Run,
-		h.door.Proxy.Own.Run, h.mirror.Run,
+		h.lacks.Run, h.kept.Run, h.scope.Run, h.judge.Run, h.cloud.Run, h.door.Stalls.Run, h.door.Proxy.Own.Run, h.mirror.Run,
+		func(ctx context.Context) error { return h.atCloud.Run(ctx, h.cloud.Sweep) },
+		func(ctx context.Context) error { return h.reload.Run(ctx, h.renew) },
+		func(ctx context.Context) error { return h.shelter.Run(ctx, doors.Wait) },
 	}
-	if d := h.poolDoor; d != nil {
-		g.Go(func() error { return door.Serve(serving, d.Listener, d.TLS(), d, nil, h.Logger) })
-		runs = append(runs, d.Notices.Run, h.course.Run, h.reporter.Run, h.overlay.Run, h.prober.Run, h.gate.Run, h.wayIn.Run)
-		g.Go(func() error { return beat.Overdue(serving, h.door.Beats) })
-		if h.managesReplica() {
-			g.Go(func() error { return h.awaitReplica(serving) })
-		}
-		g.Go(func() error { h.heedDenylist(serving); return nil })
+	if h.poolDoor != nil {
+		runs = append(runs, h.runsInPool()...)
 	}
-	g.Go(func() error { return h.shelter.Run(serving, doors.Wait) })
+	if h.filters != nil {
+		runs = append(runs, h.filters.Run)
+	}
+	for _, k := range h.keepers {
+		runs = append(runs, func(ctx context.Context) error { return k.Run(ctx, k.by(h.cloud)) })
+	}
 	for _, run := range runs {
 		g.Go(func() error { return run(serving) })
 	}
 	h.own.run(serving, g)
-	if h.filters != nil {
-		g.Go(func() error { return h.filters.Run(serving) })
-	}
-	g.Go(func() error { return h.reload.Run(serving, h.renew) })
-	for _, k := range h.keepers {
-		g.Go(func() error { return k.Run(serving) })
-	}
 	g.Go(func() error {
 		defer stop()
 		defer h.door.Close()
-		return h.pool.Run(ending, told)
+		return h.pool.Run(ending, ended)
 	})
 	err := g.Wait()
 	h.cloud.Close()
 	h.pool.Close()
 	h.time.Close()
 	return err
+}
+
+// runsInPool is what runs beside in a hub that has a pool.
+func (h *Hub) runsInPool() []func(context.Context) error {
+	d := h.poolDoor
+	heed := func(changed func() <-chan struct{}, do func()) func(context.Context) error {
+		return func(ctx context.Context) error {
+			process.Heed(ctx, changed, do)
+			return nil
+		}
+	}
+	first := true
+	runs := []func(context.Context) error{
+		d.Notices.Run, h.reporter.Run, h.overlay.Run, h.prober.Run, h.gate.Run, h.wayIn.Run,
+		func(ctx context.Context) error { return door.Serve(ctx, d.Listener, d.TLS(), d, nil, h.Logger) },
+		func(ctx context.Context) error { return beat.Overdue(ctx, h.door.Beats) },
+		func(ctx context.Context) error {
+			return h.course.Run(ctx, func(e directory.Entry) { h.follow(h.machine, e) })
+		},
+		// It may be revoked what this hub holds: then it asks for another certificate. It may be that its Node is there
+		// again; if it is not, weir-manager says no.
+		heed(h.denied.Changed, h.member.Look),
+		// Other authorities are trusted. Streams go on; what is opened from now on is judged by these.
+		heed(h.trusted.Changed, func() {
+			if !first {
+				h.pool.Renew()
+				h.look()
+			}
+			first = false
+		}),
+	}
+	if h.managesReplica() {
+		runs = append(runs, heed(h.directory.Changed, func() { h.wantBeside(h.NodeName, h.directory.Now()) }))
+	}
+	return runs
 }

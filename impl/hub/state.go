@@ -33,7 +33,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 	counter := func(name, help string, v float64, labels ...string) {
 		send(prometheus.CounterValue, name, help, v, labels)
 	}
-	for _, c := range h.certificates() {
+	for _, c := range h.certificates(h.serving.cert) {
 		ch <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(c.Cert.Leaf.NotAfter.Unix()),
 			string(c.Kind))
 	}
@@ -96,7 +96,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 	}
 	counter("pods_address_losses_total",
 		"Times something took --pods-address away from this machine. It is put back where the hub may; else pods are led "+
-			"to the cloud.", float64(h.own.pods.Losses()))
+			"to the cloud.", float64(h.pods.Losses()))
 	gauge("delegated_nodes",
 		"Nodes of the pool that say in the coordinator that they are cut off, as this hub sees it; a leader forwards their "+
 			"heartbeats.", float64(pool.Delegation.Nodes))
@@ -112,7 +112,7 @@ func (s state) Collect(ch chan<- prometheus.Metric) {
 		gauge("heartbeat_receipt_age_seconds", "Time since the last heartbeat of this node's kubelet of which weir-manager "+
 			"has signed that it has renewed the Lease for it; absent if there is none.", h.clock.Since(last).Seconds())
 	}
-	snap := h.pool.Snapshot()
+	snap := h.self.Snapshot()
 	for _, r := range []role.Role{role.Pending, role.Follower, role.Leader} {
 		gauge("role", "1 for the role that the hub has now.", number(r == snap.Role), "role", r.String())
 	}

@@ -4,39 +4,64 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/hub/membership"
-	"github.com/weir-edge/weir/impl/hub/pooldoor"
-	"github.com/weir-edge/weir/impl/role"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
-// buildDirectory makes what knows what the pool is told about itself: flags, and what cloud and pool say since.
-func (h *Hub) buildDirectory() {
-	c := directory.Config{
-		Pool: h.NodePoolName, File: filepath.Join(h.DataDir, "directory"), Trusted: h.trusted.List,
-		Speakers: h.trusted.Speakers, Time: h.time, Clock: h.clock, Logger: h.Logger,
-	}
-	for _, u := range h.coordinators {
-		c.Flags.Coordinators = append(c.Flags.Coordinators, u.String())
-	}
-	c.Flags.Scope = directory.SharedAll(h.resources)
-	if c.Flags.Leaders = h.leaders; len(h.leaders) > 0 {
-		c.Flags.Mode, c.Flags.Connected = contract.ModeLeaderHubs, true
-	}
-	h.directory = directory.New(c)
-	h.metrics.registry.MustRegister(h.directory)
-	h.buildCourse()
+// told is what the pool is told about itself, signed by its authority. All are nil without a pool.
+type told struct {
+	trusted   *trust.Held    // authorities of the pool
+	denied    *denylist.Held // certificates of the pool that are no longer valid
+	directory *directory.Directory
 }
 
-// buildCourse makes what takes the hub to where the pool is asked.
-func (h *Hub) buildCourse() {
-	h.course = membership.NewCourse(membership.CourseConfig{
-		Directory: h.directory, Leads: func() bool { return h.pool.Snapshot().Role == role.Leader }, Clock: h.clock,
-		Logger: h.Logger,
-		Go:     func(e directory.Entry) { h.pool.Follow(pooldoor.Designate(h.NodeName, e)) },
+// openTold reads what the pool was told: flags, the file that was given, and what cloud and pool have said since.
+func openTold(m *machine) (t told, err error) {
+	if !m.EnableCoordinator {
+		return t, nil
+	}
+	c := trust.Config{
+		Pool: m.NodePoolName, Dir: filepath.Join(m.DataDir, "pki"), Beside: m.EnrolCoordinatorDir, Time: m.time,
+		Logger: m.Logger,
+	}
+	if m.given(poolCA) {
+		file, err := m.reload.Bundle(inEtc(poolCA), m.etc(poolCA))
+		if err != nil {
+			return t, err
+		}
+		c.First = file.List
+	}
+	t.trusted = trust.New(c)
+	t.denied = denylist.New(denylist.Config{
+		Pool: m.NodePoolName, Trusted: t.trusted.List, Speakers: t.trusted.Speakers, Time: m.time,
+		File: filepath.Join(m.DataDir, "denylist"), Logger: m.Logger,
 	})
+	d := directory.Config{
+		Pool: m.NodePoolName, File: filepath.Join(m.DataDir, "directory"), Trusted: t.trusted.List,
+		Speakers: t.trusted.Speakers, Time: m.time, Clock: m.clock, Logger: m.Logger,
+	}
+	for _, u := range m.coordinators {
+		d.Flags.Coordinators = append(d.Flags.Coordinators, u.String())
+	}
+	d.Flags.Scope = directory.SharedAll(m.resources)
+	if d.Flags.Leaders = m.leaders; len(m.leaders) > 0 {
+		d.Flags.Mode, d.Flags.Connected = contract.ModeLeaderHubs, true
+	}
+	t.directory = directory.New(d)
+	m.metrics.registry.MustRegister(t.trusted, t.denied, t.directory)
+	return t, nil
 }
 
-// allowance is for how long a certificate of the pool is valid after its end, as the pool was told.
-func (h *Hub) allowance() time.Duration { return h.directory.Now().OfflineAllowance() }
+// board is what the authority of the pool has signed; none: there is no pool.
+func (t told) board() bulletin.Board {
+	if t.directory == nil {
+		return nil
+	}
+	return bulletin.Board{t.trusted.Document, t.denied.Document, t.directory.Document}
+}
+
+// allowance is for how long a certificate of the pool is valid after its end.
+func (t told) allowance() time.Duration { return t.directory.Now().OfflineAllowance() }

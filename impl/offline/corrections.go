@@ -22,12 +22,12 @@ type Corrections interface {
 	Owed(res relay.Resource, version uint64, objects func() iter.Seq[*wire.Object]) []*wire.Object
 }
 
-// none are the Corrections of a node without a pool.
-type none struct{}
+// None are the Corrections of a node without a pool.
+type None struct{}
 
-func (none) Stored(relay.Resource, uint64, func() iter.Seq[*wire.Object]) rest.Overlay { return nil }
-func (none) Holds() (bool, context.Context)                                            { return false, nil }
-func (none) Owed(relay.Resource, uint64, func() iter.Seq[*wire.Object]) []*wire.Object { return nil }
+func (None) Stored(relay.Resource, uint64, func() iter.Seq[*wire.Object]) rest.Overlay { return nil }
+func (None) Holds() (bool, context.Context)                                            { return false, nil }
+func (None) Owed(relay.Resource, uint64, func() iter.Seq[*wire.Object]) []*wire.Object { return nil }
 
 // kept is what the store has of what is asked.
 type kept struct {

@@ -49,7 +49,7 @@ func New(c Config) *Offline {
 	}
 	count := newCounters()
 	if c.Corrections == nil {
-		c.Corrections = func() Corrections { return none{} }
+		c.Corrections = func() Corrections { return None{} }
 	}
 	return &Offline{
 		Recorder: newRecorder(c.Store, c.Clock, c.Logger, count, c.Shown),

@@ -46,7 +46,6 @@ func (w *world) keep(t *testing.T, dir string, k weirpki.Kind, node, user string
 	}
 	config := enrol.Config{
 		Identity: weirpki.Must(k), Subject: weirpki.Subject{Pool: "enrolled", Node: node}, Dir: dir,
-		Cloud: at{tr, server.Host},
 		Clock: clock.RealClock{}, Metrics: enrol.NewMetrics(), Logger: slog.New(slog.DiscardHandler),
 	}
 	if config.Identity.Issuer == weirpki.PoolIssuer {
@@ -58,7 +57,7 @@ func (w *world) keep(t *testing.T, dir string, k weirpki.Kind, node, user string
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- keeper.Run(ctx) }()
+	go func() { done <- keeper.Run(ctx, at{tr, server.Host}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

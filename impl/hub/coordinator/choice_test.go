@@ -86,7 +86,7 @@ func replicaBed(t *testing.T) ([]*fakeReplica, *Client) {
 	}
 	roots, p := credentials(t, &byHost[servers[0].Host].server.TLS.Certificates[0])
 	c := New(Config{
-		Leads: func() bool { return false }, Moved: func() {}, Address: func() string { return "" },
+		Leads: func() bool { return false }, Moved: func() {},
 		Net: &net.Dialer{}, Servers: At(servers...), Node: "edge-1", Roots: roots, Cert: p,
 		Policy:  member.Probing{Timeout: 2 * time.Second},
 		OnBytes: func(int) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -101,10 +103,30 @@ func (c *Client) Local() string {
 	return ""
 }
 
+// Told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one
+// that is listened on, or else where this hub is when it asks the coordinator.
+func (c *Client) Told() string {
+	if c.Address != "" || c.Listens == nil {
+		return c.Address
+	}
+	at, err := netip.ParseAddrPort(c.Listens.String())
+	switch {
+	case err != nil:
+		return ""
+	case !at.Addr().IsUnspecified():
+		return at.String()
+	}
+	host, err := netip.ParseAddr(c.Local())
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(host.Unmap().WithZone("").String(), strconv.Itoa(int(at.Port())))
+}
+
 // SetAddress tells in a Lease where this hub shows its relays.
 func (c *Client) SetAddress(l *coordinationv1.Lease) {
 	delete(l.Annotations, contract.PoolAddress)
-	if address := c.Address(); address != "" {
+	if address := c.Told(); address != "" {
 		if l.Annotations == nil {
 			l.Annotations = map[string]string{}
 		}

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"log/slog"
+	"net"
 
 	"k8s.io/utils/clock"
 
@@ -25,7 +26,8 @@ type Config struct {
 	Leads   func() bool    // this hub is the leader
 	Refused func()         // called without locks when a replica does not take the certificate; nil: it is ignored
 	Moved   func()         // called without locks when another replica is used
-	Address func() string  // where this hub shows its relays, "": not known
+	Address string         // where this hub shows its relays; "": it is found out
+	Listens net.Addr       // where it listens for readers of these; nil: nowhere
 	Late    *pki.Allowance // judges the coordinator's certificate; nil: it is judged by this machine's clock, to its end
 	Clock   clock.WithTicker
 	Logger  *slog.Logger

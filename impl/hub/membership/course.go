@@ -27,8 +27,7 @@ const (
 // CourseConfig is what a Course is made of. All fields are required.
 type CourseConfig struct {
 	Directory *directory.Directory
-	Leads     func() bool           // whether this hub leads now
-	Go        func(directory.Entry) // to where an entry says
+	Leads     func() bool // whether this hub leads now
 	Clock     clock.Clock
 	Logger    *slog.Logger
 }
@@ -58,8 +57,8 @@ func (c *Course) Coordinators() []*url.URL {
 	return all
 }
 
-// Run goes where the directory says, until ctx ends.
-func (c *Course) Run(ctx context.Context) error {
+// Run goes where the directory says, until ctx ends. follow takes the hub to where an entry says.
+func (c *Course) Run(ctx context.Context, follow func(directory.Entry)) error {
 	for ctx.Err() == nil {
 		changed := c.Directory.Changed()
 		if next := c.Directory.Now(); !same(next, c.now) {
@@ -69,7 +68,7 @@ func (c *Course) Run(ctx context.Context) error {
 			}
 			process.Pause(ctx, c.Clock, wait)
 			if ctx.Err() == nil {
-				c.turn(c.Directory.Now()) // it may have been told something else meanwhile
+				c.turn(c.Directory.Now(), follow) // it may have been told something else meanwhile
 			}
 			continue
 		}
@@ -82,7 +81,7 @@ func (c *Course) Run(ctx context.Context) error {
 }
 
 // turn goes to where an entry says.
-func (c *Course) turn(next directory.Entry) {
+func (c *Course) turn(next directory.Entry, follow func(directory.Entry)) {
 	c.mu.Lock()
 	was := c.now
 	if same(next, was) {
@@ -94,7 +93,7 @@ func (c *Course) turn(next directory.Entry) {
 	c.Logger.Info("the pool is somewhere else", "version", next.Version, "mode", next.Mode,
 		"coordinators", next.Coordinators, "leaders", len(next.Leaders),
 		"before", was.Coordinators)
-	c.Go(next)
+	follow(next)
 }
 
 // same reports whether two entries say the same of where the pool is asked.

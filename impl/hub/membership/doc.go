@@ -8,7 +8,8 @@
 //
 // All decisions are in package member, which has no I/O; here are goroutines, connections and clocks. One goroutine of
 // Pool.Run owns the Member. New starts nothing. Pool.Run blocks until its context ends and the Lease was given back.
-// Alone takes its place in a hub without a pool. An Account gathers the report of the hub about itself (package
+// Alone takes its place in a hub without a pool. A Member is made first, and whatever is made later may read what it
+// decided and tell it something. An Account gathers the report of the hub about itself (package
 // digest).
 //
 // # A pool without a coordinator

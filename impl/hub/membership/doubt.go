@@ -125,7 +125,7 @@ func (d *doubt) judge(f *relayed.Feeder) *hop.Upstream {
 	if f.Status().Upstream != role.Coordinator.String() {
 		return nil
 	}
-	return d.Judge()
+	return d.Sources.Judge()
 }
 
 // look compares one resource.

@@ -88,12 +88,11 @@ func newDoubted(t *testing.T) *doubted {
 	go func() { done <- f.Run(ctx) }()
 	f.Use(upstream("coordinator", d.pool, func() {}))
 	d.leads("liar")
-	sources := &relayed.Sources{}
+	sources := &relayed.Sources{Cloud: cloud, Made: relayed.Made{There: func() bool { return true }}}
 	sources.Add(f)
 	d.doubt = &doubt{
 		Config: &Config{
-			Sources: sources, Judge: func() *hop.Upstream { return cloud },
-			Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
+			Sources: sources, Contradicted: func(string) { d.contradictions.Add(1) }, Clock: d.clock, Logger: slog.Default(),
 		},
 		leader: func() string { return *d.leader.Load() }, changed: func() {}, asked: d.asks.Load,
 		hubs: func() int { return int(d.hubs.Load()) },

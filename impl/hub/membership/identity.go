@@ -2,6 +2,7 @@ package membership
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -10,23 +11,27 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/role"
 )
 
 // maxIdentity bounds a file, in bytes: a name of a node and a random part.
 const maxIdentity = 300
 
-// NewIdentity returns "<node>_<random>".
-func NewIdentity(node string) (string, error) {
-	var b [8]byte
+// Named is the configuration of a process that takes part as "<node>_<random>", and knows the identity of the last one
+// of its node that led by the file that it left.
+func Named(c role.Config, node, file string, logger *slog.Logger) (role.Config, error) {
+	var b [16]byte
 	if _, err := rand.Read(b[:]); err != nil {
-		return "", fmt.Errorf("make an identity: %w", err)
+		return c, fmt.Errorf("make an identity: %w", err)
 	}
-	return node + "_" + hex.EncodeToString(b[:]), nil
+	c.Identity, c.Seed = node+"_"+hex.EncodeToString(b[:8]), binary.LittleEndian.Uint64(b[8:])
+	c.Former = former(file, node, logger)
+	return c, nil
 }
 
-// Former is the identity that the last process that led left in a file, "" if none did. It has ended: this one has its
+// former is the identity that the last process that led left in a file, "" if none did. It has ended: this one has its
 // folder.
-func Former(path, node string, logger *slog.Logger) string {
+func former(path, node string, logger *slog.Logger) string {
 	text, err := disk.ReadFile(path, maxIdentity)
 	switch id := string(text); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -42,8 +47,8 @@ func Former(path, node string, logger *slog.Logger) string {
 }
 
 // leaveIdentity tells the next process who this one is.
-func (c *Config) leaveIdentity() {
-	if err := disk.WriteFile(c.IdentityFile, []byte(c.Role.Identity)); err != nil {
-		c.Logger.Warn("cannot keep the identity of this process: a Lease that it holds at its end has to expire", "err", err)
+func (p *Pool) leaveIdentity() {
+	if err := disk.WriteFile(p.IdentityFile, []byte(p.identity)); err != nil {
+		p.Logger.Warn("cannot keep the identity of this process: a Lease that it holds at its end has to expire", "err", err)
 	}
 }

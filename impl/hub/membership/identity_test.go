@@ -7,18 +7,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/role"
 )
 
 // TestLeaveIdentity: what a process leaves is what the next one takes.
 func TestLeaveIdentity(t *testing.T) {
-	c := &Config{
-		Role: role.Config{Identity: "edge-1_a"}, IdentityFile: filepath.Join(t.TempDir(), "identity"),
-		Logger: slog.New(slog.DiscardHandler),
+	file, logger := filepath.Join(t.TempDir(), "identity"), slog.New(slog.DiscardHandler)
+	first, err := Named(role.Config{}, "edge-1", file, logger)
+	check(t, err)
+	if first.Former != "" || contract.NodeOfIdentity(first.Identity) != "edge-1" {
+		t.Errorf("the first process is %q behind %q, want one of edge-1 behind none", first.Identity, first.Former)
 	}
-	c.leaveIdentity()
-	if got := Former(c.IdentityFile, "edge-1", c.Logger); got != "edge-1_a" {
-		t.Errorf("left %q", got)
+	p := &Pool{Config: &Config{IdentityFile: file, Logger: logger}, Member: &Member{identity: first.Identity}}
+	p.leaveIdentity()
+	next, err := Named(role.Config{}, "edge-1", file, logger)
+	check(t, err)
+	if next.Former != first.Identity || next.Identity == first.Identity || next.Seed == first.Seed {
+		t.Errorf("behind %+v comes %+v, want another one that knows it", first, next)
 	}
 }
 
@@ -32,7 +38,7 @@ func TestFormer(t *testing.T) {
 	} {
 		var log strings.Builder
 		logger, path := slog.New(slog.NewTextHandler(&log, nil)), filepath.Join(t.TempDir(), "identity")
-		if got := Former(path, "edge-1", logger); got != "" || log.String() != "" {
+		if got := former(path, "edge-1", logger); got != "" || log.String() != "" {
 			t.Errorf("of no file it is %q, said %s", got, log.String())
 		}
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -42,7 +48,7 @@ func TestFormer(t *testing.T) {
 		if said != "" {
 			want = ""
 		}
-		if got := Former(path, "edge-1", logger); got != want || !strings.Contains(log.String(), said) ||
+		if got := former(path, "edge-1", logger); got != want || !strings.Contains(log.String(), said) ||
 			said == "" && log.String() != "" {
 			t.Errorf("%.20q: is %q, said %s", text, got, log.String())
 		}

@@ -2,7 +2,9 @@ package membership
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/source"
@@ -17,7 +19,11 @@ func (p *Pool) observe(o *member.Observation) {
 	use := p.Coordinator.InUse()
 	o.Server, o.Node, o.Shown = fmt.Sprintf("%p", use), use.Node, p.Coordinator.Shown()
 	o.Reader.Reads, o.Reader.Since = p.Read()
-	o.Doubted = p.doubt.holds()
+	denied, contradicted := p.heard()
+	for _, c := range contradicted { // no other hub took that up either
+		p.doubt.suspect(contract.Doubt{Leader: p.leader(), Resource: c.resource, Held: math.MaxInt64}, c.proof)
+	}
+	o.Denied, o.Doubted = denied, p.doubt.holds()
 	feeders := p.Sources.All()
 	o.Relays = make([]member.Relay, len(feeders))
 	for i, f := range feeders {
@@ -32,9 +38,6 @@ func (p *Pool) observe(o *member.Observation) {
 		o.Relays[i] = r
 	}
 	o.Idle = p.Idle()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	o.Denied, p.denied = p.denied, nil
 }
 
 // sourceOf is the source of a feeder by the name of its upstream.

@@ -3,17 +3,12 @@ package membership
 import (
 	"cmp"
 	"context"
-	"math"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/role"
 )
 
@@ -21,35 +16,19 @@ import (
 // goroutine owns the member; requests run beside it and report to it.
 type Pool struct {
 	*Config
-	member   *member.Member
+	*Member
 	checker  *uplink.Checker // of the coordinator
 	leases   *coordinator.Leases
 	doubt    *doubt
 	lead     *lead
 	requests *requests
 
-	designated atomic.Int32 // role.Designation
-	began      time.Time
-	watched    chan coordinator.LeaseEvent
-	poke       chan struct{} // something may have changed
-	view       atomic.Pointer[member.View]
-
-	mu     sync.Mutex
-	denied []string // resources that a source does not give, of which the member has yet to hear
+	watched chan coordinator.LeaseEvent
 }
 
-// New makes a hub's part in a pool that it has not met yet.
-func New(c Config) (*Pool, error) {
-	p := &Pool{
-		Config: &c, began: c.Clock.Now(), watched: make(chan coordinator.LeaseEvent), poke: make(chan struct{}, 1),
-	}
-	var err error
-	p.member, err = member.New(member.Config{Role: c.Role, MaxAge: c.MaxAge, Timeout: c.Policy.Timeout}, p.began)
-	if err != nil {
-		return nil, err
-	}
-	view := p.member.View()
-	p.view.Store(&view)
+// New makes a hub's part in its pool: its member, and what that acts by.
+func New(m *Member, c Config) *Pool {
+	p := &Pool{Config: &c, Member: m, watched: make(chan coordinator.LeaseEvent)}
 	p.checker = uplink.NewChecker(uplink.CheckerConfig{
 		Name: c.Coordinator.Name(), Policy: c.Policy.Near(), Clock: c.Clock, Logger: c.Logger.With("at", "coordinator"),
 		Probe: c.Coordinator.Healthz, Several: c.Coordinator.Several, Changed: p.judged,
@@ -66,7 +45,7 @@ func New(c Config) (*Pool, error) {
 		results: make(chan role.Result), answers: make(chan member.Answer),
 	}
 	c.Cloud.Follow(p.Changed)
-	return p, nil
+	return p
 }
 
 // Renew follows a change of credentials. What was refused may be granted now.
@@ -88,11 +67,8 @@ func (p *Pool) judged() {
 
 // alone reports whether the hub knows nobody who hears from the cloud.
 func (p *Pool) alone() bool {
-	return p.checker.OK() && !p.Cloud.Healthy() && p.Snapshot().Role != role.Leader
+	return p.checker.OK() && !p.Cloud.Healthy() && !p.Leads()
 }
-
-// Snapshot is the state of the role machine after the last step.
-func (p *Pool) Snapshot() role.Snapshot { return p.view.Load().Snapshot }
 
 // Cause is why the hub is Pending, if it is, as one word of package digest.
 func (p *Pool) Cause() string {
@@ -101,9 +77,6 @@ func (p *Pool) Cause() string {
 	}
 	return cmp.Or(p.checker.Judgement().Cause, digest.Starting)
 }
-
-// now is the machine's clock: monotonic, since the start.
-func (p *Pool) now() time.Duration { return p.Clock.Since(p.began) }
 
 // leader is the node that feeds the pool, as this hub sees it.
 func (p *Pool) leader() string {
@@ -141,36 +114,4 @@ func (p *Pool) Follow(by role.Designation, servers []coordinator.Server) {
 	}
 	p.Changed()
 	p.checker.Kick()
-}
-
-// Changed tells the member to look again. It never blocks.
-func (p *Pool) Changed() {
-	select {
-	case p.poke <- struct{}{}:
-	default:
-	}
-}
-
-// Denied takes that a source has said that it does not give a resource.
-func (p *Pool) Denied(resource string) {
-	p.mu.Lock()
-	p.denied = append(p.denied, resource)
-	p.mu.Unlock()
-	p.Changed()
-}
-
-// Contradict takes that the cloud contradicted while a relay was being fed from the pool; see source.Config.Doubt.
-func (p *Pool) Contradict(resource string, err error) {
-	// no other hub took that up either.
-	p.doubt.suspect(contract.Doubt{Leader: p.doubt.leader(), Resource: resource, Held: math.MaxInt64}, err)
-}
-
-// Vouch reports whether a relay is shown by a leader hub that hears the cloud, and is fresh; nil: one would be.
-func (p *Pool) Vouch(r *relay.Relay) bool {
-	standing, _ := p.Desk.Standing.Now()
-	if r == nil {
-		return standing.Leader
-	}
-	s := r.Status()
-	return standing.Leader && s.Denied == "" && s.Fresh(p.Clock.Now(), p.MaxAge)
 }

@@ -42,9 +42,9 @@ func (p *Pool) loop(ctx, asking context.Context, g *errgroup.Group, told func() 
 	for {
 		p.observe(&o)
 		o.Told = o.Stop && told()
-		effects := p.member.Step(o)
+		effects := p.decides.Step(o)
 		o.Result, o.Election, o.Sync, o.Answer = nil, nil, nil, nil
-		p.publish(p.member.View())
+		p.publish(p.decides.View())
 		wake := p.do(asking, g, effects)
 		if p.Snapshot().Done {
 			return
@@ -109,7 +109,7 @@ func (p *Pool) do(asking context.Context, g *errgroup.Group, effects []member.Ef
 		case member.LeaveIdentity:
 			g.Go(func() error { p.leaveIdentity(); return nil })
 		case member.Overrule:
-			p.Overrule(e.History)
+			p.Sources.Overrule(e.History)
 		case member.Renumber:
 			p.feeder(e.Resource, func(f *relayed.Feeder) { f.Renumber(e.History) })
 		case member.Verify:

@@ -71,7 +71,7 @@ func TestNetworkd(t *testing.T) {
 			return (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(at, strconv.Itoa(number)))
 		},
 		Beside: func() net.Addr { return &net.TCPAddr{Port: 10268} },
-		Lead:   func(string) {}, Clock: clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Clock:  clock.RealClock{}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

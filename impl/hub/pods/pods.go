@@ -46,19 +46,18 @@ type Config struct {
 	// Machine has the address; nil: nobody looks after it.
 	Machine Machine
 	Beside  func() net.Addr
-	// Lead has the kubelet tell containers an address and a port; "": those of the cloud.
-	Lead   func(address string)
-	Clock  clock.WithTicker
-	Logger *slog.Logger
+	Clock   clock.WithTicker
+	Logger  *slog.Logger
 }
 
 // Pods leads the pods of this node. See the package comment. nil is that of a hub whose authority they cannot trust: it
 // leads none.
 type Pods struct {
 	Config
-	before string        // what the file had at first
-	kept   string        // what it has: Run's alone
-	told   string        // what Lead was told: Run's alone
+	before string // what the file had at first
+	kept   string // what it has: Run's alone
+	told   string // what leads was told: Run's alone
+	leads  func(address string)
 	reads  chan struct{} // closed when the kubelet has read through this hub
 
 	mu       sync.Mutex
@@ -100,10 +99,14 @@ func Check(address, bind string, wait time.Duration) error {
 	return nil
 }
 
+// Follow has f told where containers are led from now on, at an address and a port; "": those of the cloud. It must be
+// called before Open.
+func (p *Pods) Follow(f func(address string)) { p.leads = f }
+
 // New reads what was kept.
 func New(c Config) *Pods {
 	c.Wait = cmp.Or(c.Wait, DefaultWait)
-	p := &Pods{Config: c, reads: make(chan struct{})}
+	p := &Pods{Config: c, reads: make(chan struct{}), leads: func(string) {}}
 	text, err := disk.ReadFile(c.File, mostFile)
 	if err == nil {
 		var at netip.AddrPort
@@ -364,7 +367,7 @@ func (p *Pods) tell(to string) {
 	p.led, p.shown = to, to == p.told
 	p.mu.Unlock()
 	p.told = to
-	p.Lead(to)
+	p.leads(to)
 }
 
 // lead leads containers that start from now on.

@@ -88,14 +88,14 @@ func start(t *testing.T, dir string, change func(*bed, *Config)) *bed {
 		Address: address, File: filepath.Join(dir, "pods"), Wait: 2 * time.Minute, Clock: clock.RealClock{},
 		Logger: slog.New(slog.DiscardHandler),
 		Listen: b.listens, Beside: func() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 10268} },
-		Lead: func(to string) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.led = append(b.led, to)
-		},
 	}
 	change(b, &c)
 	b.Pods = New(c)
+	b.Follow(func(to string) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.led = append(b.led, to)
+	})
 	if err := b.Open(); err != nil && !b.absent {
 		t.Fatal(err)
 	}

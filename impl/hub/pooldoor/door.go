@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/utils/clock"
@@ -30,8 +28,6 @@ type Config struct {
 	Roots        uplink.Authorities
 	Denied       *denylist.Held // certificates of the pool that are no longer valid
 	Cert         uplink.Certificate
-	Address      string // that was given; "": it is found out
-	Local        func() string
 	Late         *pki.Allowance // judges certificates
 	Desk         *Desk
 	Clock        clock.WithDelayedExecution
@@ -42,25 +38,6 @@ type Door struct {
 	Config
 	Listener net.Listener
 	Notices  *Notices
-}
-
-// Told is the address at which the pool reaches this hub, "" if that is not known yet: if none was given, it is the one
-// that is listened on, or else where this hub is when it asks the coordinator.
-func (d *Door) Told() string {
-	at, err := netip.ParseAddrPort(d.Listener.Addr().String())
-	switch {
-	case d.Address != "":
-		return d.Address
-	case err != nil:
-		return ""
-	case !at.Addr().IsUnspecified():
-		return at.String()
-	}
-	host, err := netip.ParseAddr(d.Local())
-	if err != nil {
-		return ""
-	}
-	return net.JoinHostPort(host.Unmap().WithZone("").String(), strconv.Itoa(int(at.Port())))
 }
 
 // TLS lets in whom the door lets in.

@@ -35,10 +35,10 @@ type Images struct {
 // Images is the way of this hub to it.
 func (d *Door) Images(c *coordinator.Client) *Images {
 	told := func() string {
-		if d.Address == contract.PoolAddressReverse {
+		if c.Address == contract.PoolAddressReverse {
 			return ""
 		}
-		return d.Told()
+		return c.Told()
 	}
 	return &Images{
 		Node: d.Node, Coordinator: c, Peers: coordinator.NewPeers(c), Desk: d.Desk, Told: told, Clock: d.Clock,

@@ -78,9 +78,6 @@ func (n *Notices) Confirm(documents string, after time.Time) {
 	}
 }
 
-// Rests reports whether this hub watches no document in the cloud.
-func (n *Notices) Rests() bool { return n.Follows() && n.Board.Rests(n.Clock.Now()) }
-
 // holds is what the Node says. A trust bundle is held when the coordinator holds it, too.
 func (n *Notices) holds() digest.Holding {
 	all := digest.Holding{Trust: n.shared.Load(), Certificates: map[string]digest.Life{}}

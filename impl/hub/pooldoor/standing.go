@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 // standingAgain is how often a standing is told though it did not change: who follows it has a sign of life by that.
@@ -51,6 +52,17 @@ func (s *Standing) Now() (contract.Standing, <-chan struct{}) {
 func (s *Standing) Fresh() bool {
 	now, _ := s.Now()
 	return now.Fresh
+}
+
+// Vouch reports whether a relay is shown by a leader hub that hears the cloud, and is fresh, by the age that the last
+// sign of its stream may have; nil: one would be.
+func (s *Standing) Vouch(r *relay.Relay, maxAge time.Duration) bool {
+	now, _ := s.Now()
+	if r == nil {
+		return now.Leader
+	}
+	is := r.Status()
+	return now.Leader && is.Denied == "" && is.Fresh(s.clock.Now(), maxAge)
 }
 
 // ServeHTTP tells how this hub stands, one line of JSON for each change, until who asked is gone.

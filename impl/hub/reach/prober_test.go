@@ -288,7 +288,7 @@ func client(t *testing.T, a *authority, at string) *coordinator.Client {
 	c := coordinator.New(coordinator.Config{
 		Net: &net.Dialer{}, Servers: coordinator.At(&url.URL{Scheme: "https", Host: at}), Node: "edge-1", Pool: "harbour",
 		Roots: roots, Cert: pair, OnBytes: func(int) {}, Leads: func() bool { return false }, Moved: func() {},
-		Address: func() string { return "" }, Clock: clocktesting.NewFakeClock(time.Now()),
+		Clock:  clocktesting.NewFakeClock(time.Now()),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(c.Close)

@@ -1,6 +1,7 @@
 package relayed
 
 import (
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -113,14 +114,34 @@ type Gate interface {
 	Failed(up *hop.Upstream, resource string, err error)
 }
 
+// Made is what all relays of a hub and their feeders are made of.
+type Made struct {
+	Member       Member
+	There        func() bool   // the cloud can be asked
+	RingAge      time.Duration // 0: the relay's default
+	WatchTimeout time.Duration // of a watch at the cloud
+	Clock        clock.WithTickerAndDelayedExecution
+	Logger       *slog.Logger
+}
+
+// Member is the hub's member of its pool. Its methods do not block.
+type Member interface {
+	Takes() bool                             // it leads or follows
+	Denied(resource string)                  // a source does not give it
+	Contradict(resource string, proof error) // the cloud says otherwise than the pool
+}
+
 // Sources are the feeders that there are, and points them to the upstreams that were chosen for them. It may be read
 // and changed by many: who has taken All goes on with what there was then.
 type Sources struct {
+	Made
 	Feeding     func(fromCloud bool) // told whether any is fed from the cloud
 	Cloud       *hop.Upstream
 	Gate        Gate                 // that stands for the cloud; nil: none does
 	Coordinator func() *hop.Upstream // the replica that is used now; nil: there is no pool
 	Pulse       source.Pulse         // of what they have from the cloud
+
+	follow []func(number uint64, byCloud bool)
 
 	mu   sync.Mutex
 	from map[*Feeder]role.Source // of Use

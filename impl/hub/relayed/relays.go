@@ -12,7 +12,6 @@ import (
 type Relays struct {
 	Sources *Sources
 	Kept    *snapshot.Snapshots
-	Make    func(relay.Resource) (*Feeder, error)
 	Changed func()             // there are others
 	Forget  func(*relay.Relay) // one is neither fed nor read any more
 }
@@ -24,7 +23,7 @@ func (s Relays) All() []*relay.Relay { return s.Sources.Relays() }
 
 // Join implements scope.Relays.
 func (s Relays) Join(res relay.Resource) (*relay.Relay, error) {
-	f, err := s.Make(res)
+	f, err := s.Sources.Make(res, true)
 	if err != nil {
 		return nil, err
 	}

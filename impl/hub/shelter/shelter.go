@@ -57,7 +57,6 @@ type Config struct {
 	Shared  func(context.Context, documents.Key) (*documents.Document, error) // the pool's copy; nil: it has none
 	// NodeCounts reports whether the certificate by which the hub is the node at the cloud counts now.
 	NodeCounts func() bool
-	Overlay    func() Overlay
 	Spread     time.Duration // over which nodes come back to the cloud
 	Seed       uint64
 	Clock      clock.WithTickerAndDelayedExecution
@@ -88,6 +87,7 @@ type Shelter struct {
 	Offline *offline.Offline
 	Writes  *writes.Writes
 	Brief   *brief.Brief
+	overlay Overlay
 	link    *uplink.Link // clients are served from here
 	watched watched
 
@@ -96,18 +96,18 @@ type Shelter struct {
 
 // New makes a shelter of what its store holds.
 func New(c Config) (*Shelter, error) {
-	s := &Shelter{Config: c, watched: watched{owed: map[store.Key]*owed{}}}
+	s := &Shelter{Config: c, watched: watched{owed: map[store.Key]*owed{}}, overlay: flat{}}
 	var err error
 	s.Writes, err = writes.New(writes.Config{
 		Node: c.Node, Store: c.Store, Cloud: c.AsNode, Reach: c.Cloud.Reach, Moved: func() { s.link.Look() },
-		Queued: func() { c.Overlay().Look() }, MayGet: c.mayGetNode,
+		Queued: func() { s.overlay.Look() }, MayGet: c.mayGetNode,
 		Spread: c.Spread, Allowance: c.Judge.Allowance, Now: c.Judge.Now, Seed: c.Seed, Clock: c.Clock, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.Offline = offline.New(offline.Config{
-		Store: c.Store, Overlay: s.Writes, Corrections: func() offline.Corrections { return c.Overlay() }, Clock: c.Clock,
+		Store: c.Store, Overlay: s.Writes, Corrections: func() offline.Corrections { return s.overlay }, Clock: c.Clock,
 		Logger: c.Logger,
 		Shown: func(r store.Resource, o *wire.Object) {
 			if s.Brief.Shown(r, o) {
@@ -124,6 +124,14 @@ func New(c Config) (*Shelter, error) {
 	s.link.Look() // something may wait from before
 	return s, nil
 }
+
+// flat is the Overlay of a node without a pool.
+type flat struct{ offline.None }
+
+func (flat) Look() {}
+
+// Lay has what the store has corrected from now on. It must be called before requests come.
+func (s *Shelter) Lay(o Overlay) { s.overlay = o }
 
 // Collectors are the metrics of what is kept.
 func (s *Shelter) Collectors() []prometheus.Collector {

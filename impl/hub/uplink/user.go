@@ -26,10 +26,9 @@ type UserStatus struct {
 type UserConfig struct {
 	Name, Node string      // the hub's own, and its node's
 	OfNode     Certificate // the node's certificate
+	Own        Certificate // nil: there is none, and none comes
 	Shows      Bearer      // what the node shows beside it; nil: nothing
 	Now        func() time.Time
-	Changed    func() // another user from now on, or another certificate
-	Swept      func() // at every look
 	Clock      clock.WithTicker
 	Logger     *slog.Logger
 }
@@ -39,9 +38,9 @@ type UserConfig struct {
 // the cloud's to answer.
 type User struct {
 	UserConfig
-	Own  Certificate // nil: there is none, and none comes
-	look chan struct{}
-	said string // of Run alone
+	look   chan struct{}
+	said   string // of Run alone
+	follow []func()
 
 	refused atomic.Pointer[refusal]
 }
@@ -52,7 +51,7 @@ type refusal struct {
 	until time.Time // then it is tried again
 }
 
-// NewUser makes a User, which is its node until Own is set, before Run.
+// NewUser makes a User of what certificates there are.
 func NewUser(c UserConfig) *User { return &User{UserConfig: c, look: make(chan struct{}, 1)} }
 
 // Get implements uplink.Certificate.
@@ -120,20 +119,29 @@ func (a *User) Is() (user, why string) {
 
 // Poke says that there is another certificate. It never blocks.
 func (a *User) Poke() {
-	a.Changed()
+	a.changed()
 	select {
 	case a.look <- struct{}{}:
 	default:
 	}
 }
 
-// Run follows what the hub is until ctx ends, and tells of it.
-func (a *User) Run(ctx context.Context) error {
+// Follow has f called when it is another user from now on, or has another certificate. It must be called before Run.
+func (a *User) Follow(f func()) { a.follow = append(a.follow, f) }
+
+func (a *User) changed() {
+	for _, f := range a.follow {
+		f()
+	}
+}
+
+// Run follows what the hub is until ctx ends, and tells of it. looks is called at every look.
+func (a *User) Run(ctx context.Context, looks func()) error {
 	tick := a.Clock.NewTicker(every)
 	defer tick.Stop()
 	for poked := false; ; {
 		a.tell(poked)
-		a.Swept()
+		looks()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -162,6 +170,6 @@ func (a *User) tell(poked bool) {
 			"user", user, "why", why)
 	}
 	if former != "" && !poked {
-		a.Changed()
+		a.changed()
 	}
 }

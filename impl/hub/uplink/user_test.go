@@ -32,10 +32,10 @@ func TestToken(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Now())
 	node, own, changed := &token{cert: cert{&tls.Certificate{}}}, &cert{}, 0
 	u := NewUser(UserConfig{
-		Name: "n", Node: "n", OfNode: node, Shows: node, Now: c.Now, Changed: func() { changed++ }, Clock: c,
-		Logger: slog.New(slog.DiscardHandler),
+		Name: "n", Node: "n", OfNode: node, Shows: node, Now: c.Now, Clock: c,
+		Own: own, Logger: slog.New(slog.DiscardHandler),
 	})
-	u.Own = own
+	u.Follow(func() { changed++ })
 	shows := func(when string, want *tls.Certificate) {
 		t.Helper()
 		got, err := u.Token(t.Context())
@@ -80,13 +80,12 @@ func TestSaidOnce(t *testing.T) {
 	own, changed, looked := &cert{}, make(chan struct{}, 9), make(chan struct{})
 	u := NewUser(UserConfig{
 		Name: "weir:hub:pool-a:edge-1", Node: "system:node:edge-1", OfNode: &cert{&tls.Certificate{}}, Now: clk.Now,
-		Changed: func() { changed <- struct{}{} }, Swept: func() { looked <- struct{}{} }, Clock: clk,
-		Logger: slog.New(slog.DiscardHandler),
+		Own: own, Clock: clk, Logger: slog.New(slog.DiscardHandler),
 	})
-	u.Own = own
+	u.Follow(func() { changed <- struct{}{} })
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- u.Run(ctx) }()
+	go func() { ended <- u.Run(ctx, func() { looked <- struct{}{} }) }()
 	<-looked
 	want := func(what string, n int) {
 		t.Helper()

@@ -5,10 +5,10 @@
 // fed from the pool's coordinator or from the cloud. Everything else is passed to the cloud as it came: any verb,
 // streams, upgrades (exec, attach, port-forward), encodings.
 //
-// The hub is cut into rooms, each a package of its own. This one checks the configuration and puts them together, of two
-// things that come first: the hub's member of its pool, which decides (membership.Member), and what the machine has,
-// ports, disk and clock (machine.go). build in run.go is the map. Each part is made of those before it and calls none
-// behind it: what is made later follows what was made earlier.
+// The hub is cut into rooms, each a package of its own. This one checks the configuration and puts them together, of
+// two things that come first: the hub's member of its pool, which decides (membership.Member), and what the machine
+// has, ports, disk and clock (machine.go). build in run.go is the map. Each part is made of those before it and calls
+// none behind it: what is made later follows what was made earlier.
 //
 //	clients ─► listen ─► door ─┬─► access ─► relayed ─► relay ◄── feeder ◄── coordinator or cloud    (class pool)
 //	                           ├─► beat: the Lease of this node ──────────► cloud and coordinator    (class heartbeat)

@@ -25,8 +25,13 @@ type Corrections interface {
 // None are the Corrections of a node without a pool.
 type None struct{}
 
+// Stored implements Corrections.
 func (None) Stored(relay.Resource, uint64, func() iter.Seq[*wire.Object]) rest.Overlay { return nil }
-func (None) Holds() (bool, context.Context)                                            { return false, nil }
+
+// Holds implements Corrections.
+func (None) Holds() (bool, context.Context) { return false, nil }
+
+// Owed implements Corrections.
 func (None) Owed(relay.Resource, uint64, func() iter.Seq[*wire.Object]) []*wire.Object { return nil }
 
 // kept is what the store has of what is asked.

@@ -40,7 +40,7 @@ import (
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/install/cri"
 	"github.com/weir-edge/weir/impl/install/unit"
-	"github.com/weir-edge/weir/impl/relay/builtin"
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 const (
@@ -668,7 +668,7 @@ func selects(u *url.URL) error {
 		return err
 	}
 	known := map[string]bool{"metadata.name": true, "metadata.namespace": true}
-	if kind := builtin.Find("", "v1", filepath.Base(u.Path)); kind != nil {
+	if kind := relay.FindBuiltin("", "v1", filepath.Base(u.Path)); kind != nil {
 		for field := range kind.Fields {
 			known[field] = true
 		}

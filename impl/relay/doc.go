@@ -7,6 +7,9 @@
 // are the cloud's, a client may leave a watch here and resume it at another relay or at the cloud, and a feeder may do
 // the same with its upstream: nothing is listed again.
 //
+// A Resource that is built into Kubernetes needs no discovery: Builtin has its short names, its scope and its field
+// selectors, and Message is its compiled type.
+//
 // # How it works
 //
 // Objects are wire.Objects, the bytes as they came with a few decoded fields. They and the last changes are a

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/weir-edge/weir/impl/relay/builtin"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -24,8 +23,8 @@ type Resource struct {
 	Namespaced bool
 
 	encoding wire.Encoding
-	builtin  *builtin.Resource      // nil: a custom resource
-	compiled func() builtin.Message // nil: there is no compiled type
+	builtin  *Builtin       // nil: a custom resource
+	compiled func() Message // nil: there is no compiled type
 }
 
 // ParseResource reads "resource.version.group", as in "endpointslices.v1.discovery.k8s.io" and, for the core
@@ -48,7 +47,7 @@ func ParseResource(s string) (Resource, error) {
 			fmt.Errorf("resource %q: Secrets are not for a pool, since each of its nodes may read all that the pool has; "+
 				"they stay with the nodes whose pods use them", s)
 	}
-	if b := builtin.Find(r.Group, r.Version, r.Resource); b != nil {
+	if b := FindBuiltin(r.Group, r.Version, r.Resource); b != nil {
 		r.Kind, r.Singular, r.ShortNames, r.Namespaced = b.Kind, cmp.Or(b.Singular, strings.ToLower(b.Kind)), b.Short,
 			!b.ClusterScoped
 		r.builtin, r.compiled, r.encoding = b, b.Type(), wire.Protobuf
@@ -61,7 +60,7 @@ func ParseResource(s string) (Resource, error) {
 		return Resource{},
 			fmt.Errorf(
 				"resource %q is not one that Weir knows: %s; a custom resource needs its kind, as in widgets.v1.example.com=Widget",
-				s, strings.Join(builtin.Names(), ", "))
+				s, strings.Join(builtinNames(), ", "))
 	}
 	if r.Group == "" {
 		return Resource{}, fmt.Errorf("resource %q: a custom resource has a group", s)
@@ -79,8 +78,8 @@ func NewResource(group, version, resource string, kind wire.Kind, namespaced boo
 		Namespaced: namespaced, encoding: enc,
 	}
 	if enc == wire.Protobuf {
-		if r.builtin = builtin.Find(group, version, resource); r.builtin == nil {
-			r.builtin = &builtin.Resource{
+		if r.builtin = FindBuiltin(group, version, resource); r.builtin == nil {
+			r.builtin = &Builtin{
 				Group: group, Version: version, Resource: resource, Kind: kind.Kind, ClusterScoped: !namespaced,
 			}
 		}
@@ -134,7 +133,7 @@ func (r Resource) GroupResource() schema.GroupResource {
 func (r Resource) Known() bool { return r.builtin != nil }
 
 // New is an empty object of the compiled type, nil if there is none.
-func (r Resource) New() builtin.Message {
+func (r Resource) New() Message {
 	if r.compiled == nil {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/builtin"
 	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -69,7 +68,7 @@ func (e *encoder) object(o *wire.Object, item bool) ([]byte, error) {
 }
 
 // decode gives the compiled type of an object.
-func (e *encoder) decode(o *wire.Object) (builtin.Message, error) {
+func (e *encoder) decode(o *wire.Object) (relay.Message, error) {
 	m := e.res.New()
 	if err := m.Unmarshal(o.Raw); err != nil {
 		return nil, fmt.Errorf("decode %s %s: %w", e.res.Kind, o.Key, err)

@@ -8,16 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/weir-edge/weir/impl/relay/builtin"
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 // tablePrinter gives the columns that kubectl shows. Columns and cells are those of kube-apiserver 1.37
 // (pkg/printers/internalversion/printers.go, which no module outside k8s.io/kubernetes exports).
 type tablePrinter struct {
 	columns []metav1.TableColumnDefinition
-	cells   func(m builtin.Message, now time.Time) []any
+	cells   func(m relay.Message, now time.Time) []any
 	// conditions of a row; nil: there are none
-	conditions func(m builtin.Message) []metav1.TableRowCondition
+	conditions func(m relay.Message) []metav1.TableRowCondition
 }
 
 var metaDoc = metav1.ObjectMeta{}.SwaggerDoc()

@@ -9,7 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/relay/builtin"
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 var endpointsTable = &tablePrinter{
@@ -18,7 +18,7 @@ var endpointsTable = &tablePrinter{
 		column("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]),
 		column("Age", metaDoc["creationTimestamp"]),
 	},
-	cells: func(m builtin.Message, now time.Time) []any {
+	cells: func(m relay.Message, now time.Time) []any {
 		e := m.(*corev1.Endpoints)
 		return []any{e.Name, formatSubsets(e.Subsets), age(e.CreationTimestamp, now)}
 	},
@@ -32,7 +32,7 @@ var endpointSliceTable = &tablePrinter{
 		column("Endpoints", discoveryv1.EndpointSlice{}.SwaggerDoc()["endpoints"]),
 		column("Age", metaDoc["creationTimestamp"]),
 	},
-	cells: func(m builtin.Message, now time.Time) []any {
+	cells: func(m relay.Message, now time.Time) []any {
 		s := m.(*discoveryv1.EndpointSlice)
 		return []any{
 			s.Name, string(s.AddressType), formatPorts(s.Ports), formatAddresses(s.Endpoints), age(s.CreationTimestamp, now),

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/relay/builtin"
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 var nodeTable = &tablePrinter{
@@ -25,7 +25,7 @@ var nodeTable = &tablePrinter{
 		wide("Kernel-Version", corev1.NodeSystemInfo{}.SwaggerDoc()["kernelVersion"]),
 		wide("Container-Runtime", corev1.NodeSystemInfo{}.SwaggerDoc()["containerRuntimeVersion"]),
 	},
-	cells: func(m builtin.Message, now time.Time) []any {
+	cells: func(m relay.Message, now time.Time) []any {
 		n := m.(*corev1.Node)
 		info := n.Status.NodeInfo
 		kernel := cmp.Or(info.KernelVersion, "<unknown>")

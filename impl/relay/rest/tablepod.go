@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/relay/builtin"
+	"github.com/weir-edge/weir/impl/relay"
 )
 
 var podTable = &tablePrinter{
@@ -26,7 +26,7 @@ var podTable = &tablePrinter{
 		wide("Nominated Node", corev1.PodStatus{}.SwaggerDoc()["nominatedNodeName"]),
 		wide("Readiness Gates", corev1.PodSpec{}.SwaggerDoc()["readinessGates"]),
 	},
-	cells: func(m builtin.Message, now time.Time) []any {
+	cells: func(m relay.Message, now time.Time) []any {
 		p := m.(*corev1.Pod)
 		s := summarize(p)
 		ip := ""
@@ -39,7 +39,7 @@ var podTable = &tablePrinter{
 			readinessGates(p),
 		}
 	},
-	conditions: func(m builtin.Message) []metav1.TableRowCondition {
+	conditions: func(m relay.Message) []metav1.TableRowCondition {
 		c := metav1.TableRowCondition{Type: metav1.RowCompleted, Status: metav1.ConditionTrue}
 		switch phase := m.(*corev1.Pod).Status.Phase; phase {
 		case corev1.PodSucceeded:

@@ -1,9 +1,7 @@
-// Package builtin knows the resources that are built into Kubernetes: short names, scopes, field selectors, and the
-// compiled types of kinds.
-package builtin
+package relay
 
-// Resource is what is known of one beyond its name.
-type Resource struct {
+// Builtin is what is known of one beyond its name.
+type Builtin struct {
 	Group, Version, Resource, Kind string
 	Singular                       string // "": Kind in lower case
 	Short                          []string
@@ -20,7 +18,7 @@ type Resource struct {
 	Warning string
 }
 
-var resources = []*Resource{
+var builtins = []*Builtin{
 	{
 		Version: "v1", Resource: "endpoints", Kind: "Endpoints", Singular: "endpoints", Short: []string{"ep"},
 		Warning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
@@ -63,9 +61,9 @@ var resources = []*Resource{
 	{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Short: []string{"cm"}},
 }
 
-// Find gives a built-in resource, nil if there is none of that name.
-func Find(group, version, resource string) *Resource {
-	for _, b := range resources {
+// FindBuiltin gives a built-in resource, nil if there is none of that name.
+func FindBuiltin(group, version, resource string) *Builtin {
+	for _, b := range builtins {
 		if b.Group == group && b.Version == version && b.Resource == resource {
 			return b
 		}
@@ -73,10 +71,10 @@ func Find(group, version, resource string) *Resource {
 	return nil
 }
 
-// Names are all of them, as relay.ParseResource reads them.
-func Names() []string {
-	names := make([]string, 0, len(resources))
-	for _, b := range resources {
+// builtinNames are all of them, as ParseResource reads them.
+func builtinNames() []string {
+	names := make([]string, 0, len(builtins))
+	for _, b := range builtins {
 		names = append(names, b.Resource+"."+b.Version+"."+b.Group)
 	}
 	return names

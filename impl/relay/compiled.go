@@ -1,4 +1,4 @@
-package builtin
+package relay
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
@@ -29,12 +29,12 @@ type Message interface {
 }
 
 // Type makes empty objects of the compiled type. It is nil if there is none: such objects go out as they are held.
-func (r *Resource) Type() func() Message {
-	return types[wire.Kind{APIVersion: schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), Kind: r.Kind}]
+func (r *Builtin) Type() func() Message {
+	return messages[wire.Kind{APIVersion: schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), Kind: r.Kind}]
 }
 
-// types are those of what components and people on a node read.
-var types = map[wire.Kind]func() Message{
+// messages are those of what components and people on a node read.
+var messages = map[wire.Kind]func() Message{
 	{APIVersion: "apps/v1", Kind: "Deployment"}: func() Message {
 		return &appsv1.Deployment{}
 	},

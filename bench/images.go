@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/hub/mirror"
-	"github.com/weir-edge/weir/impl/images/desk"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -23,7 +23,7 @@ import (
 
 // What a mirror of registries has, for how long it is looked at while it is idle, and what is read of it.
 const (
-	mirrored     = desk.MaxHolds // blobs: as many as a node tells its pool
+	mirrored     = exchange.MaxHolds // blobs: as many as a node tells its pool
 	mirrorWarm   = 4 * time.Minute
 	mirrorSettle = 30 * time.Second
 	layerSize    = 1e9

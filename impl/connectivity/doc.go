@@ -9,6 +9,8 @@
 // Failing: somebody will want to know why.
 //
 // An attempt is a connection of its own, so that it meets the firewall as a new one does. It ends after Patience.
+// Attempt is what is said over it: one request, so large that it takes several packets of any link. Where only small
+// packets come through it is never answered.
 //
 // # Causes
 //
@@ -17,4 +19,5 @@
 // which large requests alone get lost has a smaller MTU.
 //
 // A Plan is stepped by its owner, with a time that never goes back. It starts no goroutine, and opens no socket.
+// Attempt starts no goroutine that outlives a call.
 package connectivity

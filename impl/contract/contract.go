@@ -212,10 +212,10 @@ const (
 	// which collects the entries: see impl/roll.
 	RollPath = "/weir/v1/roll"
 	// of a coordinator, and of a leader hub: POST by a hub that hands in what it says of its moved pods, and reads what
-	// others say: see impl/moved/desk.
+	// others say: see impl/exchange.
 	MovedPath = "/weir/v1/moved"
 	// of a coordinator, and of a leader hub: POST by a hub that asks who has content of images, and says what it has: see
-	// impl/images/desk.
+	// impl/exchange.
 	ImagesPath = "/weir/v1/images"
 	// ImagesBlobsPath and a digest are content of images that a hub shows to the other hubs of its pool.
 	ImagesBlobsPath = ImagesPath + "/blobs/"
@@ -232,7 +232,7 @@ const (
 	RejoinPath = "/weir/v1/rejoin" // POST by a replica that has no data: take it in again
 	// JSON status of a hub (health port; less of it at the port for its pool) or coordinator.
 	StatusPath = "/weir/v1/status"
-	// ReachPath is of a coordinator, and of a leader hub: POST by a hub, which is called back; see impl/connectivity/desk.
+	// ReachPath is of a coordinator, and of a leader hub: POST by a hub, which is called back; see impl/exchange.
 	ReachPath = "/weir/v1/reach"
 	// MeshCertificate is a header of the answer at MeshPath: which certificate is shown to those who connect now.
 	MeshCertificate = "Weir-Mesh-Certificate"

@@ -16,7 +16,6 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/weir-edge/weir/impl/cli"
-	reachdesk "github.com/weir-edge/weir/impl/connectivity/desk"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/catalog"
@@ -27,14 +26,12 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
-	imagesdesk "github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/member"
-	moveddesk "github.com/weir-edge/weir/impl/moved/desk"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/roll/desk"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -250,10 +247,12 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		contract.DoubtPath: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			lies.Serve(w, req, nodeOf(req))
 		}),
-		contract.ImagesPath: (&imagesdesk.Desk{Clock: c.set.Clock}).Handler(nodeOf),
-		contract.ReachPath:  (&reachdesk.Desk{Clock: c.set.Clock, Call: ways.call}).Handler(nodeOf),
-		contract.MovedPath:  (&moveddesk.Desk{Clock: c.set.Clock}).Handler(nodeOf),
-		contract.RollPath:   new(desk.Desk).Handler(nodeOf, func(node string) bool { return leader.Leader().Node == node }),
+		contract.ImagesPath: (&exchange.Images{Clock: c.set.Clock}).Handler(nodeOf),
+		contract.ReachPath:  (&exchange.CallBacks{Clock: c.set.Clock, Call: ways.call}).Handler(nodeOf),
+		contract.MovedPath:  (&exchange.Moved{Clock: c.set.Clock}).Handler(nodeOf),
+		contract.RollPath: new(exchange.RollCall).Handler(nodeOf, func(node string) bool {
+			return leader.Leader().Node == node
+		}),
 	}
 	c.board().Serve(func(path string, h http.Handler) { paths[path] = h })
 	if c.peers != nil {

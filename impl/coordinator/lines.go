@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/connectivity"
-	"github.com/weir-edge/weir/impl/connectivity/attempt"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -87,7 +86,7 @@ func (x *lines) call(ctx context.Context, node, address string) (stage connectiv
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return connectivity.Connected, err
 	}
-	return connectivity.Secured, attempt.Ask(ctx, conn, contract.StatusPath)
+	return connectivity.Secured, connectivity.Attempt(ctx, conn, contract.StatusPath)
 }
 
 // demand tells why who answers is not the hub of a node of this pool. One whose certificate has ended feeds nothing.

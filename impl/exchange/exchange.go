@@ -1,5 +1,3 @@
-// Package exchange serves places at which the hubs of a pool tell and ask, each about its own node: one POST with a
-// JSON value, and a JSON value as the answer. It bounds what is read. It starts no goroutine.
 package exchange
 
 import (
@@ -7,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Handler serves such a place. node is the node whose hub asks, "" if somebody else does, who is refused by a text.
+// Handler serves an exchange. node is the node whose hub asks, "" if somebody else does, who is refused by a text.
 // most bounds the bytes of a request. exchange refuses what is invalid by an error: the answer is 400.
 func Handler[Ask, Answer any](node func(*http.Request) string, refusal string, most int64,
 	exchange func(node string, a Ask) (Answer, error)) http.Handler {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/hub/mirror"
-	"github.com/weir-edge/weir/impl/images/desk"
 )
 
 // mirrorPorts are those of the mirrors of this process, on an address of this process alone: a port that the system
@@ -286,11 +286,11 @@ func TestImagesLiar(t *testing.T) {
 		check(t, err)
 		return resp.StatusCode, string(raw)
 	}
-	digest, err := desk.ParseDigest(lie)
+	digest, err := exchange.ParseDigest(lie)
 	check(t, err)
 	lies := func() {
-		_, err := p.hubs["edge-3"].hub.mirror.Ways.Ask(t.Context(), desk.Ask{
-			Resolved: []desk.Resolution{{Tag: "a.example/app:v1", Digest: digest}},
+		_, err := p.hubs["edge-3"].hub.mirror.Ways.Ask(t.Context(), exchange.ImagesAsk{
+			Resolved: []exchange.Resolution{{Tag: "a.example/app:v1", Digest: digest}},
 		})
 		check(t, err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -29,22 +29,22 @@ type account struct {
 	pool  Pool // nil: the node is in none
 	clock clock.PassiveClock
 	quiet *limit.Quiet
-	off   func() bool              // the pool shares nothing
-	words func() []desk.Resolution // what registries said of tags to this node
+	off   func() bool                  // the pool shares nothing
+	words func() []exchange.Resolution // what registries said of tags to this node
 	seen  *Metrics
 	poke  chan struct{}
 
 	mu      sync.Mutex
 	desk    string // that knows what this node holds; "": none does
-	holds   []desk.Digest
-	pulls   map[desk.Digest]*pulled
-	reports []desk.Report
+	holds   []exchange.Digest
+	pulls   map[exchange.Digest]*pulled
+	reports []exchange.ReadReport
 	barred  []string // see Standing
 
 	// of Run alone
 	changed, listed, said time.Time
-	now                   []desk.Digest // in the store
-	ended                 []desk.Digest // pulls, without the blob
+	now                   []exchange.Digest // in the store
+	ended                 []exchange.Digest // pulls, without the blob
 }
 
 // pulled is a pull of this node.
@@ -56,7 +56,7 @@ type pulled struct {
 }
 
 // ask asks the desk. Reports that wait go with it.
-func (a *account) ask(ctx context.Context, q desk.Ask) (desk.Answer, error) {
+func (a *account) ask(ctx context.Context, q exchange.ImagesAsk) (exchange.ImagesAnswer, error) {
 	a.mu.Lock()
 	q.Desk = a.desk
 	q.Failed = append(q.Failed, a.reports...)
@@ -97,7 +97,7 @@ func (a *account) hear(barred []string) {
 const maxReports = 16
 
 // report says of a member, with the next question, that it could not be read from.
-func (a *account) report(r desk.Report) {
+func (a *account) report(r exchange.ReadReport) {
 	a.mu.Lock()
 	if len(a.reports) < maxReports {
 		a.reports = append(a.reports, r)
@@ -115,21 +115,21 @@ func (a *account) stir() {
 }
 
 // begin notes that this node is to pull; alone: since nobody could be asked.
-func (a *account) begin(d desk.Digest, alone bool) {
+func (a *account) begin(d exchange.Digest, alone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.pulls[d]
 	switch {
 	case p != nil:
 		p.at, p.alone = a.clock.Now(), p.alone && alone
-	case len(a.pulls) < desk.MaxPulls:
+	case len(a.pulls) < exchange.MaxPulls:
 		has, _, _ := a.store.Ingested(d)
 		a.pulls[d] = &pulled{at: a.clock.Now(), has: has, alone: alone}
 	}
 }
 
 // end notes that this node is to read from another one, and not to pull.
-func (a *account) end(d desk.Digest) {
+func (a *account) end(d exchange.Digest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p := a.pulls[d]; p != nil {
@@ -139,7 +139,7 @@ func (a *account) end(d desk.Digest) {
 }
 
 // count counts what came of a pull since the last look. A pull that began again counts again.
-func (a *account) count(d desk.Digest, p *pulled) (bytes int64, open, ended bool, err error) {
+func (a *account) count(d exchange.Digest, p *pulled) (bytes int64, open, ended bool, err error) {
 	bytes, ended = a.store.Size(d)
 	if !ended {
 		bytes, open, err = a.store.Ingested(d)
@@ -151,7 +151,7 @@ func (a *account) count(d desk.Digest, p *pulled) (bytes int64, open, ended bool
 	return bytes, open, ended, err
 }
 
-func (a *account) pulling(d desk.Digest) bool {
+func (a *account) pulling(d exchange.Digest) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.pulls[d]
@@ -174,28 +174,28 @@ func (a *account) look(ctx context.Context) {
 	a.list(now)
 	pulls := a.progress(now)
 	a.mu.Lock()
-	q := desk.Ask{Desk: a.desk, Pulls: pulls}
+	q := exchange.ImagesAsk{Desk: a.desk, Pulls: pulls}
 	q.Holds, q.Gone = differ(a.now, a.holds), append(differ(a.holds, a.now), a.ended...)
 	a.ended = nil
 	known, waiting := a.desk != "", len(a.reports) > 0
 	a.mu.Unlock()
 	since := now.Sub(a.said)
 	switch {
-	case waiting, len(q.Holds)+len(q.Gone) > 0 && known, since >= desk.Every:
+	case waiting, len(q.Holds)+len(q.Gone) > 0 && known, since >= exchange.ImagesEvery:
 	case since >= renewEvery && (!known || len(pulls) > 0):
 	default:
 		return
 	}
-	if !known || len(q.Holds) > desk.MaxHolds || len(q.Gone) > desk.MaxHolds {
+	if !known || len(q.Holds) > exchange.MaxHolds || len(q.Gone) > exchange.MaxHolds {
 		q.Whole, q.Holds, q.Gone, q.Resolved = true, a.now, nil, a.words()
 	}
 	if !a.say(ctx, q) {
-		a.say(ctx, desk.Ask{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.words()})
+		a.say(ctx, exchange.ImagesAsk{Pulls: pulls, Whole: true, Holds: a.now, Resolved: a.words()})
 	}
 }
 
 // say says it. False: the desk is another one than before, and wants to be told all.
-func (a *account) say(ctx context.Context, q desk.Ask) bool {
+func (a *account) say(ctx context.Context, q exchange.ImagesAsk) bool {
 	answer, err := a.ask(ctx, q)
 	a.said = a.clock.Now()
 	a.mu.Lock()
@@ -223,7 +223,7 @@ func (a *account) list(now time.Time) {
 	if changed.Equal(a.changed) && a.listed.Sub(changed) > settles {
 		return
 	}
-	all, err := a.store.List(desk.MaxHolds)
+	all, err := a.store.List(exchange.MaxHolds)
 	if err != nil {
 		a.quiet.Say(slog.LevelWarn, "list", "the content store of containerd cannot be read", "root", a.store.Root, "err",
 			err)
@@ -233,7 +233,7 @@ func (a *account) list(now time.Time) {
 }
 
 // progress is how far the pulls of this node are. Those that are complete, or stand still, end.
-func (a *account) progress(now time.Time) (all []desk.Progress) {
+func (a *account) progress(now time.Time) (all []exchange.PullProgress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	off := a.off()
@@ -245,8 +245,8 @@ func (a *account) progress(now time.Time) (all []desk.Progress) {
 			continue
 		case err == nil && bytes > p.bytes:
 			p.bytes, p.at = bytes, now
-		case off, err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= desk.Slow,
-			now.Sub(p.at) >= desk.Stall && !open:
+		case off, err != nil && !errors.Is(err, fs.ErrNotExist), now.Sub(p.at) >= exchange.PullSlow,
+			now.Sub(p.at) >= exchange.PullStall && !open:
 			delete(a.pulls, d)
 			if !p.alone {
 				a.ended = append(a.ended, d)
@@ -254,14 +254,14 @@ func (a *account) progress(now time.Time) (all []desk.Progress) {
 			continue
 		}
 		if !p.alone {
-			all = append(all, desk.Progress{Digest: d, Bytes: p.bytes})
+			all = append(all, exchange.PullProgress{Digest: d, Bytes: p.bytes})
 		}
 	}
 	return all
 }
 
 // differ are those of a that b does not have; both are sorted.
-func differ(a, b []desk.Digest) (out []desk.Digest) {
+func differ(a, b []exchange.Digest) (out []exchange.Digest) {
 	for _, d := range a {
 		if _, ok := slices.BinarySearchFunc(b, d, compare); !ok {
 			out = append(out, d)
@@ -270,4 +270,4 @@ func differ(a, b []desk.Digest) (out []desk.Digest) {
 	return out
 }
 
-func compare(a, b desk.Digest) int { return cmp.Compare(string(a[:]), string(b[:])) }
+func compare(a, b exchange.Digest) int { return cmp.Compare(string(a[:]), string(b[:])) }

@@ -2,7 +2,7 @@
 // its node, and members of the pool read content from each other.
 //
 //	containerd ──► Mirror ──► Store: containerd's own files
-//	    │            ├──────► desk of the pool: who has it, who pulls it (package desk)
+//	    │            ├──────► desk of the pool: who has it, who pulls it (package exchange)
 //	    │            └──────► Shown of another hub ──► Store there
 //	    └── 404 ──► registry
 //

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -29,7 +29,7 @@ type reader struct {
 	pool    Pool
 	metrics *Metrics
 	clock   clock.WithDelayedExecution
-	report  func(desk.Report)
+	report  func(exchange.ReadReport)
 	quiet   *limit.Quiet
 	logger  *slog.Logger
 
@@ -66,14 +66,14 @@ func (r *reader) lied(node string) bool {
 // follow serves what a member has, or is pulling. An error: nothing was written, and somebody else may be asked. An
 // answer that has begun and breaks off ends short: containerd asks again for the rest, here first. What a member is
 // pulling begins before there is a byte of it.
-func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference, from desk.Holder) error {
+func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference, from exchange.Holder) error {
 	if r.lied(from.Node) {
 		return errLiar
 	}
 	began := r.clock.Now()
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
-	stalled := r.clock.AfterFunc(desk.Slow+looks, cancel) // the member itself notices a stall, and breaks off
+	stalled := r.clock.AfterFunc(exchange.PullSlow+looks, cancel) // the member itself notices a stall, and breaks off
 	defer stalled.Stop()
 	part := req.Header.Get("Range")
 	if ref.manifest {
@@ -107,7 +107,7 @@ func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference,
 	}
 	read := func(p []byte) (int, error) {
 		n, err := resp.Body.Read(p)
-		stalled.Reset(desk.Slow + looks)
+		stalled.Reset(exchange.PullSlow + looks)
 		return n, err
 	}
 	if ref.manifest {
@@ -146,7 +146,7 @@ func (r *reader) follow(w http.ResponseWriter, req *http.Request, ref reference,
 		switch done += int64(n); {
 		case done >= resp.ContentLength:
 			r.metrics.count(name)
-			if sum != nil && desk.Digest(sum.Sum(nil)) != ref.digest {
+			if sum != nil && exchange.Digest(sum.Sum(nil)) != ref.digest {
 				r.accuse(ref.digest, from)
 			}
 			return nil
@@ -172,7 +172,7 @@ func (r *reader) begin(w http.ResponseWriter, resp *http.Response) {
 }
 
 // followManifest reads a manifest as a whole, and serves it if it is what the digest says.
-func (r *reader) followManifest(w http.ResponseWriter, req *http.Request, ref reference, from desk.Holder,
+func (r *reader) followManifest(w http.ResponseWriter, req *http.Request, ref reference, from exchange.Holder,
 	body io.Reader, name string) error {
 	raw, err := io.ReadAll(io.LimitReader(body, maxManifest+1))
 	switch {
@@ -180,7 +180,7 @@ func (r *reader) followManifest(w http.ResponseWriter, req *http.Request, ref re
 		return err
 	case len(raw) > maxManifest:
 		return fmt.Errorf("%v has more than %d bytes, which is no manifest", ref.digest, maxManifest)
-	case desk.Digest(sha256.Sum256(raw)) != ref.digest:
+	case exchange.Digest(sha256.Sum256(raw)) != ref.digest:
 		r.metrics.wrong.Inc()
 		r.lies(from.Node)
 		return errWrong
@@ -193,21 +193,21 @@ func (r *reader) followManifest(w http.ResponseWriter, req *http.Request, ref re
 }
 
 // breaks ends an answer short, and has the pool know who was read from. It does not return.
-func (r *reader) breaks(req *http.Request, ref reference, from desk.Holder, began time.Time, err error) {
+func (r *reader) breaks(req *http.Request, ref reference, from exchange.Holder, began time.Time, err error) {
 	r.metrics.count("failed")
 	if req.Context().Err() == nil {
 		r.quiet.Say(slog.LevelInfo, "breaks "+from.Node, "a member of the pool broke off: containerd asks for the rest",
 			"node", from.Node, "digest", ref.digest, "err", err)
-		r.report(desk.Report{Digest: ref.digest, Node: from.Node, Age: max(r.clock.Now().Sub(began), 0)})
+		r.report(exchange.ReadReport{Digest: ref.digest, Node: from.Node, Age: max(r.clock.Now().Sub(began), 0)})
 	}
 	panic(http.ErrAbortHandler)
 }
 
 // accuse has the pool know of a member that served wrong bytes. containerd sees the digest itself, and refuses them.
-func (r *reader) accuse(d desk.Digest, from desk.Holder) {
+func (r *reader) accuse(d exchange.Digest, from exchange.Holder) {
 	r.metrics.wrong.Inc()
 	r.lies(from.Node)
 	r.logger.Warn("a member of the pool serves wrong bytes of images: this node reads nothing from it for an hour",
 		"node", from.Node, "digest", d)
-	r.report(desk.Report{Digest: d, Node: from.Node, Wrong: true})
+	r.report(exchange.ReadReport{Digest: d, Node: from.Node, Wrong: true})
 }

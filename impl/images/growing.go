@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // looks is how often a file that grows is looked at.
@@ -87,7 +87,7 @@ func (g *growing) read(p []byte) (int, error) {
 			return 0, errShrunk
 		case info.Size() > size:
 			size, since = info.Size(), now
-		case now.Sub(since) >= desk.Slow, now.Sub(since) >= desk.Stall && !isWritten(g.file):
+		case now.Sub(since) >= exchange.PullSlow, now.Sub(since) >= exchange.PullStall && !isWritten(g.file):
 			return 0, errStalled
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink == 0 {

@@ -11,15 +11,15 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // still is a pool whose desk knows what a node has.
 type still struct{ Pool }
 
 // Ask implements Pool.
-func (still) Ask(context.Context, desk.Ask) (desk.Answer, error) {
-	return desk.Answer{Desk: "d", Known: true}, nil
+func (still) Ask(context.Context, exchange.ImagesAsk) (exchange.ImagesAnswer, error) {
+	return exchange.ImagesAnswer{Desk: "d", Known: true}, nil
 }
 
 // BenchmarkLook is what a mirror costs each two seconds while nothing happens. B/op is what becomes garbage.
@@ -28,7 +28,7 @@ func BenchmarkLook(b *testing.B) {
 	if err := os.MkdirAll(s.blobs(), 0o700); err != nil {
 		b.Fatal(err)
 	}
-	for i := range desk.MaxHolds {
+	for i := range exchange.MaxHolds {
 		if err := os.WriteFile(filepath.Join(s.blobs(), fmt.Sprintf("%064x", i)), nil, 0o600); err != nil {
 			b.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // maxManifest bounds a manifest and an index, as containerd does.
@@ -57,7 +57,7 @@ func typeOf(body []byte) (string, error) {
 }
 
 // listed reports whether an index of the store lists a manifest. An index is small, and there are few.
-func (s *Store) listed(d desk.Digest) bool {
+func (s *Store) listed(d exchange.Digest) bool {
 	names, err := readNames(s.blobs(), 0)
 	if err != nil {
 		return false
@@ -88,7 +88,7 @@ func (s *Store) listed(d desk.Digest) bool {
 const maxIndex = 256 << 10
 
 // readManifest reads a manifest of the store; false: it is not there, or too large.
-func (s *Store) readManifest(d desk.Digest) ([]byte, bool) {
+func (s *Store) readManifest(d exchange.Digest) ([]byte, bool) {
 	file, _, err := s.Open(d)
 	if err != nil {
 		return nil, false

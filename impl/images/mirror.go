@@ -11,14 +11,14 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
 // Bounds of what a mirror does at a time.
 const (
 	maxRequests = 64 // under way; containerd pulls three layers of an image at a time
-	tries       = 4  // members that are asked for one answer; each may take desk.Stall
+	tries       = 4  // members that are asked for one answer; each may take exchange.PullStall
 )
 
 // Config is what a Mirror is made of.
@@ -58,7 +58,7 @@ func New(c Config) *Mirror {
 	book := openTags(c.File, c.Clock, c.Logger)
 	m.account = &account{
 		store: c.Store, pool: c.Pool, clock: c.Clock, quiet: m.quiet, words: m.words, poke: make(chan struct{}, 1),
-		pulls: map[desk.Digest]*pulled{}, off: m.off, seen: c.Metrics,
+		pulls: map[exchange.Digest]*pulled{}, off: m.off, seen: c.Metrics,
 	}
 	m.reads = &reader{
 		pool: c.Pool, metrics: c.Metrics, clock: c.Clock, report: m.account.report, quiet: m.quiet, logger: c.Logger,
@@ -71,7 +71,7 @@ func New(c Config) *Mirror {
 }
 
 // Pulling reports whether this node is to pull a digest: see Shown.
-func (m *Mirror) Pulling(d desk.Digest) bool { return m.account.pulling(d) }
+func (m *Mirror) Pulling(d exchange.Digest) bool { return m.account.pulling(d) }
 
 // ServeHTTP implements http.Handler.
 func (m *Mirror) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -131,8 +131,8 @@ func (m *Mirror) refuse(w http.ResponseWriter, status int, code, message string)
 func (m *Mirror) allowed(registry string) bool { return m.Allowed == nil || m.Allowed(registry) }
 
 // words are what registries said of tags to this node, of those whose images are shared.
-func (m *Mirror) words() []desk.Resolution {
-	return slices.DeleteFunc(m.tags.words(), func(r desk.Resolution) bool {
+func (m *Mirror) words() []exchange.Resolution {
+	return slices.DeleteFunc(m.tags.words(), func(r exchange.Resolution) bool {
 		registry, _, _ := strings.Cut(r.Tag, "/")
 		return !m.allowed(registry)
 	})
@@ -154,7 +154,7 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 		if m.Pool == nil || req.Context().Err() != nil {
 			break
 		}
-		answer, err := m.account.ask(req.Context(), desk.Ask{Want: &ref.digest})
+		answer, err := m.account.ask(req.Context(), exchange.ImagesAsk{Want: &ref.digest})
 		if err != nil {
 			m.quiet.Say(slog.LevelInfo, "desk", "images are not shared: nobody in the pool can be asked who has them",
 				"err", err)
@@ -173,7 +173,7 @@ func (m *Mirror) serve(w http.ResponseWriter, req *http.Request, ref reference) 
 			}
 			m.quiet.Say(slog.LevelInfo, "member "+from.Node, "content of images cannot be read from a member of the pool",
 				"node", from.Node, "digest", ref.digest, "err", err)
-			m.account.report(desk.Report{Digest: ref.digest, Node: from.Node, Wrong: errors.Is(err, errWrong)})
+			m.account.report(exchange.ReadReport{Digest: ref.digest, Node: from.Node, Wrong: errors.Is(err, errWrong)})
 		}
 	}
 	if outcome == "alone" && m.Pool != nil {
@@ -198,7 +198,7 @@ func (m *Mirror) serveOwn(w http.ResponseWriter, req *http.Request, ref referenc
 
 // serveTag answers what a tag leads to, if the pool knows it: see resolver.resolve. Else containerd asks the registry.
 func (m *Mirror) serveTag(w http.ResponseWriter, req *http.Request, ref reference) {
-	if ref.registry != "" && desk.CheckTag(ref.name()) == nil {
+	if ref.registry != "" && exchange.CheckTag(ref.name()) == nil {
 		if d, from := m.tags.resolve(req, ref); from != "" {
 			m.tags.exclude(ref, d)
 			m.Metrics.tags.WithLabelValues(from).Inc()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // TestAnswers: what a client is told, with the codes of the OCI distribution specification.
@@ -42,7 +42,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/v2/app/manifests/" + index.String(), "", 200, "manifests", ociIndex},
 		{"HEAD", "/v2/app/manifests/" + manifest.String(), "", 200, "", ociManifest},
 		{"GET", "/v2/app/manifests/" + junk.String(), "", 404, codeManifest, "application/json"},
-		{"GET", "/v2/app/blobs/" + desk.Digest{}.String(), "", 404, codeBlob, "application/json"},
+		{"GET", "/v2/app/blobs/" + exchange.Digest{}.String(), "", 404, codeBlob, "application/json"},
 		{"GET", "/v2/app/manifests/v1?ns=docker.io", "", 404, codeManifest, "application/json"},
 		{"GET", "/v2/app/manifests/v1", "", 404, codeManifest, "application/json"},
 		{"GET", "/v2/app/blobs/x", "", 400, codeDigest, "application/json"},
@@ -77,7 +77,7 @@ func TestFollow(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := w.run(ctx)
 		const half, rest = "half of a layer, ", "and the rest"
-		d := desk.Digest(sum(half + rest))
+		d := exchange.Digest(sum(half + rest))
 		path := "/v2/app/blobs/" + d.String() + "?ns=docker.io"
 		if code, _, _, _ := w.nodes["a"].get("GET", path, ""); code != 404 || w.nodes["a"].counts("pull") != 1 {
 			t.Errorf("the first: %d, want 404: it is to pull", code)
@@ -101,7 +101,7 @@ func TestFollow(t *testing.T) {
 		sleep(3 * time.Second)
 		c := follow("c", "bytes=5-")
 		w.nodes["a"].grow(dir, half)
-		sleep(desk.Stall - time.Second)
+		sleep(exchange.PullStall - time.Second)
 		w.nodes["a"].grow(dir, rest)
 		if g := <-b; g != (got{200, half + rest, nil}) {
 			t.Errorf("whole: %+v", g)
@@ -119,14 +119,14 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestStalled: a puller that brings nothing more is left after desk.Stall, in the middle of an answer. The client
-// comes back for the rest, and its node is to pull.
+// TestStalled: a puller that brings nothing more is left after exchange.PullStall, in the middle of an answer. The
+// client comes back for the rest, and its node is to pull.
 func TestStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b")
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := w.run(ctx)
-		d := desk.Digest{1}
+		d := exchange.Digest{1}
 		path := "/v2/app/blobs/" + d.String()
 		w.nodes["a"].get("GET", path, "")
 		w.nodes["a"].ingest("k8s.io/1/layer-"+d.String(), "1234", "10")
@@ -136,8 +136,8 @@ func TestStalled(t *testing.T) {
 			t.Errorf("%d %q of %s, %v: want four bytes of ten, and that it breaks off", code, body,
 				header.Get("Content-Length"), err)
 		}
-		if took := time.Since(began); took < desk.Stall || took > desk.Stall+time.Second {
-			t.Errorf("it broke off after %v, want %v", took, desk.Stall)
+		if took := time.Since(began); took < exchange.PullStall || took > exchange.PullStall+time.Second {
+			t.Errorf("it broke off after %v, want %v", took, exchange.PullStall)
 		}
 		if code, _, _, _ := w.nodes["b"].get("GET", path, "bytes=4-"); code != 404 || w.nodes["b"].counts("pull") != 1 {
 			t.Errorf("the rest: %d, want 404: it is to pull", code)
@@ -159,7 +159,7 @@ func TestDiskFull(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := w.run(ctx)
 		const room, layer = "0123", "0123456789"
-		d := desk.Digest(sum(layer))
+		d := exchange.Digest(sum(layer))
 		path, ref := "/v2/app/blobs/"+d.String(), "k8s.io/1/layer-"+d.String()
 		w.nodes["a"].get("GET", path, "")
 		dir := w.nodes["a"].ingest(ref, room, "10")
@@ -179,8 +179,9 @@ func TestDiskFull(t *testing.T) {
 		}
 		began = time.Now()
 		code, _, _, _ = w.nodes["c"].get("GET", path, "")
-		if took := time.Since(began); code != 404 || w.nodes["c"].counts("pull") != 1 || took > desk.Stall+time.Second {
-			t.Errorf("%d after %v, want 404 after %v: it is to pull", code, took, desk.Stall)
+		if took := time.Since(began); code != 404 || w.nodes["c"].counts("pull") != 1 ||
+			took > exchange.PullStall+time.Second {
+			t.Errorf("%d after %v, want 404 after %v: it is to pull", code, took, exchange.PullStall)
 		}
 		if w.nodes["c"].put(layer); w.nodes["a"].counts("pull") != 1 {
 			t.Error("a pulls again")
@@ -196,16 +197,16 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
-// TestNever: a puller of which no byte comes costs another node desk.Stall, and no answer has begun by then.
+// TestNever: a puller of which no byte comes costs another node exchange.PullStall, and no answer has begun by then.
 func TestNever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b")
-		path := "/v2/app/blobs/" + desk.Digest{1}.String()
+		path := "/v2/app/blobs/" + exchange.Digest{1}.String()
 		w.nodes["a"].get("GET", path, "")
 		began := time.Now()
 		code, _, body, err := w.nodes["b"].get("GET", path, "")
-		if took := time.Since(began); code != 404 || err != nil || took > desk.Stall+time.Second {
-			t.Errorf("%d %s after %v: %v, want 404 after %v", code, body, took, err, desk.Stall)
+		if took := time.Since(began); code != 404 || err != nil || took > exchange.PullStall+time.Second {
+			t.Errorf("%d %s after %v: %v, want 404 after %v", code, body, took, err, exchange.PullStall)
 		}
 	})
 }
@@ -213,7 +214,7 @@ func TestNever(t *testing.T) {
 // TestOff: a node that is off is left at once.
 func TestOff(t *testing.T) {
 	w := newWorld(t, "a", "b")
-	path := "/v2/app/blobs/" + desk.Digest{1}.String()
+	path := "/v2/app/blobs/" + exchange.Digest{1}.String()
 	w.nodes["a"].get("GET", path, "")
 	w.nodes["a"].off.Store(true)
 	if code, _, _, _ := w.nodes["b"].get("GET", path, ""); code != 404 || w.nodes["b"].counts("pull") != 1 {
@@ -239,7 +240,7 @@ func TestTold(t *testing.T) {
 		synctest.Wait()
 		reads("at the start", 200)
 		w.desk.Reset()
-		sleep(desk.Every + lookEvery)
+		sleep(exchange.ImagesEvery + lookEvery)
 		reads("after a restart of the desk", 200)
 		w.down.Store(true)
 		reads("without a desk", 404)
@@ -247,7 +248,7 @@ func TestTold(t *testing.T) {
 			t.Errorf("alone %v times, want once", n)
 		}
 		w.down.Store(false)
-		sleep(2 * desk.Silence)
+		sleep(2 * exchange.ImagesSilence)
 		reads("after long silence", 200)
 		remove(t, w.nodes["a"], d)
 		sleep(2 * lookEvery)
@@ -288,7 +289,7 @@ func TestWrongManifest(t *testing.T) {
 // TestGuess: only what a registry said for sure is learned of a tag.
 func TestGuess(t *testing.T) {
 	const path, ns = "/v2/library/app/manifests/", "?ns=docker.io"
-	d, child := desk.Digest{1}, desk.Digest{2}
+	d, child := exchange.Digest{1}, exchange.Digest{2}
 	for name, c := range map[string]struct {
 		does func(h *hub)
 		want bool
@@ -323,7 +324,7 @@ func TestGuess(t *testing.T) {
 		{ociManifest, false, "r/n:t"}, {ociManifest, true, ""}, {dockerIndex + ", */*", true, "r/n:t"}, {"*/*", false, ""},
 	} {
 		book.ask(ref)
-		if got, _ := book.guess(ref, c.accept, func(desk.Digest) bool { return c.listed }); got != c.want {
+		if got, _ := book.guess(ref, c.accept, func(exchange.Digest) bool { return c.listed }); got != c.want {
 			t.Errorf("%s, listed %v: %q, want %q", c.accept, c.listed, got, c.want)
 		}
 	}
@@ -334,16 +335,17 @@ func TestKept(t *testing.T) {
 	h := newWorld(t).add("a")
 	file := h.Root + "/tags"
 	book := openTags(file, h.mirror.Clock, h.mirror.Logger)
-	for i := range desk.MaxTags + 5 {
+	for i := range exchange.MaxTags + 5 {
 		book.known[fmt.Sprintf("r/n:%d", i)] = learned{At: time.Unix(int64(i), 0)}
-		if i >= desk.MaxTags {
+		if i >= exchange.MaxTags {
 			delete(book.known, fmt.Sprintf("r/n:%d", i))
 		}
 	}
-	book.learn("docker.io/app:v1", desk.Digest{1}, time.Unix(1e6, 0), true)
-	book.learn("docker.io/app:v1", desk.Digest{2}, time.Unix(1, 0), true) // is older
+	book.learn("docker.io/app:v1", exchange.Digest{1}, time.Unix(1e6, 0), true)
+	book.learn("docker.io/app:v1", exchange.Digest{2}, time.Unix(1, 0), true) // is older
 	again := openTags(file, h.mirror.Clock, h.mirror.Logger)
-	if d, _, ok := again.last("docker.io/app:v1"); !ok || d != (desk.Digest{1}) || len(again.known) != desk.MaxTags {
+	d, _, ok := again.last("docker.io/app:v1")
+	if !ok || d != (exchange.Digest{1}) || len(again.known) != exchange.MaxTags {
 		t.Errorf("%v %v of %d", d, ok, len(again.known))
 	}
 	if words := again.words(); len(words) != 1 || words[0].Tag != "docker.io/app:v1" {
@@ -367,7 +369,7 @@ func TestShown(t *testing.T) {
 		want               int
 	}{
 		{"GET", d.String(), "", 200}, {"HEAD", d.String(), "", 200}, {"GET", d.String(), "bytes=1-", 206},
-		{"GET", d.String(), "bytes=1-2,3-4", 416}, {"GET", desk.Digest{}.String(), "", 404}, {"GET", "../x", "", 400},
+		{"GET", d.String(), "bytes=1-2,3-4", 416}, {"GET", exchange.Digest{}.String(), "", 404}, {"GET", "../x", "", 400},
 		{"PUT", d.String(), "", 405},
 	} {
 		req, err := http.NewRequest(c.method, "http://a/weir/v1/images/blobs/"+c.path, nil)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // dockerHub is the registry of names without a host.
@@ -23,7 +23,7 @@ type Name struct {
 func ParseName(text string) (n Name, err error) {
 	rest, hash, hashed := strings.Cut(text, "@")
 	if hashed {
-		d, err := desk.ParseDigest(hash)
+		d, err := exchange.ParseDigest(hash)
 		if err != nil {
 			return Name{}, err
 		}

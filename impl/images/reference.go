@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // Names, as the OCI distribution specification has them. A registry is the host of a reference.
@@ -24,7 +24,7 @@ type reference struct {
 	registry   string // "": the client did not say
 	repository string
 	tag        string // "": digest says it
-	digest     desk.Digest
+	digest     exchange.Digest
 	manifest   bool // a manifest or an index; else a blob
 }
 
@@ -77,7 +77,7 @@ func parseReference(u *url.URL) (r reference, err error) {
 		r.tag = last
 		return r, nil
 	}
-	if r.digest, err = desk.ParseDigest(last); err != nil {
+	if r.digest, err = exchange.ParseDigest(last); err != nil {
 		return fail(codeDigest, "%v", err)
 	}
 	return r, nil

@@ -7,22 +7,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 const hexes = "abababababababababababababababababababababababababababababababab"
 
 // TestReference: what a path says, and what is wrong with it.
 func TestReference(t *testing.T) {
-	d, err := desk.ParseDigest("sha256:" + hexes)
+	d, err := exchange.ParseDigest("sha256:" + hexes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]reference{
-		"/v2/library/app/manifests/v1?ns=docker.io":    {"docker.io", "library/app", "v1", desk.Digest{}, true},
+		"/v2/library/app/manifests/v1?ns=docker.io":    {"docker.io", "library/app", "v1", exchange.Digest{}, true},
 		"/v2/app/manifests/sha256:" + hexes:            {repository: "app", digest: d, manifest: true},
 		"/v2/app/blobs/sha256:" + hexes + "?ns=r:5000": {registry: "r:5000", repository: "app", digest: d},
-		"/v2/a/blobs/b/manifests/v1?ns=[::1]:5000":     {"[::1]:5000", "a/blobs/b", "v1", desk.Digest{}, true},
+		"/v2/a/blobs/b/manifests/v1?ns=[::1]:5000":     {"[::1]:5000", "a/blobs/b", "v1", exchange.Digest{}, true},
 	} {
 		got, err := read(t, path)
 		if err != nil || got != want {
@@ -74,7 +74,7 @@ func FuzzReference(f *testing.F) {
 		if strings.Contains(r.repository, "..") || !host.MatchString(r.registry) || len(r.name()) > 1000 {
 			t.Errorf("%q %q: %+v", path, ns, r)
 		}
-		if r.tag != "" && r.registry != "" && len(r.name()) <= 512 && desk.CheckTag(r.name()) != nil {
+		if r.tag != "" && r.registry != "" && len(r.name()) <= 512 && exchange.CheckTag(r.name()) != nil {
 			t.Errorf("%q %q: a desk refuses %q", path, ns, r.name())
 		}
 	})

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // pollTag is how often a desk is asked for what another node asks a registry.
@@ -21,18 +21,18 @@ type resolver struct {
 	away    func() bool
 	left    func(context.Context) bool // the cloud is away, which is found out now; nil: away knows
 	judged  func(registry string) bool // see Config.Judged
-	listed  func(desk.Digest) bool
+	listed  func(exchange.Digest) bool
 }
 
 // resolve finds what a tag leads to, and by whose word; "": the registry is to be asked. While the cloud is there, what
 // the registry said within a minute counts: to this node, or to two others. While it is away, the last of that counts,
 // and if there is none, the word of one member that no other one contradicts.
-func (x *resolver) resolve(req *http.Request, ref reference) (d desk.Digest, from string) {
+func (x *resolver) resolve(req *http.Request, ref reference) (d exchange.Digest, from string) {
 	away := x.away()
-	var lone *desk.Digest
+	var lone *exchange.Digest
 	if away || x.judged == nil || !x.judged(ref.registry) {
 		lone = x.hear(req.Context(), ref.name(), away)
-		if d, age, ok := x.last(ref.name()); ok && age <= desk.Fresh && x.account.pool != nil {
+		if d, age, ok := x.last(ref.name()); ok && age <= exchange.TagFresh && x.account.pool != nil {
 			return d, "pool"
 		}
 	}
@@ -50,22 +50,22 @@ func (x *resolver) resolve(req *http.Request, ref reference) (d desk.Digest, fro
 
 // hear asks the pool what a tag leads to, and keeps what two members say. It waits for others that ask the registry. It
 // returns the word of one member that no other contradicts; nil: there is none.
-func (x *resolver) hear(ctx context.Context, name string, away bool) *desk.Digest {
-	for end := x.timer.Now().Add(desk.Resolve); x.account.pool != nil; {
-		if _, age, ok := x.last(name); ok && age <= desk.Fresh {
+func (x *resolver) hear(ctx context.Context, name string, away bool) *exchange.Digest {
+	for end := x.timer.Now().Add(exchange.ResolveWait); x.account.pool != nil; {
+		if _, age, ok := x.last(name); ok && age <= exchange.TagFresh {
 			return nil
 		}
-		answer, err := x.account.ask(ctx, desk.Ask{Tag: name})
+		answer, err := x.account.ask(ctx, exchange.ImagesAsk{Tag: name})
 		if err != nil {
 			return nil
 		}
 		r := answer.Resolution
-		if r != nil && r.Witnesses >= desk.Witnesses {
+		if r != nil && r.Witnesses >= exchange.TagWitnesses {
 			x.learn(name, r.Digest, x.timer.Now().Add(-r.Age), false)
 		}
 		switch {
 		case !away && answer.Resolving && x.timer.Now().Before(end):
-		case r != nil && r.Witnesses < desk.Witnesses:
+		case r != nil && r.Witnesses < exchange.TagWitnesses:
 			return &r.Digest
 		default:
 			return nil
@@ -93,7 +93,7 @@ func (x *resolver) see(req *http.Request, ref reference) {
 	if x.account.pool == nil {
 		return
 	}
-	_, _ = x.account.ask(req.Context(), desk.Ask{Resolved: []desk.Resolution{{
+	_, _ = x.account.ask(req.Context(), exchange.ImagesAsk{Resolved: []exchange.Resolution{{
 		Tag: name, Digest: ref.digest, Age: max(x.timer.Since(at), 0),
 	}}}) // who cannot be told now is told with all that is known
 }

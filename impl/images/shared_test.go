@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // TestNothingShared: a hub of a pool that shares nothing shows nothing, and has the desk forget what it held and
@@ -18,7 +18,7 @@ func TestNothingShared(t *testing.T) {
 		a, b := w.nodes["a"], w.nodes["b"]
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := w.run(ctx)
-		layer, pulled := a.put("layer"), desk.Digest{1}
+		layer, pulled := a.put("layer"), exchange.Digest{1}
 		sleep(2 * settles)
 		a.get("GET", "/v2/app/blobs/"+pulled.String(), "")
 		sleep(lookEvery)
@@ -27,7 +27,7 @@ func TestNothingShared(t *testing.T) {
 			return status
 		}
 		shown := func() int {
-			resp, err := b.Open(ctx, desk.Holder{Node: "a"}, http.MethodGet, layer, "")
+			resp, err := b.Open(ctx, exchange.Holder{Node: "a"}, http.MethodGet, layer, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestNothingShared(t *testing.T) {
 func TestTagsOfOthers(t *testing.T) {
 	a := newWorld(t).add("a")
 	for _, tag := range []string{"docker.io/library/app:v1", "secret.example.com/app:v1", "secret.example.com/app:v2"} {
-		a.mirror.tags.learn(tag, desk.Digest{1}, time.Now(), true)
+		a.mirror.tags.learn(tag, exchange.Digest{1}, time.Now(), true)
 	}
 	if all := a.mirror.account.words(); len(all) != 1 || all[0].Tag != "docker.io/library/app:v1" {
 		t.Errorf("%+v is told", all)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -28,7 +28,7 @@ const (
 type Shown struct {
 	Store *Store
 	// Pulling reports whether this node is to pull a digest, of which there need not be a byte yet.
-	Pulling func(desk.Digest) bool
+	Pulling func(exchange.Digest) bool
 	Off     func() bool                // nothing is shown now; nil: it is
 	Caller  func(*http.Request) string // the node of the hub that asks
 	Clock   clock.WithTicker
@@ -46,7 +46,7 @@ func (s *Shown) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	d, err := desk.ParseDigest(strings.TrimPrefix(req.URL.Path, contract.ImagesBlobsPath))
+	d, err := exchange.ParseDigest(strings.TrimPrefix(req.URL.Path, contract.ImagesBlobsPath))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -74,8 +74,8 @@ func (s *Shown) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (s *Shown) count(from string) prometheus.Counter { return s.Bytes.WithLabelValues(from) }
 
 // serveGrowing serves what this node's containerd is pulling, or is about to.
-func (s *Shown) serveGrowing(w http.ResponseWriter, req *http.Request, d desk.Digest) {
-	end := s.Clock.Now().Add(desk.Stall)
+func (s *Shown) serveGrowing(w http.ResponseWriter, req *http.Request, d exchange.Digest) {
+	end := s.Clock.Now().Add(exchange.PullStall)
 	tick := s.Clock.NewTicker(growingEvery)
 	defer tick.Stop()
 	for {
@@ -107,7 +107,7 @@ func (s *Shown) serveGrowing(w http.ResponseWriter, req *http.Request, d desk.Di
 }
 
 // serveStored serves a complete blob as it is; false: there is none.
-func serveStored(w http.ResponseWriter, req *http.Request, s *Store, d desk.Digest, count prometheus.Counter) bool {
+func serveStored(w http.ResponseWriter, req *http.Request, s *Store, d exchange.Digest, count prometheus.Counter) bool {
 	file, info, err := s.Open(d)
 	if err != nil {
 		return false

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // DefaultRoot is where containerd keeps content, unless its configuration says otherwise.
@@ -39,7 +39,7 @@ type Store struct{ Root string }
 func (s *Store) blobs() string { return filepath.Join(s.Root, "blobs", "sha256") }
 
 // Open opens a complete blob. The error is fs.ErrNotExist if there is none.
-func (s *Store) Open(d desk.Digest) (*os.File, fs.FileInfo, error) {
+func (s *Store) Open(d exchange.Digest) (*os.File, fs.FileInfo, error) {
 	f, err := os.Open(filepath.Join(s.blobs(), d.Hex()))
 	if err != nil {
 		return nil, nil, err
@@ -56,7 +56,7 @@ func (s *Store) Open(d desk.Digest) (*os.File, fs.FileInfo, error) {
 }
 
 // Size is that of a complete blob; false: there is none.
-func (s *Store) Size(d desk.Digest) (bytes int64, ok bool) {
+func (s *Store) Size(d exchange.Digest) (bytes int64, ok bool) {
 	info, err := os.Stat(filepath.Join(s.blobs(), d.Hex()))
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
@@ -69,7 +69,7 @@ var errNoSize = errors.New("containerd does not know the size of what it pulls")
 
 // Ingest opens what is being pulled of a blob; of several, the one that is furthest. The error is fs.ErrNotExist if
 // there is none.
-func (s *Store) Ingest(d desk.Digest) (data *os.File, total int64, err error) {
+func (s *Store) Ingest(d exchange.Digest) (data *os.File, total int64, err error) {
 	dir, err := s.ingest(d)
 	if err != nil {
 		return nil, 0, err
@@ -87,7 +87,7 @@ func (s *Store) Ingest(d desk.Digest) (data *os.File, total int64, err error) {
 
 // Ingested is how many bytes there are of a blob that is being pulled, and whether a process has it open to write
 // more. The error is fs.ErrNotExist if it is not.
-func (s *Store) Ingested(d desk.Digest) (size int64, open bool, err error) {
+func (s *Store) Ingested(d exchange.Digest) (size int64, open bool, err error) {
 	dir, err := s.ingest(d)
 	if err != nil {
 		return 0, false, err
@@ -123,7 +123,7 @@ func isWritten(f *os.File) bool {
 }
 
 // ingest finds the folder of a pull.
-func (s *Store) ingest(d desk.Digest) (best string, err error) {
+func (s *Store) ingest(d exchange.Digest) (best string, err error) {
 	all := filepath.Join(s.Root, "ingest")
 	names, err := readNames(all, maxIngests)
 	if err != nil {
@@ -155,13 +155,13 @@ func (s *Store) Changed() time.Time {
 }
 
 // List lists the blobs that are complete, sorted: the newest, if there are more than most.
-func (s *Store) List(most int) (all []desk.Digest, err error) {
+func (s *Store) List(most int) (all []exchange.Digest, err error) {
 	names, err := readNames(s.blobs(), 0)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	type dated struct {
-		d  desk.Digest
+		d  exchange.Digest
 		at time.Time
 	}
 	var found []dated
@@ -184,7 +184,7 @@ func (s *Store) List(most int) (all []desk.Digest, err error) {
 	for _, x := range found {
 		all = append(all, x.d)
 	}
-	slices.SortFunc(all, func(a, b desk.Digest) int { return cmp.Compare(string(a[:]), string(b[:])) })
+	slices.SortFunc(all, func(a, b exchange.Digest) int { return cmp.Compare(string(a[:]), string(b[:])) })
 	return all, nil
 }
 

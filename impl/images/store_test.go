@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // layout writes a store as containerd does. sim/containerd holds the layout against the real one.
@@ -30,15 +30,15 @@ func newLayout(t *testing.T) layout {
 }
 
 // has reports whether a blob is complete.
-func (l layout) has(d desk.Digest) bool {
+func (l layout) has(d exchange.Digest) bool {
 	_, ok := l.Size(d)
 	return ok
 }
 
 // put makes a complete blob.
-func (l layout) put(body string) desk.Digest {
+func (l layout) put(body string) exchange.Digest {
 	l.Helper()
-	d := desk.Digest(sha256.Sum256([]byte(body)))
+	d := exchange.Digest(sha256.Sum256([]byte(body)))
 	l.write(filepath.Join("blobs", "sha256", d.Hex()), body)
 	return d
 }
@@ -80,13 +80,13 @@ func (l layout) grow(dir, data string) {
 // TestStore: what is complete, what is being pulled, and what is neither.
 func TestStore(t *testing.T) {
 	l := newLayout(t)
-	if l.has(desk.Digest{}) || !l.Changed().IsZero() {
+	if l.has(exchange.Digest{}) || !l.Changed().IsZero() {
 		t.Error("something is in a store that does not exist")
 	}
 	if all, err := l.List(10); len(all) != 0 || err != nil {
 		t.Errorf("%v: %v", all, err)
 	}
-	if _, _, err := l.Ingested(desk.Digest{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := l.Ingested(exchange.Digest{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, want that there is none", err)
 	}
 	a, b := l.put("a"), l.put("b")
@@ -97,13 +97,13 @@ func TestStore(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(l.blobs(), a.Hex()), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := l.List(1); err != nil || !slices.Equal(all, []desk.Digest{b}) {
+	if all, err := l.List(1); err != nil || !slices.Equal(all, []exchange.Digest{b}) {
 		t.Errorf("%v: %v, want the newest, %v", all, err, b)
 	}
-	c := desk.Digest{9}
+	c := exchange.Digest{9}
 	l.ingest("k8s.io/3/layer-"+c.String(), "1234", "10")
 	l.ingest("moby/7/layer-"+c.String(), "123456", "10")
-	l.ingest("moby/8/layer-"+desk.Digest{8}.String(), "12345678", "10")
+	l.ingest("moby/8/layer-"+exchange.Digest{8}.String(), "12345678", "10")
 	file, total, err := l.Ingest(c)
 	if err != nil {
 		t.Fatal(err)
@@ -113,16 +113,16 @@ func TestStore(t *testing.T) {
 		t.Errorf("an ingest of %v bytes, total %d, want that of 6: %v", info, total, err)
 	}
 	for _, total := range []string{"", "x", "-1", "0", "99999999999999999"} {
-		d := desk.Digest{7, byte(len(total))}
+		d := exchange.Digest{7, byte(len(total))}
 		l.ingest("a/1/layer-"+d.String(), "1", total)
 		if _, _, err := l.Ingest(d); !errors.Is(err, errNoSize) {
 			t.Errorf("total %q: %v, want %v", total, err, errNoSize)
 		}
 	}
-	if err := os.Mkdir(filepath.Join(l.blobs(), desk.Digest{6}.Hex()), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(l.blobs(), exchange.Digest{6}.Hex()), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := l.Open(desk.Digest{6}); !errors.Is(err, fs.ErrNotExist) || l.has(desk.Digest{6}) {
+	if _, _, err := l.Open(exchange.Digest{6}); !errors.Is(err, fs.ErrNotExist) || l.has(exchange.Digest{6}) {
 		t.Errorf("a folder is a blob: %v", err)
 	}
 }
@@ -130,16 +130,16 @@ func TestStore(t *testing.T) {
 // TestListed: a manifest of an index in the store is known as one.
 func TestListed(t *testing.T) {
 	l := newLayout(t)
-	child := desk.Digest{5}
+	child := exchange.Digest{5}
 	if l.listed(child) {
 		t.Error("an empty store lists it")
 	}
 	l.put(strings.Repeat("x", 200))
-	l.put(`{"manifests":[{"digest":"` + desk.Digest{4}.String() + `"}],"x":"` + strings.Repeat(" ", 100) + `"}`)
+	l.put(`{"manifests":[{"digest":"` + exchange.Digest{4}.String() + `"}],"x":"` + strings.Repeat(" ", 100) + `"}`)
 	if l.listed(child) {
 		t.Error("another index lists it")
 	}
-	l.put(`{"manifests":[{"digest":"` + desk.Digest{3}.String() + `"},{"digest":"` + child.String() + `"}]}`)
+	l.put(`{"manifests":[{"digest":"` + exchange.Digest{3}.String() + `"},{"digest":"` + child.String() + `"}]}`)
 	if !l.listed(child) {
 		t.Error("no index lists it")
 	}
@@ -151,7 +151,7 @@ func TestGrowing(t *testing.T) {
 	l := newLayout(t)
 	synctest.Test(t, func(t *testing.T) {
 		const body = "the quick brown fox"
-		d := desk.Digest(sha256.Sum256([]byte(body)))
+		d := exchange.Digest(sha256.Sum256([]byte(body)))
 		dir := l.ingest("k8s.io/1/layer-"+d.String(), body[:3], fmt.Sprint(len(body)))
 		file, total, err := l.Ingest(d)
 		if err != nil {
@@ -160,7 +160,7 @@ func TestGrowing(t *testing.T) {
 		defer file.Close()
 		go func() {
 			for i := 4; i <= len(body); i++ {
-				time.Sleep(desk.Stall - time.Second)
+				time.Sleep(exchange.PullStall - time.Second)
 				l.grow(dir, body[i-1:i])
 			}
 			if err := errors.Join(os.MkdirAll(l.blobs(), 0o755),
@@ -187,7 +187,7 @@ func TestGrowing(t *testing.T) {
 func TestGrowingSlow(t *testing.T) {
 	l := newLayout(t)
 	synctest.Test(t, func(t *testing.T) {
-		d := desk.Digest{1}
+		d := exchange.Digest{1}
 		dir := l.ingest("k8s.io/1/layer-"+d.String(), "1234", "10")
 		containerd, err := os.OpenFile(filepath.Join(dir, "data"), os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
@@ -198,7 +198,7 @@ func TestGrowingSlow(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		const slow = desk.Slow - time.Second
+		const slow = exchange.PullSlow - time.Second
 		go func() {
 			time.Sleep(slow)
 			if size, open, err := l.Ingested(d); size != 4 || !open || err != nil {
@@ -217,8 +217,8 @@ func TestGrowingSlow(t *testing.T) {
 		if string(got) != "12345678" || !errors.Is(err, errStalled) {
 			t.Errorf("%q, %v, want 8 bytes, and that it stalls", got, err)
 		}
-		if took := time.Since(began); took < slow+desk.Stall || took > slow+desk.Stall+2*looks {
-			t.Errorf("it ended after %v, want %v", took, slow+desk.Stall)
+		if took := time.Since(began); took < slow+exchange.PullStall || took > slow+exchange.PullStall+2*looks {
+			t.Errorf("it ended after %v, want %v", took, slow+exchange.PullStall)
 		}
 	})
 }
@@ -231,7 +231,7 @@ func TestGrowingEnds(t *testing.T) {
 		want    error
 		after   time.Duration
 	}{
-		"nothing comes":  {func(string) error { return nil }, errStalled, desk.Stall},
+		"nothing comes":  {func(string) error { return nil }, errStalled, exchange.PullStall},
 		"it is given up": {os.RemoveAll, errGone, time.Second},
 		"it begins again": {
 			func(dir string) error { return os.Truncate(filepath.Join(dir, "data"), 0) }, errShrunk, time.Second,
@@ -240,8 +240,8 @@ func TestGrowingEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLayout(t)
 			synctest.Test(t, func(t *testing.T) {
-				dir := l.ingest("k8s.io/1/layer-"+desk.Digest{1}.String(), "1234", "10")
-				file, total, err := l.Ingest(desk.Digest{1})
+				dir := l.ingest("k8s.io/1/layer-"+exchange.Digest{1}.String(), "1234", "10")
+				file, total, err := l.Ingest(exchange.Digest{1})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // TestSum: what a node pulls, reads from members and gives to them is told as it was. Each byte of a pull counts once,
@@ -18,7 +18,7 @@ func TestSum(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := w.run(ctx)
 		const layer = "0123456789"
-		d := desk.Digest(sum(layer))
+		d := exchange.Digest(sum(layer))
 		path, ref := "/v2/app/blobs/"+d.String(), "k8s.io/1/layer-"+d.String()
 		sums := func(why string, want map[string]digest.Images) {
 			t.Helper()
@@ -51,7 +51,7 @@ func TestSum(t *testing.T) {
 		want["b"], want["c"] = digest.Images{Pulled: 6, Saved: 4, Served: 10}, digest.Images{Saved: 10}
 		sums("another node", want)
 		w.down.Store(true)
-		w.nodes["c"].get("GET", "/v2/app/blobs/"+desk.Digest(sum("alone")).String(), "")
+		w.nodes["c"].get("GET", "/v2/app/blobs/"+exchange.Digest(sum("alone")).String(), "")
 		w.nodes["c"].put("alone")
 		want["c"] = digest.Images{Saved: 10, Pulled: 5}
 		sums("without a desk", want)

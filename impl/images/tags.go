@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // Bounds of a book of tags.
@@ -43,9 +43,9 @@ type tagBook struct {
 
 // learned is what a registry said of a tag.
 type learned struct {
-	Digest desk.Digest `json:"digest"`
-	At     time.Time   `json:"at"`
-	Own    time.Time   `json:"own,omitzero"` // when it said so to this node's own containerd; zero: only to others
+	Digest exchange.Digest `json:"digest"`
+	At     time.Time       `json:"at"`
+	Own    time.Time       `json:"own,omitzero"` // when it said so to this node's own containerd; zero: only to others
 }
 
 // question is one that containerd asks a registry.
@@ -73,7 +73,7 @@ func openTags(file string, c clock.PassiveClock, logger *slog.Logger) *tagBook {
 		b.known = map[string]learned{}
 	}
 	for name := range b.known {
-		if desk.CheckTag(name) != nil || len(b.known) > desk.MaxTags {
+		if exchange.CheckTag(name) != nil || len(b.known) > exchange.MaxTags {
 			delete(b.known, name)
 		}
 	}
@@ -94,7 +94,7 @@ func (b *tagBook) ask(r reference) {
 }
 
 // exclude notes that something else than a question to a registry leads containerd to a digest.
-func (b *tagBook) exclude(r reference, d desk.Digest) {
+func (b *tagBook) exclude(r reference, d exchange.Digest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.prune()
@@ -108,7 +108,7 @@ func (b *tagBook) exclude(r reference, d desk.Digest) {
 // guess is the tag that a registry said to lead to a digest; "": none is known for sure. accept is what containerd
 // wants by its type: it knows from the registry whether that is an index. A single manifest may as well be one of an
 // index that the store has from before: listed reports that.
-func (b *tagBook) guess(r reference, accept string, listed func(desk.Digest) bool) (tag string, at time.Time) {
+func (b *tagBook) guess(r reference, accept string, listed func(exchange.Digest) bool) (tag string, at time.Time) {
 	b.mu.Lock()
 	b.prune()
 	key := r.registry + "/" + r.repository
@@ -148,14 +148,14 @@ func (b *tagBook) prune() {
 }
 
 // learn keeps what a registry said, to this node's own containerd or to others. The later answer counts.
-func (b *tagBook) learn(name string, d desk.Digest, at time.Time, own bool) {
+func (b *tagBook) learn(name string, d exchange.Digest, at time.Time, own bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before, ok := b.known[name]
 	if ok && !at.After(before.At) && (!own || d != before.Digest || !at.After(before.Own)) {
 		return
 	}
-	if !ok && len(b.known) >= desk.MaxTags {
+	if !ok && len(b.known) >= exchange.MaxTags {
 		oldest := ""
 		for other, l := range b.known {
 			if oldest == "" || l.At.Before(b.known[oldest].At) {
@@ -189,7 +189,7 @@ func (b *tagBook) learn(name string, d desk.Digest, at time.Time, own bool) {
 }
 
 // last is what a registry last said of a tag, and how long ago.
-func (b *tagBook) last(name string) (d desk.Digest, age time.Duration, ok bool) {
+func (b *tagBook) last(name string) (d exchange.Digest, age time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l, ok := b.known[name]
@@ -198,12 +198,12 @@ func (b *tagBook) last(name string) (d desk.Digest, age time.Duration, ok bool) 
 
 // words are what registries said to this node's own containerd, for a desk that knows nothing. What others have said
 // they say themselves: a desk counts who says the same.
-func (b *tagBook) words() (out []desk.Resolution) {
+func (b *tagBook) words() (out []exchange.Resolution) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, l := range b.known {
 		if !l.Own.IsZero() {
-			out = append(out, desk.Resolution{Tag: name, Digest: l.Digest, Age: max(b.clock.Since(l.Own), 0)})
+			out = append(out, exchange.Resolution{Tag: name, Digest: l.Digest, Age: max(b.clock.Since(l.Own), 0)})
 		}
 	}
 	return out

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // tagged is an image of a world of tags: its index, and what its digest is.
@@ -36,15 +36,15 @@ func (h *hub) resolves(name, index string) {
 	if got := h.tag(name); got != "registry" {
 		h.world.Errorf("%s is told %s of %s, want that it is to ask the registry", h.name, got, name)
 	}
-	h.get("GET", manifests+desk.Digest(sum(index)).String()+ns, "")
+	h.get("GET", manifests+exchange.Digest(sum(index)).String()+ns, "")
 	h.put(index)
 }
 
 // says has a hub say of a tag what it likes.
 func (h *hub) says(tag, index string) {
 	h.world.Helper()
-	word := []desk.Resolution{{Tag: tag, Digest: sum(index)}}
-	if _, err := h.Ask(h.world.Context(), desk.Ask{Resolved: word}); err != nil {
+	word := []exchange.Resolution{{Tag: tag, Digest: sum(index)}}
+	if _, err := h.Ask(h.world.Context(), exchange.ImagesAsk{Resolved: word}); err != nil {
 		h.world.Error(err)
 	}
 }
@@ -58,7 +58,7 @@ func inPool(t *testing.T, nodes string, test func(w *world, of map[string]*hub, 
 		test(w, w.nodes, func(why, got, want string) {
 			t.Helper()
 			if want != "registry" {
-				want = desk.Digest(sum(want)).String()
+				want = exchange.Digest(sum(want)).String()
 			}
 			if got != want {
 				t.Errorf("%s: %s, want %s", why, got, want)
@@ -81,31 +81,31 @@ func TestTags(t *testing.T) {
 		is("the second", b.tag("v1"), "registry")
 		waits := make(chan string)
 		go func() { waits <- c.tag("v1") }()
-		sleep(desk.Resolve / 4)
+		sleep(exchange.ResolveWait / 4)
 		for _, h := range []*hub{a, b} {
-			sleep(desk.Resolve / 4)
-			h.get("GET", manifests+desk.Digest(sum(tagged)).String()+ns, "") // what the registry said
+			sleep(exchange.ResolveWait / 4)
+			h.get("GET", manifests+exchange.Digest(sum(tagged)).String()+ns, "") // what the registry said
 			h.put(tagged)
 		}
 		is("the third, which waited", <-waits, tagged)
-		sleep(desk.Fresh - desk.Resolve)
+		sleep(exchange.TagFresh - exchange.ResolveWait)
 		is("within a minute", c.tag("v1"), tagged)
 		is("within a minute, one that asked", a.tag("v1"), tagged)
-		sleep(desk.Resolve)
+		sleep(exchange.ResolveWait)
 		is("after a minute", a.tag("v1"), "registry")
 		is("after a minute, the second", b.tag("v1"), "registry")
 		began := time.Now()
 		is("a question that nobody answers", c.tag("v1"), "registry")
-		if took := time.Since(began); took < desk.Resolve || took > desk.Resolve+time.Second {
-			w.Errorf("it waited %v, want %v", took, desk.Resolve)
+		if took := time.Since(began); took < exchange.ResolveWait || took > exchange.ResolveWait+time.Second {
+			w.Errorf("it waited %v, want %v", took, exchange.ResolveWait)
 		}
 		for _, h := range []*hub{a, b} {
-			h.get("GET", manifests+desk.Digest(sum(tagged)).String()+ns, "")
+			h.get("GET", manifests+exchange.Digest(sum(tagged)).String()+ns, "")
 		}
 		c.mirror.tags.judged = func(registry string) bool { return registry == "docker.io" }
 		is("a registry that judges", c.tag("v1"), "registry")
 		w.away.Store(true)
-		sleep(2 * desk.Fresh)
+		sleep(2 * exchange.TagFresh)
 		is("that one without the cloud", c.tag("v1"), tagged)
 		is("without the cloud", b.tag("v1"), tagged)
 		is("what nobody asked for", b.tag("v2"), "registry")
@@ -121,7 +121,7 @@ func TestCut(t *testing.T) {
 	inPool(t, "a b c", func(w *world, of map[string]*hub, is func(why, got, want string)) {
 		of["a"].resolves("v1", tagged)
 		is("while the cloud is there", of["b"].tag("v1"), "registry")
-		sleep(desk.Resolve)
+		sleep(exchange.ResolveWait)
 		w.cut.Store(true)
 		began := time.Now()
 		is("in the first seconds", of["c"].tag("v1"), tagged)
@@ -147,7 +147,7 @@ func TestLyingMember(t *testing.T) {
 		m.says(v1, lie)
 		sleep(2 * lookEvery)
 		is("a lone lie, with the cloud", a.tag("v1"), "registry")
-		a.get("GET", manifests+desk.Digest(sum(tagged)).String()+ns, "")
+		a.get("GET", manifests+exchange.Digest(sum(tagged)).String()+ns, "")
 		a.put(tagged)
 		m.says(v1, lie)
 		b.resolves("v1", tagged)
@@ -158,12 +158,12 @@ func TestLyingMember(t *testing.T) {
 		m.says("docker.io/library/app:v2", lie)
 		is("a lone lie about another tag", a.tag("v2"), "registry")
 		w.desk.Reset()
-		sleep(desk.Every + lookEvery)
+		sleep(exchange.ImagesEvery + lookEvery)
 		m.says("docker.io/library/app:v2", lie)
 		is("that one after a restart of the desk", c.tag("v2"), "registry")
 		m.says(v1, lie)
 		w.away.Store(true)
-		sleep(desk.Fresh)
+		sleep(exchange.TagFresh)
 		m.says(v1, lie)
 		for _, h := range []*hub{a, b, c, d} { // c has heard of it, d has not
 			is("without the cloud, at "+h.name, h.tag("v1"), tagged)
@@ -175,13 +175,13 @@ func TestLyingMember(t *testing.T) {
 			is("without the cloud and with a desk that knows nothing, at "+h.name, h.tag("v1"), tagged)
 		}
 		w.away.Store(false)
-		sleep(desk.Every + lookEvery)
+		sleep(exchange.ImagesEvery + lookEvery)
 		m.says(v1, lie)
 		sleep(time.Second)
 		a.resolves("v1", tagged)
 		sleep(time.Second)
 		b.resolves("v1", tagged)
-		sleep(desk.Every + lookEvery)
+		sleep(exchange.ImagesEvery + lookEvery)
 		for _, h := range []*hub{c, m} {
 			s, n := h.mirror.Standing(), testutil.ToFloat64(h.mirror.Metrics.barred)
 			if len(s.Barred) != 1 || s.Barred[0] != "m" || n != 1 {
@@ -201,7 +201,7 @@ func TestOneKnows(t *testing.T) {
 		of["m"].put(lie)
 		of["m"].says(v1, lie)
 		w.away.Store(true)
-		sleep(2 * desk.Fresh)
+		sleep(2 * exchange.TagFresh)
 		is("at the node that knows", of["a"].tag("v1"), tagged)
 		is("elsewhere", of["b"].tag("v1"), "registry")
 	})

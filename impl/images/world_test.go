@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // world is a pool in memory, for fake time: hubs and their stores, and one desk.
 type world struct {
 	*testing.T
-	desk  *desk.Desk
+	desk  *exchange.Images
 	nodes map[string]*hub
 	down  atomic.Bool // the desk
 	away  atomic.Bool // the cloud
@@ -50,7 +50,7 @@ type hub struct {
 }
 
 func newWorld(t *testing.T, names ...string) *world {
-	w := &world{T: t, desk: &desk.Desk{Clock: clock.RealClock{}}, nodes: map[string]*hub{}}
+	w := &world{T: t, desk: &exchange.Images{Clock: clock.RealClock{}}, nodes: map[string]*hub{}}
 	for _, name := range names {
 		w.add(name)
 	}
@@ -91,17 +91,17 @@ func (w *world) run(ctx context.Context) (wait func()) {
 }
 
 // Ask implements Pool.
-func (h *hub) Ask(_ context.Context, a desk.Ask) (desk.Answer, error) {
+func (h *hub) Ask(_ context.Context, a exchange.ImagesAsk) (exchange.ImagesAnswer, error) {
 	if h.world.down.Load() || h.off.Load() {
-		return desk.Answer{}, errors.New("no desk answers")
+		return exchange.ImagesAnswer{}, errors.New("no desk answers")
 	}
 	a.Address = "10.0.0.1:" + strconv.Itoa(10000+len(h.name)) // it is known by its name here
 	return h.world.desk.Exchange(h.name, a)
 }
 
 // Open implements Pool.
-func (h *hub) Open(ctx context.Context, from desk.Holder, method string, d desk.Digest, part string) (*http.Response,
-	error) {
+func (h *hub) Open(ctx context.Context, from exchange.Holder, method string, d exchange.Digest,
+	part string) (*http.Response, error) {
 	other := h.world.nodes[from.Node]
 	if other == nil || other.off.Load() {
 		return nil, errors.New("connection refused")
@@ -203,7 +203,7 @@ func sleep(d time.Duration) { time.Sleep(d) }
 func sum(s string) [sha256.Size]byte { return sha256.Sum256([]byte(s)) }
 
 // remove removes a blob, as garbage collection does.
-func remove(t *testing.T, h *hub, d desk.Digest) {
+func remove(t *testing.T, h *hub, d exchange.Digest) {
 	t.Helper()
 	if err := os.Remove(filepath.Join(h.blobs(), d.Hex())); err != nil {
 		t.Fatal(err)

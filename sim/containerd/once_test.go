@@ -19,7 +19,7 @@ import (
 	"github.com/containerd/platforms"
 	"github.com/opencontainers/go-digest"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 // ratio fails if the registry served more than so many times an image.
@@ -291,7 +291,7 @@ func TestArchitectures(t *testing.T) {
 		began := time.Now()
 		_, err := n.pullFor(context.Background(), r.ref("v1"), platforms.Default())
 		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "no match for platform") ||
-			took > desk.Stall/2 {
+			took > exchange.PullStall/2 {
 			t.Errorf("%s: %v after %v, want that no image is for its platform, at once", n.name, err, took)
 		}
 	}

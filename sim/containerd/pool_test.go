@@ -25,8 +25,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/exchange"
 	weir "github.com/weir-edge/weir/impl/images"
-	"github.com/weir-edge/weir/impl/images/desk"
 )
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 type pool struct {
 	t        *testing.T
 	registry *registry
-	desk     *desk.Desk
+	desk     *exchange.Images
 	away     atomic.Bool // the cloud
 	nodes    []*node
 }
@@ -58,7 +58,7 @@ type node struct {
 
 func newPool(t *testing.T, size int, r *registry) *pool {
 	t.Helper()
-	p := &pool{t: t, registry: r, desk: &desk.Desk{Clock: clock.RealClock{}}}
+	p := &pool{t: t, registry: r, desk: &exchange.Images{Clock: clock.RealClock{}}}
 	for i := range size {
 		p.nodes = append(p.nodes, p.newNode(fmt.Sprintf("edge-%d", i)))
 	}
@@ -116,14 +116,14 @@ func (l *liar) Write(p []byte) (int, error) {
 }
 
 // Ask implements images.Pool.
-func (n *node) Ask(_ context.Context, a desk.Ask) (desk.Answer, error) {
+func (n *node) Ask(_ context.Context, a exchange.ImagesAsk) (exchange.ImagesAnswer, error) {
 	a.Address = strings.TrimPrefix(n.shown.URL, "http://")
 	return n.pool.desk.Exchange(n.name, a)
 }
 
 // Open implements images.Pool.
-func (n *node) Open(ctx context.Context, from desk.Holder, method string, d desk.Digest, part string) (*http.Response,
-	error) {
+func (n *node) Open(ctx context.Context, from exchange.Holder, method string, d exchange.Digest,
+	part string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+from.Address+contract.ImagesBlobsPath+d.String(), nil)
 	if err != nil {
 		return nil, err

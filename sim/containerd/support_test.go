@@ -8,7 +8,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 )
 
 func descriptor(d string, size int) ocispec.Descriptor {
@@ -16,18 +16,18 @@ func descriptor(d string, size int) ocispec.Descriptor {
 }
 
 // asks is a question for a tag.
-func asks(ref string) desk.Ask { return desk.Ask{Tag: ref} }
+func asks(ref string) exchange.ImagesAsk { return exchange.ImagesAsk{Tag: ref} }
 
 // known reports whether the desk knows a holder of all that the registry has, but for those that only it has.
 func (p *pool) known(r *registry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for d := range r.blobs {
-		parsed, err := desk.ParseDigest(d)
+		parsed, err := exchange.ParseDigest(d)
 		if err != nil {
 			return false
 		}
-		a, err := p.desk.Exchange("a member without an address", desk.Ask{Want: &parsed})
+		a, err := p.desk.Exchange("a member without an address", exchange.ImagesAsk{Want: &parsed})
 		if err != nil || len(a.From) == 0 || a.From[0].Growing {
 			return false
 		}

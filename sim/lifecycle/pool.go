@@ -8,11 +8,11 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/weir-edge/weir/impl/exchange"
 	hubs "github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/roll"
-	"github.com/weir-edge/weir/impl/roll/desk"
 	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 
@@ -25,7 +25,7 @@ type pool struct {
 	// The coordinator.
 	away        int // how many faults hold it down
 	coordinator *api.Server
-	desk        *desk.Desk // of its roll call
+	desk        *exchange.RollCall // of its roll call
 
 	leader *node          // nil: there is none
 	key    *pki.Authority // by which weir-manager signs
@@ -35,7 +35,7 @@ type pool struct {
 
 func newPool(w *World, name string) (*pool, error) {
 	key, err := pki.NewPoolAuthority(name, time.Now())
-	return &pool{w: w, name: name, coordinator: api.New(api.Config{}), desk: &desk.Desk{}, key: key}, err
+	return &pool{w: w, name: name, coordinator: api.New(api.Config{}), desk: &exchange.RollCall{}, key: key}, err
 }
 
 func (p *pool) up() bool { return p.away == 0 }
@@ -43,7 +43,7 @@ func (p *pool) up() bool { return p.away == 0 }
 // hold lets a fault hold the coordinator down, or no longer: its watches end, and all that it has may be lost.
 func (p *pool) hold(by int, lost bool) {
 	p.away += by
-	p.desk = &desk.Desk{}
+	p.desk = &exchange.RollCall{}
 	if p.coordinator.Away(!p.up()); by > 0 && lost {
 		p.coordinator = api.New(api.Config{})
 		p.coordinator.Away(true)

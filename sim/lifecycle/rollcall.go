@@ -5,14 +5,14 @@ import (
 	"crypto/x509"
 	"slices"
 
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/roll"
-	"github.com/weir-edge/weir/impl/roll/desk"
 )
 
 // desks is the desk of a pool as a hub reaches it. It implements beat.Desk and beat.Desks.
 type desks struct{ n *node }
 
-func (d desks) desk() (at *desk.Desk) {
+func (d desks) desk() (at *exchange.RollCall) {
 	d.n.w.locked(func() {
 		if d.n.toPool() {
 			at = d.n.pool.desk

@@ -21,13 +21,11 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/election"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/directory"
-	imagesdesk "github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/member"
-	moveddesk "github.com/weir-edge/weir/impl/moved/desk"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
-	"github.com/weir-edge/weir/impl/roll/desk"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -95,9 +93,9 @@ func New(c Config) (*Coordinator, error) {
 		}))
 	}
 	leads := func(node string) bool { return x.Leader().Node == node }
-	mux.Handle(contract.RollPath, new(desk.Desk).Handler(nodeOf, leads))
-	mux.Handle(contract.ImagesPath, (&imagesdesk.Desk{Clock: c.Clock}).Handler(nodeOf))
-	mux.Handle(contract.MovedPath, (&moveddesk.Desk{Clock: c.Clock}).Handler(nodeOf))
+	mux.Handle(contract.RollPath, new(exchange.RollCall).Handler(nodeOf, leads))
+	mux.Handle(contract.ImagesPath, (&exchange.Images{Clock: c.Clock}).Handler(nodeOf))
+	mux.Handle(contract.MovedPath, (&exchange.Moved{Clock: c.Clock}).Handler(nodeOf))
 	mux.Handle("GET "+contract.DocumentsPath, x.Documents.Serve(x.puller.Upstream))
 	mux.Handle("/apis/coordination.k8s.io/v1/namespaces/", c.Leases.Handler(userOf))
 	for _, r := range c.Relays {

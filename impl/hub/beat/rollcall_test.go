@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/answer"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -29,7 +30,6 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/roll"
-	"github.com/weir-edge/weir/impl/roll/desk"
 )
 
 // rollCloud is a cloud with the Leases of two nodes and of their pool, and a weir-manager.
@@ -152,14 +152,14 @@ func (c *rollCloud) judge(l *coordinationv1.Lease) {
 }
 
 // localDesk is a desk without a network.
-type localDesk struct{ *desk.Desk }
+type localDesk struct{ *exchange.RollCall }
 
 func (d localDesk) HandIn(_ context.Context, e roll.Entry) (roll.Notice, error) {
-	return d.Desk.HandIn(e)
+	return d.RollCall.HandIn(e)
 }
 
 func (d localDesk) Exchange(_ context.Context, n roll.Notice) []roll.Entry {
-	all, _ := d.Desk.Exchange(n)
+	all, _ := d.RollCall.Exchange(n)
 	return all
 }
 
@@ -202,7 +202,7 @@ func newRollBed(t *testing.T) *rollBed {
 		confirmed: map[string][]confirmation{}, rollCloud: c, hubs: map[string]*Beats{},
 		kubelets: map[string]*coordinationv1.Lease{}, outcomes: map[string]int{},
 	}
-	d, log := localDesk{&desk.Desk{}}, slog.New(slog.DiscardHandler)
+	d, log := localDesk{&exchange.RollCall{}}, slog.New(slog.DiscardHandler)
 	trusted := func() []*x509.Certificate { return []*x509.Certificate{key.Cert()} }
 	for _, node := range []string{"edge-1", "edge-2"} {
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: contract.NodeLeaseNamespace}}

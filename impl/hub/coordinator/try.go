@@ -7,7 +7,6 @@ import (
 	"net"
 
 	"github.com/weir-edge/weir/impl/connectivity"
-	"github.com/weir-edge/weir/impl/connectivity/attempt"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
@@ -27,7 +26,7 @@ func (c *Client) Try(ctx context.Context, s Server) (stage connectivity.Stage, e
 	if s.Node != "" {
 		path = contract.StatusPath
 	}
-	return connectivity.Secured, attempt.Ask(ctx, conn, path)
+	return connectivity.Secured, connectivity.Attempt(ctx, conn, path)
 }
 
 // stagedNet notes that a connection came about.

@@ -24,8 +24,8 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/moved"
-	"github.com/weir-edge/weir/impl/moved/desk"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
@@ -46,7 +46,7 @@ type bed struct {
 	t         *testing.T
 	clock     *testingclock.FakeClock
 	authority *pki.Authority
-	desk      desk.Desk
+	desk      exchange.Moved
 	forge     func(moved.Signed) moved.Signed // what the desk makes of what it gives; nil: nothing
 	hubs      map[string]*hub
 }
@@ -224,14 +224,14 @@ func (h *hub) Exchange(_ context.Context, say func(bool) *moved.Signed) (all []m
 	if h.asked++; h.alone {
 		return nil, false
 	}
-	ask := desk.Ask{Desk: h.read.desk, After: h.read.after, Statement: say(h.read.whole || !h.read.begun)}
+	ask := exchange.MovedAsk{Desk: h.read.desk, After: h.read.after, Statement: say(h.read.whole || !h.read.begun)}
 	if ask.Statement != nil {
 		h.said++
 	}
 	got, err := h.bed.desk.Exchange(h.node, ask)
 	check(h.bed.t, err)
-	var a desk.Answer
-	h.sends(ask, &desk.Ask{})
+	var a exchange.MovedAnswer
+	h.sends(ask, &exchange.MovedAsk{})
 	h.sends(got, &a)
 	h.read.desk, h.read.after, h.read.whole, h.read.begun = a.Desk, a.At, a.Whole, true
 	if h.bed.forge != nil {

@@ -6,31 +6,28 @@ import (
 
 	"k8s.io/utils/clock"
 
-	reachdesk "github.com/weir-edge/weir/impl/connectivity/desk"
 	"github.com/weir-edge/weir/impl/contract"
-	imagesdesk "github.com/weir-edge/weir/impl/images/desk"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/limit"
-	moveddesk "github.com/weir-edge/weir/impl/moved/desk"
-	"github.com/weir-edge/weir/impl/roll/desk"
 )
 
 // Desk is all that a leader hub shows beside its relays.
 type Desk struct {
 	Standing *Standing
 	Leases   *lease.Store
-	roll     desk.Desk
-	moved    moveddesk.Desk
-	images   imagesdesk.Desk
-	reach    reachdesk.Desk
+	roll     exchange.RollCall
+	moved    exchange.Moved
+	images   exchange.Images
+	reach    exchange.CallBacks
 	slots    limit.Slots
 }
 
 // NewDesk makes that of a hub.
 func NewDesk(s *Standing, l *lease.Store, c clock.PassiveClock) *Desk {
 	return &Desk{
-		Standing: s, Leases: l, moved: moveddesk.Desk{Clock: c}, images: imagesdesk.Desk{Clock: c},
-		reach: reachdesk.Desk{Clock: c},
+		Standing: s, Leases: l, moved: exchange.Moved{Clock: c}, images: exchange.Images{Clock: c},
+		reach: exchange.CallBacks{Clock: c},
 		slots: limit.Slots{Each: limit.MaxPeerRequests, Sum: limit.MaxPeersRequests},
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/images/desk"
 )
 
 // Images is the way of a hub to the desk of its pool that knows who has content of images, and to those who have it.
@@ -61,7 +61,7 @@ type place struct {
 }
 
 // Ask implements images.Pool.
-func (i *Images) Ask(ctx context.Context, a desk.Ask) (out desk.Answer, err error) {
+func (i *Images) Ask(ctx context.Context, a exchange.ImagesAsk) (out exchange.ImagesAnswer, err error) {
 	a.Address, err = i.Told(), errNoDesk
 	ctx, cancel := context.WithTimeout(ctx, 2*imagesTimeout)
 	defer cancel()
@@ -76,7 +76,7 @@ func (i *Images) Ask(ctx context.Context, a desk.Ask) (out desk.Answer, err erro
 	return out, err
 }
 
-func (i *Images) askAt(ctx context.Context, p place, a desk.Ask) (out desk.Answer, err error) {
+func (i *Images) askAt(ctx context.Context, p place, a exchange.ImagesAsk) (out exchange.ImagesAnswer, err error) {
 	if p.replica == nil {
 		return i.Desk.images.Exchange(i.Node, a)
 	}
@@ -109,8 +109,8 @@ func (i *Images) places() (all []place) {
 }
 
 // Open implements images.Pool.
-func (i *Images) Open(ctx context.Context, from desk.Holder, method string, d desk.Digest, part string) (*http.Response,
-	error) {
+func (i *Images) Open(ctx context.Context, from exchange.Holder, method string, d exchange.Digest,
+	part string) (*http.Response, error) {
 	header := http.Header{}
 	if part != "" {
 		header.Set("Range", part)

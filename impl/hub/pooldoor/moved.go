@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/moved"
-	"github.com/weir-edge/weir/impl/moved/desk"
 )
 
 // Moved is the way of a hub to the desks of its pool that have what hubs say of moved pods: its own, and those of the
@@ -65,7 +65,7 @@ func (m *Moved) Exchange(ctx context.Context, say func(whole bool) *moved.Signed
 		each.Go(func() {
 			limit, cancel := context.WithTimeout(ctx, movedTimeout)
 			defer cancel()
-			var answer desk.Answer
+			var answer exchange.MovedAnswer
 			if _, err := replica.Do(limit, http.MethodPost, contract.MovedPath, ask, &answer); err != nil {
 				return
 			}
@@ -91,12 +91,12 @@ func (m *Moved) Behind() bool {
 	return m.own.whole
 }
 
-func (r *reading) ask(say func(whole bool) *moved.Signed, mute bool) desk.Ask {
-	return desk.Ask{Desk: r.desk, After: r.after, Statement: say(r.whole || r.desk == ""), Mute: mute}
+func (r *reading) ask(say func(whole bool) *moved.Signed, mute bool) exchange.MovedAsk {
+	return exchange.MovedAsk{Desk: r.desk, After: r.after, Statement: say(r.whole || r.desk == ""), Mute: mute}
 }
 
 // took notes what was read, and returns it.
-func (r *reading) took(a desk.Answer) []moved.Signed {
+func (r *reading) took(a exchange.MovedAnswer) []moved.Signed {
 	r.desk, r.after, r.whole = a.Desk, a.At, a.Whole
 	return a.Statements
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/roll"
-	"github.com/weir-edge/weir/impl/roll/desk"
 )
 
 // RollCall is the way of a hub to the desks of its pool: its own while it is a leader hub, else those of the
@@ -20,7 +20,7 @@ type RollCall struct {
 }
 
 // own is the desk of this hub, nil while it is no leader hub.
-func (r *RollCall) own() *desk.Desk {
+func (r *RollCall) own() *exchange.RollCall {
 	if r.Desk.Leases.IsOpen() {
 		return &r.Desk.roll
 	}

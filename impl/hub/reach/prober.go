@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/connectivity"
-	"github.com/weir-edge/weir/impl/connectivity/desk"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/role"
 )
@@ -151,8 +151,9 @@ func (p *Prober) back(ctx context.Context, e connectivity.Edge) (cause string) {
 	if i < 0 {
 		return ""
 	}
-	var a desk.Answer
-	if _, err := all[i].Do(ctx, http.MethodPost, contract.ReachPath, desk.Ask{Address: e.Host}, &a); err != nil {
+	var a exchange.CallBackAnswer
+	ask := exchange.CallBackAsk{Address: e.Host}
+	if _, err := all[i].Do(ctx, http.MethodPost, contract.ReachPath, ask, &a); err != nil {
 		return "" // an older one has no such place
 	}
 	p.mu.Lock()
@@ -162,10 +163,10 @@ func (p *Prober) back(ctx context.Context, e connectivity.Edge) (cause string) {
 }
 
 // learn takes which other hubs there are. An address of each machine is none, but where all of the pool is on one.
-func (p *Prober) learn(members []desk.Member) {
+func (p *Prober) learn(members []exchange.Member) {
 	p.members = p.members[:0]
 	own, _, _ := contract.ParsePoolAddress(p.Told())
-	for _, m := range members[:min(len(members), desk.MaxTold)] {
+	for _, m := range members[:min(len(members), exchange.MaxTold)] {
 		at, reverse, err := contract.ParsePoolAddress(m.Address)
 		if err == nil && !reverse && m.Node != p.Node && (!at.Addr().IsLoopback() || own.Addr().IsLoopback()) {
 			p.members = append(p.members, connectivity.Edge{Way: digest.ToHub, Peer: m.Node, Host: m.Address})

@@ -30,10 +30,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/connectivity"
-	"github.com/weir-edge/weir/impl/connectivity/attempt"
-	"github.com/weir-edge/weir/impl/connectivity/desk"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
+	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
@@ -223,7 +222,7 @@ func calls(a *authority, own tls.Certificate) func(context.Context, string, stri
 			_ = raw.Close()
 			return connectivity.Connected, err
 		}
-		return connectivity.Secured, attempt.Ask(ctx, conn, contract.StatusPath)
+		return connectivity.Secured, connectivity.Attempt(ctx, conn, contract.StatusPath)
 	}
 }
 
@@ -233,7 +232,7 @@ func newBed(t *testing.T) (*bed, map[digest.Way]*gate) {
 	b := &bed{t: t, clock: clocktesting.NewFakeClock(time.Now())}
 	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
 	own := a.holder("", past)
-	place := &desk.Desk{Clock: b.clock, Call: calls(a, own), Within: time.Second}
+	place := &exchange.CallBacks{Clock: b.clock, Call: calls(a, own), Within: time.Second}
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", answers)
 	mux.Handle("/readyz", answers)
@@ -253,7 +252,7 @@ func newBed(t *testing.T) (*bed, map[digest.Way]*gate) {
 		}),
 		digest.FromCoordinator: hub("edge-1"), digest.ToHub: hub("edge-2"),
 	}
-	_, err := place.Exchange(t.Context(), "edge-2", desk.Ask{Address: gates[digest.ToHub].addr})
+	_, err := place.Exchange(t.Context(), "edge-2", exchange.CallBackAsk{Address: gates[digest.ToHub].addr})
 	check(t, err)
 	b.prober = New(Config{
 		Node: "edge-1", Coordinator: client(t, a, gates[digest.ToCoordinator].addr),
@@ -261,12 +260,12 @@ func newBed(t *testing.T) (*bed, map[digest.Way]*gate) {
 		Patience: 2 * time.Second, Clock: b.clock, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(func() { // who is silent is told no more
-		_, _ = place.Exchange(context.Background(), "edge-2", desk.Ask{Address: contract.PoolAddressReverse})
+		_, _ = place.Exchange(context.Background(), "edge-2", exchange.CallBackAsk{Address: contract.PoolAddressReverse})
 	})
 	gone, end := context.WithCancel(t.Context())
 	end()
 	b.other = func() { // what comes of a call to it is for edge-2 alone
-		_, err := place.Exchange(gone, "edge-2", desk.Ask{Address: gates[digest.ToHub].addr})
+		_, err := place.Exchange(gone, "edge-2", exchange.CallBackAsk{Address: gates[digest.ToHub].addr})
 		check(t, err)
 	}
 	return b, gates
@@ -378,7 +377,7 @@ func portOf(e digest.Edge) string { return (&net.TCPAddr{Port: int(e.Port)}).Str
 func TestLearn(t *testing.T) {
 	for told, want := range map[string]int{"10.0.0.9:10269": 1, "127.0.0.9:10269": 2, "": 1} {
 		p := &Prober{Config: Config{Node: "edge-9", Told: func() string { return told }}}
-		p.learn([]desk.Member{
+		p.learn([]exchange.Member{
 			{Node: "edge-1", Address: "10.0.0.1:10269"}, {Node: "edge-2", Address: "127.0.0.1:2379"},
 			{Node: "edge-3", Address: "169.254.169.254:80"}, {Node: "edge-4", Address: "10.0.0.4:10269"},
 		})

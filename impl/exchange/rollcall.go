@@ -1,11 +1,4 @@
-// Package desk shows the desk of a pool's roll call over HTTP: hubs hand in entries of their own nodes, and the leader
-// collects them and posts what weir-manager has answered. Package roll has what that means. A coordinator has one, and
-// so has a leader hub. It is in memory: what is lost with it comes again with the next heartbeats. It starts no
-// goroutine.
-//
-//	PUT   by a hub: the entry of its node; the answer is the newest notice
-//	POST  by the leader: a notice, or an empty one; the answer is all entries, which are gone then
-package desk
+package exchange
 
 import (
 	"encoding/json"
@@ -16,24 +9,25 @@ import (
 	"github.com/weir-edge/weir/impl/roll"
 )
 
-// maxBody bounds what a request carries.
-const maxBody = 2 * roll.MaxText
+// maxRollCall bounds what a request carries.
+const maxRollCall = 2 * roll.MaxText
 
-// Desk is one that several may use. The zero Desk is ready.
-type Desk struct {
+// RollCall is where hubs hand in entries of their nodes, and the leader collects them. It is safe for concurrent use.
+// The zero RollCall is ready.
+type RollCall struct {
 	mu   sync.Mutex
 	desk roll.Desk
 }
 
 // HandIn takes an entry and returns the newest notice.
-func (d *Desk) HandIn(e roll.Entry) (roll.Notice, error) {
+func (d *RollCall) HandIn(e roll.Entry) (roll.Notice, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.desk.HandIn(e)
 }
 
 // Exchange takes a notice and returns all entries, which are gone then.
-func (d *Desk) Exchange(n roll.Notice) ([]roll.Entry, error) {
+func (d *RollCall) Exchange(n roll.Notice) ([]roll.Entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.desk.Post(n); err != nil {
@@ -44,11 +38,11 @@ func (d *Desk) Exchange(n roll.Notice) ([]roll.Entry, error) {
 
 // Handler serves it. node is the node whose hub asks, "" if somebody else does; leads reports whether it leads the
 // pool.
-func (d *Desk) Handler(node func(*http.Request) string, leads func(node string) bool) http.Handler {
+func (d *RollCall) Handler(node func(*http.Request) string, leads func(node string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var out any
 		var err error
-		body := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxBody))
+		body := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxRollCall))
 		switch by := node(req); {
 		case req.Method == http.MethodPut && by != "":
 			var e roll.Entry

@@ -1,4 +1,4 @@
-package desk
+package exchange
 
 import (
 	"net/http"
@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestDesk: a hub hands in the entry of its own node, and only the leader collects and posts.
-func TestDesk(t *testing.T) {
-	var d Desk
+// TestRollCall: a hub hands in the entry of its own node, and only the leader collects and posts.
+func TestRollCall(t *testing.T) {
+	var d RollCall
 	h := d.Handler(func(req *http.Request) string { return req.Header.Get("By") }, func(node string) bool {
 		return node == "lead"
 	})
@@ -20,7 +20,7 @@ func TestDesk(t *testing.T) {
 		{"a", "GET", ``, "405"},
 		{"a", "PUT", `{"node":"b","period":4,"link":"AQAAAAAAAAAAAAAAAAAAAA","reaches":true}`, "200 {}\n"},
 		{"a", "PUT", `{"period":4,"link":"AQ"}`, "400"},
-		{"a", "PUT", `{"period":4,"link":"` + strings.Repeat("A", maxBody) + `"}`, "400"},
+		{"a", "PUT", `{"period":4,"link":"` + strings.Repeat("A", maxRollCall) + `"}`, "400"},
 		{"lead", "POST", `{"receipt":"r","roster":"x"}`,
 			`200 [{"node":"a","period":4,"link":"AQAAAAAAAAAAAAAAAAAAAA","reaches":true}]` + "\n"},
 		{"lead", "POST", `{}`, "200 []\n"},

@@ -1,4 +1,4 @@
-package desk
+package exchange
 
 import (
 	"encoding/json"
@@ -16,19 +16,19 @@ import (
 // at is a desk in fake time.
 type at struct {
 	*testing.T
-	*Desk
+	*Images
 	clock *testingclock.FakePassiveClock
 }
 
 func newAt(t *testing.T) *at {
 	c := testingclock.NewFakePassiveClock(time.Unix(1_000_000, 0))
-	return &at{T: t, Desk: &Desk{Clock: c}, clock: c}
+	return &at{T: t, Images: &Images{Clock: c}, clock: c}
 }
 
 func (x *at) wait(d time.Duration) { x.clock.SetTime(x.clock.Now().Add(d)) }
 
 // say has a node say something. Its address has its name's last letter as its last number.
-func (x *at) say(node string, a Ask) Answer {
+func (x *at) say(node string, a ImagesAsk) ImagesAnswer {
 	x.Helper()
 	if a.Address == "" && node[0] != '-' {
 		a.Address = fmt.Sprintf("10.0.0.%d:10269", node[len(node)-1]-'a'+1)
@@ -41,9 +41,9 @@ func (x *at) say(node string, a Ask) Answer {
 }
 
 // wants is what a node is told: pull, or names, with + if they are pulling.
-func (x *at) wants(node string, d Digest, failed ...Report) string {
+func (x *at) wants(node string, d Digest, failed ...ReadReport) string {
 	x.Helper()
-	out := x.say(node, Ask{Want: &d, Failed: failed})
+	out := x.say(node, ImagesAsk{Want: &d, Failed: failed})
 	if out.Pull {
 		return "pull"
 	}
@@ -67,7 +67,7 @@ func (x *at) want(why, got, want string) {
 
 func (x *at) pulls(node string, d Digest, bytes int64) {
 	x.Helper()
-	x.say(node, Ask{Pulls: []Progress{{d, bytes}}})
+	x.say(node, ImagesAsk{Pulls: []PullProgress{{d, bytes}}})
 }
 
 // TestPull: the first pulls, others read from it, and from all that have it in the end.
@@ -77,12 +77,12 @@ func TestPull(t *testing.T) {
 	x.want("the same again", x.wants("a", d), "pull")
 	x.want("another", x.wants("b", d), "a+")
 	x.pulls("a", d, 100)
-	x.wait(Stall - time.Second)
+	x.wait(PullStall - time.Second)
 	x.want("within a stall", x.wants("c", d), "a+")
-	x.say("a", Ask{Holds: []Digest{d}})
-	x.say("b", Ask{Holds: []Digest{d}})
+	x.say("a", ImagesAsk{Holds: []Digest{d}})
+	x.say("b", ImagesAsk{Holds: []Digest{d}})
 	x.want("complete", x.wants("c", d), "a b")
-	x.say("a", Ask{Gone: []Digest{d}})
+	x.say("a", ImagesAsk{Gone: []Digest{d}})
 	x.want("gone at one", x.wants("c", d), "b")
 	x.want("who has it asks", x.wants("b", d), "pull")
 	x.want("another digest", x.wants("c", Digest{2}), "pull")
@@ -93,19 +93,19 @@ func TestStall(t *testing.T) {
 	x, d := newAt(t), Digest{1}
 	x.wants("a", d)
 	x.pulls("a", d, 100)
-	x.wait(Stall - time.Second)
+	x.wait(PullStall - time.Second)
 	x.want("before", x.wants("b", d), "a+")
 	x.wait(time.Second)
 	x.want("nothing is heard", x.wants("b", d), "pull")
-	x.wait(Stall)
+	x.wait(PullStall)
 	x.pulls("a", d, 110)
-	for since := time.Duration(0); since < Slow; since += 5 * time.Second {
+	for since := time.Duration(0); since < PullSlow; since += 5 * time.Second {
 		x.want(fmt.Sprint("nothing new for ", since), x.wants("c", d), "a+")
 		x.wait(5 * time.Second)
 		x.pulls("a", d, 110)
 	}
 	x.want("nothing new for too long", x.wants("b", d), "pull")
-	x.say("b", Ask{Gone: []Digest{d}})
+	x.say("b", ImagesAsk{Gone: []Digest{d}})
 	x.want("it says that it ended", x.wants("c", d), "pull")
 	x.pulls("b", d, 150)
 	x.want("a third", x.wants("c", d), "b+")
@@ -123,7 +123,7 @@ func TestLost(t *testing.T) {
 	x, d := newAt(t), Digest{1}
 	x.wants("a", d)
 	x.pulls("a", d, 100)
-	x.want("b cannot read a", x.wants("b", d, Report{Digest: d, Node: "a"}), "pull")
+	x.want("b cannot read a", x.wants("b", d, ReadReport{Digest: d, Node: "a"}), "pull")
 	x.want("a begins again", x.wants("a", d), "b+")
 	x.want("and pulls no more", x.wants("c", d), "b+")
 	x.wait(barFor - time.Second)
@@ -137,10 +137,10 @@ func TestDud(t *testing.T) {
 	x, d := newAt(t), Digest{1}
 	x.wants("a", d)
 	x.want("at first", x.wants("b", d), "a+")
-	x.wait(Stall)
-	x.want("b waited", x.wants("b", d, Report{Digest: d, Node: "a"}), "pull")
+	x.wait(PullStall)
+	x.want("b waited", x.wants("b", d, ReadReport{Digest: d, Node: "a"}), "pull")
 	x.want("c need not wait", x.wants("c", d), "pull")
-	x.say("c", Ask{Gone: []Digest{d}})
+	x.say("c", ImagesAsk{Gone: []Digest{d}})
 	x.pulls("b", d, 1)
 	x.want("there is a byte", x.wants("e", d), "b+")
 }
@@ -151,23 +151,23 @@ func TestFailed(t *testing.T) {
 	x, d := newAt(t), Digest{1}
 	x.wants("a", d)
 	x.pulls("a", d, 10)
-	x.want("b could not", x.wants("b", d, Report{Digest: d, Node: "a"}), "pull")
+	x.want("b could not", x.wants("b", d, ReadReport{Digest: d, Node: "a"}), "pull")
 	x.want("c can", x.wants("c", d), "a+")
-	x.want("c could not either", x.wants("c", d, Report{Digest: d, Node: "a"}), "b+")
+	x.want("c could not either", x.wants("c", d, ReadReport{Digest: d, Node: "a"}), "b+")
 	x.wait(barFor)
 	x.pulls("a", d, 20)
 	x.want("later", x.wants("b", d), "a+")
-	x.want("about itself", x.wants("a", d, Report{Digest: d, Node: "a"}), "pull")
-	x.want("about a stranger", x.wants("c", d, Report{Digest: d, Node: "nobody"}), "a+")
+	x.want("about itself", x.wants("a", d, ReadReport{Digest: d, Node: "a"}), "pull")
+	x.want("about a stranger", x.wants("c", d, ReadReport{Digest: d, Node: "nobody"}), "a+")
 }
 
 // TestWrong: wrong bytes bar a member for the one that says so, and for all when two do.
 func TestWrong(t *testing.T) {
 	x, d := newAt(t), Digest{1}
 	for _, node := range []string{"a", "b"} {
-		x.say(node, Ask{Holds: []Digest{d}})
+		x.say(node, ImagesAsk{Holds: []Digest{d}})
 	}
-	wrong := Report{Digest: d, Node: "a", Wrong: true}
+	wrong := ReadReport{Digest: d, Node: "a", Wrong: true}
 	x.want("the one", x.wants("c", d, wrong), "b")
 	x.want("twice is no more", x.wants("c", d, wrong), "b")
 	x.want("another", x.wants("e", d), "a b")
@@ -175,7 +175,7 @@ func TestWrong(t *testing.T) {
 	x.want("all others", x.wants("e", d), "b")
 	x.wait(wrongFor)
 	for _, node := range []string{"a", "b"} {
-		x.say(node, Ask{Whole: true, Holds: []Digest{d}})
+		x.say(node, ImagesAsk{Whole: true, Holds: []Digest{d}})
 	}
 	x.want("an hour later", x.wants("e", d), "a b")
 }
@@ -183,12 +183,12 @@ func TestWrong(t *testing.T) {
 // TestSilence: a member that says nothing is left, with all that it has.
 func TestSilence(t *testing.T) {
 	x, d := newAt(t), Digest{1}
-	x.say("a", Ask{Whole: true, Holds: []Digest{d}})
-	x.wait(Silence)
+	x.say("a", ImagesAsk{Whole: true, Holds: []Digest{d}})
+	x.wait(ImagesSilence)
 	x.want("at the end", x.wants("b", d), "a")
 	x.wait(2 * time.Second)
 	x.want("after it", x.wants("c", d), "pull")
-	if out := x.say("a", Ask{Desk: x.name}); out.Known {
+	if out := x.say("a", ImagesAsk{Desk: x.name}); out.Known {
 		t.Error("the desk says that it knows a member that it has left")
 	}
 }
@@ -196,16 +196,16 @@ func TestSilence(t *testing.T) {
 // TestRestart: hubs see that a desk knows nothing, and tell it.
 func TestRestart(t *testing.T) {
 	x, d := newAt(t), Digest{1}
-	first := x.say("a", Ask{Whole: true, Holds: []Digest{d}})
-	if !first.Known || !x.say("a", Ask{Desk: first.Desk}).Known {
+	first := x.say("a", ImagesAsk{Whole: true, Holds: []Digest{d}})
+	if !first.Known || !x.say("a", ImagesAsk{Desk: first.Desk}).Known {
 		t.Error("the desk does not know what it was told")
 	}
 	x.Reset()
-	second := x.say("a", Ask{Desk: first.Desk, Holds: []Digest{{2}}})
+	second := x.say("a", ImagesAsk{Desk: first.Desk, Holds: []Digest{{2}}})
 	if second.Known || second.Desk == first.Desk {
 		t.Errorf("after a restart: %+v", second)
 	}
-	x.say("a", Ask{Desk: first.Desk, Whole: true, Holds: []Digest{d}})
+	x.say("a", ImagesAsk{Desk: first.Desk, Whole: true, Holds: []Digest{d}})
 	x.want("told again", x.wants("b", d), "a")
 	x.want("whole is all", x.wants("b", Digest{2}), "pull")
 }
@@ -225,7 +225,7 @@ func TestBeginsAgain(t *testing.T) {
 		x.want(name, x.wants("a", d), "pull")
 		x.want(name, x.wants("b", d), "a+")
 		x.wait(5 * time.Second)
-		broke := func(age time.Duration) { x.say("b", Ask{Failed: []Report{{Digest: d, Node: "a", Age: age}}}) }
+		broke := func(age time.Duration) { x.say("b", ImagesAsk{Failed: []ReadReport{{Digest: d, Node: "a", Age: age}}}) }
 		if !first {
 			broke(4 * time.Second)
 		}
@@ -240,8 +240,8 @@ func TestBeginsAgain(t *testing.T) {
 	}
 }
 
-// TestBounds: whatever members say, the desk keeps so much and no more.
-func TestBounds(t *testing.T) {
+// TestImagesBounds: whatever members say, the desk keeps so much and no more.
+func TestImagesBounds(t *testing.T) {
 	x := newAt(t)
 	digest := func(i int) (d Digest) {
 		d[0], d[1], d[2] = byte(i), byte(i>>8), byte(i>>16)
@@ -252,13 +252,13 @@ func TestBounds(t *testing.T) {
 		for j := range MaxHolds {
 			all = append(all, digest(i*MaxHolds+j))
 		}
-		x.say(string(rune('a'+i)), Ask{Whole: true, Holds: all})
+		x.say(string(rune('a'+i)), ImagesAsk{Whole: true, Holds: all})
 	}
 	for i := range maxMembers + 10 {
-		_ = x.say(fmt.Sprint("-", i), Ask{Want: &Digest{31: 1}, Tag: fmt.Sprintf("r/n:%d", i)})
+		_ = x.say(fmt.Sprint("-", i), ImagesAsk{Want: &Digest{31: 1}, Tag: fmt.Sprintf("r/n:%d", i)})
 	}
 	for i := range MaxTags + 10 {
-		_ = x.say("-0", Ask{Tag: fmt.Sprintf("r/n:x%d", i)})
+		_ = x.say("-0", ImagesAsk{Tag: fmt.Sprintf("r/n:x%d", i)})
 	}
 	for i := range 2 * maxWords / MaxTags {
 		for j := range MaxTags + 10 {
@@ -312,7 +312,7 @@ func TestHandler(t *testing.T) {
 			"POST", "a", `{"failed":[` + strings.Repeat(`{"digest":"`+strings.Repeat("ab", 32)+`"},`, 16) + `{}]}`, 400,
 			"failed: 17",
 		},
-		{"POST", "a", strings.Repeat(" ", maxAsk) + `{}`, 400, "too large"},
+		{"POST", "a", strings.Repeat(" ", maxImagesAsk) + `{}`, 400, "too large"},
 		{"POST", "a", `{`, 400, "EOF"},
 	} {
 		req := httptest.NewRequest(c.method, "/weir/v1/images", strings.NewReader(c.body))
@@ -328,7 +328,7 @@ func TestHandler(t *testing.T) {
 // TestLargest: the largest question that is allowed passes.
 func TestLargest(t *testing.T) {
 	x := newAt(t)
-	a := Ask{Whole: true, Address: "10.0.0.1:10269"}
+	a := ImagesAsk{Whole: true, Address: "10.0.0.1:10269"}
 	for i := range MaxHolds {
 		a.Holds = append(a.Holds, Digest{byte(i), byte(i >> 8)})
 	}
@@ -352,7 +352,7 @@ func FuzzAsk(f *testing.F) {
 	f.Add(`{"whole":true,"holds":["` + strings.Repeat("00", 32) + `"],"failed":[{"node":"a","wrong":true}]}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		x := newAt(t)
-		var a Ask
+		var a ImagesAsk
 		if json.Unmarshal([]byte(body), &a) != nil {
 			return
 		}
@@ -363,7 +363,7 @@ func FuzzAsk(f *testing.F) {
 					t.Error("neither pull nor a holder")
 				}
 			}
-			x.wait(Stall)
+			x.wait(PullStall)
 		}
 	})
 }

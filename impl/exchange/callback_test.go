@@ -1,4 +1,4 @@
-package desk
+package exchange
 
 import (
 	"bytes"
@@ -20,12 +20,12 @@ import (
 )
 
 // asks sends a request of a node, as HTTP does.
-func asks(t *testing.T, d *Desk, node, body string) (int, Answer) {
+func asks(t *testing.T, d *CallBacks, node, body string) (int, CallBackAnswer) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	d.Handler(func(*http.Request) string { return node }).ServeHTTP(w,
 		httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body)))
-	var a Answer
+	var a CallBackAnswer
 	if w.Code == http.StatusOK {
 		if err := json.NewDecoder(bytes.NewReader(w.Body.Bytes())).Decode(&a); err != nil {
 			t.Fatal(err)
@@ -34,17 +34,17 @@ func asks(t *testing.T, d *Desk, node, body string) (int, Answer) {
 	return w.Code, a
 }
 
-// TestDesk: a hub is called at its own address and told what came of that, not too often, and who else is there.
-func TestDesk(t *testing.T) {
+// TestCallBacks: a hub is called at its own address and told what came of that, not too often, and who else is there.
+func TestCallBacks(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
 	var calls []string
 	fails := map[string]error{"edge-2": syscall.ECONNREFUSED}
-	d := &Desk{Clock: clk, Call: func(_ context.Context, node, address string) (connectivity.Stage, error) {
+	d := &CallBacks{Clock: clk, Call: func(_ context.Context, node, address string) (connectivity.Stage, error) {
 		calls = append(calls, node+" "+address)
 		return connectivity.Nothing, fails[node]
 	}}
 	at := func(i int) string { return fmt.Sprintf(`{"address":"10.0.0.%d:10269"}`, i) }
-	for i, want := range []Answer{
+	for i, want := range []CallBackAnswer{
 		{Called: true},
 		{Called: true, Cause: digest.Refused, Members: []Member{{"edge-1", "10.0.0.1:10269"}}},
 		{Called: true, Members: []Member{{"edge-1", "10.0.0.1:10269"}, {"edge-2", "10.0.0.2:10269"}}},
@@ -57,7 +57,7 @@ func TestDesk(t *testing.T) {
 	if _, got := asks(t, d, "edge-2", at(2)); got.Called || len(got.Members) != 2 || got.Members[0].Node != "edge-3" {
 		t.Errorf("at once again: %+v", got)
 	}
-	clk.SetTime(clk.Now().Add(Rest))
+	clk.SetTime(clk.Now().Add(CallBackRest))
 	delete(fails, "edge-2")
 	if _, got := asks(t, d, "edge-2", at(2)); !got.Called || got.Cause != "" {
 		t.Errorf("later: %+v", got)
@@ -68,13 +68,13 @@ func TestDesk(t *testing.T) {
 	if _, got := asks(t, d, "edge-3", at(3)); len(got.Members) != 2 || got.Members[0].Node != "edge-1" {
 		t.Errorf("one that cannot be called is told: %+v", got)
 	}
-	clk.SetTime(clk.Now().Add(Silence + time.Second))
+	clk.SetTime(clk.Now().Add(CallBackSilence + time.Second))
 	if _, got := asks(t, d, "edge-1", at(1)); len(got.Members) != 0 {
 		t.Errorf("who is silent is told: %+v", got)
 	}
 	before := len(calls)
 	for _, bad := range []string{
-		`{"address":""}`, `{"address":"example.com:1"}`, `{`, `{"address":"` + strings.Repeat("1", maxAsk) + `"}`,
+		`{"address":""}`, `{"address":"example.com:1"}`, `{`, `{"address":"` + strings.Repeat("1", maxCallBackAsk) + `"}`,
 	} {
 		if code, _ := asks(t, d, "edge-9", bad); code != http.StatusBadRequest {
 			t.Errorf("%.40s: %d", bad, code)
@@ -85,22 +85,23 @@ func TestDesk(t *testing.T) {
 	}
 }
 
-// TestDeskBounds: one hub has one call under way, and all together have few; members are bounded.
-func TestDeskBounds(t *testing.T) {
+// TestCallBackBounds: one hub has one call under way, and all together have few; members are bounded.
+func TestCallBackBounds(t *testing.T) {
 	clk := clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0))
 	wait, entered := make(chan struct{}), make(chan struct{}, 2*maxCalls)
-	d := &Desk{Clock: clk, Within: time.Minute, Call: func(ctx context.Context, _, _ string) (connectivity.Stage, error) {
+	d := &CallBacks{Clock: clk, Within: time.Minute}
+	d.Call = func(ctx context.Context, _, _ string) (connectivity.Stage, error) {
 		entered <- struct{}{}
 		select {
 		case <-wait:
 		case <-ctx.Done():
 		}
 		return connectivity.Nothing, nil
-	}}
-	done := make(chan Answer, maxCalls)
+	}
+	done := make(chan CallBackAnswer, maxCalls)
 	more := func(i int) {
 		go func() {
-			a, _ := d.Exchange(context.Background(), fmt.Sprint("edge-", i), Ask{"10.0.0.1:1"})
+			a, _ := d.Exchange(context.Background(), fmt.Sprint("edge-", i), CallBackAsk{"10.0.0.1:1"})
 			done <- a
 		}()
 		<-entered
@@ -108,14 +109,14 @@ func TestDeskBounds(t *testing.T) {
 	refused := func(node string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if a, err := d.Exchange(ctx, node, Ask{"10.0.0.1:1"}); err != nil || a.Called {
+		if a, err := d.Exchange(ctx, node, CallBackAsk{"10.0.0.1:1"}); err != nil || a.Called {
 			t.Errorf("%s: %+v, %v", node, a, err)
 		}
 	}
 	for i := range maxCalls - 1 {
 		more(i)
 	}
-	clk.SetTime(clk.Now().Add(Rest))
+	clk.SetTime(clk.Now().Add(CallBackRest))
 	refused("edge-0")
 	more(maxCalls - 1)
 	refused("another")
@@ -126,16 +127,16 @@ func TestDeskBounds(t *testing.T) {
 		}
 	}
 	d.Call = nil
-	for i := range 2 * maxMembers {
-		_, _ = d.Exchange(t.Context(), fmt.Sprint("many-", i), Ask{"10.0.0.1:1"})
+	for i := range 2 * maxCallers {
+		_, _ = d.Exchange(t.Context(), fmt.Sprint("many-", i), CallBackAsk{"10.0.0.1:1"})
 	}
-	if len(d.members) > maxMembers {
+	if len(d.members) > maxCallers {
 		t.Errorf("%d members", len(d.members))
 	}
 }
 
-// TestDeskAddresses: an address that is one of each machine would lead to where only the machine of the desk gets.
-func TestDeskAddresses(t *testing.T) {
+// TestCallBackAddresses: an address that is one of each machine would lead to where only the machine of the desk gets.
+func TestCallBackAddresses(t *testing.T) {
 	for _, c := range []struct {
 		from, address string
 		code          int
@@ -147,7 +148,7 @@ func TestDeskAddresses(t *testing.T) {
 		{"127.0.0.1:5000", "127.0.0.1:10269", http.StatusOK}, {"10.0.0.1:5000", "10.0.0.1:10269", http.StatusOK},
 	} {
 		called := false
-		d := &Desk{
+		d := &CallBacks{
 			Clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)),
 			Call: func(context.Context, string, string) (connectivity.Stage, error) {
 				called = true

@@ -1,4 +1,4 @@
-package desk
+package exchange
 
 import (
 	"cmp"
@@ -14,29 +14,28 @@ import (
 
 	"github.com/weir-edge/weir/impl/connectivity"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/exchange"
 )
 
-// Bounds of a desk.
+// Bounds of CallBacks.
 const (
-	maxAsk     = 1 << 10 // bytes of a request
-	maxMembers = 500
-	maxCalls   = 8 // at once
+	maxCallBackAsk = 1 << 10 // bytes of a request
+	maxCallers     = 500
+	maxCalls       = 8 // at once
 	// MaxTold bounds the members in an answer.
 	MaxTold = 3
-	// Rest lies between two calls of one hub.
-	Rest = 10 * time.Second
-	// Silence is how long a member may say nothing: hubs ask each connectivity.Usual.
-	Silence = 3 * connectivity.Usual
+	// CallBackRest lies between two calls of one hub.
+	CallBackRest = 10 * time.Second
+	// CallBackSilence is how long a caller may say nothing: hubs ask each connectivity.Usual.
+	CallBackSilence = 3 * connectivity.Usual
 )
 
-// Ask is where a hub is.
-type Ask struct {
+// CallBackAsk is where a hub is.
+type CallBackAsk struct {
 	Address string `json:"address"` // of its port for the pool; contract.PoolAddressReverse: it cannot be called
 }
 
-// Answer is what the desk found.
-type Answer struct {
+// CallBackAnswer is what the desk found.
+type CallBackAnswer struct {
 	Called  bool     `json:"called,omitempty"`
 	Cause   string   `json:"cause,omitempty"` // why the call failed, in one word of package digest; "": it did not
 	Members []Member `json:"members,omitempty"`
@@ -48,8 +47,8 @@ type Member struct {
 	Address string `json:"address"`
 }
 
-// Desk is one that several may use.
-type Desk struct {
+// CallBacks is where a hub has its pool call it back. It is safe for concurrent use.
+type CallBacks struct {
 	// Call opens a connection to the hub of a node, and closes it. nil: the one who has the desk calls no hub.
 	Call  func(ctx context.Context, node, address string) (connectivity.Stage, error)
 	Clock clock.PassiveClock
@@ -57,11 +56,11 @@ type Desk struct {
 	Within time.Duration
 
 	mu      sync.Mutex
-	members map[string]*member
+	members map[string]*caller
 	calls   int
 }
 
-type member struct {
+type caller struct {
 	address string
 	heard   time.Time
 	called  time.Time
@@ -69,7 +68,7 @@ type member struct {
 }
 
 // Exchange takes where a hub is, calls it, and answers.
-func (d *Desk) Exchange(ctx context.Context, node string, a Ask) (out Answer, err error) {
+func (d *CallBacks) Exchange(ctx context.Context, node string, a CallBackAsk) (out CallBackAnswer, err error) {
 	_, reverse, err := contract.ParsePoolAddress(a.Address)
 	if err != nil {
 		return out, fmt.Errorf("address %.80q: want the IP address of a node and a port", a.Address)
@@ -91,26 +90,26 @@ func (d *Desk) Exchange(ctx context.Context, node string, a Ask) (out Answer, er
 	return out, nil
 }
 
-// enter notes a member, and reports whether it may be called.
-func (d *Desk) enter(node, address string) (told []Member, call bool) {
+// enter notes a caller, and reports whether it may be called.
+func (d *CallBacks) enter(node, address string) (told []Member, call bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.Clock.Now()
-	maps.DeleteFunc(d.members, func(_ string, m *member) bool { return !m.calling && now.Sub(m.heard) > Silence })
+	maps.DeleteFunc(d.members, func(_ string, m *caller) bool { return !m.calling && now.Sub(m.heard) > CallBackSilence })
 	m := d.members[node]
 	if m == nil {
-		if len(d.members) >= maxMembers {
+		if len(d.members) >= maxCallers {
 			return nil, false
 		}
 		if d.members == nil {
-			d.members = map[string]*member{}
+			d.members = map[string]*caller{}
 		}
-		m = &member{called: now.Add(-Rest)}
+		m = &caller{called: now.Add(-CallBackRest)}
 		d.members[node] = m
 	}
 	m.address, m.heard = address, now
 	told = d.after(node)
-	if d.Call == nil || address == "" || m.calling || now.Sub(m.called) < Rest || d.calls >= maxCalls {
+	if d.Call == nil || address == "" || m.calling || now.Sub(m.called) < CallBackRest || d.calls >= maxCalls {
 		return told, false
 	}
 	m.calling, m.called = true, now
@@ -119,7 +118,7 @@ func (d *Desk) enter(node, address string) (told []Member, call bool) {
 }
 
 // after are the members behind a node by name, from the first on again.
-func (d *Desk) after(node string) (told []Member) {
+func (d *CallBacks) after(node string) (told []Member) {
 	names := slices.Sorted(maps.Keys(d.members))
 	at := slices.Index(names, node)
 	for i := 1; i < len(names) && len(told) < MaxTold; i++ {
@@ -130,7 +129,7 @@ func (d *Desk) after(node string) (told []Member) {
 	return told
 }
 
-func (d *Desk) leave(node string) {
+func (d *CallBacks) leave(node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls--
@@ -139,12 +138,12 @@ func (d *Desk) leave(node string) {
 
 // Handler serves it. Only who asks from this machine may name an address of each machine. node is the node whose hub
 // asks, "" if somebody else does.
-func (d *Desk) Handler(node func(*http.Request) string) http.Handler {
+func (d *CallBacks) Handler(node func(*http.Request) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		exchange.Handler(node, "hubs ask to be called back, and nobody else", maxAsk,
-			func(node string, a Ask) (Answer, error) {
+		Handler(node, "hubs ask to be called back, and nobody else", maxCallBackAsk,
+			func(node string, a CallBackAsk) (CallBackAnswer, error) {
 				if contract.IsLoopback(a.Address) && !contract.IsLoopback(req.RemoteAddr) {
-					return Answer{}, fmt.Errorf("address %.80q is one of each machine: want one of the node", a.Address)
+					return CallBackAnswer{}, fmt.Errorf("address %.80q is one of each machine: want one of the node", a.Address)
 				}
 				return d.Exchange(req.Context(), node, a)
 			}).ServeHTTP(w, req)

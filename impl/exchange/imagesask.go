@@ -1,4 +1,4 @@
-package desk
+package exchange
 
 import (
 	"fmt"
@@ -10,16 +10,16 @@ import (
 
 // Bounds of what a hub brings.
 const (
-	MaxHolds  = 2000 // digests of one member
-	MaxPulls  = 64
-	maxFailed = 16
-	MaxTags   = 1000
-	maxTag    = 512       // bytes of a reference
-	maxAsk    = 384 << 10 // bytes of a request: all of these at once
+	MaxHolds     = 2000 // digests of one member
+	MaxPulls     = 64
+	maxFailed    = 16
+	MaxTags      = 1000
+	maxTag       = 512       // bytes of a reference
+	maxImagesAsk = 384 << 10 // bytes of a request: all of these at once
 )
 
-// Ask is what a hub brings, and what it wants.
-type Ask struct {
+// ImagesAsk is what a hub brings, and what it wants.
+type ImagesAsk struct {
 	Desk    string `json:"desk,omitempty"`    // that knows what the hub holds; another one asks for all of it
 	Address string `json:"address,omitempty"` // at which members read from the hub; "": they cannot
 
@@ -27,22 +27,22 @@ type Ask struct {
 	Holds []Digest `json:"holds,omitempty"` // that came
 	Gone  []Digest `json:"gone,omitempty"`  // and that went, and pulls that ended
 
-	Pulls  []Progress `json:"pulls,omitempty"`  // those that are under way
-	Want   *Digest    `json:"want,omitempty"`   // who has it, or may the hub pull it?
-	Failed []Report   `json:"failed,omitempty"` // of those that the hub could not read from
+	Pulls  []PullProgress `json:"pulls,omitempty"`  // those that are under way
+	Want   *Digest        `json:"want,omitempty"`   // who has it, or may the hub pull it?
+	Failed []ReadReport   `json:"failed,omitempty"` // of those that the hub could not read from
 
 	Tag      string       `json:"tag,omitempty"`      // what does it lead to, or may the hub ask the registry?
 	Resolved []Resolution `json:"resolved,omitempty"` // what registries said of tags to the hub's own containerd
 }
 
-// Progress is how far a pull is.
-type Progress struct {
+// PullProgress is how far a pull is.
+type PullProgress struct {
 	Digest Digest `json:"digest"`
 	Bytes  int64  `json:"bytes"`
 }
 
-// Report is about a member from which a hub read.
-type Report struct {
+// ReadReport is about a member from which a hub read.
+type ReadReport struct {
 	Digest Digest        `json:"digest"`
 	Node   string        `json:"node"`
 	Wrong  bool          `json:"wrong,omitempty"` // it served other bytes; else it served none, or not all
@@ -55,11 +55,12 @@ type Resolution struct {
 	Digest Digest        `json:"digest"`
 	Age    time.Duration `json:"age,omitempty"` // since the registry was asked
 
-	Witnesses int `json:"witnesses,omitempty"` // in an answer: members that say so. Fewer than Witnesses: nobody else does
+	// Witnesses, in an answer, are members that say so. Fewer than TagWitnesses: nobody else does.
+	Witnesses int `json:"witnesses,omitempty"`
 }
 
-// Answer is what a desk knows.
-type Answer struct {
+// ImagesAnswer is what Images knows.
+type ImagesAnswer struct {
 	Desk  string `json:"desk"`
 	Known bool   `json:"known,omitempty"` // it has what the hub holds
 
@@ -80,7 +81,7 @@ type Holder struct {
 }
 
 // Check refuses what is beyond the bounds.
-func (a *Ask) Check() error {
+func (a *ImagesAsk) Check() error {
 	for _, part := range []struct {
 		name      string
 		len, most int

@@ -1,4 +1,4 @@
-package desk
+package exchange
 
 import (
 	"crypto/rand"
@@ -8,25 +8,23 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-
-	"github.com/weir-edge/weir/impl/exchange"
 )
 
-// Times of a desk.
+// Times of Images.
 const (
-	// Stall is how long nothing may be heard of a pull, and how long one that nobody writes may be without a new byte.
-	Stall = 20 * time.Second
-	// Slow is how long a pull may be without a new byte that containerd has open. containerd writes a MiB at a time, and
-	// pulls three layers at once: at 128 kbit/s these take 197 s. It gives up itself after five minutes.
-	Slow = 200 * time.Second
-	// Silence is how long a member may say nothing: hubs speak each Every.
-	Silence = 100 * time.Second
-	Every   = 30 * time.Second
+	// PullStall is how long nothing may be heard of a pull, and how long one that nobody writes may be without a new byte.
+	PullStall = 20 * time.Second
+	// PullSlow is how long a pull may be without a new byte that containerd has open. containerd writes a MiB at a time,
+	// and pulls three layers at once: at 128 kbit/s these take 197 s. It gives up itself after five minutes.
+	PullSlow = 200 * time.Second
+	// ImagesSilence is how long a member may say nothing: hubs speak each ImagesEvery.
+	ImagesSilence = 100 * time.Second
+	ImagesEvery   = 30 * time.Second
 
 	barFor = time.Minute // a member that could not be read from, for the one that says so
 )
 
-// Bounds of what a desk keeps.
+// Bounds of what Images keeps.
 const (
 	maxMembers = 500
 	maxDigests = 10_000
@@ -35,8 +33,8 @@ const (
 	maxFrom    = 3   // holders in an answer
 )
 
-// Desk is one that several may use.
-type Desk struct {
+// Images is where hubs agree on who pulls content of images, and learn who has it. It is safe for concurrent use.
+type Images struct {
 	Clock clock.PassiveClock
 
 	mu      sync.Mutex
@@ -82,9 +80,9 @@ type bar struct {
 }
 
 // Exchange takes what a node says, and answers.
-func (d *Desk) Exchange(node string, a Ask) (Answer, error) {
+func (d *Images) Exchange(node string, a ImagesAsk) (ImagesAnswer, error) {
 	if err := a.Check(); err != nil {
-		return Answer{}, err
+		return ImagesAnswer{}, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,7 +114,7 @@ func (d *Desk) Exchange(node string, a Ask) (Answer, error) {
 	for _, r := range a.Resolved {
 		d.tags.say(node, r, now)
 	}
-	out := Answer{Desk: d.name, Known: m.known && (a.Desk == d.name || a.Whole), Barred: d.tags.liars(now)}
+	out := ImagesAnswer{Desk: d.name, Known: m.known && (a.Desk == d.name || a.Whole), Barred: d.tags.liars(now)}
 	if a.Want != nil {
 		out.Pull, out.From = d.want(m, *a.Want, now)
 	}
@@ -127,14 +125,14 @@ func (d *Desk) Exchange(node string, a Ask) (Answer, error) {
 }
 
 // Reset loses all, as a restart does.
-func (d *Desk) Reset() {
+func (d *Images) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.name = ""
 }
 
 // member finds a member. Beyond the bound, the one that was silent for longest is forgotten.
-func (d *Desk) member(node string, now time.Time) *member {
+func (d *Images) member(node string, now time.Time) *member {
 	if m := d.members[node]; m != nil {
 		return m
 	}
@@ -153,7 +151,7 @@ func (d *Desk) member(node string, now time.Time) *member {
 }
 
 // leave forgets a member.
-func (d *Desk) leave(m *member) {
+func (d *Images) leave(m *member) {
 	d.forget(m)
 	for _, c := range d.of {
 		c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool { return p.by == m })
@@ -163,7 +161,7 @@ func (d *Desk) leave(m *member) {
 }
 
 // forget forgets what a member holds.
-func (d *Desk) forget(m *member) {
+func (d *Images) forget(m *member) {
 	if m.holds == 0 {
 		return
 	}
@@ -173,7 +171,7 @@ func (d *Desk) forget(m *member) {
 }
 
 // drop notes that a member does not hold a digest.
-func (d *Desk) drop(m *member, g Digest) {
+func (d *Images) drop(m *member, g Digest) {
 	c := d.of[g]
 	if c == nil {
 		return
@@ -188,7 +186,7 @@ func (d *Desk) drop(m *member, g Digest) {
 }
 
 // quit notes that a member pulls a digest no more.
-func (d *Desk) quit(m *member, g Digest, now time.Time) {
+func (d *Images) quit(m *member, g Digest, now time.Time) {
 	c := d.of[g]
 	if c == nil {
 		return
@@ -202,7 +200,7 @@ func (d *Desk) quit(m *member, g Digest, now time.Time) {
 }
 
 // hold notes that a member holds a digest, which ends its pull.
-func (d *Desk) hold(m *member, g Digest, now time.Time) {
+func (d *Images) hold(m *member, g Digest, now time.Time) {
 	c := d.content(g, now)
 	if c == nil {
 		return
@@ -217,7 +215,7 @@ func (d *Desk) hold(m *member, g Digest, now time.Time) {
 
 // content finds what is known of a digest. Beyond the bound, one that nobody pulls and that was not asked for longest
 // is forgotten; nil: all are pulled.
-func (d *Desk) content(g Digest, now time.Time) *content {
+func (d *Images) content(g Digest, now time.Time) *content {
 	if c := d.of[g]; c != nil {
 		return c
 	}
@@ -247,7 +245,7 @@ func (d *Desk) content(g Digest, now time.Time) *content {
 }
 
 // progress notes how far a pull is.
-func (d *Desk) progress(m *member, p Progress, now time.Time) {
+func (d *Images) progress(m *member, p PullProgress, now time.Time) {
 	c := d.content(p.Digest, now)
 	if c == nil || slices.Contains(c.holders, m) {
 		return
@@ -267,7 +265,7 @@ func (d *Desk) progress(m *member, p Progress, now time.Time) {
 }
 
 // bar keeps a member from one that it could not read from.
-func (d *Desk) bar(m *member, r Report, now time.Time) {
+func (d *Images) bar(m *member, r ReadReport, now time.Time) {
 	of, c := d.members[r.Node], d.of[r.Digest]
 	if of == nil || of == m || c == nil {
 		return
@@ -305,7 +303,7 @@ func (c *content) barred(by, of *member, now time.Time) bool {
 }
 
 // want says who has a digest, or that the member is to pull it.
-func (d *Desk) want(m *member, g Digest, now time.Time) (bool, []Holder) {
+func (d *Images) want(m *member, g Digest, now time.Time) (bool, []Holder) {
 	d.drop(m, g) // who asks for it does not hold it
 	c := d.content(g, now)
 	if c == nil {
@@ -351,11 +349,11 @@ func (d *Desk) want(m *member, g Digest, now time.Time) (bool, []Holder) {
 // expire ends pulls that stand still.
 func (c *content) expire(now time.Time) {
 	c.pulls = slices.DeleteFunc(c.pulls, func(p *pull) bool {
-		over := now.Sub(p.heard) >= Stall || now.Sub(p.at) >= Slow
+		over := now.Sub(p.heard) >= PullStall || now.Sub(p.at) >= PullSlow
 		if over && p.bytes == 0 {
 			c.dud = now
 		}
-		if over && now.Sub(p.heard) < Stall && len(c.bars) < maxBars { // its hub would begin it again
+		if over && now.Sub(p.heard) < PullStall && len(c.bars) < maxBars { // its hub would begin it again
 			c.bars = append(c.bars, bar{of: p.by, until: now.Add(barFor)})
 		}
 		return over
@@ -363,13 +361,13 @@ func (c *content) expire(now time.Time) {
 }
 
 // sweep forgets what is over, once a second.
-func (d *Desk) sweep(now time.Time) {
+func (d *Images) sweep(now time.Time) {
 	if now.Sub(d.swept) < time.Second {
 		return
 	}
 	d.swept = now
 	for _, m := range d.members {
-		if now.Sub(m.heard) > Silence {
+		if now.Sub(m.heard) > ImagesSilence {
 			d.leave(m)
 		}
 	}
@@ -386,6 +384,6 @@ func (d *Desk) sweep(now time.Time) {
 }
 
 // Handler serves it. node is the node whose hub asks, "" if somebody else does.
-func (d *Desk) Handler(node func(*http.Request) string) http.Handler {
-	return exchange.Handler(node, "hubs ask for images of their nodes, and nobody else", maxAsk, d.Exchange)
+func (d *Images) Handler(node func(*http.Request) string) http.Handler {
+	return Handler(node, "hubs ask for images of their nodes, and nobody else", maxImagesAsk, d.Exchange)
 }

@@ -1,4 +1,4 @@
-package desk
+package exchange
 
 import (
 	"cmp"
@@ -15,15 +15,15 @@ const (
 )
 
 // word has a node say what its registry said of a tag, some time ago.
-func (x *at) word(node, tag string, d byte, age time.Duration) Answer {
+func (x *at) word(node, tag string, d byte, age time.Duration) ImagesAnswer {
 	x.Helper()
-	return x.say(node, Ask{Resolved: []Resolution{{Tag: tag, Digest: Digest{d}, Age: age}}})
+	return x.say(node, ImagesAsk{Resolved: []Resolution{{Tag: tag, Digest: Digest{d}, Age: age}}})
 }
 
 // tag is what a node is told of a tag: the number of its digest, by how many, how old, and whether others ask.
 func (x *at) tag(node, tag string) string {
 	x.Helper()
-	a, is := x.say(node, Ask{Tag: tag}), "unknown"
+	a, is := x.say(node, ImagesAsk{Tag: tag}), "unknown"
 	if r := a.Resolution; r != nil {
 		is = fmt.Sprintf("%d by %d, %v", r.Digest[0], r.Witnesses, r.Age)
 	}
@@ -41,7 +41,7 @@ func TestTags(t *testing.T) {
 	x.want("the third", x.tag("c", app), "unknown, others ask")
 	x.want("the first again", x.tag("a", app), "unknown")
 	x.want("another tag", x.tag("c", tool), "unknown")
-	x.wait(Resolve)
+	x.wait(ResolveWait)
 	x.want("after a while", x.tag("c", app), "unknown")
 	x.word("c", app, 1, 0)
 	x.want("one said it, and none asks", x.tag("b", app), "1 by 1, 0s")
@@ -49,7 +49,7 @@ func TestTags(t *testing.T) {
 	x.wait(time.Second)
 	x.word("b", app, 1, 0)
 	x.want("two said it", x.tag("d", app), "1 by 2, 1s")
-	x.wait(Fresh - time.Second)
+	x.wait(TagFresh - time.Second)
 	x.want("within a minute", x.tag("d", app), "1 by 2, 1m0s")
 	x.wait(time.Second)
 	x.want("after it", x.tag("d", app), "1 by 2, 1m1s")
@@ -94,7 +94,7 @@ func TestMoved(t *testing.T) {
 	}
 	x.want("told in any order", x.tag("e", app), "3 by 2, 1h0m0s")
 	x.wait(time.Second)
-	x.want("nobody is barred", fmt.Sprint(x.say("e", Ask{}).Barred), "[]")
+	x.want("nobody is barred", fmt.Sprint(x.say("e", ImagesAsk{}).Barred), "[]")
 }
 
 // TestBarred: a member whose word two others contradict, before and after, is not listened to for an hour, about other
@@ -140,7 +140,7 @@ func TestAccused(t *testing.T) {
 // TestFlood: a member that says more than anybody else pushes out its own words.
 func TestFlood(t *testing.T) {
 	x := newAt(t)
-	x.say("d", Ask{})
+	x.say("d", ImagesAsk{})
 	for i := range maxWords/MaxTags - 1 {
 		for j := range MaxTags {
 			r := Resolution{Tag: fmt.Sprintf("r/n:%d", j), Digest: Digest{1}, Age: time.Hour}
@@ -154,7 +154,7 @@ func TestFlood(t *testing.T) {
 	x.word("m", app, 9, 0)
 	x.want("the oldest word of all is still there", x.tag("d", app), "unknown")
 	for i := range 3 * maxQuestions {
-		x.say("m", Ask{Tag: fmt.Sprintf("r/question:%d", i)})
+		x.say("m", ImagesAsk{Tag: fmt.Sprintf("r/question:%d", i)})
 	}
 	x.want("nobody can be kept from asking", x.tag("d", tool), "unknown")
 }
@@ -174,10 +174,10 @@ func lies(t *testing.T, seed uint64) {
 		case 1, 2, 3:
 			at[honest] = x.clock.Now()
 			said[honest] = Resolution{Tag: app, Digest: Digest{truth}}
-			x.say(honest, Ask{Resolved: []Resolution{said[honest]}})
+			x.say(honest, ImagesAsk{Resolved: []Resolution{said[honest]}})
 		case 4, 5:
 			digest := cmp.Or(byte(r.IntN(int(truth)+1)), 99)
-			x.say("m", Ask{Resolved: []Resolution{{
+			x.say("m", ImagesAsk{Resolved: []Resolution{{
 				Tag: app, Digest: Digest{digest}, Age: time.Duration(r.Int64N(2) * r.Int64N(int64(time.Minute))),
 			}}})
 		case 6:
@@ -185,11 +185,11 @@ func lies(t *testing.T, seed uint64) {
 				x.Reset() // and all hubs tell it again
 				for node, w := range said {
 					w.Age = x.clock.Now().Sub(at[node])
-					x.say(node, Ask{Resolved: []Resolution{w}})
+					x.say(node, ImagesAsk{Resolved: []Resolution{w}})
 				}
 			}
 		}
-		a := x.say("asks", Ask{Tag: app})
+		a := x.say("asks", ImagesAsk{Tag: app})
 		for _, node := range a.Barred {
 			if node != "m" {
 				t.Fatalf("seed %d: %s is barred, and never lied", seed, node)
@@ -209,10 +209,10 @@ func lies(t *testing.T, seed uint64) {
 		switch since := x.clock.Now().Add(-got.Age); {
 		case heard == 0:
 			t.Fatalf("seed %d: the tag leads to %d, and no honest member says so: %+v", seed, got.Digest[0], said)
-		case got.Witnesses >= Witnesses && since.After(newest):
+		case got.Witnesses >= TagWitnesses && since.After(newest):
 			t.Fatalf("seed %d: the answer is said to be of %v, and the last honest word is of %v", seed, since, newest)
-		case got.Witnesses >= Witnesses && got.Age <= Fresh && int(got.Digest[0]) < len(moved) &&
-			x.clock.Now().Sub(moved[got.Digest[0]]) > Fresh:
+		case got.Witnesses >= TagWitnesses && got.Age <= TagFresh && int(got.Digest[0]) < len(moved) &&
+			x.clock.Now().Sub(moved[got.Digest[0]]) > TagFresh:
 			t.Fatalf("seed %d: an answer that was over for more than a minute is fresh", seed)
 		}
 	}

@@ -1,4 +1,4 @@
-package attempt
+package connectivity
 
 import (
 	"context"
@@ -7,16 +7,15 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/weir-edge/weir/impl/connectivity"
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// large is what the request carries, in bytes.
-const large = 12 << 10
+// largeRequest is what the request carries, in bytes.
+const largeRequest = 12 << 10
 
-// Ask has a request answered over a TLS connection on which both ends speak HTTP/2, and closes it. An answer that is an
-// error works as well, unless it says that the caller is not known.
-func Ask(ctx context.Context, conn net.Conn, path string) error {
+// Attempt has a request answered over a TLS connection on which both ends speak HTTP/2, and closes it. An answer that is
+// an error works as well, unless it says that the caller is not known.
+func Attempt(ctx context.Context, conn net.Conn, path string) error {
 	defer conn.Close()
 	over := &http.Transport{
 		DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
@@ -29,14 +28,14 @@ func Ask(ctx context.Context, conn net.Conn, path string) error {
 		return err
 	}
 	req.Header.Set("User-Agent", contract.UserAgent)
-	req.Header.Set("Weir-Filler", strings.Repeat("~", large)) // HPACK cannot make less of it
+	req.Header.Set("Weir-Filler", strings.Repeat("~", largeRequest)) // HPACK cannot make less of it
 	resp, err := over.RoundTrip(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
-		return fmt.Errorf("%s: %w", resp.Status, connectivity.ErrRefused)
+		return fmt.Errorf("%s: %w", resp.Status, ErrRefused)
 	}
 	return nil
 }

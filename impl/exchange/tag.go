@@ -1,4 +1,4 @@
-package desk
+package exchange
 
 import (
 	"maps"
@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// Fresh is how long what registries said of a tag is the answer to all, while the cloud is there.
-	Fresh = time.Minute
-	// Resolve is how long others wait for those that ask a registry.
-	Resolve = 5 * time.Second
-	// Witnesses is how many members have to say the same of a tag. One of them may lie.
-	Witnesses = 2
+	// TagFresh is how long what registries said of a tag is the answer to all, while the cloud is there.
+	TagFresh = time.Minute
+	// ResolveWait is how long others wait for those that ask a registry.
+	ResolveWait = 5 * time.Second
+	// TagWitnesses is how many members have to say the same of a tag. One of them may lie.
+	TagWitnesses = 2
 
 	wrongFor = time.Hour // for which nobody listens to one that served wrong bytes, or said something wrong of a tag
 
@@ -64,7 +64,7 @@ func (all *tags) resolve(node, tag string, now time.Time) (last *Resolution, res
 		return last, false
 	}
 	open := slices.DeleteFunc(all.asked[tag], func(q question) bool {
-		return q.node == node || now.Sub(q.at) >= Resolve
+		return q.node == node || now.Sub(q.at) >= ResolveWait
 	})
 	if resolving = len(open) >= missing; !resolving && (len(open) > 0 || all.roomForQuestion(now)) {
 		open = append(open, question{node, now})
@@ -82,18 +82,18 @@ func (all *tags) last(tag string, now time.Time) (last *Resolution, missing int)
 	for _, w := range all.of[tag] {
 		said[w.digest] = append(said[w.digest], w.at)
 	}
-	missing = Witnesses
+	missing = TagWitnesses
 	for digest, at := range said {
 		slices.SortFunc(at, func(a, b time.Time) int { return b.Compare(a) })
 		fresh := 0
-		for fresh < min(len(at), Witnesses) && now.Sub(at[fresh]) <= Fresh {
+		for fresh < min(len(at), TagWitnesses) && now.Sub(at[fresh]) <= TagFresh {
 			fresh++
 		}
-		missing = min(missing, Witnesses-fresh)
-		if len(at) < Witnesses && len(said) > 1 {
+		missing = min(missing, TagWitnesses-fresh)
+		if len(at) < TagWitnesses && len(said) > 1 {
 			continue
 		}
-		is := &Resolution{Tag: tag, Digest: digest, Witnesses: min(len(at), Witnesses)}
+		is := &Resolution{Tag: tag, Digest: digest, Witnesses: min(len(at), TagWitnesses)}
 		is.Age = max(now.Sub(at[is.Witnesses-1]), 0)
 		if last == nil || is.Age < last.Age {
 			last = is
@@ -143,12 +143,12 @@ func (all *tags) judge(tag string, truth Digest, now time.Time) {
 			before, after = append(before, w.since), append(after, w.at)
 		}
 	}
-	if len(before) < Witnesses {
+	if len(before) < TagWitnesses {
 		return
 	}
 	slices.SortFunc(before, time.Time.Compare)
 	slices.SortFunc(after, time.Time.Compare)
-	from, to := before[Witnesses-1], after[len(after)-Witnesses]
+	from, to := before[TagWitnesses-1], after[len(after)-TagWitnesses]
 	for _, w := range slices.Clone(all.of[tag]) {
 		if w.digest != truth && !w.at.Before(from) && !w.heard.After(to) {
 			all.barred[w.node] = now.Add(wrongFor)
@@ -203,7 +203,7 @@ func (all *tags) drop(w *word) {
 func (all *tags) roomForQuestion(now time.Time) bool {
 	if len(all.asked) >= maxQuestions {
 		maps.DeleteFunc(all.asked, func(_ string, open []question) bool {
-			return !slices.ContainsFunc(open, func(q question) bool { return now.Sub(q.at) < Resolve })
+			return !slices.ContainsFunc(open, func(q question) bool { return now.Sub(q.at) < ResolveWait })
 		})
 	}
 	return len(all.asked) < maxQuestions

@@ -1,4 +1,4 @@
-package desk
+package exchange
 
 import (
 	"crypto/sha256"

@@ -96,10 +96,10 @@ const (
 	DigestAnnotation = "weir.dev/digest"
 	// ReadsAnnotation of a node's Lease is what its clients read of the whole cluster, see package digest.
 	ReadsAnnotation = "weir.dev/reads"
-	// AnchorAnnotation of a node's Lease is where the chain of its hub begins, see package roll.
+	// AnchorAnnotation of a node's Lease is where the chain of its hub begins, see package heartbeat.
 	AnchorAnnotation = "weir.dev/anchor"
 	// HeardPrefix and the name of a pool are a Lease in KeyNamespace. The leader of the pool reports in its holderIdentity
-	// which nodes it has heard, and weir-manager answers with a receipt in ReceiptAnnotation: see package roll.
+	// which nodes it has heard, and weir-manager answers with a receipt in ReceiptAnnotation: see package heartbeat.
 	HeardPrefix       = "weir-heard-"
 	ReceiptAnnotation = "weir.dev/receipt"
 	// SumBytes is the length of the sum of a pool's signed documents in a receipt: see package bulletin.
@@ -209,7 +209,7 @@ const (
 	// of a hub and of a coordinator: what the pool is told about itself, see impl/directory.
 	DirectoryPath = "/weir/v1/directory"
 	// of a coordinator, and of a leader hub: PUT of the entry of a node by its hub, and POST of a notice by the leader,
-	// which collects the entries: see impl/roll.
+	// which collects the entries: see impl/heartbeat.
 	RollPath = "/weir/v1/roll"
 	// of a coordinator, and of a leader hub: POST by a hub that hands in what it says of its moved pods, and reads what
 	// others say: see impl/exchange.

@@ -3,7 +3,7 @@
 //
 //	Images     who pulls content of images, and who has it; package images has what that is for
 //	Moved      what kubelets say of moved pods; see package moved
-//	RollCall   which kubelets have renewed, for the leader to report; see package roll
+//	RollCall   which kubelets have renewed, for the leader to report; see package heartbeat
 //	CallBacks  whether others reach the port of a hub; see package connectivity
 //
 // Each is in memory: what is lost with it is said again by the hubs a moment later. Images and Moved have a name

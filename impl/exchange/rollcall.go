@@ -6,28 +6,28 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/weir-edge/weir/impl/roll"
+	"github.com/weir-edge/weir/impl/heartbeat"
 )
 
 // maxRollCall bounds what a request carries.
-const maxRollCall = 2 * roll.MaxText
+const maxRollCall = 2 * heartbeat.MaxRollText
 
 // RollCall is where hubs hand in entries of their nodes, and the leader collects them. It is safe for concurrent use.
 // The zero RollCall is ready.
 type RollCall struct {
 	mu   sync.Mutex
-	desk roll.Desk
+	desk heartbeat.RollCall
 }
 
 // HandIn takes an entry and returns the newest notice.
-func (d *RollCall) HandIn(e roll.Entry) (roll.Notice, error) {
+func (d *RollCall) HandIn(e heartbeat.Entry) (heartbeat.Notice, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.desk.HandIn(e)
 }
 
 // Exchange takes a notice and returns all entries, which are gone then.
-func (d *RollCall) Exchange(n roll.Notice) ([]roll.Entry, error) {
+func (d *RollCall) Exchange(n heartbeat.Notice) ([]heartbeat.Entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.desk.Post(n); err != nil {
@@ -45,13 +45,13 @@ func (d *RollCall) Handler(node func(*http.Request) string, leads func(node stri
 		body := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxRollCall))
 		switch by := node(req); {
 		case req.Method == http.MethodPut && by != "":
-			var e roll.Entry
+			var e heartbeat.Entry
 			if err = body.Decode(&e); err == nil {
 				e.Node = by
 				out, err = d.HandIn(e)
 			}
 		case req.Method == http.MethodPost && by != "" && leads(by):
-			var n roll.Notice
+			var n heartbeat.Notice
 			if err = body.Decode(&n); err == nil {
 				out, err = d.Exchange(n)
 			}

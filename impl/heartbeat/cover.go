@@ -2,8 +2,6 @@ package heartbeat
 
 import (
 	"time"
-
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 const (
@@ -27,7 +25,7 @@ type Cover struct {
 	node string
 	seed func() [16]byte
 
-	chain    roll.Chain
+	chain    Chain
 	anchored bool   // the cloud has the anchor
 	period   uint64 // that is open, as far as is known
 
@@ -52,8 +50,8 @@ func (c *Cover) Beat(now time.Duration) {
 }
 
 // Entry is what to hand in for the heartbeat that came last; without a period: nothing, there is no link for it.
-func (c *Cover) Entry(reaches bool) roll.Entry {
-	e := roll.Entry{Node: c.node}
+func (c *Cover) Entry(reaches bool) Entry {
+	e := Entry{Node: c.node}
 	if n := len(c.released); !c.anchored || n > 0 && c.released[n-1].period >= c.period {
 		return e
 	}
@@ -69,7 +67,7 @@ func (c *Cover) Entry(reaches bool) roll.Entry {
 }
 
 // Hear takes a receipt that is signed, and its roster. It reports whether a period is open that was not known.
-func (c *Cover) Hear(r roll.Receipt, roster string) (later bool) {
+func (c *Cover) Hear(r Receipt, roster string) (later bool) {
 	if p, yes := r.Renewed(roster, c.node); yes {
 		for _, x := range c.released {
 			if x.period == p && (!c.ever || x.at > c.renewed) {
@@ -80,7 +78,7 @@ func (c *Cover) Hear(r roll.Receipt, roster string) (later bool) {
 	if later = r.Period > c.period; later {
 		c.period = r.Period
 		if c.chain.Ends(c.period) {
-			c.chain, c.anchored, c.released = roll.NewChain(c.node, c.seed(), c.period-1), false, nil
+			c.chain, c.anchored, c.released = NewChain(c.node, c.seed(), c.period-1), false, nil
 		}
 	}
 	return later

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/roll"
 	"github.com/weir-edge/weir/impl/virtualtime"
 )
 
@@ -18,16 +17,16 @@ type rollWorld struct {
 	virtualtime.Loop
 	rng    *rand.Rand
 	nodes  []*rollNode
-	desk   roll.Desk
+	desk   RollCall
 	leader int // who leads: its number
-	caller roll.Caller
-	liar   func(r *roll.Report) // changes what is reported
-	cut    bool                 // the leader from the cloud
+	caller Caller
+	liar   func(r *Report) // changes what is reported
+	cut    bool            // the leader from the cloud
 
 	report   string // what stands in the Lease of the pool
-	receipts map[string]roll.Receipt
+	receipts map[string]Receipt
 	receipt  string
-	account  *roll.Account // nil: weir-manager is dead
+	account  *Account // nil: weir-manager is dead
 	judged   string
 	clock    time.Duration // of weir-manager's machine, beside the world's
 
@@ -50,7 +49,7 @@ type rollNode struct {
 }
 
 func newRollWorld(seed uint64, nodes int) *rollWorld {
-	w := &rollWorld{rng: rand.New(rand.NewPCG(seed, 3)), receipts: map[string]roll.Receipt{}, account: roll.NewAccount(0)}
+	w := &rollWorld{rng: rand.New(rand.NewPCG(seed, 3)), receipts: map[string]Receipt{}, account: NewAccount(0)}
 	for i := range nodes {
 		n := &rollNode{name: fmt.Sprint("edge-", i+1), every: Interval, alive: true, renew: epoch}
 		n.cover = NewCover(n.name, func() (s [16]byte) { s[0], s[1] = byte(w.rng.Uint32()), byte(w.rng.Uint32()); return s })
@@ -111,7 +110,7 @@ func (w *rollWorld) overdue(n *rollNode, beat time.Duration) {
 		if n.cover.beat != beat {
 			return
 		}
-		notice, _ := w.desk.HandIn(roll.Entry{Node: n.name})
+		notice, _ := w.desk.HandIn(Entry{Node: n.name})
 		if r, ok := w.receipts[notice.Receipt]; ok {
 			n.cover.Hear(r, notice.Roster)
 		}
@@ -136,7 +135,7 @@ func (w *rollWorld) pass(n *rollNode) {
 
 // lead lets another hub lead.
 func (w *rollWorld) lead(who int) {
-	w.leader, w.caller = who, roll.Caller{}
+	w.leader, w.caller = who, Caller{}
 	w.caller.Lead(w.Now())
 	w.call(who)
 }
@@ -176,7 +175,7 @@ func (w *rollWorld) judge() {
 		return
 	}
 	w.judged = w.report
-	r, err := roll.ParseReport(w.report)
+	r, err := ParseReport(w.report)
 	if err != nil {
 		w.fault("report: %v", err)
 		return
@@ -185,11 +184,11 @@ func (w *rollWorld) judge() {
 		return w.nodes[slices.IndexFunc(w.nodes, func(n *rollNode) bool { return n.name == name })]
 	}
 	renewed := make([]bool, len(r.Entries))
-	for i, v := range w.account.Judge(w.Now(), r, func(name string) (roll.Anchor, bool) {
-		a, err := roll.ParseAnchor(node(name).anchor)
+	for i, v := range w.account.Judge(w.Now(), r, func(name string) (Anchor, bool) {
+		a, err := ParseAnchor(node(name).anchor)
 		return a, err == nil
 	}) {
-		if renewed[i] = v == roll.Renew; renewed[i] {
+		if renewed[i] = v == Renew; renewed[i] {
 			n := node(r.Entries[i].Node)
 			w.grow(n, Onward(n.renew, w.Now()-n.seen))
 		}
@@ -253,7 +252,7 @@ func TestQuietPool(t *testing.T) {
 		w := newRollWorld(seed, 5)
 		w.run(2*time.Minute, rollBudget.Covered(), 0)
 		w.pooled, w.direct = 0, 0
-		w.run(2*time.Hour, 2*Slowest+roll.Every+2*time.Second, 0)
+		w.run(2*time.Hour, 2*Slowest+RollEvery+2*time.Second, 0)
 		w.verdict(t, seed)
 		if all := w.pooled + w.direct; w.direct*100 > all*2 {
 			t.Errorf("seed %d: %d of %d heartbeats go to the cloud by themselves, want one in half an hour, and few that are "+
@@ -269,13 +268,13 @@ func TestDisturbedPool(t *testing.T) {
 	for _, seed := range seeds(20) {
 		w := newRollWorld(seed, 4)
 		for w.Now() < 40*time.Minute {
-			w.run(w.Now()+w.span(time.Second, time.Minute), rollBudget.Covered(), roll.Every+3*time.Second)
+			w.run(w.Now()+w.span(time.Second, time.Minute), rollBudget.Covered(), RollEvery+3*time.Second)
 			n := w.nodes[w.rng.IntN(len(w.nodes))]
 			switch w.rng.IntN(8) {
 			case 0:
 				w.account = nil
 			case 1, 2: // it starts, and may have lost what it was
-				w.account, w.judged = roll.NewAccount(0), ""
+				w.account, w.judged = NewAccount(0), ""
 				w.After(w.span(0, time.Second), w.judge)
 			case 3: // another leads, perhaps at once, perhaps not
 				w.leader = -1
@@ -304,15 +303,15 @@ func TestDisturbedPool(t *testing.T) {
 }
 
 // TestLiarLeads: a leader that keeps back, repeats, mixes up and leaves out what it has heard costs no living node its
-// readiness, and shows no dead one for longer than roll.Late.
+// readiness, and shows no dead one for longer than RollLate.
 func TestLiarLeads(t *testing.T) {
 	for _, seed := range seeds(20) {
 		w := newRollWorld(seed, 4)
-		var hoard []roll.Entry
-		w.liar = func(r *roll.Report) {
+		var hoard []Entry
+		w.liar = func(r *Report) {
 			hoard = append(hoard, r.Entries...)
 			period := w.nodes[0].cover.Period() + uint64(w.rng.IntN(2))
-			var all []roll.Entry
+			var all []Entry
 			for _, e := range hoard[max(0, len(hoard)-40):] {
 				if w.rng.IntN(3) == 0 {
 					e.Period += uint64(w.rng.IntN(4)) - 1
@@ -322,11 +321,11 @@ func TestLiarLeads(t *testing.T) {
 				}
 			}
 			w.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-			*r, _ = roll.NewReport(period, all)
+			*r, _ = NewReport(period, all)
 		}
 		w.run(3*time.Minute, rollBudget.Covered(), 0)
 		w.nodes[1].alive, w.nodes[1].died = false, w.Now()
-		w.run(30*time.Minute, rollBudget.Covered(), roll.Late+2*time.Second)
+		w.run(30*time.Minute, rollBudget.Covered(), RollLate+2*time.Second)
 		w.verdict(t, seed)
 	}
 }
@@ -335,7 +334,7 @@ func TestLiarLeads(t *testing.T) {
 // heartbeat before long before the hub had the answer.
 func TestLeast(t *testing.T) {
 	c := NewCover("edge-1", func() (s [16]byte) { return s })
-	c.Hear(roll.NewAccount(0).Receipt(0, epoch, roll.Report{}, nil), "")
+	c.Hear(NewAccount(0).Receipt(0, epoch, Report{}, nil), "")
 	c.Direct(c.Least(time.Second, epoch), "")
 	for _, since := range []time.Duration{Interval, Prove} {
 		if least, wrote := c.Least(time.Second+since, time.Time{}), Onward(epoch, since); !least.After(wrote) {

@@ -2,7 +2,7 @@
 // hub of such a node, and Forwarder decides for the leader of the pool, which forwards heartbeats of other nodes. The
 // package is pure: no I/O, no goroutine, no clock. Time is a duration since the start of the process, by the local
 // monotonic clock. Package beat steps it. Cover decides what the hub of a node that is not cut off leaves to the roll
-// call of its pool.
+// call of its pool, which is here, too.
 //
 //	kubelet ──renews──► hub ──► cloud: kube-node-lease/<node>, as it came, never annotated
 //	                     └────► coordinator: the same Lease, annotated while the cloud cannot be reached
@@ -47,6 +47,38 @@
 // A node that reaches the cloud and not its coordinator cannot take anything back. It passes its heartbeats all the
 // same; a leader that forwards its last statement at that moment may annotate it once. The next heartbeat, at most
 // Interval later, clears that: what a hub passes to the cloud is always stripped of the annotation.
+//
+// # The roll call
+//
+// It is one small object by which all nodes of a pool are renewed in the cloud, instead of one heartbeat of each.
+//
+//	kubelet ──renews──► hub ──Entry──► RollCall in the pool ──► leader ──Report──► Lease weir-heard-<pool> in the cloud
+//	                     ▲                                                             │
+//	                     └─────────Notice── RollCall ◄── leader ◄──Receipt (signed)── weir-manager ──► Leases of nodes
+//
+//	Chain     of a hub: links that only it can make, one for each period
+//	Anchor    where a chain begins; the hub tells it in its own heartbeat, which nobody else can write
+//	Report    which nodes were heard in the pool, each with its link
+//	Account   of weir-manager: judges a report, and opens periods
+//	Receipt   what weir-manager signs: the period that is open, and which nodes of a report it has renewed
+//	Notice    a receipt and the roster that it is about, as hubs read it
+//	RollCall  where hubs of a pool and its leader meet; package exchange shows it over HTTP
+//	Caller    of a leader: what it reports, and when
+//
+// # What a leader cannot do
+//
+// A hub releases the link of a period when its kubelet renews, and not before. It knows a period from a signed receipt
+// only. So a link says: the kubelet lived after that period was opened. A link cannot be computed from an earlier one.
+// weir-manager takes each once, and only for RollLate after it has opened the period, by its own monotonic clock. A
+// leader that replays a link gains nothing; one that keeps it back can show a dead node for RollLate after its last
+// renewal, and no longer. A leader that drops entries is found by the hubs: no receipt says that they were renewed, so
+// they renew themselves. It cannot change what a receipt says, nor for which roster.
+//
+// # Periods
+//
+// Numbers of periods only grow, over the life of weir-manager, too: see Account.next. There are three under way at a
+// time. The receipt for report k comes with the answer to report k+1; links of the period that it opens come with
+// report k+2.
 //
 // # Budget
 //

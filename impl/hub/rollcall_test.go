@@ -14,25 +14,24 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/lease"
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 // judged is weir-manager: it judges what the leader of a pool has reported, renews Leases that it has seen to stand
 // since a time, and signs a receipt.
-func (p *poolBed) judged(account *roll.Account, began, stood time.Time) (renewed int) {
+func (p *poolBed) judged(account *heartbeat.Account, began, stood time.Time) (renewed int) {
 	p.t.Helper()
 	cloud := p.clouds[0].leases
 	l, err := cloud.Get(p.t.Context(), contract.KeyNamespace, contract.HeardPrefix+"pool-a")
 	check(p.t, err)
-	r, err := roll.ParseReport(*l.Spec.HolderIdentity)
+	r, err := heartbeat.ParseReport(*l.Spec.HolderIdentity)
 	check(p.t, err)
-	verdicts := account.Judge(time.Since(began), r, func(node string) (roll.Anchor, bool) {
-		a, err := roll.ParseAnchor(cloud.get(node).Annotations[contract.AnchorAnnotation])
+	verdicts := account.Judge(time.Since(began), r, func(node string) (heartbeat.Anchor, bool) {
+		a, err := heartbeat.ParseAnchor(cloud.get(node).Annotations[contract.AnchorAnnotation])
 		return a, err == nil
 	})
 	taken := make([]bool, len(verdicts))
 	for i, v := range verdicts {
-		if taken[i] = v == roll.Renew; taken[i] {
+		if taken[i] = v == heartbeat.Renew; taken[i] {
 			renewed++
 			check(p.t, cloud.Change(p.t.Context(), contract.NodeLeaseNamespace, r.Entries[i].Node,
 				func(l *coordinationv1.Lease) error {
@@ -54,10 +53,10 @@ func (p *poolBed) judged(account *roll.Account, began, stood time.Time) (renewed
 // links that their own Leases prove.
 func TestRollCall(t *testing.T) {
 	p := newPoolBed(t, "edge-1", "edge-2")
-	cloud, account, began := p.clouds[0].leases, roll.NewAccount(0), time.Now().Add(-time.Hour)
+	cloud, account, began := p.clouds[0].leases, heartbeat.NewAccount(0), time.Now().Add(-time.Hour)
 	_, err := cloud.Create(t.Context(), "weir-manager", &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: contract.KeyNamespace, Name: contract.HeardPrefix + "pool-a"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(roll.Report{}.String())},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(heartbeat.Report{}.String())},
 	})
 	check(t, err)
 	p.judged(account, began, time.Now())
@@ -79,11 +78,11 @@ func TestRollCall(t *testing.T) {
 	near.beats(http.StatusOK)
 	far.beats(http.StatusOK)
 	stood := time.Now()
-	var reported roll.Report
+	var reported heartbeat.Report
 	eventually(t, "both nodes in a report", func() bool {
 		l, err := cloud.Get(t.Context(), contract.KeyNamespace, contract.HeardPrefix+"pool-a")
 		check(t, err)
-		reported, err = roll.ParseReport(*l.Spec.HolderIdentity)
+		reported, err = heartbeat.ParseReport(*l.Spec.HolderIdentity)
 		check(t, err)
 		return len(reported.Entries) == 2
 	})

@@ -17,10 +17,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/process"
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 const heardLease = "/apis/coordination.k8s.io/v1/namespaces/" + contract.KeyNamespace + "/leases/" +
@@ -35,7 +35,7 @@ func reports(text string) string {
 func heardAttacks() []Attack {
 	control := ask{
 		as: "forwarder", method: http.MethodPatch, path: heardLease, header: []string{mergePatch},
-		body: reports(roll.Report{}.String()), codes: ok,
+		body: reports(heartbeat.Report{}.String()), codes: ok,
 	}
 	return []Attack{
 		{
@@ -88,7 +88,7 @@ func reportsExist(ctx context.Context, x *scene) error {
 		return err
 	}
 	return until(ctx, "the leader's grant to report", func() bool {
-		return x.report(ctx, roll.Report{}.String()).code == http.StatusOK
+		return x.report(ctx, heartbeat.Report{}.String()).code == http.StatusOK
 	})
 }
 
@@ -101,13 +101,13 @@ func (x *scene) report(ctx context.Context, text string) answer {
 }
 
 // receipt is what weir-manager has answered last, false if nothing. Whether it is signed does not matter here.
-func (x *scene) receipt(ctx context.Context) (c roll.Receipt, yes bool) {
+func (x *scene) receipt(ctx context.Context) (c heartbeat.Receipt, yes bool) {
 	l, err := x.admin.CoordinationV1().Leases(contract.KeyNamespace).Get(ctx, contract.HeardPrefix+x.place.name,
 		metav1.GetOptions{})
 	if err != nil {
 		return c, false
 	}
-	c, err = roll.Open(l.Annotations[contract.ReceiptAnnotation], x.place.name,
+	c, err = heartbeat.OpenReceipt(l.Annotations[contract.ReceiptAnnotation], x.place.name,
 		func(*x509.Certificate, string, []byte, []byte) bool { return true }, []*x509.Certificate{nil})
 	return c, err == nil
 }
@@ -117,12 +117,12 @@ const taken = 3 * time.Second
 
 // answered reports, and then that nobody was heard, until weir-manager has opened another period. It returns what it
 // answered.
-func (x *scene) answered(ctx context.Context, text string) (c roll.Receipt, err error) {
+func (x *scene) answered(ctx context.Context, text string) (c heartbeat.Receipt, err error) {
 	before, _ := x.receipt(ctx)
 	x.report(ctx, text)
 	process.Pause(ctx, clock.RealClock{}, taken)
 	err = until(ctx, "the answer to a report", func() bool {
-		x.report(ctx, roll.Report{Period: uint64(time.Now().UnixMicro())}.String())
+		x.report(ctx, heartbeat.Report{Period: uint64(time.Now().UnixMicro())}.String())
 		var yes bool
 		c, yes = x.receipt(ctx)
 		return yes && c.Period > before.Period
@@ -133,8 +133,8 @@ func (x *scene) answered(ctx context.Context, text string) (c roll.Receipt, err 
 func foreignReports(ctx context.Context, x *scene) error {
 	for _, as := range []string{"foreign forwarder", "kubelet", "kubelet 2", "hub"} {
 		for _, q := range []ask{
-			{method: http.MethodPatch, header: []string{mergePatch}, body: reports(roll.Report{}.String())},
-			{method: http.MethodPatch, header: []string{applyPatch}, body: reports(roll.Report{}.String())},
+			{method: http.MethodPatch, header: []string{mergePatch}, body: reports(heartbeat.Report{}.String())},
+			{method: http.MethodPatch, header: []string{applyPatch}, body: reports(heartbeat.Report{}.String())},
 			{method: http.MethodDelete},
 		} {
 			q.as, q.at, q.path, q.codes = as, cloudDoor, heardLease, []int{403, 405}
@@ -150,13 +150,13 @@ func receiptAsks() (asks []ask) {
 		`{"metadata":{"annotations":{"` + contract.ReceiptAnnotation + `":"x"}}}`,
 		`{"metadata":{"annotations":null}}`, `{"metadata":{"labels":{"a":"b"}}}`,
 		`{"metadata":{"finalizers":["a.example.com/b"]}}`, `{"spec":{"leaseDurationSeconds":40}}`,
-		`{"spec":{"renewTime":"{now}"}}`, reports(strings.Repeat("A", roll.MaxText+1)),
+		`{"spec":{"renewTime":"{now}"}}`, reports(strings.Repeat("A", heartbeat.MaxRollText+1)),
 	} {
 		asks = append(asks, ask{method: http.MethodPatch, path: heardLease, header: []string{mergePatch}, body: body})
 	}
 	asks = append(asks, ask{
 		method: http.MethodPatch, path: strings.Replace(heardLease, "{pool}", foreign, 1), header: []string{mergePatch},
-		body: reports(roll.Report{}.String()),
+		body: reports(heartbeat.Report{}.String()),
 	}, ask{method: http.MethodDelete, path: heardLease})
 	for i := range asks {
 		asks[i].as, asks[i].codes = "forwarder", []int{403, 415, 422}
@@ -165,12 +165,12 @@ func receiptAsks() (asks []ask) {
 }
 
 // chains opens a chain as the hub of a node does, and tells its anchor.
-func (x *scene) chains(ctx context.Context, node string) (chain roll.Chain, period uint64, err error) {
-	c, err := x.answered(ctx, roll.Report{}.String())
+func (x *scene) chains(ctx context.Context, node string) (chain heartbeat.Chain, period uint64, err error) {
+	c, err := x.answered(ctx, heartbeat.Report{}.String())
 	if err != nil {
 		return chain, 0, err
 	}
-	chain = roll.NewChain(node, [16]byte{65}, c.Period-1)
+	chain = heartbeat.NewChain(node, [16]byte{65}, c.Period-1)
 	anchor, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": map[string]string{contract.AnchorAnnotation: chain.Anchor().String()},
 	}})
@@ -190,13 +190,13 @@ func (x *scene) renewTime(ctx context.Context, node string) (time.Time, error) {
 }
 
 // reported reports entries, and returns whether the Lease of a node grew by that.
-func (x *scene) reported(ctx context.Context, node string, period uint64, entries ...roll.Entry) (grew bool,
+func (x *scene) reported(ctx context.Context, node string, period uint64, entries ...heartbeat.Entry) (grew bool,
 	err error) {
 	before, err := x.renewTime(ctx, node)
 	if err != nil {
 		return false, err
 	}
-	r, _ := roll.NewReport(period, entries)
+	r, _ := heartbeat.NewReport(period, entries)
 	if _, err = x.answered(ctx, r.String()); err != nil {
 		return false, err
 	}
@@ -211,20 +211,20 @@ func replayedLinks(ctx context.Context, x *scene) error {
 		return err
 	}
 	link, _ := chain.Link(period)
-	last := roll.Entry{Node: dead, Period: period, Link: link, Reaches: true}
+	last := heartbeat.Entry{Node: dead, Period: period, Link: link, Reaches: true}
 	grew, err := x.reported(ctx, dead, period, last)
 	if err != nil {
 		return err
 	}
 	x.control(grew, "the link of period %d, while its hub lives: the Lease grows: %v", period, grew)
-	for what, entry := range map[string]func(open uint64) roll.Entry{
-		"again":         func(uint64) roll.Entry { return last },
-		"as of now":     func(open uint64) roll.Entry { e := last; e.Period = open; return e },
-		"as one before": func(uint64) roll.Entry { e := last; e.Period--; return e },
-		"of another node": func(open uint64) roll.Entry {
+	for what, entry := range map[string]func(open uint64) heartbeat.Entry{
+		"again":         func(uint64) heartbeat.Entry { return last },
+		"as of now":     func(open uint64) heartbeat.Entry { e := last; e.Period = open; return e },
+		"as one before": func(uint64) heartbeat.Entry { e := last; e.Period--; return e },
+		"of another node": func(open uint64) heartbeat.Entry {
 			e := last
 			e.Period = open
-			e.Link, _ = roll.NewChain(x.node(1), [16]byte{65}, period-1).Link(open)
+			e.Link, _ = heartbeat.NewChain(x.node(1), [16]byte{65}, period-1).Link(open)
 			return e
 		},
 	} {
@@ -248,10 +248,11 @@ func garbageReports(ctx context.Context, x *scene) error {
 	if err != nil {
 		return err
 	}
-	wrong := fmt.Sprint(period, strings.Repeat(" "+node, roll.MaxText/len(node)))
+	wrong := fmt.Sprint(period, strings.Repeat(" "+node, heartbeat.MaxRollText/len(node)))
 	for _, text := range []string{
-		strings.Repeat("A", roll.MaxText), wrong[:roll.MaxText], strings.Repeat("ä", roll.MaxText/2),
-		fmt.Sprint(period) + strings.Repeat(" ", roll.MaxText-20),
+		strings.Repeat("A", heartbeat.MaxRollText), wrong[:heartbeat.MaxRollText],
+		strings.Repeat("ä", heartbeat.MaxRollText/2),
+		fmt.Sprint(period) + strings.Repeat(" ", heartbeat.MaxRollText-20),
 	} {
 		a := x.report(ctx, text)
 		process.Pause(ctx, clock.RealClock{}, taken)
@@ -261,12 +262,12 @@ func garbageReports(ctx context.Context, x *scene) error {
 		}
 		x.judge(after.Equal(before), "%.20q and so on, %d bytes: %s", text, len(text), a)
 	}
-	c, err := x.answered(ctx, roll.Report{}.String())
+	c, err := x.answered(ctx, heartbeat.Report{}.String())
 	if err != nil {
 		return err
 	}
 	link, _ := chain.Link(c.Period)
-	grew, err := x.reported(ctx, node, c.Period, roll.Entry{Node: node, Period: c.Period, Link: link, Reaches: true})
+	grew, err := x.reported(ctx, node, c.Period, heartbeat.Entry{Node: node, Period: c.Period, Link: link, Reaches: true})
 	x.control(grew, "a report after them: the Lease grows: %v", grew)
 	return err
 }

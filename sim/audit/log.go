@@ -125,7 +125,7 @@ func (u *Use) judgeReports() {
 	}
 }
 
-// reports reports whether the leader of a pool tells the cloud by a request which nodes it hears (package roll).
+// reports reports whether the leader of a pool tells the cloud by a request which nodes it hears (package heartbeat).
 func reports(e *event) bool {
 	o := e.ObjectRef
 	return o != nil && e.Verb == "patch" && o.Resource == "leases" && o.Namespace == contract.KeyNamespace &&

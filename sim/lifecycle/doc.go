@@ -34,7 +34,7 @@
 //   - missed evictions: a pod of a node that is dead, or cannot be heard while its peers can, is still there after the
 //     time that stock Kubernetes needs, and a bit;
 //   - unjust: Ready turns Unknown for a node that could be heard all the time;
-//   - dead renewed: the Lease of a node grows that gave no sign of life for longer than roll.Late;
+//   - dead renewed: the Lease of a node grows that gave no sign of life for longer than heartbeat.RollLate;
 //   - wrong marks: a pod of such a node, or of a pool to be kept, is marked as not ready;
 //   - leftovers: after all is healed a node is not Ready, a pod is missing or not Ready, a taint or a listed node is
 //     left.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/heartbeat"
-	"github.com/weir-edge/weir/impl/roll"
 	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 
@@ -209,7 +208,7 @@ func (j *judge) renewed(user string, n *node) {
 	if user == managerUser {
 		j.v.Pooled++
 	}
-	if since, dead := j.dead[n]; dead && j.w.now()-since > roll.Late+slack/3 {
+	if since, dead := j.dead[n]; dead && j.w.now()-since > heartbeat.RollLate+slack/3 {
 		j.fault(&j.v.Risen, "%s is renewed by %s, and gave no sign of life for %s", n.name, user, j.w.now()-since)
 	}
 }

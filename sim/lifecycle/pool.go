@@ -9,10 +9,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/weir-edge/weir/impl/exchange"
+	"github.com/weir-edge/weir/impl/heartbeat"
 	hubs "github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/roll"
 	"github.com/weir-edge/weir/sim/lifecycle/api"
 )
 
@@ -27,10 +27,10 @@ type pool struct {
 	coordinator *api.Server
 	desk        *exchange.RollCall // of its roll call
 
-	leader *node          // nil: there is none
-	key    *pki.Authority // by which weir-manager signs
-	lies   int            // how many faults let the leader lie about who was heard
-	hoard  []roll.Entry   // what it has kept for that
+	leader *node             // nil: there is none
+	key    *pki.Authority    // by which weir-manager signs
+	lies   int               // how many faults let the leader lie about who was heard
+	hoard  []heartbeat.Entry // what it has kept for that
 }
 
 func newPool(w *World, name string) (*pool, error) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/weir-edge/weir/impl/exchange"
-	"github.com/weir-edge/weir/impl/roll"
+	"github.com/weir-edge/weir/impl/heartbeat"
 )
 
 // desks is the desk of a pool as a hub reaches it. It implements beat.Desk and beat.Desks.
@@ -22,15 +22,15 @@ func (d desks) desk() (at *exchange.RollCall) {
 }
 
 // HandIn implements beat.Desk.
-func (d desks) HandIn(_ context.Context, e roll.Entry) (roll.Notice, error) {
+func (d desks) HandIn(_ context.Context, e heartbeat.Entry) (heartbeat.Notice, error) {
 	if at := d.desk(); at != nil {
 		return at.HandIn(e)
 	}
-	return roll.Notice{}, errLost
+	return heartbeat.Notice{}, errLost
 }
 
 // Exchange implements beat.Desks.
-func (d desks) Exchange(_ context.Context, n roll.Notice) []roll.Entry {
+func (d desks) Exchange(_ context.Context, n heartbeat.Notice) []heartbeat.Entry {
 	at := d.desk()
 	if at == nil {
 		return nil
@@ -48,13 +48,13 @@ const hoards = 60
 
 // lie is what a leader makes of what it has collected. One that lies repeats what was said before, by whomever, says it
 // of others, and leaves things out. The lock is held.
-func (p *pool) lie(all []roll.Entry) []roll.Entry {
+func (p *pool) lie(all []heartbeat.Entry) []heartbeat.Entry {
 	p.hoard = append(p.hoard, all...)
 	p.hoard = p.hoard[max(0, len(p.hoard)-hoards):]
 	if p.lies == 0 {
 		return all
 	}
-	var said []roll.Entry
+	var said []heartbeat.Entry
 	for _, e := range p.hoard {
 		switch p.w.rng.IntN(8) {
 		case 0:

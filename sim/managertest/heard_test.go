@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 // testHeard: the leader of a pool writes the report of its pool, and nobody else does. What weir-manager answers there
@@ -199,8 +199,8 @@ func testRollCall(t *testing.T, w *world) {
 	leader := w.as(contract.ForwarderUserPrefix+"cove:cove-1", contract.ForwarderGroup, "system:authenticated").
 		CoordinationV1().Leases(contract.KeyNamespace)
 	// As a hub does: the answer to a report has the receipt of the one before.
-	told := roll.Receipt{}
-	report := func(r roll.Report) bool {
+	told := heartbeat.Receipt{}
+	report := func(r heartbeat.Report) bool {
 		body, err := json.Marshal(map[string]any{"spec": map[string]any{"holderIdentity": r.String()}})
 		if err != nil {
 			t.Fatal(err)
@@ -209,16 +209,17 @@ func testRollCall(t *testing.T, w *world) {
 		if err != nil {
 			return false
 		}
-		told, err = roll.Open(l.Annotations[contract.ReceiptAnnotation], "cove", pki.Vouches, []*x509.Certificate{key.Cert()})
+		told, err = heartbeat.OpenReceipt(l.Annotations[contract.ReceiptAnnotation], "cove", pki.Vouches,
+			[]*x509.Certificate{key.Cert()})
 		return err == nil
 	}
-	w.eventually(t, "a period is opened", func() bool { return report(roll.Report{}) && told.Period > 0 })
+	w.eventually(t, "a period is opened", func() bool { return report(heartbeat.Report{}) && told.Period > 0 })
 
-	var entries []roll.Entry
+	var entries []heartbeat.Entry
 	for i, node := range []string{"cove-1", "cove-2", "creek-1"} {
-		chain := roll.NewChain(node, [16]byte{byte(i), 7}, told.Period-1)
+		chain := heartbeat.NewChain(node, [16]byte{byte(i), 7}, told.Period-1)
 		link, _ := chain.Link(told.Period)
-		entries = append(entries, roll.Entry{Node: node, Period: told.Period, Link: link, Reaches: true})
+		entries = append(entries, heartbeat.Entry{Node: node, Period: told.Period, Link: link, Reaches: true})
 		anchor := `{"metadata":{"annotations":{"` + contract.AnchorAnnotation + `":"` + chain.Anchor().String() + `"}}}`
 		if node == "cove-2" {
 			anchor = `{"metadata":{"annotations":{"` + contract.DelegateHeartbeat + `":"true"}}}` // and no anchor
@@ -236,7 +237,7 @@ func testRollCall(t *testing.T, w *world) {
 		return l
 	}
 	was := map[string]*coordinationv1.Lease{"cove-1": of("cove-1"), "cove-2": of("cove-2"), "creek-1": of("creek-1")}
-	all, _ := roll.NewReport(told.Period, entries)
+	all, _ := heartbeat.NewReport(told.Period, entries)
 	w.eventually(t, "the report is answered", func() bool {
 		_, yes := told.Renewed(all.Roster(), "cove-1")
 		return report(all) && yes

@@ -15,14 +15,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 // Reporter reports to the cloud, while this hub leads, which nodes of the pool were heard, and brings the receipts back
-// to the pool. What it reports and when is roll.Caller's business.
+// to the pool. What it reports and when is heartbeat.Caller's business.
 type Reporter struct {
 	ReporterConfig
 	began time.Time
@@ -36,7 +36,7 @@ type Reporter struct {
 // Desks are those of the pool: there is one at each replica of its coordinator, or at this hub.
 type Desks interface {
 	// Exchange posts a notice and collects entries. A desk that does not answer is left out.
-	Exchange(ctx context.Context, n roll.Notice) []roll.Entry
+	Exchange(ctx context.Context, n heartbeat.Notice) []heartbeat.Entry
 }
 
 // ReporterConfig is what a reporter is made of.
@@ -70,7 +70,7 @@ func (r *Reporter) Lead(yes bool) {
 
 // Run reports while this hub leads, until ctx ends.
 func (r *Reporter) Run(ctx context.Context) error {
-	var caller roll.Caller
+	var caller heartbeat.Caller
 	for led := false; ctx.Err() == nil; {
 		leads := r.leads.Load() && r.Cloud != nil
 		if leads && !led {
@@ -101,8 +101,8 @@ func (r *Reporter) Run(ctx context.Context) error {
 func (r *Reporter) now() time.Duration { return r.Clock.Since(r.began) }
 
 // report makes one report.
-func (r *Reporter) report(ctx context.Context, caller *roll.Caller) {
-	all := r.Desks.Exchange(ctx, roll.Notice{})
+func (r *Reporter) report(ctx context.Context, caller *heartbeat.Caller) {
+	all := r.Desks.Exchange(ctx, heartbeat.Notice{})
 	caller.Heard(r.Period())
 	report, left := caller.Report(r.now(), all)
 	if left > 0 {
@@ -110,9 +110,9 @@ func (r *Reporter) report(ctx context.Context, caller *roll.Caller) {
 	}
 	code, text, err := r.send(ctx, report)
 	outcome := "silent"
-	var receipt roll.Receipt
+	var receipt heartbeat.Receipt
 	if err == nil && text != "" {
-		receipt, err = roll.Open(text, r.Pool, pki.Vouches, r.Trusted())
+		receipt, err = heartbeat.OpenReceipt(text, r.Pool, pki.Vouches, r.Trusted())
 	}
 	switch {
 	case code >= 400 && code < 500 && code != http.StatusTooManyRequests && code != http.StatusConflict:
@@ -141,7 +141,7 @@ func (r *Reporter) report(ctx context.Context, caller *roll.Caller) {
 }
 
 // send writes a report into the Lease of the pool, and returns the receipt that stands there.
-func (r *Reporter) send(ctx context.Context, report roll.Report) (code int, receipt string, err error) {
+func (r *Reporter) send(ctx context.Context, report heartbeat.Report) (code int, receipt string, err error) {
 	patch := lease.Patch{Spec: lease.PatchSpec{HolderIdentity: report.String()}}
 	if r.managed {
 		patch.Unmanage()

@@ -14,7 +14,6 @@ import (
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 // RollCall is this hub's part in the roll call of its pool: it hands in an entry for each heartbeat, and hears by
@@ -25,12 +24,12 @@ type RollCall struct {
 
 	mu    sync.Mutex
 	cover *heartbeat.Cover
-	heard roll.Notice // the last one that counts
+	heard heartbeat.Notice // the last one that counts
 }
 
 // Desk is where entries are handed in.
 type Desk interface {
-	HandIn(ctx context.Context, e roll.Entry) (roll.Notice, error)
+	HandIn(ctx context.Context, e heartbeat.Entry) (heartbeat.Notice, error)
 }
 
 // RollCallConfig is what a roll call is made of.
@@ -99,14 +98,14 @@ func (r *RollCall) lapses() (wait time.Duration, ok bool) {
 func (r *RollCall) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeat.Withdraw)
 	defer cancel()
-	if n, err := r.Desk.HandIn(ctx, roll.Entry{Node: r.Node}); err == nil {
+	if n, err := r.Desk.HandIn(ctx, heartbeat.Entry{Node: r.Node}); err == nil {
 		r.hear(n)
 	}
 }
 
 // hear reads a notice, and reports whether it opens a period that was not known. A receipt that says that the node was
 // renewed for a heartbeat was signed after that heartbeat: that is how old what else it says may be, whoever kept it.
-func (r *RollCall) hear(n roll.Notice) (later bool) {
+func (r *RollCall) hear(n heartbeat.Notice) (later bool) {
 	receipt, later, after := r.read(n)
 	if !after.IsZero() && receipt.Documents != "" && r.Confirm != nil {
 		r.Confirm(receipt.Documents, after)
@@ -115,13 +114,13 @@ func (r *RollCall) hear(n roll.Notice) (later bool) {
 }
 
 // read reads a notice. after is the time of a heartbeat of which no receipt was known before; zero: it has none.
-func (r *RollCall) read(n roll.Notice) (receipt roll.Receipt, later bool, after time.Time) {
+func (r *RollCall) read(n heartbeat.Notice) (receipt heartbeat.Receipt, later bool, after time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n == r.heard || n.Receipt == "" {
 		return receipt, false, after
 	}
-	receipt, err := roll.Open(n.Receipt, r.Pool, pki.Vouches, r.Trusted())
+	receipt, err := heartbeat.OpenReceipt(n.Receipt, r.Pool, pki.Vouches, r.Trusted())
 	if err != nil {
 		r.Logger.Debug("the pool's roll call has a receipt that does not count", "err", err)
 		return receipt, false, after

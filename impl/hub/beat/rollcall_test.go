@@ -29,7 +29,6 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 // rollCloud is a cloud with the Leases of two nodes and of their pool, and a weir-manager.
@@ -38,10 +37,10 @@ type rollCloud struct {
 	clock   *clocktesting.FakeClock
 	began   time.Time
 	key     *pki.Authority
-	account *roll.Account // nil: weir-manager is dead
-	refuses int           // a code for reports; 0: they are taken
-	papers  string        // the sum of documents in receipts
-	cut     bool          // nothing reaches it
+	account *heartbeat.Account // nil: weir-manager is dead
+	refuses int                // a code for reports; 0: they are taken
+	papers  string             // the sum of documents in receipts
+	cut     bool               // nothing reaches it
 	leases  map[string]*coordinationv1.Lease
 	version int
 	direct  map[string]int
@@ -127,16 +126,16 @@ func (c *rollCloud) Send(_ context.Context, m uplink.Message) (*uplink.Answer, e
 
 // judge is weir-manager.
 func (c *rollCloud) judge(l *coordinationv1.Lease) {
-	r, err := roll.ParseReport(*l.Spec.HolderIdentity)
+	r, err := heartbeat.ParseReport(*l.Spec.HolderIdentity)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	now, renewed := c.clock.Since(c.began), make([]bool, len(r.Entries))
-	for i, v := range c.account.Judge(now, r, func(node string) (roll.Anchor, bool) {
-		a, err := roll.ParseAnchor(c.leases[node].Annotations[contract.AnchorAnnotation])
+	for i, v := range c.account.Judge(now, r, func(node string) (heartbeat.Anchor, bool) {
+		a, err := heartbeat.ParseAnchor(c.leases[node].Annotations[contract.AnchorAnnotation])
 		return a, err == nil
 	}) {
-		if renewed[i] = v == roll.Renew; renewed[i] {
+		if renewed[i] = v == heartbeat.Renew; renewed[i] {
 			of := c.leases[r.Entries[i].Node]
 			lease.SetRenewTime(of, heartbeat.Onward(lease.RenewTime(of), 10*time.Second))
 			c.wrote(of)
@@ -154,11 +153,11 @@ func (c *rollCloud) judge(l *coordinationv1.Lease) {
 // localDesk is a desk without a network.
 type localDesk struct{ *exchange.RollCall }
 
-func (d localDesk) HandIn(_ context.Context, e roll.Entry) (roll.Notice, error) {
+func (d localDesk) HandIn(_ context.Context, e heartbeat.Entry) (heartbeat.Notice, error) {
 	return d.RollCall.HandIn(e)
 }
 
-func (d localDesk) Exchange(_ context.Context, n roll.Notice) []roll.Entry {
+func (d localDesk) Exchange(_ context.Context, n heartbeat.Notice) []heartbeat.Entry {
 	all, _ := d.RollCall.Exchange(n)
 	return all
 }
@@ -176,7 +175,7 @@ type rollBed struct {
 	hubs     map[string]*Beats
 	kubelets map[string]*coordinationv1.Lease // as kubelets have theirs
 	reporter *Reporter
-	caller   roll.Caller
+	caller   heartbeat.Caller
 	outcomes map[string]int
 	reports  []string
 	digest   digest.Digest
@@ -189,7 +188,7 @@ func newRollBed(t *testing.T) *rollBed {
 		t.Fatal(err)
 	}
 	c := &rollCloud{
-		t: t, clock: clk, began: clk.Now(), key: key, account: roll.NewAccount(0), direct: map[string]int{},
+		t: t, clock: clk, began: clk.Now(), key: key, account: heartbeat.NewAccount(0), direct: map[string]int{},
 		calm: map[string]int{},
 		leases: map[string]*coordinationv1.Lease{
 			"weir-heard-shop": {ObjectMeta: metav1.ObjectMeta{
@@ -310,7 +309,7 @@ func TestRollCall(t *testing.T) {
 	if n := len(b.reports) - sent; n > 8 {
 		t.Errorf("%d reports in five minutes in which nobody answers", n)
 	}
-	b.account = roll.NewAccount(0)
+	b.account = heartbeat.NewAccount(0)
 	b.rounds(40, "edge-1", "edge-2")
 	clear(b.direct)
 	b.rounds(20, "edge-1", "edge-2")

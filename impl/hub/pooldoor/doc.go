@@ -6,7 +6,7 @@
 //	Door       the port
 //	Desk       beside the relays of a leader hub: its Standing, Leases, and the bound of one caller
 //	Standing   whether a leader hub hears the cloud, told again at each change, as long as its reader is there
-//	RollCall   the way to the desks of the pool's roll call (package roll): those of the coordinator, or that of Desk
+//	RollCall   the way to the desks of the pool's roll call (package heartbeat): those of the coordinator, or that of Desk
 //	Moved      the way to the desks of the pool's moved pods (package moved): likewise
 //	Images     the way to the desk that knows who has content of images (package images), and to those members
 //	Notices    signed documents: the authorities, the denylist and the configuration (package bulletin)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/exchange"
+	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 // RollCall is the way of a hub to the desks of its pool: its own while it is a leader hub, else those of the
@@ -28,7 +28,7 @@ func (r *RollCall) own() *exchange.RollCall {
 }
 
 // HandIn implements beat.Desk.
-func (r *RollCall) HandIn(ctx context.Context, e roll.Entry) (n roll.Notice, err error) {
+func (r *RollCall) HandIn(ctx context.Context, e heartbeat.Entry) (n heartbeat.Notice, err error) {
 	if own := r.own(); own != nil {
 		return own.HandIn(e)
 	}
@@ -37,14 +37,14 @@ func (r *RollCall) HandIn(ctx context.Context, e roll.Entry) (n roll.Notice, err
 }
 
 // Exchange implements beat.Desks. Hubs use any replica of a coordinator, so all are asked.
-func (r *RollCall) Exchange(ctx context.Context, n roll.Notice) (all []roll.Entry) {
+func (r *RollCall) Exchange(ctx context.Context, n heartbeat.Notice) (all []heartbeat.Entry) {
 	if own := r.own(); own != nil {
 		all, _ = own.Exchange(n) // a notice that has no bound was refused before
 		return all
 	}
 	for _, replica := range r.Coordinator.Replicas() {
 		limit, cancel := context.WithTimeout(ctx, r.Timeout)
-		var entries []roll.Entry
+		var entries []heartbeat.Entry
 		if _, err := replica.Do(limit, http.MethodPost, contract.RollPath, n, &entries); err == nil {
 			all = append(all, entries...)
 		}

@@ -6,7 +6,7 @@
 //	                               └───────receipt, signed──────────┤
 //	                                                          weir-manager ──► Leases kube-node-lease/<node>
 //
-// Package roll has the report and the receipt, and judges each entry: a leader that lies must gain nothing. This
+// Package heartbeat has the report and the receipt, and judges each entry: a leader that lies must gain nothing. This
 // package reads, asks, writes and signs.
 //
 // # What is renewed

@@ -20,7 +20,6 @@ import (
 	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 const (
@@ -29,7 +28,7 @@ const (
 	// patience is for how long the Leases of one report may be written. Then there is the next report.
 	patience = heartbeat.Attempt
 	// apart is between two reports of a pool that are looked at, however many come.
-	apart = roll.Every / 4
+	apart = heartbeat.RollEvery / 4
 	// sure is for how long the authority of a pool is taken to be the same, unless its keys are seen to change.
 	sure = 10 * time.Minute
 	// again is when it is looked for the key of an authority again, if there is none or it cannot be read.
@@ -61,7 +60,7 @@ type keeper struct {
 // pool is what is known of one. Its fields belong to the request that is under way.
 type pool struct {
 	name    string
-	account *roll.Account // nil: no report was judged yet
+	account *heartbeat.Account // nil: no report was judged yet
 	nodes   map[string]*sight
 	text    string    // the report that was taken last
 	receipt string    // of it; "": it is written
@@ -122,7 +121,7 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	p.text, p.receipt, p.at = text, "", k.clock.Now()
-	report, err := roll.ParseReport(text)
+	report, err := heartbeat.ParseReport(text)
 	if err != nil {
 		k.count(p, "invalid", err)
 		return reconcile.Result{}, nil
@@ -141,9 +140,9 @@ func (k *keeper) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	if p.account == nil {
-		last, _ := roll.Open(l.Annotations[contract.ReceiptAnnotation], p.name, pki.Vouches,
+		last, _ := heartbeat.OpenReceipt(l.Annotations[contract.ReceiptAnnotation], p.name, pki.Vouches,
 			[]*x509.Certificate{key.Cert()})
-		p.account = roll.NewAccount(last.Period)
+		p.account = heartbeat.NewAccount(last.Period)
 	}
 	renewed, err := k.take(ctx, p, report)
 	if err == nil {
@@ -169,7 +168,7 @@ func (k *keeper) fail(p *pool, err error) reconcile.Result {
 }
 
 // take judges a report and renews the nodes in it. It reports which entries were renewed.
-func (k *keeper) take(ctx context.Context, p *pool, r roll.Report) ([]bool, error) {
+func (k *keeper) take(ctx context.Context, p *pool, r heartbeat.Report) ([]bool, error) {
 	var nodes corev1.NodeList
 	if err := k.cache.List(ctx, &nodes, client.MatchingLabels{contract.NodePoolLabel: p.name}); err != nil {
 		return nil, err
@@ -185,13 +184,13 @@ func (k *keeper) take(ctx context.Context, p *pool, r roll.Report) ([]bool, erro
 		}
 	}
 	leases := map[string]*coordinationv1.Lease{}
-	verdicts := p.account.Judge(k.clock.Since(k.began), r, func(node string) (roll.Anchor, bool) {
+	verdicts := p.account.Judge(k.clock.Since(k.began), r, func(node string) (heartbeat.Anchor, bool) {
 		l := &coordinationv1.Lease{}
 		at := client.ObjectKey{Namespace: contract.NodeLeaseNamespace, Name: node}
 		if !members[node] || k.cache.Get(ctx, at, l) != nil {
-			return roll.Anchor{}, false
+			return heartbeat.Anchor{}, false
 		}
-		anchor, err := roll.ParseAnchor(l.Annotations[contract.AnchorAnnotation])
+		anchor, err := heartbeat.ParseAnchor(l.Annotations[contract.AnchorAnnotation])
 		if leases[node] = l; p.nodes[node] == nil {
 			p.nodes[node] = &sight{}
 		}
@@ -202,7 +201,7 @@ func (k *keeper) take(ctx context.Context, p *pool, r roll.Report) ([]bool, erro
 	errs, renewed := make([]error, len(verdicts)), make([]bool, len(verdicts))
 	var all errgroup.Group
 	for i, v := range verdicts {
-		if v != roll.Renew {
+		if v != heartbeat.Renew {
 			continue
 		}
 		all.Go(func() error {
@@ -264,19 +263,19 @@ func (k *keeper) keyOf(ctx context.Context, p *pool) (*pki.Authority, error) {
 }
 
 // tell counts what became of each entry, and reports what is wrong.
-func (k *keeper) tell(p *pool, r roll.Report, verdicts []roll.Verdict, errs []error) {
+func (k *keeper) tell(p *pool, r heartbeat.Report, verdicts []heartbeat.Verdict, errs []error) {
 	var first error
 	wrong := 0
 	for i, v := range verdicts {
 		outcome, err := v.String(), errs[i]
 		switch {
 		case errors.Is(err, errCutOff):
-			outcome, err = roll.CutOff.String(), nil
+			outcome, err = heartbeat.CutOff.String(), nil
 		case err != nil:
 			outcome = "failed"
-		case v == roll.Renew:
+		case v == heartbeat.Renew:
 			outcome = "renewed"
-		case v == roll.Wrong, v == roll.Unknown:
+		case v == heartbeat.Wrong, v == heartbeat.Unknown:
 			err = fmt.Errorf("node %s is %s", r.Entries[i].Node, v)
 		}
 		k.metrics.beats.WithLabelValues(outcome).Inc()

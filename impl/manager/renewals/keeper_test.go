@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/heartbeat"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
-	"github.com/weir-edge/weir/impl/roll"
 )
 
 // world is a keeper with a cluster in memory.
@@ -38,9 +38,9 @@ type world struct {
 	t     *testing.T
 	store client.WithWatch
 	clock *clocktesting.FakeClock
-	keys  map[string]*pki.Authority // by pool
-	hubs  map[string]roll.Chain     // by node
-	asked int                       // for keys
+	keys  map[string]*pki.Authority  // by pool
+	hubs  map[string]heartbeat.Chain // by node
+	asked int                        // for keys
 
 	refuses func(l client.Object) error // what a patch of a Lease meets; nil: nothing
 	patches atomic.Int64
@@ -49,7 +49,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC))
-	w := &world{t: t, clock: clock, keys: map[string]*pki.Authority{}, hubs: map[string]roll.Chain{}}
+	w := &world{t: t, clock: clock, keys: map[string]*pki.Authority{}, hubs: map[string]heartbeat.Chain{}}
 	w.store = fake.NewClientBuilder().WithScheme(kubescheme.Scheme).Build()
 	c := interceptor.NewClient(w.store, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
@@ -102,10 +102,10 @@ func (w *world) join(pool string, nodes ...string) (period uint64) {
 	w.keys[pool] = key
 	at := heardOf(pool)
 	w.create(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}})
-	w.report(pool, roll.Report{}.String())
+	w.report(pool, heartbeat.Report{}.String())
 	period = w.receipt(pool).Period
 	for i, n := range nodes {
-		chain := roll.NewChain(n, [16]byte{byte(i), 1}, period-1)
+		chain := heartbeat.NewChain(n, [16]byte{byte(i), 1}, period-1)
 		w.hubs[n] = chain
 		w.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name: n, Labels: map[string]string{contract.NodePoolLabel: pool},
@@ -157,33 +157,33 @@ func (w *world) look(pool string) reconcile.Result {
 // call reports that the hubs of nodes have heard their kubelets in a period, after the time between two reports.
 func (w *world) call(pool string, period uint64, nodes ...string) string {
 	w.t.Helper()
-	w.clock.Step(roll.Every)
+	w.clock.Step(heartbeat.RollEvery)
 	text := w.text(period, nodes...)
 	w.report(pool, text)
 	return text
 }
 
 func (w *world) text(period uint64, nodes ...string) string {
-	var entries []roll.Entry
+	var entries []heartbeat.Entry
 	for _, n := range nodes {
 		link, ok := w.hubs[n].Link(period)
 		if !ok {
 			w.t.Fatalf("node %s has no link of period %d", n, period)
 		}
-		entries = append(entries, roll.Entry{Node: n, Period: period, Link: link, Reaches: true})
+		entries = append(entries, heartbeat.Entry{Node: n, Period: period, Link: link, Reaches: true})
 	}
-	r, _ := roll.NewReport(period, entries)
+	r, _ := heartbeat.NewReport(period, entries)
 	return r.String()
 }
 
 // receipt is what the leader of a pool finds.
-func (w *world) receipt(pool string) roll.Receipt {
+func (w *world) receipt(pool string) heartbeat.Receipt {
 	w.t.Helper()
 	l := &coordinationv1.Lease{}
 	if err := w.store.Get(w.t.Context(), heardOf(pool), l); err != nil {
 		w.t.Fatal(err)
 	}
-	r, err := roll.Open(l.Annotations[contract.ReceiptAnnotation], pool, pki.Vouches,
+	r, err := heartbeat.OpenReceipt(l.Annotations[contract.ReceiptAnnotation], pool, pki.Vouches,
 		[]*x509.Certificate{w.keys[pool].Cert()})
 	if err != nil {
 		w.t.Fatal(err)
@@ -194,7 +194,7 @@ func (w *world) receipt(pool string) roll.Receipt {
 // renewed are the nodes of a report that a receipt says were renewed.
 func (w *world) renewed(pool, text string) (names []string) {
 	w.t.Helper()
-	r, err := roll.ParseReport(text)
+	r, err := heartbeat.ParseReport(text)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -280,7 +280,7 @@ func TestWhoIsRenewed(t *testing.T) {
 	w := newWorld(t)
 	w.join("quay", "quay-1")
 	period := w.join("harbour", "edge-1", "gone", "leaseless", "bare", "liar")
-	w.hubs["liar"] = roll.NewChain("liar", [16]byte{9}, period-5)
+	w.hubs["liar"] = heartbeat.NewChain("liar", [16]byte{9}, period-5)
 	bare := w.leaseOf("bare")
 	delete(bare.Annotations, contract.AnchorAnnotation)
 	for _, err := range []error{
@@ -371,8 +371,8 @@ func TestOneBadPool(t *testing.T) {
 	w := newWorld(t)
 	w.join("bad", "bad-1", "bad-2")
 	w.join("good", "good-1")
-	for _, text := range []string{"", "x", "1 A!! AAAA", string(make([]byte, roll.MaxText+1))} {
-		w.clock.Step(roll.Every)
+	for _, text := range []string{"", "x", "1 A!! AAAA", string(make([]byte, heartbeat.MaxRollText+1))} {
+		w.clock.Step(heartbeat.RollEvery)
 		w.report("bad", text)
 	}
 	w.wants("nonsense", w.reports("invalid"), 4)
@@ -390,8 +390,8 @@ func TestOneBadPool(t *testing.T) {
 	w.wants("refused", w.outcomes("failed"), 1)
 	delete(w.keys, "bad")
 	w.rekeyed("bad")
-	w.clock.Step(roll.Every)
-	if again := w.report("bad", roll.Report{Period: 7}.String()); again.RequeueAfter == 0 {
+	w.clock.Step(heartbeat.RollEvery)
+	if again := w.report("bad", heartbeat.Report{Period: 7}.String()); again.RequeueAfter == 0 {
 		t.Error("a pool without a key is not looked at again")
 	}
 	for range 3 {
@@ -422,7 +422,7 @@ func TestClockOfNode(t *testing.T) {
 			t.Errorf("after %s: %s, want more than %s and less than %s", w.clock.Since(began), is, was, own())
 		}
 	}
-	if lag := own().Sub(lease.RenewTime(w.leaseOf("edge-1"))); lag > 3*roll.Every/2 {
+	if lag := own().Sub(lease.RenewTime(w.leaseOf("edge-1"))); lag > 3*heartbeat.RollEvery/2 {
 		t.Errorf("the renewTime is %s behind the node's clock", lag)
 	}
 }
@@ -455,7 +455,7 @@ func TestFlood(t *testing.T) {
 	period := w.join("harbour", "edge-1")
 	first := w.receipt("harbour")
 	for i := range 100 {
-		w.report("harbour", roll.Report{Period: uint64(i + 1)}.String())
+		w.report("harbour", heartbeat.Report{Period: uint64(i + 1)}.String())
 	}
 	w.wants("reports that were taken", w.reports("taken"), 1)
 	w.wants("answered", w.receipt("harbour"), first)

@@ -1,4 +1,4 @@
-package roll
+package heartbeat
 
 import (
 	"crypto/sha256"
@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// Length is how many periods a chain lasts.
-const Length = 4096
+// ChainLength is how many periods a chain lasts.
+const ChainLength = 4096
 
-// reserve is how many periods before its end a chain has a successor: with one each ten seconds, more than an hour.
-const reserve = 512
+// chainReserve is how many periods before its end a chain has a successor: with one each ten seconds, more than an
+// hour.
+const chainReserve = 512
 
 // Link proves that a hub has heard its kubelet in a period.
 type Link [16]byte
@@ -49,7 +50,7 @@ type Chain struct {
 
 // NewChain makes the chain of a node from a random seed. It begins after a period.
 func NewChain(node string, seed [16]byte, begin uint64) Chain {
-	return Chain{node, seed, Anchor{Begin: begin, Link: Link(seed).after(node, Length)}}
+	return Chain{node, seed, Anchor{Begin: begin, Link: Link(seed).after(node, ChainLength)}}
 }
 
 // Anchor is what others judge its links by.
@@ -57,15 +58,15 @@ func (c Chain) Anchor() Anchor { return c.anchor }
 
 // Link is that of a period; false: the chain has none.
 func (c Chain) Link(period uint64) (Link, bool) {
-	if c.node == "" || period <= c.anchor.Begin || period-c.anchor.Begin > Length {
+	if c.node == "" || period <= c.anchor.Begin || period-c.anchor.Begin > ChainLength {
 		return Link{}, false
 	}
-	return c.seed.after(c.node, Length-(period-c.anchor.Begin)), true
+	return c.seed.after(c.node, ChainLength-(period-c.anchor.Begin)), true
 }
 
 // Ends reports whether there has to be another chain, since this one has no links, or few more, after a period.
 func (c Chain) Ends(period uint64) bool {
-	return c.node == "" || period < c.anchor.Begin || period-c.anchor.Begin > Length-reserve
+	return c.node == "" || period < c.anchor.Begin || period-c.anchor.Begin > ChainLength-chainReserve
 }
 
 // Anchor is where a chain begins.
@@ -93,7 +94,7 @@ func ParseAnchor(s string) (a Anchor, err error) {
 
 // Proves reports whether a link is that of a period in the chain of a node.
 func (a Anchor) Proves(node string, period uint64, l Link) bool {
-	return period > a.Begin && period-a.Begin <= Length && l.after(node, period-a.Begin) == a.Link
+	return period > a.Begin && period-a.Begin <= ChainLength && l.after(node, period-a.Begin) == a.Link
 }
 
 func parsePeriod(s string) (uint64, error) {

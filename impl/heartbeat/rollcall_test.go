@@ -1,4 +1,4 @@
-package roll
+package heartbeat
 
 import (
 	"crypto/x509"
@@ -11,27 +11,27 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var rollEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // TestChain: the link of a period proves that period to those who know the anchor, and no other period, of no other
 // node.
 func TestChain(t *testing.T) {
 	c := NewChain("edge-1", [16]byte{1}, 100)
 	a := c.Anchor()
-	for _, p := range []uint64{101, 102, 100 + Length} {
+	for _, p := range []uint64{101, 102, 100 + ChainLength} {
 		l, ok := c.Link(p)
 		if !ok || !a.Proves("edge-1", p, l) || a.Proves("edge-1", p+1, l) || a.Proves("edge-1", p-1, l) ||
 			a.Proves("edge-2", p, l) {
 			t.Errorf("period %d: link %t does not prove it, or more", p, ok)
 		}
 	}
-	for _, p := range []uint64{0, 99, 100, 101 + Length} {
+	for _, p := range []uint64{0, 99, 100, 101 + ChainLength} {
 		if _, ok := c.Link(p); ok || a.Proves("edge-1", p, a.Link) {
 			t.Errorf("period %d has a link", p)
 		}
 	}
 	for p, want := range map[uint64]bool{
-		99: true, 100: false, 100 + Length - reserve: false, 101 + Length - reserve: true,
+		99: true, 100: false, 100 + ChainLength - chainReserve: false, 101 + ChainLength - chainReserve: true,
 	} {
 		if c.Ends(p) != want {
 			t.Errorf("it ends at %d: %t", p, !want)
@@ -114,7 +114,7 @@ func TestReportBounds(t *testing.T) {
 		}
 		r, left := NewReport(7, all)
 		got, err := ParseReport(r.String())
-		if err != nil || len(got.Entries)+left != 600 || len(got.Entries) > MaxNodes || len(got.Entries) < 100 {
+		if err != nil || len(got.Entries)+left != 600 || len(got.Entries) > MaxRoll || len(got.Entries) < 100 {
 			t.Errorf("%s: %d entries, %d left out, %v", name, len(got.Entries), left, err)
 		}
 	}
@@ -129,7 +129,7 @@ func FuzzParse(f *testing.F) {
 		if err == nil && r.String() != text {
 			t.Errorf("%q is read, and written as %q", text, r.String())
 		}
-		if _, err := Open(text, "shop", pki.Vouches, nil); err == nil {
+		if _, err := OpenReceipt(text, "shop", pki.Vouches, nil); err == nil {
 			t.Errorf("%q is a receipt that nobody has signed", text)
 		}
 		if a, err := ParseAnchor(text); err == nil && a.String() != text {
@@ -140,7 +140,7 @@ func FuzzParse(f *testing.F) {
 
 func authority(t *testing.T) *pki.Authority {
 	t.Helper()
-	a, err := pki.NewPoolAuthority("shop", epoch)
+	a, err := pki.NewPoolAuthority("shop", rollEpoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestReceipt(t *testing.T) {
 		c.Documents = documents
 		text, err := c.Sign(a, "shop")
 		if err == nil {
-			_, err = Open(text, "shop", pki.Vouches, trusted)
+			_, err = OpenReceipt(text, "shop", pki.Vouches, trusted)
 		}
 		if err == nil {
 			t.Errorf("documents %q are taken", documents)
@@ -177,7 +177,7 @@ func testReceipt(t *testing.T, a *pki.Authority, r Report, documents string, tru
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err = Open(text, "shop", pki.Vouches, trusted)
+	c, err = OpenReceipt(text, "shop", pki.Vouches, trusted)
 	if err != nil || c.Period != 12 || c.Documents != documents {
 		t.Fatalf("%v %v", c, err)
 	}
@@ -190,16 +190,16 @@ func testReceipt(t *testing.T, a *pki.Authority, r Report, documents string, tru
 	if _, yes := c.Renewed(forged.Roster(), "c"); yes {
 		t.Error("with another roster it says that another node was renewed")
 	}
-	if _, err := Open(text, "other", pki.Vouches, trusted); err == nil {
+	if _, err := OpenReceipt(text, "other", pki.Vouches, trusted); err == nil {
 		t.Error("it is good for another pool")
 	}
-	if _, err := Open(text, "shop", pki.Vouches, trusted[:1]); err == nil {
+	if _, err := OpenReceipt(text, "shop", pki.Vouches, trusted[:1]); err == nil {
 		t.Error("it is good without its authority")
 	}
 	for i := range strings.LastIndexByte(text, ' ') {
 		changed := []byte(text)
 		changed[i] ^= 1
-		if _, err := Open(string(changed), "shop", pki.Vouches, trusted); err == nil {
+		if _, err := OpenReceipt(string(changed), "shop", pki.Vouches, trusted); err == nil {
 			t.Errorf("byte %d can be changed: %q", i, changed)
 		}
 	}
@@ -207,15 +207,15 @@ func testReceipt(t *testing.T, a *pki.Authority, r Report, documents string, tru
 
 // TestPeriods: numbers grow with the time of day, and grow also when that is set back.
 func TestPeriods(t *testing.T) {
-	at := uint64(epoch.Unix()) / 8
+	at := uint64(rollEpoch.Unix()) / 8
 	for _, c := range []struct {
 		last, want uint64
 		clock      time.Time
 	}{
-		{0, at, epoch},
-		{at, at + 1, epoch},
-		{at, at + 7, epoch.Add(time.Minute)},
-		{at, at + 1, epoch.Add(-time.Hour)},
+		{0, at, rollEpoch},
+		{at, at + 1, rollEpoch},
+		{at, at + 7, rollEpoch.Add(time.Minute)},
+		{at, at + 1, rollEpoch.Add(-time.Hour)},
 		{3, 4, time.Unix(-5, 0)},
 	} {
 		if got := next(c.last, c.clock); got != c.want {
@@ -224,11 +224,11 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// TestDesk: one entry for each node, of so many nodes, until the leader collects them.
-func TestDesk(t *testing.T) {
-	var d Desk
-	for i := range MaxNodes + 1 {
-		if _, err := d.HandIn(entry(fmt.Sprint("n", i), 5, true)); (err != nil) != (i == MaxNodes) {
+// TestRollCall: one entry for each node, of so many nodes, until the leader collects them.
+func TestRollCall(t *testing.T) {
+	var d RollCall
+	for i := range MaxRoll + 1 {
+		if _, err := d.HandIn(entry(fmt.Sprint("n", i), 5, true)); (err != nil) != (i == MaxRoll) {
 			t.Fatalf("node %d: %v", i, err)
 		}
 	}
@@ -246,7 +246,7 @@ func TestDesk(t *testing.T) {
 	}
 	_ = d.Post(Notice{})
 	n, err := d.HandIn(Entry{})
-	if all := d.Collect(); len(all) != MaxNodes || err != nil || n.Receipt != "r" || len(d.Collect()) != 0 {
+	if all := d.Collect(); len(all) != MaxRoll || err != nil || n.Receipt != "r" || len(d.Collect()) != 0 {
 		t.Errorf("%d entries, notice %v, %v", len(all), n, err)
 	}
 }
@@ -274,7 +274,7 @@ func TestCaller(t *testing.T) {
 			t.Errorf("report %v of period %d", r, c.period)
 		}
 		n, progress := c.Answered(now, newReceipt(uint64(40+i), r, []bool{true}), "text")
-		if !progress || i > 0 && n.Roster != r.Roster() || c.Due() != now+Every {
+		if !progress || i > 0 && n.Roster != r.Roster() || c.Due() != now+RollEvery {
 			t.Errorf("notice %v, progress %t, due %v", n, progress, c.Due()-now)
 		}
 	}

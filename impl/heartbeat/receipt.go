@@ -1,4 +1,4 @@
-package roll
+package heartbeat
 
 import (
 	"crypto/x509"
@@ -15,8 +15,8 @@ import (
 // MaxReceipt is the longest text of a receipt: the signature may be one of RSA.
 const MaxReceipt = 1 << 10
 
-// subject is what an authority says that it signs.
-const subject = "receipt"
+// receiptSubject is what an authority says that it signs.
+const receiptSubject = "receipt"
 
 // Receipt says which period is open, and which nodes of a report were renewed. It lasts until the next one.
 type Receipt struct {
@@ -56,7 +56,7 @@ type Signer interface {
 
 // Sign is the receipt as a Lease carries it.
 func (c Receipt) Sign(a Signer, pool string) (string, error) {
-	signature, err := a.Vouch(subject, signed(pool, c.body()))
+	signature, err := a.Vouch(receiptSubject, signed(pool, c.body()))
 	if err != nil {
 		return "", err
 	}
@@ -71,8 +71,8 @@ var ErrUnsigned = errors.New("no trusted authority has signed it")
 // Vouches reports whether an authority has signed a text that is about something: see package pki.
 type Vouches func(authority *x509.Certificate, what string, text, signature []byte) bool
 
-// Open reads a receipt that one of some authorities has signed for a pool.
-func Open(text, pool string, vouches Vouches, authorities []*x509.Certificate) (c Receipt, err error) {
+// OpenReceipt reads a receipt that one of some authorities has signed for a pool.
+func OpenReceipt(text, pool string, vouches Vouches, authorities []*x509.Certificate) (c Receipt, err error) {
 	fail := func(field string, err error) (Receipt, error) {
 		return Receipt{}, fmt.Errorf("receipt: %s: %w", field, err)
 	}
@@ -94,8 +94,8 @@ func Open(text, pool string, vouches Vouches, authorities []*x509.Certificate) (
 	if c.renewed, err = base64.RawURLEncoding.Strict().DecodeString(fields[2]); err != nil {
 		return fail("renewed", err)
 	}
-	if len(c.renewed) > (MaxNodes+7)/8 {
-		return fail("renewed", fmt.Errorf("%d bytes, want one bit for each of %d nodes at most", len(c.renewed), MaxNodes))
+	if len(c.renewed) > (MaxRoll+7)/8 {
+		return fail("renewed", fmt.Errorf("%d bytes, want one bit for each of %d nodes at most", len(c.renewed), MaxRoll))
 	}
 	if last == 4 {
 		c.Documents = fields[3]
@@ -108,7 +108,7 @@ func Open(text, pool string, vouches Vouches, authorities []*x509.Certificate) (
 		return fail("signature", err)
 	}
 	if !slices.ContainsFunc(authorities, func(a *x509.Certificate) bool {
-		return vouches(a, subject, signed(pool, c.body()), signature)
+		return vouches(a, receiptSubject, signed(pool, c.body()), signature)
 	}) {
 		return fail("signature", ErrUnsigned)
 	}
@@ -123,9 +123,9 @@ type Notice struct {
 
 // Check refuses a notice that is too long.
 func (n Notice) Check() error {
-	if len(n.Receipt) > MaxReceipt || len(n.Roster) > MaxText {
+	if len(n.Receipt) > MaxReceipt || len(n.Roster) > MaxRollText {
 		return fmt.Errorf("notice: receipt of %d bytes and roster of %d, want %d and %d at most", len(n.Receipt),
-			len(n.Roster), MaxReceipt, MaxText)
+			len(n.Roster), MaxReceipt, MaxRollText)
 	}
 	return nil
 }

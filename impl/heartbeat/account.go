@@ -1,14 +1,14 @@
-package roll
+package heartbeat
 
 import "time"
 
 const (
-	// Every is between two reports of a leader.
-	Every = 10 * time.Second
+	// RollEvery is between two reports of a leader.
+	RollEvery = 10 * time.Second
 	// atLeast is between two periods that are opened, however many reports come.
 	atLeast = 8 * time.Second
-	// Late is how long after a period was opened its links are taken. An honest one comes within three reports.
-	Late = 35 * time.Second
+	// RollLate is how long after a period was opened its links are taken. An honest one comes within three reports.
+	RollLate = 35 * time.Second
 )
 
 // Verdict is what a report says of one node is worth.
@@ -80,7 +80,7 @@ func (a *Account) judge(now time.Duration, e Entry, root Anchor) Verdict {
 	if before.anchor == root && before.period > root.Begin {
 		from = Anchor{Begin: before.period, Link: before.link}
 	}
-	if e.Period-min(root.Begin, e.Period) > Length || !from.Proves(e.Node, e.Period, e.Link) {
+	if e.Period-min(root.Begin, e.Period) > ChainLength || !from.Proves(e.Node, e.Period, e.Link) {
 		return Wrong
 	}
 	a.nodes[e.Node] = used{root, e.Period, e.Link}
@@ -94,7 +94,7 @@ func (a *Account) judge(now time.Duration, e Entry, root Anchor) Verdict {
 func (a *Account) takes(now time.Duration, period uint64) bool {
 	for _, o := range a.opened {
 		if o.period == period {
-			return now-o.at <= Late
+			return now-o.at <= RollLate
 		}
 	}
 	return false
@@ -108,7 +108,7 @@ func (a *Account) Forget(node string) { delete(a.nodes, node) }
 func (a *Account) Receipt(now time.Duration, clock time.Time, r Report, renewed []bool) Receipt {
 	if n := len(a.opened); n == 0 || now-a.opened[n-1].at >= atLeast {
 		a.last = next(a.last, clock)
-		for n > 0 && now-a.opened[0].at > Late {
+		for n > 0 && now-a.opened[0].at > RollLate {
 			a.opened, n = a.opened[1:], n-1
 		}
 		a.opened = append(a.opened, opening{a.last, now})

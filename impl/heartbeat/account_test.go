@@ -1,4 +1,4 @@
-package roll
+package heartbeat
 
 import (
 	"math/rand/v2"
@@ -14,7 +14,7 @@ type hub struct {
 }
 
 // TestLiar: whatever a leader does with the links that hubs have released, and however often weir-manager starts again,
-// no node is renewed that gave no sign of life within Late, or twice for one; and who has sent nothing is never.
+// no node is renewed that gave no sign of life within RollLate, or twice for one; and who has sent nothing is never.
 func TestLiar(t *testing.T) {
 	for seed := range uint64(10) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -81,11 +81,11 @@ func TestLiar(t *testing.T) {
 					continue
 				}
 				renewed[e.Node]++
-				if h := hubs[e.Node]; now-h.last > Late || h.links[e.Period] != e.Link {
+				if h := hubs[e.Node]; now-h.last > RollLate || h.links[e.Period] != e.Link {
 					t.Fatalf("seed %d at %v: %s was renewed, and last heard at %v", seed, now, e.Node, h.last)
 				}
 			}
-			c := a.Receipt(now, epoch.Add(now+clock), r, taken)
+			c := a.Receipt(now, rollEpoch.Add(now+clock), r, taken)
 			if c.Period < period {
 				t.Fatalf("seed %d at %v: period %d after %d", seed, now, c.Period, period)
 			}
@@ -135,7 +135,7 @@ func TestJudge(t *testing.T) {
 	second := open(11 * time.Second)
 	want("of a node that is cut off", judge(12*time.Second, second, func(e *Entry) { e.Reaches = false }), CutOff)
 	third := open(21 * time.Second)
-	want("too late", judge(21*time.Second+Late+time.Second, third, nil), Expired)
+	want("too late", judge(21*time.Second+RollLate+time.Second, third, nil), Expired)
 	fourth := open(80 * time.Second)
 	want("with links left out", judge(81*time.Second, fourth, nil), Renew)
 	c = NewChain("n", [16]byte{4}, fourth)

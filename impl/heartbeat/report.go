@@ -1,4 +1,4 @@
-package roll
+package heartbeat
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 
 // Bounds of a report.
 const (
-	MaxNodes  = 500
-	MaxText   = 32 << 10
-	MaxBehind = 3 // periods by number: more than a receipt takes to come round
+	MaxRoll     = 500
+	MaxRollText = 32 << 10
+	MaxBehind   = 3 // periods by number: more than a receipt takes to come round
 )
 
 // Entry is one node in a report.
@@ -95,8 +95,8 @@ func NewReport(period uint64, entries []Entry) (r Report, left int) {
 	})
 	r.Entries = slices.CompactFunc(r.Entries, func(a, b Entry) bool { return a.Node == b.Node })
 	all := len(r.Entries)
-	r.Entries = r.Entries[:min(all, MaxNodes)]
-	for len(r.String()) > MaxText {
+	r.Entries = r.Entries[:min(all, MaxRoll)]
+	for len(r.String()) > MaxRollText {
 		r.Entries = r.Entries[:len(r.Entries)*9/10]
 	}
 	return r, all - len(r.Entries)
@@ -107,8 +107,8 @@ func ParseRoster(text string) (r Report, err error) {
 	fail := func(field string, err error) (Report, error) {
 		return Report{}, fmt.Errorf("roster: %s: %w", field, err)
 	}
-	if len(text) > MaxText {
-		return fail("length", fmt.Errorf("%d bytes, want %d at most", len(text), MaxText))
+	if len(text) > MaxRollText {
+		return fail("length", fmt.Errorf("%d bytes, want %d at most", len(text), MaxRollText))
 	}
 	period, names, ok := strings.Cut(text, " ")
 	if !ok {
@@ -118,8 +118,8 @@ func ParseRoster(text string) (r Report, err error) {
 		return fail("period", err)
 	}
 	for before := ""; names != ""; {
-		if len(r.Entries) == MaxNodes {
-			return fail("names", fmt.Errorf("more than %d", MaxNodes))
+		if len(r.Entries) == MaxRoll {
+			return fail("names", fmt.Errorf("more than %d", MaxRoll))
 		}
 		n := strings.IndexByte(shares, names[0])
 		if n < 0 || n > len(before) {
@@ -159,8 +159,8 @@ func ParseReport(text string) (r Report, err error) {
 	fail := func(field string, err error) (Report, error) {
 		return Report{}, fmt.Errorf("report: %s: %w", field, err)
 	}
-	if len(text) > MaxText {
-		return fail("length", fmt.Errorf("%d bytes, want %d at most", len(text), MaxText))
+	if len(text) > MaxRollText {
+		return fail("length", fmt.Errorf("%d bytes, want %d at most", len(text), MaxRollText))
 	}
 	at := strings.LastIndexByte(text, ' ')
 	if at < 0 {

@@ -1,4 +1,4 @@
-package roll
+package heartbeat
 
 import "time"
 
@@ -37,7 +37,7 @@ func (c *Caller) Report(now time.Duration, collected []Entry) (r Report, left in
 	r, left = NewReport(c.period, append(c.entries, collected...))
 	c.entries = nil
 	c.rosters = [2]string{r.Roster(), c.rosters[0]}
-	c.due = now + Every
+	c.due = now + RollEvery
 	return r, left
 }
 

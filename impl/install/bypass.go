@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/credential"
-	"github.com/weir-edge/weir/impl/sockets"
+	"github.com/weir-edge/weir/impl/install/host"
 )
 
 // ErrNotJoined is of a machine that has no hub of `weir node join`.
@@ -32,7 +32,7 @@ func (i *Installer) Joined() (node, pool string, err error) {
 
 // Bypasses are the processes of this machine that are connected to the cloud's API past its hub: at the addresses of
 // the cloud's servers, or at the one that pods are told.
-func (i *Installer) Bypasses(ctx context.Context) ([]sockets.Process, error) {
+func (i *Installer) Bypasses(ctx context.Context) ([]host.Process, error) {
 	if _, _, err := i.Joined(); err != nil {
 		return nil, err
 	}
@@ -55,21 +55,21 @@ func (i *Installer) Bypasses(ctx context.Context) ([]sockets.Process, error) {
 		}
 		hub.Servers = []string{conf.Server.String()}
 	}
-	to, err := sockets.API()
+	to, err := host.APIAddresses()
 	if err != nil {
 		return nil, err
 	}
 	// pods that are led to the hub.
 	to = slices.DeleteFunc(to, func(a netip.AddrPort) bool { return int(a.Port()) == hub.Secure })
 	for _, server := range hub.Servers {
-		addresses, err := sockets.Resolve(ctx, server)
+		addresses, err := host.Resolve(ctx, server)
 		if err != nil {
 			return nil, fmt.Errorf("find the cloud, %s: %w", server, err)
 		}
 		to = append(to, addresses...)
 	}
-	all, err := sockets.Connected(ctx, to)
-	return slices.DeleteFunc(all, func(p sockets.Process) bool {
+	all, err := host.Connected(ctx, to)
+	return slices.DeleteFunc(all, func(p host.Process) bool {
 		return strings.HasPrefix(p.Program, i.Host.at(hubProgram)) || p.PID == os.Getpid()
 	}), err
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install/cluster"
-	"github.com/weir-edge/weir/impl/install/unit"
+	"github.com/weir-edge/weir/impl/install/host"
 )
 
 // hubFlags are the hub's configuration: its flags, by name.
@@ -85,7 +85,7 @@ func (i *Installer) files(k *kubelet, n *cluster.Node, m *mirror) ([]file, error
 	}
 	all := []file{
 		{programOf(program), 0o755, program},
-		{hubUnit, 0o644, unit.Hub(hubProgram+" --config="+hubConfig, proxyEnv, writes, i.Pods)},
+		{hubUnit, 0o644, host.HubUnit(hubProgram+" --config="+hubConfig, proxyEnv, writes, i.Pods)},
 		{localCA, 0o644, k.localCA},
 		{localPair, 0o600, k.local},
 		{kubeletConf, 0o600, conf},
@@ -93,7 +93,7 @@ func (i *Installer) files(k *kubelet, n *cluster.Node, m *mirror) ([]file, error
 	}
 	if https, no := k.environment(); https != "" && k.conf.Proxy == nil {
 		all = append(all, file{
-			proxyEnv, 0o600, fmt.Appendf(nil, "HTTPS_PROXY=%s\nNO_PROXY=%s\n", unit.Quoted(https), unit.Quoted(no)),
+			proxyEnv, 0o600, fmt.Appendf(nil, "HTTPS_PROXY=%s\nNO_PROXY=%s\n", host.Quoted(https), host.Quoted(no)),
 		})
 	}
 	if i.Token != "" {

@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/weir-edge/weir/impl/install/cri"
+	"github.com/weir-edge/weir/impl/install/host"
 )
 
 const (
@@ -32,13 +32,13 @@ func (i *Installer) ours(was *images) bool {
 }
 
 // pulls looks how the machine's containers get their images.
-func (i *Installer) pulls(ctx context.Context, runtime, address string, was *images) cri.Pulls {
-	text, err := i.Host.systemctl(ctx, "cat", cri.Service)
-	c := cri.Config{Machine: i.Host.Root, Runtime: runtime, Unit: text, NoUnit: err, Half: half, Address: address}
+func (i *Installer) pulls(ctx context.Context, runtime, address string, was *images) host.Pulls {
+	text, err := i.Host.systemctl(ctx, "cat", host.ContainerdService)
+	c := host.Runtime{Machine: i.Host.Root, Runtime: runtime, Unit: text, NoUnit: err, Half: half, Address: address}
 	if i.ours(was) {
 		c.Ours = was.Hosts
 	}
-	return cri.Look(c)
+	return host.PullsOf(c)
 }
 
 // mirrorAddress is where the hub listens for containerd: what the owner has put beside its configuration wins. "": not.
@@ -53,7 +53,7 @@ func (i *Installer) mirrorAddress() (string, error) {
 	if err := yaml.Unmarshal(text, &all); err != nil {
 		return "", err
 	}
-	address, err := cri.Listens(all.Port)
+	address, err := host.Listens(all.Port)
 	if err != nil {
 		return "", fmt.Errorf("%s.d: images-port: %w", hubConfig, err)
 	}
@@ -118,27 +118,28 @@ func (i *Installer) takeHosts(j *journal) error {
 	return nil
 }
 
-func (i *Installer) imagesStatus(ctx context.Context, j *journal, hub *HubStatus) *cri.Status {
+func (i *Installer) imagesStatus(ctx context.Context, j *journal, hub *HubStatus) *host.MirrorStatus {
 	was := j.Images
 	switch {
 	case was == nil:
-		return &cri.Status{Why: "the join is not ended, or it was one of a version without a mirror: " + cri.Again}
+		return &host.MirrorStatus{Why: "the join is not ended, or it was one of a version without a mirror: " + host.Again}
 	case was.Refused:
-		return &cri.Status{Refused: true, Why: flagsNo}
+		return &host.MirrorStatus{Refused: true, Why: flagsNo}
 	case hub == nil:
-		return &cri.Status{Why: "the hub does not answer"}
+		return &host.MirrorStatus{Why: "the hub does not answer"}
 	}
 	i.Ports = j.Ports
 	address, err := i.mirrorAddress()
 	switch {
 	case err != nil:
-		return &cri.Status{Why: err.Error()}
+		return &host.MirrorStatus{Why: err.Error()}
 	case address == "":
-		return &cri.Status{Why: ownersNo}
+		return &host.MirrorStatus{Why: ownersNo}
 	}
 	mirror := ""
 	if hub.Images != nil {
 		mirror = hub.Images.Address
 	}
-	return cri.StatusOf(i.pulls(ctx, was.Runtime, address, was), was.Hosts, i.Host.there(was.Hosts), address, mirror)
+	pulls := i.pulls(ctx, was.Runtime, address, was)
+	return host.MirrorStatusOf(pulls, was.Hosts, i.Host.there(was.Hosts), address, mirror)
 }

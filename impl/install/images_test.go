@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-edge/weir/impl/install/cri"
+	"github.com/weir-edge/weir/impl/install/host"
 )
 
 const hostsToml = "/etc/containerd/certs.d/_default/hosts.toml"
@@ -94,7 +94,7 @@ func TestImages(t *testing.T) {
 			t.Parallel() // it waits for the disk
 			w := newWorld(t)
 			w.runtime = test.runtime
-			w.write(cri.DefaultFile, test.config)
+			w.write(host.ContainerdConfig, test.config)
 			for path, text := range test.files {
 				w.write(path, text)
 			}
@@ -164,17 +164,17 @@ func TestImagesChanged(t *testing.T) {
 // and loses it by --images=false, which later joins keep to. An upgrade of the hub keeps it.
 func TestImagesLater(t *testing.T) {
 	w := newWorld(t)
-	w.write(cri.DefaultFile, "version = 2\n")
+	w.write(host.ContainerdConfig, "version = 2\n")
 	before := w.snapshot()
 	check(t, w.installer(nil).Join(t.Context()))
 	w.imagesAre(false, "set config_path")
-	w.write(cri.DefaultFile, containerdText)
+	w.write(host.ContainerdConfig, containerdText)
 	w.imagesAre(false, "weir node join once more")
 	check(t, w.installer(nil).Join(t.Context()))
 	w.imagesAre(true, "")
 	check(t, w.installer(w.release("another program")).Join(t.Context()))
 	w.imagesAre(true, "")
-	w.write(cri.DefaultFile, strings.Replace(containerdText, "/etc/containerd", "/opt", 1))
+	w.write(host.ContainerdConfig, strings.Replace(containerdText, "/etc/containerd", "/opt", 1))
 	w.imagesAre(false, "/opt/certs.d/_default/hosts.toml does not lead to the hub")
 	second := w.release("another program")
 	check(t, w.installer(second).Join(t.Context()))
@@ -188,7 +188,8 @@ func TestImagesLater(t *testing.T) {
 		t.Error("--images=false left something")
 	}
 	check(t, w.installer(nil).Leave(t.Context()))
-	if diff := differ(before, w.snapshot()); !slices.Equal(diff, []string{"! " + cri.DefaultFile, "+ /opt/weir-hub-2"}) {
+	want := []string{"! " + host.ContainerdConfig, "+ /opt/weir-hub-2"}
+	if diff := differ(before, w.snapshot()); !slices.Equal(diff, want) {
 		t.Errorf("leaves %v", diff)
 	}
 }

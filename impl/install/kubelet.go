@@ -17,7 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/install/cluster"
-	"github.com/weir-edge/weir/impl/install/unit"
+	"github.com/weir-edge/weir/impl/install/host"
 	"github.com/weir-edge/weir/impl/tunnel"
 )
 
@@ -26,7 +26,7 @@ const rotated = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
 // kubelet is how the kubelet of this node reaches its cluster without Weir.
 type kubelet struct {
-	unit            unit.Unit
+	unit            host.Unit
 	path            string // of its kubeconfig
 	conf            *credential.Kubeconfig
 	server          string
@@ -49,7 +49,7 @@ func (i *Installer) findKubelet(ctx context.Context) (k *kubelet, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the kubelet's unit: %w", err)
 	}
-	if k.unit, err = unit.Parse(text, filepath.Base(dropIn), unit.Below(i.Host.Root, maxFile)); err != nil {
+	if k.unit, err = host.ParseUnit(text, filepath.Base(dropIn), host.UnitFilesBelow(i.Host.Root, maxFile)); err != nil {
 		return nil, fmt.Errorf("%s: %w", kubeletService, err)
 	}
 	if k.path = i.Kubeconfig; k.path == "" {

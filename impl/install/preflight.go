@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install/cluster"
-	"github.com/weir-edge/weir/impl/install/cri"
+	"github.com/weir-edge/weir/impl/install/host"
 )
 
 const (
@@ -336,7 +336,7 @@ func (p *preflight) checkImages(ctx context.Context) error {
 }
 
 // look fills in the mirror, and returns how containerd pulls.
-func (p *preflight) look(ctx context.Context, was *images) (pulls cri.Pulls, err error) {
+func (p *preflight) look(ctx context.Context, was *images) (pulls host.Pulls, err error) {
 	address, err := p.mirrorAddress()
 	if err != nil {
 		return pulls, err
@@ -351,7 +351,7 @@ func (p *preflight) look(ctx context.Context, was *images) (pulls cri.Pulls, err
 	case pulls.Theirs != "":
 		m.content, m.theirs = pulls.Content, pulls.Theirs
 	default:
-		m.content, m.hosts = pulls.Content, file{pulls.Hosts, 0o644, cri.HostsText(address)}
+		m.content, m.hosts = pulls.Content, file{pulls.Hosts, 0o644, host.HostsText(address)}
 		m.Hosts, m.Sum = m.hosts.path, sumOf(m.hosts.content)
 	}
 	return pulls, nil

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-edge/weir/impl/install/cri"
+	"github.com/weir-edge/weir/impl/install/host"
 )
 
 // Status is how a node is.
@@ -23,7 +23,7 @@ type Status struct {
 	// Beat is the age of the last heartbeat that came through the hub and to the cloud, in seconds; -1: none did.
 	Beat int `json:"heartbeatSeconds"`
 	// Images says whether containerd asks the hub for images first; nil: the node has not joined.
-	Images *cri.Status `json:"images,omitempty"`
+	Images *host.MirrorStatus `json:"images,omitempty"`
 }
 
 // Status looks at this machine. It changes nothing, and asks the cloud nothing.

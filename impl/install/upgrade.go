@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/install/cluster"
-	"github.com/weir-edge/weir/impl/install/unit"
+	"github.com/weir-edge/weir/impl/install/host"
 )
 
 // programOf is where a hub's program stands: the name has a hash of what is in it, so that the former one stays beside
@@ -95,7 +95,7 @@ func (i *Installer) upgrade(ctx context.Context, p *preflight, n *next) error {
 
 // try lets the new program run until the machine starts again.
 func (i *Installer) try(ctx context.Context, p *preflight, n *next, before string) error {
-	text := fmt.Appendf(nil, "[Service]\n"+unit.KeepSockets+"EnvironmentFile=-%s\nExecStart=\nExecStart=%s --config=%s\n",
+	text := fmt.Appendf(nil, "[Service]\n"+host.KeepSockets+"EnvironmentFile=-%s\nExecStart=\nExecStart=%s --config=%s\n",
 		proxyEnv, n.program.path, hubNext)
 	for _, f := range append(n.first[:len(n.first):len(n.first)], n.program, n.trial,
 		file{hubTrial + dropIn, 0o644, text}) {

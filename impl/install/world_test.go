@@ -38,13 +38,12 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/install/cri"
-	"github.com/weir-edge/weir/impl/install/unit"
+	"github.com/weir-edge/weir/impl/install/host"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
 const (
-	containerdUnit = "/usr/lib/systemd/system/" + cri.Service
+	containerdUnit = "/usr/lib/systemd/system/" + host.ContainerdService
 	containerdText = "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\n" +
 		"config_path = \"/etc/containerd/certs.d\"\n"
 
@@ -189,7 +188,7 @@ func newWorld(t testing.TB) *world {
 		w.write(path, text)
 	}
 	w.write(containerdUnit, "[Service]\nExecStart=/usr/bin/containerd\n")
-	w.write(cri.DefaultFile, containerdText)
+	w.write(host.ContainerdConfig, containerdText)
 	w.write("/opt/weir-hub", "a program")
 	check(t, os.Chmod(filepath.Join(w.root, "/opt/weir-hub"), 0o755))
 	for _, dir := range []string{units, "/run/systemd/system", "/var/lib", "/usr/local/lib"} {
@@ -303,7 +302,7 @@ func (w *world) run(_ context.Context, name string, args ...string) (string, err
 	case "is-system-running":
 		return "running\n", nil
 	case "cat":
-		if service == cri.Service {
+		if service == host.ContainerdService {
 			text, err := os.ReadFile(filepath.Join(w.root, containerdUnit))
 			return "# " + containerdUnit + "\n" + string(text), err
 		}
@@ -364,7 +363,7 @@ func (w *world) texts() string {
 // startKubelet starts it as systemd would, by the units that were read.
 func (w *world) startKubelet() error {
 	w.kubelet = ""
-	u, err := unit.Parse(w.units, "none.conf", unit.Below(w.root, maxFile))
+	u, err := host.ParseUnit(w.units, "none.conf", host.UnitFilesBelow(w.root, maxFile))
 	if err != nil {
 		return err
 	}

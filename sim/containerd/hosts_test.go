@@ -12,7 +12,7 @@ import (
 	"github.com/containerd/containerd/v2/core/remotes/docker/config"
 	transfer "github.com/containerd/containerd/v2/core/transfer/registry"
 
-	"github.com/weir-edge/weir/impl/install/cri"
+	"github.com/weir-edge/weir/impl/install/host"
 )
 
 // mirrorAsked is a mirror that has nothing, and how often it was asked.
@@ -43,11 +43,11 @@ func machineOf(t *testing.T, runtime, dirs, mirror string) (hosts string) {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(root, cri.DefaultFile),
+	write(filepath.Join(root, host.ContainerdConfig),
 		[]byte("version = 3\n[plugins.'io.containerd.cri.v1.images'.registry]\nconfig_path = '"+dirs+"'\n"))
-	p := cri.Look(cri.Config{Machine: root, Runtime: runtime, Address: mirror})
+	p := host.PullsOf(host.Runtime{Machine: root, Runtime: runtime, Address: mirror})
 	if p.Hosts != "" {
-		write(p.Hosts, cri.HostsText(mirror))
+		write(p.Hosts, host.HostsText(mirror))
 	}
 	return p.Hosts
 }
@@ -77,7 +77,7 @@ func TestHostsRead(t *testing.T) {
 	asked.Store(0)
 	list := one + string(filepath.ListSeparator) + two
 	if err := resolve(list); err != nil || asked.Load() > 0 {
-		t.Errorf("the transfer service reads a list now: %v, the mirror was asked %d times; see package cri", err,
+		t.Errorf("the transfer service reads a list now: %v, the mirror was asked %d times; see package host", err,
 			asked.Load())
 	}
 	if hosts := machineOf(t, "containerd://2.4.2", list, mirror); hosts != "" {

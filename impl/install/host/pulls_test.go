@@ -1,4 +1,4 @@
-package cri
+package host
 
 import (
 	"os"
@@ -21,10 +21,10 @@ const (
 	discards = "discard_unpacked_layers = true\n"
 )
 
-type files map[string]string
+type hostsFiles map[string]string
 
 // machine is a folder with files.
-func machine(t testing.TB, all files) string {
+func machine(t testing.TB, all hostsFiles) string {
 	t.Helper()
 	root := t.TempDir()
 	for path, text := range all {
@@ -47,7 +47,7 @@ func machine(t testing.TB, all files) string {
 func TestLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		runtime string
-		files   files
+		files   hostsFiles
 		command []string
 		ours    string
 		hosts   string
@@ -56,51 +56,51 @@ func TestLook(t *testing.T) {
 		keeps   string // what it says to have layers kept
 		content string
 	}{
-		"version 2":           {runtime: "1.7.27", files: files{DefaultFile: two}, hosts: hosts},
-		"version 2 and 2.1":   {runtime: "2.1.4", files: files{DefaultFile: two}, hosts: hosts},
-		"version 3":           {runtime: "2.0.5", files: files{DefaultFile: three}, hosts: hosts},
-		"version 3, transfer": {runtime: "v2.1.0", files: files{DefaultFile: three}, hosts: hosts},
+		"version 2":           {runtime: "1.7.27", files: hostsFiles{ContainerdConfig: two}, hosts: hosts},
+		"version 2 and 2.1":   {runtime: "2.1.4", files: hostsFiles{ContainerdConfig: two}, hosts: hosts},
+		"version 3":           {runtime: "2.0.5", files: hostsFiles{ContainerdConfig: three}, hosts: hosts},
+		"version 3, transfer": {runtime: "v2.1.0", files: hostsFiles{ContainerdConfig: three}, hosts: hosts},
 		"version 4": {
 			runtime: "2.4.2",
-			files:   files{DefaultFile: strings.Replace(three, "3", "4", 1)},
+			files:   hostsFiles{ContainerdConfig: strings.Replace(three, "3", "4", 1)},
 			hosts:   hosts,
 		},
-		"a version that is none": {runtime: "dev", files: files{DefaultFile: three}, hosts: hosts},
+		"a version that is none": {runtime: "dev", files: hostsFiles{ContainerdConfig: three}, hosts: hosts},
 		"version 1": {
 			runtime: "1.6.8",
-			files:   files{DefaultFile: "[plugins.cri.registry]\nconfig_path='/etc/certs'\n"},
+			files:   hostsFiles{ContainerdConfig: "[plugins.cri.registry]\nconfig_path='/etc/certs'\n"},
 			hosts:   "/etc/certs/_default/hosts.toml",
 		},
 		"3 with the section of 2": {
 			runtime: "2.1.0",
-			files:   files{DefaultFile: strings.Replace(two, "2", "3", 1)},
+			files:   hostsFiles{ContainerdConfig: strings.Replace(two, "2", "3", 1)},
 			why:     []string{"containerd reads no hosts.toml", `[plugins."io.containerd.cri.v1.images".registry]`},
 		},
 		"3 with that, 2.3": {
 			runtime: "2.3.0",
-			files:   files{DefaultFile: strings.Replace(two, "2", "3", 1)},
+			files:   hostsFiles{ContainerdConfig: strings.Replace(two, "2", "3", 1)},
 			hosts:   hosts,
 		},
 		"2 with the section of 3": {
 			runtime: "1.7.0",
-			files:   files{DefaultFile: strings.Replace(three, "3", "2", 1)},
+			files:   hostsFiles{ContainerdConfig: strings.Replace(three, "3", "2", 1)},
 			why: []string{
 				`table [plugins."io.containerd.grpc.v1.cri".registry], set config_path = "/etc/containerd/certs.d"; restart`,
 			},
 		},
 		"nothing set": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: "version = 2\n"},
+			files:   hostsFiles{ContainerdConfig: "version = 2\n"},
 			why:     []string{"in /etc/containerd/config.toml, table", "io.containerd.grpc.v1.cri"},
 		},
 		"nothing set, 2.1": {
 			runtime: "2.1.0",
-			files:   files{DefaultFile: "version = 3\n"},
+			files:   hostsFiles{ContainerdConfig: "version = 3\n"},
 			why:     []string{"in /etc/containerd/config.toml, table", "io.containerd.cri.v1.images"},
 		},
 		"no version": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: ""},
+			files:   hostsFiles{ContainerdConfig: ""},
 			why:     []string{"[plugins.cri.registry]"},
 		},
 		"no file": {
@@ -113,34 +113,34 @@ func TestLook(t *testing.T) {
 		},
 		"mirrors of before": {
 			runtime: "2.2.0",
-			files: files{
-				DefaultFile: "version = 3\n[plugins.'io.containerd.cri.v1.images'.registry.mirrors.x]\nendpoint = ['y']\n",
+			files: hostsFiles{
+				ContainerdConfig: "version = 3\n[plugins.'io.containerd.cri.v1.images'.registry.mirrors.x]\nendpoint = ['y']\n",
 			},
 			why: []string{"in the place of registry.mirrors"},
 		},
 		"no TOML": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: "version = \n"},
-			why:     []string{"cannot be read", DefaultFile},
+			files:   hostsFiles{ContainerdConfig: "version = \n"},
+			why:     []string{"cannot be read", ContainerdConfig},
 		},
 		"plugins of another kind": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: "version = 2\nplugins = 3\n"},
+			files:   hostsFiles{ContainerdConfig: "version = 2\nplugins = 3\n"},
 			why:     []string{"containerd reads no hosts.toml"},
 		},
 		"another kind of setting": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: "version = 2\n" + former + "registry = [1]\n"},
+			files:   hostsFiles{ContainerdConfig: "version = 2\n" + former + "registry = [1]\n"},
 			why:     []string{"containerd reads no hosts.toml"},
 		},
 		"relative": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: strings.Replace(two, "/etc/containerd/certs.d", "certs.d", 1)},
+			files:   hostsFiles{ContainerdConfig: strings.Replace(two, "/etc/containerd/certs.d", "certs.d", 1)},
 			why:     []string{`"certs.d"`, "from / on"},
 		},
 		"too large": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: strings.Repeat("#", maxFile+1)},
+			files:   hostsFiles{ContainerdConfig: strings.Repeat("#", maxFile+1)},
 			why:     []string{"more than"},
 		},
 		"CRI-O": {runtime: "cri-o://1.33.0", why: []string{"CRI-O, which is not supported"}},
@@ -151,66 +151,67 @@ func TestLook(t *testing.T) {
 		"no runtime": {runtime: "-", why: []string{"does not say"}},
 		"another file": {
 			runtime: "1.7.27",
-			files:   files{"/opt/c.toml": two},
+			files:   hostsFiles{"/opt/c.toml": two},
 			command: []string{"/usr/bin/containerd", "--config", "/opt/c.toml"},
 			hosts:   hosts,
 		},
 		"another file, -c": {
 			runtime: "1.7.27",
-			files:   files{"/opt/c.toml": two},
+			files:   hostsFiles{"/opt/c.toml": two},
 			command: []string{"/usr/bin/containerd", "-c=/opt/c.toml"},
 			hosts:   hosts,
 		},
 		"another root": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: "root = '/data'\n" + two},
+			files:   hostsFiles{ContainerdConfig: "root = '/data'\n" + two},
 			hosts:   hosts,
 			content: "/data/io.containerd.content.v1.content",
 		},
 		"another root by a flag": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: "root = '/data'\n" + two},
+			files:   hostsFiles{ContainerdConfig: "root = '/data'\n" + two},
 			command: []string{"containerd", "--root=/flag"},
 			hosts:   hosts,
 			content: "/flag/io.containerd.content.v1.content",
 		},
 		"import": {
 			runtime: "2.1.0",
-			files: files{
-				DefaultFile:                     "version = 3\nimports = ['conf.d/*.toml']\n",
+			files: hostsFiles{
+				ContainerdConfig:                "version = 3\nimports = ['conf.d/*.toml']\n",
 				"/etc/containerd/conf.d/a.toml": three,
 			},
 			hosts: hosts,
 		},
 		"import that is not there": {
 			runtime: "2.1.0",
-			files:   files{DefaultFile: "imports = ['/etc/none.toml']\n" + three},
+			files:   hostsFiles{ContainerdConfig: "imports = ['/etc/none.toml']\n" + three},
 			why:     []string{"/etc/none.toml", "no such file"},
 		},
 		"imports in a circle": {
 			runtime: "2.1.0",
-			files:   files{DefaultFile: "imports = ['config.toml']\n" + three},
+			files:   hostsFiles{ContainerdConfig: "imports = ['config.toml']\n" + three},
 			hosts:   hosts,
 		},
 		"import adds, 2.x": {
-			runtime: "2.1.0", files: files{
-				DefaultFile: "imports = ['/a.toml']\n" + three,
-				"/a.toml":   "version = 3\n" + section + "stats_collect_period = 5\n",
+			runtime: "2.1.0", files: hostsFiles{
+				ContainerdConfig: "imports = ['/a.toml']\n" + three,
+				"/a.toml":        "version = 3\n" + section + "stats_collect_period = 5\n",
 			}, hosts: hosts,
 		},
 		"import replaces, 1.x": {
-			runtime: "1.7.0", files: files{
-				DefaultFile: "imports = ['/a.toml']\n" + two,
-				"/a.toml":   "version = 2\n" + former + "stats_collect_period = 5\n",
+			runtime: "1.7.0", files: hostsFiles{
+				ContainerdConfig: "imports = ['/a.toml']\n" + two,
+				"/a.toml":        "version = 2\n" + former + "stats_collect_period = 5\n",
 			}, why: []string{"in /a.toml, table"},
 		},
 		"import of another directory": {
-			runtime: "2.1.0", files: files{
-				DefaultFile: "imports = ['/a.toml']\n" + three, "/a.toml": strings.Replace(three, "/etc/containerd", "/opt", 1),
+			runtime: "2.1.0", files: hostsFiles{
+				ContainerdConfig: "imports = ['/a.toml']\n" + three,
+				"/a.toml":        strings.Replace(three, "/etc/containerd", "/opt", 1),
 			}, hosts: "/opt/certs.d/_default/hosts.toml",
 		},
 
-		"transfer, a list": {runtime: "2.1.5", files: files{DefaultFile: list}, why: []string{
+		"transfer, a list": {runtime: "2.1.5", files: hostsFiles{ContainerdConfig: list}, why: []string{
 			"its transfer service takes config_path, /etc/containerd/certs.d:/etc/docker/certs.d, for one directory",
 			"in /etc/containerd/config.toml, table [plugins.\"io.containerd.cri.v1.images\".registry], set config_path = " +
 				"\"/etc/containerd/certs.d\"",
@@ -218,80 +219,82 @@ func TestLook(t *testing.T) {
 		}},
 		"transfer, the list of 2.2": {
 			runtime: "2.2.0",
-			files:   files{DefaultFile: "version = 3\n"},
+			files:   hostsFiles{ContainerdConfig: "version = 3\n"},
 			why:     []string{"its transfer service takes"},
 		},
-		"no transfer, a list": {runtime: "2.0.5", files: files{DefaultFile: list}, hosts: inDocker},
+		"no transfer, a list": {runtime: "2.0.5", files: hostsFiles{ContainerdConfig: list}, hosts: inDocker},
 		"use_local_image_pull": {
 			runtime: "2.1.5",
-			files:   files{DefaultFile: list + section + "use_local_image_pull = true\n"},
+			files:   hostsFiles{ContainerdConfig: list + section + "use_local_image_pull = true\n"},
 			hosts:   inDocker,
 		},
 		"the list of 2.2, local": {
 			runtime: "2.2.0",
-			files:   files{DefaultFile: "version = 3\n" + section + "use_local_image_pull = true\n"},
+			files:   hostsFiles{ContainerdConfig: "version = 3\n" + section + "use_local_image_pull = true\n"},
 			hosts:   inDocker,
 		},
 		"use_local_image_pull of 2": {
 			runtime: "2.1.5",
-			files: files{
-				DefaultFile: strings.Replace(two, "certs.d", "certs.d:/x", 1) + former + "use_local_image_pull = true\n",
+			files: hostsFiles{
+				ContainerdConfig: strings.Replace(two, "certs.d", "certs.d:/x", 1) + former + "use_local_image_pull = true\n",
 			},
 			why: []string{"its transfer service"},
 		},
 		"discard_unpacked_layers": {
 			runtime: "2.1.5",
-			files:   files{DefaultFile: list + section + discards},
+			files:   hostsFiles{ContainerdConfig: list + section + discards},
 			hosts:   inDocker,
 			keeps:   "in /etc/containerd/config.toml, table [plugins.\"io.containerd.cri.v1.images\"], set discard_",
 		},
 		"layers are kept": {
 			runtime: "2.1.5",
-			files:   files{DefaultFile: three + section + "discard_unpacked_layers = false\n"},
+			files:   hostsFiles{ContainerdConfig: three + section + "discard_unpacked_layers = false\n"},
 			hosts:   hosts,
 		},
 		"discard_unpacked_layers of 2, as kind has it": {
 			runtime: "2.3.4",
-			files:   files{DefaultFile: two + former + "[plugins.'io.containerd.grpc.v1.cri'.containerd]\n" + discards},
-			hosts:   hosts,
-			keeps:   "table [plugins.\"io.containerd.grpc.v1.cri\".containerd], set discard_unpacked_layers = false",
+			files: hostsFiles{
+				ContainerdConfig: two + former + "[plugins.'io.containerd.grpc.v1.cri'.containerd]\n" + discards,
+			},
+			hosts: hosts,
+			keeps: "table [plugins.\"io.containerd.grpc.v1.cri\".containerd], set discard_unpacked_layers = false",
 		},
 		"discard_unpacked_layers of 1.x": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: two + "[plugins.'io.containerd.grpc.v1.cri'.containerd]\n" + discards},
+			files:   hostsFiles{ContainerdConfig: two + "[plugins.'io.containerd.grpc.v1.cri'.containerd]\n" + discards},
 			hosts:   hosts,
 			keeps:   "table [plugins.\"io.containerd.grpc.v1.cri\".containerd], set discard_unpacked_layers = false",
 		},
-		"snapshot annotations": {runtime: "2.1.5", files: files{
-			DefaultFile: strings.Replace(two, "certs.d", "certs.d:/etc/docker/certs.d", 1) +
+		"snapshot annotations": {runtime: "2.1.5", files: hostsFiles{
+			ContainerdConfig: strings.Replace(two, "certs.d", "certs.d:/etc/docker/certs.d", 1) +
 				"[plugins.'io.containerd.grpc.v1.cri'.containerd]\ndisable_snapshot_annotations = false\n",
 		}, hosts: inDocker},
 		"max_concurrent_downloads": {
 			runtime: "2.1.5",
-			files:   files{DefaultFile: list + section + "max_concurrent_downloads = 5\n"},
+			files:   hostsFiles{ContainerdConfig: list + section + "max_concurrent_downloads = 5\n"},
 			hosts:   inDocker,
 		},
 		"max_concurrent_downloads of 3": {
 			runtime: "2.1.5",
-			files:   files{DefaultFile: list + section + "max_concurrent_downloads = 3\n"},
+			files:   hostsFiles{ContainerdConfig: list + section + "max_concurrent_downloads = 3\n"},
 			why:     []string{"its transfer service"},
 		},
 		"sync_fs": {
 			runtime: "2.1.5",
-			files:   files{DefaultFile: list + section + "image_pull_with_sync_fs = true\n"},
+			files:   hostsFiles{ContainerdConfig: list + section + "image_pull_with_sync_fs = true\n"},
 			hosts:   inDocker,
 		},
 		"registry.configs": {
 			runtime: "2.1.5",
-			files: files{
-				DefaultFile: list + "[plugins.'io.containerd.cri.v1.images'.registry.configs.x.auth]\nusername = 'y'\n",
+			files: hostsFiles{
+				ContainerdConfig: list + "[plugins.'io.containerd.cri.v1.images'.registry.configs.x.auth]\nusername = 'y'\n",
 			},
 			hosts: inDocker,
 		},
 
 		"somebody's": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: two, hosts: "server = 'https://x'\n"},
+			files:   hostsFiles{ContainerdConfig: two, hosts: "server = 'https://x'\n"},
 			why: []string{
 				"/etc/containerd/certs.d/_default is there",
 				"left as it is",
@@ -300,38 +303,39 @@ func TestLook(t *testing.T) {
 		},
 		"somebody's that led": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: two, hosts: "[host.'http://" + address + "']\n"},
+			files:   hostsFiles{ContainerdConfig: two, hosts: "[host.'http://" + address + "']\n"},
 			hosts:   "theirs " + hosts,
 		},
 		"somebody's authority": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: two, "/etc/containerd/certs.d/_default/": ""},
+			files:   hostsFiles{ContainerdConfig: two, "/etc/containerd/certs.d/_default/": ""},
 			why:     []string{"is there"},
 		},
 		"ours": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: two, hosts: "x"},
+			files:   hostsFiles{ContainerdConfig: two, hosts: "x"},
 			ours:    hosts,
 			hosts:   hosts,
 		},
 		"half of ours": {
 			runtime: "1.7.27",
-			files:   files{DefaultFile: two, hosts + ".half": "x"},
+			files:   hostsFiles{ContainerdConfig: two, hosts + ".half": "x"},
 			hosts:   hosts,
 		},
 		"one before in the list": {
-			runtime: "2.0.5", files: files{DefaultFile: list, hosts: "x"},
+			runtime: "2.0.5", files: hostsFiles{ContainerdConfig: list, hosts: "x"},
 			why: []string{"/etc/containerd/certs.d/_default is there"},
 		},
 		"own directories": {
-			runtime: "2.0.5", files: files{
-				DefaultFile: list, "/etc/containerd/certs.d/registry.example/hosts.toml": "", "/etc/containerd/certs.d/x.crt": "",
+			runtime: "2.0.5", files: hostsFiles{
+				ContainerdConfig: list, "/etc/containerd/certs.d/registry.example/hosts.toml": "",
+				"/etc/containerd/certs.d/x.crt":    "",
 				"/etc/docker/certs.d/local_5000_/": "", "/etc/docker/certs.d/registry.example/": "",
 			}, hosts: inDocker, own: []string{"local:5000", "registry.example"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := Config{
+			c := Runtime{
 				Machine: machine(t, test.files), Runtime: test.runtime,
 				Unit: "[Service]\nExecStart=" + strings.Join(test.command, " ") + "\n",
 				Ours: test.ours, Half: ".half",
@@ -343,7 +347,7 @@ func TestLook(t *testing.T) {
 			if test.runtime == "-" {
 				c.Runtime = ""
 			}
-			p := Look(c)
+			p := PullsOf(c)
 			got := p.Hosts
 			if p.Theirs != "" {
 				got = "theirs " + p.Theirs
@@ -372,11 +376,11 @@ func TestLook(t *testing.T) {
 
 // TestMany: imports without an end are an error.
 func TestMany(t *testing.T) {
-	all := files{DefaultFile: "imports = ['/d/*.toml']\n" + three}
+	all := hostsFiles{ContainerdConfig: "imports = ['/d/*.toml']\n" + three}
 	for n := range mostFiles + 5 {
 		all["/d/"+strings.Repeat("a", n+1)+".toml"] = "version = 3\n"
 	}
-	p := Look(Config{Machine: machine(t, all), Runtime: "containerd://2.1.0", Address: address})
+	p := PullsOf(Runtime{Machine: machine(t, all), Runtime: "containerd://2.1.0", Address: address})
 	if !strings.Contains(p.Why, "more than 100 files") {
 		t.Errorf("%+v", p)
 	}
@@ -396,10 +400,10 @@ func FuzzLook(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text, v string) {
-		if err := os.WriteFile(filepath.Join(root, DefaultFile), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, ContainerdConfig), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := Look(Config{Machine: root, Runtime: "containerd://" + v, Address: address})
+		p := PullsOf(Runtime{Machine: root, Runtime: "containerd://" + v, Address: address})
 		if (p.Hosts == "") == (p.Why == "") || strings.Contains(p.Why, "\n") || p.Hosts != "" && !filepath.IsAbs(p.Hosts) {
 			t.Errorf("%+v", p)
 		}

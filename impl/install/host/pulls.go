@@ -1,4 +1,4 @@
-package cri
+package host
 
 import (
 	"fmt"
@@ -11,12 +11,11 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/install/unit"
 )
 
 const (
-	// Service is the unit of containerd.
-	Service = "containerd.service"
+	// ContainerdService is the unit of containerd.
+	ContainerdService = "containerd.service"
 	// HostsFile is where containerd reads of the mirrors of a registry, in a directory of that registry's name.
 	HostsFile = "hosts.toml"
 	// anyRegistry is the directory for registries that have none.
@@ -27,8 +26,8 @@ const (
 	mostHosts = 50
 )
 
-// Config says where a runtime is.
-type Config struct {
+// Runtime says where a runtime is.
+type Runtime struct {
 	Machine string // the folder that is the root of the machine
 	Runtime string // as the Node has it: containerd://2.1.4
 	Unit    string // of containerd, as systemctl cat prints it
@@ -70,8 +69,8 @@ func supported(runtime string) error {
 	}
 }
 
-// Look reads how the runtime pulls.
-func Look(c Config) Pulls {
+// PullsOf reads how the runtime pulls.
+func PullsOf(c Runtime) Pulls {
 	if err := supported(c.Runtime); err != nil {
 		return Pulls{Why: err.Error()}
 	}
@@ -80,16 +79,17 @@ func Look(c Config) Pulls {
 	return p
 }
 
-func (c Config) look() Pulls {
+func (c Runtime) look() Pulls {
 	_, text, _ := strings.Cut(c.Runtime, "://")
 	v := parseVersion(text)
 	if c.NoUnit != nil {
-		return Pulls{Why: fmt.Sprintf("it is not known where containerd's configuration is: want the unit %s: %v", Service,
+		return Pulls{Why: fmt.Sprintf("it is not known where containerd's configuration is: want the unit %s: %v",
+			ContainerdService,
 			c.NoUnit)}
 	}
-	command, err := unit.Command(c.Unit, unit.Below(c.Machine, maxFile))
+	command, err := UnitCommand(c.Unit, UnitFilesBelow(c.Machine, maxFile))
 	if err != nil {
-		return Pulls{Why: fmt.Sprintf("%s: %v", Service, err)}
+		return Pulls{Why: fmt.Sprintf("%s: %v", ContainerdService, err)}
 	}
 	file, root := flags(command)
 	conf, err := load(c.Machine, file, v)
@@ -163,7 +163,7 @@ func (c *config) advice(v version) string {
 
 // flags are what containerd's command says.
 func flags(command []string) (file, root string) {
-	file = DefaultFile
+	file = ContainerdConfig
 	for n, word := range command {
 		name, value, ok := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		if !strings.HasPrefix(word, "-") {
@@ -186,7 +186,7 @@ func flags(command []string) (file, root string) {
 }
 
 // hosts finds the hosts.toml that may be written: of the last directory, so that it hides none of the others.
-func (c Config) hosts(dirs []string, p *Pulls) {
+func (c Runtime) hosts(dirs []string, p *Pulls) {
 	for n, dir := range dirs {
 		if !filepath.IsAbs(dir) {
 			p.Why = fmt.Sprintf("config_path of containerd has %q: want a directory, from / on", dir)
@@ -218,7 +218,7 @@ func (c Config) hosts(dirs []string, p *Pulls) {
 }
 
 // leads reports whether a hosts.toml leads to the mirror.
-func (c Config) leads(path string) bool {
+func (c Runtime) leads(path string) bool {
 	var f struct {
 		Host map[string]any `toml:"host"`
 	}
@@ -231,7 +231,7 @@ func (c Config) leads(path string) bool {
 }
 
 // own are the registries with a directory of their own.
-func (c Config) own(dirs []string) (all []string) {
+func (c Runtime) own(dirs []string) (all []string) {
 	for _, dir := range dirs {
 		entries, _ := os.ReadDir(filepath.Join(c.Machine, dir))
 		for _, e := range entries {

@@ -1,4 +1,4 @@
-package sockets
+package host
 
 import (
 	"bufio"
@@ -147,14 +147,14 @@ func TestAPI(t *testing.T) {
 	defer l.Close()
 	start(t, l.Addr().String(), 0, "KUBERNETES_SERVICE_HOST=192.0.2.7", "KUBERNETES_SERVICE_PORT=443")
 	start(t, l.Addr().String(), 0, "KUBERNETES_SERVICE_HOST=nowhere", "KUBERNETES_SERVICE_PORT=443")
-	all, err := API()
+	all, err := APIAddresses()
 	if err != nil || !slices.Contains(all, netip.MustParseAddrPort("192.0.2.7:443")) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
 
-// FuzzParse: what a kernel writes is read, and nothing else makes it fail badly.
-func FuzzParse(f *testing.F) {
+// FuzzConnections: what a kernel writes is read, and nothing else makes it fail badly.
+func FuzzConnections(f *testing.F) {
 	f.Add("   0: 0100007F:0CEA 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 4242 1")
 	f.Add("  sl  local_address rem_address   st")
 	f.Add("0: 0:0 00000000000000000000000001000000:0050 01 0 0 0 0 0 7")

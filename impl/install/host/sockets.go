@@ -1,4 +1,4 @@
-package sockets
+package host
 
 import (
 	"bufio"
@@ -24,8 +24,8 @@ const (
 	maxComm    = 64
 )
 
-// folder is where the kernel tells.
-const folder = "/proc"
+// procFolder is where the kernel tells.
+const procFolder = "/proc"
 
 // Process is one that has connections.
 type Process struct {
@@ -36,9 +36,9 @@ type Process struct {
 	To []netip.AddrPort
 }
 
-// API are the addresses by which processes of this machine are told to call the Kubernetes API: the variables by which
-// pods find it.
-func API() (all []netip.AddrPort, err error) {
+// APIAddresses are the addresses by which processes of this machine are told to call the Kubernetes API: the variables
+// by which pods find it.
+func APIAddresses() (all []netip.AddrPort, err error) {
 	pids, err := processes()
 	if err != nil {
 		return nil, err
@@ -149,10 +149,10 @@ func owners(pids []int, found map[string]netip.AddrPort) (all []Process) {
 	return all
 }
 
-func of(pid int, name string) string { return filepath.Join(folder, strconv.Itoa(pid), name) }
+func of(pid int, name string) string { return filepath.Join(procFolder, strconv.Itoa(pid), name) }
 
 func processes() (all []int, err error) {
-	entries, err := os.ReadDir(folder)
+	entries, err := os.ReadDir(procFolder)
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
 			all = append(all, pid)

@@ -1,10 +1,4 @@
-// Package unit reads how systemd starts a kubelet, and writes the drop-in that gives the kubelet another kubeconfig. It
-// starts no goroutine, writes no file, and reads those of EnvironmentFile=.
-//
-// It goes by systemd's rules: comments, lines that go on after a backslash, quotes and escapes, several assignments in
-// one Environment=, an empty one that forgets those before, EnvironmentFile= with a minus or a pattern, whose variables
-// win over Environment=, and variables and specifiers in the command (systemd.exec(5), systemd.service(5)).
-package unit
+package host
 
 import (
 	"bytes"
@@ -32,15 +26,15 @@ const flag = "--kubeconfig"
 // named is that flag in a text.
 var named = regexp.MustCompile(`(^|[\s"'=])--kubeconfig[= ](\S+?)(["']?)(\s|$)`)
 
-// Files gives the contents of the files that a pattern of EnvironmentFile= names, in the order of their names. That
+// UnitFiles gives the contents of the files that a pattern of EnvironmentFile= names, in the order of their names. That
 // there are none is fs.ErrNotExist.
-type Files func(pattern string) ([][]byte, error)
+type UnitFiles func(pattern string) ([][]byte, error)
 
 // mostMatches bounds the files that a pattern may name.
 const mostMatches = 100
 
-// Below is Files of the machine whose root is a folder. A file may have so many bytes.
-func Below(root string, bound int) Files {
+// UnitFilesBelow is UnitFiles of the machine whose root is a folder. A file may have so many bytes.
+func UnitFilesBelow(root string, bound int) UnitFiles {
 	return func(pattern string) (texts [][]byte, err error) {
 		paths, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
@@ -78,8 +72,8 @@ type service struct {
 	unset   []string
 }
 
-// Parse reads what `systemctl cat` prints. The last one that names a kubeconfig counts, but for the file ours.
-func Parse(text, ours string, read Files) (u Unit, err error) {
+// ParseUnit reads what `systemctl cat` prints. The last one that names a kubeconfig counts, but for the file ours.
+func ParseUnit(text, ours string, read UnitFiles) (u Unit, err error) {
 	s := &service{direct: map[string]string{}}
 	s.section(text, func(path string) bool { return filepath.Base(path) == ours })
 	if u, err = s.unit(read); err != nil {
@@ -95,8 +89,8 @@ func Parse(text, ours string, read Files) (u Unit, err error) {
 	return u, nil
 }
 
-// Command reads by which words a service is started, as `systemctl cat` prints its unit.
-func Command(text string, read Files) ([]string, error) {
+// UnitCommand reads by which words a service is started, as `systemctl cat` prints its unit.
+func UnitCommand(text string, read UnitFiles) ([]string, error) {
 	s := &service{direct: map[string]string{}}
 	s.section(text, func(string) bool { return false })
 	env, err := s.environment(read)
@@ -196,7 +190,7 @@ func (s *service) take(key, value string) {
 }
 
 // environment is what the process is started with.
-func (s *service) environment(read Files) (map[string]string, error) {
+func (s *service) environment(read UnitFiles) (map[string]string, error) {
 	env := map[string]string{}
 	maps.Copy(env, s.direct)
 	for _, f := range s.files {
@@ -222,7 +216,7 @@ func (s *service) environment(read Files) (map[string]string, error) {
 	return env, nil
 }
 
-func (s *service) unit(read Files) (u Unit, err error) {
+func (s *service) unit(read UnitFiles) (u Unit, err error) {
 	if u.Environment, err = s.environment(read); err != nil {
 		return u, err
 	}

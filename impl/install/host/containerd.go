@@ -1,4 +1,4 @@
-package cri
+package host
 
 import (
 	"errors"
@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// DefaultFile is containerd's configuration, unless its command names another one.
-	DefaultFile = "/etc/containerd/config.toml"
-	defaultRoot = "/var/lib/containerd"
+	// ContainerdConfig is containerd's configuration, unless its command names another one.
+	ContainerdConfig = "/etc/containerd/config.toml"
+	defaultRoot      = "/var/lib/containerd"
 	// of configuration version 3 and later, and of version 2.
 	imagesPlugin, criPlugin = "io.containerd.cri.v1.images", "io.containerd.grpc.v1.cri"
 

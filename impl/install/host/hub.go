@@ -1,4 +1,4 @@
-package unit
+package host
 
 import (
 	"fmt"
@@ -73,9 +73,9 @@ const giveAddress = `ExecStartPre=-+/bin/sh -c "exec ip address replace ` + cont
 	`/32 dev lo scope host"
 `
 
-// Hub is the unit of a hub: by which command, with which file of variables, where it writes, and whether it gives the
-// machine the address for pods. A path to write with a minus may be missing.
-func Hub(command, variables string, writes []string, pods bool) []byte {
+// HubUnit is the unit of a hub: by which command, with which file of variables, where it writes, and whether it gives
+// the machine the address for pods. A path to write with a minus may be missing.
+func HubUnit(command, variables string, writes []string, pods bool) []byte {
 	address := ""
 	if pods {
 		address = giveAddress

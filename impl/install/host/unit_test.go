@@ -1,4 +1,4 @@
-package unit
+package host
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ const (
 )
 
 // files are those of a machine, by path.
-func files(all map[string]string) Files {
+func files(all map[string]string) UnitFiles {
 	return func(pattern string) ([][]byte, error) {
 		text, ok := all[pattern]
 		if !ok {
@@ -154,7 +154,7 @@ func TestParse(t *testing.T) {
 		"an open quote": {unit: "[Service]\nExecStart=/k --kubeconfig=\"/a\n", drop: "a quote is not closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u, err := Parse(test.unit, ours, files(test.files))
+			u, err := ParseUnit(test.unit, ours, files(test.files))
 			if test.kubeconfig == "" {
 				if err == nil || !strings.Contains(err.Error(), test.drop) || strings.Contains(err.Error(), "\n") {
 					t.Errorf("%v: does not say %q", err, test.drop)
@@ -179,7 +179,7 @@ func TestParse(t *testing.T) {
 // leads holds that a unit with its drop-in, read as systemd does, starts the kubelet by the other kubeconfig.
 func leads(t testing.TB, unit, drop string, all map[string]string) {
 	t.Helper()
-	u, err := Parse(fmt.Sprintf("%s\n# /etc/systemd/system/kubelet.service.d/%s\n%s", unit, ours, drop), "another",
+	u, err := ParseUnit(fmt.Sprintf("%s\n# /etc/systemd/system/kubelet.service.d/%s\n%s", unit, ours, drop), "another",
 		files(all))
 	if err != nil || u.Kubeconfig != led {
 		t.Errorf("led to %q, %v by\n%s", u.Kubeconfig, err, drop)
@@ -204,9 +204,9 @@ func TestFileVariables(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a unit and its file hold, they are read within bounds; where a kubeconfig is found, the drop-in
-// leads to the other one.
-func FuzzParse(f *testing.F) {
+// FuzzParseUnit: whatever a unit and its file hold, they are read within bounds; where a kubeconfig is found, the
+// drop-in leads to the other one.
+func FuzzParseUnit(f *testing.F) {
 	f.Add(kubespray, kubesprayEnv)
 	f.Add("[Service]\nEnvironment=\"A=--kubeconfig=/a\" 'B=\\x41\\u00e9\\303' C=$$\nEnvironmentFile=-/f\nExecStart=:-/k "+
 		"${A} $B\\\n;x\n $C\n", "A='x'\\\n\"y\n")
@@ -216,7 +216,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		read := func(string) ([][]byte, error) { return [][]byte{[]byte(file)}, nil }
-		u, err := Parse(unit, ours, read)
+		u, err := ParseUnit(unit, ours, read)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("%q has several lines", err)
@@ -229,7 +229,8 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		drop := string(u.DropIn(led, "weir-hub.service"))
-		again, err := Parse(strings.TrimRight(unit, "\\\r\n\t ")+"\n\n# /etc/systemd/system/kubelet.service.d/50-led.conf\n"+
+		again, err := ParseUnit(strings.TrimRight(unit, "\\\r\n\t ")+
+			"\n\n# /etc/systemd/system/kubelet.service.d/50-led.conf\n"+
 			drop, ours, read)
 		if err != nil || again.Kubeconfig != led {
 			t.Errorf("led to %q, %v by\n%s", again.Kubeconfig, err, drop)

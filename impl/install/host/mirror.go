@@ -1,4 +1,4 @@
-package cri
+package host
 
 import (
 	"cmp"
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Status says whether containerd asks the hub for images first.
-type Status struct {
+// MirrorStatus says whether containerd asks the hub for images first.
+type MirrorStatus struct {
 	On      bool     `json:"on"`
 	Refused bool     `json:"refused,omitempty"` // by --images=false
 	Hosts   string   `json:"hosts,omitempty"`   // the file by which containerd is told
@@ -20,7 +20,7 @@ type Status struct {
 }
 
 // String is a line for a person.
-func (s *Status) String() string {
+func (s *MirrorStatus) String() string {
 	if !s.On {
 		return "containerd asks registries: " + s.Why
 	}
@@ -53,10 +53,10 @@ func (p Pulls) Notes(hosts string) string {
 // Again is what sets a mirror up.
 const Again = "weir node join once more sets it up"
 
-// StatusOf is whether the runtime asks a mirror: how it pulls, which hosts.toml a join has written and whether that is
-// there, the address to which it leads, and that of the mirror, "" if there is none.
-func StatusOf(p Pulls, hosts string, there bool, led, mirror string) *Status {
-	s := &Status{Hosts: cmp.Or(hosts, p.Theirs), Others: p.Own, Discards: p.Discards}
+// MirrorStatusOf is whether the runtime asks a mirror: how it pulls, which hosts.toml a join has written and whether
+// that is there, the address to which it leads, and that of the mirror, "" if there is none.
+func MirrorStatusOf(p Pulls, hosts string, there bool, led, mirror string) *MirrorStatus {
+	s := &MirrorStatus{Hosts: cmp.Or(hosts, p.Theirs), Others: p.Own, Discards: p.Discards}
 	switch {
 	case p.Why != "":
 		s.Why = p.Why

@@ -333,7 +333,7 @@ const (
 	CoordinatorPods = "weir-coordinator" // value of NameLabel
 )
 
-// Of the Jobs by which weir-manager leads the kubelets of nodes to their hubs, and back: see package manager/installs.
+// Of the Jobs by which weir-manager leads the kubelets of nodes to their hubs, and back: see package manager/jobs.
 const (
 	// InstallerName is the NameLabel of these Jobs and of their Pods, what their names begin with, and the unit by which a
 	// machine does the work.
@@ -354,7 +354,7 @@ const (
 	InstallTries   = "weir.dev/install-tries"
 )
 
-// Of the Jobs by which weir images pull brings images to nodes: see package images/preload.
+// Of the Jobs by which weir images pull brings images to nodes: see package nodejob.
 const (
 	// PreloadName is the NameLabel of these Jobs and of their Pods, and what their names begin with.
 	PreloadName = "weir-preload"

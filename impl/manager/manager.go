@@ -33,10 +33,9 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/certificates"
 	"github.com/weir-edge/weir/impl/manager/gates"
-	"github.com/weir-edge/weir/impl/manager/installs"
+	"github.com/weir-edge/weir/impl/manager/jobs"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/pools"
-	"github.com/weir-edge/weir/impl/manager/preloads"
 	"github.com/weir-edge/weir/impl/manager/renewals"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 	"github.com/weir-edge/weir/impl/manager/watched"
@@ -224,12 +223,12 @@ func (m *Manager) add(scheme *runtime.Scheme) error {
 	if err := pools.Add(m.ctrl, keeps); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
-	if err := installs.Add(m.ctrl, installs.Config{
+	if err := jobs.Add(m.ctrl, jobs.Config{
 		Gate: m.gate, Clock: s.Clock, Images: m.watched, Metrics: m.metrics.installs, Log: s.Logger,
 	}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
-	if err := preloads.Add(m.ctrl, preloads.Config{Gate: m.gate, Clock: s.Clock, Log: s.Logger}); err != nil {
+	if err := jobs.AddPreloads(m.ctrl, jobs.PreloadsConfig{Gate: m.gate, Clock: s.Clock, Log: s.Logger}); err != nil {
 		return fmt.Errorf("manager: %w", err)
 	}
 	heard := renewals.Config{

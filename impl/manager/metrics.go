@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-edge/weir/impl/manager/certificates"
-	"github.com/weir-edge/weir/impl/manager/installs"
+	"github.com/weir-edge/weir/impl/manager/jobs"
 	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/renewals"
 	"github.com/weir-edge/weir/impl/manager/revocation"
@@ -30,7 +30,7 @@ type metrics struct {
 	certificates *certificates.Metrics
 	revocations  *revocation.Metrics
 	leaderHubs   *pools.Metrics
-	installs     *installs.Metrics
+	installs     *jobs.Metrics
 	renewals     *renewals.Metrics
 
 	nodes, marked, pools, deaf, silent, cutOff *prometheus.Desc
@@ -60,7 +60,7 @@ func newMetrics(b *board) *metrics {
 		certificates: certificates.NewMetrics(),
 		revocations:  revocation.NewMetrics(),
 		leaderHubs:   pools.NewMetrics(),
-		installs:     installs.NewMetrics(),
+		installs:     jobs.NewMetrics(),
 		renewals:     renewals.NewMetrics(),
 
 		nodes: prometheus.NewDesc("weir_manager_nodes", "Nodes by what is known of them.", []string{"state"}, nil),

@@ -13,8 +13,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/images/preload"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 )
 
@@ -37,7 +37,7 @@ func (d *desk) pulls() []batchv1.Job {
 // running is how many of them run.
 func (d *desk) running() (n int) {
 	for _, j := range d.pulls() {
-		if !preload.Waits(&j) {
+		if !nodejob.Waits(&j) {
 			n++
 		}
 	}
@@ -49,7 +49,7 @@ func (d *desk) ends(well bool) {
 	d.t.Helper()
 	now := metav1.Now()
 	for _, j := range d.pulls() {
-		if preload.Waits(&j) || len(j.Status.Conditions) > 0 {
+		if nodejob.Waits(&j) || len(j.Status.Conditions) > 0 {
 			continue
 		}
 		say := func(kinds ...batchv1.JobConditionType) {
@@ -183,7 +183,7 @@ func (d *desk) cannot() {
 	d.t.Helper()
 	m := d.as("system:serviceaccount:kube-system:weir-manager", "system:serviceaccounts",
 		"system:serviceaccounts:kube-system", "system:authenticated").BatchV1().Jobs(contract.ManagerNamespace)
-	j := preload.Order{Pool: "harbour", Node: "nowhere", Image: "registry.example/app:3", Deadline: time.Hour}.Job()
+	j := nodejob.Preload{Pool: "harbour", Node: "nowhere", Image: "registry.example/app:3", Deadline: time.Hour}.Job()
 	j, err := d.cloud.Client().BatchV1().Jobs(j.Namespace).Create(d.t.Context(), j, metav1.CreateOptions{})
 	must(d.t, err)
 	name := j.Name

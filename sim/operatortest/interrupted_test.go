@@ -14,8 +14,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/images/preload"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/proc"
@@ -94,7 +94,7 @@ func (d *desk) unfailed() {
 	d.t.Helper()
 	for _, j := range d.pulls() {
 		if j.Status.Failed != 0 {
-			d.t.Fatalf("Job %s of %s counts %d failures", j.Name, preload.NodeOf(&j), j.Status.Failed)
+			d.t.Fatalf("Job %s of %s counts %d failures", j.Name, nodejob.NodeOf(&j), j.Status.Failed)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestInterrupted(t *testing.T) {
 	await.Until(t, time.Minute, "the Job of a node that is gone to rest", func() bool {
 		waits := false
 		for _, j := range d.pulls() {
-			waits = waits || preload.NodeOf(&j) == "edge-2" && preload.Waits(&j)
+			waits = waits || nodejob.NodeOf(&j) == "edge-2" && nodejob.Waits(&j)
 		}
 		return waits
 	})

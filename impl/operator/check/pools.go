@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/impl/nodepool"
 	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
@@ -292,16 +292,16 @@ func checkJoined(l *looker, n *corev1.Node) error {
 
 // installs tells what the Job of a node that has not joined is at.
 func installs(l *looker, n *corev1.Node, j *batchv1.Job) error {
-	why, logs := jobs.Why(j, l.view.InstallPods), fmt.Sprintf("kubectl -n %s logs job/%s", j.Namespace, j.Name)
-	switch is, _ := jobs.PhaseOf(j); {
-	case is == jobs.Failed:
+	why, logs := nodejob.Why(j, l.view.InstallPods), fmt.Sprintf("kubectl -n %s logs job/%s", j.Namespace, j.Name)
+	switch is, _ := nodejob.PhaseOf(j); {
+	case is == nodejob.Failed:
 		return fmt.Errorf("weir-manager's Job on the node failed: %s; %s has more; mend it, then %s", why, logs,
-			jobs.Retry(n.Labels[contract.NodePoolLabel]))
-	case is == jobs.Aside:
+			nodejob.Retry(n.Labels[contract.NodePoolLabel]))
+	case is == nodejob.Aside:
 		return fmt.Errorf("weir-manager's Job on the node did not begin, and is tried again after others: %s", why)
-	case is == jobs.Running && why != "":
+	case is == nodejob.Running && why != "":
 		return fmt.Errorf("weir-manager's Job on the node does not begin: %s", why)
-	case is == jobs.Running:
+	case is == nodejob.Running:
 		return fmt.Errorf("weir-manager's Job on the node is at work: %s", logs)
 	}
 	return nil

@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/images/preload"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -86,7 +85,7 @@ func look(ctx context.Context, c *view.Cluster, pool string) (s standing, err er
 	var pods corev1.PodList
 	var nodes corev1.NodeList
 	var own poolv1.Pool
-	here, ours := client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(preload.LabelsOf(pool))
+	here, ours := client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(nodejob.PreloadLabelsOf(pool))
 	if err := c.List(ctx, &all, here, ours); err != nil {
 		return s, err
 	}
@@ -109,7 +108,7 @@ func look(ctx context.Context, c *view.Cluster, pool string) (s standing, err er
 		s.jobs[all.Items[i].UID] = &all.Items[i]
 	}
 	if own.Spec.Images != nil {
-		if open, _ := preload.Open(own.Spec.Images.Window, c.Now()); !open {
+		if open, _ := nodejob.WindowOpen(own.Spec.Images.Window, c.Now()); !open {
 			s.hours = hours(&own)
 		}
 	}
@@ -122,18 +121,18 @@ func (s standing) of(made *batchv1.Job) (text string, ended, well bool) {
 	if j == nil {
 		return "its Job was deleted", true, false
 	}
-	is, _ := jobs.PhaseOf(j)
-	why, pod := jobs.Why(j, s.pods), jobs.PodOf(j, s.pods)
+	is, _ := nodejob.PhaseOf(j)
+	why, pod := nodejob.Why(j, s.pods), nodejob.PodOf(j, s.pods)
 	switch {
-	case is == jobs.Done:
+	case is == nodejob.Done:
 		return "it is there", true, true
-	case is == jobs.Failed:
+	case is == nodejob.Failed:
 		return "failed: " + why, true, false
-	case !s.nodes[preload.NodeOf(j)]:
+	case !s.nodes[nodejob.NodeOf(j)]:
 		return "its node has left the pool", true, false
-	case preload.Waits(j) && s.hours != "":
+	case nodejob.Waits(j) && s.hours != "":
 		return "waits for the hours of the pool, " + s.hours, false, false
-	case preload.Waits(j):
+	case nodejob.Waits(j):
 		return "waits for its turn", false, false
 	case pod == nil:
 		return "waits for its Pod", false, false
@@ -147,7 +146,7 @@ func (s standing) of(made *batchv1.Job) (text string, ended, well bool) {
 
 // about says what a Job is for.
 func about(j *batchv1.Job) string {
-	return j.Spec.Template.Spec.Containers[0].Image + " on " + preload.NodeOf(j)
+	return j.Spec.Template.Spec.Containers[0].Image + " on " + nodejob.NodeOf(j)
 }
 
 // hours are those of a pool as people read them; "": all.
@@ -157,7 +156,7 @@ func hours(p *poolv1.Pool) string {
 	}
 	var all []string
 	for _, w := range p.Spec.Images.Window {
-		all = append(all, preload.Hours(w))
+		all = append(all, nodejob.WindowHours(w))
 	}
 	return strings.Join(all, ", ")
 }

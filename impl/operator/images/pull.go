@@ -17,7 +17,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/images/preload"
+	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
@@ -131,7 +131,7 @@ func (p *pull) begin(ctx context.Context, c *view.Cluster, v *view.View) (made [
 	}
 	for _, image := range p.images {
 		for _, node := range nodes {
-			j := preload.Order{
+			j := nodejob.Preload{
 				Pool: p.pool, Node: node, Image: image, Secrets: p.secrets, Deadline: p.deadline, Now: p.now,
 			}.Job()
 			if err := c.Create(ctx, j); err != nil {

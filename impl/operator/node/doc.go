@@ -5,7 +5,7 @@
 // # In a container
 //
 // An Errand lets a container use the systemd of its machine, to direct the kubelet to a hub or back to the cloud. It is
-// the inner part of the Jobs of package manager/installs.
+// the inner part of the Jobs of package manager/jobs.
 //
 // A join restarts the kubelet, below whose Pods the container runs, and anyone who drains, evicts or deletes would end
 // it at any moment. So the container does nothing to the node itself. It goes to the root of the machine (/proc/1/root,

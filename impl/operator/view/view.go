@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -85,7 +85,7 @@ func (c *Cluster) Read(ctx context.Context) *View {
 		}
 	}
 	for _, j := range list[batchv1.Job](ctx, c, v, Installs, &batchv1.JobList{},
-		client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(jobs.Ours())) {
+		client.InNamespace(contract.ManagerNamespace), client.MatchingLabels(nodejob.InstallLabels())) {
 		v.Installs[j.Annotations[contract.InstallNode]] = j
 	}
 	var err error

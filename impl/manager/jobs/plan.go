@@ -1,4 +1,4 @@
-package installs
+package jobs
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 )
 
 // decide tells what is to be done about a node: a Job begins, one that has ended is of no use any more, or nothing.
@@ -24,28 +24,28 @@ func (s *stand) decide(n *corev1.Node) (begin *start, useless *batchv1.Job) {
 		}
 		return &start{node: n, pool: want, of: want}, nil
 	}
-	is, at := jobs.PhaseOf(j)
+	is, at := nodejob.PhaseOf(j)
 	was := j.Annotations[contract.InstallPool]
 	switch {
-	case is == jobs.Running || !j.DeletionTimestamp.IsZero():
+	case is == nodejob.Running || !j.DeletionTimestamp.IsZero():
 		return nil, nil
-	case was == want && is == jobs.Done && want == "" && !joined(n):
+	case was == want && is == nodejob.Done && want == "" && !joined(n):
 		return nil, j
-	case was == want && (is == jobs.Failed || is == jobs.Aside) && settled(n, want, at),
-		is == jobs.Aside && want == "" && !joined(n): // nothing was done to it
+	case was == want && (is == nodejob.Failed || is == nodejob.Aside) && settled(n, want, at),
+		is == nodejob.Aside && want == "" && !joined(n): // nothing was done to it
 		return nil, j
-	case is == jobs.Aside && was == want && !s.former(j):
+	case is == nodejob.Aside && was == want && !s.former(j):
 		if !s.rested(j) {
 			return nil, nil
 		}
 		return &start{node: n, pool: want, of: cmp.Or(want, pool(j)), former: j, tries: triesOf(j)}, nil
-	case is == jobs.Aside && was == want:
+	case is == nodejob.Aside && was == want:
 		return &start{node: n, pool: want, of: cmp.Or(want, pool(j)), former: j}, nil
-	case was == want && want != "" && s.former(j) && (is == jobs.Failed || joined(n)): // there is another hub since
+	case was == want && want != "" && s.former(j) && (is == nodejob.Failed || joined(n)): // there is another hub since
 		return &start{node: n, pool: want, of: want, former: j}, nil
 	case was == want:
 		return nil, nil
-	case is == jobs.Failed && want == "" && condition(n, contract.JoinedCondition).Status == corev1.ConditionFalse:
+	case is == nodejob.Failed && want == "" && condition(n, contract.JoinedCondition).Status == corev1.ConditionFalse:
 		// it was undone at once.
 		return nil, j
 	}
@@ -61,13 +61,13 @@ func (s *stand) plan() (begin []start, useless []*batchv1.Job) {
 			useless = append(useless, j)
 			continue
 		}
-		switch is, _ := jobs.PhaseOf(j); is {
-		case jobs.Running:
+		switch is, _ := nodejob.PhaseOf(j); is {
+		case nodejob.Running:
 			busy[pool(j)] = true
 			if one := s.aside(j); one != nil {
 				begin = append(begin, *one)
 			}
-		case jobs.Failed:
+		case nodejob.Failed:
 			if s.former(j) { // what comes with another image is tried
 				continue
 			}

@@ -1,4 +1,4 @@
-package preloads
+package jobs
 
 import (
 	"log/slog"
@@ -15,16 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/images/preload"
+	"github.com/weir-edge/weir/impl/nodejob"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// world is a cluster in memory, with two nodes of a pool that pulls at night.
-type world struct {
+// preloadsWorld is a cluster in memory, with two nodes of a pool that pulls at night.
+type preloadsWorld struct {
 	t      *testing.T
 	client client.Client
 	clock  *testclock.FakeClock
-	keeper *keeper
+	keeper *preloads
 }
 
 func must(t *testing.T, err error) {
@@ -34,15 +34,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func newWorld(t *testing.T, zone string) *world {
+func newPreloadsWorld(t *testing.T, zone string) *preloadsWorld {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, poolv1.AddToScheme} {
 		must(t, add(scheme))
 	}
-	w := &world{t: t, clock: testclock.NewFakeClock(time.Date(2026, 11, 28, 20, 59, 0, 0, time.UTC))}
+	w := &preloadsWorld{t: t, clock: testclock.NewFakeClock(time.Date(2026, 11, 28, 20, 59, 0, 0, time.UTC))}
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&batchv1.Job{}).Build()
-	w.keeper = &keeper{client: w.client, clock: w.clock, log: slog.New(slog.DiscardHandler)}
+	w.keeper = &preloads{client: w.client, clock: w.clock, log: slog.New(slog.DiscardHandler)}
 	w.make(&poolv1.Pool{
 		ObjectMeta: metav1.ObjectMeta{Name: "harbour"}, Spec: poolv1.Spec{Images: &poolv1.Images{
 			Window: []poolv1.ImageWindow{{Start: "22:00", End: "05:00", TimeZone: zone}},
@@ -56,31 +56,31 @@ func newWorld(t *testing.T, zone string) *world {
 	return w
 }
 
-func (w *world) make(o client.Object) {
+func (w *preloadsWorld) make(o client.Object) {
 	w.t.Helper()
 	must(w.t, w.client.Create(w.t.Context(), o))
 }
 
-func (w *world) job(pool, name, node string) {
+func (w *preloadsWorld) job(pool, name, node string) {
 	w.t.Helper()
-	j := preload.Order{Pool: pool, Node: node, Image: "registry.example/app:1", Deadline: time.Hour}.Job()
+	j := nodejob.Preload{Pool: pool, Node: node, Image: "registry.example/app:1", Deadline: time.Hour}.Job()
 	j.GenerateName, j.Name = "", name
 	w.make(j)
 }
 
 // runs has the keeper look, and holds whether a Job runs then.
-func (w *world) runs(name string, want bool) {
+func (w *preloadsWorld) runs(name string, want bool) {
 	w.t.Helper()
 	_, err := w.keeper.Reconcile(w.t.Context(), reconcile.Request{})
 	must(w.t, err)
 	var j batchv1.Job
 	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Namespace: contract.ManagerNamespace, Name: name}, &j))
-	if preload.Waits(&j) == want {
+	if nodejob.Waits(&j) == want {
 		w.t.Errorf("at %s Job %s runs: %t", w.clock.Now(), name, !want)
 	}
 }
 
-func (w *world) ends(name string) {
+func (w *preloadsWorld) ends(name string) {
 	w.t.Helper()
 	var j batchv1.Job
 	must(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Namespace: contract.ManagerNamespace, Name: name}, &j))
@@ -90,7 +90,7 @@ func (w *world) ends(name string) {
 
 // TestHours: Jobs run in the hours of their Pool, one after the other, and those of a pool without a Pool at once.
 func TestHours(t *testing.T) {
-	w := newWorld(t, "Europe/Berlin")
+	w := newPreloadsWorld(t, "Europe/Berlin")
 	w.job("harbour", "first", "edge-1")
 	w.job("harbour", "second", "edge-2")
 	w.job("quay", "other", "edge-2")
@@ -112,7 +112,7 @@ func TestHours(t *testing.T) {
 // TestNodes: a node that is not Ready keeps its Job and nobody waiting. The Job of one that is gone makes no more Pods,
 // until there is one of that name again. Another weir-manager goes on from what there is.
 func TestNodes(t *testing.T) {
-	w := newWorld(t, "UTC")
+	w := newPreloadsWorld(t, "UTC")
 	w.clock.Step(2 * time.Hour)
 	w.job("harbour", "first", "edge-1")
 	w.job("harbour", "second", "edge-2")
@@ -122,7 +122,7 @@ func TestNodes(t *testing.T) {
 	must(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 	node.Status.Conditions[0].Status = corev1.ConditionUnknown
 	must(t, w.client.Status().Update(t.Context(), node))
-	w.keeper = &keeper{client: w.client, clock: w.clock, log: slog.New(slog.DiscardHandler)}
+	w.keeper = &preloads{client: w.client, clock: w.clock, log: slog.New(slog.DiscardHandler)}
 	w.runs("first", true)
 	w.runs("second", true)
 	must(t, w.client.Delete(t.Context(), node))
@@ -138,7 +138,7 @@ func TestNodes(t *testing.T) {
 
 // TestUnknownZone: hours of a time zone that is none never begin.
 func TestUnknownZone(t *testing.T) {
-	w := newWorld(t, "Europe/Atlantis")
+	w := newPreloadsWorld(t, "Europe/Atlantis")
 	w.job("harbour", "first", "edge-1")
 	w.clock.Step(2 * time.Hour)
 	w.runs("first", false)

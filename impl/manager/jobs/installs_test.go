@@ -1,4 +1,4 @@
-package installs
+package jobs
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -211,7 +211,7 @@ func TestFailures(t *testing.T) {
 	w.want("its label is set anew", "b→harbour y→buoy")
 	w.end("b", false)
 	w.want("it fails again", "y→buoy")
-	for _, name := range []string{"a", "b"} { // as jobs.Retry says
+	for _, name := range []string{"a", "b"} { // as nodejob.Retry says
 		check(t, w.client.Delete(t.Context(), w.jobs()[name]))
 	}
 	w.want("a person deleted the Jobs", "a→harbour y→buoy")
@@ -274,14 +274,14 @@ func TestFlips(t *testing.T) {
 				case step < 100 && r.IntN(3) > 0:
 					w.label(pools[r.IntN(len(pools))], node)
 				case all[node] != nil:
-					if is, _ := jobs.PhaseOf(all[node]); is == jobs.Running {
+					if is, _ := nodejob.PhaseOf(all[node]); is == nodejob.Running {
 						w.end(node, true)
 					}
 				}
 				w.step()
 				at := map[string]int{}
 				for _, j := range w.jobs() {
-					if is, _ := jobs.PhaseOf(j); is == jobs.Running {
+					if is, _ := nodejob.PhaseOf(j); is == nodejob.Running {
 						if at[pool(j)]++; at[pool(j)] > 1 {
 							t.Fatalf("step %d: Jobs run on %q", step, w.running())
 						}
@@ -290,7 +290,7 @@ func TestFlips(t *testing.T) {
 			}
 			for range 10 {
 				for node, j := range w.jobs() {
-					if is, _ := jobs.PhaseOf(j); is == jobs.Running {
+					if is, _ := nodejob.PhaseOf(j); is == nodejob.Running {
 						w.end(node, true)
 					}
 				}

@@ -1,6 +1,4 @@
-// Package jobs reads the Jobs by which weir-manager joins nodes: how far a Job is, and why it failed. Package
-// manager/installs makes them. It starts no goroutine.
-package jobs
+package nodejob
 
 import (
 	"cmp"
@@ -15,8 +13,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// Ours are the labels of all of them.
-func Ours() map[string]string {
+// InstallLabels are the labels of all Jobs that join nodes, or let them leave.
+func InstallLabels() map[string]string {
 	return map[string]string{contract.ManagedLabel: contract.ManagedBy, contract.NameLabel: contract.InstallerName}
 }
 

@@ -1,10 +1,10 @@
-package installs
+package jobs
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 )
 
 // Metrics tell of Jobs on nodes.
@@ -40,16 +40,16 @@ func (m *Metrics) Collectors() []prometheus.Collector {
 }
 
 func (m *Metrics) show(s *stand) {
-	count := map[jobs.Phase]int{}
+	count := map[nodejob.Phase]int{}
 	m.failed.Reset()
 	for i := range s.jobs {
-		is, _ := jobs.PhaseOf(&s.jobs[i])
-		if count[is]++; is == jobs.Failed {
+		is, _ := nodejob.PhaseOf(&s.jobs[i])
+		if count[is]++; is == nodejob.Failed {
 			of := s.jobs[i].Annotations
 			m.failed.WithLabelValues(of[contract.InstallPool], of[contract.InstallNode]).Set(1)
 		}
 	}
-	m.now.WithLabelValues("running").Set(float64(count[jobs.Running]))
-	m.now.WithLabelValues("stalled").Set(float64(count[jobs.Aside]))
-	m.now.WithLabelValues("failed").Set(float64(count[jobs.Failed]))
+	m.now.WithLabelValues("running").Set(float64(count[nodejob.Running]))
+	m.now.WithLabelValues("stalled").Set(float64(count[nodejob.Aside]))
+	m.now.WithLabelValues("failed").Set(float64(count[nodejob.Failed]))
 }

@@ -1,5 +1,6 @@
-// Package installs joins nodes to Weir: it runs a Job on each node that gets the label of a pool, which directs the
-// kubelet to the hub. It runs another Job for the way back when the label is removed.
+// Package jobs runs the Jobs of Weir on nodes. It joins nodes: it runs a Job on each node that gets the label of a
+// pool, which directs the kubelet to the hub, and another Job for the way back when the label is removed. And it lets
+// Jobs run that bring images to nodes.
 //
 // # What is wanted
 //
@@ -79,7 +80,16 @@
 // arguments that join a pool or leave it. It has privileges on nodes, but no choice of what it does with them. Nor can
 // it name another Secret to pull by, which the kubelet of the node might read then.
 //
+// # Images
+//
+// AddPreloads lets the Jobs of weir images pull run: one of a pool at a time, in the hours that its Pool names. It
+// makes and deletes none. What runs, and which comes first, says package nodejob. The Jobs are the record: those that
+// are suspended wait. So another weir-manager goes on from what there is.
+//
+// A stolen token of weir-manager could let such a Job run at another hour, and no more: the policy weir-manager-preload
+// lets weir-manager change nothing but spec.suspend.
+//
 // # Goroutines
 //
-// Add starts none. What it adds runs while the manager leads, and ends with its context.
-package installs
+// Add and AddPreloads start none. What they add runs while the manager leads, and ends with its context.
+package jobs

@@ -1,4 +1,4 @@
-package installs
+package jobs
 
 import (
 	"crypto/sha256"

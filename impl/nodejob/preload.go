@@ -1,4 +1,4 @@
-package preload
+package nodejob
 
 import (
 	"time"
@@ -23,25 +23,27 @@ const (
 	program, image = "weir-hub", "image"
 )
 
-// Order is one image for one node.
-type Order struct {
+// Preload is one image for one node.
+type Preload struct {
 	Pool, Node, Image string
 	Secrets           []string // of contract.ManagerNamespace, by which the kubelet pulls
 	Deadline          time.Duration
 	Now               bool // at any hour, and beside others
 }
 
-// Labels select the Jobs of all pools, and their Pods.
-func Labels() map[string]string { return map[string]string{contract.NameLabel: contract.PreloadName} }
+// PreloadLabels select the Jobs of all pools, and their Pods.
+func PreloadLabels() map[string]string {
+	return map[string]string{contract.NameLabel: contract.PreloadName}
+}
 
-// LabelsOf select those of a pool.
-func LabelsOf(pool string) map[string]string {
+// PreloadLabelsOf select those of a pool.
+func PreloadLabelsOf(pool string) map[string]string {
 	return map[string]string{contract.NameLabel: contract.PreloadName, contract.NodePoolLabel: pool}
 }
 
 // Job is that of an order. weir-manager lets it run, if it is not to run now.
-func (o Order) Job() *batchv1.Job {
-	labels := LabelsOf(o.Pool)
+func (o Preload) Job() *batchv1.Job {
+	labels := PreloadLabelsOf(o.Pool)
 	labels["app.kubernetes.io/part-of"] = "weir"
 	j := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -105,7 +107,7 @@ func deletedPods() *batchv1.PodFailurePolicy {
 }
 
 // container asks the registry what a tag leads to, also where the node has an image of that name.
-func (o Order) container() corev1.Container {
+func (o Preload) container() corev1.Container {
 	const at = "/.weir/" + program
 	return corev1.Container{
 		Name: image, Image: o.Image, ImagePullPolicy: corev1.PullAlways, Command: []string{at, "--version"},

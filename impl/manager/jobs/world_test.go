@@ -1,4 +1,4 @@
-package installs
+package jobs
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			if j, ok := o.(*batchv1.Job); ok {
-				if is, _ := jobs.PhaseOf(j); is == jobs.Running && w.goesOn(j) {
+				if is, _ := nodejob.PhaseOf(j); is == nodejob.Running && w.goesOn(j) {
 					t.Errorf("the Job of node %s is deleted while it runs", j.Annotations[contract.InstallNode])
 				}
 			}
@@ -176,7 +176,7 @@ func (w *world) podIs(node, reason string) {
 func (w *world) newPod(j *batchv1.Job) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: j.Namespace, Name: podOf(j), Labels: jobs.Ours(),
+			Namespace: j.Namespace, Name: podOf(j), Labels: nodejob.InstallLabels(),
 			CreationTimestamp: metav1.NewTime(w.clock.Now()),
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "batch/v1", Kind: "Job", Name: j.Name, UID: j.UID, Controller: new(true)},
@@ -284,7 +284,7 @@ func (w *world) jobs() map[string]*batchv1.Job {
 func (w *world) running() string {
 	var all []string
 	for node, j := range w.jobs() {
-		if is, _ := jobs.PhaseOf(j); is == jobs.Running {
+		if is, _ := nodejob.PhaseOf(j); is == nodejob.Running {
 			all = append(all, node+"→"+j.Annotations[contract.InstallPool])
 		}
 	}

@@ -1,4 +1,4 @@
-package installs
+package jobs
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -93,8 +93,8 @@ func (k *keeper) read(ctx context.Context, from client.Reader) (*stand, error) {
 	var nodePools nodepool.List
 	here := client.InNamespace(contract.ManagerNamespace)
 	if err := errors.Join(
-		k.client.List(ctx, &nodes), from.List(ctx, &all, here, client.MatchingLabels(jobs.Ours())),
-		k.client.List(ctx, &pods, here, client.MatchingLabels(jobs.Ours())),
+		k.client.List(ctx, &nodes), from.List(ctx, &all, here, client.MatchingLabels(nodejob.InstallLabels())),
+		k.client.List(ctx, &pods, here, client.MatchingLabels(nodejob.InstallLabels())),
 		k.client.List(ctx, &services, here, client.MatchingLabels{contract.ManagedLabel: contract.ManagedBy}),
 		k.client.List(ctx, &pools), k.client.List(ctx, &nodePools),
 	); err != nil {
@@ -213,16 +213,16 @@ func (k *keeper) tellFailures(s *stand) {
 	for i := range s.jobs {
 		j := &s.jobs[i]
 		n := s.of(j)
-		is, _ := jobs.PhaseOf(j)
-		if is != jobs.Failed && is != jobs.Aside || n == nil {
+		is, _ := nodejob.PhaseOf(j)
+		if is != nodejob.Failed && is != nodejob.Aside || n == nil {
 			continue
 		}
 		reason, what := reasonFailed, "a Job failed on a node"
-		if is == jobs.Aside {
+		if is == nodejob.Aside {
 			reason, what = reasonStalled, "a Job made no progress on a node; others go first"
 		}
 		if there[j.UID] = true; !k.told[j.UID] {
-			why := jobs.Why(j, s.pods)
+			why := nodejob.Why(j, s.pods)
 			k.log.Warn(what, "node", n.Name, "job", j.Name, "pool", pool(j), "why", why)
 			k.events.Eventf(n, nil, corev1.EventTypeWarning, reason, "Install", "Job %s/%s: %s", j.Namespace, j.Name, why)
 		}

@@ -1,4 +1,4 @@
-package preload
+package nodejob
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// Hours are a window as people read it.
-func Hours(w poolv1.ImageWindow) string { return w.Start + "-" + w.End + " " + zoneOf(w) }
+// WindowHours are a window as people read it.
+func WindowHours(w poolv1.ImageWindow) string { return w.Start + "-" + w.End + " " + zoneOf(w) }
 
 func zoneOf(w poolv1.ImageWindow) string {
 	if w.TimeZone == "" { // a Pool of a test, which no CRD has filled
@@ -18,9 +18,9 @@ func zoneOf(w poolv1.ImageWindow) string {
 	return w.TimeZone
 }
 
-// Open reports whether one of the windows is open, by the clock on the wall there. Without a window it is always. One
-// that is invalid is closed, and told.
-func Open(all []poolv1.ImageWindow, at time.Time) (open bool, err error) {
+// WindowOpen reports whether one of the windows is open, by the clock on the wall there. Without a window it is always.
+// One that is invalid is closed, and told.
+func WindowOpen(all []poolv1.ImageWindow, at time.Time) (open bool, err error) {
 	var failed []error
 	for _, w := range all {
 		is, err := opens(w, at)

@@ -1,7 +1,11 @@
-// Package preload is about Jobs that bring an image to a node of a pool ahead of a roll-out: their form, the hours in
-// which they run, and which of them run now. The command weir images pull makes them, and weir-manager lets them run.
+// Package nodejob is about the Jobs of Weir that run on a node. Package manager/jobs runs them. It starts no goroutine.
 //
-// # What such a Job runs
+// Jobs that join a node to its pool, or let it leave: how far a Job is, and why it failed.
+//
+// Jobs that bring an image to a node of a pool ahead of a roll-out (Preload): their form, the hours in which they run,
+// and which of them run now. The command weir images pull makes them, and weir-manager lets them run.
+//
+// # What a Job that brings an image runs
 //
 // Its container has the image, and the program of the hub from the disk of the node in the place of the image's own: it
 // prints its version and ends. So the kubelet pulls the image, with its secrets and its rules. Nothing of the image
@@ -10,6 +14,4 @@
 //
 // The kubelet does not break off a pull when its Pod is deleted. So a Job has one image and one node: what is suspended
 // at the end of the hours is all that has not begun.
-//
-// The package starts no goroutine.
-package preload
+package nodejob

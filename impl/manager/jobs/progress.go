@@ -1,4 +1,4 @@
-package installs
+package jobs
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 )
 
 const (
@@ -39,7 +39,7 @@ type progress struct {
 
 // progress reads that of a Job which has not ended.
 func (s *stand) progress(j *batchv1.Job) progress {
-	p := jobs.PodOf(j, s.pods)
+	p := nodejob.PodOf(j, s.pods)
 	if p == nil {
 		return progress{why: "it has no Pod", begun: j.Status.Failed > 0, since: j.CreationTimestamp.Time, most: stall}
 	}
@@ -88,7 +88,7 @@ func (s *stand) look() map[types.UID]time.Time {
 	well := map[types.UID]time.Time{}
 	for i := range s.jobs {
 		j := &s.jobs[i]
-		if is, _ := jobs.PhaseOf(j); is != jobs.Running {
+		if is, _ := nodejob.PhaseOf(j); is != nodejob.Running {
 			continue
 		}
 		if at, known := s.well[j.UID]; known {

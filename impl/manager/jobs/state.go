@@ -1,4 +1,4 @@
-package installs
+package jobs
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -38,19 +38,19 @@ func (s *stand) tell(pool string) *metav1.Condition {
 		}
 		members++
 		j := s.job(n)
-		is := jobs.Done
+		is := nodejob.Done
 		if j != nil {
-			is, _ = jobs.PhaseOf(j)
+			is, _ = nodejob.PhaseOf(j)
 		}
 		switch {
-		case j == nil && joined(n), j != nil && is == jobs.Done && j.Annotations[contract.InstallPool] == pool:
+		case j == nil && joined(n), j != nil && is == nodejob.Done && j.Annotations[contract.InstallPool] == pool:
 			in++
-		case j != nil && is == jobs.Running:
+		case j != nil && is == nodejob.Running:
 			runs = append(runs, said(n.Name, s.doing(j)))
-		case j != nil && is == jobs.Failed && j.Annotations[contract.InstallPool] == pool:
-			fails = append(fails, said(n.Name, jobs.Why(j, s.pods)))
-		case j != nil && is == jobs.Aside && j.Annotations[contract.InstallPool] == pool:
-			asides = append(asides, said(n.Name, jobs.Why(j, s.pods)))
+		case j != nil && is == nodejob.Failed && j.Annotations[contract.InstallPool] == pool:
+			fails = append(fails, said(n.Name, nodejob.Why(j, s.pods)))
+		case j != nil && is == nodejob.Aside && j.Annotations[contract.InstallPool] == pool:
+			asides = append(asides, said(n.Name, nodejob.Why(j, s.pods)))
 		default:
 			waits = append(waits, n.Name)
 		}
@@ -62,9 +62,9 @@ func (s *stand) tell(pool string) *metav1.Condition {
 	case len(fails) >= most:
 		c.Reason = reasonStopped
 		c.Message = fmt.Sprintf("%d installs failed, and no more begin: %s; mend the cause, then %s", len(fails),
-			some(fails, "; "), jobs.Retry(pool))
+			some(fails, "; "), nodejob.Retry(pool))
 	case len(fails) > 0:
-		c.Reason, c.Message = reasonFailed, fmt.Sprintf("%s; mend the cause, then %s", some(fails, "; "), jobs.Retry(pool))
+		c.Reason, c.Message = reasonFailed, fmt.Sprintf("%s; mend the cause, then %s", some(fails, "; "), nodejob.Retry(pool))
 	case s.refused[pool] != nil:
 		c.Reason, c.Message = reasonRefused, s.refused[pool].Error()
 	case len(runs) > 0:
@@ -93,7 +93,7 @@ func (s *stand) doing(j *batchv1.Job) string {
 	if is := s.progress(j); is.pulls {
 		return "it gets the image first"
 	}
-	return jobs.Why(j, s.pods)
+	return nodejob.Why(j, s.pods)
 }
 
 func said(node, why string) string {

@@ -1,4 +1,4 @@
-package preload
+package nodejob
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ var begin = time.Date(2026, 11, 28, 22, 0, 0, 0, time.UTC)
 
 // job is the n-th that was made.
 func job(n int, pool, node string) batchv1.Job {
-	j := Order{Pool: pool, Node: node, Image: "registry.example/app:1", Deadline: time.Hour}.Job()
+	j := Preload{Pool: pool, Node: node, Image: "registry.example/app:1", Deadline: time.Hour}.Job()
 	j.Name, j.CreationTimestamp = fmt.Sprint("job-", n), metav1.NewTime(begin.Add(time.Duration(n)*time.Second))
 	return *j
 }
@@ -37,7 +37,7 @@ func deleted(j batchv1.Job) batchv1.Job {
 }
 
 func now(j batchv1.Job) batchv1.Job {
-	o := Order{Now: true}.Job()
+	o := Preload{Now: true}.Job()
 	j.Annotations, j.Spec.Suspend = o.Annotations, o.Spec.Suspend
 	return j
 }
@@ -46,14 +46,14 @@ func now(j batchv1.Job) batchv1.Job {
 func TestPlan(t *testing.T) {
 	all := func(string) bool { return true }
 	closed := func(pool string) bool { return pool != "harbour" }
-	ready := func(node string) Node {
+	ready := func(node string) NodeState {
 		switch node {
 		case "off":
-			return Away
+			return NodeAway
 		case "gone":
-			return Gone
+			return NodeGone
 		}
-		return Able
+		return NodeAble
 	}
 	a, b, quay, off := job(1, "harbour", "a"), job(2, "harbour", "b"), job(3, "quay", "q"), job(0, "harbour", "off")
 	gone, early := job(0, "harbour", "gone"), job(4, "harbour", "b")
@@ -86,7 +86,7 @@ func TestPlan(t *testing.T) {
 		"what has ended is left":           {[]batchv1.Job{ended(a, batchv1.JobComplete)}, closed, nil},
 	} {
 		var got []string
-		for _, change := range Plan(c.jobs, c.open, ready) {
+		for _, change := range PlanPreloads(c.jobs, c.open, ready) {
 			verb := "run "
 			if change.Suspend {
 				verb = "suspend "
@@ -101,7 +101,7 @@ func TestPlan(t *testing.T) {
 
 // TestJob: what the image brings never runs, and what runs has no right.
 func TestJob(t *testing.T) {
-	j := Order{
+	j := Preload{
 		Pool: "harbour", Node: "edge-1", Image: "registry.example/app:1", Secrets: []string{"pull"}, Deadline: time.Hour,
 	}.Job()
 	pod := j.Spec.Template.Spec

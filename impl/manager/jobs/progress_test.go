@@ -1,4 +1,4 @@
-package installs
+package jobs
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/install/jobs"
+	"github.com/weir-edge/weir/impl/nodejob"
 )
 
 // TestFirst: one node of a pool pulls the image, for as long as it takes, and the others wait and are named. Another
@@ -81,7 +81,7 @@ func TestNoProgress(t *testing.T) {
 			w.waits(2 * time.Minute)
 			w.want("it gives way", "b→harbour")
 			j := w.jobs()["a"]
-			if is, _ := jobs.PhaseOf(j); is != jobs.Aside || !*j.Spec.Suspend {
+			if is, _ := nodejob.PhaseOf(j); is != nodejob.Aside || !*j.Spec.Suspend {
 				t.Errorf("its Job is %v: %v", is, j.Annotations)
 			}
 			if c := w.state("harbour"); !strings.Contains(c.Message,
@@ -215,7 +215,7 @@ func TestAnyOrder(t *testing.T) {
 			alone := func() {
 				at := map[string]int{}
 				for _, j := range w.jobs() {
-					if is, _ := jobs.PhaseOf(j); is == jobs.Running {
+					if is, _ := nodejob.PhaseOf(j); is == nodejob.Running {
 						if at[pool(j)]++; at[pool(j)] > 1 {
 							t.Fatalf("Jobs run on %q", w.running())
 						}
@@ -225,7 +225,7 @@ func TestAnyOrder(t *testing.T) {
 			each := func(do func(node string, j *batchv1.Job)) {
 				for _, node := range nodes {
 					if j := w.jobs()[node]; j != nil {
-						if is, _ := jobs.PhaseOf(j); is == jobs.Running {
+						if is, _ := nodejob.PhaseOf(j); is == nodejob.Running {
 							do(node, j)
 						}
 					}

@@ -1,4 +1,4 @@
-package preload
+package nodejob
 
 import (
 	"strings"
@@ -44,7 +44,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Open(c.window, at); err != nil || got != c.want {
+		if got, err := WindowOpen(c.window, at); err != nil || got != c.want {
 			t.Errorf("%s in %v: %t, %v, want %t", c.at, c.window, got, err, c.want)
 		}
 	}
@@ -59,11 +59,11 @@ func TestInvalidWindow(t *testing.T) {
 		`end "9:00"`:                 {Start: "08:00", End: "9:00"},
 		`end ""`:                     {Start: "08:00"},
 	} {
-		open, err := Open([]poolv1.ImageWindow{w}, at)
+		open, err := WindowOpen([]poolv1.ImageWindow{w}, at)
 		if open || err == nil || !strings.Contains(err.Error(), "spec.images.window "+want) {
 			t.Errorf("%v: %t, %v", w, open, err)
 		}
-		if open, err = Open([]poolv1.ImageWindow{w, {Start: "11:00", End: "13:00"}}, at); !open || err == nil {
+		if open, err = WindowOpen([]poolv1.ImageWindow{w, {Start: "11:00", End: "13:00"}}, at); !open || err == nil {
 			t.Errorf("%v beside a valid one: %t, %v", w, open, err)
 		}
 	}

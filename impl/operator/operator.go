@@ -8,11 +8,9 @@ import (
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/operator/certificates"
 	"github.com/weir-edge/weir/impl/operator/check"
-	"github.com/weir-edge/weir/impl/operator/connectivity"
 	"github.com/weir-edge/weir/impl/operator/estimate"
 	"github.com/weir-edge/weir/impl/operator/images"
 	"github.com/weir-edge/weir/impl/operator/node"
-	"github.com/weir-edge/weir/impl/operator/podaccess"
 )
 
 // Commands are all of them; program is how the user calls it. The library of their clients logs nothing from here on:
@@ -22,8 +20,8 @@ func Commands(program string) commands.Program {
 	return commands.Program{
 		Name: program, About: "puts Weir into a cluster, looks after it there, and takes it off again.",
 		All: append([]*cobra.Command{
-			check.Command(), statusCommand(), connectivity.Command(), poolCommand(), node.Command(), images.Command(),
+			check.Command(), statusCommand(), connectivityCommand(), poolCommand(), node.Command(), images.Command(),
 			certificates.Command(), estimate.Command(program), sysdumpCommand(program),
-		}, podaccess.Commands()...),
+		}, podCommands()...),
 	}
 }

@@ -36,7 +36,7 @@ import (
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	report "github.com/weir-edge/weir/impl/operator/connectivity"
+	"github.com/weir-edge/weir/impl/operator"
 	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 	"github.com/weir-edge/weir/impl/role"
@@ -295,14 +295,14 @@ func client(t *testing.T, a *authority, at string) *coordinator.Client {
 }
 
 // shows is what weir connectivity says when the hub tells what it found.
-func (b *bed) shows() report.Report {
+func (b *bed) shows() operator.WaysReport {
 	now := time.Now()
 	h := poolv1.Hub{Node: "edge-1", Role: string(digest.Follower), Told: metav1.Time{Time: now}}
 	d, err := digest.Parse(digest.Digest{Version: "v1", Role: digest.Follower, Edges: b.prober.Failing()}.Text())
 	check(b.t, err)
 	h.Tell(d)
 	life := int32(40)
-	return report.Of(&view.View{
+	return operator.WaysOf(&view.View{
 		Now: now,
 		Nodes: []corev1.Node{{
 			ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{contract.NodePoolLabel: "harbour"}},

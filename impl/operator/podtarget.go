@@ -1,4 +1,4 @@
-package podaccess
+package operator
 
 import (
 	"context"

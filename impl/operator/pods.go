@@ -1,4 +1,4 @@
-package podaccess
+package operator
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 	"github.com/weir-edge/weir/impl/commands"
 )
 
-// Commands are weir logs, weir exec and weir port-forward.
-func Commands() []*cobra.Command {
+// podCommands are weir logs, weir exec and weir port-forward.
+func podCommands() []*cobra.Command {
 	return []*cobra.Command{
 		commands.New("logs POD", "show the log of a pod of a pool, over weir-gate", 1, logs),
 		commands.New("exec POD -- COMMAND...", "run a command in a pod of a pool, over weir-gate", commands.Any, execs),

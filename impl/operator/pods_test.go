@@ -1,4 +1,4 @@
-package podaccess
+package operator
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ import (
 
 const patience = 20 * time.Second
 
-func check(t testing.TB, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func newBed(t *testing.T) *bed {
 		Type: "CERTIFICATE", Bytes: kube.Certificate().Raw,
 	}))
 	b.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	check(t, os.WriteFile(b.kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a",`+
+	must(t, os.WriteFile(b.kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a",`+
 		`"clusters":[{"name":"a","cluster":{"server":%q,"certificate-authority-data":%q,"tls-server-name":"example.com"}}],`+
 		`"contexts":[{"name":"a","context":{"cluster":"a","user":"a","namespace":"a"}}],`+
 		`"users":[{"name":"a","user":{"token":"alice"}}]}`, kube.URL, ca), 0o600))
@@ -114,7 +114,7 @@ func (b *bed) answer(w http.ResponseWriter, req *http.Request) {
 // run runs a command.
 func (b *bed) run(ctx context.Context, line ...string) (out, errs string, err error) {
 	var stdout, stderr bytes.Buffer
-	p := commands.Program{Name: "kubectl weir", About: "is a test.", All: Commands()}
+	p := commands.Program{Name: "kubectl weir", About: "is a test.", All: podCommands()}
 	rest := []string{"--kubeconfig", b.kubeconfig}
 	err = p.Run(ctx, append(append(line[:1:1], rest...), line[1:]...), &stdout, &stderr)
 	return stdout.String(), stderr.String(), err
@@ -159,15 +159,15 @@ func TestExec(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	r, w, err := os.Pipe()
-	check(t, err)
+	must(t, err)
 	_, err = io.WriteString(w, "hello")
-	check(t, err)
-	check(t, w.Close())
+	must(t, err)
+	must(t, w.Close())
 	defer r.Close()
 	f := &flags{gate: b.URL, ca: b.file()}
 	f.Flags = viewOf(b.kubeconfig)
 	to, err := f.find(t.Context(), "one")
-	check(t, err)
+	must(t, err)
 	var got bytes.Buffer
 	err = to.run(t.Context(), &corev1.PodExecOptions{Stdin: true, Stdout: true, Command: []string{"cat"}}, r, &got,
 		io.Discard)
@@ -202,11 +202,11 @@ func TestPortForward(t *testing.T) {
 	f := &flags{}
 	f.Flags = viewOf(b.kubeconfig)
 	to, err := f.find(t.Context(), "one")
-	check(t, err)
+	must(t, err)
 	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	check(t, err)
+	must(t, err)
 	at := free.Addr().String()
-	check(t, free.Close())
+	must(t, free.Close())
 	_, port, _ := net.SplitHostPort(at)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -220,10 +220,10 @@ func TestPortForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at)
-	check(t, err)
+	must(t, err)
 	defer c.Close()
 	_, err = io.WriteString(c, "hello")
-	check(t, err)
+	must(t, err)
 	said := make([]byte, 5)
 	if _, err := io.ReadFull(c, said); err != nil || string(said) != "hello" {
 		t.Errorf("%q, %v", said, err)
@@ -246,7 +246,7 @@ func TestErrors(t *testing.T) {
 	}))
 	defer none.Close()
 	other := filepath.Join(t.TempDir(), "ca")
-	check(t, os.WriteFile(other, pem.EncodeToMemory(&pem.Block{
+	must(t, os.WriteFile(other, pem.EncodeToMemory(&pem.Block{
 		Type: "CERTIFICATE", Bytes: none.Certificate().Raw,
 	}), 0o600))
 	away := httptest.NewTLSServer(http.NotFoundHandler())
@@ -302,6 +302,6 @@ func viewOf(kubeconfig string) view.Flags {
 // file has the authority of the gate.
 func (b *bed) file() string {
 	path := filepath.Join(b.t.TempDir(), "ca")
-	check(b.t, os.WriteFile(path, b.CA, 0o600))
+	must(b.t, os.WriteFile(path, b.CA, 0o600))
 	return path
 }

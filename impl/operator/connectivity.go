@@ -1,4 +1,4 @@
-package connectivity
+package operator
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 	"github.com/weir-edge/weir/impl/operator/view"
 )
 
-// errFails is the answer where a way fails, or is unknown.
-var errFails = errors.New("not all ways are known to work")
+// errWays is the answer where a way fails, or is unknown.
+var errWays = errors.New("not all ways are known to work")
 
-// Command is weir connectivity.
-func Command() *cobra.Command {
+// connectivityCommand is weir connectivity.
+func connectivityCommand() *cobra.Command {
 	return commands.New("connectivity",
-		"show which ways between nodes, pool and cloud work, as the nodes found it", 0, shows)
+		"show which ways between nodes, pool and cloud work, as the nodes found it", 0, showWays)
 }
 
-func shows(fs *pflag.FlagSet) commands.Run {
+func showWays(fs *pflag.FlagSet) commands.Run {
 	pool := fs.String("pool", "", "show this pool only")
 	form := fs.StringP("output", "o", "table", "table, json or yaml")
 	flags := view.Bind(fs)
@@ -43,12 +43,12 @@ func shows(fs *pflag.FlagSet) commands.Run {
 		if names := v.PoolNames(); *pool != "" && !slices.Contains(names, *pool) {
 			return cli.Usage("--pool", *pool, "the name of a pool: "+strings.Join(names, ", "))
 		}
-		r := Of(v, *pool)
+		r := WaysOf(v, *pool)
 		if err := r.Write(stdout, *form); err != nil {
 			return err
 		}
 		if !r.Success {
-			return errFails
+			return errWays
 		}
 		return nil
 	}

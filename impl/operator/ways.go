@@ -1,4 +1,4 @@
-package connectivity
+package operator
 
 import (
 	"cmp"
@@ -18,32 +18,32 @@ import (
 
 // Values of Way.Result.
 const (
-	OK      = "ok"
-	Error   = "error"
-	Unknown = "unknown" // a node that would tell does not
+	WayOK      = "ok"
+	WayError   = "error"
+	WayUnknown = "unknown" // a node that would tell does not
 )
 
-// Report is all that weir connectivity says.
-type Report struct {
+// WaysReport is all that weir connectivity says.
+type WaysReport struct {
 	Success bool  `json:"success"` // all ways are known to work
 	Ways    []Way `json:"ways"`
 }
 
 // Way is all ways of one kind in a pool.
 type Way struct {
-	Pool   string    `json:"pool"`
-	Way    string    `json:"way"`            // as in "hub -> coordinator"
-	Port   int32     `json:"port,omitempty"` // that is called; 0: it is that of the kubeconfig
-	Result string    `json:"result"`
-	Nodes  int       `json:"nodes"`              // of the pool
-	Tell   int       `json:"tell"`               // that can tell of it
-	Silent []string  `json:"silent,omitempty"`   // that cannot, and why
-	Fails  []Failure `json:"failures,omitempty"` // that were told
-	More   int       `json:"more,omitempty"`     // ways of all kinds that fail, and for which hubs had no room
+	Pool   string       `json:"pool"`
+	Way    string       `json:"way"`            // as in "hub -> coordinator"
+	Port   int32        `json:"port,omitempty"` // that is called; 0: it is that of the kubeconfig
+	Result string       `json:"result"`
+	Nodes  int          `json:"nodes"`              // of the pool
+	Tell   int          `json:"tell"`               // that can tell of it
+	Silent []string     `json:"silent,omitempty"`   // that cannot, and why
+	Fails  []WayFailure `json:"failures,omitempty"` // that were told
+	More   int          `json:"more,omitempty"`     // ways of all kinds that fail, and for which hubs had no room
 }
 
-// Failure is one that fails.
-type Failure struct {
+// WayFailure is one that fails.
+type WayFailure struct {
 	Node   string     `json:"node"` // whose hub found it
 	Peer   string     `json:"peer"` // the other end
 	Port   int32      `json:"port,omitempty"`
@@ -53,9 +53,9 @@ type Failure struct {
 	says   string
 }
 
-// Of is what is known of a pool; "": of all.
-func Of(v *view.View, only string) Report {
-	r := Report{Success: true, Ways: []Way{}}
+// WaysOf is what is known of a pool; "": of all.
+func WaysOf(v *view.View, only string) WaysReport {
+	r := WaysReport{Success: true, Ways: []Way{}}
 	for _, name := range v.PoolNames() {
 		if only == "" || only == name {
 			r.add(v, name)
@@ -64,7 +64,7 @@ func Of(v *view.View, only string) Report {
 	return r
 }
 
-func (r *Report) add(v *view.View, pool string) {
+func (r *WaysReport) add(v *view.View, pool string) {
 	own := v.Pool(pool)
 	nodes := v.Members(pool)
 	if own == nil {
@@ -124,14 +124,14 @@ func (r *Report) add(v *view.View, pool string) {
 	slices.SortFunc(order, func(a, b digest.Way) int { return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a, b)) })
 	for _, w := range order {
 		is := ways[w]
-		is.Pool, is.Nodes, is.Result = pool, len(nodes), OK
+		is.Pool, is.Nodes, is.Result = pool, len(nodes), WayOK
 		switch {
 		case len(is.Fails) > 0:
-			is.Result, is.More = Error, more
+			is.Result, is.More = WayError, more
 		case len(is.Silent) > 0 || len(nodes) == 0:
-			is.Result = Unknown
+			is.Result = WayUnknown
 		}
-		r.Success = r.Success && is.Result == OK
+		r.Success = r.Success && is.Result == WayOK
 		r.Ways = append(r.Ways, *is)
 	}
 }
@@ -147,8 +147,8 @@ func expected(p *poolv1.Pool) map[digest.Way]int32 {
 	}
 }
 
-func failure(f poolv1.Failure) Failure {
-	out := Failure{
+func failure(f poolv1.Failure) WayFailure {
+	out := WayFailure{
 		Node: f.Node, Peer: f.Peer, Port: f.Port, Cause: f.Cause, Likely: digest.Likely(f.Cause), says: f.Says(),
 	}
 	if !f.Told.IsZero() {
@@ -157,10 +157,10 @@ func failure(f poolv1.Failure) Failure {
 	return out
 }
 
-var marks = map[string]string{OK: "√", Error: "×", Unknown: "-"}
+var wayMarks = map[string]string{WayOK: "√", WayError: "×", WayUnknown: "-"}
 
 // Write writes it as table, json or yaml.
-func (r Report) Write(w io.Writer, form string) error {
+func (r WaysReport) Write(w io.Writer, form string) error {
 	if written, err := view.Write(w, form, r); written {
 		return err
 	}
@@ -175,7 +175,7 @@ func (r Report) Write(w io.Writer, form string) error {
 		if is.Port != 0 {
 			at = fmt.Sprintf(", port %d", is.Port)
 		}
-		fmt.Fprintf(&b, "%s %s%s: %d of %d nodes tell\n", marks[is.Result], is.Way, at, is.Tell, is.Nodes)
+		fmt.Fprintf(&b, "%s %s%s: %d of %d nodes tell\n", wayMarks[is.Result], is.Way, at, is.Tell, is.Nodes)
 		for _, f := range is.Fails {
 			fmt.Fprintf(&b, "    × %s\n", f.says)
 		}

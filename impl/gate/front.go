@@ -20,7 +20,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/gate/pods"
-	"github.com/weir-edge/weir/impl/gate/wayin"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
@@ -72,7 +71,7 @@ func (x *front) named(info *genericrequest.RequestInfo) (name string, ok bool) {
 
 // long reports whether an answer may take long.
 func (x *front) long(req *http.Request, info *genericrequest.RequestInfo) bool {
-	return info != nil && info.IsResourceRequest || wayin.IsLong(req)
+	return info != nil && info.IsResourceRequest || isLong(req)
 }
 
 // ServeHTTP implements http.Handler.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/gate/wayin"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
@@ -30,7 +29,7 @@ type Gate struct {
 	feeders  feeders
 	scope    *scope.Scope
 	front    *front
-	wayIn    *wayin.Way // nil: there is none
+	wayIn    *wayIn // nil: there is none
 	metrics  *metrics
 	cloud    *hop.Upstream
 	closing  func()
@@ -85,7 +84,7 @@ func (g *Gate) openWay() (err error) {
 	if at, ok := g.listener.Addr().(*net.TCPAddr); ok {
 		port = at.Port
 	}
-	g.wayIn, err = wayin.New(wayin.Config{Cluster: g.set.rest, Port: port, Clock: g.set.Clock, Logger: g.set.Logger})
+	g.wayIn, err = newWayIn(wayInConfig{Cluster: g.set.rest, Port: port, Clock: g.set.Clock, Logger: g.set.Logger})
 	if err == nil {
 		g.metrics.registry.MustRegister(g.wayIn)
 	}

@@ -29,7 +29,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/gate/pods"
-	"github.com/weir-edge/weir/impl/gate/wayin"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -50,8 +49,8 @@ var gates = sync.OnceValue(func() error {
 type api struct {
 	set      *settings
 	listener net.Listener
-	front    *front     // what it is to be behind
-	wayIn    *wayin.Way // nil: there is none
+	front    *front // what it is to be behind
+	wayIn    *wayIn // nil: there is none
 	relays   func() []*relay.Relay
 	metrics  http.Handler
 }

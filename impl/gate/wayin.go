@@ -1,4 +1,4 @@
-package wayin
+package gate
 
 import (
 	"context"
@@ -28,26 +28,26 @@ const (
 	answers = 10 * time.Second // kube-apiserver has to answer
 )
 
-// Config is what a Way is made of.
-type Config struct {
+// wayInConfig is what a Way is made of.
+type wayInConfig struct {
 	Cluster *rest.Config // kube-apiserver, as the gate
 	Port    int          // of this gate, which is never dialed
 	Clock   clock.WithTicker
 	Logger  *slog.Logger
 }
 
-// Way is the way into pools. It is safe for concurrent use.
-type Way struct {
-	Config
+// wayIn is the way into pools. It is safe for concurrent use.
+type wayIn struct {
+	wayInConfig
 	places *places
 	ways   *reverse.Ways
 	front  *reverse.Front
 	authz  authorizer.Authorizer // set by Around
 }
 
-// New makes one. Run has to be called, and ends what it carries.
-func New(c Config) (*Way, error) {
-	x := &Way{Config: c}
+// newWayIn makes one. Run has to be called, and ends what it carries.
+func newWayIn(c wayInConfig) (*wayIn, error) {
+	x := &wayIn{wayInConfig: c}
 	var err error
 	if x.places, err = newPlaces(c.Cluster); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func own(port int) (all []netip.AddrPort, err error) {
 }
 
 // Run follows what is of which pool, until ctx ends. Then it ends all connections.
-func (x *Way) Run(ctx context.Context) error {
+func (x *wayIn) Run(ctx context.Context) error {
 	defer x.ways.Close()
 	defer x.front.Close()
 	all, ctx := errgroup.WithContext(ctx)
@@ -96,14 +96,14 @@ func (x *Way) Run(ctx context.Context) error {
 	return all.Wait()
 }
 
-// IsLong reports whether an answer to a request may take long.
-func IsLong(req *http.Request) bool {
+// isLong reports whether an answer to a request may take long.
+func isLong(req *http.Request) bool {
 	return req.Method == http.MethodConnect || req.URL.Path == contract.ReversePath
 }
 
 // Around returns what answers the requests of the way in behind filters, and all others by next. filters is what puts
 // the filters of the generic server around a handler, and authz the authorizer of these.
-func (x *Way) Around(next http.Handler, authz authorizer.Authorizer, filters func(http.Handler) http.Handler,
+func (x *wayIn) Around(next http.Handler, authz authorizer.Authorizer, filters func(http.Handler) http.Handler,
 ) http.Handler {
 	x.authz = authz
 	inside := filters(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -129,7 +129,7 @@ func (x *Way) Around(next http.Handler, authz authorizer.Authorizer, filters fun
 }
 
 // admit takes the connection of a hub.
-func (x *Way) admit(w http.ResponseWriter, req *http.Request) {
+func (x *wayIn) admit(w http.ResponseWriter, req *http.Request) {
 	u, ok := genericrequest.UserFrom(req.Context())
 	if !ok {
 		http.Error(w, "who calls is not known", http.StatusUnauthorized)
@@ -145,12 +145,12 @@ func (x *Way) admit(w http.ResponseWriter, req *http.Request) {
 }
 
 // Dial opens a connection to an address of a node of a pool.
-func (x *Way) Dial(ctx context.Context, pool, node, address string) (net.Conn, error) {
+func (x *wayIn) Dial(ctx context.Context, pool, node, address string) (net.Conn, error) {
 	return x.ways.Dial(ctx, reverse.Place{Pool: pool, Node: node}, address)
 }
 
 // review ends connections of hubs that may not have them any more, as when their nodes were deleted.
-func (x *Way) review(ctx context.Context) {
+func (x *wayIn) review(ctx context.Context) {
 	for _, w := range x.ways.State().Ways {
 		hub := &user.DefaultInfo{
 			Name: contract.HubUserPrefix + w.Pool + ":" + w.Node, Groups: []string{user.AllAuthenticated},
@@ -164,7 +164,7 @@ func (x *Way) review(ctx context.Context) {
 }
 
 // ask asks whether a user may do something that is no resource.
-func (x *Way) ask(ctx context.Context, u user.Info, verb, path string) (authorizer.Decision, error) {
+func (x *wayIn) ask(ctx context.Context, u user.Info, verb, path string) (authorizer.Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
 	may, _, err := x.authz.Authorize(ctx, authorizer.AttributesRecord{User: u, Verb: verb, Path: path})
@@ -172,7 +172,7 @@ func (x *Way) ask(ctx context.Context, u user.Info, verb, path string) (authoriz
 }
 
 // authorize is reverse.FrontConfig.Authorize: the filters have asked about contract.ConnectPath.
-func (x *Way) authorize(req *http.Request, in reverse.Place) (string, error) {
+func (x *wayIn) authorize(req *http.Request, in reverse.Place) (string, error) {
 	u, ok := genericrequest.UserFrom(req.Context())
 	if !ok {
 		return "", errors.New("who calls is not known")

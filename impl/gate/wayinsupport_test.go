@@ -1,4 +1,4 @@
-package wayin
+package gate
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -31,18 +30,8 @@ import (
 )
 
 const (
-	patience = time.Minute
-	port     = 8443 // of the gate
+	port = 8443 // of the gate
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // nodeOf is a Node of a pool with addresses, each "<type> <address>".
 func nodeOf(pool, name string, addresses ...string) *corev1.Node {
@@ -243,7 +232,7 @@ type bed struct {
 	*httptest.Server
 	t     testing.TB
 	kube  *kube
-	way   *Way
+	way   *wayIn
 	rules *rules
 	clock *clocktesting.FakeClock
 
@@ -262,7 +251,7 @@ func newBed(t testing.TB) *bed {
 	b.kube.set("nodes", nodeOf("mill", "edge-2", "InternalIP 10.0.0.8"))
 	b.kube.set("endpoints", toldOf("leader-hub-harbour", "10.244.0.0/16:8080"))
 	var err error
-	b.way, err = New(Config{
+	b.way, err = newWayIn(wayInConfig{
 		Cluster: &rest.Config{Host: b.kube.URL}, Port: port, Clock: b.clock, Logger: slog.New(slog.DiscardHandler),
 	})
 	check(t, err)

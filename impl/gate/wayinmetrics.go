@@ -1,4 +1,4 @@
-package wayin
+package gate
 
 import "github.com/prometheus/client_golang/prometheus"
 
@@ -17,14 +17,14 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (x *Way) Describe(ch chan<- *prometheus.Desc) {
+func (x *wayIn) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{waysDesc, cameDesc, openDesc, connectsDesc, bytesDesc} {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (x *Way) Collect(ch chan<- prometheus.Metric) {
+func (x *wayIn) Collect(ch chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, n float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, kind, n, labels...)
 	}

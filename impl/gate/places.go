@@ -1,4 +1,4 @@
-package wayin
+package gate
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package wayin
+package gate
 
 import (
 	"errors"
@@ -172,7 +172,7 @@ func TestLong(t *testing.T) {
 		"CONNECT /": true, "POST " + contract.ReversePath: true, "GET /livez": false, "POST " + contract.ConnectPath: false,
 	} {
 		method, path, _ := strings.Cut(request, " ")
-		if got := IsLong(&http.Request{Method: method, URL: &url.URL{Path: path}}); got != want {
+		if got := isLong(&http.Request{Method: method, URL: &url.URL{Path: path}}); got != want {
 			t.Errorf("%s: %v", request, got)
 		}
 	}

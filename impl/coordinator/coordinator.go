@@ -20,7 +20,6 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/authz"
 	"github.com/weir-edge/weir/impl/coordinator/catalog"
 	"github.com/weir-edge/weir/impl/coordinator/election"
-	"github.com/weir-edge/weir/impl/coordinator/jury"
 	"github.com/weir-edge/weir/impl/coordinator/mesh"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/coordinator/store"
@@ -195,7 +194,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	vote := &election.Election{
 		Store: stored{leases.Store}, Fence: leader, Bars: bars, Clock: c.set.Clock, Logger: c.set.Logger,
 	}
-	lies := jury.New(jury.Config{
+	lies := election.NewJury(election.JuryConfig{
 		Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays.All, Clock: c.set.Clock, Logger: c.set.Logger,
 	})
 	vote.Refuses, vote.LeftOut, leases.election = lies.Refuses,

@@ -27,8 +27,8 @@
 // and pings go unanswered when the machine does. If it does not come back at once, or if the hub cannot be reached
 // within contract.PulseSilence, twice that after a start, the coordinator takes the election Lease from it, and hubs
 // that watch the Lease stand for it without waiting for it to expire. A hub that could not be reached leaves the Lease
-// to others for a while. One that lied to its pool does for long: see package jury. With --leaders-only only hubs lead
-// whose certificate has the organization contract.LeaderGroup.
+// to others for a while. One that lied to its pool does for long: see package election. With --leaders-only only hubs
+// lead whose certificate has the organization contract.LeaderGroup.
 //
 // # The cloud's history
 //

@@ -25,7 +25,7 @@ var unreached = map[string]string{
 	"Relays[].Name":        "there is one resource", "Observation.Denied[]": "there is one resource",
 
 	".NewerField": "for people: nothing is decided by it", ".Watchers": "for people: nothing is decided by it",
-	"Status..Doubt": "it is handed on to package jury",
+	"Status..Doubt": "it is handed on to package election",
 	"Pulse.Late":    "each process here runs in time: package pull measures how late one is",
 
 	"Election..Exists": "a watch shows what there is", "Sync..Exists": "a watch shows what there is",

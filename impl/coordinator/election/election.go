@@ -38,7 +38,7 @@ type Election struct {
 	Bars  *pull.Bars
 	Held  func() // told when a holder has written its Lease here; nil: nobody asks
 	Only  string // organization that who leads has; "": any hub may
-	// Refuses tells why a node may not hold the election Lease, "" if it may: see package jury. nil: there is no jury.
+	// Refuses tells why a node may not hold the election Lease, "" if it may: see Jury. nil: there is no jury.
 	Refuses func(node string, renews bool, age time.Duration) string
 	// LeftOut reports whether the pool has another coordinator now: nobody is elected here any more. The holder of the
 	// Lease may renew it, until it goes there. nil: it never is.

@@ -1,4 +1,4 @@
-package jury
+package election
 
 import (
 	"strings"
@@ -27,28 +27,28 @@ func TestState(t *testing.T) {
 		"two confirm": {
 			says: []says{{node: "b", confirm: true}, {node: "c", confirm: true}}, lied: true, marked: "a!",
 		},
-		"one, too soon": {says: []says{{node: "b", confirm: true}}, at: Patience - 1, open: true},
+		"one, too soon": {says: []says{{node: "b", confirm: true}}, at: JuryPatience - 1, open: true},
 		"one, nobody else can tell": {
-			says: []says{{node: "b", confirm: true}}, at: Patience, lied: true, marked: "a! b",
+			says: []says{{node: "b", confirm: true}}, at: JuryPatience, lied: true, marked: "a! b",
 		},
-		"one, and one denies": {says: []says{{node: "b", confirm: true}, {node: "c"}}, at: Patience, marked: "b"},
+		"one, and one denies": {says: []says{{node: "b", confirm: true}, {node: "c"}}, at: JuryPatience, marked: "b"},
 		"who speaks twice counts once": {
-			says: []says{{node: "b", confirm: true}, {node: "b", confirm: true}}, at: Patience - 1, open: true,
+			says: []says{{node: "b", confirm: true}, {node: "b", confirm: true}}, at: JuryPatience - 1, open: true,
 		},
 		"two, and one denies: not yet": {
-			says: []says{{node: "b", confirm: true}, {node: "c"}, {node: "d", confirm: true}}, at: Patience - 1, open: true,
+			says: []says{{node: "b", confirm: true}, {node: "c"}, {node: "d", confirm: true}}, at: JuryPatience - 1, open: true,
 		},
 		"two, and one denies": {
-			says: []says{{node: "b", confirm: true}, {node: "c"}, {node: "d", confirm: true}}, at: Patience, lied: true,
+			says: []says{{node: "b", confirm: true}, {node: "c"}, {node: "d", confirm: true}}, at: JuryPatience, lied: true,
 			marked: "a! c",
 		},
 		"the leader is no witness": {
-			says: []says{{node: "b", confirm: true}, {node: "a", refused: "is the leader"}}, at: Patience, lied: true,
+			says: []says{{node: "b", confirm: true}, {node: "a", refused: "is the leader"}}, at: JuryPatience, lied: true,
 			marked: "a! b",
 		},
-		"a denial of what nobody said": {says: []says{{node: "b", refused: "nobody doubts"}}, at: Patience, open: true},
+		"a denial of what nobody said": {says: []says{{node: "b", refused: "nobody doubts"}}, at: JuryPatience, open: true},
 		"a liar changes its word in vain": {
-			says: []says{{node: "b", confirm: true}, {node: "b"}}, at: Patience, lied: true, marked: "a! b",
+			says: []says{{node: "b", confirm: true}, {node: "b"}}, at: JuryPatience, lied: true, marked: "a! b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,12 +69,12 @@ func TestLyingFollower(t *testing.T) {
 	depose := func(leader string) bool {
 		w.leads = leader
 		n := w.now
-		next, err := w.State.hear("liar", contract.Doubt{Leader: leader, Resource: "r", Confirmed: true}, leader, w.ages)
+		next, err := w.JuryState.hear("liar", contract.Doubt{Leader: leader, Resource: "r", Confirmed: true}, leader, w.ages)
 		if err != nil {
 			return false
 		}
 		w.take(next)
-		w.now = n + Patience
+		w.now = n + JuryPatience
 		lied, _ := w.decide()
 		return lied
 	}
@@ -105,12 +105,12 @@ func TestMarksGrow(t *testing.T) {
 	lie := func() time.Duration {
 		w.hear([]says{{node: "b", confirm: true}, {node: "c", confirm: true}})
 		w.decide()
-		m, ok := w.State.marked("a", w.ages)
+		m, ok := w.JuryState.marked("a", w.ages)
 		if !ok || !m.Lied {
-			t.Fatalf("a is not marked: %+v", w.State)
+			t.Fatalf("a is not marked: %+v", w.JuryState)
 		}
 		w.now += m.lasts()
-		if _, still := w.State.marked("a", w.ages); still {
+		if _, still := w.JuryState.marked("a", w.ages); still {
 			t.Fatal("the mark does not end")
 		}
 		return m.lasts()
@@ -130,7 +130,7 @@ func TestMarksGrow(t *testing.T) {
 
 // world is a state and its time.
 type world struct {
-	State
+	JuryState
 	t     *testing.T
 	leads string
 	now   time.Duration
@@ -139,19 +139,19 @@ type world struct {
 
 func (w *world) ages(serial int64) time.Duration { return w.now - w.seen[serial] }
 
-func (w *world) take(s State) {
+func (w *world) take(s JuryState) {
 	for serial := range s.serials() {
 		if _, ok := w.seen[serial]; !ok {
 			w.seen[serial] = w.now
 		}
 	}
-	w.State = s
+	w.JuryState = s
 }
 
 func (w *world) hear(all []says) {
 	w.t.Helper()
 	for _, s := range all {
-		next, err := w.State.hear(s.node, contract.Doubt{Leader: w.leads, Resource: "r", Confirmed: s.confirm}, w.leads,
+		next, err := w.JuryState.hear(s.node, contract.Doubt{Leader: w.leads, Resource: "r", Confirmed: s.confirm}, w.leads,
 			w.ages)
 		if (err != nil) != (s.refused != "") || err != nil && !strings.Contains(err.Error(), s.refused) {
 			w.t.Errorf("%+v: %v", s, err)
@@ -161,7 +161,7 @@ func (w *world) hear(all []says) {
 }
 
 func (w *world) decide() (lied, decided bool) {
-	next, lied, decided := w.State.decide("term", w.ages, nil)
+	next, lied, decided := w.JuryState.decide("term", w.ages, nil)
 	w.take(next)
 	return lied, decided
 }

@@ -1,4 +1,4 @@
-package jury
+package election
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// Patience is how long a case waits for other hubs: they read the coordinator's status every 30 s, and ask the cloud
-	// twice, 10 s apart.
-	Patience = time.Minute
+	// JuryPatience is how long a case waits for other hubs: they read the coordinator's status every 30 s, and ask the
+	// cloud twice, 10 s apart.
+	JuryPatience = time.Minute
 	// Deference is how long a marked node leaves a free election Lease to others. It is less than the 40 s after which a
 	// cluster takes nodes for dead whose heartbeats nobody forwards.
 	Deference = 30 * time.Second
@@ -24,8 +24,8 @@ const (
 	maxVoices = 1000
 )
 
-// State is what is known of lies in a pool.
-type State struct {
+// JuryState is what is known of lies in a pool.
+type JuryState struct {
 	Serial int64  `json:"serial"` // of the last entry
 	Case   *Case  `json:"case,omitempty"`
 	Marks  []Mark `json:"marks,omitempty"`
@@ -61,11 +61,11 @@ func (m Mark) lasts() time.Duration {
 	return d
 }
 
-// Ages tells how long ago an entry was first seen.
-type Ages func(serial int64) time.Duration
+// CaseAges tells how long ago an entry was first seen.
+type CaseAges func(serial int64) time.Duration
 
 // marked is the mark of a node that counts now.
-func (s State) marked(node string, ages Ages) (Mark, bool) {
+func (s JuryState) marked(node string, ages CaseAges) (Mark, bool) {
 	i := slices.IndexFunc(s.Marks, func(m Mark) bool { return m.Node == node && ages(m.Serial) < m.lasts() })
 	if i < 0 {
 		return Mark{}, false
@@ -74,7 +74,7 @@ func (s State) marked(node string, ages Ages) (Mark, bool) {
 }
 
 // hear takes what the hub of a node says. leader is who leads now.
-func (s State) hear(node string, d contract.Doubt, leader string, ages Ages) (State, error) {
+func (s JuryState) hear(node string, d contract.Doubt, leader string, ages CaseAges) (JuryState, error) {
 	c := s.Case
 	switch _, mute := s.marked(node, ages); {
 	case mute:
@@ -109,9 +109,9 @@ func (s State) hear(node string, d contract.Doubt, leader string, ages Ages) (St
 }
 
 // decide closes a case if that can be done. term is what the doubted node leads now, "" if it does not.
-func (s State) decide(term string, ages Ages, floors map[string]uint64) (next State, lied, decided bool) {
+func (s JuryState) decide(term string, ages CaseAges, floors map[string]uint64) (next JuryState, lied, decided bool) {
 	c := s.Case
-	if c == nil || (len(c.Confirm) < 2 || len(c.Deny) > 0) && ages(c.Serial) < Patience {
+	if c == nil || (len(c.Confirm) < 2 || len(c.Deny) > 0) && ages(c.Serial) < JuryPatience {
 		return s, false, false
 	}
 	s.Case, s.Marks = nil, slices.Clone(s.Marks)
@@ -134,7 +134,7 @@ func (s State) decide(term string, ages Ages, floors map[string]uint64) (next St
 }
 
 // mark adds a mark, in place of the node's earlier one, and forgets old ones.
-func (s *State) mark(m Mark, ages Ages) {
+func (s *JuryState) mark(m Mark, ages CaseAges) {
 	s.Serial++
 	m.Serial, m.Count = s.Serial, 1
 	s.Marks = slices.DeleteFunc(s.Marks, func(old Mark) bool {
@@ -151,7 +151,7 @@ func (s *State) mark(m Mark, ages Ages) {
 }
 
 // serials are those of all entries.
-func (s State) serials() map[int64]bool {
+func (s JuryState) serials() map[int64]bool {
 	all := map[int64]bool{}
 	for _, m := range s.Marks {
 		all[m.Serial] = true
@@ -163,7 +163,7 @@ func (s State) serials() map[int64]bool {
 }
 
 // raise is the floors, of which none is lower than before.
-func (s State) raise(to map[string]uint64) map[string]uint64 {
+func (s JuryState) raise(to map[string]uint64) map[string]uint64 {
 	all := maps.Clone(s.Floors)
 	if all == nil {
 		all = map[string]uint64{}

@@ -1,4 +1,4 @@
-package jury
+package election
 
 import (
 	"encoding/json"

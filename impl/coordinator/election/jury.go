@@ -1,4 +1,4 @@
-package jury
+package election
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	noteKey  = "/weir/jury"
-	retry    = 200 * time.Millisecond // after the watch of the note broke
-	look     = time.Second            // between two looks at an open case
-	deciding = 5 * time.Second        // for etcd and the Lease to answer
+	noteKey   = "/weir/jury"
+	juryRetry = 200 * time.Millisecond // after the watch of the note broke
+	look      = time.Second            // between two looks at an open case
+	deciding  = 5 * time.Second        // for etcd and the Lease to answer
 )
 
 // Notes are values that all replicas see; see store.Store.
@@ -31,8 +31,8 @@ type Notes interface {
 	FollowNote(ctx context.Context, key string, take func(store.Note)) error
 }
 
-// Config is what a Jury is made of. All of it is needed.
-type Config struct {
+// JuryConfig is what a Jury is made of. All of it is needed.
+type JuryConfig struct {
 	Notes  Notes
 	Leader func() member.Leader
 	Free   func(context.Context, member.Leader) error // takes the election Lease from a leader
@@ -44,16 +44,16 @@ type Config struct {
 
 // Jury decides whether the leader of the pool lied. See the package comment.
 type Jury struct {
-	Config
+	JuryConfig
 
 	mu       sync.Mutex
-	state    State
+	state    JuryState
 	revision int64
 	seen     map[int64]time.Time // when an entry was first seen here
 }
 
-// New makes one that knows of nothing.
-func New(c Config) *Jury { return &Jury{Config: c, seen: map[int64]time.Time{}} }
+// NewJury makes one that knows of nothing.
+func NewJury(c JuryConfig) *Jury { return &Jury{JuryConfig: c, seen: map[int64]time.Time{}} }
 
 // Run follows the note, and decides, until ctx ends.
 func (j *Jury) Run(ctx context.Context) error {
@@ -64,7 +64,7 @@ func (j *Jury) Run(ctx context.Context) error {
 			if err := j.Notes.FollowNote(ctx, noteKey, func(n store.Note) { _ = j.take(n) }); err != nil && ctx.Err() == nil {
 				j.Logger.Debug("the watch of what is doubted ended", "err", err)
 			}
-			process.Pause(ctx, j.Clock, retry)
+			process.Pause(ctx, j.Clock, juryRetry)
 		}
 	}()
 	for ctx.Err() == nil {
@@ -80,8 +80,8 @@ func (j *Jury) Run(ctx context.Context) error {
 	return nil
 }
 
-// State is what is known.
-func (j *Jury) State() State {
+// JuryState is what is known.
+func (j *Jury) State() JuryState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.state
@@ -117,7 +117,7 @@ func (j *Jury) Refuses(node string, renews bool, age time.Duration) string {
 
 // Hear takes what the hub of a node says.
 func (j *Jury) Hear(ctx context.Context, node string, d contract.Doubt) error {
-	return j.change(ctx, func(s State) (State, error) {
+	return j.change(ctx, func(s JuryState) (JuryState, error) {
 		next, err := s.hear(node, d, j.Leader().Node, j.age)
 		if err == nil && next.Case != s.Case {
 			j.Logger.Warn("a hub compared the leader's word with the cloud's", "leader", d.Leader, "node", node,
@@ -134,7 +134,7 @@ func (j *Jury) decide(ctx context.Context) error {
 	defer cancel()
 	var c *Case
 	lied, decided, leader := false, false, member.Leader{}
-	err := j.change(ctx, func(s State) (next State, err error) {
+	err := j.change(ctx, func(s JuryState) (next JuryState, err error) {
 		leader, c = j.Leader(), s.Case
 		term := ""
 		if c != nil && leader.Node == c.Leader {
@@ -177,7 +177,7 @@ func (j *Jury) floors() map[string]uint64 {
 }
 
 // change writes another state in place of the present one, if it is another.
-func (j *Jury) change(ctx context.Context, how func(State) (State, error)) error {
+func (j *Jury) change(ctx context.Context, how func(JuryState) (JuryState, error)) error {
 	for {
 		n, err := j.Notes.ReadNote(ctx, noteKey)
 		if err != nil {
@@ -215,7 +215,7 @@ func (j *Jury) take(n store.Note) error {
 	if n.Revision <= j.revision {
 		return nil
 	}
-	var s State
+	var s JuryState
 	if err := json.Unmarshal(n.Value, &s); err != nil {
 		return fmt.Errorf("read what is doubted: %w", err)
 	}

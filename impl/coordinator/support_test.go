@@ -37,7 +37,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator"
@@ -48,6 +47,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/impl/trust"
 )
 
@@ -80,7 +80,7 @@ func check(t testing.TB, err error) {
 // eventually waits for a condition.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	await.Until(t, patience, what, ok)
+	testkit.Until(t, patience, what, ok)
 }
 
 // authority signs the certificates of one pool.

@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // asked is a server that is valid.
@@ -136,7 +136,7 @@ func TestFollow(t *testing.T) {
 	send("DELETED", "")
 	send("MODIFIED", "{}")
 	send("MODIFIED", string(p.text(two)))
-	await.Until(t, time.Minute, "both lists are held", func() bool { return h.Number() == two.Number })
+	testkit.Until(t, time.Minute, "both lists are held", func() bool { return h.Number() == two.Number })
 	if got := nodes(h); !slices.Equal(got, []string{"edge-1", "edge-2"}) {
 		t.Errorf("%v", got)
 	}

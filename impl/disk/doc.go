@@ -2,7 +2,7 @@
 // rename.
 //
 // Those who write files of their own (snapshots of relays, the write queue) take the interface Disk, so that their
-// tests run on disktest.Flash, which loses power in the middle of an operation, keeps any part of what was not made
+// tests run on testkit.Flash, which loses power in the middle of an operation, keeps any part of what was not made
 // durable, and fills up.
 //
 // What it makes, its owner alone can read. It follows no link that stands in place of a file: in a folder that others

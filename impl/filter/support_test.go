@@ -20,11 +20,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +38,7 @@ func check(t testing.TB, err error) {
 
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	await.Until(t, 30*time.Second, what, cond)
+	testkit.Until(t, 30*time.Second, what, cond)
 }
 
 // bed is filters in front of relays, behind a real server.

@@ -23,10 +23,10 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -151,7 +151,7 @@ func (x *fronted) passes(d time.Duration) {
 
 func (x *fronted) eventually(what string, ok func() bool) {
 	x.t.Helper()
-	await.Until(x.t, patience, what, ok)
+	testkit.Until(x.t, patience, what, ok)
 }
 
 // answer is one that has come.
@@ -310,7 +310,7 @@ func TestUnsynced(t *testing.T) {
 	go func() { code <- patient.do("GET", slicesAt).code }()
 	patient.eventually("the request to wait", func() bool { return patient.held.Load() == 1 })
 	patient.comes(endpointSlices)
-	if got := await.Value(t, patience, "the answer", code); got != http.StatusOK {
+	if got := testkit.Value(t, patience, "the answer", code); got != http.StatusOK {
 		t.Errorf("a request that has waited: %d", got)
 	}
 	if n := patient.toldOf(endpointSlices); n != 0 {
@@ -338,7 +338,7 @@ func TestBehind(t *testing.T) {
 	x.relays[services].Lives(x.clock.Now())
 	x.passes(time.Nanosecond)
 	for _, ended := range all {
-		await.Value(t, patience, "a watch of what is behind to end", ended)
+		testkit.Value(t, patience, "a watch of what is behind to end", ended)
 	}
 	if isOver(other) {
 		t.Error("a watch of another resource has ended")
@@ -368,8 +368,8 @@ func TestBehind(t *testing.T) {
 		t.Error("a watch has ended of what is served again")
 	}
 	x.passes(within)
-	await.Value(t, patience, "the watch to end, the second time", again)
-	await.Value(t, patience, "the other to end, as no sign comes of it", other)
+	testkit.Value(t, patience, "the watch to end, the second time", again)
+	testkit.Value(t, patience, "the other to end, as no sign comes of it", other)
 }
 
 // TestLooks: it is looked without anybody who asks, each second.
@@ -380,7 +380,7 @@ func TestLooks(t *testing.T) {
 	x.eventually("a reader", func() bool { return x.readersOf()[endpointSlices] == 1 })
 	x.eventually("the front to wait", x.clock.HasWaiters)
 	x.clock.Step(time.Minute)
-	await.Value(t, patience, "the watch to end", ended)
+	testkit.Value(t, patience, "the watch to end", ended)
 }
 
 // TestDenied: what kube-apiserver does not give the gate is answered so, and not by 503: a hub asks kube-apiserver for
@@ -395,7 +395,7 @@ func TestDenied(t *testing.T) {
 		http.StatusNotFound:  apierrors.NewNotFound(group, ""),
 	} {
 		x.relays[endpointSlices].Deny(why)
-		await.Value(t, patience, "the watch to end", ended)
+		testkit.Value(t, patience, "the watch to end", ended)
 		if a := x.do("GET", slicesAt); a.code != code {
 			t.Errorf("%d, want %d", a.code, code)
 		}

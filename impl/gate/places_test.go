@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/destination"
 	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func ready() bool { return true }
@@ -215,9 +215,9 @@ func TestFollowed(t *testing.T) {
 	}()
 	becomes := func(host, want string) {
 		t.Helper()
-		await.Until(t, patience, host+" to be "+want, func() bool { return at(x, host) == want })
+		testkit.Until(t, patience, host+" to be "+want, func() bool { return at(x, host) == want })
 	}
-	await.Until(t, patience, "nodes", func() bool {
+	testkit.Until(t, patience, "nodes", func() bool {
 		x.mu.RLock()
 		defer x.mu.RUnlock()
 		return len(x.hosts) > 0
@@ -236,7 +236,7 @@ func TestFollowed(t *testing.T) {
 	k.set("nodes", nodeOf("mill", "edge-1", "InternalIP 10.0.0.17"))
 	becomes("10.0.0.17", "mill edge-1 10.0.0.17")
 	k.set("nodes", nodeOf("harbour", "edge-2", "InternalIP 10.0.0.17"))
-	await.Until(t, patience, "two to have it", func() bool { return strings.HasPrefix(at(x, "10.0.0.17"), "error: ") })
+	testkit.Until(t, patience, "two to have it", func() bool { return strings.HasPrefix(at(x, "10.0.0.17"), "error: ") })
 	becomes("edge-2", "harbour edge-2 10.0.0.17")
 	k.remove("nodes", "edge-1")
 	becomes("10.0.0.17", "harbour edge-2 10.0.0.17")

@@ -19,8 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestUnknownCallers: until kube-apiserver has said which authorities sign for callers, a hub is not told that it may
@@ -106,7 +106,7 @@ func TestUnknownCallers(t *testing.T) {
 		_, _ = io.Copy(io.Discard, resp.Body)
 		return resp.StatusCode, resp.Header
 	}
-	await.Until(t, patience, "the gate to live", func() bool { code, _ := get("/livez"); return code == http.StatusOK })
+	testkit.Until(t, patience, "the gate to live", func() bool { code, _ := get("/livez"); return code == http.StatusOK })
 	if code, header := get("/api/v1/services"); code != http.StatusServiceUnavailable || header.Get("Retry-After") != "5" {
 		t.Errorf("a hub that nobody knows yet: %d, Retry-After %q", code, header.Get("Retry-After"))
 	}
@@ -114,14 +114,14 @@ func TestUnknownCallers(t *testing.T) {
 		t.Error("the gate is ready, and knows nobody")
 	}
 	says.Store(true)
-	await.Until(t, patience, "the hub to be known", func() bool {
+	testkit.Until(t, patience, "the hub to be known", func() bool {
 		code, _ := get("/api/v1/services")
 		return code == http.StatusForbidden
 	})
-	if who := await.Value(t, patience, "who was asked about", known); who != "hub" {
+	if who := testkit.Value(t, patience, "who was asked about", known); who != "hub" {
 		t.Errorf("asked about %s", who)
 	}
-	await.Until(t, patience, "the gate to be ready", func() bool {
+	testkit.Until(t, patience, "the gate to be ready", func() bool {
 		code, _ := get("/readyz")
 		return code == http.StatusOK
 	})

@@ -14,9 +14,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestAdmit: only the own user of a hub gets a connection, for the pool and the node that its name has.
@@ -137,11 +137,11 @@ func TestReview(t *testing.T) {
 	b.lead("edge-3")
 	passes := func(want ...string) {
 		t.Helper()
-		await.Until(t, patience, "the gate to wait", b.clock.HasWaiters)
+		testkit.Until(t, patience, "the gate to wait", b.clock.HasWaiters)
 		b.rules.last()
 		b.clock.Step(reviews)
 		var asked []string
-		await.Until(t, patience, "the review", func() bool {
+		testkit.Until(t, patience, "the review", func() bool {
 			asked = append(asked, b.rules.last()...)
 			return len(asked) >= len(want)
 		})
@@ -155,13 +155,13 @@ func TestReview(t *testing.T) {
 	passes(first, third)
 	b.rules.deny("", errors.New("kube-apiserver is away"))
 	passes(first, third)
-	await.Until(t, patience, "the gate to wait", b.clock.HasWaiters)
+	testkit.Until(t, patience, "the gate to wait", b.clock.HasWaiters)
 	if n := len(b.leads()); n != 2 {
 		t.Errorf("%d hubs are left while nobody says that they may not", n)
 	}
 	b.rules.deny(first, nil)
 	passes(first, third)
-	await.Until(t, patience, "edge-1 to lose its connection", func() bool {
+	testkit.Until(t, patience, "edge-1 to lose its connection", func() bool {
 		return slices.Equal(b.leads(), []string{"edge-3"})
 	})
 }
@@ -185,7 +185,7 @@ func TestMetrics(t *testing.T) {
 	_, _, conn := b.asks("admin", "CONNECT edge-1:10250")
 	_ = conn.Close()
 	_, _, _ = b.asks("admin", "CONNECT edge-2:10250")
-	await.Until(t, patience, "the connection to end", func() bool { return b.way.front.State().Open == 0 })
+	testkit.Until(t, patience, "the connection to end", func() bool { return b.way.front.State().Open == 0 })
 	reg := prometheus.NewPedanticRegistry()
 	check(t, reg.Register(b.way))
 	all, err := reg.Gather()

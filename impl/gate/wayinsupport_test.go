@@ -24,9 +24,9 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const (
@@ -267,7 +267,7 @@ func newBed(t testing.TB) *bed {
 		}
 		b.Close()
 	})
-	await.Until(t, patience, "nodes to be known", func() bool {
+	testkit.Until(t, patience, "nodes to be known", func() bool {
 		in, err := b.way.places.of("edge-1")
 		return err == nil && in.Pool != ""
 	})
@@ -368,7 +368,7 @@ func (b *bed) lead(node string) {
 		cancel()
 		<-ended
 	})
-	await.Until(b.t, patience, "the way through "+node, func() bool { return slices.Contains(b.leads(), node) })
+	testkit.Until(b.t, patience, "the way through "+node, func() bool { return slices.Contains(b.leads(), node) })
 }
 
 // leads are the nodes whose hubs have a connection.

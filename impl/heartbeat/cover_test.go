@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/virtualtime"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // rollWorld is a pool that is renewed by its roll call, in virtual time: kubelets, hubs, a desk, leaders, weir-manager
 // and the Leases in the cloud.
 type rollWorld struct {
-	virtualtime.Loop
+	testkit.Loop
 	rng    *rand.Rand
 	nodes  []*rollNode
 	desk   RollCall

@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weir-edge/weir/impl/virtualtime"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // world is a pool, its coordinator and a cloud in virtual time: one queue of events, in an order that a seed decides.
 type world struct {
-	virtualtime.Loop
+	testkit.Loop
 
 	rng    *rand.Rand
 	serial int  // counts what was asked for: an order of all that nodes sent

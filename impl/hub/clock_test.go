@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // wrongClock is a clock that runs right and shows another time.
@@ -56,11 +56,11 @@ func TestClock1970(t *testing.T) {
 					strings.Contains(s.Coordinator.Error, "expired or is not yet valid")
 			}
 			if c.fed {
-				await.Until(t, time.Minute, "the cloud and the coordinator to be known", met)
+				testkit.Until(t, time.Minute, "the cloud and the coordinator to be known", met)
 				b.fed()
 				return
 			}
-			await.Until(t, time.Minute, "their certificates to be refused", refused)
+			testkit.Until(t, time.Minute, "their certificates to be refused", refused)
 			if met() {
 				t.Error("a certificate counts by no time that was proved")
 			}

@@ -26,10 +26,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // asCommand makes the test binary be weir-hub, for tests that need a process to kill.
@@ -331,7 +331,7 @@ func do(t testing.TB, c *http.Client, method, url string, body []byte, header ..
 // eventually waits until cond holds.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	await.Until(t, time.Minute, what, cond)
+	testkit.Until(t, time.Minute, what, cond)
 }
 
 // logBuffer keeps a log.

@@ -13,12 +13,12 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestTakenBack: a hub whose certificate is revoked does not come in at the pool door, nor does such a coordinator, and
@@ -67,7 +67,7 @@ func TestTakenBack(t *testing.T) {
 			defer close(over)
 			ask(chain, "/wait")
 		}()
-		await.Value(t, time.Minute, "it is open", waits)
+		testkit.Value(t, time.Minute, "it is open", waits)
 		return over
 	}
 	hers, his, its := open(stolen), open(beside), open(coordinator)
@@ -82,7 +82,7 @@ func TestTakenBack(t *testing.T) {
 		check(t, err)
 	}
 	take(denylist.Entry{Node: "edge-2"})
-	await.Value(t, time.Minute, "what the stolen one has open ends", hers)
+	testkit.Value(t, time.Minute, "what the stolen one has open ends", hers)
 	if comesIn(stolen) || ask(stolen, contract.StatusPath) != http.StatusForbidden {
 		t.Error("the stolen one comes in")
 	}
@@ -91,7 +91,7 @@ func TestTakenBack(t *testing.T) {
 		t.Error("others do not come in")
 	}
 	take(denylist.Entry{Node: "edge-4", Replica: "one", Hosts: []string{"127.0.0.1"}})
-	await.Value(t, time.Minute, "what the coordinator has open ends", its)
+	testkit.Value(t, time.Minute, "what the coordinator has open ends", its)
 	if comesIn(coordinator) || ask(coordinator, contract.PulsePath) != http.StatusForbidden {
 		t.Error("the coordinator of the deleted node comes in")
 	}
@@ -101,5 +101,5 @@ func TestTakenBack(t *testing.T) {
 	default:
 	}
 	take(denylist.Entry{Node: "edge-3"})
-	await.Value(t, time.Minute, "its stream ends too", his)
+	testkit.Value(t, time.Minute, "its stream ends too", his)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // asking is a bed whose judge may ask the cloud again.
@@ -58,7 +58,7 @@ func (x *asking) count() (n int) {
 // pass lets some time pass, a step at a time, until a condition holds.
 func (x *asking) pass(what string, cond func() bool) {
 	x.t.Helper()
-	await.Until(x.t, time.Minute, what, func() bool {
+	testkit.Until(x.t, time.Minute, what, func() bool {
 		if cond() {
 			return true
 		}

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // answered is what a request to a path was, as it was sent.
@@ -170,7 +170,7 @@ func TestWhile(t *testing.T) {
 		b.podsMu.Lock()
 		before := b.podsRead
 		b.podsMu.Unlock()
-		await.Until(t, time.Minute, "the pods to be looked for", func() bool {
+		testkit.Until(t, time.Minute, "the pods to be looked for", func() bool {
 			b.clock.Step(lookAfter)
 			b.podsMu.Lock()
 			defer b.podsMu.Unlock()
@@ -189,7 +189,7 @@ func TestWhile(t *testing.T) {
 	for what, ctx := range map[string]context.Context{
 		"a deleted pod": deleted, "a replaced pod": replaced, "a pod whose deletion is over": leaving,
 	} {
-		await.Until(t, time.Minute, what+" to be seen", func() bool { b.clock.Step(lookAfter); return ended(ctx) })
+		testkit.Until(t, time.Minute, what+" to be seen", func() bool { b.clock.Step(lookAfter); return ended(ctx) })
 	}
 	if ended(stays) || ended(unknown) {
 		t.Errorf("others have ended: %v %v", ended(stays), ended(unknown))

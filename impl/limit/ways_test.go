@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestWays: those of a key get their turn in the order in which they came, one that leaves is passed over, and no key
@@ -40,14 +40,14 @@ func TestWays(t *testing.T) {
 			}
 			turns <- turn{i, give}
 		}()
-		await.Until(t, time.Minute, "it to wait", func() bool { return w.Waiting() == int64(i+1) })
+		testkit.Until(t, time.Minute, "it to wait", func() bool { return w.Waiting() == int64(i+1) })
 	}
 	take("b")() // at once
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("the one that leaves: %v", err)
 	}
-	await.Until(t, time.Minute, "it to wait no more", func() bool { return w.Waiting() == 3 })
+	testkit.Until(t, time.Minute, "it to wait no more", func() bool { return w.Waiting() == 3 })
 	first()
 	next := <-turns
 	first() // gives nothing back

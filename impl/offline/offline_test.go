@@ -18,13 +18,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +38,7 @@ func check(t testing.TB, err error) {
 
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	await.Until(t, 20*time.Second, what, cond)
+	testkit.Until(t, 20*time.Second, what, cond)
 }
 
 // bed is a server of ConfigMaps with the rules of kube-apiserver, and an Offline beside the way to it.

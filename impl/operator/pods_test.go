@@ -21,12 +21,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/gate/pods/podstest"
 	"github.com/weir-edge/weir/impl/operator/view"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const patience = 20 * time.Second
@@ -229,7 +229,7 @@ func TestPortForward(t *testing.T) {
 		t.Errorf("%q, %v", said, err)
 	}
 	cancel()
-	if err := await.Value(t, patience, "the end", done); err != nil {
+	if err := testkit.Value(t, patience, "the end", done); err != nil {
 		t.Error(err)
 	}
 }

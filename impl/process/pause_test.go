@@ -7,7 +7,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestPause: a pause is over when its time is, or its context, and leaves no timer behind.
@@ -25,11 +25,11 @@ func TestPause(t *testing.T) {
 	_, over := begin(0)
 	<-over
 	_, over = begin(time.Minute)
-	await.Until(t, time.Minute, "a pause", c.HasWaiters)
+	testkit.Until(t, time.Minute, "a pause", c.HasWaiters)
 	c.Step(time.Minute)
 	<-over
 	end, over := begin(time.Minute)
-	await.Until(t, time.Minute, "a pause", c.HasWaiters)
+	testkit.Until(t, time.Minute, "a pause", c.HasWaiters)
 	end()
 	<-over
 	if c.HasWaiters() {

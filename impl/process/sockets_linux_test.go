@@ -22,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/weir-edge/weir/impl/process/systemdtest"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // What this test binary is as a process of a service.
@@ -113,9 +113,9 @@ func tellTaken() error {
 }
 
 // service is one that does not run. What its processes say is in the log of the test.
-func service(t *testing.T, most int) *systemdtest.Service {
+func service(t *testing.T, most int) *testkit.Service {
 	t.Helper()
-	s, err := systemdtest.New(most)
+	s, err := testkit.NewService(most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func command(t *testing.T, env ...string) *exec.Cmd {
 	return c
 }
 
-func start(t *testing.T, s *systemdtest.Service, env ...string) {
+func start(t *testing.T, s *testkit.Service, env ...string) {
 	t.Helper()
 	if err := s.Start(command(t, env...)); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func start(t *testing.T, s *systemdtest.Service, env ...string) {
 
 // keepOne has a service begin with a socket that listens, so that no other process can get its port before, and returns
 // its address.
-func keepOne(t *testing.T, s *systemdtest.Service) string {
+func keepOne(t *testing.T, s *testkit.Service) string {
 	t.Helper()
 	l := listen(t, "tcp", "127.0.0.1:0")
 	s.Keep("first", file(t, l))

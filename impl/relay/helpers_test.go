@@ -20,8 +20,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -254,5 +254,5 @@ func (w *testWatch) want(events ...string) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	await.Until(t, patience, what, ok)
+	testkit.Until(t, patience, what, ok)
 }

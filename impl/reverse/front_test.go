@@ -24,7 +24,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/server/egressselector"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // egress is how kube-apiserver dials what is in the cluster, if its configuration says that the gate is the way.
@@ -159,7 +159,7 @@ func TestEgress(t *testing.T) {
 	}
 	_ = secure.Close()
 	client.CloseIdleConnections()
-	await.Until(t, time.Minute, "all to end", func() bool {
+	testkit.Until(t, time.Minute, "all to end", func() bool {
 		return l.State().Open == 0 && b.front.State().Open == 0 && b.ways.slots.Held() == 0
 	})
 	over := b.log.with(`msg="a connection is over"`)
@@ -319,7 +319,7 @@ func TestStraight(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_ = c.Close()
-	await.Until(t, time.Minute, "it to end", func() bool { return b.front.State().Open == 0 })
+	testkit.Until(t, time.Minute, "it to end", func() bool { return b.front.State().Open == 0 })
 	b.front.c.DialWithin = 20 * time.Millisecond
 	if _, err := dial(t.Context(), "tcp", "webhook.example:443"); err == nil ||
 		!strings.Contains(err.Error(), "code 504") {
@@ -386,7 +386,7 @@ func TestFrontEnds(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("%v, want an error", err)
 	}
-	await.Until(t, time.Minute, "the line", func() bool {
+	testkit.Until(t, time.Minute, "the line", func() bool {
 		return len(b.log.with("its leader on node edge-1 has ended")) == 1
 	})
 	b.lead("edge-2", nil)

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // upgraded is the connection of a hub that is taken, and does what the test wants.
@@ -103,7 +103,7 @@ func TestGarbage(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c)
 		_ = c.Close()
 	}
-	await.Until(t, time.Minute, "all to be dropped", func() bool {
+	testkit.Until(t, time.Minute, "all to be dropped", func() bool {
 		b.ways.mu.Lock()
 		defer b.ways.mu.Unlock()
 		return b.ways.pools["harbour"].greeted == 0
@@ -338,7 +338,7 @@ func TestBombs(t *testing.T) {
 				}
 				asked <- err
 			}()
-			await.Value(t, time.Minute, "the request", b.requests)
+			testkit.Value(t, time.Minute, "the request", b.requests)
 			bomb(fr, c)
 			if grown := int64(heap()) - int64(before); grown > 8<<20 {
 				t.Errorf("it costs %d bytes", grown)
@@ -349,7 +349,7 @@ func TestBombs(t *testing.T) {
 			} else {
 				t.Log(err)
 			}
-			await.Until(t, time.Minute, "nothing to be held", func() bool {
+			testkit.Until(t, time.Minute, "nothing to be held", func() bool {
 				return b.ways.slots.Held() == 0 && b.current() == ""
 			})
 		})
@@ -365,7 +365,7 @@ func TestLies(t *testing.T) {
 		_, err := b.ways.Dial(t.Context(), Place{Pool: "harbour"}, kubelet)
 		asked <- err
 	}()
-	await.Value(t, time.Minute, "the request", b.requests)
+	testkit.Value(t, time.Minute, "the request", b.requests)
 	b.headers(fr, 3, false, ":status", "403")
 	_ = fr.WriteData(3, true, []byte("no\r\nSet-Cookie: x\x1b[31m\xff"+strings.Repeat("y", 5000)))
 	err := <-asked

@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestEcho: bytes go both ways through gate, leader and pool, and both ends know who is there.
@@ -38,7 +38,7 @@ func TestEcho(t *testing.T) {
 		t.Errorf("from %v to %v", c.LocalAddr(), c.RemoteAddr())
 	}
 	// Bytes are counted once they are handed on, so the other end may have them first.
-	await.Until(t, time.Minute, "all bytes to be counted", func() bool {
+	testkit.Until(t, time.Minute, "all bytes to be counted", func() bool {
 		l, w := l.State(), b.ways.State()
 		return l.UpBytes == 100_002 && l.DownBytes == 100_002 && w.UpBytes == 100_002 && w.DownBytes == 100_002
 	})
@@ -50,7 +50,7 @@ func TestEcho(t *testing.T) {
 		t.Errorf("gate %+v", s)
 	}
 	_ = c.Close()
-	await.Until(t, time.Minute, "both ends to have ended it", func() bool {
+	testkit.Until(t, time.Minute, "both ends to have ended it", func() bool {
 		return l.State().Open == 0 && b.ways.State().Ways[0].Open == 0 && b.ways.slots.Held() == 0
 	})
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
@@ -96,10 +96,10 @@ func TestHalfClose(t *testing.T) {
 		}
 	}
 	_ = c.Close()
-	await.Until(t, time.Minute, "all to be heard", func() bool {
+	testkit.Until(t, time.Minute, "all to be heard", func() bool {
 		return len(b.log.with("still here;still here;still here;")) > 0
 	})
-	await.Until(t, time.Minute, "all to end", func() bool { return l.State().Open == 0 })
+	testkit.Until(t, time.Minute, "all to end", func() bool { return l.State().Open == 0 })
 	if n := len(b.log.with("both ends have ended it")); n != 2 {
 		t.Errorf("%d have ended well, want 2: %q", n, b.log.with("over"))
 	}
@@ -192,7 +192,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b.dial(kubelet)
-	await.Until(t, time.Minute, "slots", func() bool { return b.ways.slots.Held() == 1 })
+	testkit.Until(t, time.Minute, "slots", func() bool { return b.ways.slots.Held() == 1 })
 	b.dial(kubelet)
 	try("harbour", kubelet, Busy, "2 connections, the most that one pool")
 	if b.ways.slots.Enter("other") != "" {
@@ -206,7 +206,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	go stop() // it waits for the one that is stuck
-	await.Until(t, time.Minute, "the way to go", func() bool { return b.current() == "" })
+	testkit.Until(t, time.Minute, "the way to go", func() bool { return b.current() == "" })
 	stuck <- struct{}{}
 	stop()
 	try("harbour", kubelet, NoWay, "no hub that leads")
@@ -275,7 +275,7 @@ func TestHundred(t *testing.T) {
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	await.Until(t, time.Minute, "all to end", func() bool { return l.State().Open == 0 && b.ways.slots.Held() == 0 })
+	testkit.Until(t, time.Minute, "all to end", func() bool { return l.State().Open == 0 && b.ways.slots.Held() == 0 })
 	pool.Wait()
 	if n := len(b.log.with("both ends have ended it")); n != 100 {
 		t.Errorf("%d have ended well", n)
@@ -341,7 +341,7 @@ func TestSlowReader(t *testing.T) {
 	for range 30 {
 		b.dial("10.0.0.8:10250")
 	}
-	await.Until(t, time.Minute, "the writers to wait", func() bool {
+	testkit.Until(t, time.Minute, "the writers to wait", func() bool {
 		before := said.Load()
 		time.Sleep(200 * time.Millisecond)
 		return said.Load() == before
@@ -387,7 +387,7 @@ func TestLeaderKilled(t *testing.T) {
 	c := b.dial(kubelet) // waits for the next connection
 	go io.WriteString(c, "again")
 	says(t, c, "again")
-	await.Until(t, time.Minute, "the pool's ends to be closed", func() bool { return l.State().Open == 1 })
+	testkit.Until(t, time.Minute, "the pool's ends to be closed", func() bool { return l.State().Open == 1 })
 	if s := l.State(); s.Connections != 2 {
 		t.Errorf("%+v", s)
 	}
@@ -422,7 +422,7 @@ func TestAbort(t *testing.T) {
 	})
 	c := b.dial(kubelet)
 	_, _ = c.Write([]byte("x"))
-	await.Until(t, time.Minute, "it to arrive", func() bool { return l.State().DownBytes == 1 })
+	testkit.Until(t, time.Minute, "it to arrive", func() bool { return l.State().DownBytes == 1 })
 	abort(c)
 	if err := <-heard; err == nil {
 		t.Error("it has ended well")
@@ -440,12 +440,12 @@ func TestGateKilled(t *testing.T) {
 	})
 	c := b.dial(kubelet)
 	_, _ = c.Write([]byte("x"))
-	await.Until(t, time.Minute, "it to arrive", func() bool { return l.State().DownBytes == 1 })
+	testkit.Until(t, time.Minute, "it to arrive", func() bool { return l.State().DownBytes == 1 })
 	b.close()
 	if err := <-heard; err == nil {
 		t.Error("it has ended well in the pool")
 	}
-	await.Until(t, time.Minute, "the leader to see it", func() bool {
+	testkit.Until(t, time.Minute, "the leader to see it", func() bool {
 		s := l.State()
 		return !s.Connected && s.Open == 0 && strings.Contains(s.Err, "refused")
 	})
@@ -495,7 +495,7 @@ func TestManyWays(t *testing.T) {
 	for i := range maxWays + 1 {
 		b.lead(fmt.Sprint("edge-", i+1), func(c *LeaderConfig) { once(c) })
 	}
-	await.Until(t, time.Minute, "the oldest to go", func() bool { return len(b.ways.State().Ways) == maxWays })
+	testkit.Until(t, time.Minute, "the oldest to go", func() bool { return len(b.ways.State().Ways) == maxWays })
 	for _, w := range b.ways.State().Ways {
 		if w.Node == "edge-1" {
 			t.Errorf("%+v", w)
@@ -612,7 +612,7 @@ func TestGrace(t *testing.T) {
 		defer close(stopped)
 		stop()
 	}()
-	await.Until(t, time.Minute, "no more to be taken", func() bool {
+	testkit.Until(t, time.Minute, "no more to be taken", func() bool {
 		d, err := b.ways.Dial(t.Context(), Place{Pool: "harbour"}, kubelet)
 		if err == nil {
 			_ = d.Close()

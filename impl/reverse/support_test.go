@@ -25,9 +25,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/destination"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -297,7 +297,7 @@ func (b *bed) current() string {
 func untilT(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	if tt, is := t.(*testing.T); is {
-		await.Until(tt, time.Minute, what, ok)
+		testkit.Until(tt, time.Minute, what, ok)
 	}
 }
 

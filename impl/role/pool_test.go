@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/virtualtime"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // pool is a pool of machines around one Lease store, in virtual time on one goroutine.
 type pool struct {
-	virtualtime.Loop
+	testkit.Loop
 
 	t       *testing.T
 	hubs    []*hub

@@ -13,17 +13,17 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/disk/disktest"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const fileName = slices1 + ".snapshot"
 
 // small is a world with a file that has everything: objects, changes of the ring, appended changes, a batch.
-func small(t testing.TB) (w *world, disk *disktest.Flash) {
+func small(t testing.TB) (w *world, disk *testkit.Flash) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 1))
-	w, disk = newWorld(t, rnd, 1<<20), disktest.NewFlash(rnd)
+	w, disk = newWorld(t, rnd, 1<<20), testkit.NewFlash(rnd)
 	k := w.keeper(w.relay, disk)
 	w.list(3, false)
 	w.put("o1", 3)

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/weir-edge/weir/impl/disk/disktest"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestHalfABatch: after a power cut only some blocks of a batch are on the disk. Whatever the next process writes
@@ -24,7 +24,7 @@ func TestHalfABatch(t *testing.T) {
 			halves := 0
 			for blocks := 1; ; blocks++ {
 				rnd := rand.New(rand.NewPCG(1, uint64(blocks)))
-				w, disk := newWorld(t, rnd, 1<<20), disktest.NewFlash(rnd)
+				w, disk := newWorld(t, rnd, 1<<20), testkit.NewFlash(rnd)
 				k := w.keeper(w.relay, disk)
 				w.refill(3)
 				k.step(t.Context(), false)

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/disk/disktest"
 	"github.com/weir-edge/weir/impl/relay"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestBudget: at most 3 bytes are written per byte of change, about 2 over time, and nearly none while nothing changes.
 func TestBudget(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
-	w, disk := newWorld(t, rnd, 256<<10), disktest.NewFlash(rnd)
+	w, disk := newWorld(t, rnd, 256<<10), testkit.NewFlash(rnd)
 	k := w.keeper(w.relay, disk)
 	k.least, w.truth = 64<<10, nil
 	w.list(50, false)

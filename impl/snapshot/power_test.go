@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/disk/disktest"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const ringBytes = 256 << 10
@@ -23,7 +23,7 @@ func TestPowerCuts(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 9))
 		w := newWorld(t, rnd, ringBytes)
 		w.large = true
-		disk := disktest.NewFlash(rnd)
+		disk := testkit.NewFlash(rnd)
 		disk.CutAt = 1 + rnd.IntN(120)
 		full := rnd.IntN(3) == 0
 		disk.Fail = func(string) bool { return full && rnd.IntN(6) == 0 }

@@ -23,13 +23,13 @@ import (
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -89,13 +89,13 @@ func put(t *testing.T, r *relay.Relay, name string, version uint64) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	await.Until(t, time.Minute, what, ok)
+	testkit.Until(t, time.Minute, what, ok)
 }
 
 // comes waits for a value of a channel, or for its end.
 func comes[T any](t *testing.T, what string, from <-chan T) T {
 	t.Helper()
-	return await.Value(t, time.Minute, what, from)
+	return testkit.Value(t, time.Minute, what, from)
 }
 
 // serve starts a real HTTP/2 server and returns it as an upstream.

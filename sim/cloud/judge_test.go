@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // node is one on which callers are judged, beside the real cloud.
@@ -262,5 +262,5 @@ func testJudge(t *testing.T, c *Cloud) {
 // eventually waits until cond holds.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	await.Until(t, time.Minute, what, cond)
+	testkit.Until(t, time.Minute, what, cond)
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const (
@@ -152,5 +152,5 @@ func (s *relayStore) compact(ctx context.Context, t *testing.T, version string) 
 		t.Fatalf("the relay knows no change of version %d", rv)
 	}
 	s.clock.ahead.Add(int64(at.(time.Time).Add(ringAge + apart/2).Sub(s.clock.Now())))
-	await.Until(t, time.Minute, "the relay to forget what is old", func() bool { return !s.relay.Resumable(rv - 1) })
+	testkit.Until(t, time.Minute, "the relay to forget what is old", func() bool { return !s.relay.Resumable(rv - 1) })
 }

@@ -21,10 +21,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/operator/estimate"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/workload"
@@ -111,7 +111,7 @@ func (d *desk) watches(query string, zipped bool) *watched {
 func (w *watched) still(t *testing.T) int64 {
 	t.Helper()
 	last, since := int64(-1), time.Now()
-	await.Until(t, time.Minute, "a watch to be quiet", func() bool {
+	testkit.Until(t, time.Minute, "a watch to be quiet", func() bool {
 		if now := w.bytes.Load(); now != last {
 			last, since = now, time.Now()
 		}

@@ -9,7 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/testca"
 )
 
@@ -116,7 +116,7 @@ func testNamespaces(t *testing.T, w *world) {
 	}
 	const in = "/apis/discovery.k8s.io/v1/namespaces/"
 	ofA, ofOne := w.user("of-a"), w.user("of-one")
-	await.Until(t, patience, "the grants to count", func() bool {
+	testkit.Until(t, patience, "the grants to count", func() bool {
 		a, _, errA := ofA.sent(http.MethodGet, w.cloud.URL()+in+"a/endpointslices", "")
 		b, _, errB := ofOne.sent(http.MethodGet, w.cloud.URL()+in+"b/endpointslices/s-1", "")
 		return errA == nil && errB == nil && a == 200 && b == 200

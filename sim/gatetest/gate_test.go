@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const (
@@ -63,7 +63,7 @@ func testObjects(t *testing.T, w *world) {
 		want, err := all.List(t.Context(), metav1.ListOptions{})
 		check(t, err)
 		var got *discoveryv1.EndpointSliceList
-		await.Until(t, patience, what, func() bool {
+		testkit.Until(t, patience, what, func() bool {
 			got, err = hub.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{
 				ResourceVersion: want.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 			})
@@ -87,7 +87,7 @@ func testObjects(t *testing.T, w *world) {
 		metav1.ListOptions{ResourceVersion: listed.ResourceVersion})
 	check(t, err)
 	defer watching.Stop()
-	next := func() watch.Event { return await.Value(t, patience, "an event", watching.ResultChan()) }
+	next := func() watch.Event { return testkit.Value(t, patience, "an event", watching.ResultChan()) }
 	wants := func(kind watch.EventType, want *discoveryv1.EndpointSlice) {
 		t.Helper()
 		got := next()
@@ -150,7 +150,7 @@ func testDifferences(t *testing.T, w *world) {
 	}()
 	same := func(what string, version string) {
 		t.Helper()
-		await.Until(t, patience, what, func() bool {
+		testkit.Until(t, patience, what, func() bool {
 			a, b := mine.Object("a/s-0"), theirs.Object("a/s-0")
 			return a != nil && b != nil && fmt.Sprint(a.Version) == version && a.Version == b.Version
 		})
@@ -168,7 +168,7 @@ func testDifferences(t *testing.T, w *world) {
 	first, err := w.kube.DiscoveryV1().EndpointSlices("a").Get(t.Context(), "s-0", metav1.GetOptions{})
 	check(t, err)
 	same("the first list", first.ResourceVersion)
-	await.Until(t, patience, "the raw watch to have begun", func() bool { return raw.len() > 0 })
+	testkit.Until(t, patience, "the raw watch to have begun", func() bool { return raw.len() > 0 })
 	before := raw.len()
 	const changes = 20
 	last := ""
@@ -179,7 +179,7 @@ func testDifferences(t *testing.T, w *world) {
 	if s := f.Status(); s.Mismatches != 0 || s.Lists.Total() != 1 {
 		t.Errorf("%+v", s)
 	}
-	await.Until(t, patience, "the raw watch to have it", func() bool { return raw.len() > before })
+	testkit.Until(t, patience, "the raw watch to have it", func() bool { return raw.len() > before })
 	size := first.Size()
 	if each := (raw.len() - before) / changes; each > size/4 {
 		t.Errorf("a change of a word cost %d bytes of an object of %d", each, size)
@@ -198,14 +198,14 @@ func testFrozen(t *testing.T, w *world) {
 	if open.code != http.StatusOK {
 		t.Fatal(open.code)
 	}
-	await.Until(t, patience, "the first events", func() bool { return open.len() > 0 })
+	testkit.Until(t, patience, "the first events", func() bool { return open.len() > 0 })
 	if code, _ := hub.ask(http.MethodGet, slicesAt, ""); code != http.StatusOK {
 		t.Errorf("before: %d", code)
 	}
 	check(t, w.cloud.APIServer().Freeze())
 	thaw := func() { check(t, w.cloud.APIServer().Thaw()) }
 	defer thaw()
-	await.Value(t, patience, "the watch to end", open.over)
+	testkit.Value(t, patience, "the watch to end", open.over)
 	resp, err := hub.open(t.Context(), http.MethodGet, w.at+slicesAt, "")
 	check(t, err)
 	_ = resp.Body.Close()
@@ -222,17 +222,17 @@ func testFrozen(t *testing.T, w *world) {
 		t.Errorf("it would be restarted: %d", code)
 	}
 	thaw()
-	await.Until(t, patience, "reads to be served", func() bool {
+	testkit.Until(t, patience, "reads to be served", func() bool {
 		code, _, err := hub.try(http.MethodGet, slicesAt, "")
 		return err == nil && code == http.StatusOK
 	})
 	last := w.change(t, "a", "s-1", "after it").ResourceVersion
 	typed := hub.typed(t)
-	await.Until(t, patience, "what was written afterwards", func() bool {
+	testkit.Until(t, patience, "what was written afterwards", func() bool {
 		got, err := typed.DiscoveryV1().EndpointSlices("a").List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(got.Items) > 1 && got.Items[1].ResourceVersion == last
 	})
-	await.Until(t, patience, "it to be ready", func() bool {
+	testkit.Until(t, patience, "it to be ready", func() bool {
 		code, _, err := nobody.try(http.MethodGet, "/readyz", "")
 		return err == nil && code == http.StatusOK
 	})

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // hidden stands in all that nobody may read here.
@@ -124,7 +124,7 @@ func testOwn(t *testing.T, w *world) {
 	}, metav1.CreateOptions{})
 	check(t, err)
 	scraper := w.user("scraper")
-	await.Until(t, patience, "the grant to count", func() bool {
+	testkit.Until(t, patience, "the grant to count", func() bool {
 		code, _, err := scraper.sent(http.MethodGet, w.cloud.URL()+"/metrics", "")
 		return err == nil && code == http.StatusOK
 	})

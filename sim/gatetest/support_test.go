@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/gate"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/testca"
@@ -108,7 +108,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	anybody := w.caller(nil, "")
-	await.Until(t, patience, "the gate to be ready", func() bool {
+	testkit.Until(t, patience, "the gate to be ready", func() bool {
 		code, _, err := anybody.try(http.MethodGet, "/readyz", "")
 		return err == nil && code == http.StatusOK
 	})

@@ -25,9 +25,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/testca"
 )
@@ -62,7 +62,7 @@ func TestWayIn(t *testing.T) {
 	harbour, mill := w.lead(t, "harbour", "edge-1"), w.lead(t, "mill", "mill-1")
 	for pod, want := range map[string]*site{"a": harbour, "b": mill} {
 		var text string
-		await.Until(t, patience, "logs of "+pod, func() (ok bool) {
+		testkit.Until(t, patience, "logs of "+pod, func() (ok bool) {
 			var err error
 			text, err = logs(pod)
 			return err == nil
@@ -126,7 +126,7 @@ func TestWayIn(t *testing.T) {
 		_, _ = io.Copy(io.Discard, body)
 		_ = body.Close()
 		w.lead(t, "harbour", "edge-1") // until the end of all
-		await.Until(sub, patience, "logs", func() bool {
+		testkit.Until(sub, patience, "logs", func() bool {
 			_, err := logs("a")
 			return err == nil
 		})
@@ -333,7 +333,7 @@ func (w *world) lead(t *testing.T, pool, node string) *site {
 		check(t, <-done)
 	})
 	t.Cleanup(s.stop)
-	await.Until(t, patience, "the connection of "+node, func() bool { return l.State().Connected })
+	testkit.Until(t, patience, "the connection of "+node, func() bool { return l.State().Connected })
 	return s
 }
 

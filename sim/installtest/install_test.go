@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/parts"
@@ -225,7 +225,7 @@ func TestNode(t *testing.T) {
 		var out bytes.Buffer
 		cmd := s.weir(weir, &out, join...)
 		check(t, cmd.Start())
-		await.Until(t, time.Minute, at, func() bool { _, err := os.Stat(s.at(at)); return err == nil })
+		testkit.Until(t, time.Minute, at, func() bool { _, err := os.Stat(s.at(at)); return err == nil })
 		check(t, cmd.Process.Kill())
 		_ = cmd.Wait()
 		s.heard(t)

@@ -21,10 +21,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/install"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/parts"
@@ -191,7 +191,7 @@ func TestKubelet(t *testing.T) {
 	heartbeats(t, c, "through the hub")
 	port, err := strconv.Atoi(strings.TrimPrefix(flags[1], "--health-port="))
 	check(t, err)
-	await.Until(t, time.Minute, "what the kubelet reads of the whole cluster to be on the disk", func() bool {
+	testkit.Until(t, time.Minute, "what the kubelet reads of the whole cluster to be on the disk", func() bool {
 		_, err := os.Stat(s.at("/var/lib/weir-hub/relays/services.v1.snapshot"))
 		return err == nil
 	})
@@ -204,7 +204,7 @@ func TestKubelet(t *testing.T) {
 	s.endsWithout()
 	before := time.Now()
 	s.restart("kubelet.service")
-	await.Until(t, time.Minute, "a heartbeat at the hub", func() bool {
+	testkit.Until(t, time.Minute, "a heartbeat at the hub", func() bool {
 		h, err := install.StatusOfHub(t.Context(), port)
 		return err == nil && h.Heartbeat.Last.After(before)
 	})
@@ -278,7 +278,7 @@ func heartbeats(t *testing.T, c *cloud.Cloud, when string) {
 	}
 	for range 2 {
 		before := version()
-		await.Until(t, 2*time.Minute, "heartbeats "+when, func() bool {
+		testkit.Until(t, 2*time.Minute, "heartbeats "+when, func() bool {
 			now := version()
 			return now != "" && now != before
 		})
@@ -307,7 +307,7 @@ func tenant(t *testing.T, c *cloud.Cloud) (name string) {
 // answers waits until a pod of this machine does.
 func (k *realKubelet) answers(t *testing.T, pod string) {
 	t.Helper()
-	await.Until(t, time.Minute, "an answer of the pod", func() bool {
+	testkit.Until(t, time.Minute, "an answer of the pod", func() bool {
 		url := "http://" + net.JoinHostPort(k.first, strconv.Itoa(podPort))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 		check(t, err)

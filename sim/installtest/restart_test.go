@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc/proctest"
@@ -56,11 +56,11 @@ func TestRestart(t *testing.T) {
 		failed := s.startHub()
 		s.mu.Unlock()
 		check(t, failed)
-		if err := await.Value(t, time.Minute, "an answer to a call of a hub that does not run", waits); err != nil {
+		if err := testkit.Value(t, time.Minute, "an answer to a call of a hub that does not run", waits); err != nil {
 			t.Errorf("a call while no hub runs, which was ended by %v: %v", by, err)
 		}
 		was := caller.seen()
-		await.Until(t, time.Minute, "answered calls", func() bool { return caller.seen() > was })
+		testkit.Until(t, time.Minute, "answered calls", func() bool { return caller.seen() > was })
 	}
 	made, refused, longest := stop()
 	if refused > 0 {

@@ -24,9 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/process/systemdtest"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // socketOf is the environment of the systemctl that this test binary is, too.
@@ -77,7 +76,7 @@ type systemd struct {
 
 	mu      sync.Mutex
 	loaded  string // units of the kubelet, as they were read
-	hub     *systemdtest.Service
+	hub     *testkit.Service
 	log     string
 	address string       // that the machine has for its pods; this machine has it not, so the hub leads none there
 	config  string       // kubeconfig of the kubelet that runs; "": none does
@@ -91,7 +90,7 @@ func newSystemd(t *testing.T, root string) *systemd {
 	check(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := &systemd{t: t, root: root, path: dir, socket: filepath.Join(dir, "s"), log: filepath.Join(t.TempDir(), "hub.log")}
-	s.hub, err = systemdtest.New(0)
+	s.hub, err = testkit.NewService(0)
 	check(t, err)
 	self, err := os.Executable()
 	check(t, err)
@@ -322,7 +321,7 @@ func (s *systemd) kubeconfig(path string) (*clientcmdapi.Config, error) {
 // heard waits until the kubelet's heartbeats arrive.
 func (s *systemd) heard(t *testing.T) {
 	t.Helper()
-	await.Until(t, time.Minute, "the kubelet's heartbeats to arrive", func() bool {
+	testkit.Until(t, time.Minute, "the kubelet's heartbeats to arrive", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.config != "" && s.failed == nil

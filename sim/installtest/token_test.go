@@ -23,8 +23,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
@@ -225,7 +225,7 @@ func (s *systemd) isSigned(c *cloud.Cloud, does string, beats func(string)) {
 	_, err = s.do([]string{"restart", "weir-hub.service"}) // it asks at once, and minutes apart later
 	check(s.t, err)
 	var pem []byte
-	await.Until(s.t, 2*time.Minute, "a certificate of the node", func() bool {
+	testkit.Until(s.t, 2*time.Minute, "a certificate of the node", func() bool {
 		pem, err = os.ReadFile(s.at("/var/lib/weir-hub/pki/node/kubelet.pem"))
 		return err == nil
 	})
@@ -281,9 +281,9 @@ func keepFresh(t *testing.T, file string) {
 func (s *systemd) breaks(does string, beats func(string)) {
 	s.t.Helper()
 	before := s.ran(does)
-	await.Until(s.t, time.Minute, "three more tokens", func() bool { return s.ran(does) >= before+3 })
+	testkit.Until(s.t, time.Minute, "three more tokens", func() bool { return s.ran(does) >= before+3 })
 	check(s.t, os.WriteFile(does, []byte("fails"), 0o600))
-	await.Until(s.t, time.Minute, "the hub to say what is wrong", func() bool {
+	testkit.Until(s.t, time.Minute, "the hub to say what is wrong", func() bool {
 		text, err := os.ReadFile(s.log)
 		return err == nil && strings.Contains(string(text), "the node's credential cannot be got") &&
 			strings.Contains(string(text), "exit status 3: no identity on this machine")
@@ -308,7 +308,7 @@ func (s *systemd) isAlone(c *cloud.Cloud, flags []string, does string) {
 	alone := func(when string) {
 		s.t.Helper()
 		why := ""
-		await.Until(s.t, time.Minute, when+": the Node", func() bool {
+		testkit.Until(s.t, time.Minute, when+": the Node", func() bool {
 			code, body := s.asKubelet(flags)
 			if text := fmt.Sprintf("%d: %.200s", code, body); code != http.StatusOK && text != why {
 				why = text

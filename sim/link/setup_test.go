@@ -11,7 +11,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const patience = 20 * time.Second
@@ -19,7 +19,7 @@ const patience = 20 * time.Second
 // eventually waits for a condition of the kernel or of toxiproxy, where there is nothing to wait on.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	await.Until(t, patience, what, ok)
+	testkit.Until(t, patience, what, ok)
 }
 
 // cloud is the far end: it hands every connection to the test.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // The agent of a folder in Git, which labels Nodes, too.
@@ -54,7 +54,7 @@ func (y *typist) owners() (generations string) {
 // says waits until a field of an object has these words.
 func (y *typist) says(what, field, want string) {
 	y.t.Helper()
-	await.Until(y.t, 5*time.Minute, what+" to have "+want, func() bool {
+	testkit.Until(y.t, 5*time.Minute, what+" to have "+want, func() bool {
 		return strings.Join(strings.Fields(y.shell("kubectl get "+what+" -o jsonpath='"+field+"'", "")), " ") == want
 	})
 }

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/nodejob"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 )
 
@@ -101,7 +101,7 @@ func TestImages(t *testing.T) {
 	d.prints("images list --pool=harbour -o wide", "images.golden", 0)
 	d.hours()
 	d.manage()
-	await.Until(t, time.Minute, "weir-manager to lead", func() bool {
+	testkit.Until(t, time.Minute, "weir-manager to lead", func() bool {
 		l, err := c.Client().CoordinationV1().Leases(contract.ManagerNamespace).Get(t.Context(), "weir-manager",
 			metav1.GetOptions{})
 		return err == nil && l.Spec.HolderIdentity != nil
@@ -117,13 +117,13 @@ func TestImages(t *testing.T) {
 		t.Errorf("%d Jobs, of which %d run", n, d.running())
 	}
 	must(t, d.window(`{"start":"`+at(-2*time.Hour)+`","end":"`+at(2*time.Hour)+`"}`))
-	await.Until(t, time.Minute, "one Job to run when the hours begin", func() bool { return d.running() == 1 })
+	testkit.Until(t, time.Minute, "one Job to run when the hours begin", func() bool { return d.running() == 1 })
 	must(t, d.window(`{"start":"`+at(2*time.Hour)+`","end":"`+at(4*time.Hour)+`"}`))
-	await.Until(t, time.Minute, "none to run when they end", func() bool { return d.running() == 0 })
+	testkit.Until(t, time.Minute, "none to run when they end", func() bool { return d.running() == 0 })
 	must(t, d.window(""))
-	await.Until(t, time.Minute, "one to run where all hours count", func() bool { return d.running() == 1 })
+	testkit.Until(t, time.Minute, "one to run where all hours count", func() bool { return d.running() == 1 })
 	d.ends(true)
-	await.Until(t, time.Minute, "the second to follow", func() bool { return d.running() == 2 })
+	testkit.Until(t, time.Minute, "the second to follow", func() bool { return d.running() == 2 })
 	d.ends(true)
 	d.cannot()
 
@@ -132,7 +132,7 @@ func TestImages(t *testing.T) {
 		out, code := d.types("images pull --pool=harbour " + image)
 		done <- out + map[bool]string{true: "exit code 1", false: "another exit code"}[code == 1]
 	}()
-	await.Until(t, time.Minute, "a third to run", func() bool { return d.running() == 3 })
+	testkit.Until(t, time.Minute, "a third to run", func() bool { return d.running() == 3 })
 	d.ends(false)
 	if out := <-done; !strings.Contains(out, image+" on edge-1: failed: no such tag") ||
 		!strings.Contains(out, "1 of 1 pulls failed") || !strings.HasSuffix(out, "exit code 1") {

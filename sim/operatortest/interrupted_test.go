@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/nodejob"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/proc"
@@ -41,7 +41,7 @@ func (d *desk) stockControllers() {
 func (d *desk) begun(node, before string) *corev1.Pod {
 	d.t.Helper()
 	var found *corev1.Pod
-	await.Until(d.t, 2*time.Minute, "a Pod on "+node, func() bool {
+	testkit.Until(d.t, 2*time.Minute, "a Pod on "+node, func() bool {
 		all, err := d.cloud.Client().CoreV1().Pods(contract.ManagerNamespace).List(d.t.Context(), metav1.ListOptions{
 			LabelSelector: contract.NameLabel + "=" + contract.PreloadName,
 		})
@@ -78,7 +78,7 @@ func pulling(reason, message string) corev1.ContainerState {
 func (d *desk) ended(p *corev1.Pod) {
 	d.t.Helper()
 	pods := d.cloud.Client().CoreV1().Pods(p.Namespace)
-	await.Until(d.t, time.Minute, "Pod "+p.Name+" to be deleted", func() bool {
+	testkit.Until(d.t, time.Minute, "Pod "+p.Name+" to be deleted", func() bool {
 		now, err := pods.Get(d.t.Context(), p.Name, metav1.GetOptions{})
 		return err == nil && now.DeletionTimestamp != nil
 	})
@@ -137,7 +137,7 @@ func TestInterrupted(t *testing.T) {
 	d.stockControllers()
 	stop := d.lead()
 	defer func() { stop() }()
-	await.Until(t, time.Minute, "weir-manager to lead", func() bool {
+	testkit.Until(t, time.Minute, "weir-manager to lead", func() bool {
 		l, err := c.Client().CoordinationV1().Leases(contract.ManagerNamespace).Get(t.Context(), "weir-manager",
 			metav1.GetOptions{})
 		return err == nil && l.Spec.HolderIdentity != nil
@@ -148,7 +148,7 @@ func TestInterrupted(t *testing.T) {
 	go func() { code <- d.typesTo(&out, "images pull --pool=harbour --nodes=all "+image) }()
 	told := func(text string) {
 		t.Helper()
-		await.Until(t, time.Minute, "it to print "+text, func() bool { return out.has(text) })
+		testkit.Until(t, time.Minute, "it to print "+text, func() bool { return out.has(text) })
 	}
 
 	first := d.begun("edge-1", "")
@@ -180,7 +180,7 @@ func TestInterrupted(t *testing.T) {
 	if got := <-code; got != 1 || !out.has("1 of 2 pulls failed") {
 		t.Errorf("exit code %d", got)
 	}
-	await.Until(t, time.Minute, "the Job of a node that is gone to rest", func() bool {
+	testkit.Until(t, time.Minute, "the Job of a node that is gone to rest", func() bool {
 		waits := false
 		for _, j := range d.pulls() {
 			waits = waits || nodejob.NodeOf(&j) == "edge-2" && nodejob.Waits(&j)

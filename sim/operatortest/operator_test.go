@@ -27,7 +27,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
@@ -35,6 +34,7 @@ import (
 	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/operator"
 	"github.com/weir-edge/weir/impl/operator/check"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 	"github.com/weir-edge/weir/sim/testca"
@@ -228,7 +228,7 @@ func (d *desk) parts() {
 	apart := follower
 	apart.Role, apart.Cause = digest.Pending, digest.Timeout
 	d.tell("edge-2", map[string]string{contract.DigestAnnotation: apart.Text()})
-	await.Until(d.t, time.Minute, "check to say that a hub does not reach its pool", func() bool {
+	testkit.Until(d.t, time.Minute, "check to say that a hub does not reach its pool", func() bool {
 		_, code := d.types("check -o short")
 		return code == 1
 	})
@@ -256,7 +256,7 @@ func (d *desk) ways() {
 			fails.Edges = digest.EdgesOf([]digest.Edge{{Way: w, Peer: "10.0.0.1", Port: 10269, Cause: cause}})
 			d.tell("edge-2", map[string]string{contract.DigestAnnotation: fails.Text()})
 			want := fmt.Sprintf(", port 10269: %s", digest.Likely(cause))
-			await.Until(d.t, time.Minute, fmt.Sprintf("%v: %s to be told", w, cause), func() bool {
+			testkit.Until(d.t, time.Minute, fmt.Sprintf("%v: %s to be told", w, cause), func() bool {
 				out, code := d.types("check -o short")
 				all, fails := d.types("connectivity")
 				return code == 1 && fails == 1 && strings.Count(out, want) == 2 && strings.Contains(out, "EdgeFails: ") &&
@@ -315,7 +315,7 @@ func TestOperator(t *testing.T) {
 	if out, code := d.types("check --wait=2m"); code != 0 {
 		t.Fatalf("check --wait: exit code %d:\n%s", code, out)
 	}
-	await.Until(t, time.Minute, "the manager to count both nodes and name a leader", func() bool {
+	testkit.Until(t, time.Minute, "the manager to count both nodes and name a leader", func() bool {
 		out, _ := d.types("status")
 		return strings.Contains(out, "harbour   LeaderHubs   2       2       0         2        edge-") &&
 			strings.Contains(out, "3.5 MB")
@@ -371,7 +371,7 @@ func (d *desk) suggests() {
 			}, Rest: 500, Unread: []string{"endpoints.v1."},
 		}.Text()})
 	}
-	await.Until(d.t, time.Minute, "status to say that there is something to suggest", func() bool {
+	testkit.Until(d.t, time.Minute, "status to say that there is something to suggest", func() bool {
 		out, _ := d.types("status")
 		return strings.Contains(out, "pool harbour: sharing 1 more resource would save 30.0 MB a day: weir pool "+
 			"suggest harbour")
@@ -442,7 +442,7 @@ func (d *desk) coordinates() {
 // listed waits until the roster of the pool has a node, or has it no more.
 func (d *desk) listed(node string, want bool) {
 	d.t.Helper()
-	await.Until(d.t, time.Minute, fmt.Sprintf("the roster to have node %s: %t", node, want), func() bool {
+	testkit.Until(d.t, time.Minute, fmt.Sprintf("the roster to have node %s: %t", node, want), func() bool {
 		c, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(),
 			contract.RosterPrefix+"harbour", metav1.GetOptions{})
 		return err == nil && (c.Data[node] != "") == want
@@ -452,7 +452,7 @@ func (d *desk) listed(node string, want bool) {
 // says waits until weir check tells of the deletion of a node, or does no more.
 func (d *desk) says(node string, want bool) {
 	d.t.Helper()
-	await.Until(d.t, 2*time.Minute, fmt.Sprintf("check to tell of the deletion of %s: %t", node, want), func() bool {
+	testkit.Until(d.t, 2*time.Minute, fmt.Sprintf("check to tell of the deletion of %s: %t", node, want), func() bool {
 		out, _ := d.types("check -o short")
 		return strings.Contains(out, "DeletedUnconfirmed") == want &&
 			strings.Contains(out, "kubectl weir node restore "+node+"; if they are lost or stolen: kubectl weir node revoke "+
@@ -475,7 +475,7 @@ func (d *desk) deletes() {
 	d.listed("edge-3", true)
 	must(d.t, nodes.Delete(ctx, "edge-3", metav1.DeleteOptions{}))
 	d.says("edge-3", true)
-	await.Until(d.t, time.Minute, "an Event", func() bool { return told("edge-3") })
+	testkit.Until(d.t, time.Minute, "an Event", func() bool { return told("edge-3") })
 	if out, code := d.types("node restore edge-3"); code != 0 ||
 		!strings.Contains(out, "node edge-3: its Node is there again, in pool harbour") {
 		d.t.Errorf("restore: exit code %d:\n%s", code, out)
@@ -526,7 +526,7 @@ func (d *desk) dump() {
 	_, err = d.cloud.Client().CoreV1().Nodes().Patch(d.t.Context(), "edge-1", types.MergePatchType, patch,
 		metav1.PatchOptions{})
 	must(d.t, err)
-	await.Until(d.t, time.Minute, "the manager to write down who is in the pool", func() bool {
+	testkit.Until(d.t, time.Minute, "the manager to write down who is in the pool", func() bool {
 		_, err := d.cloud.Client().CoreV1().ConfigMaps(contract.KeyNamespace).Get(d.t.Context(),
 			contract.RosterPrefix+"harbour", metav1.GetOptions{})
 		return err == nil

@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/cloud/cloudtest"
 )
@@ -140,7 +140,7 @@ func (y *typist) counts(want string) {
 	y.t.Helper()
 	const line = `kubectl get pools.weir.dev -o jsonpath='{range .items[*]}{.metadata.name}={.status.members} {end}'`
 	got := ""
-	await.Until(y.t, 5*time.Minute, "the Pools to be "+want, func() bool {
+	testkit.Until(y.t, 5*time.Minute, "the Pools to be "+want, func() bool {
 		was := got
 		if got = strings.TrimSpace(y.shell(line, "")); got != was {
 			y.t.Logf("Pools: %s", got)
@@ -170,7 +170,7 @@ func TestSites(t *testing.T) {
 		{"pools.weir.dev quarry", "{.status.replicas[*].node}", "quarry-1 quarry-2 quarry-3"},
 		{"pools.weir.dev mill", "{.status.mode}", "LeaderHubs"},
 	} {
-		await.Until(t, 5*time.Minute, strings.Join(c[:], " "), func() bool {
+		testkit.Until(t, 5*time.Minute, strings.Join(c[:], " "), func() bool {
 			words := strings.Fields(y.shell("kubectl get "+c[0]+" -o jsonpath='"+c[1]+"'", ""))
 			slices.Sort(words)
 			return strings.Join(words, " ") == c[2]

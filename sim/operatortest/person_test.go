@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator"
 	"github.com/weir-edge/weir/impl/operator"
 	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/testca"
 )
@@ -59,7 +59,7 @@ func (d *desk) certified(node string, args ...string) []byte {
 	_, err := asked.Create(d.t.Context(), &r, metav1.CreateOptions{})
 	must(d.t, err)
 	var signed []byte
-	await.Until(d.t, time.Minute, "weir-manager to sign", func() bool {
+	testkit.Until(d.t, time.Minute, "weir-manager to sign", func() bool {
 		got, err := asked.Get(d.t.Context(), node, metav1.GetOptions{})
 		must(d.t, err)
 		signed = got.Status.Certificate
@@ -110,7 +110,7 @@ func (d *desk) people() {
 		d.t.Fatalf("pool create: %s", out)
 	}
 	dir := d.t.TempDir()
-	await.Until(d.t, time.Minute, "the Pool to say where its coordinator is", func() bool {
+	testkit.Until(d.t, time.Minute, "the Pool to say where its coordinator is", func() bool {
 		out, _ := d.types("status -o json --pool=quay")
 		return strings.Contains(out, server)
 	})
@@ -121,7 +121,7 @@ func (d *desk) people() {
 		c, err := kubernetes.NewForConfig(config)
 		must(d.t, err)
 		leases := c.CoordinationV1().Leases(contract.LeaseNamespace)
-		await.Until(d.t, time.Minute, "the coordinator to answer", func() bool {
+		testkit.Until(d.t, time.Minute, "the coordinator to answer", func() bool {
 			_, err = leases.List(d.t.Context(), metav1.ListOptions{})
 			return err == nil
 		})

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/manager/manifests"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // tenant is a person with one of Weir's roles.
@@ -24,7 +24,7 @@ func (y *typist) tenant(name, role string) tenant {
 	must(y.t, err)
 	y.shell(fmt.Sprintf("kubectl create clusterrolebinding %s --clusterrole=%s --user=%[1]s", name, role), "")
 	p := tenant{y, kubeconfig}
-	await.Until(y.t, time.Minute, name+" to be let in", func() bool { return p.may(duties[0].line) })
+	testkit.Until(y.t, time.Minute, name+" to be let in", func() bool { return p.may(duties[0].line) })
 	return p
 }
 
@@ -116,7 +116,7 @@ func TestTenants(t *testing.T) {
 		return ann.may("kubectl patch pools.weir.dev " + pool + " --type=merge -p '{\"spec\":{\"mode\":\"LeaderHubs\"}}' " +
 			"--dry-run=server")
 	}
-	await.Until(t, time.Minute, "ann to operate her pool", func() bool { return operates("harbour") })
+	testkit.Until(t, time.Minute, "ann to operate her pool", func() bool { return operates("harbour") })
 	if operates("pier") {
 		t.Error("ann operates another pool")
 	}
@@ -126,10 +126,10 @@ func TestTenants(t *testing.T) {
 		p := y.tenant("eve-"+role, role)
 		y.shell(fmt.Sprintf(`kubectl patch clusterrole %s --type=json -p '[{"op":"add","path":"/rules/-","value":`+
 			`{"apiGroups":["apps.openyurt.io","weir.dev"],"resources":["%s"],"verbs":["patch"]}}]'`, role, planted), "")
-		await.Until(t, 5*time.Minute, role+" to be found wrong with a right to patch "+planted,
+		testkit.Until(t, 5*time.Minute, role+" to be found wrong with a right to patch "+planted,
 			func() bool { return len(p.wrong(role)) == 1 })
 		y.shell("kubectl patch clusterrole "+role+` --type=merge -p '{"rules":[]}'`, "")
-		await.Until(t, 5*time.Minute, role+" to be found wrong without any right",
+		testkit.Until(t, 5*time.Minute, role+" to be found wrong without any right",
 			func() bool { return len(p.wrong(role)) >= 3 })
 	}
 }

@@ -17,12 +17,12 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay"
 	relayrest "github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // seeded returns the seed of a test, which WEIR_SEED repeats.
@@ -107,7 +107,7 @@ func parse(t *testing.T, version string) uint64 {
 
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	await.Until(t, time.Minute, what, ok)
+	testkit.Until(t, time.Minute, what, ok)
 }
 
 // startRelay serves a relay of a subject that is fed from the cloud.

@@ -19,7 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // helperEnv turns the test binary into one of the helper processes below.
@@ -96,7 +96,7 @@ func start(t *testing.T, s *Spawner, spec Spec) *Process {
 // eventually waits for a condition of the outside world, where there is nothing to wait on but itself.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	await.Until(t, 20*time.Second, what, ok)
+	testkit.Until(t, 20*time.Second, what, ok)
 }
 
 // gone reports whether a process is dead: no entry, or a zombie that waits for its new parent.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/proc/loopback"
 	"github.com/weir-edge/weir/sim/routes"
 )
@@ -145,14 +145,14 @@ func TestNamed(t *testing.T) {
 			defer func() { cancel(); done.Wait() }()
 			answered := func(by string) {
 				t.Helper()
-				await.Until(t, patience, "an answer of "+by, func() bool {
+				testkit.Until(t, patience, "an answer of "+by, func() bool {
 					c, _ := n.Seen()
 					return slices.ContainsFunc(c.Answers, func(a routes.Answer) bool { return a.Address == by || a.Pod == by })
 				})
 			}
 			fails := func(why string) {
 				t.Helper()
-				if err := await.Value(t, patience, "a call that fails", failures); !strings.Contains(err.Error(), why) {
+				if err := testkit.Value(t, patience, "a call that fails", failures); !strings.Contains(err.Error(), why) {
 					t.Errorf("%v, want %q", err, why)
 				}
 			}
@@ -170,7 +170,7 @@ func TestNamed(t *testing.T) {
 				proxy.lead(dns, first)
 			}
 			proxy.lead(web, known(at(3))+":8080")
-			await.Until(t, patience, "a stranger's answer", func() bool {
+			testkit.Until(t, patience, "a stranger's answer", func() bool {
 				select {
 				case err := <-failures:
 					return strings.Contains(err.Error(), "stranger answers at")
@@ -179,7 +179,7 @@ func TestNamed(t *testing.T) {
 				}
 			})
 			proxy.lead(web)
-			await.Until(t, patience, "no endpoint", func() bool {
+			testkit.Until(t, patience, "no endpoint", func() bool {
 				select {
 				case err := <-failures:
 					return strings.Contains(err.Error(), "no endpoint")
@@ -214,7 +214,7 @@ func TestNamedWaits(t *testing.T) {
 		var done sync.WaitGroup
 		done.Go(func() { n.Run(ctx) })
 		for range 10 { // more than one call asks
-			await.Value(t, patience, "a question to kube-proxy", asked)
+			testkit.Value(t, patience, "a question to kube-proxy", asked)
 		}
 		cancel()
 		done.Wait()

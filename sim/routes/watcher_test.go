@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/routes"
 )
 
@@ -50,10 +50,10 @@ func TestWatcher(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			await.Value(t, patience, "all slices", synced)
+			testkit.Value(t, patience, "all slices", synced)
 			shows := func(n int) {
 				t.Helper()
-				await.Until(t, patience, "the next state", func() bool { c, _ := w.Seen(); return len(c.Shown) == n })
+				testkit.Until(t, patience, "the next state", func() bool { c, _ := w.Seen(); return len(c.Shown) == n })
 			}
 			shows(1)
 			if got, err := w.Ready("web"); err != nil || len(got) != 1 || got[0] != old {

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/parts"
 )
 
@@ -127,7 +127,7 @@ func readsServices(t *testing.T, site Site, name string) (done func()) {
 // was started, and on the Lease for one heartbeat.
 func readsTold(t *testing.T, api kubernetes.Interface, name string) {
 	t.Helper()
-	await.Until(t, 3*time.Minute, "the Pool to tell that a client of "+name+" reads services", func() bool {
+	testkit.Until(t, 3*time.Minute, "the Pool to tell that a client of "+name+" reads services", func() bool {
 		raw, err := api.CoreV1().RESTClient().Get().AbsPath("/apis/weir.dev/v1alpha1/pools/quay").DoRaw(t.Context())
 		if err != nil {
 			t.Fatal(err)

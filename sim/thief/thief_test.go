@@ -14,8 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-edge/weir/impl/await"
 	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/testkit"
 	"github.com/weir-edge/weir/sim/testca"
 )
 
@@ -102,22 +102,22 @@ func TestThief(t *testing.T) {
 	coordinator.denies.Store(true)
 	cloud.denies.Store(true)
 	close(coordinator.over)
-	await.Until(t, time.Minute, "streams of the coordinator to end", func() bool { return len(left()) == 3 })
+	testkit.Until(t, time.Minute, "streams of the coordinator to end", func() bool { return len(left()) == 3 })
 	if l := left(); !about(l, "a feed of hub", "anew", "over an open connection") {
 		t.Errorf("left: %q", l)
 	}
 	hub.rejects.Store(true)
 	close(hub.over)
-	await.Until(t, time.Minute, "the stream of the hub to end", func() bool { return len(left()) == 1 })
-	await.Until(t, time.Minute, "the open connection to be left",
+	testkit.Until(t, time.Minute, "the stream of the hub to end", func() bool { return len(left()) == 1 })
+	testkit.Until(t, time.Minute, "the open connection to be left",
 		func() bool { return about(left(), "over an open connection") })
 	hub.denies.Store(true)
 	// An alert may be lost with its connection: then nobody has said anything, and it is tried again.
-	await.Until(t, time.Minute, "all to be refused", func() bool { return len(left()) == 0 })
+	testkit.Until(t, time.Minute, "all to be refused", func() bool { return len(left()) == 0 })
 	coordinator.CloseClientConnections()
 	coordinator.Close()
 	var last []string
-	await.Until(t, time.Minute, "the hub alone to refuse", func() bool {
+	testkit.Until(t, time.Minute, "the hub alone to refuse", func() bool {
 		last = left()
 		return len(last) <= 2
 	})

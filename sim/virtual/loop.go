@@ -4,12 +4,12 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weir-edge/weir/impl/virtualtime"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // Loop is virtual time, and the one source of all chance of a schedule.
 type Loop struct {
-	virtualtime.Loop
+	testkit.Loop
 
 	rng     *rand.Rand
 	servers []*server // all that there were

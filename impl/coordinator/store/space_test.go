@@ -14,8 +14,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const (
@@ -74,7 +74,7 @@ func TestFull(t *testing.T) {
 		return s.Tend(ctx, slog.New(slog.NewTextHandler(t.Output(), nil)), func(full bool) { told <- full })
 	})
 	value := strings.Repeat("x", 64<<10)
-	await.Until(t, patience, "history that is thrown away, and a write after it", func() bool {
+	testkit.Until(t, patience, "history that is thrown away, and a write after it", func() bool {
 		_, err := s.client.Put(t.Context(), "key", value)
 		return err == nil && s.Space().Reclaims > 1 && len(told) > 0
 	})
@@ -125,7 +125,7 @@ func TestFullReplicas(t *testing.T) {
 	}
 	fill(t, all[0])
 	for i, s := range all {
-		await.Until(t, patience, "the word that etcd is full, at "+names[i], func() bool { return s.Space().Full })
+		testkit.Until(t, patience, "the word that etcd is full, at "+names[i], func() bool { return s.Space().Full })
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var g errgroup.Group
@@ -133,7 +133,7 @@ func TestFullReplicas(t *testing.T) {
 		g.Go(func() error { return s.Tend(ctx, logger, func(bool) {}) })
 	}
 	for i, s := range all {
-		await.Until(t, patience, "a write at "+names[i], func() bool {
+		testkit.Until(t, patience, "a write at "+names[i], func() bool {
 			_, err := s.client.Put(t.Context(), "key", names[i])
 			return err == nil && !s.Space().Full && s.Space().Reclaims > 0 && s.Space().Bytes < little
 		})

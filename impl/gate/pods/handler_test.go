@@ -32,10 +32,10 @@ import (
 	utilexec "k8s.io/client-go/util/exec"
 	"k8s.io/streaming/pkg/httpstream"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/gate/pods"
 	"github.com/weir-edge/weir/impl/gate/pods/podstest"
 	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const patience = 20 * time.Second
@@ -610,7 +610,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("a fourth of all: %d, %s", code, text)
 	}
 	_ = first.Body.Close()
-	await.Until(t, patience, "a slot", func() bool {
+	testkit.Until(t, patience, "a slot", func() bool {
 		code, _ := said(t, w, "carol", http.MethodGet, at+"one/log", nil)
 		return code == http.StatusOK
 	})
@@ -637,7 +637,7 @@ func TestClose(t *testing.T) {
 	if _, err := io.ReadAll(resp.Body); err == nil {
 		t.Error("the log ends well")
 	}
-	await.Value(t, patience, "the command to end", done)
+	testkit.Value(t, patience, "the command to end", done)
 	_ = in.Close()
 	if code, _ := said(t, w, "alice", http.MethodGet, at+"one/log", nil); code != http.StatusServiceUnavailable {
 		t.Errorf("%d", code)
@@ -653,7 +653,7 @@ func TestLine(t *testing.T) {
 	last := func(n int) map[string]any {
 		t.Helper()
 		var all []string
-		await.Until(t, patience, "the line", func() bool {
+		testkit.Until(t, patience, "the line", func() bool {
 			all = strings.Split(strings.TrimSpace(lines.String()), "\n")
 			return len(all) >= n && all[0] != ""
 		})

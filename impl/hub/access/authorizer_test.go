@@ -15,10 +15,10 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // asked is a reviewer for tests.
@@ -253,7 +253,7 @@ func TestAuthorizeInDoubt(t *testing.T) {
 	ask := func(h http.Header) { answers <- z.Authorize(t.Context(), Caller{Kind: Bearer}, h, listSlices) }
 	for n := range int32(2) {
 		go ask(knownCaller)
-		await.Until(t, time.Minute, "a review", func() bool { return reviews.Load() == n+1 && clock.HasWaiters() })
+		testkit.Until(t, time.Minute, "a review", func() bool { return reviews.Load() == n+1 && clock.HasWaiters() })
 		select {
 		case err := <-answers:
 			t.Fatalf("answered before there could be a connection: %v", err)
@@ -271,7 +271,7 @@ func TestAuthorizeInDoubt(t *testing.T) {
 	var end context.CancelFunc
 	z.ctx, end = context.WithCancel(t.Context())
 	go ask(token("b"))
-	await.Until(t, time.Minute, "a review", func() bool { return reviews.Load() == 3 && clock.HasWaiters() })
+	testkit.Until(t, time.Minute, "a review", func() bool { return reviews.Load() == 3 && clock.HasWaiters() })
 	clock.Step(uplink.ConnectPatience)
 	end()
 	if err := <-answers; err == nil || err.ErrStatus.Code != http.StatusServiceUnavailable {
@@ -380,7 +380,7 @@ func TestLearn(t *testing.T) {
 	logs := identity.Attributes{Verb: "get", Version: "v1", Resource: "pods", Subresource: "log", Namespace: "a"}
 	alice := Caller{Kind: Bearer}
 	z.Learn(t.Context(), alice, token("alice"), logs)
-	await.Until(t, time.Minute, "the cloud to be asked", func() bool { return z.Size() == 1 })
+	testkit.Until(t, time.Minute, "the cloud to be asked", func() bool { return z.Size() == 1 })
 	z.Learn(t.Context(), alice, token("alice"), logs)
 	if n := a.count(); n != 1 {
 		t.Errorf("asked %d times", n)

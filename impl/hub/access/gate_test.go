@@ -17,10 +17,10 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func newTestGate() (*Gate, *clocktesting.FakeClock) {
@@ -64,7 +64,7 @@ func TestReviewsBounded(t *testing.T) {
 			}
 		})
 	}
-	await.Until(t, time.Minute, "all that may to be under way", func() bool {
+	testkit.Until(t, time.Minute, "all that may to be under way", func() bool {
 		return underWay.Load() == limit.ParallelReviews && busy.Load() == 1000-limit.MaxCallerReviews
 	})
 	if ok, _, _, err := review(t.Context(), Caller{Kind: ThisNode}, http.Header{}, identity.Attributes{}); !ok ||

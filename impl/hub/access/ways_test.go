@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // admitted is a request of somebody without a credential that has passed a gate. leave ends it.
@@ -79,7 +79,7 @@ func TestWay(t *testing.T) {
 					_, _, err := a.Way(req)
 					failed <- err
 				}()
-				await.Until(t, time.Minute, "it to wait", func() bool { return g.Waiting() == 1 })
+				testkit.Until(t, time.Minute, "it to wait", func() bool { return g.Waiting() == 1 })
 				leave()
 				if err := <-failed; !uplink.Unsent(err) || !errors.Is(err, context.Canceled) || g.Waiting() != 0 {
 					t.Errorf("one that leaves: %v, %d wait", err, g.Waiting())

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/heartbeat"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // late lets a second pass, and passes what is overdue.
@@ -85,10 +85,10 @@ func TestOverdueWaits(t *testing.T) {
 		b.clock.Step(10 * time.Second)
 		b.beat("edge-1")
 	}
-	await.Until(t, time.Minute, "a timer", func() bool { return b.clock.HasWaiters() && len(hub.left) == 0 })
+	testkit.Until(t, time.Minute, "a timer", func() bool { return b.clock.HasWaiters() && len(hub.left) == 0 })
 	wait, _ := hub.Roll.lapses()
 	b.clock.Step(wait)
-	await.Until(t, time.Minute, "the heartbeat to pass", func() bool {
+	testkit.Until(t, time.Minute, "the heartbeat to pass", func() bool {
 		return hub.Status().Passed.Equal(b.clock.Now().UTC())
 	})
 	cancel()

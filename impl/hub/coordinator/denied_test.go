@@ -16,11 +16,11 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func must[T any](v T, err error) T {
@@ -55,10 +55,10 @@ func TestToldAtOnce(t *testing.T) {
 		h.Share(ctx, never{},
 			func(context.Context, func(context.Context, http.RoundTripper, *url.URL)) { shared <- h.Number() })
 	}()
-	await.Value(t, time.Minute, "the first exchange", shared)
+	testkit.Value(t, time.Minute, "the first exchange", shared)
 	l, _ := denylist.List{Pool: "p"}.Next(time.Now())
 	must(h.Take(must(l.Sign(authority))))
-	if n := await.Value(t, time.Minute, "the one after the change", shared); n != l.Number {
+	if n := testkit.Value(t, time.Minute, "the one after the change", shared); n != l.Number {
 		t.Errorf("shared %d", n)
 	}
 	cancel()
@@ -115,7 +115,7 @@ func TestCoordinatorTakenBack(t *testing.T) {
 		return must(list.Sign(authority))
 	}
 	must(mine.Take(next(denylist.Entry{Node: "b", Replica: "two", Hosts: []string{"127.0.0.2"}})))
-	await.Until(t, time.Minute, "the coordinator hears of it", func() bool { return theirs.Number() == list.Number })
+	testkit.Until(t, time.Minute, "the coordinator hears of it", func() bool { return theirs.Number() == list.Number })
 	stream := func() (*http.Response, error) {
 		req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/stream", nil))
 		return c.InUse().Transport.RoundTrip(req)
@@ -131,14 +131,14 @@ func TestCoordinatorTakenBack(t *testing.T) {
 		ended <- err
 	}()
 	must(theirs.Take(next(denylist.Entry{Node: "c"})))
-	await.Until(t, time.Minute, "the hub hears of it", func() bool { return mine.Number() == list.Number })
+	testkit.Until(t, time.Minute, "the hub hears of it", func() bool { return mine.Number() == list.Number })
 	select {
 	case err := <-ended:
 		t.Fatalf("the stream ended for another node: %v", err)
 	default:
 	}
 	must(mine.Take(next(denylist.Entry{Node: "d", Replica: "one", Hosts: []string{"127.0.0.1"}})))
-	if err := await.Value(t, time.Minute, "the end of the stream", ended); err == nil {
+	if err := testkit.Value(t, time.Minute, "the end of the stream", ended); err == nil {
 		t.Error("the stream goes on")
 	}
 	before := asked.Load()

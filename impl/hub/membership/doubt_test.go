@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/relay"
@@ -24,6 +23,7 @@ import (
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // doubted is a relay fed from a pool, beside a cloud.
@@ -98,7 +98,7 @@ func newDoubted(t *testing.T) *doubted {
 		hubs: func() int { return int(d.hubs.Load()) },
 		tell: func(_ context.Context, what contract.Doubt) (bool, error) { d.told.Store(&what); return false, nil },
 	}
-	await.Until(t, time.Minute, "the pool's state", func() bool { return mine.Status().Version == 1000 })
+	testkit.Until(t, time.Minute, "the pool's state", func() bool { return mine.Status().Version == 1000 })
 	go func() { done <- d.doubt.run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done; <-done })
 	return d
@@ -110,7 +110,7 @@ func (d *doubted) leads(node string) { d.leader.Store(&node) }
 func (d *doubted) within(limit time.Duration, what string, holds func() bool) {
 	d.t.Helper()
 	began := d.clock.Now()
-	await.Until(d.t, time.Minute, what, func() bool {
+	testkit.Until(d.t, time.Minute, what, func() bool {
 		if !holds() && d.clock.HasWaiters() && d.clock.Since(began) < limit {
 			d.clock.Step(time.Second)
 		}
@@ -142,7 +142,7 @@ func TestForgedSlice(t *testing.T) {
 			d.within(time.Minute, "the honest state to be compared", func() bool { return d.asked.Load() == 2 })
 			forge(d)
 			mine := d.doubt.Sources.All()[0].Relay
-			await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version >= 1001 })
+			testkit.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version >= 1001 })
 			d.within(unhurried, "it to be doubted", d.doubt.holds)
 			d.within(time.Minute, "the coordinator to be told", func() bool { return d.told.Load() != nil })
 			if got := *d.told.Load(); got.Leader != "liar" || !got.Confirmed || got.Resource != mine.Resource().String() ||
@@ -168,13 +168,13 @@ func TestForgedSliceDoesNotStay(t *testing.T) {
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Added, Version: 1001, Object: sliceOf(t, "forged", 1001)}))
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
 	mine := d.doubt.Sources.All()[0].Relay
-	await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version == 1001 })
+	testkit.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version == 1001 })
 	d.within(unhurried, "it to be doubted", d.doubt.holds)
 	// the truth, and newer.
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
-	await.Until(t, time.Minute, "the truth beside it", func() bool { return mine.Status().Version == 1005 })
+	testkit.Until(t, time.Minute, "the truth beside it", func() bool { return mine.Status().Version == 1005 })
 	d.doubt.Sources.All()[0].Use(d.upstream)
-	await.Until(t, 10*time.Second, "the cloud's state alone", func() bool {
+	testkit.Until(t, 10*time.Second, "the cloud's state alone", func() bool {
 		n := 0
 		for o := range mine.Objects() {
 			if o.Name == "forged" {
@@ -214,7 +214,7 @@ func TestForgedSliceInABusyPool(t *testing.T) {
 			version++
 			lie(d, version)
 			began := d.clock.Now()
-			await.Until(t, time.Minute, "it to be doubted", func() bool {
+			testkit.Until(t, time.Minute, "it to be doubted", func() bool {
 				if d.clock.HasWaiters() && d.clock.Since(began) < 90*time.Second {
 					busy()
 					d.clock.Step(time.Second)
@@ -263,7 +263,7 @@ func TestWitness(t *testing.T) {
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Added, Version: 1001, Object: sliceOf(t, "forged", 1001)}))
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1002, Object: sliceOf(t, "other", 1002)}))
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1002, Object: sliceOf(t, "other", 1002)}))
-	await.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version == 1002 })
+	testkit.Until(t, time.Minute, "the lie", func() bool { return mine.Status().Version == 1002 })
 	ask("liar", "forged", 1001)
 	d.within(20*time.Second, "the lie to be confirmed", func() bool { return d.told.Load() != nil })
 	if got := *d.told.Load(); !got.Confirmed || got.Name != "forged" || !d.doubt.holds() {
@@ -290,7 +290,7 @@ func TestHonestPoolIsNotDoubted(t *testing.T) {
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
 	check(t, d.cloud.Apply(&wire.Event{Type: wire.Modified, Version: 1010, Object: sliceOf(t, "other", 1010)}))
 	check(t, d.pool.Apply(&wire.Event{Type: wire.Modified, Version: 1005, Object: sliceOf(t, "kube-dns", 1005)}))
-	await.Until(t, time.Minute, "it", func() bool { return mine.Status().Version == 1005 })
+	testkit.Until(t, time.Minute, "it", func() bool { return mine.Status().Version == 1005 })
 	pass(2 * time.Minute)
 	if d.doubt.holds() {
 		t.Error("lag is doubted")
@@ -324,11 +324,11 @@ func TestShared(t *testing.T) {
 					}
 				}
 				mine := d.doubt.Sources.All()[0].Relay
-				await.Until(t, time.Minute, "the change", func() bool { return mine.Status().Version == version })
+				testkit.Until(t, time.Minute, "the change", func() bool { return mine.Status().Version == version })
 			}
 			change()
 			for began := d.clock.Now(); d.clock.Since(began) < hours*time.Hour; {
-				await.Until(t, time.Minute, "the hub to rest", d.clock.HasWaiters)
+				testkit.Until(t, time.Minute, "the hub to rest", d.clock.HasWaiters)
 				if now := d.asked.Load(); now != before {
 					before = now
 					looks++
@@ -339,7 +339,7 @@ func TestShared(t *testing.T) {
 			if looks < hours*c.least || looks > hours*c.most {
 				t.Errorf("%d looks in %d hours, want %d to %d in one", looks, hours, c.least, c.most)
 			}
-			await.Until(t, time.Minute, "the hub to rest", d.clock.HasWaiters)
+			testkit.Until(t, time.Minute, "the hub to rest", d.clock.HasWaiters)
 			before = d.asked.Load()
 			change()
 			d.leads("another")

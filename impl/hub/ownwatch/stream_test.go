@@ -9,8 +9,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestSlow: a client that takes nothing holds up its stream, and neither it nor the hub loses or gathers anything.
@@ -34,7 +34,7 @@ func TestSlow(t *testing.T) {
 		defer of.mu.Unlock()
 		return of.behind()
 	}
-	await.Until(t, 10*time.Second, "the stream to be held up", func() bool { return behind() > ahead })
+	testkit.Until(t, 10*time.Second, "the stream to be held up", func() bool { return behind() > ahead })
 	for i := range n {
 		if most := behind(); most > ahead+2*step {
 			t.Fatalf("%d bytes are held", most)

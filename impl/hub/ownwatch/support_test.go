@@ -20,9 +20,9 @@ import (
 	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -150,7 +150,7 @@ func (o *opened) sends(frame string) error {
 // gone waits until the hub has left the watch.
 func (o *opened) gone() {
 	o.t.Helper()
-	await.Until(o.t, 10*time.Second, "the hub to leave a watch", func() bool { return o.Context().Err() != nil })
+	testkit.Until(o.t, 10*time.Second, "the hub to leave a watch", func() bool { return o.Context().Err() != nil })
 }
 
 // pod is a frame with a pod at a version.
@@ -267,7 +267,7 @@ func (c *client) leaves() { check(c.t, c.body.Close()) }
 // asked is the next watch that was opened at the cloud.
 func (s *site) asked() *opened {
 	s.t.Helper()
-	return await.Value(s.t, 10*time.Second, "the cloud to be asked", s.cloud.opened)
+	return testkit.Value(s.t, 10*time.Second, "the cloud to be asked", s.cloud.opened)
 }
 
 // spared checks that the cloud was not asked.
@@ -308,7 +308,7 @@ func (s *site) opens() (*client, *opened) {
 // reaches waits until the stream that can be joined has a version.
 func (s *site) reaches(version uint64) {
 	s.t.Helper()
-	await.Until(s.t, 10*time.Second, "the stream", func() bool {
+	testkit.Until(s.t, 10*time.Second, "the stream", func() bool {
 		of := s.streamOf(s.key())
 		if of == nil {
 			return false

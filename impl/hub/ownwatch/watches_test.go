@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestJoin: a client's time is over, and it goes on where it stands: it is shown what came meanwhile and what comes,
@@ -83,18 +83,18 @@ func TestNotJoined(t *testing.T) {
 		},
 		"the stream has ended": func(s *site, o *opened) {
 			o.to.finish(io.EOF)
-			await.Until(s.t, 10*time.Second, "the end of the stream", func() bool { return s.streamOf(s.key()) == nil })
+			testkit.Until(s.t, 10*time.Second, "the end of the stream", func() bool { return s.streamOf(s.key()) == nil })
 			s.on(10).leaves()
 		},
 		"an error came": func(s *site, o *opened) {
 			o.send(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":410}}` + "\n")
-			await.Until(s.t, 10*time.Second, "the error", func() bool { return s.join10() == nil })
+			testkit.Until(s.t, 10*time.Second, "the error", func() bool { return s.join10() == nil })
 			s.on(10).leaves()
 		},
 		"it went back": func(s *site, o *opened) {
 			o.send(pod("MODIFIED", 20))
 			o.send(pod("MODIFIED", 19))
-			await.Until(s.t, 10*time.Second, "the end of the stream", func() bool { return s.streamOf(s.key()) == nil })
+			testkit.Until(s.t, 10*time.Second, "the end of the stream", func() bool { return s.streamOf(s.key()) == nil })
 			s.on(20).leaves()
 		},
 		"another encoding": func(s *site, _ *opened) {
@@ -175,7 +175,7 @@ func TestBegin(t *testing.T) {
 	o.send(pod("MODIFIED", 103)) // the list is not complete
 	c.sees("MODIFIED 103")
 	own.send(pod("ADDED", 103), listed(104), pod("MODIFIED", 105), pod("MODIFIED", 106))
-	await.Until(t, 10*time.Second, "the list", func() bool { return s.streamOf(s.key()) != nil })
+	testkit.Until(t, 10*time.Second, "the list", func() bool { return s.streamOf(s.key()) != nil })
 	o.send(bookmark(103)) // it is behind the list
 	c.sees("BOOKMARK 103")
 	o.send(pod("MODIFIED", 105))
@@ -237,7 +237,7 @@ func TestBeginsNot(t *testing.T) {
 		s.cloud.code = code
 		o.send(more(11))
 		c.sees("MODIFIED 11")
-		await.Until(t, 10*time.Second, "the refusal", func() bool {
+		testkit.Until(t, 10*time.Second, "the refusal", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return !s.of[s.key()].begins

@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // inNamespace makes the test binary run in a network namespace of its own.
@@ -95,11 +95,11 @@ func TestNetworkd(t *testing.T) {
 		}
 		return err == nil
 	}
-	await.Until(t, time.Minute, "the hub to be served at the address", calls)
-	await.Until(t, time.Minute, "pods to be led", func() bool { p.Reads(); return p.Status().Led })
+	testkit.Until(t, time.Minute, "the hub to be served at the address", calls)
+	testkit.Until(t, time.Minute, "pods to be led", func() bool { p.Reads(); return p.Status().Led })
 	for i := range 2 {
 		ip("address", "del", address+"/32", "dev", "lo")
-		await.Until(t, time.Minute, "the address to be put back", func() bool { return p.Losses() == i+1 && calls() })
+		testkit.Until(t, time.Minute, "the address to be put back", func() bool { return p.Losses() == i+1 && calls() })
 	}
 	if s := p.Status(); !s.Led || s.Address != there {
 		t.Errorf("%+v", s)

@@ -11,13 +11,13 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestLackedUntilGiven: a coordinator that said that it does not have a resource, and then gives it, has it, though the
@@ -55,14 +55,14 @@ func TestLackedUntilGiven(t *testing.T) {
 	go func() { done <- f.Run(ctx) }()
 	defer func() { cancel(); server.CloseClientConnections(); check(<-done) }()
 	f.Use(&hop.Upstream{Name: role.Coordinator.String(), URL: at, Client: server.Client(), Progress: true})
-	await.Until(t, time.Minute, "the refusal", f.Lacked)
+	testkit.Until(t, time.Minute, "the refusal", f.Lacked)
 	if !f.Unavailable() {
 		t.Error("a relay that has only just come is to answer")
 	}
 	has.Store(true)
 	f.Kick()
-	await.Until(t, time.Minute, "the resource", func() bool { return mine.Status().Synced })
-	await.Until(t, time.Minute, "it to count as given", func() bool { return !f.Lacked() })
+	testkit.Until(t, time.Minute, "the resource", func() bool { return mine.Status().Synced })
+	testkit.Until(t, time.Minute, "it to count as given", func() bool { return !f.Lacked() })
 	if at := f.refused.Load(); at == nil || mine.Status().ProgressAt.After(*at) {
 		t.Error("a sign of the cloud came since: this shows nothing")
 	}

@@ -14,8 +14,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/disk"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func list(t *testing.T, c *clocktesting.FakeClock) *List {
@@ -53,7 +53,7 @@ func TestMended(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
-	await.Until(t, time.Minute, "the next look to be scheduled", c.HasWaiters)
+	testkit.Until(t, time.Minute, "the next look to be scheduled", c.HasWaiters)
 	c.Step(every)
 	var mended *MendedError
 	if err := <-done; !errors.As(err, &mended) || mended.What != "--data-dir" {

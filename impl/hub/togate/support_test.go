@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/hubtest"
@@ -30,6 +29,7 @@ import (
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const (
@@ -261,7 +261,7 @@ func (h *hub) show(name string) { h.cert.Show(h.t, name) }
 // eventually waits for something.
 func (h *hub) eventually(what string, ok func() bool) {
 	h.t.Helper()
-	await.Until(h.t, patience, what, ok)
+	testkit.Until(h.t, patience, what, ok)
 }
 
 // reads waits until resources are read at a site and nowhere else, and have come.

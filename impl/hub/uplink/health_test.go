@@ -11,8 +11,8 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/member"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 var testPolicy = member.Probing{
@@ -51,10 +51,12 @@ func TestChecker(t *testing.T) {
 		t.Error("not healthy after a good answer")
 	}
 	for i := range 3 {
-		await.Until(t, time.Minute, "the next probe to be scheduled", clock.HasWaiters)
+		testkit.Until(t, time.Minute, "the next probe to be scheduled", clock.HasWaiters)
 		if i == 0 {
 			c.Kick() // not before half a timeout has passed since the last probe
-			await.Until(t, time.Minute, "the kick to be taken", func() bool { return len(c.kicks) == 0 && clock.Waiters() > 1 })
+			testkit.Until(t, time.Minute, "the kick to be taken", func() bool {
+				return len(c.kicks) == 0 && clock.Waiters() > 1
+			})
 			if len(probes) > 0 {
 				t.Error("probed again at once")
 			}
@@ -71,8 +73,8 @@ func TestChecker(t *testing.T) {
 	}
 	<-idle
 	idle <- true
-	await.Until(t, time.Minute, "the next probe to be scheduled", clock.HasWaiters)
-	await.Until(t, time.Minute, "a kick to wake the idle checker", func() bool {
+	testkit.Until(t, time.Minute, "the next probe to be scheduled", clock.HasWaiters)
+	testkit.Until(t, time.Minute, "a kick to wake the idle checker", func() bool {
 		c.Kick()
 		clock.Step(time.Second)
 		return len(probes) > 0

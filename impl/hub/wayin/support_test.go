@@ -19,12 +19,12 @@ import (
 	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/hubtest"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/reverse"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const (
@@ -132,7 +132,7 @@ func newHub(t testing.TB, e directory.Entry) *hub {
 		h.cloud.Close()
 	})
 	t.Cleanup(h.end)
-	await.Until(t, patience, "the cloud to be judged", h.cloud.Healthy)
+	testkit.Until(t, patience, "the cloud to be judged", h.cloud.Healthy)
 	return h
 }
 
@@ -163,7 +163,7 @@ func (h *hub) connect(_ context.Context, a netip.AddrPort) (net.Conn, error) {
 // until waits for something, and lets time pass at the hub.
 func (h *hub) until(what string, ok func() bool) {
 	h.t.Helper()
-	await.Until(h.t, patience, what, func() bool {
+	testkit.Until(h.t, patience, what, func() bool {
 		if ok() {
 			return true
 		}
@@ -176,7 +176,7 @@ func (h *hub) until(what string, ok func() bool) {
 func (h *hub) passes(n int) {
 	h.t.Helper()
 	for range n {
-		await.Until(h.t, patience, "the hub to wait", h.clock.HasWaiters)
+		testkit.Until(h.t, patience, "the hub to wait", h.clock.HasWaiters)
 		h.clock.Step(looks)
 	}
 }

@@ -21,12 +21,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 	"github.com/weir-edge/weir/impl/store"
 	"github.com/weir-edge/weir/impl/store/queue"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -190,7 +190,7 @@ func testPod(name string) *corev1.Pod {
 // eventually waits until cond holds.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	await.Until(t, 20*time.Second, what, cond)
+	testkit.Until(t, 20*time.Second, what, cond)
 }
 
 func readAll(t testing.TB, r io.Reader) []byte {

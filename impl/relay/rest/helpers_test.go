@@ -18,9 +18,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/weir-edge/weir/impl/await"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -204,5 +204,5 @@ func get(t *testing.T, srv *httptest.Server, path, accept string) (*http.Respons
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	await.Until(t, patience, what, ok)
+	testkit.Until(t, patience, what, ok)
 }

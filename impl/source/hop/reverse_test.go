@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/await"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,7 +94,7 @@ func TestReverse(t *testing.T) {
 // TestNobodyElse: what one has opened is not taken for another's.
 func TestNobodyElse(t *testing.T) {
 	b, _ := newBed(t)
-	await.Until(t, time.Minute, "one to wait", b.waits)
+	testkit.Until(t, time.Minute, "one to wait", b.waits)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if conn, err := b.lot.Take(ctx, "edge-2"); err == nil || !strings.Contains(err.Error(), "edge-2 has not connected") {
@@ -111,13 +111,13 @@ func (b *bed) waits() bool {
 // TestComeAgain: a connection that ends while it waits is opened again, and a refused one as well, though not at once.
 func TestComeAgain(t *testing.T) {
 	b, leave := newBed(t)
-	await.Until(t, time.Minute, "one to wait", b.waits)
+	testkit.Until(t, time.Minute, "one to wait", b.waits)
 	b.reader.CloseClientConnections() // not those that wait
 	b.lot.mu.Lock()
 	ended := b.lot.waiting["edge-1"]
 	b.lot.mu.Unlock()
 	_ = ended.Close()
-	await.Until(t, time.Minute, "the next one", func() bool {
+	testkit.Until(t, time.Minute, "the next one", func() bool {
 		b.lot.mu.Lock()
 		defer b.lot.mu.Unlock()
 		return b.lot.waiting["edge-1"] != ended
@@ -128,7 +128,7 @@ func TestComeAgain(t *testing.T) {
 	b.refuse.Store(true)
 	before := b.asked.Load()
 	leave() // the reader is another one
-	await.Until(t, time.Minute, "it to come again", func() bool { return b.asked.Load() > before })
+	testkit.Until(t, time.Minute, "it to come again", func() bool { return b.asked.Load() > before })
 	if n := b.asked.Load() - before; n > 2 {
 		t.Errorf("it came %d times at once", n)
 	}

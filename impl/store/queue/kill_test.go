@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/disk/disktest"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 // TestKillPoints: a node writes and drains, others write in the cloud, the link breaks, answers are lost, the disk
@@ -44,7 +44,7 @@ func (a *killTally) add(b killTally) {
 // killed is one run.
 func killed(t *testing.T, seed uint64) (sum killTally) {
 	rnd := rand.New(rand.NewPCG(seed, 6))
-	d := disktest.NewFlash(rnd)
+	d := testkit.NewFlash(rnd)
 	c := newCloud(t)
 	targets := []Target{node(), pod(0), pod(1), pod(2)}
 	for _, x := range targets {

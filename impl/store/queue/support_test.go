@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/disk/disktest"
+	"github.com/weir-edge/weir/impl/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,7 +37,7 @@ func open(t testing.TB, d disk.Disk) *Queue {
 	return q
 }
 
-func flash(seed uint64) *disktest.Flash { return disktest.NewFlash(rand.New(rand.NewPCG(seed, 25))) }
+func flash(seed uint64) *testkit.Flash { return testkit.NewFlash(rand.New(rand.NewPCG(seed, 25))) }
 
 func node() Target         { return Target{Kind: NodeStatus, Name: "n"} }
 func pod(i int) Target     { return Target{PodStatus, "ns", fmt.Sprint("p", i), fmt.Sprint("uid-p", i)} }

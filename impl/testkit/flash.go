@@ -1,5 +1,4 @@
-// Package disktest is a disk for tests that loses power and fills up.
-package disktest
+package testkit
 
 import (
 	"errors"

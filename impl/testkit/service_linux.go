@@ -1,9 +1,4 @@
-// Package systemdtest runs a service as systemd does, as far as the service can see it: it hears what the service
-// tells, keeps its sockets over restarts, and hands them to its next process. It is for tests, and knows units of
-// Type=notify only.
-//
-// A Service has one goroutine, which reads what is told until Close.
-package systemdtest
+package testkit
 
 import (
 	"errors"
@@ -46,8 +41,8 @@ type descriptor struct {
 	file *os.File
 }
 
-// New is a service that does not run, of whose sockets some are kept.
-func New(most int) (*Service, error) {
+// NewService is a service that does not run, of whose sockets some are kept.
+func NewService(most int) (*Service, error) {
 	dir, err := os.MkdirTemp("", "weir-sd") // a short name: that of a socket has 107 bytes at most
 	if err != nil {
 		return nil, err

@@ -1,6 +1,4 @@
-// Package virtualtime runs scheduled events in order, in a time that does not pass by itself. The simulations of pools
-// use it: the tests of pure packages, and package sim/virtual. It starts no goroutine.
-package virtualtime
+package testkit
 
 import (
 	"container/heap"

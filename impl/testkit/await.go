@@ -1,5 +1,4 @@
-// Package await lets tests wait for a condition instead of for a time. It starts no goroutine.
-package await
+package testkit
 
 import (
 	"testing"

@@ -227,7 +227,7 @@ const (
 	ConnectPath = "/weir/v1/connect"
 	// of weir-gate: what is asked about as well, for what is of no pool.
 	StraightPath = "/weir/v1/connect/straight"
-	// GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/mesh does.
+	// GET by a replica at another one's address for etcds: whether it is met as impl/coordinator/store does.
 	MeshPath   = "/weir/v1/mesh"
 	RejoinPath = "/weir/v1/rejoin" // POST by a replica that has no data: take it in again
 	// JSON status of a hub (health port; less of it at the port for its pool) or coordinator.

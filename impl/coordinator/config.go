@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/coordinator/mesh"
+	"github.com/weir-edge/weir/impl/coordinator/store"
 )
 
 // Values of Config.ClusterState.
@@ -25,7 +25,7 @@ type Config struct {
 	DataDir         string
 	CertificatesDir string // that the hub of this node fills
 	LeadersOnly     bool
-	Placement       mesh.Placement
+	Placement       store.Placement
 
 	PoolScopeResources []string      // none: directory.DefaultScope
 	Linger             time.Duration // after its last reader a resource is relayed so long; 0: always

@@ -18,9 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/coordinator/catalog"
 	"github.com/weir-edge/weir/impl/coordinator/election"
-	"github.com/weir-edge/weir/impl/coordinator/mesh"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/denylist"
@@ -48,7 +46,7 @@ type Coordinator struct {
 	kept   *snapshot.Snapshots
 	peers  *peers // nil: this is the only replica
 	front  *relays
-	listed *catalog.Catalog
+	listed *Catalog
 	lot    hop.Lot // hubs that cannot be connected to
 	fresh  atomic.Pointer[func(*relay.Relay) bool]
 }
@@ -62,7 +60,7 @@ func New(config Config) (*Coordinator, error) {
 	}
 	c := &Coordinator{set: set, relays: &scope.Set{}}
 	c.rules = authz.New(set.NodePoolName, c.relayed)
-	c.listed = &catalog.Catalog{Relays: c.relays.All}
+	c.listed = &Catalog{Relays: c.relays.All}
 	c.front = &relays{
 		all: c.relays, copies: c.relayed, clock: set.Clock, logger: set.Logger,
 		writes: limit.Rate{Every: time.Second / limit.WriteRate, Burst: limit.WriteBurst, Keys: limit.Writers},
@@ -218,9 +216,9 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		}, Refilled: func(resource, node string) { metrics.refilled.WithLabelValues(resource, node).Inc() },
 		Clock: c.set.Clock, Logger: c.set.Logger,
 	}
-	var claims *mesh.Fed // nil: this is the only replica
+	var claims *store.Fed // nil: this is the only replica
 	if c.peers != nil {
-		claims = mesh.NewFed(c.peers.Set, etcd, c.set.Clock, c.set.Logger)
+		claims = store.NewFed(c.peers.Replicas, etcd, c.set.Clock, c.set.Logger)
 		pulled.Replicas = claims
 	}
 	puller := pull.New(pulled)

@@ -66,7 +66,7 @@
 // Hubs bring the pool's denylist (package denylist), and replicas give it to each other; it is kept on disk. Whose
 // certificate is on it is nobody: its requests get 401, its connections end with all that is open over them, and nobody
 // connects to it. So a leader that is deleted is not read, and loses its Lease. A replica whose node is deleted is cut
-// off from the etcds of the others (package mesh).
+// off from the etcds of the others (package store).
 //
 // # Its own certificates
 //
@@ -96,9 +96,17 @@
 // they are served as they were, with their age, and are not ready until they are fed again. One that was never synced
 // answers 503. What age a relay tells comes from the cloud, however long the way: see relay.Testimony.
 //
+// # API discovery
+//
+// A Catalog adds the relayed resources to API discovery, beside those that the generic server lists. The generated file
+// has the OpenAPI definitions of the objects that a coordinator stores: Leases, and the meta types of any Kubernetes
+// API. Server-side apply and kubectl explain need them. Relayed resources need none, since they are read-only here.
+//
 // # Goroutines
 //
 // New starts none; it takes the data directory, the certificates and the port, so that what a user got wrong is known
 // at once. Run starts all, ends them all when its context does, and gives the rest back; Close does only that, if Run
 // is never called.
 package coordinator
+
+//go:generate go run k8s.io/kube-openapi/cmd/openapi-gen@v0.0.0-20260721132016-d427ff9ee9ad --output-dir . --output-pkg github.com/weir-edge/weir/impl/coordinator --output-file zz_generated.openapi.go --go-header-file openapi.txt --report-filename /dev/null k8s.io/api/coordination/v1 k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version

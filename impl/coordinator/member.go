@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/coordinator/mesh"
+	"github.com/weir-edge/weir/impl/coordinator/store"
 )
 
 // replicaCount is how many replicas a coordinator has that has more than one: any one may die, and no odd number above
@@ -17,7 +17,7 @@ const replicaCount = 3
 const maxToken = 200
 
 // replicas reads what makes this one of several; none: it is alone. It sets the defaults of that.
-func (s *settings) replicas() (members []mesh.Member, err error) {
+func (s *settings) replicas() (members []store.Replica, err error) {
 	if len(s.InitialCluster) == 0 {
 		if s.ClusterState == ClusterExisting || s.ClusterToken != "" || s.Name != "" || len(s.ReplicaServers) > 0 {
 			return nil,
@@ -34,11 +34,11 @@ func (s *settings) replicas() (members []mesh.Member, err error) {
 			cli.Usage("--initial-cluster-token", fmt.Sprintf("%.40s… of %d bytes", s.ClusterToken, len(s.ClusterToken)),
 				fmt.Sprintf("at most %d bytes", maxToken))
 	}
-	peers, names, err := mesh.URLs("--initial-cluster", s.InitialCluster)
+	peers, names, err := store.URLs("--initial-cluster", s.InitialCluster)
 	if err != nil {
 		return nil, err
 	}
-	servers, _, err := mesh.URLs("--replica-server", s.ReplicaServers)
+	servers, _, err := store.URLs("--replica-server", s.ReplicaServers)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *settings) replicas() (members []mesh.Member, err error) {
 			return nil, cli.Usage("--replica-server", strings.Join(s.ReplicaServers, " "),
 				"one for each of --initial-cluster: there is none for "+name)
 		}
-		members = append(members, mesh.Member{Name: name, Peer: peers[name], API: servers[name]})
+		members = append(members, store.Replica{Name: name, Peer: peers[name], API: servers[name]})
 	}
 	for _, m := range members {
 		for _, o := range members {

@@ -21,7 +21,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/coordinator/mesh"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/pki"
@@ -43,10 +42,10 @@ type peers struct {
 	transport *renewing
 	held      atomic.Pointer[tls.Certificate] // the last that was a pair
 	serving   *serving                        // judges them
-	mesh      *mesh.Mesh
+	mesh      *store.Mesh
 	logger    *slog.Logger
 
-	*mesh.Set // as they are now
+	*store.Replicas // as they are now
 }
 
 // newPeers reads the credential by which other replicas know this one. nil: this is the only one.
@@ -76,7 +75,7 @@ func newPeers(s *settings, known *authorities) (*peers, error) {
 		Transport:     p.transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	p.Set = mesh.NewSet(s.NodePoolName, s.Name, client, s.members)
+	p.Replicas = store.NewReplicas(s.NodePoolName, s.Name, client, s.members)
 	return p, nil
 }
 
@@ -119,7 +118,7 @@ func (s *settings) checkPeerCert(pair tls.Certificate, roots *x509.CertPool) err
 	}); err != nil {
 		return fmt.Errorf("a certificate that --peer-ca-file vouches for, as a client: %w", err)
 	}
-	i := slices.IndexFunc(s.members, func(m mesh.Member) bool { return m.Name == s.Name })
+	i := slices.IndexFunc(s.members, func(m store.Replica) bool { return m.Name == s.Name })
 	if _, err := cert.Verify(x509.VerifyOptions{
 		Roots: roots, Intermediates: issuers(pair), CurrentTime: now, DNSName: s.members[i].Peer.Hostname(),
 	}); err != nil {
@@ -283,9 +282,9 @@ func (p *peers) dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 // storePeers are the replicas as etcd knows them.
-func storePeers(members []mesh.Member) (all []store.Peer) {
+func storePeers(members []store.Replica) (all []store.Peer) {
 	for _, m := range members {
-		all = append(all, store.Peer{Name: m.Name, URL: mesh.URL(m.Name), Former: m.Peer})
+		all = append(all, store.Peer{Name: m.Name, URL: store.URL(m.Name), Former: m.Peer})
 	}
 	return all
 }

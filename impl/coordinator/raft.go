@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/coordinator/mesh"
+	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -31,7 +31,7 @@ func (p *peers) meet(s *serving, dir string, cloud func() bool) (err error) {
 		Time: s.time, For: s.late.For, Refuse: s.denied.Refuse, Logger: p.logger,
 		Cloud: func() bool { return cloud() && p.renewed() },
 	}
-	p.mesh, err = mesh.New(mesh.Config{
+	p.mesh, err = store.NewMesh(store.MeshConfig{
 		Self: p.self, Replicas: p.Meets(), Listen: p.set.peerAddress, Dir: filepath.Join(dir, "mesh"),
 		Certificate: p.certificate, NameOf: p.NameOf,
 		Verify: func(name, host string, chain []*x509.Certificate) error {

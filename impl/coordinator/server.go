@@ -34,7 +34,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/coordinator/catalog"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/relay"
 )
@@ -61,7 +60,7 @@ type api struct {
 	authorizer authorizer.Authorizer
 	front      *relays // what it is to be behind
 	leases     *leases
-	catalog    *catalog.Catalog
+	catalog    *Catalog
 	paths      map[string]http.Handler // what is served beside resources
 	etcd       func() error            // why it does not serve; nil: it does
 	waits      func(*relay.Relay) error
@@ -95,7 +94,7 @@ func (a api) server() (*genericapiserver.GenericAPIServer, error) {
 	a.addHealth(cfg)
 	namer := openapi.NewDefinitionNamer(a.types.published)
 	// Version 3 alone: kubectl reads it since 1.27, and version 2 beside it costs 0.5 MB of memory for ever.
-	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(catalog.GetOpenAPIDefinitions, namer)
+	cfg.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(GetOpenAPIDefinitions, namer)
 	cfg.OpenAPIV3Config.Info.Title = "weir-coordinator"
 
 	s, err := cfg.Complete(nil).New("weir-coordinator", genericapiserver.NewEmptyDelegate())

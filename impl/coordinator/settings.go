@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/coordinator/mesh"
+	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
@@ -27,8 +27,8 @@ import (
 type settings struct {
 	Config
 	resources []relay.Resource
-	always    []string      // those of them that are relayed though no hub reads them
-	members   []mesh.Member // none: this is the only replica
+	always    []string        // those of them that are relayed though no hub reads them
+	members   []store.Replica // none: this is the only replica
 	// Below CertificatesDir: the certificate of this server with its key, the one by which other replicas know it ("": it
 	// is the only one), and the pool's authorities, until a hub or a replica has brought others that they vouch for.
 	servingFile, peerFile, caFile string
@@ -116,7 +116,7 @@ func (s *settings) checkResources() error {
 func defaultResources() []string { return directory.DefaultScope() }
 
 // absolute makes paths mean the same wherever this process works: one of several replicas works in a directory of its
-// own, see package mesh.
+// own, see package store.
 func (s *settings) absolute() error {
 	for _, f := range []struct {
 		flag string

@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 // Mesh is one replica's part of it.
 type Mesh struct {
-	Config
+	MeshConfig
 	links *links
 	in    *in
 
@@ -30,17 +30,17 @@ type Mesh struct {
 	servers []*http.Server
 }
 
-// New takes the port.
-func New(c Config) (*Mesh, error) {
+// NewMesh takes the port.
+func NewMesh(c MeshConfig) (*Mesh, error) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", c.Listen)
 	if err != nil {
 		return nil, err
 	}
-	m := &Mesh{Config: c, links: &links{logger: c.Logger, open: map[*link]struct{}{}}, outs: map[string]*out{}}
-	m.in = &in{Config: &m.Config, callers: authz.Listen(l, nil)}
+	m := &Mesh{MeshConfig: c, links: &links{logger: c.Logger, open: map[*link]struct{}{}}, outs: map[string]*out{}}
+	m.in = &in{MeshConfig: &m.MeshConfig, callers: authz.Listen(l, nil)}
 	for name, to := range c.Replicas {
 		if name != c.Self {
-			m.outs[name] = newOut(&m.Config, m.links, name, to)
+			m.outs[name] = newOut(&m.MeshConfig, m.links, name, to)
 		}
 	}
 	return m, nil
@@ -124,7 +124,7 @@ func (m *Mesh) Follow(replicas map[string]*url.URL) error {
 		if known {
 			continue
 		}
-		o := newOut(&m.Config, m.links, name, to)
+		o := newOut(&m.MeshConfig, m.links, name, to)
 		if err := m.open(o); err != nil { // it is tried again with the next change
 			failed = append(failed, err)
 			continue

@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"errors"
@@ -58,12 +58,12 @@ func (p Placement) LeftOut(told directory.Entry) bool {
 }
 
 // Members are the replicas that the pool is told of; none: nothing is told of this one, and what it knows stays.
-func (p Placement) Members(told directory.Entry) (all []Member) {
+func (p Placement) Members(told directory.Entry) (all []Replica) {
 	if p == "" || p.LeftOut(told) {
 		return nil
 	}
 	for _, r := range told.Replicas {
-		all = append(all, Member{r.Name(), r.URL(contract.PeerPort), r.URL(contract.CoordinatorPort)})
+		all = append(all, Replica{r.Name(), r.URL(contract.PeerPort), r.URL(contract.CoordinatorPort)})
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -35,7 +34,7 @@ type claim struct {
 type Fed struct {
 	self   string
 	others func(name string) *hop.Upstream
-	store  *store.Store
+	store  *Store
 	Moved  func() // the last claim is another one
 	clock  clock.WithTicker
 	logger *slog.Logger
@@ -48,7 +47,7 @@ type Fed struct {
 }
 
 // NewFed makes it. Moved is to be set before Run.
-func NewFed(of *Set, s *store.Store, c clock.WithTicker, logger *slog.Logger) *Fed {
+func NewFed(of *Replicas, s *Store, c clock.WithTicker, logger *slog.Logger) *Fed {
 	return &Fed{self: of.self, others: of.Upstream, store: s, clock: c, logger: logger}
 }
 
@@ -104,7 +103,7 @@ func (f *Fed) Mine(ctx context.Context) (bool, error) {
 // Run follows the claims until ctx ends.
 func (f *Fed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := f.store.FollowNote(ctx, fedKey, func(n store.Note) { f.take(n) }); err != nil && ctx.Err() == nil {
+		if err := f.store.FollowNote(ctx, fedKey, func(n Note) { f.take(n) }); err != nil && ctx.Err() == nil {
 			f.logger.Debug("the watch of the replica that reads the leader ended", "err", err)
 		}
 		process.Pause(ctx, f.clock, fedRetry)
@@ -112,7 +111,7 @@ func (f *Fed) Run(ctx context.Context) error {
 	return nil
 }
 
-func (f *Fed) take(n store.Note) claim {
+func (f *Fed) take(n Note) claim {
 	c := f.read(n)
 	if c != (claim{}) {
 		f.saw(c, n.Revision)
@@ -121,7 +120,7 @@ func (f *Fed) take(n store.Note) claim {
 }
 
 // read is the claim of a note; none if there is none.
-func (f *Fed) read(n store.Note) (c claim) {
+func (f *Fed) read(n Note) (c claim) {
 	if n.Value == nil {
 		return c
 	}

@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"crypto/x509"
@@ -12,25 +12,25 @@ import (
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
-// Set are the replicas as they are now. It is safe for concurrent use.
-type Set struct {
+// Replicas are the replicas as they are now. It is safe for concurrent use.
+type Replicas struct {
 	pool, self string
 	client     *http.Client
 
 	mu        sync.Mutex
-	members   []Member
+	members   []Replica
 	upstreams map[string]*hop.Upstream // the others, by name
 }
 
-// NewSet makes that of a replica of a pool, who asks the others by a client.
-func NewSet(pool, self string, client *http.Client, members []Member) *Set {
-	s := &Set{pool: pool, self: self, client: client}
+// NewReplicas makes that of a replica of a pool, who asks the others by a client.
+func NewReplicas(pool, self string, client *http.Client, members []Replica) *Replicas {
+	s := &Replicas{pool: pool, self: self, client: client}
 	s.Take(members)
 	return s
 }
 
 // Take takes that the replicas are others, or are somewhere else, from now on.
-func (s *Set) Take(members []Member) {
+func (s *Replicas) Take(members []Replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.upstreams
@@ -47,28 +47,28 @@ func (s *Set) Take(members []Member) {
 }
 
 // Others are the other replicas, by name.
-func (s *Set) Others() map[string]*hop.Upstream {
+func (s *Replicas) Others() map[string]*hop.Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.upstreams)
 }
 
 // Upstream is another replica; nil: there is none of that name.
-func (s *Set) Upstream(name string) *hop.Upstream {
+func (s *Replicas) Upstream(name string) *hop.Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.upstreams[name]
 }
 
 // Now are all replicas.
-func (s *Set) Now() []Member {
+func (s *Replicas) Now() []Replica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.members)
 }
 
 // Meets are where the etcds of all replicas meet, by name.
-func (s *Set) Meets() map[string]*url.URL {
+func (s *Replicas) Meets() map[string]*url.URL {
 	all := map[string]*url.URL{}
 	for _, m := range s.Now() {
 		all[m.Name] = m.Peer
@@ -77,7 +77,7 @@ func (s *Set) Meets() map[string]*url.URL {
 }
 
 // NameOf is the replica that a certificate claims to be of; "": none of those of now.
-func (s *Set) NameOf(c *x509.Certificate) string {
+func (s *Replicas) NameOf(c *x509.Certificate) string {
 	for _, m := range s.Now() {
 		if c.Subject.CommonName == contract.ReplicaUser(s.pool, m.Name) {
 			return m.Name

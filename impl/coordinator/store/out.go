@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // out is what the etcd of this replica asks another one.
 type out struct {
-	config *Config
+	config *MeshConfig
 	links  *links
 	name   string
 	to     *url.URL
@@ -22,7 +22,7 @@ type out struct {
 	streams map[*stream]struct{}
 }
 
-func newOut(c *Config, l *links, name string, to *url.URL) *out {
+func newOut(c *MeshConfig, l *links, name string, to *url.URL) *out {
 	return &out{config: c, links: l, name: name, to: to, way: newWay(c, l, name, to), streams: map[*stream]struct{}{}}
 }
 

@@ -1,4 +1,4 @@
-package catalog
+package coordinator
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const idle = 30 * time.Second
 
 // way is a connection to another replica, and those in its place if it breaks.
 type way struct {
-	config    *Config
+	config    *MeshConfig
 	links     *links
 	name      string
 	to        *url.URL
@@ -30,12 +30,14 @@ type way struct {
 	theirs, ours string // certificates by which both ends were known at the last connection, see short; "": there was none
 }
 
-func newWay(c *Config, l *links, name string, to *url.URL) *way {
+func newWay(c *MeshConfig, l *links, name string, to *url.URL) *way {
 	w := &way{config: c, links: l, name: name, to: to}
 	w.transport = &http.Transport{
-		DialTLSContext:     w.dial,
-		ForceAttemptHTTP2:  true,
-		HTTP2:              &http.HTTP2Config{SendPingTimeout: Silence, PingTimeout: Silence, WriteByteTimeout: 2 * Silence},
+		DialTLSContext:    w.dial,
+		ForceAttemptHTTP2: true,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: MeshSilence, PingTimeout: MeshSilence, WriteByteTimeout: 2 * MeshSilence,
+		},
 		IdleConnTimeout:    idle,
 		DisableCompression: true,
 	}
@@ -92,7 +94,7 @@ func (w *way) certificates() (theirs, ours string) {
 
 // ask tells which certificate the replica shows to those who connect now.
 func (w *way) ask(ctx context.Context) (shows string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, Silence)
+	ctx, cancel := context.WithTimeout(ctx, MeshSilence)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.to.JoinPath(contract.MeshPath).String(), nil)
 	if err != nil {

@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"context"
@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// Silence is after what time a connection is asked whether it lives, and for as long again it may not answer.
-	Silence   = 3 * time.Second
-	connect   = 2 * time.Second // TCP, and as long for TLS
-	lookEvery = 5 * time.Second // how often it is looked whether what is open is still valid
+	// MeshSilence is after what time a connection is asked whether it lives, and for as long again it may not answer.
+	MeshSilence = 3 * time.Second
+	connect     = 2 * time.Second // TCP, and as long for TLS
+	lookEvery   = 5 * time.Second // how often it is looked whether what is open is still valid
 )
 
-// Config of a mesh. All fields are required.
-type Config struct {
+// MeshConfig of a mesh. All fields are required.
+type MeshConfig struct {
 	Self     string
 	Replicas map[string]*url.URL // where each replica is met, by name; this one is among them
 	Listen   string              // host:port
@@ -47,7 +47,9 @@ type Config struct {
 }
 
 // quietly is for what the other end of a connection may cause as often as it likes.
-func (c *Config) quietly() *log.Logger { return slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug) }
+func (c *MeshConfig) quietly() *log.Logger {
+	return slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug)
+}
 
 // URL is where etcd meets a replica.
 func URL(name string) *url.URL { return &url.URL{Scheme: "unix", Host: socket(name)} }

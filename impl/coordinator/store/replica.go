@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"net/url"
@@ -10,8 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 )
 
-// Member is one of several replicas.
-type Member struct {
+// Replica is one of several replicas.
+type Replica struct {
 	Name string
 	Peer *url.URL // where replicas meet
 	API  *url.URL

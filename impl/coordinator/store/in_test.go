@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func TestRevoked(t *testing.T) {
 	}
 	var revoked atomic.Bool
 	mine := pair("1")
-	c := &Config{
+	c := &MeshConfig{
 		Self: "1", Certificate: func() (*tls.Certificate, error) { return mine, nil },
 		NameOf: func(cert *x509.Certificate) string { return cert.Subject.CommonName },
 		Verify: func(string, string, []*x509.Certificate) error {
@@ -55,7 +55,7 @@ func TestRevoked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &in{Config: c, callers: authz.Listen(l, nil)}
+	i := &in{MeshConfig: c, callers: authz.Listen(l, nil)}
 	s := i.server()
 	served := make(chan error, 1)
 	go func() {

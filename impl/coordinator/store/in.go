@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"context"
@@ -19,7 +19,7 @@ var errStranger = errors.New("the certificate is of none of the other replicas")
 
 // in is what other replicas ask this one.
 type in struct {
-	*Config
+	*MeshConfig
 	callers *authz.Callers
 	etcd    atomic.Pointer[http.Handler] // nil: it does not run yet
 }
@@ -59,8 +59,10 @@ func (i *in) server() *http.Server {
 			return context.WithValue(ctx, linkKey{}, l)
 		},
 		ReadHeaderTimeout: connect,
-		HTTP2:             &http.HTTP2Config{SendPingTimeout: Silence, PingTimeout: Silence, WriteByteTimeout: 2 * Silence},
-		ErrorLog:          i.quietly(),
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: MeshSilence, PingTimeout: MeshSilence, WriteByteTimeout: 2 * MeshSilence,
+		},
+		ErrorLog: i.quietly(),
 	}
 }
 

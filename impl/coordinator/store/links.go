@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"crypto/x509"

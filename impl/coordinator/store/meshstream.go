@@ -1,4 +1,4 @@
-package mesh
+package store
 
 import (
 	"io"
@@ -55,7 +55,7 @@ func (s *stream) move(to *way) {
 	}
 	s.next, s.way = resp.Body, to
 	// One that is not ended over there is ended here.
-	time.AfterFunc(Silence, func() { _ = former.Close() })
+	time.AfterFunc(MeshSilence, func() { _ = former.Close() })
 }
 
 // Read implements io.Reader.

@@ -147,7 +147,7 @@
 // # What it asks for when nothing happens
 //
 // Nothing, but for watches that have ended, and its Lease. Policies, their bindings and ConfigMaps are watched one by
-// one, since a grant can name them so (package watched). A replica that waits sees the Lease by a watch as well; it
+// one, since a grant can name them so (package manifests). A replica that waits sees the Lease by a watch as well; it
 // asks kube-apiserver before it takes the Lease. The leader tries to renew every --leader-elect-retry-period, and
 // leaves out a renewal after which it would still end before anyone may take the Lease: with the defaults every second
 // one. Longer periods would save more, and the next leader would come later.

@@ -38,7 +38,6 @@ import (
 	"github.com/weir-edge/weir/impl/manager/pools"
 	"github.com/weir-edge/weir/impl/manager/renewals"
 	"github.com/weir-edge/weir/impl/manager/verdict"
-	"github.com/weir-edge/weir/impl/manager/watched"
 	"github.com/weir-edge/weir/impl/nodepool"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -55,7 +54,7 @@ type Manager struct {
 	board    *board
 	metrics  *metrics
 	policies *policies
-	watched  *watched.Reader
+	watched  *manifests.Watched
 	gate     *manifests.Gate // opens when something comes that is watched by its name
 	lock     *lock           // nil: there is one replica
 	ear      *ear
@@ -265,10 +264,10 @@ func (m *Manager) watchNamed() error {
 		return err
 	}
 	all = append(all, manifests.Awaited()...)
-	if m.watched, err = watched.New(c, informer(m.set.Clock), all...); err != nil || m.lock == nil {
+	if m.watched, err = manifests.NewWatched(c, informer(m.set.Clock), all...); err != nil || m.lock == nil {
 		return err
 	}
-	lease, err := watched.New(c, informer(m.set.Clock), electionLease())
+	lease, err := manifests.NewWatched(c, informer(m.set.Clock), electionLease())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,13 @@
 // Package manifests holds what a cluster needs beside the process of weir-manager: its admission policies with the
 // ConfigMaps that they read, its grants, and a Deployment. `weir-manager --print-manifests | kubectl apply
-// --server-side -f -` applies all of it. It starts no goroutine.
+// --server-side -f -` applies all of it.
+//
+// Watched holds single objects of that, each by a watch of its own: an RBAC rule can name them, and a change or a
+// deletion is known at once. It answers Get as the cluster would, without a request. A watch lasts half an hour to an
+// hour, so that many of them cost few requests. What kube-apiserver refuses, Get reports. While the cloud cannot be
+// reached, what was read last is valid.
+//
+// Goroutines: Watched.Start starts those of one informer for each object, and ends them when its context does.
 package manifests
 
 import (

@@ -26,7 +26,6 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/certificates"
 	"github.com/weir-edge/weir/impl/manager/manifests"
-	"github.com/weir-edge/weir/impl/manager/watched"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -36,7 +35,7 @@ const workers = 8
 // Config is what renews Leases. All but Keys and Documents is needed.
 type Config struct {
 	REST     *rest.Config
-	Informer watched.NewInformer
+	Informer manifests.NewInformer
 	Members  func() source.Source                          // asks for the pools that nodes join or leave
 	Keys     func(changed func(pool string)) source.Source // for those whose keys may be others; nil: nobody knows
 	// Documents is the sum of a pool's signed documents, as the cloud has them, for its receipts; "": that is not known.

@@ -1,4 +1,4 @@
-package watched
+package manifests
 
 import (
 	"context"
@@ -28,8 +28,8 @@ const lasts = 30 * time.Minute
 type NewInformer func(toolscache.ListerWatcher, runtime.Object, time.Duration,
 	toolscache.Indexers) toolscache.SharedIndexInformer
 
-// Reader knows some objects.
-type Reader struct {
+// Watched knows some objects.
+type Watched struct {
 	scheme *runtime.Scheme
 	all    map[key]*object
 }
@@ -39,10 +39,10 @@ type key struct {
 	name client.ObjectKey
 }
 
-// New returns a Reader of the objects that have these types and names. It asks for nothing before Start. Of a
+// NewWatched returns what knows the objects that have these types and names. It asks for nothing before Start. Of a
 // PartialObjectMetadata it reads the metadata of the kind that this says.
-func New(c client.WithWatch, informer NewInformer, objects ...client.Object) (*Reader, error) {
-	r := &Reader{scheme: c.Scheme(), all: map[key]*object{}}
+func NewWatched(c client.WithWatch, informer NewInformer, objects ...client.Object) (*Watched, error) {
+	r := &Watched{scheme: c.Scheme(), all: map[key]*object{}}
 	for _, o := range objects {
 		k, err := r.keyOf(o, client.ObjectKeyFromObject(o))
 		if err != nil {
@@ -62,16 +62,16 @@ func New(c client.WithWatch, informer NewInformer, objects ...client.Object) (*R
 	return r, nil
 }
 
-func (r *Reader) keyOf(o client.Object, name client.ObjectKey) (key, error) {
+func (r *Watched) keyOf(o client.Object, name client.ObjectKey) (key, error) {
 	kind, err := apiutil.GVKForObject(o, r.scheme)
 	return key{kind, name}, err
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (r *Reader) NeedLeaderElection() bool { return false }
+func (r *Watched) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable: it watches until the context ends.
-func (r *Reader) Start(ctx context.Context) error {
+func (r *Watched) Start(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, o := range r.all {
 		all.Go(func() { o.informer.RunWithContext(ctx) })
@@ -86,7 +86,7 @@ func (r *Reader) Start(ctx context.Context) error {
 }
 
 // Get fills in an object, as a client.Reader does. It waits for the first answer of the cluster.
-func (r *Reader) Get(ctx context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (r *Watched) Get(ctx context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	k, err := r.keyOf(into, name)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (r *Reader) Get(ctx context.Context, name client.ObjectKey, into client.Obj
 
 // Follow calls changed, which does not block, with an object as it is whenever it is another than before; nil: it is
 // gone.
-func (r *Reader) Follow(o client.Object, changed func(is client.Object)) error {
+func (r *Watched) Follow(o client.Object, changed func(is client.Object)) error {
 	k, err := r.keyOf(o, client.ObjectKeyFromObject(o))
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (r *Reader) Follow(o client.Object, changed func(is client.Object)) error {
 
 // FollowAll calls changed, which does not block, whenever Get says another thing of any object. It is called before
 // Start.
-func (r *Reader) FollowAll(changed func()) error {
+func (r *Watched) FollowAll(changed func()) error {
 	for _, o := range r.all {
 		o.told = changed
 		if _, err := o.informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

@@ -10,7 +10,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/togate"
 	"github.com/weir-edge/weir/impl/hub/uplink"
-	"github.com/weir-edge/weir/impl/hub/wayin"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/role"
 	"github.com/weir-edge/weir/impl/scope"
@@ -23,7 +22,7 @@ type shared struct {
 	reads       *door.Demand     // of clients of this node
 	sources     *relayed.Sources // what is relayed
 	gate        *togate.Gate     // where that is read in the cloud, if there is one; nil: there is no pool
-	wayIn       *wayin.WayIn     // by which the cloud reaches into the pool; nil likewise
+	wayIn       *togate.WayIn    // by which the cloud reaches into the pool; nil likewise
 	consistency *relayed.Consistency
 	kept        *snapshot.Snapshots
 	scope       *scope.Scope // what may be relayed
@@ -47,7 +46,7 @@ func newShared(self *membership.Member, m *machine, t told, c *credentials, l li
 			Cloud: l.cloud, Directory: t.directory, Sources: s.sources, Cert: c.atCloud, OnBytes: m.metrics.body(role.Cloud),
 			Net: m.Net, Spread: member.GateSpread, Clock: m.clock, Logger: m.Logger,
 		})
-		s.wayIn = wayin.New(wayin.Config{
+		s.wayIn = togate.NewWayIn(togate.WayInConfig{
 			Node: m.NodeName, Pool: m.NodePoolName, Leads: self.Leads, Directory: t.directory, Cloud: l.cloud, Cert: c.atCloud,
 			Net: m.Net, Clock: m.clock, Logger: m.Logger,
 		})

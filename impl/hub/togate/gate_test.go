@@ -20,14 +20,14 @@ func due(rest time.Duration) time.Duration { return rest + rest/4 + time.Second 
 // TestNoGate: a hub that is told of no gate reads at kube-apiserver, and what fails there is no matter of a gate.
 func TestNoGate(t *testing.T) {
 	h := newHub(t, false)
-	h.reads(h.kube, slices, services)
-	for _, name := range []string{slices, services, ""} {
+	h.reads(h.kube, endpoints, services)
+	for _, name := range []string{endpoints, services, ""} {
 		if up := h.way.Upstream(name); up != nil {
 			t.Errorf("%q is read at %s", name, up.URL)
 		}
 	}
-	h.way.Failed(h.sources.Cloud, slices, errors.New("kube-apiserver is gone"))
-	h.way.Failed(nil, slices, errors.New("nobody is gone"))
+	h.way.Failed(h.sources.Cloud, endpoints, errors.New("kube-apiserver is gone"))
+	h.way.Failed(nil, endpoints, errors.New("nobody is gone"))
 	if h.way.decides.Rests() || h.way.decides.Doubtful() {
 		t.Error("a gate that is not there rests, or is doubted")
 	}
@@ -44,11 +44,11 @@ func TestTold(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			h := newHub(t, first)
 			if !first {
-				h.reads(h.kube, slices, services)
+				h.reads(h.kube, endpoints, services)
 				h.tell(h.gate.entry())
 			}
-			h.reads(h.gate, slices, services)
-			up := h.way.Upstream(slices)
+			h.reads(h.gate, endpoints, services)
+			up := h.way.Upstream(endpoints)
 			if up.Name != source.Gate || !up.Delta || !up.Progress || up.Consistent || up.Gzip {
 				t.Errorf("%+v", up)
 			}
@@ -56,20 +56,20 @@ func TestTold(t *testing.T) {
 				t.Errorf("the gate was asked by %s", got)
 			}
 			h.tell(directory.Gate{})
-			h.reads(h.kube, slices, services)
-			if h.way.Upstream(slices) != nil {
+			h.reads(h.kube, endpoints, services)
+			if h.way.Upstream(endpoints) != nil {
 				t.Error("a gate is taken of which nobody tells any more")
 			}
-			h.way.Failed(up, slices, errors.New("what was under way at it has failed"))
+			h.way.Failed(up, endpoints, errors.New("what was under way at it has failed"))
 			h.tell(h.gate.entry())
-			h.reads(h.gate, slices, services)
+			h.reads(h.gate, endpoints, services)
 			h.end()
 			for _, f := range h.sources.All() {
 				if n := f.Status().Lists.Total(); n != 1 {
 					t.Errorf("%s was listed %d times", f.Resource, n)
 				}
 			}
-			if h.way.Upstream(slices) != nil {
+			if h.way.Upstream(endpoints) != nil {
 				t.Error("a gate is taken by a hub that has ended")
 			}
 		})
@@ -80,30 +80,30 @@ func TestTold(t *testing.T) {
 // rests and lacks nothing any more.
 func TestAnotherGate(t *testing.T) {
 	h := newHub(t, true)
-	h.reads(h.gate, slices, services)
-	former := h.way.Upstream(slices)
+	h.reads(h.gate, endpoints, services)
+	former := h.way.Upstream(endpoints)
 	h.gate.refuse(http.StatusNotFound, services)
 	h.reads(h.kube, services)
 	second := newSite(t)
 	h.sites = append(h.sites, second)
 	h.tell(second.entry())
-	h.reads(second, slices, services)
-	h.way.Failed(former, slices, errors.New("late news of the former gate"))
-	if h.way.Upstream(slices) == nil {
+	h.reads(second, endpoints, services)
+	h.way.Failed(former, endpoints, errors.New("late news of the former gate"))
+	if h.way.Upstream(endpoints) == nil {
 		t.Error("what failed at the former gate counts against the new one")
 	}
-	second.refuse(http.StatusServiceUnavailable, slices, services)
-	h.reads(h.kube, slices, services)
+	second.refuse(http.StatusServiceUnavailable, endpoints, services)
+	h.reads(h.kube, endpoints, services)
 	h.gate.refuse(0, services)
 	h.tell(h.gate.entry())
-	h.reads(h.gate, slices, services)
+	h.reads(h.gate, endpoints, services)
 }
 
 // TestStranger: a server that cannot prove to be the gate is not read, nor is it shown the hub's certificate.
 func TestStranger(t *testing.T) {
 	h := newHub(t, false)
 	h.tell(directory.Gate{Server: h.gate.URL, Authorities: string(h.pool.Authority.CertPEM())})
-	h.reads(h.kube, slices, services)
+	h.reads(h.kube, endpoints, services)
 	h.eventually("the stranger to be left alone", func() bool {
 		h.way.mu.Lock()
 		defer h.way.mu.Unlock()
@@ -128,11 +128,11 @@ func TestLacks(t *testing.T) {
 	for _, code := range []int{http.StatusForbidden, http.StatusNotFound} {
 		t.Run(http.StatusText(code), func(t *testing.T) {
 			h := newHub(t, true)
-			h.reads(h.gate, slices, services)
+			h.reads(h.gate, endpoints, services)
 			h.gate.refuse(code, services)
 			h.reads(h.kube, services)
-			h.reads(h.gate, slices)
-			if h.way.Upstream(services) != nil || h.way.Upstream(slices) == nil {
+			h.reads(h.gate, endpoints)
+			if h.way.Upstream(services) != nil || h.way.Upstream(endpoints) == nil {
 				t.Error("the gate is taken for what it lacks, or not for what it has")
 			}
 			h.gate.refuse(0, services)
@@ -143,7 +143,7 @@ func TestLacks(t *testing.T) {
 				}
 				h.reads(h.kube, services)
 			}
-			h.reads(h.gate, slices, services)
+			h.reads(h.gate, endpoints, services)
 			h.gate.refuse(0, services)
 			if h.gate.asked.Load() != 0 {
 				t.Error("the gate was asked whether it is ready")
@@ -156,38 +156,38 @@ func TestLacks(t *testing.T) {
 // A hub that reads too much does so at the gate, too. Neither is a failure of the gate.
 func TestForgotten(t *testing.T) {
 	h := newHub(t, true)
-	h.reads(h.gate, slices, services)
-	h.way.Failed(h.way.Upstream(slices), slices, &hop.StatusError{Code: http.StatusTooManyRequests, RetryAfter: time.Hour})
-	if h.way.Upstream(slices) == nil || h.way.Upstream(services) == nil {
+	h.reads(h.gate, endpoints, services)
+	h.way.Failed(h.way.Upstream(endpoints), endpoints, &hop.StatusError{Code: http.StatusTooManyRequests, RetryAfter: time.Hour})
+	if h.way.Upstream(endpoints) == nil || h.way.Upstream(services) == nil {
 		t.Error("the gate is left")
 	}
-	h.way.Failed(h.way.Upstream(slices), slices, &hop.StatusError{Code: http.StatusGone})
-	h.reads(h.kube, slices)
+	h.way.Failed(h.way.Upstream(endpoints), endpoints, &hop.StatusError{Code: http.StatusGone})
+	h.reads(h.kube, endpoints)
 	h.reads(h.gate, services)
 	h.passes(member.GateDetour)
-	h.reads(h.gate, slices, services)
+	h.reads(h.gate, endpoints, services)
 	if h.gate.asked.Load() != 0 {
 		t.Error("the gate was asked whether it is ready")
 	}
 
 	// Nobody remembers: the gate says in the fewest bytes what differs.
-	h.way.Failed(h.way.Upstream(slices), slices, &hop.StatusError{Code: http.StatusGone})
-	h.reads(h.kube, slices)
+	h.way.Failed(h.way.Upstream(endpoints), endpoints, &hop.StatusError{Code: http.StatusGone})
+	h.reads(h.kube, endpoints)
 	h.way.Failed(&hop.Upstream{Consistent: true}, services, &hop.StatusError{Code: http.StatusGone})
-	h.reads(h.kube, slices)
-	h.way.Failed(&hop.Upstream{Consistent: true}, slices, &hop.StatusError{Code: http.StatusGone})
-	h.reads(h.gate, slices, services)
+	h.reads(h.kube, endpoints)
+	h.way.Failed(&hop.Upstream{Consistent: true}, endpoints, &hop.StatusError{Code: http.StatusGone})
+	h.reads(h.gate, endpoints, services)
 }
 
 // TestFailed: with a gate that does not serve all goes on at kube-apiserver. The gate is asked whether it is ready once
 // it has rested, and read again when it says so.
 func TestFailed(t *testing.T) {
 	for about, fails := range map[string]func(*site){
-		"503": func(x *site) { x.refuse(http.StatusServiceUnavailable, slices, services, "") },
-		"500": func(x *site) { x.refuse(http.StatusInternalServerError, slices, services, "") },
-		"401": func(x *site) { x.refuse(http.StatusUnauthorized, slices, services, "") },
+		"503": func(x *site) { x.refuse(http.StatusServiceUnavailable, endpoints, services, "") },
+		"500": func(x *site) { x.refuse(http.StatusInternalServerError, endpoints, services, "") },
+		"401": func(x *site) { x.refuse(http.StatusUnauthorized, endpoints, services, "") },
 		"one of them": func(x *site) {
-			x.refuse(http.StatusServiceUnavailable, slices)
+			x.refuse(http.StatusServiceUnavailable, endpoints)
 			x.refuse(http.StatusServiceUnavailable, "")
 		},
 		"no answer": func(x *site) {
@@ -197,9 +197,9 @@ func TestFailed(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			h := newHub(t, true)
-			h.reads(h.gate, slices, services)
+			h.reads(h.gate, endpoints, services)
 			fails(h.gate)
-			h.reads(h.kube, slices, services)
+			h.reads(h.kube, endpoints, services)
 			first := h.gate.asked.Load() // one that gives no answer is asked at once
 			h.passes(member.GateRest - time.Second)
 			if n := h.gate.asked.Load(); n != first {
@@ -207,10 +207,10 @@ func TestFailed(t *testing.T) {
 			}
 			h.passes(due(member.GateRest))
 			h.eventually("it to be asked", func() bool { return h.gate.asked.Load() == first+1 })
-			h.reads(h.kube, slices, services)
-			h.gate.refuse(0, slices, services, "")
+			h.reads(h.kube, endpoints, services)
+			h.gate.refuse(0, endpoints, services, "")
 			h.passes(due(member.GateRest))
-			h.reads(h.gate, slices, services)
+			h.reads(h.gate, endpoints, services)
 			if n := h.gate.asked.Load() - first; n != 2 {
 				t.Errorf("asked %d times", n)
 			}
@@ -228,24 +228,24 @@ func TestFailed(t *testing.T) {
 func TestSpread(t *testing.T) {
 	const spread = 3 * time.Second
 	for about, fails := range map[string]func(*site){
-		"503": func(x *site) { x.refuse(http.StatusServiceUnavailable, slices, services, "") },
+		"503": func(x *site) { x.refuse(http.StatusServiceUnavailable, endpoints, services, "") },
 		"no answer": func(x *site) {
-			x.refuse(http.StatusServiceUnavailable, "", slices, services)
+			x.refuse(http.StatusServiceUnavailable, "", endpoints, services)
 			x.CloseClientConnections()
 		},
 	} {
 		t.Run(about, func(t *testing.T) {
 			h := newSpreadHub(t, true, spread)
-			h.reads(h.gate, slices, services)
+			h.reads(h.gate, endpoints, services)
 			fails(h.gate)
-			h.eventually("the gate to be left", func() bool { return h.way.Upstream(slices) == nil })
-			n := h.gate.refused(slices)
-			h.eventually("it to be tried again", func() bool { return h.kube.reads(slices) || h.gate.refused(slices) > n })
-			if h.kube.reads(slices) || h.kube.reads(services) {
+			h.eventually("the gate to be left", func() bool { return h.way.Upstream(endpoints) == nil })
+			n := h.gate.refused(endpoints)
+			h.eventually("it to be tried again", func() bool { return h.kube.reads(endpoints) || h.gate.refused(endpoints) > n })
+			if h.kube.reads(endpoints) || h.kube.reads(services) {
 				t.Error("kube-apiserver is read at once")
 			}
 			h.passes(spread)
-			h.reads(h.kube, slices, services)
+			h.reads(h.kube, endpoints, services)
 		})
 	}
 	var parts [3]int
@@ -266,19 +266,19 @@ func TestSpread(t *testing.T) {
 // before that nobody asks it.
 func TestCloudReturns(t *testing.T) {
 	h := newHub(t, true)
-	h.reads(h.gate, slices, services)
-	h.kube.refuse(http.StatusServiceUnavailable, "", slices, services)
+	h.reads(h.gate, endpoints, services)
+	h.kube.refuse(http.StatusServiceUnavailable, "", endpoints, services)
 	h.eventually("the cloud to be away", func() bool { return !h.cloud.Healthy() })
-	h.gate.refuse(http.StatusServiceUnavailable, slices, services)
-	h.eventually("the gate to be left", func() bool { return h.way.Upstream(slices) == nil })
+	h.gate.refuse(http.StatusServiceUnavailable, endpoints, services)
+	h.eventually("the gate to be left", func() bool { return h.way.Upstream(endpoints) == nil })
 	h.passes(due(member.GateRest))
 	h.eventually("the hub to wait again", h.clock.HasWaiters)
-	h.gate.refuse(0, slices, services)
+	h.gate.refuse(0, endpoints, services)
 	if n := h.gate.asked.Load(); n != 0 {
 		t.Errorf("asked %d times although the cloud is away", n)
 	}
-	h.kube.refuse(0, "", slices, services)
-	h.reads(h.gate, slices, services)
+	h.kube.refuse(0, "", endpoints, services)
+	h.reads(h.gate, endpoints, services)
 	if n := h.gate.asked.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
@@ -287,9 +287,9 @@ func TestCloudReturns(t *testing.T) {
 // TestCertificate: a hub that gets another certificate shows that, and what is under way goes on.
 func TestCertificate(t *testing.T) {
 	h := newHub(t, true)
-	h.reads(h.gate, slices, services)
-	opened := h.sources.Named(slices).Status().Watches
-	up := h.way.Upstream(slices)
+	h.reads(h.gate, endpoints, services)
+	opened := h.sources.Named(endpoints).Status().Watches
+	up := h.way.Upstream(endpoints)
 	h.show("hub-2")
 	h.get(up, "livez")
 	if got := h.gate.callers(); got != "hub-1" {
@@ -300,11 +300,11 @@ func TestCertificate(t *testing.T) {
 		h.get(up, "livez")
 		return h.gate.callers() == "hub-1,hub-2"
 	})
-	if now := h.way.Upstream(slices); now != up {
+	if now := h.way.Upstream(endpoints); now != up {
 		t.Error("the gate is another one")
 	}
-	h.reads(h.gate, slices, services)
-	if n := h.sources.Named(slices).Status().Watches; n != opened {
+	h.reads(h.gate, endpoints, services)
+	if n := h.sources.Named(endpoints).Status().Watches; n != opened {
 		t.Errorf("the watch was opened %d times more", n-opened)
 	}
 }

@@ -33,9 +33,9 @@ import (
 )
 
 const (
-	patience = time.Minute
-	slices   = "endpointslices.v1.discovery.k8s.io"
-	services = "services.v1."
+	patience  = time.Minute
+	endpoints = "endpointslices.v1.discovery.k8s.io"
+	services  = "services.v1."
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -74,7 +74,7 @@ func newSite(t *testing.T) *site {
 		code: map[string]int{}, said: map[string]int{}, open: map[string]int{}, end: map[string]context.CancelFunc{},
 	}
 	var all []*relay.Relay
-	for _, name := range []string{slices, services} {
+	for _, name := range []string{endpoints, services} {
 		r, err := relay.New(relay.Config{Resource: must(relay.ParseResource(name))})
 		check(t, err)
 		check(t, r.Replace(100, []*wire.Object{}))
@@ -83,7 +83,7 @@ func newSite(t *testing.T) *site {
 	inner := hop.NewServer("cloud", scope.NewSet(all...).All, clock.RealClock{})
 	x.Server = hubtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		what := ""
-		for name, path := range map[string]string{slices: "endpointslices", services: "services"} {
+		for name, path := range map[string]string{endpoints: "endpointslices", services: "services"} {
 			if strings.HasSuffix(req.URL.Path, "/"+path) {
 				what = name
 			}
@@ -217,7 +217,7 @@ func newSpreadHub(t *testing.T, told bool, spread time.Duration) *hub {
 		Net:    &net.Dialer{},
 		Spread: spread, Clock: h.clock, Logger: logger,
 	})
-	for _, name := range []string{slices, services} {
+	for _, name := range []string{endpoints, services} {
 		r, err := relay.New(relay.Config{Resource: must(relay.ParseResource(name)), Late: true})
 		check(t, err)
 		f, err := relayed.NewFeeder(source.Config{Relay: r, Clock: clock.RealClock{}, Logger: logger}, func() {})

@@ -1,4 +1,4 @@
-package wayin
+package togate
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package wayin
+package togate
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func dial(t testing.TB, g *gate, in reverse.Place, address string) (net.Conn, er
 func TestWanted(t *testing.T) {
 	pool := hubtest.NewPool(t)
 	leads := true
-	x := &WayIn{Config: Config{Node: "edge-1", Directory: pool.Directory, Leads: func() bool { return leads }}}
+	x := &WayIn{WayInConfig: WayInConfig{Node: "edge-1", Directory: pool.Directory, Leads: func() bool { return leads }}}
 	g := directory.Gate{Server: "https://gate:8443", Authorities: string(pool.Authority.CertPEM()), Ways: 2}
 	none := g
 	none.Ways = 0
@@ -84,7 +84,7 @@ func TestWanted(t *testing.T) {
 // connections, and those that are open go on. When it ends they end.
 func TestLeads(t *testing.T) {
 	g := newGate(t)
-	h := newHub(t, told(g.entry(0)))
+	h := newLeadingHub(t, told(g.entry(0)))
 	h.passes(3)
 	if n := g.asked(); n != 0 || len(h.way.Status()) != 0 {
 		t.Errorf("%d connections, %v without ways", n, h.way.Status())
@@ -132,7 +132,7 @@ func TestLeads(t *testing.T) {
 // TestReplicas: of several replicas behind one address each has one connection.
 func TestReplicas(t *testing.T) {
 	a, b := newGate(t), newGate(t)
-	h := newHub(t, told(directory.Gate{}))
+	h := newLeadingHub(t, told(directory.Gate{}))
 	one, other := a.Listener.Addr().String(), b.Listener.Addr().String()
 	h.mu.Lock()
 	h.turn = []string{one, one, one, other}
@@ -151,10 +151,10 @@ func TestReplicas(t *testing.T) {
 	h.until("that one to have one again", func() bool { return b.ways.State().Came == 2 && b.has(1)() && a.has(1)() })
 }
 
-// TestAnotherGate: a hub connects to the gate of which it is told last, and leaves the one before.
-func TestAnotherGate(t *testing.T) {
+// TestWayInAnotherGate: a hub connects to the gate of which it is told last, and leaves the one before.
+func TestWayInAnotherGate(t *testing.T) {
 	a, b := newGate(t), newGate(t)
-	h := newHub(t, told(a.entry(1)))
+	h := newLeadingHub(t, told(a.entry(1)))
 	h.until("the connection", a.has(1))
 	h.pool.Tell(t, told(b.entry(1)))
 	h.until("the connection to the other one only", func() bool { return a.has(0)() && b.has(1)() })
@@ -171,10 +171,10 @@ func TestAnotherGate(t *testing.T) {
 	}
 }
 
-// TestCertificate: each connection is opened with the certificate that the hub has then.
-func TestCertificate(t *testing.T) {
+// TestWayInCertificate: each connection is opened with the certificate that the hub has then.
+func TestWayInCertificate(t *testing.T) {
 	g := newGate(t)
-	h := newHub(t, told(g.entry(1)))
+	h := newLeadingHub(t, told(g.entry(1)))
 	h.until("the connection", g.has(1))
 	h.cert.Show(t, "hub-2")
 	h.passes(5)
@@ -198,7 +198,7 @@ func TestReach(t *testing.T) {
 		{Prefix: netip.MustParsePrefix("10.244.0.0/16"), First: 8080, Last: 8081},
 		destination.All(netip.MustParsePrefix("10.245.0.1/32")),
 	}
-	h := newHub(t, e)
+	h := newLeadingHub(t, e)
 	h.until("the connection", g.has(1))
 	node := func(name string) reverse.Place { return reverse.Place{Pool: hubtest.PoolName, Node: name} }
 	for _, c := range []struct{ node, address, want string }{

@@ -1,4 +1,4 @@
-package wayin
+package togate
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -28,18 +27,8 @@ import (
 )
 
 const (
-	patience = time.Minute
-	kubelet  = "10.0.0.7:10250" // of edge-1
+	kubelet = "10.0.0.7:10250" // of edge-1
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // gate is one replica. It takes each hub.
 type gate struct {
@@ -82,8 +71,8 @@ func (g *gate) asked() int {
 	return len(g.shown)
 }
 
-// hub is a hub that leads, with the cloud.
-type hub struct {
+// leadingHub is a hub that leads, with the cloud.
+type leadingHub struct {
 	t     testing.TB
 	pool  *hubtest.Pool
 	cert  *hubtest.Holder
@@ -99,10 +88,10 @@ type hub struct {
 	turn   []string         // addresses that the gate's address leads to, one after the other; none: to itself
 }
 
-// newHub is a hub that leads and was told e.
-func newHub(t testing.TB, e directory.Entry) *hub {
+// newLeadingHub is a hub that leads and was told e.
+func newLeadingHub(t testing.TB, e directory.Entry) *leadingHub {
 	t.Helper()
-	h := &hub{t: t, pool: hubtest.NewPool(t), cert: &hubtest.Holder{}, clock: clocktesting.NewFakeClock(time.Now())}
+	h := &leadingHub{t: t, pool: hubtest.NewPool(t), cert: &hubtest.Holder{}, clock: clocktesting.NewFakeClock(time.Now())}
 	h.leads.Store(true)
 	h.cert.Show(t, "hub-1")
 	h.answer = nodes1("edge-1", hubtest.PoolName, "10.0.0.7")
@@ -118,7 +107,7 @@ func newHub(t testing.TB, e directory.Entry) *hub {
 	}), true)
 	h.cloud = hubtest.Cloud(t, kube, h.cert)
 	h.pool.Tell(t, e)
-	h.way = New(Config{
+	h.way = NewWayIn(WayInConfig{
 		Node: "edge-1", Pool: hubtest.PoolName, Leads: h.leads.Load, Directory: h.pool.Directory, Cloud: h.cloud,
 		Cert: h.cert, Net: h, Connect: h.connect, Clock: h.clock, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -137,7 +126,7 @@ func newHub(t testing.TB, e directory.Entry) *hub {
 }
 
 // DialContext implements uplink.Dials: replicas behind one address take turns.
-func (h *hub) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (h *leadingHub) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	h.mu.Lock()
 	if n := len(h.turn); n > 0 {
 		address = h.turn[0]
@@ -148,7 +137,7 @@ func (h *hub) DialContext(ctx context.Context, network, address string) (net.Con
 }
 
 // connect finds an echo at each address of the pool that has the port of a kubelet or 8080.
-func (h *hub) connect(_ context.Context, a netip.AddrPort) (net.Conn, error) {
+func (h *leadingHub) connect(_ context.Context, a netip.AddrPort) (net.Conn, error) {
 	if a.Port() != reverse.KubeletPort && a.Port() != 8080 {
 		return nil, errors.New("nothing is there")
 	}
@@ -161,35 +150,35 @@ func (h *hub) connect(_ context.Context, a netip.AddrPort) (net.Conn, error) {
 }
 
 // until waits for something, and lets time pass at the hub.
-func (h *hub) until(what string, ok func() bool) {
+func (h *leadingHub) until(what string, ok func() bool) {
 	h.t.Helper()
 	testkit.Until(h.t, patience, what, func() bool {
 		if ok() {
 			return true
 		}
-		h.clock.Step(looks)
+		h.clock.Step(wayInLooks)
 		return false
 	})
 }
 
 // passes lets n seconds pass at the hub, each once it waits for it.
-func (h *hub) passes(n int) {
+func (h *leadingHub) passes(n int) {
 	h.t.Helper()
 	for range n {
 		testkit.Until(h.t, patience, "the hub to wait", h.clock.HasWaiters)
-		h.clock.Step(looks)
+		h.clock.Step(wayInLooks)
 	}
 }
 
 // answers has the cloud answer so from now on.
-func (h *hub) answers(f http.HandlerFunc) {
+func (h *leadingHub) answers(f http.HandlerFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.answer, h.asked = f, nil
 }
 
 // queries are those for nodes since answers was called.
-func (h *hub) queries() []string {
+func (h *leadingHub) queries() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.asked)

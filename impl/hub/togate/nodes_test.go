@@ -1,4 +1,4 @@
-package wayin
+package togate
 
 import (
 	"net/http"
@@ -17,7 +17,7 @@ import (
 
 // TestNodes: only what kube-apiserver says of a Node of this pool, of that name, counts.
 func TestNodes(t *testing.T) {
-	h := newHub(t, told(directory.Gate{}))
+	h := newLeadingHub(t, told(directory.Gate{}))
 	code := func(n int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", n) }
 	}
@@ -69,7 +69,7 @@ func TestNodes(t *testing.T) {
 
 // TestHostileNames: what is no name of a node is not put into a question.
 func TestHostileNames(t *testing.T) {
-	h := newHub(t, told(directory.Gate{}))
+	h := newLeadingHub(t, told(directory.Gate{}))
 	h.answers(nodes1("edge-1", hubtest.PoolName, "10.0.0.7"))
 	for _, name := range []string{
 		"", "a,b", "x=y", "edge-1,spec.unschedulable=true", "edge-1&labelSelector=", "../secrets", "Edge-1", "edge-1\n",
@@ -87,7 +87,7 @@ func TestHostileNames(t *testing.T) {
 
 // TestBelieved: an answer counts for five minutes, and a bounded number of them is kept.
 func TestBelieved(t *testing.T) {
-	h := newHub(t, told(directory.Gate{}))
+	h := newLeadingHub(t, told(directory.Gate{}))
 	at := clocktesting.NewFakeClock(time.Now())
 	x := &nodes{pool: h.way.nodes.pool, cloud: h.way.nodes.cloud, clock: at}
 	is := func(want string, queries int) {

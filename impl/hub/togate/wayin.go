@@ -1,4 +1,4 @@
-package wayin
+package togate
 
 import (
 	"context"
@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	looks = time.Second      // how often it is looked whether this hub leads
-	grace = 10 * time.Minute // connections last after that
-	pair  = 2                // leader hubs that keep connections
+	wayInLooks = time.Second      // how often it is looked whether this hub leads
+	grace      = 10 * time.Minute // connections last after that
+	pair       = 2                // leader hubs that keep connections
 )
 
-// Config is what a WayIn is made of.
-type Config struct {
+// WayInConfig is what a WayIn is made of.
+type WayInConfig struct {
 	Node      string
 	Pool      string
 	Leads     func() bool          // this hub leads its pool
@@ -43,16 +43,16 @@ type Config struct {
 
 // WayIn keeps the connections. It is safe for concurrent use.
 type WayIn struct {
-	Config
+	WayInConfig
 	nodes *nodes
 
 	mu      sync.Mutex
 	leaders []*reverse.Leader
 }
 
-// New makes one that has no connection.
-func New(c Config) *WayIn {
-	return &WayIn{Config: c, nodes: &nodes{
+// NewWayIn makes one that has no connection.
+func NewWayIn(c WayInConfig) *WayIn {
+	return &WayIn{WayInConfig: c, nodes: &nodes{
 		pool: c.Pool, cloud: c.Cloud.Way(uplink.ClassControl, uplink.AsHub), clock: c.Clock,
 	}}
 }
@@ -89,7 +89,7 @@ func (x *WayIn) wanted() directory.Gate {
 func (x *WayIn) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
-	tick := x.Clock.NewTicker(looks)
+	tick := x.Clock.NewTicker(wayInLooks)
 	defer tick.Stop()
 	is, leave := directory.Gate{}, func() {}
 	for {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/exchange"
-	"github.com/weir-edge/weir/impl/hub/mirror"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -64,7 +64,7 @@ func Images(ctx context.Context, c Config) (_ []Figure, err error) {
 		}
 	}
 	known := func() bool {
-		var s struct{ Images mirror.Status }
+		var s struct{ Images pooldoor.MirrorStatus }
 		return hubs[on].Status(ctx, &s) == nil && s.Images.Desk && s.Images.Holds == mirrored
 	}
 	if err := waitFor(ctx, nil, known); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/membership"
-	"github.com/weir-edge/weir/impl/hub/mirror"
 	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/standin"
@@ -93,8 +93,8 @@ type AtCloud struct {
 // ForNode is what the hub does for its node beside the API.
 type ForNode struct {
 	// nil: the hub has no authority that they could trust.
-	Pods   *pods.Status   `json:"pods,omitempty"`
-	Images *mirror.Status `json:"images,omitempty"` // nil: there is no mirror of registries
+	Pods   *pods.Status           `json:"pods,omitempty"`
+	Images *pooldoor.MirrorStatus `json:"images,omitempty"` // nil: there is no mirror of registries
 }
 
 // Status returns what the hub says of itself.

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/door"
-	"github.com/weir-edge/weir/impl/hub/mirror"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
@@ -38,7 +38,7 @@ type Config struct {
 	Pool
 	Beside
 	Probes
-	Images mirror.Options // the mirror of registries for the node
+	Images pooldoor.MirrorOptions // the mirror of registries for the node
 
 	Logger *slog.Logger
 	Net    Net // nil: the system's

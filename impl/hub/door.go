@@ -11,8 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/membership"
-	"github.com/weir-edge/weir/impl/hub/mirror"
 	"github.com/weir-edge/weir/impl/hub/ownkubelet"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/process"
@@ -22,14 +22,14 @@ import (
 
 // openMirror makes the mirror of registries, if there is to be one.
 func (h *Hub) openMirror() (err error) {
-	c := mirror.Config{
-		Options: h.Images, Node: h.NodeName, DataDir: h.DataDir, Net: h.Net, Lacks: h.lacks, Door: h.poolDoor,
+	c := pooldoor.MirrorConfig{
+		MirrorOptions: h.Images, Node: h.NodeName, DataDir: h.DataDir, Net: h.Net, Lacks: h.lacks, Door: h.poolDoor,
 		Away: func() bool { away, _ := h.cloud.IsAway(); return away }, Left: h.cloud.Left, Clock: h.clock, Logger: h.Logger,
 	}
 	if h.poolDoor != nil {
 		c.Ways, c.Told = h.poolDoor.Images(h.coordinator), h.directory.Now
 	}
-	if h.mirror, err = mirror.New(c); err == nil {
+	if h.mirror, err = pooldoor.NewMirror(c); err == nil {
 		h.opened = append(h.opened, h.mirror.Close)
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/membership"
-	"github.com/weir-edge/weir/impl/hub/mirror"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 )
 
 // Hub is the one door of a node to the Kubernetes API. Its parts stand in the order in which they are built: each knows
@@ -21,8 +21,8 @@ type Hub struct {
 	own
 	alone
 	inPool
-	filters *filter.Filters // nil: all see what the cloud shows
-	mirror  *mirror.Mirror  // of registries
+	filters *filter.Filters  // nil: all see what the cloud shows
+	mirror  *pooldoor.Mirror // of registries
 	door    *door.Door
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/exchange"
-	"github.com/weir-edge/weir/impl/hub/mirror"
+	"github.com/weir-edge/weir/impl/hub/pooldoor"
 )
 
 // mirrorPorts are those of the mirrors of this process, on an address of this process alone: a port that the system
@@ -32,7 +32,7 @@ func (p *poolBed) mirrors(nodes ...string) {
 	p.t.Helper()
 	id := os.Getpid() // of at most 22 bits: PID_MAX_LIMIT of Linux
 	for _, n := range nodes {
-		p.hubs[n].config.Images = mirror.Options{
+		p.hubs[n].config.Images = pooldoor.MirrorOptions{
 			BindAddress: fmt.Sprintf("127.%d.%d.%d", 64+id>>16, id>>8&255, id&255),
 			Port:        contract.HubImagesPort + int(mirrorPorts.Add(1)), Root: p.t.TempDir(),
 		}
@@ -233,7 +233,7 @@ func TestImagesPrompt(t *testing.T) {
 
 // TestImagesOptions: what is wrong with flags, and a port that is taken.
 func TestImagesOptions(t *testing.T) {
-	for want, o := range map[string]mirror.Options{
+	for want, o := range map[string]pooldoor.MirrorOptions{
 		"--images-port":          {BindAddress: "127.0.0.1", Port: 70000, Root: "/x"},
 		"an IP address of loop":  {BindAddress: "0.0.0.0", Port: contract.HubImagesPort, Root: "/x"},
 		"--images-root":          {BindAddress: "127.0.0.1", Port: contract.HubImagesPort, Root: "x"},
@@ -245,14 +245,15 @@ func TestImagesOptions(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", o, err, want)
 		}
 	}
-	if err := new(mirror.Options).Validate(); err != nil {
+	if err := new(pooldoor.MirrorOptions).Validate(); err != nil {
 		t.Errorf("none: %v", err)
 	}
 	b := newBed(t, 1)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	defer l.Close()
-	b.config.Images = mirror.Options{BindAddress: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Root: t.TempDir()}
+	port := l.Addr().(*net.TCPAddr).Port
+	b.config.Images = pooldoor.MirrorOptions{BindAddress: "127.0.0.1", Port: port, Root: t.TempDir()}
 	b.start()
 	s := b.hub.Status()
 	if len(s.Lacks) != 1 || !strings.Contains(fmt.Sprint(s.Lacks), "--images-port") || s.Images != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/overlay"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
-	"github.com/weir-edge/weir/impl/hub/reach"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/pki"
@@ -30,7 +29,7 @@ type inPool struct {
 	rollCall   *beat.RollCall
 	reporter   *beat.Reporter
 	forwarding *beat.Forwarding
-	prober     *reach.Prober // of the ways to where it is shared
+	prober     *membership.Prober // of the ways to where it is shared
 	overlay    *overlay.Overlay
 }
 
@@ -55,7 +54,7 @@ func join(self *membership.Member, m *machine, t told, c *credentials, l links, 
 	})}
 	p.openDoor(self, m, t, c, l, s, o, a)
 	p.call(m, t, c, l)
-	p.prober = reach.New(reach.Config{
+	p.prober = membership.NewProber(membership.ProberConfig{
 		Node: m.NodeName, Coordinator: l.coordinator, Role: func() role.Role { return self.Snapshot().Role },
 		Told: l.coordinator.Told, Clock: m.clock, Logger: m.Logger,
 	})

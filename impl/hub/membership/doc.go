@@ -28,6 +28,12 @@
 // A caller that could be met at the former place is still known for a while: what it reads of this hub ends in order,
 // and not by a refusal. Course.Run blocks until its context ends.
 //
+// # Ways that fail
+//
+// A Prober tries the ways of the hub to others of its pool, when package connectivity says so, and knows those that
+// fail: the hub tells them in its digest. Prober.Run blocks until its context ends. Attempts run in goroutines, which
+// end before Run does.
+//
 // # A leader that lies
 //
 // A leader may lie to its pool. Hubs that follow and reach the cloud compare: about every 40 s, or every three minutes

@@ -1,4 +1,4 @@
-package mirror
+package pooldoor
 
 import (
 	"context"
@@ -15,24 +15,23 @@ import (
 	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/door"
-	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/images"
 )
 
-// flag is that of the port.
-const flag = "--images-port"
+// mirrorFlag is that of the port.
+const mirrorFlag = "--images-port"
 
-// Options are those of an operator.
-type Options struct {
+// MirrorOptions are those of an operator.
+type MirrorOptions struct {
 	BindAddress string // of this machine's loopback: who calls is not asked who it is
 	Port        int    // 0: there is no mirror
 	Root        string
 }
 
 // Bind declares the flags.
-func (o *Options) Bind(f *cli.Flags) {
-	f.Listen(&o.BindAddress, &o.Port, flag[2:], "127.0.0.1", 0,
+func (o *MirrorOptions) Bind(f *cli.Flags) {
+	f.Listen(&o.BindAddress, &o.Port, mirrorFlag[2:], "127.0.0.1", 0,
 		"plain HTTP port of a mirror of registries for the containerd of this node, which reads images from the pool, and "+
 			"the IP address that it is on, of this machine alone, if it is another one; 0 is off")
 	f.StringVar(&o.Root, "images-root", images.DefaultRoot,
@@ -41,31 +40,31 @@ func (o *Options) Bind(f *cli.Flags) {
 }
 
 // Validate reports an invalid value. Others are ports that are taken by other flags.
-func (o *Options) Validate() error {
+func (o *MirrorOptions) Validate() error {
 	address := net.ParseIP(o.BindAddress)
 	switch {
 	case o.Port < 0 || o.Port > 65535:
-		return cli.Usage(flag, o.Port, "a TCP port, 0 to 65535")
+		return cli.Usage(mirrorFlag, o.Port, "a TCP port, 0 to 65535")
 	case o.Port == 0:
 		return nil
 	case address == nil || !address.IsLoopback():
-		return cli.Usage(flag, o.BindAddress, "an IP address of loopback: the mirror serves anybody who reaches it")
+		return cli.Usage(mirrorFlag, o.BindAddress, "an IP address of loopback: the mirror serves anybody who reaches it")
 	case !filepath.IsAbs(o.Root):
 		return cli.Usage("--images-root", o.Root, "a directory, from / on")
 	}
 	return nil
 }
 
-// Config is what a Mirror is made of.
-type Config struct {
-	Options
+// MirrorConfig is what a Mirror is made of.
+type MirrorConfig struct {
+	MirrorOptions
 	Node    string
 	DataDir string
 	Net     door.Net
 	Lacks   *standin.List
-	Door    *pooldoor.Door   // nil: the node is in no pool
-	Ways    *pooldoor.Images // likewise
-	Away    func() bool      // the cloud is
+	Door    *Door       // nil: the node is in no pool
+	Ways    *Images     // likewise
+	Away    func() bool // the cloud is
 	// Left makes sure of it first: see images.Config.
 	Left func(context.Context) bool
 	// Told is what the pool is told of itself, see directory.ImageRules. It is asked at each request. nil: there is no
@@ -77,24 +76,24 @@ type Config struct {
 
 // Mirror is that of a hub. One without a port does nothing.
 type Mirror struct {
-	Config
+	MirrorConfig
 	metrics  *images.Metrics
 	mirror   *images.Mirror
 	store    *images.Store
 	listener net.Listener // nil: there is none
 }
 
-// New opens the port, and shows the store to the pool.
-func New(c Config) (m *Mirror, err error) {
+// NewMirror opens the port, and shows the store to the pool.
+func NewMirror(c MirrorConfig) (m *Mirror, err error) {
 	if c.Told == nil {
 		c.Told = func() (all directory.Entry) { return all }
 	}
-	m = &Mirror{Config: c, metrics: images.NewMetrics(), store: &images.Store{Root: c.Root}}
+	m = &Mirror{MirrorConfig: c, metrics: images.NewMetrics(), store: &images.Store{Root: c.Root}}
 	if c.Port == 0 {
 		return m, nil
 	}
-	m.listener, err = c.Lacks.Port(flag, func() (net.Listener, error) {
-		return door.Listen(c.Net, flag, c.BindAddress, c.Port)
+	m.listener, err = c.Lacks.Port(mirrorFlag, func() (net.Listener, error) {
+		return door.Listen(c.Net, mirrorFlag, c.BindAddress, c.Port)
 	}, "containerd pulls all images from registries")
 	if m.listener == nil {
 		return m, err
@@ -112,7 +111,7 @@ func New(c Config) (m *Mirror, err error) {
 	m.mirror = images.New(ic)
 	if c.Door != nil {
 		c.Door.Handle(contract.ImagesBlobsPath, &images.Shown{
-			Store: m.store, Pulling: m.mirror.Pulling, Off: m.off, Caller: pooldoor.Caller, Clock: c.Clock,
+			Store: m.store, Pulling: m.mirror.Pulling, Off: m.off, Caller: Caller, Clock: c.Clock,
 			Bytes: m.metrics.Bytes,
 		})
 	}
@@ -125,19 +124,19 @@ func (m *Mirror) off() bool { return !m.Told().Images.Shares() }
 // Collectors are what it counts.
 func (m *Mirror) Collectors() []prometheus.Collector { return m.metrics.Collectors() }
 
-// Status is what the hub says of its mirror.
-type Status struct {
+// MirrorStatus is what the hub says of its mirror.
+type MirrorStatus struct {
 	Address string `json:"address"`
 	Root    string `json:"root"`
 	images.Standing
 }
 
 // Status is nil if there is no mirror.
-func (m *Mirror) Status() *Status {
+func (m *Mirror) Status() *MirrorStatus {
 	if m.mirror == nil {
 		return nil
 	}
-	return &Status{m.listener.Addr().String(), m.Root, m.mirror.Standing()}
+	return &MirrorStatus{m.listener.Addr().String(), m.Root, m.mirror.Standing()}
 }
 
 // Sum is what it tells the cloud.

@@ -1,4 +1,4 @@
-package reach
+package membership
 
 import (
 	"context"
@@ -41,13 +41,6 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 	"github.com/weir-edge/weir/impl/role"
 )
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // authority is that of the pool.
 type authority struct {
@@ -254,7 +247,7 @@ func newBed(t *testing.T) (*bed, map[digest.Way]*gate) {
 	}
 	_, err := place.Exchange(t.Context(), "edge-2", exchange.CallBackAsk{Address: gates[digest.ToHub].addr})
 	check(t, err)
-	b.prober = New(Config{
+	b.prober = NewProber(ProberConfig{
 		Node: "edge-1", Coordinator: client(t, a, gates[digest.ToCoordinator].addr),
 		Role: func() role.Role { return role.Follower }, Told: func() string { return gates[digest.FromCoordinator].addr },
 		Patience: 2 * time.Second, Clock: b.clock, Logger: slog.New(slog.DiscardHandler),
@@ -376,7 +369,7 @@ func portOf(e digest.Edge) string { return (&net.TCPAddr{Port: int(e.Port)}).Str
 // pool is on one.
 func TestLearn(t *testing.T) {
 	for told, want := range map[string]int{"10.0.0.9:10269": 1, "127.0.0.9:10269": 2, "": 1} {
-		p := &Prober{Config: Config{Node: "edge-9", Told: func() string { return told }}}
+		p := &Prober{ProberConfig: ProberConfig{Node: "edge-9", Told: func() string { return told }}}
 		p.learn([]exchange.Member{
 			{Node: "edge-1", Address: "10.0.0.1:10269"}, {Node: "edge-2", Address: "127.0.0.1:2379"},
 			{Node: "edge-3", Address: "169.254.169.254:80"}, {Node: "edge-4", Address: "10.0.0.4:10269"},

@@ -1,4 +1,4 @@
-package reach
+package membership
 
 import (
 	"cmp"
@@ -26,8 +26,8 @@ const (
 	together = 4               // attempts at once
 )
 
-// Config is what a Prober is made of.
-type Config struct {
+// ProberConfig is what a Prober is made of.
+type ProberConfig struct {
 	Node        string
 	Coordinator *coordinator.Client
 	Role        func() role.Role
@@ -39,7 +39,7 @@ type Config struct {
 
 // Prober is that of a hub.
 type Prober struct {
-	Config
+	ProberConfig
 	began time.Time
 
 	mu      sync.Mutex
@@ -48,9 +48,9 @@ type Prober struct {
 	members []connectivity.Edge // to those that desks told, of the last round
 }
 
-// New makes one that has tried nothing.
-func New(c Config) *Prober {
-	return &Prober{Config: c, began: c.Clock.Now(), plan: connectivity.Plan{Node: c.Node}}
+// NewProber makes one that has tried nothing.
+func NewProber(c ProberConfig) *Prober {
+	return &Prober{ProberConfig: c, began: c.Clock.Now(), plan: connectivity.Plan{Node: c.Node}}
 }
 
 // Run tries until ctx ends.

@@ -38,7 +38,7 @@
 //	                                     of the cloud
 //	the one of kube-proxy                kubeconfig.conf has the hub's address, and trusts what pods trust
 //	Service default/kubernetes           has the address of the hub at which pods reach it, as masterservice, from the
-//	                                     moment on at which they trust it (hub/pods)
+//	                                     moment on at which they trust it (hub/nodelocal)
 //
 // So kubelet writes into the pods of this node what lets them verify their hub, which no machine but the node can sign
 // for. What does not hold what it should passes as it is; that is counted and told. With other authorities, open

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/membership"
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
@@ -93,7 +93,7 @@ type AtCloud struct {
 // ForNode is what the hub does for its node beside the API.
 type ForNode struct {
 	// nil: the hub has no authority that they could trust.
-	Pods   *pods.Status           `json:"pods,omitempty"`
+	Pods   *nodelocal.PodsStatus  `json:"pods,omitempty"`
 	Images *pooldoor.MirrorStatus `json:"images,omitempty"` // nil: there is no mirror of registries
 }
 

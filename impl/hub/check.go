@@ -14,8 +14,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/door"
-	"github.com/weir-edge/weir/impl/hub/nodeauthority"
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -84,8 +83,8 @@ func (s *settings) checkOwn() error {
 		}
 		return nil
 	}
-	if err := cmp.Or(nodeauthority.CheckHosts(s.TLSHosts), pods.Check(s.PodsAddress, s.BindAddress, s.PodsWait)); err !=
-		nil {
+	pods := nodelocal.CheckPods(s.PodsAddress, s.BindAddress, s.PodsWait)
+	if err := cmp.Or(nodelocal.CheckHosts(s.TLSHosts), pods); err != nil {
 		return err
 	}
 	if len(validation.IsDNS1123Subdomain(s.NodeName)) > 0 {

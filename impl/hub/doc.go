@@ -43,8 +43,8 @@
 // The hub's own certificate, for pods and kubelet of its node, comes from an authority that it makes itself (package
 // nodeauthority), unless --etc-dir has another. The kubelet trusts that authority by a file in --etc-dir, and pods by
 // the kube-root-ca.crt that the kubelet reads through the hub (package filter). When they do, containers that start are
-// told to call the hub at --pods-address (package pods), and the hub keeps a list of the pods whose tokens the cloud
-// takes: they have to restart when the hub is taken away.
+// told to call the hub at --pods-address (package nodelocal), and the hub keeps a list of the pods whose tokens the
+// cloud takes: they have to restart when the hub is taken away.
 //
 // With --enrol-coordinator-dir the hub asks for the certificates of the pool's coordinator on its node as well, which
 // has no way to the cloud, and keeps them there for the coordinator to read. Hub and coordinator run as the same user:

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/hub/brief"
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/limit"
 )
@@ -60,7 +60,7 @@ func (c *Config) bind(f *cli.Flags) {
 			" on its loopback interface: the API is served there at --secure-port, too, and the kubelet "+
 			"tells it the containers that it starts as the address of the API, when they trust the hub; needs this node's own "+
 			"authority; empty leads no pod to the hub")
-	f.DurationVar(&c.PodsWait, "pods-wait", pods.DefaultWait,
+	f.DurationVar(&c.PodsWait, "pods-wait", nodelocal.DefaultPodsWait,
 		"how long the kubelet has to read through this hub before it tells containers its address: by then it has brought "+
 			"all pods the node's authority; longer if the kubelet's syncFrequency is more than its minute")
 	f.StringArrayVar(&c.ClientCAFiles, "client-ca-file", nil,

@@ -13,8 +13,7 @@ import (
 	"github.com/weir-edge/weir/impl/filter"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/door"
-	"github.com/weir-edge/weir/impl/hub/nodeauthority"
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
@@ -25,10 +24,10 @@ const kubeProxy = "kube-system/kube-proxy"
 // own is what a hub is for its node alone.
 type own struct {
 	serving   serving
-	callers   *pods.Callers
-	authority *nodeauthority.Authority // nil: it has none, and so for what follows
+	callers   *nodelocal.Callers
+	authority *nodelocal.Authority // nil: it has none, and so for what follows
 	filter    *filter.Own
-	pods      *pods.Pods
+	pods      *nodelocal.Pods
 }
 
 // serving is what the hub shows to the one that connects, and wants to see.
@@ -49,12 +48,12 @@ func openOwn(m *machine) (o own, err error) {
 			return o, err
 		}
 	}
-	o.callers = pods.OpenCallers(filepath.Join(m.DataDir, pods.CallersFile), m.Logger)
+	o.callers = nodelocal.OpenCallers(filepath.Join(m.DataDir, nodelocal.CallersFile), m.Logger)
 	if m.serves {
 		o.serving.cert, err = m.reload.Pair(inEtc(servingPair), m.etc(servingPair))
 		return o, err
 	}
-	a, err := nodeauthority.Open(nodeauthority.Config{
+	a, err := nodelocal.OpenAuthority(nodelocal.AuthorityConfig{
 		Node: m.NodeName, Dir: filepath.Join(m.DataDir, "pki"), File: m.etc(nodeAuthority), Hosts: m.hosts, Clock: m.clock,
 		Logger: m.Logger,
 	})
@@ -63,12 +62,12 @@ func openOwn(m *machine) (o own, err error) {
 			"places that this process may write: "+err.Error())
 	}
 	o.authority, o.serving.cert, o.serving.own = a, a, true
-	o.pods = pods.New(pods.Config{
+	o.pods = nodelocal.NewPods(nodelocal.PodsConfig{
 		Address: m.PodsAddress, File: filepath.Join(m.DataDir, "pods"), Known: len(a.Restored()) > 0, Wait: m.PodsWait,
 		Listen: func(address string, port int) (net.Listener, error) {
 			return door.Listen(m.Net, "--secure-port", address, port)
 		},
-		Machine: pods.System{}, Beside: m.secure.Addr, Clock: m.clock, Logger: m.Logger,
+		Machine: nodelocal.System{}, Beside: m.secure.Addr, Clock: m.clock, Logger: m.Logger,
 	})
 	m.opened = append(m.opened, o.pods.Close)
 	o.filter = filter.NewOwn(filter.OwnConfig{
@@ -86,7 +85,7 @@ func openOwn(m *machine) (o own, err error) {
 // hosts are all addresses and names of the hub's certificate.
 func (s *settings) hosts() []string {
 	master, _, _ := net.SplitHostPort(s.MasterServiceAddress)
-	return nodeauthority.Hosts(s.BindAddress, slices.Concat(s.TLSHosts, []string{s.NodeName, master, s.PodsAddress})...)
+	return nodelocal.Hosts(s.BindAddress, slices.Concat(s.TLSHosts, []string{s.NodeName, master, s.PodsAddress})...)
 }
 
 // signer is who has signed the credential of this node's kubelet; nil: nobody.

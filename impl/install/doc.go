@@ -13,7 +13,7 @@
 //	kube-proxy   its pods restart: the kubelet, which reads through the hub now, tells them of it
 //
 // Other pods are not touched. The hub's unit gives the machine the address contract.PodsAddress, and containers that
-// start when their pods trust the hub are told it (package hub/pods).
+// start when their pods trust the hub are told it (package hub/nodelocal).
 //
 // The kubelet's own kubeconfig is read, and never written. What fails undoes everything, and says why: in the error, in
 // an Event and in the condition contract.JoinedCondition of the Node.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/install/cluster"
 )
@@ -44,9 +44,9 @@ type HubStatus struct {
 		Passed time.Time `json:"passed,omitzero"` // when the cloud last took one
 		CutOff bool      `json:"cutOff"`
 	} `json:"heartbeat"`
-	Images *HubImages     `json:"images,omitempty"`
-	Pods   *pods.Status   `json:"pods,omitempty"`
-	Lacks  []standin.Lack `json:"lacks,omitempty"` // what it goes on without
+	Images *HubImages            `json:"images,omitempty"`
+	Pods   *nodelocal.PodsStatus `json:"pods,omitempty"`
+	Lacks  []standin.Lack        `json:"lacks,omitempty"` // what it goes on without
 }
 
 // HubImages is the mirror of a hub.

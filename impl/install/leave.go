@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/credential"
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 	"github.com/weir-edge/weir/impl/install/cluster"
 )
 
@@ -173,7 +173,7 @@ func (i *Installer) ownCertificate(j *journal) error {
 
 // tenants are the pods of this node.
 func (i *Installer) tenants(c *cluster.Cluster) *cluster.Tenants {
-	called, err := pods.ReadCallers(i.Host.at(filepath.Join(hubData, pods.CallersFile)))
+	called, err := nodelocal.ReadCallers(i.Host.at(filepath.Join(hubData, nodelocal.CallersFile)))
 	if err != nil {
 		i.say("it is not known which pods call the hub: %v", err)
 	}

@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 )
 
 // calls writes what the hub keeps of pods that call it.
 func (w *world) calls(names ...string) {
 	w.t.Helper()
-	var all []pods.Pod
+	var all []nodelocal.Pod
 	for _, n := range names {
-		all = append(all, pods.Pod{Namespace: "default", Name: n, UID: "uid-" + n})
+		all = append(all, nodelocal.Pod{Namespace: "default", Name: n, UID: "uid-" + n})
 	}
 	text, err := json.Marshal(map[string]any{"version": 1, "pods": all})
 	check(w.t, err)
-	w.write(hubData+"/"+pods.CallersFile, string(text))
+	w.write(hubData+"/"+nodelocal.CallersFile, string(text))
 }
 
 // TestPods: a node that joins has the address at which its pods reach their hub, and its hub is told it. When it

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 )
 
 // readersFolder is where readers write how their calls went, on their machine.
@@ -194,7 +194,7 @@ func podSpecs() {
 
 	It("takes the API from no pod when their node leaves", func(ctx SpecContext) {
 		var before, web string
-		Expect(onNode(ctx, 5, "cat /var/lib/weir-hub/"+pods.CallersFile)).To(ContainSubstring(`"name":"after-5-`))
+		Expect(onNode(ctx, 5, "cat /var/lib/weir-hub/"+nodelocal.CallersFile)).To(ContainSubstring(`"name":"after-5-`))
 		before = typed(ctx,
 			"kubectl -n readers get pod -l app=before-5 -o "+
 				"jsonpath={.items[0].metadata.uid}/{.items[0].status.containerStatuses[0].restartCount}")

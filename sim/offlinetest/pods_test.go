@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc/loopback"
 )
@@ -164,8 +164,8 @@ func TestPods(t *testing.T) {
 	}
 	_, _ = client("forged").CoreV1().Endpoints("default").List(ctx, metav1.ListOptions{})
 	eventually(t, "the hub to know who calls", func() bool {
-		list, err := pods.ReadCallers(filepath.Join(b.dir, "data", pods.CallersFile))
-		return err == nil && len(list) == 1 && list[0] == pods.Pod{
+		list, err := nodelocal.ReadCallers(filepath.Join(b.dir, "data", nodelocal.CallersFile))
+		return err == nil && len(list) == 1 && list[0] == nodelocal.Pod{
 			Namespace: "default", Name: "caller", UID: string(pod.UID),
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 )
 
 // boundTo is a token that says that it is bound to a pod; "": to none.
@@ -26,8 +26,8 @@ func boundTo(subject, name string) http.Header {
 func TestCalled(t *testing.T) {
 	const account = "system:serviceaccount:default:app"
 	g, _ := newTestGate()
-	var got []pods.Pod
-	g.Called = func(p pods.Pod) { got = append(got, p) }
+	var got []nodelocal.Pod
+	g.Called = func(p nodelocal.Pod) { got = append(got, p) }
 	for range 2 {
 		g.learn(tokenOf(boundTo(account, "forged")), http.StatusUnauthorized)
 		g.learn(tokenOf(boundTo(account, "one")), http.StatusOK)
@@ -37,7 +37,7 @@ func TestCalled(t *testing.T) {
 		g.learn(tokenOf(http.Header{"Authorization": {"Bearer x"}}), http.StatusOK)
 		g.learn(tokenOf(http.Header{}), http.StatusOK)
 	}
-	if want := []pods.Pod{
+	if want := []nodelocal.Pod{
 		{Namespace: "default", Name: "one", UID: "uid-one"}, {Namespace: "default", Name: "two", UID: "uid-two"},
 	}; !slices.Equal(got, want) {
 		t.Errorf("told of %v, want %v", got, want)

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 	"github.com/weir-edge/weir/impl/identity"
 )
 
@@ -20,7 +20,7 @@ type GateConfig struct {
 	Unproven    http.RoundTripper // for questions about tokens of which nothing is known
 	Judge       *identity.Judge   // is told of tokens that the cloud refuses
 	// is told of a pod when the cloud has taken a token of its that was not known; nil: nobody wants to know.
-	Called func(pods.Pod)
+	Called func(nodelocal.Pod)
 	Clock  clock.PassiveClock
 	Count  func(reason string)
 	Logger *slog.Logger

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 )
 
@@ -42,9 +42,9 @@ func (t *shown) shownBy(h http.Header) bool {
 
 // podOf is the pod that a token says it is bound to; the zero value: it says none. Only the cloud, or a proof, can say
 // that it is.
-func (t *shown) podOf() pods.Pod {
+func (t *shown) podOf() nodelocal.Pod {
 	k := t.claims().Kubernetes
-	return pods.Pod{Namespace: k.Namespace, Name: k.Pod.Name, UID: k.Pod.UID}
+	return nodelocal.Pod{Namespace: k.Namespace, Name: k.Pod.Name, UID: k.Pod.UID}
 }
 
 // claims are what a token of a service account says of itself.

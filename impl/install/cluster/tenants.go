@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/weir-edge/weir/impl/hub/pods"
+	"github.com/weir-edge/weir/impl/hub/nodelocal"
 )
 
 // mostPods bounds what is read of a node's pods. A kubelet runs 110 by default.
@@ -24,7 +24,7 @@ const mostPods = 1000
 type Tenants struct {
 	Client kubernetes.Interface // asks the cloud as the node
 	Node   string
-	Called []pods.Pod // have called the hub
+	Called []nodelocal.Pod // have called the hub
 	// Wait tries until there is no error, or it has waited for long enough: then its error says for what.
 	Wait func(ctx context.Context, what string, try func(context.Context) error) error
 	Say  func(format string, args ...any)
@@ -57,7 +57,7 @@ func (t *Tenants) pods(ctx context.Context) (all []pod, err error) {
 		one := pod{
 			NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, uid: p.UID,
 			proxy:  p.Namespace == metav1.NamespaceSystem && p.Labels["k8s-app"] == "kube-proxy",
-			caller: slices.Contains(t.Called, pods.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}),
+			caller: slices.Contains(t.Called, nodelocal.Pod{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID)}),
 		}
 		if by := metav1.GetControllerOf(p); by != nil { // a Job would lose what it has done, and a static pod is its file's
 			one.anew = by.Kind != "Job" && by.Kind != "Node"

@@ -1,4 +1,4 @@
-package nodeauthority
+package nodelocal
 
 import (
 	"crypto/x509"

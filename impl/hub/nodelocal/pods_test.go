@@ -1,4 +1,4 @@
-package pods
+package nodelocal
 
 import (
 	"context"
@@ -81,16 +81,16 @@ func (b *bed) lose(gone bool) {
 }
 
 // start starts one that keeps what it knows in a folder.
-func start(t *testing.T, dir string, change func(*bed, *Config)) *bed {
+func start(t *testing.T, dir string, change func(*bed, *PodsConfig)) *bed {
 	t.Helper()
 	b := &bed{}
-	c := Config{
+	c := PodsConfig{
 		Address: address, File: filepath.Join(dir, "pods"), Wait: 2 * time.Minute, Clock: clock.RealClock{},
 		Logger: slog.New(slog.DiscardHandler),
 		Listen: b.listens, Beside: func() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 10268} },
 	}
 	change(b, &c)
-	b.Pods = New(c)
+	b.Pods = NewPods(c)
 	b.Follow(func(to string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -147,7 +147,7 @@ const there = address + ":10268"
 func TestLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		b := start(t, dir, func(*bed, *Config) {})
+		b := start(t, dir, func(*bed, *PodsConfig) {})
 		time.Sleep(time.Hour)
 		b.is(t, "while no kubelet reads", "nowhere")
 		b.Reads()
@@ -159,7 +159,7 @@ func TestLead(t *testing.T) {
 		b.told(t, "when they do")
 		b.stop()
 		for _, known := range []bool{true, false} {
-			b := start(t, dir, func(_ *bed, c *Config) { c.Known = known })
+			b := start(t, dir, func(_ *bed, c *PodsConfig) { c.Known = known })
 			if b.Before() != there {
 				t.Errorf("of the process before is known %q", b.Before())
 			}
@@ -168,7 +168,7 @@ func TestLead(t *testing.T) {
 			if known {
 				continue
 			}
-			b = start(t, dir, func(_ *bed, c *Config) { c.Known = true }) // killed before pods trusted it
+			b = start(t, dir, func(_ *bed, c *PodsConfig) { c.Known = true }) // killed before pods trusted it
 			b.is(t, "after another", "nowhere")
 			b.Reads()
 			time.Sleep(2 * time.Minute)
@@ -183,7 +183,7 @@ func TestAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		for range 2 { // of which the second was told of it by the process before
-			b := start(t, dir, func(b *bed, c *Config) { b.absent, c.Known = true, true })
+			b := start(t, dir, func(b *bed, c *PodsConfig) { b.absent, c.Known = true, true })
 			b.Reads()
 			time.Sleep(time.Hour)
 			b.is(t, "without the address", map[bool]string{true: "nowhere", false: ""}[b.Before() == ""])
@@ -205,13 +205,13 @@ func TestOff(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "pods"), []byte(there), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b := start(t, dir, func(_ *bed, c *Config) { c.Address = "" })
+		b := start(t, dir, func(_ *bed, c *PodsConfig) { c.Address = "" })
 		b.is(t, "without an address", "")
 		b.stop()
 		if _, err := os.Stat(b.File); !os.IsNotExist(err) {
 			t.Error("what was kept is still there")
 		}
-		b = start(t, dir, func(_ *bed, c *Config) { c.Known = true })
+		b = start(t, dir, func(_ *bed, c *PodsConfig) { c.Known = true })
 		b.is(t, "with one again", "nowhere")
 		b.stop()
 	})
@@ -233,7 +233,7 @@ func TestCheck(t *testing.T) {
 		{address, "0.0.0.0", 0, "--pods-address"},
 		{address, "127.0.0.1", -time.Second, "--pods-wait"},
 	} {
-		err := Check(test.address, test.bind, test.wait)
+		err := CheckPods(test.address, test.bind, test.wait)
 		if usage := (*cli.UsageError)(nil); errors.As(err, &usage) != (test.want != "") ||
 			err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v", test, err)
@@ -248,7 +248,8 @@ func TestUnreadable(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "pods"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if p := New(Config{File: filepath.Join(dir, "pods"), Logger: slog.New(slog.DiscardHandler)}); p.Before() != "" {
+		c := PodsConfig{File: filepath.Join(dir, "pods"), Logger: slog.New(slog.DiscardHandler)}
+		if p := NewPods(c); p.Before() != "" {
 			t.Errorf("%q: %s", text, p.Before())
 		}
 	}
@@ -262,7 +263,7 @@ func TestLost(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "pods"), []byte(there+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b := start(t, dir, func(b *bed, c *Config) { c.Known, c.Machine = true, b })
+		b := start(t, dir, func(b *bed, c *PodsConfig) { c.Known, c.Machine = true, b })
 		b.Reads()
 		b.is(t, "before", there)
 		b.may = true

@@ -1,4 +1,4 @@
-package nodeauthority
+package nodelocal
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 
 // FuzzParse: whatever stands in the file, it is refused or comes back as it was written.
 func FuzzParse(f *testing.F) {
-	b := newBed(f, start)
+	b := newBed(f, authorityStart)
 	b.open()
 	text, err := os.ReadFile(filepath.Join(b.c.Dir, keysFile))
 	check(f, err)

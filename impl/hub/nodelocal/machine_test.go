@@ -1,4 +1,4 @@
-package pods
+package nodelocal
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func TestNetworkd(t *testing.T) {
 	if err := os.WriteFile(file, []byte(there+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := New(Config{
+	p := NewPods(PodsConfig{
 		Address: address, File: file, Known: true, Machine: System{},
 		Listen: func(at string, number int) (net.Listener, error) {
 			return (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(at, strconv.Itoa(number)))

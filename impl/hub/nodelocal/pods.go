@@ -1,4 +1,4 @@
-package pods
+package nodelocal
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ import (
 	"github.com/weir-edge/weir/impl/disk"
 )
 
-// DefaultWait is for kubelets with the syncFrequency that they have by default: they look after each pod in 90 s.
-const DefaultWait = 2 * time.Minute
+// DefaultPodsWait is for kubelets with the syncFrequency that they have by default: they look after each pod in 90 s.
+const DefaultPodsWait = 2 * time.Minute
 
 const (
 	again    = time.Second     // between two tries to listen
@@ -31,15 +31,15 @@ const (
 	look     = 2 * time.Second // between two looks whether the machine has the address
 )
 
-// Config is what Pods is made of. All of it is needed, but for Address and Machine.
-type Config struct {
+// PodsConfig is what Pods is made of. All of it is needed, but for Address and Machine.
+type PodsConfig struct {
 	// Address is where pods reach this machine; "": they are not led.
 	Address string
 	// File keeps where they were led.
 	File string
 	// Known says that the hub showed its authority before it was started.
 	Known bool
-	// Wait is how long the kubelet has to read through the hub before pods are led; 0: DefaultWait.
+	// Wait is how long the kubelet has to read through the hub before pods are led; 0: DefaultPodsWait.
 	Wait time.Duration
 	// Listen opens a port at an address. Beside is where the hub listens already: it takes the same port.
 	Listen func(address string, port int) (net.Listener, error)
@@ -53,7 +53,7 @@ type Config struct {
 // Pods leads the pods of this node. See the package comment. nil is that of a hub whose authority they cannot trust: it
 // leads none.
 type Pods struct {
-	Config
+	PodsConfig
 	before string // what the file had at first
 	kept   string // what it has: Run's alone
 	told   string // what leads was told: Run's alone
@@ -69,23 +69,23 @@ type Pods struct {
 	losses   int
 }
 
-// Status is where pods are led.
-type Status struct {
+// PodsStatus is where pods are led.
+type PodsStatus struct {
 	Address string `json:"address"`            // at which the hub serves them; "": it cannot
 	Led     bool   `json:"led"`                // the kubelet has read it: containers that start now are told it
 	Waits   string `json:"waitsFor,omitempty"` // why they are not
 }
 
 // String is for a person.
-func (s *Status) String() string {
+func (s *PodsStatus) String() string {
 	if s.Led {
 		return "that start now are told to call the hub at " + s.Address
 	}
 	return "call the cloud: " + s.Waits
 }
 
-// Check reports the invalid flag of a hub that listens at an address.
-func Check(address, bind string, wait time.Duration) error {
+// CheckPods reports the invalid flag of a hub that listens at an address.
+func CheckPods(address, bind string, wait time.Duration) error {
 	if wait < 0 {
 		return cli.Usage("--pods-wait", wait, "more than 0")
 	}
@@ -103,10 +103,10 @@ func Check(address, bind string, wait time.Duration) error {
 // called before Open.
 func (p *Pods) Follow(f func(address string)) { p.leads = f }
 
-// New reads what was kept.
-func New(c Config) *Pods {
-	c.Wait = cmp.Or(c.Wait, DefaultWait)
-	p := &Pods{Config: c, reads: make(chan struct{}), leads: func(string) {}}
+// NewPods reads what was kept.
+func NewPods(c PodsConfig) *Pods {
+	c.Wait = cmp.Or(c.Wait, DefaultPodsWait)
+	p := &Pods{PodsConfig: c, reads: make(chan struct{}), leads: func(string) {}}
 	text, err := disk.ReadFile(c.File, mostFile)
 	if err == nil {
 		var at netip.AddrPort
@@ -183,11 +183,11 @@ func (p *Pods) port() net.Listener {
 }
 
 // Status tells where pods are led.
-func (p *Pods) Status() *Status {
+func (p *Pods) Status() *PodsStatus {
 	if p == nil {
 		return nil
 	}
-	s := &Status{}
+	s := &PodsStatus{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != nil {

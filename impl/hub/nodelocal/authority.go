@@ -1,4 +1,4 @@
-package nodeauthority
+package nodelocal
 
 import (
 	"bytes"
@@ -32,8 +32,8 @@ const (
 	leafLife   = 90 * 24 * time.Hour
 )
 
-// Config is what an Authority is made of. All of it is needed, but for File.
-type Config struct {
+// AuthorityConfig is what an Authority is made of. All of it is needed, but for File.
+type AuthorityConfig struct {
 	Node string
 	// Dir is where keys are kept.
 	Dir string
@@ -47,7 +47,7 @@ type Config struct {
 
 // Authority is the authority of a node. See the package comment.
 type Authority struct {
-	Config
+	AuthorityConfig
 	renewal pki.Renewal
 	changed func(trusted []byte) // nil: nobody wants to know
 
@@ -67,10 +67,10 @@ type trusted struct {
 	list []*x509.Certificate
 }
 
-// Open brings back the authority of a node, or makes one.
-func Open(c Config) (*Authority, error) {
+// OpenAuthority brings back the authority of a node, or makes one.
+func OpenAuthority(c AuthorityConfig) (*Authority, error) {
 	//nolint:gosec // it spreads renewals
-	a := &Authority{Config: c, renewal: pki.Renewal{Clock: c.Clock, Seed: rand.Uint64()}}
+	a := &Authority{AuthorityConfig: c, renewal: pki.Renewal{Clock: c.Clock, Seed: rand.Uint64()}}
 	if err := disk.Make(c.Dir); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package nodeauthority
+package nodelocal
 
 import (
 	"bytes"
@@ -16,29 +16,22 @@ import (
 	"github.com/weir-edge/weir/impl/pki"
 )
 
-var start = time.Date(2026, time.November, 23, 0, 0, 0, 0, time.UTC)
+var authorityStart = time.Date(2026, time.November, 23, 0, 0, 0, 0, time.UTC)
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// bed is a node's folder and clock.
-type bed struct {
+// authorityBed is a node's folder and clock.
+type authorityBed struct {
 	t     testing.TB
 	clock *testingclock.FakeClock
 	hosts []string
-	c     Config
+	c     AuthorityConfig
 	log   bytes.Buffer
 }
 
-func newBed(t testing.TB, now time.Time) *bed {
+func newBed(t testing.TB, now time.Time) *authorityBed {
 	t.Helper()
-	b := &bed{t: t, clock: testingclock.NewFakeClock(now), hosts: []string{"10.0.0.7", "kubernetes.default.svc"}}
+	b := &authorityBed{t: t, clock: testingclock.NewFakeClock(now), hosts: []string{"10.0.0.7", "kubernetes.default.svc"}}
 	dir := t.TempDir()
-	b.c = Config{
+	b.c = AuthorityConfig{
 		Node: "edge-1", Dir: filepath.Join(dir, "pki"), File: filepath.Join(dir, "etc", "node-authority.crt"),
 		Hosts: func() []string { return b.hosts }, Clock: b.clock,
 		Logger: slog.New(slog.NewTextHandler(&b.log, nil)),
@@ -46,15 +39,15 @@ func newBed(t testing.TB, now time.Time) *bed {
 	return b
 }
 
-func (b *bed) open() *Authority {
+func (b *authorityBed) open() *Authority {
 	b.t.Helper()
-	a, err := Open(b.c)
+	a, err := OpenAuthority(b.c)
 	check(b.t, err)
 	return a
 }
 
 // verifies reports whether who read the file at some time takes the hub's certificate now.
-func (b *bed) verifies(a *Authority, roots []byte, host string) error {
+func (b *authorityBed) verifies(a *Authority, roots []byte, host string) error {
 	b.t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(roots)
@@ -62,7 +55,7 @@ func (b *bed) verifies(a *Authority, roots []byte, host string) error {
 	return err
 }
 
-func (b *bed) file() []byte {
+func (b *authorityBed) file() []byte {
 	b.t.Helper()
 	text, err := os.ReadFile(b.c.File)
 	check(b.t, err)
@@ -71,12 +64,12 @@ func (b *bed) file() []byte {
 
 // TestOpen: a node's first start makes all that is needed, and a second one goes on with it. Keys are the hub's alone.
 func TestOpen(t *testing.T) {
-	b := newBed(t, start)
+	b := newBed(t, authorityStart)
 	a := b.open()
 	certs, err := pki.ParseCertificates(b.file())
 	check(t, err)
 	if c := certs[0]; len(certs) != 1 || c.Subject.CommonName != "weir:node-authority:edge-1" || !c.IsCA ||
-		!c.MaxPathLenZero || c.NotAfter.Sub(start) < 9*year {
+		!c.MaxPathLenZero || c.NotAfter.Sub(authorityStart) < 9*year {
 		t.Errorf("%d authorities, the first %v until %v", len(certs), c.Subject, c.NotAfter)
 	}
 	for _, host := range b.hosts {
@@ -96,7 +89,8 @@ func TestOpen(t *testing.T) {
 	}
 	text, err := read(filepath.Join(b.c.Dir, kubeletFile))
 	check(t, err)
-	if err := pki.Must(pki.Kubelet).CheckPair(split(text), pki.Subject{Node: "edge-1"}, certs, start); err != nil {
+	err = pki.Must(pki.Kubelet).CheckPair(split(text), pki.Subject{Node: "edge-1"}, certs, authorityStart)
+	if err != nil {
 		t.Errorf("the kubelet's credential: %v", err)
 	}
 	before, first := b.file(), a.Get()
@@ -114,17 +108,17 @@ func TestOpen(t *testing.T) {
 
 // TestRenewal: leaves are renewed at 70 to 80 % of their life, and an address that was added is in the certificate.
 func TestRenewal(t *testing.T) {
-	b := newBed(t, start)
+	b := newBed(t, authorityStart)
 	a := b.open()
 	first := a.Get().Leaf
 	kubelet, err := os.ReadFile(filepath.Join(b.c.Dir, kubeletFile))
 	check(t, err)
-	b.clock.SetTime(start.Add(leafLife * 69 / 100))
+	b.clock.SetTime(authorityStart.Add(leafLife * 69 / 100))
 	a.Look()
 	if a.Get().Leaf != first {
 		t.Error("renewed before 70 % of its life")
 	}
-	b.clock.SetTime(start.Add(leafLife * 81 / 100))
+	b.clock.SetTime(authorityStart.Add(leafLife * 81 / 100))
 	a.Look()
 	if a.Get().Leaf == first {
 		t.Error("not renewed at 80 % of its life")
@@ -141,14 +135,14 @@ func TestRenewal(t *testing.T) {
 // trusted no more. It is the same with a hub that was restarted each time.
 func TestSuccessor(t *testing.T) {
 	for _, restart := range []bool{false, true} {
-		b := newBed(t, start)
+		b := newBed(t, authorityStart)
 		a := b.open()
 		told, generations := 0, map[string]bool{}
 		a.Follow(func([]byte) { told++ })
 		read := [][]byte{b.file()}
 		const month = year / 12
 		for m := range 12 * 30 {
-			b.clock.SetTime(start.Add(time.Duration(m+1) * month))
+			b.clock.SetTime(authorityStart.Add(time.Duration(m+1) * month))
 			if restart {
 				a = b.open()
 			}
@@ -184,7 +178,7 @@ func TestClock(t *testing.T) {
 	a := b.open()
 	before := b.file()
 	check(t, b.verifies(a, before, "10.0.0.7"))
-	for _, now := range []time.Time{start, time.Unix(120, 0), start.Add(5 * year)} {
+	for _, now := range []time.Time{authorityStart, time.Unix(120, 0), authorityStart.Add(5 * year)} {
 		b.clock.SetTime(now)
 		if err := b.verifies(a, before, "10.0.0.7"); err != nil {
 			t.Errorf("in %v: %v", now, err)
@@ -193,7 +187,7 @@ func TestClock(t *testing.T) {
 	if !bytes.Equal(b.file(), before) {
 		t.Error("the clock made another authority")
 	}
-	b.clock.SetTime(start.Add(40 * year))
+	b.clock.SetTime(authorityStart.Add(40 * year))
 	if err := b.verifies(a, before, "10.0.0.7"); err == nil {
 		t.Error("an authority counts after its end")
 	}
@@ -203,7 +197,7 @@ func TestClock(t *testing.T) {
 // TestCopy: a hub that has lost its folder, or whose keys there are broken, or that has lost the copy, goes on as the
 // same authority, and both places have it again.
 func TestCopy(t *testing.T) {
-	b := newBed(t, start)
+	b := newBed(t, authorityStart)
 	a := b.open()
 	before := b.file()
 	good, err := os.ReadFile(a.keys()[0])
@@ -230,12 +224,12 @@ func TestCopy(t *testing.T) {
 // TestUnusable: what is broken, or of another node, is put aside, and another authority is made. A folder that cannot
 // be written is an error.
 func TestUnusable(t *testing.T) {
-	whole := newBed(t, start)
+	whole := newBed(t, authorityStart)
 	whole.open()
 	good, err := os.ReadFile(filepath.Join(whole.c.Dir, keysFile))
 	check(t, err)
 	key, cert := pem.Decode(good)
-	other := newBed(t, start)
+	other := newBed(t, authorityStart)
 	other.c.Node = "edge-2"
 	other.open()
 	another, err := os.ReadFile(filepath.Join(other.c.Dir, keysFile))
@@ -248,7 +242,7 @@ func TestUnusable(t *testing.T) {
 		"too much": bytes.Repeat(good, 200),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, start)
+			b := newBed(t, authorityStart)
 			a := b.open()
 			path := a.keys()[0]
 			check(t, os.WriteFile(path, text, 0o600))
@@ -269,23 +263,23 @@ func TestUnusable(t *testing.T) {
 			}
 		})
 	}
-	b := newBed(t, start)
+	b := newBed(t, authorityStart)
 	b.open()
 	kept := b.file()
 	check(t, os.Remove(filepath.Join(b.c.Dir, kubeletFile)))
 	check(t, os.Mkdir(filepath.Join(b.c.Dir, kubeletFile), 0o700)) // as on a disk that is full
 	check(t, os.Mkdir(filepath.Join(b.c.Dir, keysFile+".tmp"), 0o700))
 	check(t, os.WriteFile(filepath.Join(b.c.Dir, keysFile+".tmp", "x"), nil, 0o600))
-	b.clock.SetTime(start.Add(8 * year)) // a successor is due
+	b.clock.SetTime(authorityStart.Add(8 * year)) // a successor is due
 	if a := b.open(); b.verifies(a, kept, "10.0.0.7") != nil || !bytes.Equal(b.file(), kept) {
 		t.Error("a hub that cannot write does not go on with the authority that it has")
 	}
 	if !bytes.Contains(b.log.Bytes(), []byte("cannot be renewed")) {
 		t.Errorf("the log says %s", b.log.String())
 	}
-	b = newBed(t, start)
+	b = newBed(t, authorityStart)
 	b.c.File = filepath.Join(b.c.Dir, keysFile, "x")
-	if _, err := Open(b.c); err == nil {
+	if _, err := OpenAuthority(b.c); err == nil {
 		t.Error("a file that cannot be written is no error")
 	}
 }

@@ -1,4 +1,4 @@
-package pods
+package nodelocal
 
 import (
 	"encoding/binary"

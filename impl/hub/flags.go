@@ -7,8 +7,8 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/hub/brief"
 	"github.com/weir-edge/weir/impl/hub/nodelocal"
+	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/limit"
 )
@@ -35,7 +35,7 @@ func (c *Config) bind(f *cli.Flags) {
 			"a plugin is run by the hub, has 30 s, and may want no terminal; with a token the hub asks the cloud for a "+
 			"certificate of the node that counts for a day, keeps it in --data-dir, and shows it in the place of the token")
 
-	f.DurationVar(&c.NodeStatusPeriod, "node-status-period", brief.DefaultNodeStatusPeriod,
+	f.DurationVar(&c.NodeStatusPeriod, "node-status-period", shelter.DefaultNodeStatusPeriod,
 		"how old the heartbeat times in this Node's status may be at the cloud: until then a status that brings nothing "+
 			"else stays here, and the node's Lease says that it is alive; 0 passes each")
 

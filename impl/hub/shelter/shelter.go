@@ -23,7 +23,6 @@ import (
 	"github.com/weir-edge/weir/impl/documents"
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/hub/brief"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/identity"
 	"github.com/weir-edge/weir/impl/member"
@@ -62,7 +61,7 @@ type Config struct {
 	Clock      clock.WithTickerAndDelayedExecution
 	Logger     *slog.Logger
 
-	NodeStatusPeriod time.Duration // see brief.Config
+	NodeStatusPeriod time.Duration // see BriefConfig
 }
 
 // Overlay corrects what the store has. Look tells it that a write waits.
@@ -86,7 +85,7 @@ type Shelter struct {
 	Config
 	Offline *offline.Offline
 	Writes  *writes.Writes
-	Brief   *brief.Brief
+	Brief   *Brief
 	overlay Overlay
 	link    *uplink.Link // clients are served from here
 	watched watched
@@ -115,7 +114,7 @@ func New(c Config) (*Shelter, error) {
 			}
 		},
 	})
-	s.Brief = brief.New(brief.Config{Held: s.Offline.Held, NodeStatusPeriod: c.NodeStatusPeriod, Logger: c.Logger})
+	s.Brief = NewBrief(BriefConfig{Held: s.Offline.Held, NodeStatusPeriod: c.NodeStatusPeriod, Logger: c.Logger})
 	s.link = uplink.NewLink(func() bool { return c.Cloud.Reach() != member.CloudAway && !s.Writes.Holding() })
 	c.Cloud.Follow(func() {
 		s.Writes.Changed()
@@ -150,7 +149,7 @@ type Attempt struct {
 	component string
 	w         http.ResponseWriter // of its client
 	via       http.RoundTripper
-	trip      *brief.Trip     // nil: the request is sent as it came
+	trip      *Trip           // nil: the request is sent as it came
 	until     context.Context // ends when it changes whether the store answers
 	settled   atomic.Bool     // an answer has come, or the store answers
 	left      atomic.Bool     // the latter, or a write was not sent since the cloud is away
@@ -166,7 +165,7 @@ func (s *Shelter) Try(req *http.Request, asked *request.Request, who access.Call
 // Way is what the request is sent to the cloud by.
 func (a *Attempt) Way() http.RoundTripper {
 	if a.who.Kind == access.ThisNode && !access.Impersonates(a.req.Header) {
-		a.trip = brief.TripOf(a.Brief, a.component, a.asked, a.req.Header, a.via)
+		a.trip = TripOf(a.Brief, a.component, a.asked, a.req.Header, a.via)
 	}
 	if a.trip == nil {
 		return a.via

@@ -1,4 +1,4 @@
-package brief
+package shelter
 
 import (
 	"encoding/json"

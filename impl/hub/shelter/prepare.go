@@ -1,4 +1,4 @@
-package brief
+package shelter
 
 import corev1 "k8s.io/api/core/v1"
 

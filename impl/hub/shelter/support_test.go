@@ -1,4 +1,4 @@
-package brief
+package shelter
 
 import (
 	"bytes"
@@ -191,7 +191,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	s := &site{t: t, cloud: &cloud{t: t, pod: newPod()}}
 	s.held = s.cloud.raw()
-	s.Brief = New(Config{
+	s.Brief = NewBrief(BriefConfig{
 		Held:   func(string, *request.Request) *wire.Object { return s.held },
 		Logger: slog.New(slog.NewTextHandler(&s.log, nil)),
 	})

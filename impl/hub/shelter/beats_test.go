@@ -1,4 +1,4 @@
-package brief
+package shelter
 
 import (
 	"encoding/json"
@@ -100,7 +100,7 @@ func sendStatus(t *testing.T, period time.Duration, accept, body string, does fu
 		check(t, err)
 		body = string(patch)
 	}
-	b := New(Config{
+	b := NewBrief(BriefConfig{
 		Held:             func(string, *request.Request) *wire.Object { return held },
 		NodeStatusPeriod: period, Logger: slog.New(slog.DiscardHandler),
 	})

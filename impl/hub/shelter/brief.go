@@ -1,4 +1,4 @@
-package brief
+package shelter
 
 import (
 	"log/slog"
@@ -10,8 +10,8 @@ import (
 	"github.com/weir-edge/weir/impl/request"
 )
 
-// Config is what a Brief is made of. All of it is needed.
-type Config struct {
+// BriefConfig is what a Brief is made of. All of it is needed.
+type BriefConfig struct {
 	// Held is the object that a request is about, as the cloud last showed it; nil: no watch of the component brings it.
 	Held func(component string, q *request.Request) *wire.Object
 	// NodeStatusPeriod is how old the heartbeat times of a Node's conditions may be at the cloud; 0: none is kept from it.
@@ -21,15 +21,15 @@ type Config struct {
 
 // Brief makes requests brief. See the package comment.
 type Brief struct {
-	Config
+	BriefConfig
 	*deeds
 	ledger
 	count *prometheus.CounterVec
 }
 
-// New makes one for which all answers were right so far.
-func New(c Config) *Brief {
-	return &Brief{Config: c, deeds: newDeeds(), count: prometheus.NewCounterVec(prometheus.CounterOpts{
+// NewBrief makes one for which all answers were right so far.
+func NewBrief(c BriefConfig) *Brief {
+	return &Brief{BriefConfig: c, deeds: newDeeds(), count: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "weir", Subsystem: "hub", Name: "brief_answers_total",
 		Help: "Writes of this node's kubelet of which the cloud could answer the metadata alone, by resource and outcome: " +
 			"brief, kept (the cloud was not asked), not held, other (not as kubelets write), conflict and refused (sent " +

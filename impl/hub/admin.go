@@ -17,8 +17,8 @@ import (
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
-	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
+	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/role"
 )
@@ -76,7 +76,7 @@ type Status struct {
 	Offline     *shelter.Status               `json:"offline"`
 	ForNode
 	Asked     []enrol.Status           `json:"certificates,omitempty"` // those that the hub asks for itself
-	Lacks     []standin.Lack           `json:"lacks,omitempty"`        // what the hub goes on without
+	Lacks     []process.Lack           `json:"lacks,omitempty"`        // what the hub goes on without
 	Resources []relayed.ResourceStatus `json:"resources"`
 	relayed.NotRelayed
 }

@@ -21,11 +21,11 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/hub/standin"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // names are the flags of what the hub lacks, as its status and its metrics have them.
-func names(t *testing.T, lacks []standin.Lack, metrics string) (all []string) {
+func names(t *testing.T, lacks []process.Lack, metrics string) (all []string) {
 	t.Helper()
 	for _, l := range lacks {
 		all = append(all, l.What)
@@ -179,7 +179,7 @@ func TestReadOnlyData(t *testing.T) {
 		resp, _ := get(t, client, p.api+"/echo/x", "Authorization", "Bearer alice")
 		return resp.StatusCode == http.StatusOK
 	})
-	var status struct{ Lacks []standin.Lack }
+	var status struct{ Lacks []process.Lack }
 	_, text := get(t, http.DefaultClient, p.health+contract.StatusPath)
 	check(t, json.Unmarshal([]byte(text), &status))
 	_, metrics := get(t, http.DefaultClient, p.health+"/metrics")

@@ -13,9 +13,9 @@ import (
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/door"
-	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // machine is what a hub has of its machine: its configuration, clock, ports and disk. All else is built of it.
@@ -25,7 +25,7 @@ type machine struct {
 	metrics *metrics
 	asking  *enrol.Metrics
 	reload  *uplink.Reloader // of certificates in files
-	lacks   *standin.List    // of ports, and of what else a hub needs
+	lacks   *process.Lacks   // of ports, and of what else a hub needs
 	time    *pki.Proven      // by which all are judged
 	key     *disk.Key        // of what is kept of objects; nil: nothing is encrypted
 	ports
@@ -43,7 +43,7 @@ func open(s *settings) (*machine, error) {
 		m.clock = clock.RealClock{}
 	}
 	m.reload = &uplink.Reloader{Clock: m.clock, Logger: s.Logger}
-	m.lacks = &standin.List{Clock: m.clock, Logger: s.Logger, Files: m.reload.Failing}
+	m.lacks = &process.Lacks{Clock: m.clock, Logger: s.Logger, Files: m.reload.Failing}
 	if err := m.listen(); err != nil {
 		m.close()
 		return nil, err
@@ -107,9 +107,9 @@ func (m *machine) place() error {
 	} else if err != nil {
 		return err
 	}
-	m.reload.Worked = standin.Worked(m.DataDir)
+	m.reload.Worked = process.DiskWorked(m.DataDir)
 	if in != m.DataDir {
-		m.DataDir, m.StoreMaxBytes = in, min(m.StoreMaxBytes, standin.MaxStore)
+		m.DataDir, m.StoreMaxBytes = in, min(m.StoreMaxBytes, process.MaxStandIn)
 	}
 	m.key = key
 	return nil
@@ -134,7 +134,7 @@ func (m *machine) storeKey() (*disk.Key, error) {
 	}.Key()
 	const want = "a file of 32 random bytes, mode 0600, outside --data-dir; or " + NoKey + ", which encrypts nothing"
 	switch bad := (*disk.KeyFileError)(nil); {
-	case standin.Failed(err):
+	case process.DiskFailed(err):
 		return nil, err
 	case errors.As(err, &bad):
 		flag := "--store-key-file"

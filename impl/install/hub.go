@@ -14,8 +14,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/hub/nodelocal"
-	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/install/cluster"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // hubAnswer bounds what is read of a hub.
@@ -46,7 +46,7 @@ type HubStatus struct {
 	} `json:"heartbeat"`
 	Images *HubImages            `json:"images,omitempty"`
 	Pods   *nodelocal.PodsStatus `json:"pods,omitempty"`
-	Lacks  []standin.Lack        `json:"lacks,omitempty"` // what it goes on without
+	Lacks  []process.Lack        `json:"lacks,omitempty"` // what it goes on without
 }
 
 // HubImages is the mirror of a hub.

@@ -2,11 +2,20 @@
 //
 //	BootID            which boot of the machine it is
 //	Collector         the metric weir_build_info: which program a process runs, in which version
+//	Lacks             lets a hub run on when its files are damaged or missing
 //	Headroom          keeps the garbage of the process small in proportion to its live heap
 //	Member            the metric weir_member_info: the node and the pool of a process
 //	Pause             waits by a clock that tests can replace
 //	Sockets           listening sockets that systemd keeps over a restart of the service, on Linux
 //	Tell, ServeReady  report the state of a service of Type=notify to systemd; without systemd that is no error
+//
+// # Lacks
+//
+// Without a hub its node has no API, even while the cloud is there. So in the place of a folder that cannot be written
+// stands one in memory, with what small files the folder holds. Nothing of the folder itself is changed. Lacks names
+// what is lacking; the hub's status, its metrics and its log show it. When the cause of a lack is gone the hub ends,
+// and anyone who started it restarts it: parts that run would otherwise have to change what is below them. Lacks.Run
+// starts no goroutine, and ends with its context.
 //
 // # Garbage
 //

@@ -400,7 +400,7 @@ func TestTakeSockets(t *testing.T) {
 			}, taken: 1, want: "it does not listen",
 		},
 		"beside a socket of another kind": {
-			beside: func(t *testing.T) *os.File { return file(t, listen(t, "unix", "@weir-"+rand(t))) }, taken: 1,
+			beside: func(t *testing.T) *os.File { return file(t, listen(t, "unix", "@weir-"+random(t))) }, taken: 1,
 			want: "it is of unix",
 		},
 	} {
@@ -433,7 +433,7 @@ func TestTakeSockets(t *testing.T) {
 	}
 }
 
-func rand(t *testing.T) string {
+func random(t *testing.T) string {
 	t.Helper()
 	return strings.ReplaceAll(t.TempDir(), "/", "-")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/door"
-	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/images"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // mirrorFlag is that of the port.
@@ -61,7 +61,7 @@ type MirrorConfig struct {
 	Node    string
 	DataDir string
 	Net     door.Net
-	Lacks   *standin.List
+	Lacks   *process.Lacks
 	Door    *Door       // nil: the node is in no pool
 	Ways    *Images     // likewise
 	Away    func() bool // the cloud is

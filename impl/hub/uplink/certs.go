@@ -19,8 +19,8 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/hub/standin"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // reloadPeriod is how often credential files are read again. Reading beats watching: it does not matter how the files
@@ -249,12 +249,12 @@ func (r *Reloader) Kept(flag, in string, files ...string) (*Bundle, error) {
 }
 
 // Failing is what is wrong with files now.
-func (r *Reloader) Failing() (all []standin.Lack) {
+func (r *Reloader) Failing() (all []process.Lack) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range r.files {
 		if w.err != nil {
-			all = append(all, standin.Lack{What: w.flag, Why: w.err.Error()})
+			all = append(all, process.Lack{What: w.flag, Why: w.err.Error()})
 		}
 	}
 	return all

@@ -1,4 +1,4 @@
-package standin
+package process
 
 import (
 	"crypto/rand"
@@ -17,20 +17,20 @@ import (
 const (
 	maxFile = 1 << 20 // of a file that is copied
 	maxAll  = 8 << 20 // of all of them
-	// MaxStore bounds what is kept in the stand-in of objects: it takes the memory of the machine.
-	MaxStore = 16 << 20
+	// MaxStandIn bounds what is kept in the stand-in of objects: it takes the memory of the machine.
+	MaxStandIn = 16 << 20
 )
 
-// Failed reports whether an error is the machine's, not a mistake in what the hub was told: it came without anybody's
-// doing, and may go.
-func Failed(err error) bool {
+// DiskFailed reports whether an error is the machine's, not a mistake in what the hub was told: it came without
+// anybody's doing, and may go.
+func DiskFailed(err error) bool {
 	return slices.ContainsFunc([]error{syscall.EROFS, syscall.EIO, syscall.ESTALE, disk.ErrDamaged},
 		func(e error) bool { return errors.Is(err, e) })
 }
 
 // Place finds where a hub keeps its data, and the key for it, or what stands in for both: what was encrypted by a key
 // that cannot be had is not to be replaced.
-func (l *List) Place(dir string, key func() (*disk.Key, error)) (in string, k *disk.Key, err error) {
+func (l *Lacks) Place(dir string, key func() (*disk.Key, error)) (in string, k *disk.Key, err error) {
 	try := func() (err error) {
 		if err = usable(dir); err == nil {
 			k, err = key()
@@ -41,7 +41,7 @@ func (l *List) Place(dir string, key func() (*disk.Key, error)) (in string, k *d
 	case err == nil:
 		removed(dir)
 		return dir, k, nil
-	case !Failed(err) && (usable(dir) == nil || !Worked(dir)):
+	case !DiskFailed(err) && (usable(dir) == nil || !DiskWorked(dir)):
 		return "", nil, err
 	}
 	why := err
@@ -73,8 +73,8 @@ func usable(dir string) error {
 	return err
 }
 
-// Worked reports whether a hub has kept anything in a folder before: what it was told was no mistake then.
-func Worked(dir string) bool {
+// DiskWorked reports whether a hub has kept anything in a folder before: what it was told was no mistake then.
+func DiskWorked(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "store"))
 	return err == nil
 }

@@ -1,4 +1,4 @@
-package standin
+package process
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 // Port opens a port that a hub can do without. If another process has it, it is told what the hub does not do
 // meanwhile, and the listener is nil.
-func (l *List) Port(flag string, open func() (net.Listener, error), without string) (net.Listener, error) {
+func (l *Lacks) Port(flag string, open func() (net.Listener, error), without string) (net.Listener, error) {
 	port, err := open()
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return port, err

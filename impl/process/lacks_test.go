@@ -1,4 +1,4 @@
-package standin
+package process
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 	"github.com/weir-edge/weir/impl/testkit"
 )
 
-func list(t *testing.T, c *clocktesting.FakeClock) *List {
+func list(t *testing.T, c *clocktesting.FakeClock) *Lacks {
 	t.Helper()
-	return &List{Clock: c, Logger: slog.New(slog.DiscardHandler)}
+	return &Lacks{Clock: c, Logger: slog.New(slog.DiscardHandler)}
 }
 
 func must(t *testing.T, err error) {
@@ -54,7 +54,7 @@ func TestMended(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx) }()
 	testkit.Until(t, time.Minute, "the next look to be scheduled", c.HasWaiters)
-	c.Step(every)
+	c.Step(lackEvery)
 	var mended *MendedError
 	if err := <-done; !errors.As(err, &mended) || mended.What != "--data-dir" {
 		t.Errorf("it ended with %v", err)
@@ -68,7 +68,7 @@ func TestPlace(t *testing.T) {
 	l, dir := list(t, clocktesting.NewFakeClock(time.Now())), filepath.Join(t.TempDir(), "data")
 	key := func() (*disk.Key, error) { return disk.NewKey(make([]byte, disk.Size)) }
 	in, k, err := l.Place(dir, key)
-	if in != dir || k == nil || err != nil || len(l.All()) > 0 || Worked(dir) {
+	if in != dir || k == nil || err != nil || len(l.All()) > 0 || DiskWorked(dir) {
 		t.Fatalf("%s, %v: it lacks %+v", in, err, l.All())
 	}
 	for _, name := range []string{"pki", "store"} {
@@ -125,7 +125,7 @@ func TestPort(t *testing.T) {
 		t.Errorf("%v, %v: it lacks %+v", port, err, l.All())
 	}
 	taken = false
-	for range steady - 1 {
+	for range lackSteady - 1 {
 		l.look()
 	}
 	if what := l.look(); what != "--pool-port" {

@@ -1,4 +1,4 @@
-package standin
+package process
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	every  = 20 * time.Second // between two looks whether a cause is gone
-	steady = 3                // looks in a row that find it gone
+	lackEvery  = 20 * time.Second // between two looks whether a cause is gone
+	lackSteady = 3                // looks in a row that find it gone
 )
 
 // MendedError says that the cause of a lack is gone: the hub ends, to be restarted with what it lacked.
@@ -29,8 +29,8 @@ type Lack struct {
 	Why  string `json:"why"`
 }
 
-// List is what a hub lacks. It is for concurrent use.
-type List struct {
+// Lacks is what a hub lacks. It is for concurrent use.
+type Lacks struct {
 	Clock  clock.WithTicker
 	Logger *slog.Logger
 	Files  func() []Lack // what cannot be read of credentials, and is read again without an end of the hub; nil: nothing
@@ -49,7 +49,7 @@ type cause struct {
 
 // Add tells of something that is lacking: without says what the hub does not do meanwhile, and mended looks whether the
 // cause is gone.
-func (l *List) Add(what string, why error, without string, mended func() error) {
+func (l *Lacks) Add(what string, why error, without string, mended func() error) {
 	l.Logger.Error("the hub goes on without "+what+": "+without, "why", why)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *List) Add(what string, why error, without string, mended func() error) 
 }
 
 // All is what is lacking now.
-func (l *List) All() (all []Lack) {
+func (l *Lacks) All() (all []Lack) {
 	l.mu.Lock()
 	for _, c := range l.all {
 		all = append(all, c.Lack)
@@ -70,8 +70,8 @@ func (l *List) All() (all []Lack) {
 }
 
 // Run looks after causes until ctx ends. It returns a *MendedError when one is gone for a minute.
-func (l *List) Run(ctx context.Context) error {
-	tick := l.Clock.NewTicker(every)
+func (l *Lacks) Run(ctx context.Context) error {
+	tick := l.Clock.NewTicker(lackEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -85,7 +85,7 @@ func (l *List) Run(ctx context.Context) error {
 	}
 }
 
-func (l *List) look() string {
+func (l *Lacks) look() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.all {
@@ -93,7 +93,7 @@ func (l *List) look() string {
 		if c.looks++; c.mended() != nil {
 			c.looks = 0
 		}
-		if c.looks >= steady {
+		if c.looks >= lackSteady {
 			return c.What
 		}
 	}
@@ -105,10 +105,10 @@ var lacking = prometheus.NewDesc("weir_hub_lacks",
 	nil)
 
 // Describe implements prometheus.Collector.
-func (l *List) Describe(ch chan<- *prometheus.Desc) { ch <- lacking }
+func (l *Lacks) Describe(ch chan<- *prometheus.Desc) { ch <- lacking }
 
 // Collect implements prometheus.Collector.
-func (l *List) Collect(ch chan<- prometheus.Metric) {
+func (l *Lacks) Collect(ch chan<- prometheus.Metric) {
 	said := map[string]bool{}
 	for _, lack := range l.All() {
 		if !said[lack.What] {

@@ -397,7 +397,7 @@ const (
 	// into the pool. Without it: none.
 	LeaderHubGateWays = "weir.dev/gate-ways"
 	// LeaderHubReach tells what weir-gate may reach in the pool, beside the kubelets of its nodes: networks and their
-	// ports, as impl/destination writes them, with commas between: 10.0.9.7/32,10.244.0.0/16:8000-8100,fd00:1::/64:8080.
+	// ports, as impl/reverse writes them, with commas between: 10.0.9.7/32,10.244.0.0/16:8000-8100,fd00:1::/64:8080.
 	// A network without ports is all ports of it. Without it: the kubelets alone.
 	LeaderHubReach = "weir.dev/reach"
 	AnyRegistry    = "*"

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/destination"
+	"github.com/weir-edge/weir/impl/reverse"
 )
 
 // maxAnnotation bounds one annotation.
@@ -125,13 +125,13 @@ func parseReplica(s string) (Replica, error) {
 // parseReach reads contract.LeaderHubReach, in any order.
 func parseReach(text string) (all Reach, err error) {
 	for p := range parts(text) {
-		s, err := destination.Parse(p)
+		s, err := reverse.ParseSpan(p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", contract.LeaderHubReach, err)
 		}
 		all = append(all, s)
 	}
-	slices.SortFunc(all, destination.Span.Compare)
+	slices.SortFunc(all, reverse.Span.Compare)
 	return all, nil
 }
 

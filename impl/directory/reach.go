@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/destination"
+	"github.com/weir-edge/weir/impl/reverse"
 )
 
 // MaxReach bounds Entry.Reach: the Pool has 128 ports and ranges of ports.
 const MaxReach = 128
 
 // Reach is what the cloud may reach in a pool, sorted. No port of a network is in it twice.
-type Reach []destination.Span
+type Reach []reverse.Span
 
 func (all Reach) check() error {
 	if n := len(all); n > MaxReach {

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/destination"
+	"github.com/weir-edge/weir/impl/reverse"
 )
 
 // reached is the object with what the gate may reach.
@@ -104,8 +104,8 @@ func TestReachRefused(t *testing.T) {
 			t.Errorf("%s: a hub takes it: %v", about, e.Reach)
 		}
 	}
-	one := func(network string, first, last uint16) destination.Span {
-		return destination.Span{Prefix: netip.MustParsePrefix(network), First: first, Last: last}
+	one := func(network string, first, last uint16) reverse.Span {
+		return reverse.Span{Prefix: netip.MustParsePrefix(network), First: first, Last: last}
 	}
 	for about, reach := range map[string]Reach{
 		"nothing": {{}}, "in a network": {one("10.0.0.1/8", 1, 2)}, "port 0": {one("10.0.0.0/8", 0, 2)},

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/destination"
 	"github.com/weir-edge/weir/impl/reverse"
 )
 
@@ -32,7 +31,7 @@ type places struct {
 
 	mu    sync.RWMutex
 	hosts map[string]map[string]reverse.Place // of nodes: by host, and by the name of the node
-	named map[string][]destination.Span       // spec.reach, by pool
+	named map[string][]reverse.Span           // spec.reach, by pool
 	own   map[string][]netip.Prefix           // of Services, by the name of the ServiceCIDR: never of a pool
 	// have tells that what is followed has been listed.
 	have [3]func() bool
@@ -53,7 +52,7 @@ func newPlaces(c *rest.Config) (*places, error) {
 	return &places{
 		nodes: listWatch(kube.CoreV1().Nodes()), told: listWatch(told),
 		services: listWatch(kube.NetworkingV1().ServiceCIDRs()),
-		hosts:    map[string]map[string]reverse.Place{}, named: map[string][]destination.Span{},
+		hosts:    map[string]map[string]reverse.Place{}, named: map[string][]reverse.Span{},
 		own: map[string][]netip.Prefix{},
 	}, nil
 }
@@ -203,7 +202,7 @@ func (x *places) tell(before, now *metav1.PartialObjectMetadata) {
 	pool, ok := strings.CutPrefix(now.Name, contract.LeaderHubPrefix)
 	if text := now.Annotations[contract.LeaderHubReach]; ok && text != "" {
 		for s := range strings.SplitSeq(text, ",") {
-			if span, err := destination.Parse(s); err == nil {
+			if span, err := reverse.ParseSpan(s); err == nil {
 				x.named[pool] = append(x.named[pool], span)
 			}
 		}
@@ -269,7 +268,7 @@ func (x *places) of(host string) (reverse.Place, error) {
 	pools := map[string]reverse.Place{}
 	for pool, spans := range x.named {
 		// Its leader knows the ports.
-		if slices.ContainsFunc(spans, func(s destination.Span) bool { return s.Prefix.Contains(a) }) {
+		if slices.ContainsFunc(spans, func(s reverse.Span) bool { return s.Prefix.Contains(a) }) {
 			pools[pool] = reverse.Place{Pool: pool, Addr: a}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/impl/destination"
 	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/testkit"
 )
@@ -21,7 +20,7 @@ func ready() bool { return true }
 // known are places of Nodes and of what is told, both of which have been listed.
 func known(nodes []*corev1.Node, told ...*metav1.PartialObjectMetadata) *places {
 	x := &places{
-		hosts: map[string]map[string]reverse.Place{}, named: map[string][]destination.Span{},
+		hosts: map[string]map[string]reverse.Place{}, named: map[string][]reverse.Span{},
 		own: map[string][]netip.Prefix{}, have: [3]func() bool{ready, ready, ready},
 	}
 	for _, n := range nodes {

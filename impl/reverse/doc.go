@@ -41,6 +41,10 @@
 //
 // # What is dialed
 //
+// Span names where a connection may go: a network and its ports, as spec.reach of a Pool has them. weir-manager reads
+// spec.reach, signs it in the directory of the pool, and the leader of the pool dials by it. All three have this one
+// type, and one list of what is refused, Forbidden.
+//
 // A leader dials the port of the kubelet at InternalIPs of the pool's nodes, and what spec.reach of the Pool names.
 // It never dials what Forbidden names, even if spec.reach does: loopback, link-local, unspecified, multicast and
 // reserved addresses, metadata of clouds, and IPv6 addresses that have an IPv4 address in them. Addresses of gates

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-
-	"github.com/weir-edge/weir/impl/destination"
 )
 
 // KubeletPort is where kubelets serve logs, exec and metrics.
@@ -16,9 +14,9 @@ const KubeletPort = 10250
 // An address is allowed if it is the port KubeletPort of one of Nodes, or in one of Named. Two lists come before: what
 // Forbidden refuses and Never, which no Named opens again. A name is never resolved, it is refused.
 type Reach struct {
-	Nodes []netip.Addr       // InternalIPs of the nodes of the pool
-	Named []destination.Span // what the Pool's spec.reach names
-	Never []netip.Addr       // refused on each port: the addresses of gates
+	Nodes []netip.Addr // InternalIPs of the nodes of the pool
+	Named []Span       // what the Pool's spec.reach names
+	Never []netip.Addr // refused on each port: the addresses of gates
 }
 
 // Forbidden is why an address is dialed by no leader and by no gate, whatever else is allowed: it is one of this
@@ -31,7 +29,7 @@ func Forbidden(a netip.Addr) error {
 	case a.Zone() != "":
 		return &Error{Kind: Refused, Address: a.String(), Why: "it has a zone"}
 	}
-	if is := destination.Forbidden(a); is != "" {
+	if is := ForbiddenAs(a); is != "" {
 		return &Error{Kind: Refused, Address: a.String(), Why: "it is " + is}
 	}
 	return nil
@@ -63,7 +61,7 @@ func (r Reach) Allows(a netip.AddrPort) error {
 		return refuse("it is an address of a gate")
 	case a.Port() == KubeletPort && slices.Contains(r.Nodes, a.Addr()):
 		return nil
-	case slices.ContainsFunc(r.Named, func(s destination.Span) bool { return s.Has(a) }):
+	case slices.ContainsFunc(r.Named, func(s Span) bool { return s.Has(a) }):
 		return nil
 	case slices.Contains(r.Nodes, a.Addr()):
 		return refuse(fmt.Sprintf("of nodes only port %d is in reach, and what spec.reach of the Pool names", KubeletPort))

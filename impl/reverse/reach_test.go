@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-
-	"github.com/weir-edge/weir/impl/destination"
 )
 
 // TestReach: what a leader dials, and why it dials nothing else.
@@ -18,7 +16,7 @@ func TestReach(t *testing.T) {
 			netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("::1"),
 			netip.MustParseAddr("::ffff:10.0.0.9"),
 		},
-		Named: []destination.Span{
+		Named: []Span{
 			span("10.244.0.0/16", 8080, 8090), span("fd01::/64", 443, 443), span("192.0.2.1/32", 1, 65535),
 			span("0.0.0.0/0", 9000, 9000), span("::/0", 9000, 9000), // an administrator may name too much
 			span("10.7.0.9/16", 1, 2), span("10.8.0.0/16", 0, 2), span("10.8.0.0/16", 3, 2), {},
@@ -108,7 +106,7 @@ func FuzzReach(f *testing.F) {
 	}
 	r := Reach{
 		Nodes: []netip.Addr{netip.MustParseAddr("10.0.0.7")},
-		Named: []destination.Span{span("0.0.0.0/0", 9000, 9010), span("::/0", 9000, 9010)},
+		Named: []Span{span("0.0.0.0/0", 9000, 9010), span("::/0", 9000, 9010)},
 	}
 	f.Fuzz(func(t *testing.T, address string) {
 		to, err := r.Check(address)

@@ -26,7 +26,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/destination"
 	"github.com/weir-edge/weir/impl/testkit"
 )
 
@@ -225,13 +224,13 @@ func (b *bed) connect(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
 }
 
 // span is ports of a network.
-func span(network string, first, last uint16) destination.Span {
-	return destination.Span{Prefix: netip.MustParsePrefix(network), First: first, Last: last}
+func span(network string, first, last uint16) Span {
+	return Span{Prefix: netip.MustParsePrefix(network), First: first, Last: last}
 }
 
 var testReach = Reach{
 	Nodes: []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.8")},
-	Named: []destination.Span{span("10.244.0.0/16", 8080, 8090)},
+	Named: []Span{span("10.244.0.0/16", 8080, 8090)},
 }
 
 func reaches(r Reach) func(context.Context, string) (Reach, error) {

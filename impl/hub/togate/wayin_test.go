@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/destination"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/hub/hubtest"
 	"github.com/weir-edge/weir/impl/reverse"
@@ -196,7 +195,7 @@ func TestReach(t *testing.T) {
 	e := told(g.entry(1))
 	e.Reach = directory.Reach{
 		{Prefix: netip.MustParsePrefix("10.244.0.0/16"), First: 8080, Last: 8081},
-		destination.All(netip.MustParsePrefix("10.245.0.1/32")),
+		reverse.AllPorts(netip.MustParsePrefix("10.245.0.1/32")),
 	}
 	h := newLeadingHub(t, e)
 	h.until("the connection", g.has(1))

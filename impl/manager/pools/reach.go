@@ -7,14 +7,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/destination"
 	"github.com/weir-edge/weir/impl/directory"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
+	"github.com/weir-edge/weir/impl/reverse"
 )
 
 // reach is what the cloud may reach in a pool through weir-gate.
 type reach struct {
-	told    []destination.Span
+	told    []reverse.Span
 	refused []string // what hubs are not told, and why
 }
 
@@ -28,23 +28,23 @@ func reachOf(own *poolv1.Pool) (r reach) {
 	no := func(text, why string, args ...any) {
 		r.refused = append(r.refused, fmt.Sprintf("%.60q: "+why, append([]any{text}, args...)...))
 	}
-	var all []destination.Span
+	var all []reverse.Span
 	for _, one := range own.Spec.Reach {
 		network, err := netip.ParsePrefix(one.CIDR)
 		if err != nil {
 			no(one.CIDR, "want a network, as in 10.244.0.0/16 or fd00:1::/64")
 			continue
 		}
-		if err := destination.All(network).Validate(); err != nil {
+		if err := reverse.AllPorts(network).Validate(); err != nil {
 			r.refused = append(r.refused, err.Error())
 			continue
 		}
-		if is := destination.ForbiddenAll(network); is != "" {
+		if is := reverse.ForbiddenNetwork(network); is != "" {
 			no(one.CIDR, "each address of it is %s, and no leader dials that", is)
 			continue
 		}
 		if len(one.Ports) == 0 {
-			all = append(all, destination.All(network))
+			all = append(all, reverse.AllPorts(network))
 		}
 		for _, p := range one.Ports {
 			s, ok := ports(network, p)
@@ -55,7 +55,7 @@ func reachOf(own *poolv1.Pool) (r reach) {
 			all = append(all, s)
 		}
 	}
-	if all = destination.Merged(all); len(all) > directory.MaxReach { // some of them, whichever, would be a riddle
+	if all = reverse.MergedSpans(all); len(all) > directory.MaxReach { // some of them, whichever, would be a riddle
 		r.refused = append(r.refused, fmt.Sprintf("%d networks and ranges of ports, want %d at most: hubs are told none",
 			len(all), directory.MaxReach))
 		return r
@@ -65,7 +65,7 @@ func reachOf(own *poolv1.Pool) (r reach) {
 }
 
 // ports are those of a network that a Pool names; false: there are none like this.
-func ports(network netip.Prefix, p poolv1.ReachPort) (s destination.Span, ok bool) {
+func ports(network netip.Prefix, p poolv1.ReachPort) (s reverse.Span, ok bool) {
 	last := p.EndPort
 	if last == 0 {
 		last = p.Port
@@ -73,7 +73,7 @@ func ports(network netip.Prefix, p poolv1.ReachPort) (s destination.Span, ok boo
 	if p.Port < 1 || last < p.Port || last >= 1<<16 {
 		return s, false
 	}
-	return destination.Span{Prefix: network, First: uint16(p.Port), Last: uint16(last)}, true
+	return reverse.Span{Prefix: network, First: uint16(p.Port), Last: uint16(last)}, true
 }
 
 // text is what hubs are told, as an annotation.

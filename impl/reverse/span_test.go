@@ -1,4 +1,4 @@
-package destination
+package reverse
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func span(network string, first, last uint16) Span {
+func testSpan(network string, first, last uint16) Span {
 	return Span{netip.MustParsePrefix(network), first, last}
 }
 
@@ -18,13 +18,13 @@ func TestSpan(t *testing.T) {
 		s    Span
 		want string
 	}{
-		{span("10.0.0.0/8", 1, 1), ""},
-		{span("fd00::/8", 1, 65535), ""},
+		{testSpan("10.0.0.0/8", 1, 1), ""},
+		{testSpan("fd00::/8", 1, 65535), ""},
 		{Span{}, "want a network"},
-		{span("::ffff:10.0.0.0/104", 1, 1), "want a network"},
-		{span("10.1.0.0/8", 1, 1), "want 10.0.0.0/8"},
-		{span("10.0.0.0/8", 0, 1), "above 0"},
-		{span("10.0.0.0/8", 2, 1), "not before"},
+		{testSpan("::ffff:10.0.0.0/104", 1, 1), "want a network"},
+		{testSpan("10.1.0.0/8", 1, 1), "want 10.0.0.0/8"},
+		{testSpan("10.0.0.0/8", 0, 1), "above 0"},
+		{testSpan("10.0.0.0/8", 2, 1), "not before"},
 	} {
 		if err := c.s.Validate(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.s, err, c.want)
@@ -42,25 +42,25 @@ func TestHas(t *testing.T) {
 		address string
 		want    bool
 	}{
-		{span("10.244.0.0/16", 8000, 8100), "10.244.0.0:8000", true},
-		{span("10.244.0.0/16", 8000, 8100), "10.244.255.255:8100", true},
-		{span("10.244.0.0/16", 8000, 8100), "10.244.0.1:7999", false},
-		{span("10.244.0.0/16", 8000, 8100), "10.244.0.1:8101", false},
-		{span("10.244.0.0/16", 8000, 8100), "10.245.0.0:8000", false},
-		{span("10.244.0.0/16", 8000, 8100), "[::ffff:10.244.0.1]:8000", false},
-		{All(netip.MustParsePrefix("fd00::/64")), "[fd00::7]:1", true},
-		{All(netip.MustParsePrefix("fd00::/64")), "[fd00::7]:65535", true},
-		{All(netip.MustParsePrefix("fd00::/64")), "[fd00::7]:0", false},
-		{All(netip.MustParsePrefix("fd00::/64")), "[fd00:0:0:1::]:1", false},
-		{span("10.244.0.1/16", 1, 9), "10.244.0.1:1", false},
-		{span("10.244.0.0/16", 0, 9), "10.244.0.1:1", false},
+		{testSpan("10.244.0.0/16", 8000, 8100), "10.244.0.0:8000", true},
+		{testSpan("10.244.0.0/16", 8000, 8100), "10.244.255.255:8100", true},
+		{testSpan("10.244.0.0/16", 8000, 8100), "10.244.0.1:7999", false},
+		{testSpan("10.244.0.0/16", 8000, 8100), "10.244.0.1:8101", false},
+		{testSpan("10.244.0.0/16", 8000, 8100), "10.245.0.0:8000", false},
+		{testSpan("10.244.0.0/16", 8000, 8100), "[::ffff:10.244.0.1]:8000", false},
+		{AllPorts(netip.MustParsePrefix("fd00::/64")), "[fd00::7]:1", true},
+		{AllPorts(netip.MustParsePrefix("fd00::/64")), "[fd00::7]:65535", true},
+		{AllPorts(netip.MustParsePrefix("fd00::/64")), "[fd00::7]:0", false},
+		{AllPorts(netip.MustParsePrefix("fd00::/64")), "[fd00:0:0:1::]:1", false},
+		{testSpan("10.244.0.1/16", 1, 9), "10.244.0.1:1", false},
+		{testSpan("10.244.0.0/16", 0, 9), "10.244.0.1:1", false},
 		{Span{}, "10.244.0.1:1", false},
 	} {
 		if is := c.s.Has(netip.MustParseAddrPort(c.address)); is != c.want {
 			t.Errorf("%s has %s: %v", c.s, c.address, is)
 		}
 	}
-	if (span("0.0.0.0/0", 1, 2)).Has(netip.AddrPort{}) {
+	if (testSpan("0.0.0.0/0", 1, 2)).Has(netip.AddrPort{}) {
 		t.Error("no address is in a span")
 	}
 }
@@ -68,15 +68,15 @@ func TestHas(t *testing.T) {
 // TestParse: each span has one text.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Span{
-		"10.0.9.7/32":                        span("10.0.9.7/32", 1, 65535),
-		"0.0.0.0/0:1-2":                      span("0.0.0.0/0", 1, 2),
-		"10.244.0.0/16:8000-8100":            span("10.244.0.0/16", 8000, 8100),
-		"10.244.0.0/16:8080":                 span("10.244.0.0/16", 8080, 8080),
-		"fd00:1::/64:65535":                  span("fd00:1::/64", 65535, 65535),
-		"fd00:1::/64":                        span("fd00:1::/64", 1, 65535),
-		"fd00:1:2:3:4:5:6:7/128:10000-20000": span("fd00:1:2:3:4:5:6:7/128", 10000, 20000),
+		"10.0.9.7/32":                        testSpan("10.0.9.7/32", 1, 65535),
+		"0.0.0.0/0:1-2":                      testSpan("0.0.0.0/0", 1, 2),
+		"10.244.0.0/16:8000-8100":            testSpan("10.244.0.0/16", 8000, 8100),
+		"10.244.0.0/16:8080":                 testSpan("10.244.0.0/16", 8080, 8080),
+		"fd00:1::/64:65535":                  testSpan("fd00:1::/64", 65535, 65535),
+		"fd00:1::/64":                        testSpan("fd00:1::/64", 1, 65535),
+		"fd00:1:2:3:4:5:6:7/128:10000-20000": testSpan("fd00:1:2:3:4:5:6:7/128", 10000, 20000),
 	} {
-		got, err := Parse(text)
+		got, err := ParseSpan(text)
 		if err != nil || got != want || got.String() != text {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
@@ -103,7 +103,7 @@ func TestParse(t *testing.T) {
 		"10.244.0.0/16:1-65535": "want it as 10.244.0.0/16", "FD00::/64": "want it as fd00::/64",
 		"fd00:0::/64": "want it as fd00::/64", strings.Repeat("1", 1000): form,
 	} {
-		got, err := Parse(text)
+		got, err := ParseSpan(text)
 		if err == nil || !strings.Contains(err.Error(), want) || got != (Span{}) || len(err.Error()) > 300 {
 			t.Errorf("%.80q: %v, %v, want %s", text, got, err, want)
 		}
@@ -129,7 +129,7 @@ func TestMerged(t *testing.T) {
 	} {
 		var all []Span
 		for f := range strings.FieldsSeq(c.spans) {
-			s, err := Parse(f)
+			s, err := ParseSpan(f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestMerged(t *testing.T) {
 		}
 		before := slices.Clone(all)
 		var got []string
-		for _, s := range Merged(all) {
+		for _, s := range MergedSpans(all) {
 			got = append(got, s.String())
 		}
 		if text := strings.Join(got, " "); text != c.want {
@@ -157,7 +157,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Parse(text)
+		s, err := ParseSpan(text)
 		if err != nil {
 			if s != (Span{}) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%q: %v, %v", text, s, err)

@@ -1,4 +1,4 @@
-package destination
+package reverse
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ type Span struct {
 	First, Last uint16 // both are in it; 1 and 65535: all ports
 }
 
-// All is each port of a network.
-func All(network netip.Prefix) Span { return Span{network, 1, maxPort} }
+// AllPorts is each port of a network.
+func AllPorts(network netip.Prefix) Span { return Span{network, 1, maxPort} }
 
 // Validate reports what is wrong with a span.
 func (s Span) Validate() error {
@@ -57,8 +57,8 @@ func (s Span) String() string {
 	return fmt.Sprintf("%s:%d-%d", s.Prefix, s.First, s.Last)
 }
 
-// Parse reads a valid span, as String writes it and in no other way.
-func Parse(text string) (Span, error) {
+// ParseSpan reads a valid span, as String writes it and in no other way.
+func ParseSpan(text string) (Span, error) {
 	fail := func() (Span, error) {
 		return Span{}, fmt.Errorf("%.80q: want a network and its ports, as in 10.244.0.0/16:8000-8100, fd00:1::/64:8080 or, "+
 			"for all ports, 10.0.9.7/32", text)
@@ -69,7 +69,7 @@ func Parse(text string) (Span, error) {
 	if err != nil {
 		return fail()
 	}
-	s := All(network)
+	s := AllPorts(network)
 	if some {
 		first, last, several := strings.Cut(ports, "-")
 		if !several {
@@ -104,13 +104,13 @@ func (s Span) MarshalText() ([]byte, error) {
 
 // UnmarshalText implements encoding.TextUnmarshaler: Parse.
 func (s *Span) UnmarshalText(text []byte) (err error) {
-	*s, err = Parse(string(text))
+	*s, err = ParseSpan(string(text))
 	return err
 }
 
-// Merged is all spans in order, those together whose ports touch or overlap in one network. A network that is inside
-// another one stays.
-func Merged(all []Span) (out []Span) {
+// MergedSpans is all spans in order, those together whose ports touch or overlap in one network. A network that is
+// inside another one stays.
+func MergedSpans(all []Span) (out []Span) {
 	for _, s := range slices.SortedFunc(slices.Values(all), Span.Compare) {
 		if i := len(out) - 1; i >= 0 && out[i].Prefix == s.Prefix && int(s.First) <= int(out[i].Last)+1 {
 			out[i].Last = max(out[i].Last, s.Last)

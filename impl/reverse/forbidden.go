@@ -1,4 +1,4 @@
-package destination
+package reverse
 
 import "net/netip"
 
@@ -32,9 +32,9 @@ var forbidden = []struct {
 	{netip.MustParsePrefix("192.0.0.192/32"), "a metadata address"},
 }
 
-// Forbidden is what an address is that nobody dials, whatever else is allowed: one of this machine, of a link, of many
-// machines, of the metadata of a cloud, or an IPv4 address written as IPv6. "": it is none of these.
-func Forbidden(a netip.Addr) (is string) {
+// ForbiddenAs is what an address is that nobody dials, whatever else is allowed: one of this machine, of a link, of
+// many machines, of the metadata of a cloud, or an IPv4 address written as IPv6. "": it is none of these.
+func ForbiddenAs(a netip.Addr) (is string) {
 	for _, f := range forbidden {
 		if f.prefix.Contains(a) {
 			return f.is
@@ -43,8 +43,8 @@ func Forbidden(a netip.Addr) (is string) {
 	return ""
 }
 
-// ForbiddenAll is what each address of a network is, if Forbidden has one word for all. "": it has not.
-func ForbiddenAll(network netip.Prefix) (each string) {
+// ForbiddenNetwork is what each address of a network is, if ForbiddenAs has one word for all. "": it has not.
+func ForbiddenNetwork(network netip.Prefix) (each string) {
 	for _, f := range forbidden {
 		if f.prefix.Bits() <= network.Bits() && f.prefix.Contains(network.Addr()) {
 			return f.is

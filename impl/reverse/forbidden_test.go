@@ -1,4 +1,4 @@
-package destination
+package reverse
 
 import (
 	"net/netip"
@@ -20,10 +20,10 @@ func TestForbidden(t *testing.T) {
 		"100.100.100.200/32": "a metadata address", "fd00:ec2::254/128": "a metadata address",
 	} {
 		p := netip.MustParsePrefix(network)
-		if is := ForbiddenAll(p); is != want {
+		if is := ForbiddenNetwork(p); is != want {
 			t.Errorf("each of %s is %q, want %q", network, is, want)
 		}
-		if is := Forbidden(p.Addr()); is != want {
+		if is := ForbiddenAs(p.Addr()); is != want {
 			t.Errorf("%s is %q, want %q", p.Addr(), is, want)
 		}
 	}
@@ -31,11 +31,11 @@ func TestForbidden(t *testing.T) {
 		"0.0.0.0/0", "::/0", "126.0.0.0/7", "0.0.0.0/7", "10.0.0.0/8", "169.254.0.0/15", "fe80::/9", "fd00::/8",
 		"100.100.100.0/24", "fd00:ec2::/32", "2001::/16", "192.168.0.0/16", "2001:db8::/32",
 	} {
-		if is := ForbiddenAll(netip.MustParsePrefix(network)); is != "" {
+		if is := ForbiddenNetwork(netip.MustParsePrefix(network)); is != "" {
 			t.Errorf("each of %s is %s", network, is)
 		}
 	}
-	if is := Forbidden(netip.MustParseAddr("10.0.0.7")); is != "" {
+	if is := ForbiddenAs(netip.MustParseAddr("10.0.0.7")); is != "" {
 		t.Error(is)
 	}
 }

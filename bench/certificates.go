@@ -16,9 +16,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/enrol"
 	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -168,7 +168,7 @@ func (c *certified) during(ctx context.Context, run func(context.Context), what 
 }
 
 func (c *certified) denylist(ctx context.Context, by http.RoundTripper) error {
-	h := denylist.New(denylist.Config{
+	h := trust.NewDenylist(trust.DenylistConfig{
 		Pool: certifiedPool, Trusted: func() []*x509.Certificate { return c.roots }, Logger: slog.New(slog.DiscardHandler),
 	})
 	return c.during(ctx, func(ctx context.Context) { h.Follow(ctx, by, clock.RealClock{}) }, "the denylist",

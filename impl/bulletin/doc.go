@@ -1,5 +1,5 @@
 // Package bulletin distributes the signed documents of a pool to its members. There are three: the trusted authorities
-// (package trust), the revoked certificates (package denylist) and the configuration of the pool (package directory).
+// and the revoked certificates (package trust), and the configuration of the pool (package directory).
 //
 // A member can tell a true document from any other by its signature and its number, so it does not matter who hands it
 // on: the cloud, the coordinator, a leader, another hub. A peer's word may wake somebody up; it never changes what he

@@ -202,7 +202,7 @@ const (
 	// impl/trust.
 	TrustPath = "/weir/v1/trust"
 	// of a coordinator, and of a hub: which certificates are refused, and POST by the one that knows better, see
-	// impl/denylist.
+	// impl/trust.
 	DenylistPath = "/weir/v1/denylist"
 	// of a hub: a Standing at each change, for as long as the one that asked is there, see impl/hub/pooldoor.
 	StandingPath = "/weir/v1/standing"

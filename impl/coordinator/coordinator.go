@@ -21,7 +21,6 @@ import (
 	"github.com/weir-edge/weir/impl/coordinator/election"
 	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/coordinator/store"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/limit"
@@ -32,6 +31,7 @@ import (
 	"github.com/weir-edge/weir/impl/scope"
 	"github.com/weir-edge/weir/impl/snapshot"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // Coordinator is the API of a pool. See the package comment.
@@ -100,7 +100,7 @@ func New(config Config) (*Coordinator, error) {
 		c.dir.Close()
 		return nil, cli.Usage("--data-dir", set.DataDir, "a directory that this process may make and write: "+err.Error())
 	}
-	c.serving.denied = denylist.New(denylist.Config{
+	c.serving.denied = trust.NewDenylist(trust.DenylistConfig{
 		Pool: set.NodePoolName, Trusted: c.serving.ca.held.List, Speakers: c.serving.ca.held.Speakers, Time: c.serving.time,
 		File:   filepath.Join(c.dir.Path(), "denylist"),
 		Logger: set.Logger,

@@ -63,7 +63,7 @@
 //
 // # Who is not let in any more
 //
-// Hubs bring the pool's denylist (package denylist), and replicas give it to each other; it is kept on disk. Whose
+// Hubs bring the pool's denylist (package trust), and replicas give it to each other; it is kept on disk. Whose
 // certificate is on it is nobody: its requests get 401, its connections end with all that is open over them, and nobody
 // connects to it. So a leader that is deleted is not read, and loses its Lease. A replica whose node is deleted is cut
 // off from the etcds of the others (package store).

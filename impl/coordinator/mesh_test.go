@@ -24,7 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 )
@@ -264,7 +263,7 @@ func TestReplicaTakenBack(t *testing.T) {
 	check(t, err)
 	by, err := pki.LoadAuthority(one.pool.ca.pem, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	check(t, err)
-	l, _ := denylist.List{Pool: "p"}.Next(now, denylist.Entry{
+	l, _ := trust.Denylist{Pool: "p"}.Next(now, trust.Denial{
 		Node: "n3", Replica: "3", Before: now.Add(-30 * time.Minute).UTC().Truncate(time.Second),
 	})
 	text, err := l.Sign(by)

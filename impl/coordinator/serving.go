@@ -13,17 +13,17 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/disk"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // serving is what is taken before the server starts: the port and the files of credentials.
 type serving struct {
 	listener *authz.Callers
-	denied   *denylist.Held // certificates of the pool that are no longer valid
-	time     *pki.Proven    // by which certificates are judged
-	late     *pki.Allowance // for those that have ended
+	denied   *trust.HeldDenylist // certificates of the pool that are no longer valid
+	time     *pki.Proven         // by which certificates are judged
+	late     *pki.Allowance      // for those that have ended
 	cert     dynamiccertificates.CertKeyContentProvider
 	ca       *authorities
 }
@@ -55,7 +55,7 @@ func loadCredentials(set *settings) (s serving, err error) {
 	return s, nil
 }
 
-func listen(set *settings, denied *denylist.Held) (*authz.Callers, error) {
+func listen(set *settings, denied *trust.HeldDenylist) (*authz.Callers, error) {
 	l, err := cli.OpenPort(set.BindAddress, set.SecurePort,
 		cli.Usage("--bind-address", set.BindAddress, "an IP address of this machine"))
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 
 	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // denies is a signed list by which certificates of nodes that were issued until now are revoked.
 func (a *authority) denies(nodes ...string) string {
 	a.t.Helper()
-	var entries []denylist.Entry
+	var entries []trust.Denial
 	for _, n := range nodes {
-		entries = append(entries, denylist.Entry{Node: n, Before: time.Now().UTC().Truncate(time.Second)})
+		entries = append(entries, trust.Denial{Node: n, Before: time.Now().UTC().Truncate(time.Second)})
 	}
-	l, _ := denylist.List{Pool: "p"}.Next(time.Now(), entries...)
+	l, _ := trust.Denylist{Pool: "p"}.Next(time.Now(), entries...)
 	text, err := l.Sign(a.signs())
 	check(a.t, err)
 	return string(text)

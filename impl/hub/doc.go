@@ -55,7 +55,7 @@
 // which is all that there is. A connection that came about so goes on when the cloud is back. All hubs then ask for
 // successors by themselves. weir_late_certificates_total counts.
 //
-// Certificates of nodes that were deleted are on the pool's denylist (package denylist). Each hub watches it in the
+// Certificates of nodes that were deleted are on the pool's denylist (package trust). Each hub watches it in the
 // cloud, gives it to the coordinator and takes it from there, and keeps it in <data-dir>/denylist. A node on it does
 // not come in at the pool port, and its open connections there end; so does a connection to such a coordinator.
 //

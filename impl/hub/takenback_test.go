@@ -14,11 +14,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/testkit"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // TestTakenBack: a hub whose certificate is revoked does not come in at the pool door, nor does such a coordinator, and
@@ -31,7 +31,9 @@ func TestTakenBack(t *testing.T) {
 	write(t, dir, map[string][]byte{"ca.crt": authority.CertPEM()})
 	roots, err := new(uplink.Reloader).Bundle("", filepath.Join(dir, "ca.crt"))
 	check(t, err)
-	held := denylist.New(denylist.Config{Pool: "harbour", Trusted: roots.List, Logger: slog.New(slog.DiscardHandler)})
+	held := trust.NewDenylist(trust.DenylistConfig{
+		Pool: "harbour", Trusted: roots.List, Logger: slog.New(slog.DiscardHandler),
+	})
 	at := &url.URL{Scheme: "https", Host: "127.0.0.1:10270"}
 	d := harbourDoor(pooldoor.Config{
 		Coordinators: func() []*url.URL { return []*url.URL{at} }, Roots: roots, Denied: held,
@@ -71,8 +73,8 @@ func TestTakenBack(t *testing.T) {
 		return over
 	}
 	hers, his, its := open(stolen), open(beside), open(coordinator)
-	list := denylist.List{Pool: "harbour"}
-	take := func(e denylist.Entry) {
+	list := trust.Denylist{Pool: "harbour"}
+	take := func(e trust.Denial) {
 		t.Helper()
 		e.Before = time.Now().UTC().Truncate(time.Second)
 		list, _ = list.Next(time.Now(), e)
@@ -81,7 +83,7 @@ func TestTakenBack(t *testing.T) {
 		_, err = held.Take(text)
 		check(t, err)
 	}
-	take(denylist.Entry{Node: "edge-2"})
+	take(trust.Denial{Node: "edge-2"})
 	testkit.Value(t, time.Minute, "what the stolen one has open ends", hers)
 	if comesIn(stolen) || ask(stolen, contract.StatusPath) != http.StatusForbidden {
 		t.Error("the stolen one comes in")
@@ -90,7 +92,7 @@ func TestTakenBack(t *testing.T) {
 		ask(coordinator, contract.StatusPath) != http.StatusOK {
 		t.Error("others do not come in")
 	}
-	take(denylist.Entry{Node: "edge-4", Replica: "one", Hosts: []string{"127.0.0.1"}})
+	take(trust.Denial{Node: "edge-4", Replica: "one", Hosts: []string{"127.0.0.1"}})
 	testkit.Value(t, time.Minute, "what the coordinator has open ends", its)
 	if comesIn(coordinator) || ask(coordinator, contract.PulsePath) != http.StatusForbidden {
 		t.Error("the coordinator of the deleted node comes in")
@@ -100,6 +102,6 @@ func TestTakenBack(t *testing.T) {
 		t.Error("the stream of another ended")
 	default:
 	}
-	take(denylist.Entry{Node: "edge-3"})
+	take(trust.Denial{Node: "edge-3"})
 	testkit.Value(t, time.Minute, "its stream ends too", his)
 }

@@ -6,15 +6,14 @@ import (
 
 	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/trust"
 )
 
 // told is what the pool is told about itself, signed by its authority. All are nil without a pool.
 type told struct {
-	trusted   *trust.Held    // authorities of the pool
-	denied    *denylist.Held // certificates of the pool that are no longer valid
+	trusted   *trust.Held         // authorities of the pool
+	denied    *trust.HeldDenylist // certificates of the pool that are no longer valid
 	directory *directory.Directory
 }
 
@@ -35,7 +34,7 @@ func openTold(m *machine) (t told, err error) {
 		c.First = file.List
 	}
 	t.trusted = trust.New(c)
-	t.denied = denylist.New(denylist.Config{
+	t.denied = trust.NewDenylist(trust.DenylistConfig{
 		Pool: m.NodePoolName, Trusted: t.trusted.List, Speakers: t.trusted.Speakers, Time: m.time,
 		File: filepath.Join(m.DataDir, "denylist"), Logger: m.Logger,
 	})

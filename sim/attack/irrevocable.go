@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 	"github.com/weir-edge/weir/sim/cloud"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/thief"
@@ -140,8 +140,8 @@ func (d *desk) config(ctx context.Context, prefix string) map[string]string {
 }
 
 // denied is what hubs of the pool refuse now.
-func (d *desk) denied(ctx context.Context) *denylist.Held {
-	h := denylist.New(denylist.Config{
+func (d *desk) denied(ctx context.Context) *trust.HeldDenylist {
+	h := trust.NewDenylist(trust.DenylistConfig{
 		Pool: d.place.name, Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler),
 	})
 	if text := d.config(ctx, contract.DenylistPrefix)[contract.DenylistKey]; text != "" {
@@ -267,8 +267,8 @@ func garbageReturned(ctx context.Context, x *scene) error {
 		return err
 	}
 	gives := func(before, node string, number uint64) error {
-		l := denylist.List{Pool: x.place.name, Number: number, Issued: time.Now().UTC().Truncate(time.Millisecond)}
-		l.Entries = []denylist.Entry{{Node: node, UID: "gone", Deleted: true, Before: time.Now().UTC().Truncate(time.Second)}}
+		l := trust.Denylist{Pool: x.place.name, Number: number, Issued: time.Now().UTC().Truncate(time.Millisecond)}
+		l.Entries = []trust.Denial{{Node: node, UID: "gone", Deleted: true, Before: time.Now().UTC().Truncate(time.Second)}}
 		text, err := l.Sign(d.authority.Signer)
 		if err != nil {
 			return err

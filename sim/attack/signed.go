@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/operator/certificates"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/role"
@@ -124,11 +123,11 @@ func (x *scene) bundle(by *pki.Authority, number uint64, next, before *pki.Autho
 
 // list is one of the place, signed by an authority: it refuses some nodes.
 func (x *scene) list(by *pki.Authority, number uint64, issued, before time.Time, nodes ...string) (string, error) {
-	l := denylist.List{
-		Pool: x.place.name, Number: number, Issued: issued.UTC().Truncate(time.Second), Entries: []denylist.Entry{},
+	l := trust.Denylist{
+		Pool: x.place.name, Number: number, Issued: issued.UTC().Truncate(time.Second), Entries: []trust.Denial{},
 	}
 	for _, n := range nodes {
-		l.Entries = append(l.Entries, denylist.Entry{
+		l.Entries = append(l.Entries, trust.Denial{
 			Node: n, UID: n, Deleted: true, Before: before.UTC().Truncate(time.Second),
 		})
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 )
@@ -43,7 +42,7 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 	cloud := toCloud{must(rest.TransportFor(as)), must(url.Parse(as.Host))}
 	log := slog.New(slog.DiscardHandler)
 	trusted := trust.New(trust.Config{Pool: pool, Logger: log})
-	held := denylist.New(denylist.Config{Pool: pool, Trusted: trusted.List, Logger: log})
+	held := trust.NewDenylist(trust.DenylistConfig{Pool: pool, Trusted: trusted.List, Logger: log})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	for _, run := range []func(){
@@ -86,7 +85,7 @@ func testRecall(t *testing.T, w *world, before *run) (after *run) {
 		if err != nil {
 			return false
 		}
-		l, _, err := denylist.Open([]byte(m.Data[contract.DenylistKey]), pool, trusted.List())
+		l, _, err := trust.OpenDenylist([]byte(m.Data[contract.DenylistKey]), pool, trusted.List())
 		return err == nil && l.Number > number && len(l.Entries) == 1 && l.Entries[0].UID == string(former.UID) &&
 			l.Entries[0].Deleted
 	})

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 	"github.com/weir-edge/weir/sim/cloud"
 )
 
@@ -73,12 +73,13 @@ func testRevocation(t *testing.T, w *world) {
 	}
 	text := (<-seen.ResultChan()).Object.(*corev1.ConfigMap).Data[contract.DenylistKey]
 	t.Logf("the list of one entry is there after %v: %d bytes", time.Since(began).Round(time.Millisecond), len(text))
-	trust, err := hub("v-2").CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-"+pool, metav1.GetOptions{})
+	bundle, err := hub("v-2").CoreV1().ConfigMaps(contract.KeyNamespace).
+		Get(t.Context(), "pool-"+pool, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	authorities := must(weirpki.ParseCertificates([]byte(trust.Data["ca.crt"])))
-	held := denylist.New(denylist.Config{
+	authorities := must(weirpki.ParseCertificates([]byte(bundle.Data["ca.crt"])))
+	held := trust.NewDenylist(trust.DenylistConfig{
 		Pool: pool, Trusted: func() []*x509.Certificate { return authorities }, Logger: slog.New(slog.DiscardHandler),
 	})
 	refused := func(r *certificatesv1.CertificateSigningRequest) bool {

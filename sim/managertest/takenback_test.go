@@ -25,10 +25,10 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator"
-	"github.com/weir-edge/weir/impl/denylist"
 	hubcoordinator "github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	weirpki "github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // toCloud sends what a hub asks to a kube-apiserver.
@@ -73,11 +73,11 @@ func testTakenBack(t *testing.T, w *world) {
 	cert, key := w.certified(t, dir, weirpki.Coordinator,
 		weirpki.Subject{Pool: pool, Node: "t-3", Name: "one", Hosts: []string{"127.10.0.1"}})
 	must(weirpki.WriteFile(dir, "coordinator.pem", slices.Concat(must(os.ReadFile(key)), must(os.ReadFile(cert)))))
-	trust, err := w.client.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-"+pool, metav1.GetOptions{})
+	anchors, err := w.client.CoreV1().ConfigMaps(contract.KeyNamespace).Get(t.Context(), "pool-"+pool, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca := must(weirpki.WriteFile(dir, "ca.crt", []byte(trust.Data["ca.crt"])))
+	ca := must(weirpki.WriteFile(dir, "ca.crt", []byte(anchors.Data["ca.crt"])))
 	c, err := coordinator.New(coordinator.Config{
 		NodePoolName: pool, BindAddress: "127.10.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,
 		RingBytes: 1 << 20, RingAge: time.Minute,
@@ -138,7 +138,9 @@ func testTakenBack(t *testing.T, w *world) {
 
 	var reload uplink.Reloader
 	bundle := must(reload.Bundle("", ca))
-	held := denylist.New(denylist.Config{Pool: pool, Trusted: bundle.List, Logger: slog.New(slog.DiscardHandler)})
+	held := trust.NewDenylist(trust.DenylistConfig{
+		Pool: pool, Trusted: bundle.List, Logger: slog.New(slog.DiscardHandler),
+	})
 	both := filepath.Join(dir, "beside.pem")
 	text := append(must(os.ReadFile(besideKey)), must(os.ReadFile(besideCert))...)
 	if err := os.WriteFile(both, text, 0o600); err != nil {

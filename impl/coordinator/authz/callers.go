@@ -9,15 +9,15 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/limit"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // Callers bounds what the connections of strangers cost: the oldest of them ends when there are too many. It is the
 // net.Listener of the API.
 type Callers struct {
 	net.Listener
-	denied *denylist.Held
+	denied *trust.HeldDenylist
 
 	mu        sync.Mutex
 	strangers *list.List // of *connection, oldest first
@@ -33,7 +33,7 @@ type connection struct {
 }
 
 // Listen is a listener in the place of another one.
-func Listen(l net.Listener, denied *denylist.Held) *Callers {
+func Listen(l net.Listener, denied *trust.HeldDenylist) *Callers {
 	return &Callers{Listener: l, denied: denied, strangers: list.New(), open: map[string]*connection{}}
 }
 

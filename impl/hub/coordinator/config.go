@@ -6,10 +6,10 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // Config is what a Client is made of.
@@ -20,7 +20,7 @@ type Config struct {
 	Pool    string
 	Roots   uplink.Authorities
 	Cert    uplink.Certificate
-	Denied  *denylist.Held // certificates of the pool that are no longer valid; nil: none
+	Denied  *trust.HeldDenylist // certificates of the pool that are no longer valid; nil: none
 	Policy  member.Probing
 	OnBytes func(int)      // of what feeds relays
 	Leads   func() bool    // this hub is the leader

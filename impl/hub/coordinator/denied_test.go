@@ -17,10 +17,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/testkit"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 func must[T any](v T, err error) T {
@@ -43,7 +43,7 @@ func (never) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewT
 // TestToldAtOnce: what a hub hears of the cloud it tells its coordinator at once.
 func TestToldAtOnce(t *testing.T) {
 	authority := must(pki.NewPoolAuthority("p", time.Now()))
-	h := denylist.New(denylist.Config{
+	h := trust.NewDenylist(trust.DenylistConfig{
 		Pool: "p", Trusted: func() []*x509.Certificate {
 			return []*x509.Certificate{authority.Cert()}
 		}, Logger: slog.New(slog.DiscardHandler),
@@ -56,7 +56,7 @@ func TestToldAtOnce(t *testing.T) {
 			func(context.Context, func(context.Context, http.RoundTripper, *url.URL)) { shared <- h.Number() })
 	}()
 	testkit.Value(t, time.Minute, "the first exchange", shared)
-	l, _ := denylist.List{Pool: "p"}.Next(time.Now())
+	l, _ := trust.Denylist{Pool: "p"}.Next(time.Now())
 	must(h.Take(must(l.Sign(authority))))
 	if n := testkit.Value(t, time.Minute, "the one after the change", shared); n != l.Number {
 		t.Errorf("shared %d", n)
@@ -71,8 +71,8 @@ func TestCoordinatorTakenBack(t *testing.T) {
 	now := time.Now()
 	authority := must(pki.NewPoolAuthority("p", now))
 	trusted := func() []*x509.Certificate { return []*x509.Certificate{authority.Cert()} }
-	held := func() *denylist.Held {
-		return denylist.New(denylist.Config{Pool: "p", Trusted: trusted, Logger: slog.New(slog.DiscardHandler)})
+	held := func() *trust.HeldDenylist {
+		return trust.NewDenylist(trust.DenylistConfig{Pool: "p", Trusted: trusted, Logger: slog.New(slog.DiscardHandler)})
 	}
 	cert := must(must(authority.Grant(pki.Must(pki.Coordinator), pki.Subject{Pool: "p", Hosts: []string{"127.0.0.1"}}, now,
 		time.Hour)).TLS())
@@ -108,13 +108,13 @@ func TestCoordinatorTakenBack(t *testing.T) {
 		defer close(done)
 		mine.Share(ctx, c.Clock, c.Meet)
 	}()
-	list := denylist.List{Pool: "p"}
-	next := func(e denylist.Entry) []byte {
+	list := trust.Denylist{Pool: "p"}
+	next := func(e trust.Denial) []byte {
 		e.Before = now.UTC().Truncate(time.Second)
 		list, _ = list.Next(time.Now(), e)
 		return must(list.Sign(authority))
 	}
-	must(mine.Take(next(denylist.Entry{Node: "b", Replica: "two", Hosts: []string{"127.0.0.2"}})))
+	must(mine.Take(next(trust.Denial{Node: "b", Replica: "two", Hosts: []string{"127.0.0.2"}})))
 	testkit.Until(t, time.Minute, "the coordinator hears of it", func() bool { return theirs.Number() == list.Number })
 	stream := func() (*http.Response, error) {
 		req := must(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/stream", nil))
@@ -130,14 +130,14 @@ func TestCoordinatorTakenBack(t *testing.T) {
 		_ = open.Body.Close()
 		ended <- err
 	}()
-	must(theirs.Take(next(denylist.Entry{Node: "c"})))
+	must(theirs.Take(next(trust.Denial{Node: "c"})))
 	testkit.Until(t, time.Minute, "the hub hears of it", func() bool { return mine.Number() == list.Number })
 	select {
 	case err := <-ended:
 		t.Fatalf("the stream ended for another node: %v", err)
 	default:
 	}
-	must(mine.Take(next(denylist.Entry{Node: "d", Replica: "one", Hosts: []string{"127.0.0.1"}})))
+	must(mine.Take(next(trust.Denial{Node: "d", Replica: "one", Hosts: []string{"127.0.0.1"}})))
 	if err := testkit.Value(t, time.Minute, "the end of the stream", ended); err == nil {
 		t.Error("the stream goes on")
 	}

@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/source/hop"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // Config is what a door is made of.
@@ -26,7 +26,7 @@ type Config struct {
 	Node, Pool   string
 	Coordinators func() []*url.URL // at which the pool's coordinator is met; none: there is none
 	Roots        uplink.Authorities
-	Denied       *denylist.Held // certificates of the pool that are no longer valid
+	Denied       *trust.HeldDenylist // certificates of the pool that are no longer valid
 	Cert         uplink.Certificate
 	Late         *pki.Allowance // judges certificates
 	Desk         *Desk

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weir-edge/weir/impl/denylist"
+	"github.com/weir-edge/weir/impl/trust"
 	"github.com/weir-edge/weir/impl/tunnel"
 )
 
@@ -100,7 +100,7 @@ type Dialer struct {
 	// Proxy is through what an address is called; nil: through nothing.
 	Proxy tunnel.Choice
 	// Denied ends connections to those whose certificate is revoked; nil: nobody's is.
-	Denied *denylist.Held
+	Denied *trust.HeldDenylist
 	// Verify judges who answers at an address, in the place of TLS; nil: TLS does.
 	Verify func(host string, chain []*x509.Certificate) error
 	heard  func(address string) func() // what to call when something arrives from an address; may be nil, and return nil

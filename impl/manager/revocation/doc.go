@@ -5,7 +5,7 @@
 // another one of the same name, or is of another pool, loses:
 //
 //   - its certificates inside the pool: they are entered in the pool's denylist, which the authority of the pool signs
-//     (package denylist). The list is a ConfigMap too. Hubs of the pool watch it;
+//     (package trust). The list is a ConfigMap too. Hubs of the pool watch it;
 //   - what its hub may read at kube-apiserver: a ClusterRoleBinding for each pool, weir:hub:<pool>, names the users of
 //     its hubs, weir:hub:<pool>:<node>, one by one. Where somebody has made weir:hub-topology:<pool>, that one too;
 //   - its grant to read that list and whom to trust, and to give both back: a Role and a RoleBinding for each pool name
@@ -22,7 +22,7 @@
 // They have one common name, so they are known by their addresses and keys. The roster has those that were signed, and
 // not what the status of the Node says, which is the node's own word. It is written before the certificate is signed.
 // An address that was signed for another node of the pool as well denies neither: then the key does. Of a node
-// denylist.MaxKeys keys at most are alive.
+// trust.MaxKeys keys at most are alive.
 //
 // # Deletions that nobody has confirmed
 //
@@ -50,7 +50,7 @@
 //
 // # Bounds
 //
-// A list has denylist.MaxEntries, the policy's ConfigMap MaxNames. What ends first makes room, which is an error in the
+// A list has trust.MaxDenials, the policy's ConfigMap MaxNames. What ends first makes room, which is an error in the
 // log and a metric: replace the authority of the pool then. A pool has MaxNodes on its roster; others get nothing, and
 // each look says so. A binding of MaxNodes takes 700 kB, and is written once for all nodes that join within half a
 // second.

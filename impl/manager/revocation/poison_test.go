@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/pki"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // replica is the Node of a coordinator, which says that it has some addresses.
@@ -150,7 +150,7 @@ func TestManyKeys(t *testing.T) {
 	liar := replica("edge-1", "u-1", "10.0.0.1")
 	d := newDesk(t, newCluster(liar))
 	d.looks()
-	for range denylist.MaxKeys {
+	for range trust.MaxKeys {
 		must(d.signs(liar, "10.0.0.1"))
 	}
 	var no *pki.MismatchError
@@ -162,7 +162,7 @@ func TestManyKeys(t *testing.T) {
 	last := must(d.signs(liar, "10.0.0.1"))
 	d.cluster.drop(liar)
 	d.looks()
-	if e := d.list().Entries; len(e) != 1 || len(e[0].Keys) != denylist.MaxKeys || d.hub().Refuse(last) == nil {
+	if e := d.list().Entries; len(e) != 1 || len(e[0].Keys) != trust.MaxKeys || d.hub().Refuse(last) == nil {
 		t.Errorf("%d entries, %v", len(e), d.hub().Refuse(last))
 	}
 }
@@ -284,15 +284,15 @@ func TestGarbageReturned(t *testing.T) {
 	d.looks()
 	stranger := must(pki.NewPoolAuthority("harbour", now))
 	sign := func(by *pki.Authority, number uint64, node string) string {
-		l := denylist.List{
-			Pool: "harbour", Number: number, Issued: now, Entries: []denylist.Entry{
+		l := trust.Denylist{
+			Pool: "harbour", Number: number, Issued: now, Entries: []trust.Denial{
 				{Node: node, UID: "u", Deleted: true, Before: now},
 			},
 		}
 		return string(must(l.Sign(by)))
 	}
 	garbage := strings.Repeat("{}\n", mostReturned/2)
-	for i := range denylist.MaxLists {
+	for i := range trust.MaxDenylists {
 		garbage += sign(stranger, uint64(i), "edge-1")
 	}
 	back := must(notes(t.Context(), c, contract.KeyNamespace, contract.ReturnedPrefix+"harbour"))
@@ -304,7 +304,7 @@ func TestGarbageReturned(t *testing.T) {
 	if got := d.denied(); !slices.Equal(got, []string{"edge-6", "edge-7"}) {
 		t.Errorf("denied %v", got)
 	}
-	if n := testutil.ToFloat64(d.Metrics.leftOut.WithLabelValues("returned")); n != mostReturned/2+denylist.MaxLists {
+	if n := testutil.ToFloat64(d.Metrics.leftOut.WithLabelValues("returned")); n != mostReturned/2+trust.MaxDenylists {
 		t.Errorf("%v are counted", n)
 	}
 }

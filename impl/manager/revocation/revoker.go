@@ -22,9 +22,9 @@ import (
 
 	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 const (
@@ -209,7 +209,7 @@ func (r *Revoker) deny(ctx context.Context, pool string, left []gone, there map[
 	}
 	for _, g := range left {
 		hosts := slices.DeleteFunc(slices.Clone(g.Hosts), func(h string) bool { return others[h] })
-		more = append(more, denylist.Entry{
+		more = append(more, trust.Denial{
 			Node: g.name, UID: g.UID, Deleted: g.deleted, Replica: g.Replica, Hosts: hosts,
 			Keys: slices.Sorted(maps.Keys(g.Keys)), Before: now.UTC().Truncate(time.Second),
 		})
@@ -240,35 +240,35 @@ func (r *Revoker) Resign(ctx context.Context, pool string) error { return r.deny
 
 // open reads the pool's list. current says that there is nothing to write again: there is none, or the authority signed
 // it that signs now. A list that no authority of the pool signed was written by somebody else.
-func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (l denylist.List, current bool) {
+func (r *Revoker) open(kept *corev1.ConfigMap, pool string, s *pki.Succession) (l trust.Denylist, current bool) {
 	text := []byte(kept.Data[contract.DenylistKey])
 	// after a rotation an empty list is signed: without one, lists of the authority before would go on to count.
 	if len(text) == 0 {
-		return denylist.List{Pool: pool}, s.SignsAt.IsZero() || r.Clock.Now().Before(s.SignsAt)
+		return trust.Denylist{Pool: pool}, s.SignsAt.IsZero() || r.Clock.Now().Before(s.SignsAt)
 	}
-	l, by, err := denylist.Open(text, pool, s.Trusted())
+	l, by, err := trust.OpenDenylist(text, pool, s.Trusted())
 	if err == nil && by.Equal(s.Signer.Cert()) {
 		return l, true
 	}
 	if err != nil {
 		r.Log.Error("the denylist of a pool is invalid, and is begun again: members of the pool that hold it go on with it",
 			"pool", pool, "err", err)
-		return denylist.List{Pool: pool}, false
+		return trust.Denylist{Pool: pool}, false
 	}
 	return l, false
 }
 
 // returned are the lists that hubs gave back: this cluster has forgotten them, because it was restored from a backup.
-// Those that an authority of the pool signed count, denylist.MaxLists at most of the first mostReturned lines. What any
-// hub of the pool wrote there beside them does not.
-func (r *Revoker) returned(ctx context.Context, pool string, s *pki.Succession) (all []denylist.List, err error) {
+// Those that an authority of the pool signed count, trust.MaxDenylists at most of the first mostReturned lines. What
+// any hub of the pool wrote there beside them does not.
+func (r *Revoker) returned(ctx context.Context, pool string, s *pki.Succession) (all []trust.Denylist, err error) {
 	kept, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.ReturnedPrefix+pool)
 	if err != nil {
 		return nil, err
 	}
-	lines := denylist.Lines([]byte(kept.Data[contract.DenylistKey]))
+	lines := trust.DenylistLines([]byte(kept.Data[contract.DenylistKey]))
 	for _, line := range lines[:min(len(lines), mostReturned)] {
-		l, _, err := denylist.Open(line, pool, pki.Speakers(s.Trusted()))
+		l, _, err := trust.OpenDenylist(line, pool, pki.Speakers(s.Trusted()))
 		if err == nil {
 			err = l.Within(bulletin.At(r.Clock.Now()))
 		}
@@ -276,7 +276,7 @@ func (r *Revoker) returned(ctx context.Context, pool string, s *pki.Succession) 
 			r.leftOut("returned", "a denylist that hubs gave back does not count", "pool", pool, "err", err.Error())
 			continue
 		}
-		if all = append(all, l); len(all) == denylist.MaxLists {
+		if all = append(all, l); len(all) == trust.MaxDenylists {
 			break
 		}
 	}
@@ -317,7 +317,7 @@ func (r *Revoker) ghost(ctx context.Context, pool string, node *corev1.Node) err
 }
 
 // list is the pool's as it is; an empty one: it has none.
-func (r *Revoker) list(ctx context.Context, pool string) (l denylist.List, err error) {
+func (r *Revoker) list(ctx context.Context, pool string) (l trust.Denylist, err error) {
 	kept, err := notes(ctx, r.Reader, contract.KeyNamespace, contract.DenylistPrefix+pool)
 	if err != nil || len(kept.Data[contract.DenylistKey]) == 0 {
 		return l, err
@@ -359,7 +359,7 @@ func (r *Revoker) Begin(ctx context.Context, pool string, node *corev1.Node, ask
 			fmt.Errorf("node %s: the certificates of the Node of this name before it, uid %s, are still to be revoked",
 				node.Name, m.UID)
 	}
-	name, hosts, key := asked.Subject.CommonName, slices.Clone(asked.DNSNames), denylist.KeyOf(asked.PublicKey)
+	name, hosts, key := asked.Subject.CommonName, slices.Clone(asked.DNSNames), trust.KeyOf(asked.PublicKey)
 	for _, ip := range asked.IPAddresses {
 		hosts = append(hosts, ip.String())
 	}

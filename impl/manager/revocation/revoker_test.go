@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -105,9 +105,9 @@ func (d *desk) signs(n *corev1.Node, hosts ...string) (*x509.Certificate, error)
 }
 
 // hub holds what the pool's list says.
-func (d *desk) hub() *denylist.Held {
+func (d *desk) hub() *trust.HeldDenylist {
 	d.t.Helper()
-	h := denylist.New(denylist.Config{
+	h := trust.NewDenylist(trust.DenylistConfig{
 		Pool: "harbour", Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler),
 	})
 	if text := must(notes(d.t.Context(), d.cluster, contract.KeyNamespace, contract.DenylistPrefix+"harbour")).
@@ -118,13 +118,13 @@ func (d *desk) hub() *denylist.Held {
 }
 
 // list is the pool's denylist as a hub takes it; the zero value if there is none.
-func (d *desk) list() denylist.List {
+func (d *desk) list() trust.Denylist {
 	d.t.Helper()
 	c := must(notes(d.t.Context(), d.cluster, contract.KeyNamespace, contract.DenylistPrefix+"harbour"))
 	if len(c.Data) == 0 {
-		return denylist.List{}
+		return trust.Denylist{}
 	}
-	l, _, err := denylist.Open([]byte(c.Data[contract.DenylistKey]), "harbour", d.authority.Trusted())
+	l, _, err := trust.OpenDenylist([]byte(c.Data[contract.DenylistKey]), "harbour", d.authority.Trusted())
 	return must(l, err)
 }
 
@@ -173,7 +173,7 @@ func TestDeleted(t *testing.T) {
 	e := d.list().Entries
 	if len(e) != 1 || e[0].Node != "edge-1" || e[0].UID != "u-1" || e[0].Replica != "one" ||
 		!slices.Equal(e[0].Hosts, []string{"10.0.0.1"}) ||
-		!slices.Equal(e[0].Keys, []string{denylist.KeyOf(signed.PublicKey)}) || !e[0].Before.Equal(d.clock.Now()) {
+		!slices.Equal(e[0].Keys, []string{trust.KeyOf(signed.PublicKey)}) || !e[0].Before.Equal(d.clock.Now()) {
 		t.Errorf("entries %+v", e)
 	}
 	if b := d.barred(); len(b) != 1 || b["edge-1"] == "" {
@@ -333,7 +333,7 @@ func TestOtherSigner(t *testing.T) {
 func TestRestored(t *testing.T) {
 	c := newCluster(node("edge-1", "harbour", "u-1"), node("edge-2", "harbour", "u-2"))
 	d := newDesk(t, c)
-	hub := denylist.New(denylist.Config{
+	hub := trust.NewDenylist(trust.DenylistConfig{
 		Pool: "harbour", Trusted: d.authority.Trusted, Logger: slog.New(slog.DiscardHandler),
 	})
 	take := func() {
@@ -387,9 +387,9 @@ func TestRecalled(t *testing.T) {
 	d.clock.SetTime(now) // and its clock is behind
 	back := must(notes(t.Context(), c, contract.KeyNamespace, contract.ReturnedPrefix+"harbour"))
 	stranger := must(pki.NewPoolAuthority("harbour", now))
-	forged := denylist.List{
+	forged := trust.Denylist{
 		Pool: "harbour", Number: before.Number + 1000, Issued: now,
-		Entries: []denylist.Entry{{Node: "edge-2", Before: now.Add(time.Hour)}},
+		Entries: []trust.Denial{{Node: "edge-2", Before: now.Add(time.Hour)}},
 	}
 	back.Data = map[string]string{contract.DenylistKey: string(must(forged.Sign(stranger)))}
 	c.store(back)

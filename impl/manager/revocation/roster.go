@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/denylist"
 	"github.com/weir-edge/weir/impl/pki"
+	"github.com/weir-edge/weir/impl/trust"
 )
 
 // Bounds of a roster: an object has a megabyte.
@@ -30,8 +30,8 @@ const (
 type member struct {
 	UID     string `json:"uid"`
 	Replica string `json:"replica,omitempty"` // of the pool's coordinator
-	// What was signed for the node as a coordinator: addresses, the latest last, denylist.MaxHosts at most, and keys by
-	// denylist.KeyOf with the ends of their certificates, in Unix time, denylist.MaxKeys at most. What its status says is
+	// What was signed for the node as a coordinator: addresses, the latest last, trust.MaxHosts at most, and keys by
+	// trust.KeyOf with the ends of their certificates, in Unix time, trust.MaxKeys at most. What its status says is
 	// the node's own word.
 	Hosts []string         `json:"hosts,omitempty"`
 	Keys  map[string]int64 `json:"keys,omitempty"`
@@ -56,20 +56,20 @@ func (m member) since(before member) member {
 func (m *member) signs(hosts []string, key string, end, now time.Time) error {
 	m.Hosts = append(slices.DeleteFunc(slices.Clone(m.Hosts), func(h string) bool { return slices.Contains(hosts, h) }),
 		hosts...)
-	m.Hosts = m.Hosts[max(0, len(m.Hosts)-denylist.MaxHosts):]
+	m.Hosts = m.Hosts[max(0, len(m.Hosts)-trust.MaxHosts):]
 	keys := maps.Clone(m.Keys)
 	if keys == nil {
 		keys = map[string]int64{}
 	}
 	keys[key] = max(keys[key], end.Unix())
-	if len(keys) > denylist.MaxKeys {
+	if len(keys) > trust.MaxKeys {
 		first := slices.MinFunc(slices.Sorted(maps.Keys(keys)),
 			func(a, b string) int { return cmp.Compare(keys[a], keys[b]) })
 		if keys[first] >= now.Unix() {
 			return &pki.MismatchError{
 				Field: "public key", Value: key,
 				Allowed: fmt.Sprintf("one of %d at most of the coordinator of a node whose certificates have not ended: renew by "+
-					"a key that has one", denylist.MaxKeys),
+					"a key that has one", trust.MaxKeys),
 			}
 		}
 		delete(keys, first)

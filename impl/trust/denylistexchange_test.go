@@ -1,4 +1,4 @@
-package denylist
+package trust
 
 import (
 	"context"
@@ -22,39 +22,40 @@ import (
 
 // asked is a server that is valid.
 type asked struct {
-	*Held
+	*HeldDenylist
 	seen []string
 }
 
 func (a *asked) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a.seen = append(a.seen, req.Method)
-	a.Held.ServeHTTP(w, req)
+	a.HeldDenylist.ServeHTTP(w, req)
 }
 
-// TestExchange: two of a pool have the same after one exchange, whoever knew more, and then it is one small question.
-func TestExchange(t *testing.T) {
-	p := newPool(t, "harbour")
-	one := p.first(now, Entry{Node: "edge-1", Before: now})
-	two, _ := one.Next(now.Add(time.Minute), Entry{Node: "edge-2", Before: now})
-	other := p.first(now.Add(time.Hour), Entry{Node: "edge-3", Before: now})
+// TestDenylistExchange: two of a pool have the same after one exchange, whoever knew more, and then it is one small
+// question.
+func TestDenylistExchange(t *testing.T) {
+	p := newDenier(t, "harbour")
+	one := p.first(noon, Denial{Node: "edge-1", Before: noon})
+	two, _ := one.Next(noon.Add(time.Minute), Denial{Node: "edge-2", Before: noon})
+	other := p.first(noon.Add(time.Hour), Denial{Node: "edge-3", Before: noon})
 	for _, c := range []struct {
 		about        string
-		mine, theirs []List
+		mine, theirs []Denylist
 		want, asked  []string
 	}{
 		{"neither", nil, nil, nil, []string{"GET"}},
-		{"the other", nil, []List{one}, []string{"edge-1"}, []string{"GET"}},
-		{"this one", []List{one}, nil, []string{"edge-1"}, []string{"GET", "POST"}},
-		{"the other, more", []List{one}, []List{two}, []string{"edge-1", "edge-2"}, []string{"GET"}},
-		{"this one, more", []List{one, two}, []List{one}, []string{"edge-1", "edge-2"}, []string{"GET", "POST"}},
-		{"both", []List{two}, []List{other}, []string{"edge-1", "edge-2", "edge-3"}, []string{"GET", "POST"}},
+		{"the other", nil, []Denylist{one}, []string{"edge-1"}, []string{"GET"}},
+		{"this one", []Denylist{one}, nil, []string{"edge-1"}, []string{"GET", "POST"}},
+		{"the other, more", []Denylist{one}, []Denylist{two}, []string{"edge-1", "edge-2"}, []string{"GET"}},
+		{"this one, more", []Denylist{one, two}, []Denylist{one}, []string{"edge-1", "edge-2"}, []string{"GET", "POST"}},
+		{"both", []Denylist{two}, []Denylist{other}, []string{"edge-1", "edge-2", "edge-3"}, []string{"GET", "POST"}},
 	} {
-		mine, server := p.holder(""), &asked{Held: p.holder("")}
+		mine, server := p.holder(""), &asked{HeldDenylist: p.holder("")}
 		for _, l := range c.mine {
 			p.take(mine, l)
 		}
 		for _, l := range c.theirs {
-			p.take(server.Held, l)
+			p.take(server.HeldDenylist, l)
 		}
 		s := httptest.NewServer(server)
 		at := must(url.Parse(s.URL))
@@ -65,21 +66,21 @@ func TestExchange(t *testing.T) {
 		}
 		s.Close()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		if !slices.Equal(nodes(mine), c.want) || !slices.Equal(nodes(server.Held), c.want) ||
+		if !slices.Equal(nodes(mine), c.want) || !slices.Equal(nodes(server.HeldDenylist), c.want) ||
 			!slices.Equal(server.seen, append(c.asked, "GET")) {
-			t.Errorf("%s knows: %v and %v, asked %v", c.about, nodes(mine), nodes(server.Held), server.seen)
+			t.Errorf("%s knows: %v and %v, asked %v", c.about, nodes(mine), nodes(server.HeldDenylist), server.seen)
 		}
 	}
 }
 
 // TestForgedExchange: who hands over what nobody signed gets a clear answer, and nothing changes.
 func TestForgedExchange(t *testing.T) {
-	p, h := newPool(t, "harbour"), newPool(t, "harbour").holder("")
+	p, h := newDenier(t, "harbour"), newDenier(t, "harbour").holder("")
 	for method, code := range map[string]int{
 		http.MethodPost: http.StatusBadRequest, http.MethodPut: http.StatusMethodNotAllowed,
 	} {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(method, contract.DenylistPath, strings.NewReader(string(p.text(p.first(now))))))
+		h.ServeHTTP(w, httptest.NewRequest(method, contract.DenylistPath, strings.NewReader(string(p.text(p.first(noon))))))
 		if w.Code != code || h.Number() != 0 {
 			t.Errorf("%s: %d %s", method, w.Code, w.Body)
 		}
@@ -114,7 +115,7 @@ func (soon) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTi
 
 // TestFollow: what the cloud shows is held, after a refusal too, and a DELETED forgives nothing.
 func TestFollow(t *testing.T) {
-	p := newPool(t, "harbour")
+	p := newDenier(t, "harbour")
 	h := p.holder("")
 	from, to := io.Pipe()
 	c := &cloud{refuse: 1, body: from}
@@ -130,8 +131,8 @@ func TestFollow(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	one := p.first(now, Entry{Node: "edge-1", Before: now})
-	two, _ := one.Next(now.Add(time.Minute), Entry{Node: "edge-2", Before: now})
+	one := p.first(noon, Denial{Node: "edge-1", Before: noon})
+	two, _ := one.Next(noon.Add(time.Minute), Denial{Node: "edge-2", Before: noon})
 	send("ADDED", string(p.text(one)))
 	send("DELETED", "")
 	send("MODIFIED", "{}")

@@ -1,4 +1,4 @@
-package denylist
+package trust
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 )
 
 // RefusedError says why a certificate is not taken.
-type RefusedError struct{ Entry }
+type RefusedError struct{ Denial }
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf(
@@ -28,8 +28,8 @@ func (e *RefusedError) Error() string {
 		e.Node, e.Before.UTC().Format(time.RFC3339))
 }
 
-// Config of what somebody holds.
-type Config struct {
+// DenylistConfig of what somebody holds.
+type DenylistConfig struct {
 	Pool    string
 	Trusted func() []*x509.Certificate // authorities of the pool as they are now
 	// Speakers are those of Trusted that may sign lists now. What others signed is valid only until there is a list of
@@ -40,29 +40,30 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// held is one list as it came.
-type held struct {
-	List
+// heldList is one list as it came.
+type heldList struct {
+	Denylist
 	text []byte            // its line, with the end
 	by   *x509.Certificate // that has signed it
 }
 
-// state is what a Held holds. It is immutable.
-type state struct {
-	lists   []held // the newest first; those after it have entries that it lacks
-	entries []Entry
-	byName  map[string]Entry // by the common names that are one holder's
-	tag     string           // "": nothing is held
+// denials is what a HeldDenylist holds. It is immutable.
+type denials struct {
+	lists   []heldList // the newest first; those after it have entries that it lacks
+	entries []Denial
+	byName  map[string]Denial // by the common names that are one holder's
+	tag     string            // "": nothing is held
 }
 
-// Held is what a verifier holds of the lists of its pool. It is safe for concurrent use. A nil one refuses nothing.
-type Held struct {
-	Config
+// HeldDenylist is what a verifier holds of the lists of its pool. It is safe for concurrent use. A nil one refuses
+// nothing.
+type HeldDenylist struct {
+	DenylistConfig
 	*bulletin.Document
 	refused atomic.Uint64
 
 	taking sync.Mutex // held by one Take at a time
-	now    atomic.Pointer[state]
+	now    atomic.Pointer[denials]
 
 	mu      sync.Mutex
 	guards  map[*guard]struct{}
@@ -74,20 +75,20 @@ type guard struct {
 	end  func(error)
 }
 
-// New reads what was kept. What cannot be read or is of other authorities is ignored: who has the newest list will be
-// asked for it.
-func New(c Config) *Held {
-	h := &Held{Config: c, guards: map[*guard]struct{}{}, changed: make(chan struct{})}
+// NewDenylist reads what was kept. What cannot be read or is of other authorities is ignored: who has the newest list
+// will be asked for it.
+func NewDenylist(c DenylistConfig) *HeldDenylist {
+	h := &HeldDenylist{DenylistConfig: c, guards: map[*guard]struct{}{}, changed: make(chan struct{})}
 	h.Document = bulletin.New(h, &bulletin.Document{
-		About: form.Subject, At: contract.DenylistPath, Max: MaxText,
+		About: denylistForm.Subject, At: contract.DenylistPath, Max: MaxDenylistText,
 		Cloud: bulletin.ConfigMap(contract.DenylistPrefix+c.Pool, contract.DenylistKey), Key: contract.DenylistKey,
 		Log: c.Logger,
 	})
-	h.now.Store(&state{})
+	h.now.Store(&denials{})
 	if c.File == "" {
 		return h
 	}
-	text, err := disk.ReadFile(c.File, MaxText)
+	text, err := disk.ReadFile(c.File, MaxDenylistText)
 	if err == nil {
 		_, err = h.take(text, true)
 	}
@@ -98,7 +99,7 @@ func New(c Config) *Held {
 }
 
 // Number is that of the newest list, 0 if there is none.
-func (h *Held) Number() uint64 {
+func (h *HeldDenylist) Number() uint64 {
 	if s := h.now.Load(); len(s.lists) > 0 {
 		return s.lists[0].Number
 	}
@@ -106,17 +107,17 @@ func (h *Held) Number() uint64 {
 }
 
 // Changed is closed by the next change of what is held.
-func (h *Held) Changed() <-chan struct{} {
+func (h *HeldDenylist) Changed() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.changed
 }
 
 // Entries are those that are valid.
-func (h *Held) Entries() []Entry { return h.now.Load().entries }
+func (h *HeldDenylist) Entries() []Denial { return h.now.Load().entries }
 
 // Text is all lists that are held, and Tag is the same for the same lists.
-func (h *Held) Text() (text []byte, tag string) {
+func (h *HeldDenylist) Text() (text []byte, tag string) {
 	s := h.now.Load()
 	for _, l := range s.lists {
 		text = append(text, l.text...)
@@ -125,40 +126,40 @@ func (h *Held) Text() (text []byte, tag string) {
 }
 
 // Take looks at lists that somebody handed over, and reports whether they changed what is held.
-func (h *Held) Take(text []byte) (changed bool, err error) { return h.take(text, false) }
+func (h *HeldDenylist) Take(text []byte) (changed bool, err error) { return h.take(text, false) }
 
 // TakeOfCloud is Take: the signature says all.
-func (h *Held) TakeOfCloud(text []byte) (changed bool, err error) { return h.take(text, false) }
+func (h *HeldDenylist) TakeOfCloud(text []byte) (changed bool, err error) { return h.take(text, false) }
 
 // take looks at lists. kept: they are of the disk, and were looked at when they came.
-func (h *Held) take(text []byte, kept bool) (changed bool, err error) {
+func (h *HeldDenylist) take(text []byte, kept bool) (changed bool, err error) {
 	h.taking.Lock()
 	defer h.taking.Unlock()
 	before := h.now.Load()
-	if len(text) > MaxText {
-		return false, fmt.Errorf("denylist of pool %s: %d bytes, want %d at most", h.Pool, len(text), MaxText)
+	if len(text) > MaxDenylistText {
+		return false, fmt.Errorf("denylist of pool %s: %d bytes, want %d at most", h.Pool, len(text), MaxDenylistText)
 	}
 	all, bound := slices.Clone(before.lists), bulletin.Bound{}
 	if h.Time != nil && !kept {
 		bound = bulletin.By(h.Time)
 	}
-	for n, line := range Lines(text) {
-		if n == MaxLists {
-			return false, fmt.Errorf("denylist of pool %s: more than %d lists", h.Pool, MaxLists)
+	for n, line := range DenylistLines(text) {
+		if n == MaxDenylists {
+			return false, fmt.Errorf("denylist of pool %s: more than %d lists", h.Pool, MaxDenylists)
 		}
-		if slices.ContainsFunc(all, func(l held) bool {
+		if slices.ContainsFunc(all, func(l heldList) bool {
 			return bytes.Equal(bytes.TrimSpace(l.text), bytes.TrimSpace(line))
 		}) {
 			continue
 		}
-		l, by, err := Open(line, h.Pool, h.Trusted())
+		l, by, err := OpenDenylist(line, h.Pool, h.Trusted())
 		if err != nil {
 			return false, err
 		}
 		if err := l.Within(bound); err != nil {
 			return false, fmt.Errorf("denylist of pool %s: %w", h.Pool, err)
 		}
-		all = append(all, held{l, append(bytes.TrimSpace(line), '\n'), by})
+		all = append(all, heldList{l, append(bytes.TrimSpace(line), '\n'), by})
 	}
 	after := combine(h.speaking(all))
 	if after.tag == before.tag {
@@ -167,7 +168,7 @@ func (h *Held) take(text []byte, kept bool) (changed bool, err error) {
 	h.now.Store(after)
 	h.enforce()
 	for _, e := range after.entries {
-		if !slices.ContainsFunc(before.entries, func(o Entry) bool { return o.Node == e.Node && o.Before.Equal(e.Before) }) {
+		if !slices.ContainsFunc(before.entries, func(o Denial) bool { return o.Node == e.Node && o.Before.Equal(e.Before) }) {
 			h.Logger.Warn("the certificates of a node are revoked", "pool", h.Pool, "node", e.Node, "uid", e.UID,
 				"issuedUntil", e.Before, "number", after.lists[0].Number)
 		}
@@ -182,22 +183,22 @@ func (h *Held) take(text []byte, kept bool) (changed bool, err error) {
 
 // speaking are the lists of those that may sign now, if there is one of theirs: they have signed again what is valid of
 // the others, one of whom may have lost its key. What nobody signed who is trusted at all is gone at once.
-func (h *Held) speaking(all []held) []held {
+func (h *HeldDenylist) speaking(all []heldList) []heldList {
 	if h.Speakers == nil {
 		return all
 	}
 	trusted, may := h.Trusted(), h.Speakers()
-	all = slices.DeleteFunc(all, func(l held) bool { return !slices.ContainsFunc(trusted, l.by.Equal) })
-	speaks := func(l held) bool { return slices.ContainsFunc(may, l.by.Equal) }
+	all = slices.DeleteFunc(all, func(l heldList) bool { return !slices.ContainsFunc(trusted, l.by.Equal) })
+	speaks := func(l heldList) bool { return slices.ContainsFunc(may, l.by.Equal) }
 	if !slices.ContainsFunc(all, speaks) {
 		return all
 	}
-	return slices.DeleteFunc(all, func(l held) bool { return !speaks(l) })
+	return slices.DeleteFunc(all, func(l heldList) bool { return !speaks(l) })
 }
 
 // Lacks are the lists with something that the cloud has forgotten.
-func (h *Held) Lacks(shown []byte) (text []byte) {
-	theirs := Lines(shown)
+func (h *HeldDenylist) Lacks(shown []byte) (text []byte) {
+	theirs := DenylistLines(shown)
 	for _, l := range h.now.Load().lists {
 		if !slices.ContainsFunc(theirs, func(line []byte) bool {
 			return bytes.Equal(bytes.TrimSpace(line), bytes.TrimSpace(l.text))
@@ -209,9 +210,9 @@ func (h *Held) Lacks(shown []byte) (text []byte) {
 }
 
 // combine makes the state of some lists. Those that add nothing to newer ones go.
-func combine(all []held) *state {
-	slices.SortStableFunc(all, func(a, b held) int { return cmp.Compare(b.Number, a.Number) })
-	s := &state{}
+func combine(all []heldList) *denials {
+	slices.SortStableFunc(all, func(a, b heldList) int { return cmp.Compare(b.Number, a.Number) })
+	s := &denials{}
 	for _, l := range all {
 		now := l.Issued
 		if len(s.lists) > 0 {
@@ -219,10 +220,10 @@ func combine(all []held) *state {
 		}
 		with := merge(now, s.entries, l.Entries)
 		if len(s.lists) > 0 &&
-			slices.EqualFunc(with, s.entries, func(a, b Entry) bool { return a.Node == b.Node && a.Before.Equal(b.Before) }) {
+			slices.EqualFunc(with, s.entries, func(a, b Denial) bool { return a.Node == b.Node && a.Before.Equal(b.Before) }) {
 			continue
 		}
-		if len(s.lists) == MaxLists {
+		if len(s.lists) == MaxDenylists {
 			break
 		}
 		s.lists, s.entries = append(s.lists, l), with
@@ -230,7 +231,7 @@ func combine(all []held) *state {
 	if len(s.lists) == 0 {
 		return s
 	}
-	s.byName = map[string]Entry{}
+	s.byName = map[string]Denial{}
 	for _, e := range s.entries {
 		for _, name := range e.commonNames(s.lists[0].Pool) {
 			if have, ok := s.byName[name]; !ok || have.Before.Before(e.Before) {
@@ -247,7 +248,7 @@ func combine(all []held) *state {
 }
 
 // Refuse reports why a certificate is refused: a *RefusedError. nil: no list says anything of it.
-func (h *Held) Refuse(cert *x509.Certificate) error {
+func (h *HeldDenylist) Refuse(cert *x509.Certificate) error {
 	if h == nil {
 		return nil
 	}
@@ -258,7 +259,7 @@ func (h *Held) Refuse(cert *x509.Certificate) error {
 	return nil
 }
 
-func (s *state) refuse(cert *x509.Certificate) error {
+func (s *denials) refuse(cert *x509.Certificate) error {
 	if e, ok := s.byName[cert.Subject.CommonName]; ok && !cert.NotBefore.After(e.Before) {
 		return &RefusedError{e}
 	}
@@ -280,7 +281,7 @@ func (s *state) refuse(cert *x509.Certificate) error {
 
 // Guard calls end with a *RefusedError when a certificate is refused, at once if it is already. It may be called from
 // any goroutine, and holds no lock. After forget it is not called any more, but it may be running.
-func (h *Held) Guard(cert *x509.Certificate, end func(error)) (forget func()) {
+func (h *HeldDenylist) Guard(cert *x509.Certificate, end func(error)) (forget func()) {
 	if h == nil {
 		return func() {}
 	}
@@ -301,7 +302,7 @@ func (h *Held) Guard(cert *x509.Certificate, end func(error)) (forget func()) {
 }
 
 // enforce ends what is open, and tells who waits.
-func (h *Held) enforce() {
+func (h *HeldDenylist) enforce() {
 	s := h.now.Load()
 	ends := map[*guard]error{}
 	h.mu.Lock()

@@ -1,4 +1,4 @@
-package denylist
+package trust
 
 import (
 	"bytes"
@@ -19,24 +19,24 @@ import (
 
 // Bounds.
 const (
-	MaxEntries = 1024
-	MaxLists   = 4       // that one holds, the newest and those with entries that it lacks
-	MaxText    = 1 << 20 // of all lists that one holds
-	MaxHosts   = 32      // of an entry
-	MaxKeys    = 32      // likewise
-	maxList    = MaxText / MaxLists
-	room       = maxList - 1<<10 // of it, for entries
+	MaxDenials      = 1024
+	MaxDenylists    = 4       // that one holds, the newest and those with entries that it lacks
+	MaxDenylistText = 1 << 20 // of all lists that one holds
+	MaxHosts        = 32      // of an entry
+	MaxKeys         = 32      // likewise
+	maxList         = MaxDenylistText / MaxDenylists
+	room            = maxList - 1<<10 // of it, for entries
 )
 
-// form is how lists are signed.
-var form = bulletin.Form{Subject: "denylist", Field: "list", Max: maxList}
+// denylistForm is how lists are signed.
+var denylistForm = bulletin.Form{Subject: "denylist", Field: "list", Max: maxList}
 
-// Lasts is how long an entry is valid: the longest life of a certificate, and as much again for those who were away
-// when it ended.
-func Lasts() time.Duration { return pki.Lasts() }
+// DenialLasts is how long an entry is valid: the longest life of a certificate, and as much again for those who were
+// away when it ended.
+func DenialLasts() time.Duration { return pki.Lasts() }
 
-// Entry refuses the certificates of a node that began until a time.
-type Entry struct {
+// Denial refuses the certificates of a node that began until a time.
+type Denial struct {
 	Node    string    `json:"node"`
 	UID     string    `json:"uid,omitempty"`     // of the Node, for people
 	Deleted bool      `json:"deleted,omitempty"` // the Node was; else it left the pool
@@ -47,10 +47,10 @@ type Entry struct {
 }
 
 // End is when the entry is no longer valid.
-func (e Entry) End() time.Time { return e.Before.Add(Lasts()) }
+func (e Denial) End() time.Time { return e.Before.Add(DenialLasts()) }
 
 // commonNames are those by which certificates name the holder alone.
-func (e Entry) commonNames(pool string) []string {
+func (e Denial) commonNames(pool string) []string {
 	names := []string{contract.NodeUserPrefix + e.Node, contract.HubUserPrefix + pool + ":" + e.Node}
 	if e.Replica != "" {
 		names = append(names, contract.ReplicaUser(pool, e.Replica))
@@ -60,12 +60,12 @@ func (e Entry) commonNames(pool string) []string {
 
 // serves reports whether the coordinator of some addresses and keys is the one on the node: its common name is that of
 // all.
-func (e Entry) serves(hosts, keys []string) bool {
+func (e Denial) serves(hosts, keys []string) bool {
 	in := func(all []string) func(string) bool { return func(s string) bool { return slices.Contains(all, s) } }
 	return e.Replica != "" && slices.ContainsFunc(hosts, in(e.Hosts)) || slices.ContainsFunc(keys, in(e.Keys))
 }
 
-// KeyOf names a public key in an Entry.
+// KeyOf names a public key in a Denial.
 func KeyOf(public crypto.PublicKey) string {
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil { // of a type that no certificate of Weir has
@@ -76,14 +76,14 @@ func KeyOf(public crypto.PublicKey) string {
 }
 
 // sound is the entry as a list may have it. What it has too much of goes.
-func (e Entry) sound() Entry {
+func (e Denial) sound() Denial {
 	e.Hosts, e.Keys = e.Hosts[:min(len(e.Hosts), MaxHosts)], e.Keys[:min(len(e.Keys), MaxKeys)]
 	e.Before = e.Before.UTC().Truncate(time.Second)
 	return e
 }
 
 // size is what the entry takes of a list.
-func (e Entry) size() int {
+func (e Denial) size() int {
 	text, err := json.Marshal(e)
 	if err != nil { // its time is of no year that there is: check says so
 		return 0
@@ -91,18 +91,18 @@ func (e Entry) size() int {
 	return len(text) + 1
 }
 
-// List is what is signed.
-type List struct {
+// Denylist is what is signed.
+type Denylist struct {
 	Pool    string    `json:"pool"`
 	Number  uint64    `json:"number"`
 	Issued  time.Time `json:"issued"`
-	Entries []Entry   `json:"entries"` // in the order of their nodes
+	Entries []Denial  `json:"entries"` // in the order of their nodes
 }
 
 // Next is the list after this one: with more entries, and without those that have ended. dropped are those for which
 // there is no room. A certificate that began late because of this list is refused by the next entry about its holder,
 // however soon that comes.
-func (l List) Next(now time.Time, more ...Entry) (next List, dropped []Entry) {
+func (l Denylist) Next(now time.Time, more ...Denial) (next Denylist, dropped []Denial) {
 	more = slices.Clone(more)
 	for i, e := range more {
 		more[i] = e.sound()
@@ -116,25 +116,25 @@ func (l List) Next(now time.Time, more ...Entry) (next List, dropped []Entry) {
 			more[i].Before = floor
 		}
 	}
-	next = List{Pool: l.Pool, Number: bulletin.Next(l.Number, now), Issued: now.UTC().Truncate(time.Millisecond)}
+	next = Denylist{Pool: l.Pool, Number: bulletin.Next(l.Number, now), Issued: now.UTC().Truncate(time.Millisecond)}
 	next.Entries = merge(now, l.Entries, more)
-	slices.SortStableFunc(next.Entries, func(a, b Entry) int { return b.Before.Compare(a.Before) })
+	slices.SortStableFunc(next.Entries, func(a, b Denial) int { return b.Before.Compare(a.Before) })
 	kept, size := 0, 0
-	for ; kept < min(len(next.Entries), MaxEntries); kept++ {
+	for ; kept < min(len(next.Entries), MaxDenials); kept++ {
 		if size += next.Entries[kept].size(); size > room {
 			break
 		}
 	}
 	dropped, next.Entries = slices.Clone(next.Entries[kept:]), next.Entries[:kept:kept]
-	for _, all := range [][]Entry{dropped, next.Entries} {
-		slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Node, b.Node) })
+	for _, all := range [][]Denial{dropped, next.Entries} {
+		slices.SortFunc(all, func(a, b Denial) int { return cmp.Compare(a.Node, b.Node) })
 	}
 	return next, dropped
 }
 
 // merge is all entries that have not ended, the latest of each node, in the order of nodes.
-func merge(now time.Time, lists ...[]Entry) []Entry {
-	latest := map[string]Entry{}
+func merge(now time.Time, lists ...[]Denial) []Denial {
+	latest := map[string]Denial{}
 	for _, l := range lists {
 		for _, e := range l {
 			if have, ok := latest[e.Node]; (!ok || have.Before.Before(e.Before)) && now.Before(e.End()) {
@@ -142,17 +142,17 @@ func merge(now time.Time, lists ...[]Entry) []Entry {
 			}
 		}
 	}
-	all := make([]Entry, 0, len(latest))
+	all := make([]Denial, 0, len(latest))
 	for _, e := range latest {
 		all = append(all, e)
 	}
-	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(all, func(a, b Denial) int { return cmp.Compare(a.Node, b.Node) })
 	return all
 }
 
 // Floor is when a certificate that is asked for has to begin at the earliest, so that the list does not refuse it; the
 // zero time: whenever. The hosts and keys of a coordinator count beside its common name.
-func (l List) Floor(commonName string, hosts, keys []string) (floor time.Time) {
+func (l Denylist) Floor(commonName string, hosts, keys []string) (floor time.Time) {
 	for _, e := range l.Entries {
 		names := slices.Contains(e.commonNames(l.Pool), commonName) ||
 			commonName == contract.CoordinatorName && e.serves(hosts, keys)
@@ -164,9 +164,9 @@ func (l List) Floor(commonName string, hosts, keys []string) (floor time.Time) {
 }
 
 // Sign is the list as one line of text.
-func (l List) Sign(a *pki.Authority) (text []byte, err error) {
+func (l Denylist) Sign(a *pki.Authority) (text []byte, err error) {
 	if err = l.check(); err == nil {
-		text, err = form.Sign(a, l)
+		text, err = denylistForm.Sign(a, l)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("denylist %d of pool %s: %w", l.Number, l.Pool, err)
@@ -176,7 +176,7 @@ func (l List) Sign(a *pki.Authority) (text []byte, err error) {
 
 // Recall is the list with a number that is not below those of other lists of the pool, and what they know beside it. Of
 // a full list what would be dropped at once is not.
-func (l List) Recall(now time.Time, others ...List) (recalled List, more []Entry) {
+func (l Denylist) Recall(now time.Time, others ...Denylist) (recalled Denylist, more []Denial) {
 	have := map[string]time.Time{}
 	oldest := time.Time{}
 	for _, e := range l.Entries {
@@ -189,7 +189,7 @@ func (l List) Recall(now time.Time, others ...List) (recalled List, more []Entry
 		for _, e := range o.Entries {
 			before, known := have[e.Node]
 			if known && !before.Before(e.Before) || !now.Before(e.End()) ||
-				len(l.Entries) >= MaxEntries && !e.Before.After(oldest) {
+				len(l.Entries) >= MaxDenials && !e.Before.After(oldest) {
 				continue
 			}
 			have[e.Node] = e.Before
@@ -200,9 +200,9 @@ func (l List) Recall(now time.Time, others ...List) (recalled List, more []Entry
 }
 
 // check tells what cannot be in a list, whoever signed it.
-func (l List) check() error {
-	if n := len(l.Entries); n > MaxEntries {
-		return fmt.Errorf("%d entries, want %d at most", n, MaxEntries)
+func (l Denylist) check() error {
+	if n := len(l.Entries); n > MaxDenials {
+		return fmt.Errorf("%d entries, want %d at most", n, MaxDenials)
 	}
 	for i, e := range l.Entries {
 		switch {
@@ -219,7 +219,7 @@ func (l List) check() error {
 }
 
 // Within refuses a list with a number or a time beyond a bound.
-func (l List) Within(b bulletin.Bound) error {
+func (l Denylist) Within(b bulletin.Bound) error {
 	if err := b.Number(l.Number); err != nil {
 		return err
 	}
@@ -234,12 +234,13 @@ func (l List) Within(b bulletin.Bound) error {
 	return nil
 }
 
-// Open reads one line of text, of a pool, if one of the authorities has signed it: by.
-func Open(text []byte, pool string, authorities []*x509.Certificate) (l List, by *x509.Certificate, err error) {
-	fail := func(err error) (List, *x509.Certificate, error) {
-		return List{}, nil, fmt.Errorf("denylist of pool %s: %w", pool, err)
+// OpenDenylist reads one line of text, of a pool, if one of the authorities has signed it: by.
+func OpenDenylist(text []byte, pool string,
+	authorities []*x509.Certificate) (l Denylist, by *x509.Certificate, err error) {
+	fail := func(err error) (Denylist, *x509.Certificate, error) {
+		return Denylist{}, nil, fmt.Errorf("denylist of pool %s: %w", pool, err)
 	}
-	s, err := form.Read(text)
+	s, err := denylistForm.Read(text)
 	if err != nil {
 		return fail(err)
 	}
@@ -258,7 +259,7 @@ func Open(text []byte, pool string, authorities []*x509.Certificate) (l List, by
 	return l, by, nil
 }
 
-// Lines are those of a text that are not empty.
-func Lines(text []byte) [][]byte {
+// DenylistLines are those of a text that are not empty.
+func DenylistLines(text []byte) [][]byte {
 	return slices.DeleteFunc(bytes.Split(text, []byte("\n")), func(l []byte) bool { return len(bytes.TrimSpace(l)) == 0 })
 }

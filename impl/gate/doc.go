@@ -25,8 +25,8 @@
 //
 // A hub that leads a pool keeps a connection to the gate (POST contract.ReversePath), and who may asks for connections
 // into the pool by CONNECT: kube-apiserver, by its EgressSelectorConfiguration, for logs, exec, port-forward and the
-// node proxy, and Prometheus by proxy_url. Package reverse has the connections. Package pods serves logs and exec to
-// people, where kube-apiserver cannot be told.
+// node proxy, and Prometheus by proxy_url. Package reverse has the connections. PodsHandler serves logs and exec
+// to people, where kube-apiserver cannot be told.
 //
 // wayIn.Around answers both behind the filters of the generic server, which know who calls. CONNECT has no path, so
 // authorization is asked about contract.ConnectPath, with the verb connect. Where it is for what is of no pool, which
@@ -45,5 +45,69 @@
 //
 // Until all have been listed nothing is of a pool for sure, so all is refused.
 //
-// Run blocks until its context ends.
+// # Logs and commands of pods
+//
+// PodsHandler is the way from callers in the cloud to the kubelets of a pool: logs, exec, attach and port-forward. It
+// is for clusters whose kube-apiserver does not reach edge nodes and cannot be told how. There kubectl
+// logs fails, and `kubectl weir logs` calls this.
+//
+//	kubectl weir ──► the generic chain of weir-gate ──► PodsHandler ──► PodsConfig.Dial ──► kubelet
+//
+// A PodsHandler serves, as kube-apiserver does,
+//
+//	GET        /api/v1/namespaces/NAMESPACE/pods/NAME/log
+//	GET, POST  /api/v1/namespaces/NAMESPACE/pods/NAME/{exec,attach,portforward}   with an upgrade
+//
+// It knows no pools and no way to them: PodsConfig.Dial has that.
+//
+// # Who may have logs and commands
+//
+// The chain before it knows the caller, and asks kube-apiserver the question that kube-apiserver would ask itself: may
+// this user get, or create, pods/log, pods/exec and so on, of this name in this namespace. An upgrade by GET, which is
+// a websocket, needs create as well, as in Kubernetes since 1.35 (AuthorizePodWebsocketUpgradeCreatePermission). The
+// PodsHandler asks that. An allowed answer counts as long as the gate says, five minutes. Whoever may get and not
+// create learns nothing of the pod.
+//
+// Two things of kube-apiserver are missing here. Its admission is not asked: a webhook or a ValidatingAdmissionPolicy
+// about CONNECT of pods/exec does not see this. Its audit log has the review and not the request: the line of the log
+// of the gate stands for it.
+//
+// # What a kubelet sees
+//
+// The gate, and nothing of the caller: no Authorization, no impersonation, no token in a websocket protocol, no
+// cookie, no address. Headers are passed by a list of those that an upgrade needs. Namespace and name are those of the
+// Pod that kube-apiserver has answered. The container is one of the Pod. Parameters are decoded, checked and written
+// again, so nothing of the caller's URL goes on.
+//
+// Pod and Node are read at kube-apiserver for each request, as the gate. kubelets ask about get nodes/proxy for logs
+// and for a websocket, and about create nodes/proxy for SPDY (kubelet 1.37; fine-grained authorization, KEP-2862, has
+// no finer part for these). Either is enough to run commands in each container of each node of the cluster.
+//
+// So the gate shows a client certificate, which nobody can use who sees it. A token is sent to the kubelet: root on
+// one edge node takes it there, and may then do the same at all nodes. PodsConfig.Token is for clusters where that is
+// known. It needs PodsConfig.CAFile, since else each hub on the way could take it, too.
+//
+// The serving certificate of a kubelet is verified if PodsConfig.CAFile is there, for the address that is dialed. It is
+// not verified otherwise. That is what kube-apiserver does without --kubelet-certificate-authority, the default of
+// kubeadm. A hub on the way could then play the kubelet, and read what callers type. insecureSkipTLSVerifyBackend of a
+// caller opens nothing: it is refused where there is a CAFile.
+//
+// A websocket goes to the kubelet as it is, which kubelets take since 1.36 (ExtendWebSocketsToKubelet). Older ones
+// refuse the protocol, and clients then take SPDY by themselves.
+//
+// # Bounds of logs and commands
+//
+// PodsConfig has the bounds and their defaults: requests at once for each user and in sum (429), time to connect, time
+// to the first answer. logs with follow has no time for the first answer, since a kubelet says nothing before there is
+// a line. Nothing is kept: bytes go on as they come, by a buffer of 32 KiB for each direction. A log that breaks ends
+// with an error at the caller, too.
+//
+// Each request is one line of the log, with user, pod, container, bytes and duration. Commands are not in it.
+//
+// PodsHandler.ServeHTTP uses the goroutine of its request, and two more while an upgrade lasts. PodsHandler.Close ends
+// all requests, and waits.
+//
+// # Goroutines
+//
+// Gate.Run blocks until its context ends.
 package gate

@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/gate/pods"
 	"github.com/weir-edge/weir/impl/process"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/rest"
@@ -42,8 +41,8 @@ type front struct {
 	within    time.Duration
 	clock     clock.WithTickerAndDelayedExecution
 	logger    *slog.Logger
-	next      http.Handler  // of what is no resource
-	pods      *pods.Handler // of logs and commands of pods; nil: there are none
+	next      http.Handler // of what is no resource
+	pods      *PodsHandler // of logs and commands of pods; nil: there are none
 	// stale, if set, is told of each answer that was refused or ended since its relay is behind.
 	stale func(resource string)
 
@@ -81,7 +80,7 @@ func (x *front) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		x.next.ServeHTTP(w, req)
 		return
 	}
-	if x.pods != nil && pods.Serves(info) {
+	if x.pods != nil && ServesPods(info) {
 		x.pods.ServeHTTP(w, req)
 		return
 	}

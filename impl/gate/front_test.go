@@ -37,7 +37,10 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/fsnotify/fsnotify.(*inotify).Close"),
 		goleak.IgnoreAnyFunction("github.com/fsnotify/fsnotify.(*inotify).readEvents"),
 		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
-		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"))
+		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"),
+		goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
+		goleak.IgnoreTopFunction("github.com/moby/spdystream.(*Connection).shutdown"), // has a time of its own to end
+		goleak.IgnoreAnyFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
 const (

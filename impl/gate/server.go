@@ -28,7 +28,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/gate/pods"
 	"github.com/weir-edge/weir/impl/relay"
 )
 
@@ -125,12 +124,12 @@ func (a api) servePods(cfg *genericapiserver.Config) error {
 	if err != nil {
 		return err
 	}
-	a.front.pods, err = pods.New(pods.Config{
+	a.front.pods, err = NewPods(PodsConfig{
 		Authorizer: cfg.Authorization.Authorizer, Cluster: client.CoreV1(),
 		Dial: func(ctx context.Context, node *corev1.Node, address string) (net.Conn, error) {
 			pool := node.Labels[contract.NodePoolLabel]
 			if pool == "" {
-				return nil, pods.ErrNoPool
+				return nil, ErrNoPool
 			}
 			return a.wayIn.Dial(ctx, pool, node.Name, address)
 		},

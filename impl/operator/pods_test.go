@@ -24,7 +24,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/gate/pods/podstest"
+	"github.com/weir-edge/weir/impl/gate/podstest"
 	"github.com/weir-edge/weir/impl/operator/view"
 	"github.com/weir-edge/weir/impl/testkit"
 )

@@ -1,4 +1,4 @@
-package pods_test
+package gate_test
 
 import (
 	"bufio"
@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,24 +31,13 @@ import (
 	utilexec "k8s.io/client-go/util/exec"
 	"k8s.io/streaming/pkg/httpstream"
 
-	"github.com/weir-edge/weir/impl/gate/pods"
-	"github.com/weir-edge/weir/impl/gate/pods/podstest"
+	"github.com/weir-edge/weir/impl/gate"
+	"github.com/weir-edge/weir/impl/gate/podstest"
 	"github.com/weir-edge/weir/impl/reverse"
 	"github.com/weir-edge/weir/impl/testkit"
 )
 
 const patience = 20 * time.Second
-
-func TestMain(m *testing.M) {
-	// The health of k8s.io/apiserver logs for ever, and its controllers never shut their queues down.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("k8s.io/apimachinery/pkg/util/wait.Forever"),
-		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*delayingType[...]).waitingLoop"),
-		goleak.IgnoreTopFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"),
-		goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
-		goleak.IgnoreTopFunction("github.com/moby/spdystream.(*Connection).shutdown"), // has a time of its own to end
-		goleak.IgnoreAnyFunction("go.opencensus.io/stats/view.(*worker).start"))
-}
 
 func check(t testing.TB, err error) {
 	t.Helper()
@@ -480,21 +468,21 @@ func TestWhatKubeletsSee(t *testing.T) {
 
 // TestKubeletFails: the caller is told which node, what is wrong, and what to look at.
 func TestKubeletFails(t *testing.T) {
-	answer := func(code int, text string) func(*podstest.World, *pods.Config) {
-		return func(w *podstest.World, _ *pods.Config) {
+	answer := func(code int, text string) func(*podstest.World, *gate.PodsConfig) {
+		return func(w *podstest.World, _ *gate.PodsConfig) {
 			w.Kubelet.Before = func(rw http.ResponseWriter, _ *http.Request) bool {
 				http.Error(rw, text, code)
 				return true
 			}
 		}
 	}
-	dial := func(err error) func(*podstest.World, *pods.Config) {
-		return func(_ *podstest.World, c *pods.Config) {
+	dial := func(err error) func(*podstest.World, *gate.PodsConfig) {
+		return func(_ *podstest.World, c *gate.PodsConfig) {
 			c.Dial = func(context.Context, *corev1.Node, string) (net.Conn, error) { return nil, err }
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(*podstest.World, *pods.Config)
+		change func(*podstest.World, *gate.PodsConfig)
 		code   int
 		text   []string
 	}{
@@ -502,30 +490,30 @@ func TestKubeletFails(t *testing.T) {
 		"it does not know the gate": {answer(401, "Unauthorized"), 502, []string{"node edge-1", "--client-ca-file"}},
 		"it has no such pod":        {answer(404, "pod does not exist"), 404, []string{"pod does not exist"}},
 		"it fails":                  {answer(500, "containerd is gone"), 500, []string{"containerd is gone"}},
-		"it leads elsewhere": {func(w *podstest.World, _ *pods.Config) {
+		"it leads elsewhere": {func(w *podstest.World, _ *gate.PodsConfig) {
 			w.Kubelet.Before = func(rw http.ResponseWriter, req *http.Request) bool {
 				http.Redirect(rw, req, "https://192.0.2.1/", http.StatusFound)
 				return true
 			}
 		}, 502, []string{"302"}},
-		"it is away": {func(w *podstest.World, _ *pods.Config) { w.Kubelet.Stop() }, 502, []string{
+		"it is away": {func(w *podstest.World, _ *gate.PodsConfig) { w.Kubelet.Stop() }, 502, []string{
 			"does not reach node edge-1", "look whether the node runs",
 		}},
-		"it says nothing": {func(w *podstest.World, c *pods.Config) {
+		"it says nothing": {func(w *podstest.World, c *gate.PodsConfig) {
 			c.AnswerWithin = 100 * time.Millisecond
 			w.Kubelet.Before = func(_ http.ResponseWriter, req *http.Request) bool {
 				<-req.Context().Done()
 				return true
 			}
 		}, 502, []string{"node edge-1", "has not answered in 100ms"}},
-		"nothing connects": {func(_ *podstest.World, c *pods.Config) {
+		"nothing connects": {func(_ *podstest.World, c *gate.PodsConfig) {
 			c.DialWithin = 100 * time.Millisecond
 			c.Dial = func(ctx context.Context, _ *corev1.Node, _ string) (net.Conn, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
 		}, 502, []string{"no connection to its kubelet in 100ms"}},
-		"another authority": {func(w *podstest.World, c *pods.Config) {
+		"another authority": {func(w *podstest.World, c *gate.PodsConfig) {
 			other := podstest.New(t, nil)
 			c.CAFile = other.CAFile
 		}, 502, []string{"--kubelet-certificate-authority"}},
@@ -533,10 +521,10 @@ func TestKubeletFails(t *testing.T) {
 			"pool harbour", "no hub of the pool is connected", "kubectl weir status",
 		}},
 		"the pool is busy": {dial(&reverse.Error{Kind: reverse.Busy, Pool: "harbour"}), 502, []string{"end one of"}},
-		"kube-apiserver is away": {func(w *podstest.World, _ *pods.Config) {
+		"kube-apiserver is away": {func(w *podstest.World, _ *gate.PodsConfig) {
 			w.Fail(errors.New("connection refused"))
 		}, 503, []string{"cannot get Pod a/one from kube-apiserver: connection refused"}},
-		"the gate may not": {func(w *podstest.World, _ *pods.Config) {
+		"the gate may not": {func(w *podstest.World, _ *gate.PodsConfig) {
 			w.Fail(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "one", errors.New("no")))
 		}, 503, []string{"may not get Pod a/one", "gate.pods.enabled=true"}},
 	} {
@@ -561,7 +549,7 @@ func TestKubeletFails(t *testing.T) {
 
 // TestUnverified: a kubelet of any authority is taken where no authority is configured, as by kube-apiserver.
 func TestUnverified(t *testing.T) {
-	w := podstest.New(t, func(_ *podstest.World, c *pods.Config) { c.CAFile = "" })
+	w := podstest.New(t, func(_ *podstest.World, c *gate.PodsConfig) { c.CAFile = "" })
 	if code, text := said(t, w, "alice", http.MethodGet, at+"one/log?insecureSkipTLSVerifyBackend=1", nil); code != 200 {
 		t.Errorf("%d, %s", code, text)
 	}
@@ -569,7 +557,7 @@ func TestUnverified(t *testing.T) {
 
 // TestToken: a token is what the kubelet sees where there is no certificate.
 func TestToken(t *testing.T) {
-	w := podstest.New(t, func(_ *podstest.World, c *pods.Config) {
+	w := podstest.New(t, func(_ *podstest.World, c *gate.PodsConfig) {
 		c.CertFile, c.KeyFile, c.Token = "", "", func() (string, error) { return "of-the-gate", nil }
 	})
 	code, text := said(t, w, "alice", http.MethodGet, at+"one/log", nil)
@@ -590,7 +578,7 @@ func TestToken(t *testing.T) {
 
 // TestBounds: one user cannot take all, all cannot take more than there is, and what ends is given back.
 func TestBounds(t *testing.T) {
-	w := podstest.New(t, func(_ *podstest.World, c *pods.Config) { c.PerCaller, c.Sum = 2, 3 })
+	w := podstest.New(t, func(_ *podstest.World, c *gate.PodsConfig) { c.PerCaller, c.Sum = 2, 3 })
 	follow := func(user string) *http.Response {
 		resp := ask(t, w, user, http.MethodGet, at+"one/log?follow=1", nil)
 		if resp.StatusCode != http.StatusOK {
@@ -647,7 +635,7 @@ func TestClose(t *testing.T) {
 // TestLine: each request is one line of the log, with what an auditor asks for.
 func TestLine(t *testing.T) {
 	var lines locked
-	w := podstest.New(t, func(_ *podstest.World, c *pods.Config) {
+	w := podstest.New(t, func(_ *podstest.World, c *gate.PodsConfig) {
 		c.Logger = slog.New(slog.NewJSONHandler(&lines, nil))
 	})
 	last := func(n int) map[string]any {
@@ -699,20 +687,20 @@ func TestLine(t *testing.T) {
 // TestConfig: what a Handler cannot work with is said when it is made.
 func TestConfig(t *testing.T) {
 	w := podstest.New(t, nil)
-	good := pods.Config{
+	good := gate.PodsConfig{
 		Authorizer: nobody{}, Cluster: nothing{}, Dial: w.Dial, CertFile: w.CertFile, KeyFile: w.KeyFile,
 	}
-	for want, change := range map[string]func(*pods.Config){
-		"":                      func(*pods.Config) {},
-		"required":              func(c *pods.Config) { c.Dial = nil },
-		"that of its key":       func(c *pods.Config) { c.KeyFile = "" },
-		"have to know the gate": func(c *pods.Config) { c.CertFile, c.KeyFile = "", "" },
-		"whose certificate is ver": func(c *pods.Config) {
+	for want, change := range map[string]func(*gate.PodsConfig){
+		"":                      func(*gate.PodsConfig) {},
+		"required":              func(c *gate.PodsConfig) { c.Dial = nil },
+		"that of its key":       func(c *gate.PodsConfig) { c.KeyFile = "" },
+		"have to know the gate": func(c *gate.PodsConfig) { c.CertFile, c.KeyFile = "", "" },
+		"whose certificate is ver": func(c *gate.PodsConfig) {
 			c.CertFile, c.KeyFile, c.Token = "", "", func() (string, error) { return "", nil }
 		},
-		"bounds are 0":              func(c *pods.Config) { c.Sum = -1 },
-		"client certificate for ku": func(c *pods.Config) { c.KeyFile = w.CAFile },
-		"authority of kubelets":     func(c *pods.Config) { c.CAFile = w.KeyFile },
+		"bounds are 0":              func(c *gate.PodsConfig) { c.Sum = -1 },
+		"client certificate for ku": func(c *gate.PodsConfig) { c.KeyFile = w.CAFile },
+		"authority of kubelets":     func(c *gate.PodsConfig) { c.CAFile = w.KeyFile },
 	} {
 		c := good
 		change(&c)
@@ -726,5 +714,5 @@ func TestConfig(t *testing.T) {
 // nobody and nothing stand where they are not asked.
 type (
 	nobody  struct{ authorizer.Authorizer }
-	nothing struct{ pods.Cluster }
+	nothing struct{ gate.PodsCluster }
 )

@@ -1,4 +1,4 @@
-package pods
+package gate
 
 import (
 	"bufio"
@@ -49,7 +49,7 @@ const (
 
 // visit is one request, from its caller to a kubelet.
 type visit struct {
-	h         *Handler
+	h         *PodsHandler
 	info      *genericrequest.RequestInfo
 	sub       string
 	user      string
@@ -66,7 +66,7 @@ type visit struct {
 	up, down atomic.Int64 // bytes to the kubelet, and from it
 }
 
-func newVisit(h *Handler, info *genericrequest.RequestInfo) *visit {
+func newVisit(h *PodsHandler, info *genericrequest.RequestInfo) *visit {
 	return &visit{h: h, info: info, sub: info.Subresource, began: time.Now()}
 }
 

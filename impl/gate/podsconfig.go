@@ -1,4 +1,4 @@
-package pods
+package gate
 
 import (
 	"cmp"
@@ -35,19 +35,19 @@ const (
 // ErrNoPool is what Config.Dial answers for a node that is of no pool.
 var ErrNoPool = errors.New("the node is of no pool")
 
-// Cluster is kube-apiserver as the gate's own identity, which needs get of pods and nodes.
-type Cluster interface {
+// PodsCluster is kube-apiserver as the gate's own identity, which needs get of pods and nodes.
+type PodsCluster interface {
 	corev1client.PodsGetter
 	corev1client.NodesGetter
 }
 
-// Config is what a Handler is made of.
-type Config struct {
+// PodsConfig is what a Handler is made of.
+type PodsConfig struct {
 	// Authorizer answers whether a caller may create where the chain has asked about get. It is that of the chain.
 	// Required.
 	Authorizer authorizer.UnconditionalAuthorizer
-	// Cluster is where Pods and Nodes are read, once for each request. Required.
-	Cluster Cluster
+	// PodsCluster is where Pods and Nodes are read, once for each request. Required.
+	Cluster PodsCluster
 	// Dial opens a connection to the kubelet of a node, at an IP address and a port. It returns when ctx ends. Its error
 	// is shown to the caller. ErrNoPool and *reverse.Error are put into words. Required.
 	Dial func(ctx context.Context, node *corev1.Node, address string) (net.Conn, error)
@@ -71,7 +71,7 @@ type Config struct {
 }
 
 // Validate reports what is missing, and files that cannot be read.
-func (c Config) Validate() error {
+func (c PodsConfig) Validate() error {
 	switch {
 	case c.Authorizer == nil || c.Cluster == nil || c.Dial == nil:
 		return errors.New("pods: Authorizer, Cluster and Dial are required")
@@ -90,7 +90,7 @@ func (c Config) Validate() error {
 }
 
 // tls is how a kubelet at an address is spoken to, by the files as they are now.
-func (c Config) tls(host string) (*tls.Config, error) {
+func (c PodsConfig) tls(host string) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, ServerName: host}
 	if c.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
@@ -111,9 +111,9 @@ func (c Config) tls(host string) (*tls.Config, error) {
 	return t, nil
 }
 
-// Handler serves logs, exec, attach and port-forward of pods. It is safe for concurrent use.
-type Handler struct {
-	c       Config
+// PodsHandler serves logs, exec, attach and port-forward of pods. It is safe for concurrent use.
+type PodsHandler struct {
+	c       PodsConfig
 	slots   limit.Slots
 	running sync.WaitGroup
 
@@ -122,8 +122,8 @@ type Handler struct {
 	open   map[any][]io.Closer // of each request what ends with Close
 }
 
-// New checks a configuration. Close has to be called.
-func New(c Config) (*Handler, error) {
+// NewPods checks a configuration. Close has to be called.
+func NewPods(c PodsConfig) (*PodsHandler, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -131,11 +131,11 @@ func New(c Config) (*Handler, error) {
 	c.DialWithin = cmp.Or(c.DialWithin, defaultDialWithin)
 	c.AnswerWithin = cmp.Or(c.AnswerWithin, defaultAnswerWithin)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	return &Handler{c: c, slots: limit.Slots{Sum: c.Sum, Each: c.PerCaller}, open: map[any][]io.Closer{}}, nil
+	return &PodsHandler{c: c, slots: limit.Slots{Sum: c.Sum, Each: c.PerCaller}, open: map[any][]io.Closer{}}, nil
 }
 
 // Close ends all requests, and waits for them.
-func (h *Handler) Close() {
+func (h *PodsHandler) Close() {
 	h.mu.Lock()
 	h.closed = true
 	for _, all := range h.open {
@@ -148,7 +148,7 @@ func (h *Handler) Close() {
 }
 
 // begin counts a request, unless the Handler was closed.
-func (h *Handler) begin(v any) bool {
+func (h *PodsHandler) begin(v any) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -161,7 +161,7 @@ func (h *Handler) begin(v any) bool {
 
 // hold has something closed by Close while a request lasts. It is closed at once if that was called, or the request is
 // over.
-func (h *Handler) hold(v any, c io.Closer) {
+func (h *PodsHandler) hold(v any, c io.Closer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, lasts := h.open[v]; h.closed || !lasts {
@@ -171,15 +171,15 @@ func (h *Handler) hold(v any, c io.Closer) {
 	h.open[v] = append(h.open[v], c)
 }
 
-func (h *Handler) end(v any) {
+func (h *PodsHandler) end(v any) {
 	h.mu.Lock()
 	delete(h.open, v)
 	h.mu.Unlock()
 	h.running.Done()
 }
 
-// Serves reports whether a request is one that a Handler serves.
-func Serves(info *genericrequest.RequestInfo) bool {
+// ServesPods reports whether a request is one that a Handler serves.
+func ServesPods(info *genericrequest.RequestInfo) bool {
 	if info == nil || !info.IsResourceRequest || info.APIGroup != "" || info.APIVersion != "v1" ||
 		info.Resource != "pods" || info.Namespace == "" || info.Name == "" || len(info.Parts) != 3 {
 		return false

@@ -29,7 +29,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clientrest "k8s.io/client-go/rest"
 
-	"github.com/weir-edge/weir/impl/gate/pods"
+	"github.com/weir-edge/weir/impl/gate"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -44,7 +44,7 @@ const KubeletAddress = "10.0.0.7:10250"
 type World struct {
 	URL     string // of the gate
 	CA      []byte // of its certificate
-	Handler *pods.Handler
+	Handler *gate.PodsHandler
 	Kubelet *Kubelet
 
 	// Files of the gate's client certificate, and of the authority of the kubelet.
@@ -59,7 +59,7 @@ type World struct {
 }
 
 // New starts one. change may change the configuration of the Handler.
-func New(t testing.TB, change func(*World, *pods.Config)) *World {
+func New(t testing.TB, change func(*World, *gate.PodsConfig)) *World {
 	t.Helper()
 	authority, err := pki.NewAuthority("cluster", time.Now(), time.Hour)
 	if err != nil {
@@ -92,14 +92,14 @@ func New(t testing.TB, change func(*World, *pods.Config)) *World {
 	w.CertFile, w.KeyFile = file("client.crt", client.CertPEM), file("client.key", client.KeyPEM)
 	w.CAFile = file("ca.crt", authority.CertPEM())
 	w.fill(host)
-	c := pods.Config{
+	c := gate.PodsConfig{
 		Authorizer: w.authorizer(), Cluster: cluster{w}, Dial: w.Dial, CertFile: w.CertFile, KeyFile: w.KeyFile,
 		CAFile: w.CAFile, Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(w, &c)
 	}
-	if w.Handler, err = pods.New(c); err != nil {
+	if w.Handler, err = gate.NewPods(c); err != nil {
 		t.Fatal(err)
 	}
 	w.serve(t, issue(pki.Template{CommonName: "weir-gate", Server: true, Hosts: []string{"127.0.0.1"}}))
@@ -110,7 +110,7 @@ func New(t testing.TB, change func(*World, *pods.Config)) *World {
 // Dial is the Config.Dial of the World.
 func (w *World) Dial(ctx context.Context, node *corev1.Node, address string) (net.Conn, error) {
 	if node.Name != "edge-1" {
-		return nil, pods.ErrNoPool
+		return nil, gate.ErrNoPool
 	}
 	if address != KubeletAddress {
 		return nil, &net.AddrError{Err: "nothing is there", Addr: address}
@@ -244,12 +244,12 @@ type (
 	}
 )
 
-// Pods implements pods.Cluster.
+// Pods implements gate.PodsCluster.
 func (c cluster) Pods(namespace string) corev1client.PodInterface {
 	return podsOf{w: c.w, namespace: namespace}
 }
 
-// Nodes implements pods.Cluster.
+// Nodes implements gate.PodsCluster.
 func (c cluster) Nodes() corev1client.NodeInterface { return nodesOf{w: c.w} }
 
 // Get returns a Pod.

@@ -1,4 +1,4 @@
-package pods
+package gate
 
 import (
 	"net/http"
@@ -16,8 +16,8 @@ const (
 	// KubeletRefuses is the reason where the kubelet does not take the gate for somebody who may.
 	KubeletRefuses metav1.StatusReason = "KubeletRefuses"
 
-	maxTold = 4 << 10 // bytes of what a kubelet says of an error
-	again   = 5       // seconds until there may be room
+	maxTold   = 4 << 10 // bytes of what a kubelet says of an error
+	podsAgain = 5       // seconds until there may be room
 )
 
 func status(code int32, reason metav1.StatusReason, text string) *apierrors.StatusError {
@@ -36,7 +36,7 @@ func busy(full string) error {
 	if full == "sum" {
 		who = "callers have"
 	}
-	return apierrors.NewTooManyRequests(who+" as many requests at pods as this gate carries; end one of them", again)
+	return apierrors.NewTooManyRequests(who+" as many requests at pods as this gate carries; end one of them", podsAgain)
 }
 
 // unread is the answer where kube-apiserver does not give the gate what it needs. That it is not there is the

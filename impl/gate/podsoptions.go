@@ -1,4 +1,4 @@
-package pods
+package gate
 
 import (
 	"fmt"
@@ -22,9 +22,9 @@ const (
 	portForward = "portforward"
 )
 
-// options are what a caller asks for. Decoding by a scheme is not to be had here: what makes options of a URL is in
+// podOptions are what a caller asks for. Decoding by a scheme is not to be had here: what makes options of a URL is in
 // k8s.io/kubernetes. What follows is the same, from the same parts.
-type options interface {
+type podOptions interface {
 	// container is the one that is named; "": none is.
 	container() string
 	// query is what the kubelet is told.
@@ -46,12 +46,12 @@ func (o *forwardOptions) container() string { return "" }
 
 // optionsOf reads and checks the parameters of a request. verified says whether certificates of kubelets are. The
 // error is one for the caller.
-func optionsOf(subresource, pod string, raw string, verified bool) (options, error) {
+func optionsOf(subresource, pod string, raw string, verified bool) (podOptions, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	var o options
+	var o podOptions
 	switch subresource {
 	case logs:
 		l := &logOptions{}

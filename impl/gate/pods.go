@@ -1,4 +1,4 @@
-package pods
+package gate
 
 import (
 	"context"
@@ -25,9 +25,9 @@ const buffer = 32 << 10
 var verbs = map[string]string{http.MethodGet: "get", http.MethodPost: "create"}
 
 // ServeHTTP implements http.Handler. It is to be behind the generic chain, which has asked whether the caller may.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (h *PodsHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	info, ok := genericrequest.RequestInfoFrom(req.Context())
-	if !ok || !Serves(info) {
+	if !ok || !ServesPods(info) {
 		rest.WriteError(w, req, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, ""))
 		return
 	}
@@ -52,7 +52,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // serve answers a request, or returns why it has not.
-func (h *Handler) serve(v *visit, w http.ResponseWriter, req *http.Request) error {
+func (h *PodsHandler) serve(v *visit, w http.ResponseWriter, req *http.Request) error {
 	if verbs[req.Method] != v.info.Verb || v.info.Verb == "" || v.sub == logs && req.Method != http.MethodGet {
 		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "pods/" + v.sub}, req.Method)
 	}
@@ -88,7 +88,7 @@ func (h *Handler) serve(v *visit, w http.ResponseWriter, req *http.Request) erro
 }
 
 // mayCreate asks what kube-apiserver asks of an upgrade by GET.
-func (h *Handler) mayCreate(ctx context.Context, v *visit) error {
+func (h *PodsHandler) mayCreate(ctx context.Context, v *visit) error {
 	asked, err := filters.GetAuthorizerAttributes(ctx)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -112,7 +112,7 @@ type creates struct{ authorizer.Attributes }
 func (creates) GetVerb() string { return "create" }
 
 // find reads the Pod that is meant, and the Node that it is on.
-func (h *Handler) find(ctx context.Context, v *visit, o options) (*corev1.Pod, error) {
+func (h *PodsHandler) find(ctx context.Context, v *visit, o podOptions) (*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	pod, err := h.c.Cluster.Pods(v.info.Namespace).Get(ctx, v.info.Name, metav1.GetOptions{})
@@ -136,7 +136,7 @@ func (h *Handler) find(ctx context.Context, v *visit, o options) (*corev1.Pod, e
 }
 
 // logs passes a log on as it comes.
-func (h *Handler) logs(v *visit, w http.ResponseWriter, to *http.Request) error {
+func (h *PodsHandler) logs(v *visit, w http.ResponseWriter, to *http.Request) error {
 	t := v.transport()
 	defer t.CloseIdleConnections()
 	resp, err := t.RoundTrip(to)

@@ -1,4 +1,4 @@
-package pods
+package gate
 
 import (
 	"fmt"
@@ -62,7 +62,7 @@ func addressOf(node *corev1.Node) (string, error) {
 
 // locationOf is what a kubelet is asked, in the form that kube-apiserver has for it. The scheme is that of the
 // connections of a visit, which are decrypted when they are spoken over.
-func locationOf(pod *corev1.Pod, container, address string, o options) *url.URL {
+func locationOf(pod *corev1.Pod, container, address string, o podOptions) *url.URL {
 	u := &url.URL{Scheme: "http", Host: address, RawQuery: o.query().Encode()}
 	switch o := o.(type) {
 	case *logOptions:
@@ -75,7 +75,7 @@ func locationOf(pod *corev1.Pod, container, address string, o options) *url.URL 
 	return u
 }
 
-// query implements options.
+// query implements podOptions.
 func (o *logOptions) query() url.Values {
 	q := url.Values{}
 	for name, on := range map[string]bool{"follow": o.Follow, "previous": o.Previous, "timestamps": o.Timestamps} {
@@ -99,7 +99,7 @@ func (o *logOptions) query() url.Values {
 	return q
 }
 
-// query implements options.
+// query implements podOptions.
 func (o *streamOptions) query() url.Values {
 	q := url.Values{}
 	for name, on := range map[string]bool{
@@ -116,7 +116,7 @@ func (o *streamOptions) query() url.Values {
 	return q
 }
 
-// query implements options.
+// query implements podOptions.
 func (o *forwardOptions) query() url.Values {
 	q := url.Values{}
 	if len(o.Ports) > 0 {

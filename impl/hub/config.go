@@ -44,7 +44,7 @@ type Config struct {
 	Net    Net // nil: the system's
 
 	clock   clock.WithTickerAndDelayedExecution // of tests: that of this machine; nil: the system's
-	kubelet string                              // of tests: where this node's is; "": ownkubelet.Address
+	kubelet string                              // of tests: where this node's is; "": shelter.KubeletAddress
 	// of tests, for an answer: a machine that is busy is not a server that is away; 0: the pace at which it is asked.
 	patience time.Duration
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/membership"
-	"github.com/weir-edge/weir/impl/hub/ownkubelet"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
+	"github.com/weir-edge/weir/impl/hub/shelter"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/limit"
 	"github.com/weir-edge/weir/impl/process"
@@ -53,8 +53,8 @@ func (h *Hub) newDoor() *door.Door {
 	proxy := door.NewProxy(door.ProxyConfig{
 		Node: h.NodeName, AsNode: h.asNode, NodePlace: h.cloud.NodePlace, AsCaller: h.discovery.Through(callers),
 		Shelter: h.shelter, Judge: h.judge, Written: h.consistency, Demand: h.reads, Left: h.sources.Left, Clock: h.clock,
-		Kubelet: ownkubelet.New(ownkubelet.Config{
-			Node: h.NodeName, Address: cmp.Or(h.kubelet, ownkubelet.Address), Cert: h.atCloud, Dial: h.Net.DialContext,
+		Kubelet: shelter.NewKubelet(shelter.KubeletConfig{
+			Node: h.NodeName, Address: cmp.Or(h.kubelet, shelter.KubeletAddress), Cert: h.atCloud, Dial: h.Net.DialContext,
 			Store: h.store, Judge: h.judge, Away: h.cloud.IsAway, Learn: authorizer.Learn, Clock: h.clock, Logger: h.Logger,
 		}),
 		Logger: h.Logger,

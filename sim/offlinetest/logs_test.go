@@ -23,13 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/weir-edge/weir/impl/hub/ownkubelet"
+	"github.com/weir-edge/weir/impl/hub/shelter"
 )
 
 // standIn is the port of a kubelet, which has one log. It asks its API server who may read that, as a kubelet does.
 func (b *bed) standIn() {
 	b.t.Helper()
-	l, err := net.Listen("tcp", ownkubelet.Address)
+	l, err := net.Listen("tcp", shelter.KubeletAddress)
 	if err != nil {
 		b.t.Skip("this machine has a kubelet: ", err)
 	}

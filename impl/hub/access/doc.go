@@ -83,5 +83,5 @@
 // never fails open. Decisions are kept on disk, as hashes of the one that asked and of what was asked.
 //
 // What a caller does with pods of this node, as to read their logs, passes to the cloud without a question. So that it
-// is known without the cloud who may do that, the hub asks once it was done (Learn, and package ownkubelet).
+// is known without the cloud who may do that, the hub asks once it was done (Learn, and package shelter).
 package access

@@ -11,7 +11,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/access"
 	"github.com/weir-edge/weir/impl/hub/answer"
-	"github.com/weir-edge/weir/impl/hub/ownkubelet"
 	"github.com/weir-edge/weir/impl/hub/ownwatch"
 	"github.com/weir-edge/weir/impl/hub/relayed"
 	"github.com/weir-edge/weir/impl/hub/shelter"
@@ -37,7 +36,7 @@ type ProxyConfig struct {
 	AsCaller, AsNode http.RoundTripper
 	NodePlace        func() any // see ownwatch.Config.Place
 	Shelter          *shelter.Shelter
-	Kubelet          *ownkubelet.Kubelet // nil: nothing of it is passed on
+	Kubelet          *shelter.Kubelet // nil: nothing of it is passed on
 	Judge            *identity.Judge
 	Written          written
 	Demand           *Demand

@@ -1,4 +1,4 @@
-package ownkubelet
+package shelter
 
 import (
 	"bytes"
@@ -96,7 +96,7 @@ func TestReviews(t *testing.T) {
 	if !x.about(&review.Spec, "edge-1") {
 		t.Error("the other request is forgotten with the first")
 	}
-	clock.Step(waits)
+	clock.Step(kubeletWaits)
 	if x.about(&review.Spec, "edge-1") {
 		t.Error("a request counts for ever")
 	}
@@ -178,11 +178,4 @@ func FuzzReview(f *testing.F) {
 			t.Errorf("it may %v", r.Spec)
 		}
 	})
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

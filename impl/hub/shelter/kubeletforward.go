@@ -1,4 +1,4 @@
-package ownkubelet
+package shelter
 
 import (
 	"crypto/tls"
@@ -39,14 +39,14 @@ const webSocketProtocol = "Sec-Websocket-Protocol"
 
 // way is the one to the kubelet.
 type way struct {
-	Config
+	KubeletConfig
 	waiting waiting
 	errors  *log.Logger
 }
 
-func newWay(c Config) *way {
+func newWay(c KubeletConfig) *way {
 	return &way{
-		Config: c, waiting: waiting{clock: c.Clock, all: map[*wait]struct{}{}},
+		KubeletConfig: c, waiting: waiting{clock: c.Clock, all: map[*wait]struct{}{}},
 		errors: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 }

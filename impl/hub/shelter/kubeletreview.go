@@ -1,4 +1,4 @@
-package ownkubelet
+package shelter
 
 import (
 	"bytes"
@@ -24,8 +24,9 @@ import (
 )
 
 const (
-	// waits is for how long the kubelet may ask about a request: it does so at once, and tries again for some seconds.
-	waits = 30 * time.Second
+	// kubeletWaits is for how long the kubelet may ask about a request: it does so at once, and tries again for some
+	// seconds.
+	kubeletWaits = 30 * time.Second
 	// maxReview bounds a review.
 	maxReview = 64 << 10
 	// credentialID is where a review tells which certificate was shown (k8s.io/apiserver, user.CredentialIDKey).
@@ -53,7 +54,7 @@ func (x *waiting) begin(verb string, cert *x509.Certificate) (answered func()) {
 	sum := sha256.Sum256(cert.Raw)
 	one := &wait{
 		verb: verb, user: cert.Subject.CommonName, certificate: "X509SHA256=" + hex.EncodeToString(sum[:]),
-		until: x.clock.Now().Add(waits),
+		until: x.clock.Now().Add(kubeletWaits),
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

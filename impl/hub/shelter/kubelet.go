@@ -1,4 +1,4 @@
-package ownkubelet
+package shelter
 
 import (
 	"encoding/json"
@@ -22,8 +22,8 @@ type Kubelet struct {
 	open limit.Slots // by the name of a user
 }
 
-// New makes one.
-func New(c Config) *Kubelet {
+// NewKubelet makes one.
+func NewKubelet(c KubeletConfig) *Kubelet {
 	return &Kubelet{way: newWay(c), open: limit.Slots{Sum: limit.MaxKubelet, Each: limit.MaxKubeletCaller}}
 }
 
@@ -107,12 +107,12 @@ func (k *Kubelet) authorize(header http.Header, asked *request.Request, who acce
 	return user, nil
 }
 
-// ofPods are those that a kubelet watches.
-var ofPods = store.Resource{Version: "v1", Name: "pods"}
+// kubeletOfPods are those that a kubelet watches.
+var kubeletOfPods = store.Resource{Version: "v1", Name: "pods"}
 
 // pod is the one that is asked about, if it is of this node.
 func (k *Kubelet) pod(asked *request.Request) (*corev1.Pod, *apierrors.StatusError) {
-	known := k.Store.Get("kubelet", ofPods, store.Protobuf, store.Key{Namespace: asked.Namespace, Name: asked.Name})
+	known := k.Store.Get("kubelet", kubeletOfPods, store.Protobuf, store.Key{Namespace: asked.Namespace, Name: asked.Name})
 	pod := &corev1.Pod{}
 	var err error
 	switch {

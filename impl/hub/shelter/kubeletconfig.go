@@ -1,4 +1,4 @@
-package ownkubelet
+package shelter
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 	"github.com/weir-edge/weir/impl/store"
 )
 
-// Address is where a kubelet serves.
-const Address = "127.0.0.1:10250"
+// KubeletAddress is where a kubelet serves.
+const KubeletAddress = "127.0.0.1:10250"
 
 // route is how metrics name what is answered here.
 const route = "kubelet"
 
-// Config is what a Kubelet is made of. All of it is needed.
-type Config struct {
+// KubeletConfig is what a Kubelet is made of. All of it is needed.
+type KubeletConfig struct {
 	Node    string
 	Address string             // of loopback: the certificate there is not checked
 	Cert    uplink.Certificate // that the hub shows

@@ -1,4 +1,4 @@
-package ownkubelet
+package shelter
 
 import (
 	"net/http"

@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install"
 	"github.com/weir-edge/weir/impl/operator/check"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 // collector fills an archive.
 type collector struct {
 	*archive
-	cluster *view.Cluster
+	cluster *commands.Cluster
 }
 
 // ofCluster takes what the cluster knows. An error is of the archive: what cannot be read stands in it.

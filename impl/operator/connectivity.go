@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // errWays is the answer where a way fails, or is unknown.
@@ -27,7 +26,7 @@ func connectivityCommand() *cobra.Command {
 func showWays(fs *pflag.FlagSet) commands.Run {
 	pool := fs.String("pool", "", "show this pool only")
 	form := fs.StringP("output", "o", "table", "table, json or yaml")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		if !slices.Contains([]string{"table", "json", "yaml"}, *form) {
 			return cli.Usage("--output", *form, "table, json or yaml")
@@ -37,7 +36,7 @@ func showWays(fs *pflag.FlagSet) commands.Run {
 			return err
 		}
 		v := c.Read(ctx)
-		if err := errors.Join(v.Failed[view.Nodes], v.Failed[view.Pools], v.Failed[view.Leases]); err != nil {
+		if err := errors.Join(v.Failed[commands.Nodes], v.Failed[commands.Pools], v.Failed[commands.Leases]); err != nil {
 			return err
 		}
 		if names := v.PoolNames(); *pool != "" && !slices.Contains(names, *pool) {

@@ -25,7 +25,6 @@ import (
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/gate/podstest"
-	"github.com/weir-edge/weir/impl/operator/view"
 	"github.com/weir-edge/weir/impl/testkit"
 )
 
@@ -165,7 +164,7 @@ func TestExec(t *testing.T) {
 	must(t, w.Close())
 	defer r.Close()
 	f := &flags{gate: b.URL, ca: b.file()}
-	f.Flags = viewOf(b.kubeconfig)
+	f.ClusterFlags = viewOf(b.kubeconfig)
 	to, err := f.find(t.Context(), "one")
 	must(t, err)
 	var got bytes.Buffer
@@ -200,7 +199,7 @@ func TestOldKubelet(t *testing.T) {
 func TestPortForward(t *testing.T) {
 	b := newBed(t)
 	f := &flags{}
-	f.Flags = viewOf(b.kubeconfig)
+	f.ClusterFlags = viewOf(b.kubeconfig)
 	to, err := f.find(t.Context(), "one")
 	must(t, err)
 	free, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -293,8 +292,8 @@ func TestErrors(t *testing.T) {
 }
 
 // viewOf are the flags of a kubeconfig.
-func viewOf(kubeconfig string) view.Flags {
-	f := view.Bind(pflag.NewFlagSet("", pflag.ContinueOnError))
+func viewOf(kubeconfig string) commands.ClusterFlags {
+	f := commands.BindCluster(pflag.NewFlagSet("", pflag.ContinueOnError))
 	*f.KubeConfig = kubeconfig
 	return f
 }

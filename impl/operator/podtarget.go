@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // defaultContainer is the annotation of a Pod by which kubectl chooses a container.
@@ -28,7 +28,7 @@ const defaultContainer = "kubectl.kubernetes.io/default-container"
 // flags are those that all commands have.
 type flags struct {
 	namespace, gate, ca string
-	view.Flags
+	commands.ClusterFlags
 }
 
 func bind(fs *pflag.FlagSet) *flags {
@@ -36,7 +36,7 @@ func bind(fs *pflag.FlagSet) *flags {
 	fs.StringVarP(&f.namespace, "namespace", "n", "", "namespace of the pod; none: that of the kubeconfig")
 	fs.StringVar(&f.gate, "gate", "", "https://HOST:PORT of weir-gate; none: what the pool of the node is told")
 	fs.StringVar(&f.ca, "gate-ca-file", "", "PEM file of its authority, if --gate is given; none: those of this machine")
-	f.Flags = view.Bind(fs)
+	f.ClusterFlags = commands.BindCluster(fs)
 	return f
 }
 

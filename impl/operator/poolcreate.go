@@ -21,7 +21,6 @@ import (
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodepool"
-	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -49,7 +48,7 @@ func poolCreate(fs *pflag.FlagSet) commands.Run {
 		"https://host:port of a coordinator that you run yourself; repeated for three replicas")
 	fs.Int32Var(&w.leaders, "leader-hubs", 0, "no coordinator: so many hubs of the pool read the cloud for all others")
 	form := fs.StringP("output", "o", "", "yaml: print both objects, for Git or an editor, and make nothing")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		w.name = args[0]
 		if err := w.check(); err != nil {
@@ -146,7 +145,7 @@ func (w *wantedPool) print(stdout, stderr io.Writer) error {
 		if i > 0 {
 			fmt.Fprintln(stdout, "---")
 		}
-		if _, err := view.Write(stdout, "yaml", text); err != nil {
+		if _, err := commands.Write(stdout, "yaml", text); err != nil {
 			return err
 		}
 	}
@@ -158,7 +157,7 @@ func (w *wantedPool) print(stdout, stderr io.Writer) error {
 }
 
 // make makes them. What is there already is left as it is, and told.
-func (w *wantedPool) make(ctx context.Context, c *view.Cluster, stdout io.Writer) error {
+func (w *wantedPool) make(ctx context.Context, c *commands.Cluster, stdout io.Writer) error {
 	if w.coordinator || w.image != "" {
 		if err := w.allow(ctx, c, release(), stdout); err != nil {
 			return err
@@ -182,7 +181,7 @@ func (w *wantedPool) make(ctx context.Context, c *view.Cluster, stdout io.Writer
 
 // allow adds the image to those that weir-manager may run. One that is not given is left to the release, or is this
 // program's if the cluster tells of no release.
-func (w *wantedPool) allow(ctx context.Context, c *view.Cluster, release string, stdout io.Writer) error {
+func (w *wantedPool) allow(ctx context.Context, c *commands.Cluster, release string, stdout io.Writer) error {
 	m := &corev1.ConfigMap{}
 	fail := func(err error) error {
 		return fmt.Errorf("add %s to ConfigMap %s/%s, which has the images that weir-manager may run: %w",

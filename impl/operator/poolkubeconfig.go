@@ -21,7 +21,6 @@ import (
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/operator/certificates"
-	"github.com/weir-edge/weir/impl/operator/view"
 	"github.com/weir-edge/weir/impl/pki"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
@@ -46,7 +45,7 @@ func poolKubeconfig(fs *pflag.FlagSet) commands.Run {
 	fs.StringVar(&p.request, "request", "",
 		"file of what weir pki request has printed, where the key stays with the person: then --key is its path there")
 	fs.DurationVar(&p.life, "life", 0, "of the certificate; 0: the usual life of the kind")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		p.subject.Pool = args[0]
 		if *kind != string(pki.Viewer) && *kind != string(pki.Operator) {
@@ -153,7 +152,7 @@ func (p *person) kubeconfig(servers []string, by *pki.Succession, now time.Time)
 }
 
 // coordinatorsOf are where the coordinator of a pool is asked, one or three.
-func coordinatorsOf(ctx context.Context, c *view.Cluster, name string) ([]string, error) {
+func coordinatorsOf(ctx context.Context, c *commands.Cluster, name string) ([]string, error) {
 	p := &poolv1.Pool{}
 	switch err := c.Get(ctx, client.ObjectKey{Name: name}, p); {
 	case apierrors.IsNotFound(err):
@@ -169,7 +168,7 @@ func coordinatorsOf(ctx context.Context, c *view.Cluster, name string) ([]string
 }
 
 // authorityOf is the authority of a pool with its key: who may read it may sign.
-func authorityOf(ctx context.Context, c *view.Cluster, pool string) (*pki.Succession, error) {
+func authorityOf(ctx context.Context, c *commands.Cluster, pool string) (*pki.Succession, error) {
 	s := &corev1.Secret{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: contract.KeyNamespace, Name: contract.AuthorityPrefix + pool}, s)
 	if apierrors.IsNotFound(err) {

@@ -11,11 +11,10 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 func poolList(fs *pflag.FlagSet) commands.Run {
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		v, err := readPools(ctx, flags)
 		if err != nil {
@@ -29,7 +28,7 @@ func poolList(fs *pflag.FlagSet) commands.Run {
 }
 
 // readPools looks at the cluster. It is an error if what pools are made of cannot be read, or more of what is needed.
-func readPools(ctx context.Context, flags view.Flags, more ...string) (*view.View, error) {
+func readPools(ctx context.Context, flags commands.ClusterFlags, more ...string) (*commands.View, error) {
 	cluster, err := flags.Cluster()
 	if err != nil {
 		return nil, err
@@ -38,9 +37,9 @@ func readPools(ctx context.Context, flags view.Flags, more ...string) (*view.Vie
 }
 
 // lookAtPools is readPools of a cluster that is known.
-func lookAtPools(ctx context.Context, cluster *view.Cluster, more ...string) (*view.View, error) {
+func lookAtPools(ctx context.Context, cluster *commands.Cluster, more ...string) (*commands.View, error) {
 	v := cluster.Read(ctx)
-	for _, kind := range append([]string{view.Nodes, view.NodePools, view.Pools, view.Leases}, more...) {
+	for _, kind := range append([]string{commands.Nodes, commands.NodePools, commands.Pools, commands.Leases}, more...) {
 		if err := v.Failed[kind]; err != nil {
 			return nil, fmt.Errorf("read %s: %s", kind, strings.Join(strings.Fields(err.Error()), " "))
 		}
@@ -49,7 +48,7 @@ func lookAtPools(ctx context.Context, cluster *view.Cluster, more ...string) (*v
 }
 
 func poolDescribe(fs *pflag.FlagSet) commands.Run {
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		v, err := readPools(ctx, flags)
 		if err != nil {

@@ -11,18 +11,17 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // poolSuggest prints what a pool should share, and what it shares for nobody.
 func poolSuggest(fs *pflag.FlagSet) commands.Run {
 	form := fs.StringP("output", "o", "table", "table, json or yaml")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		if !isForm(*form) {
 			return cli.Usage("--output", *form, "table, json or yaml")
 		}
-		v, err := readPools(ctx, flags, view.APIServices)
+		v, err := readPools(ctx, flags, commands.APIServices)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // statusCommand is weir status.
@@ -25,7 +24,7 @@ func statuses(fs *pflag.FlagSet) commands.Run {
 	pool := fs.String("pool", "", "show this pool only")
 	watch := fs.Bool("watch", false, "show it again every --interval")
 	interval := fs.Duration("interval", 2*time.Second, "for --watch, at least 1s")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		switch {
 		case !slices.Contains([]string{"table", "wide", "json", "yaml"}, *form):
@@ -55,7 +54,7 @@ func statuses(fs *pflag.FlagSet) commands.Run {
 	}
 }
 
-func showStatus(ctx context.Context, c *view.Cluster, pool, form string, stdout io.Writer) error {
+func showStatus(ctx context.Context, c *commands.Cluster, pool, form string, stdout io.Writer) error {
 	v, err := lookAtPools(ctx, c)
 	if err != nil {
 		return err

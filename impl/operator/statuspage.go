@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -64,7 +64,7 @@ const (
 )
 
 // pageOf is the page of what was seen.
-func pageOf(v *view.View, only string) page {
+func pageOf(v *commands.View, only string) page {
 	p := page{Pools: []poolRow{}}
 	if l := v.ManagerLease; l != nil && l.Spec.HolderIdentity != nil {
 		p.Manager = *l.Spec.HolderIdentity
@@ -82,7 +82,7 @@ func pageOf(v *view.View, only string) page {
 	return p
 }
 
-func poolOf(v *view.View, name string) poolRow {
+func poolOf(v *commands.View, name string) poolRow {
 	p := poolRow{Name: name, Nodes: []nodeRow{}}
 	if own := v.Pool(name); own != nil {
 		p.Mode, p.Coordinators = own.Status.Mode, own.Status.Coordinators
@@ -126,7 +126,7 @@ func poolOf(v *view.View, name string) poolRow {
 	return p
 }
 
-func nodeOf(v *view.View, n *corev1.Node, silent bool) nodeRow {
+func nodeOf(v *commands.View, n *corev1.Node, silent bool) nodeRow {
 	h := v.Heartbeat(n.Name)
 	one := nodeRow{Name: n.Name, State: stateHeard}
 	switch {
@@ -141,7 +141,7 @@ func nodeOf(v *view.View, n *corev1.Node, silent bool) nodeRow {
 		seconds := int(h.Age / time.Second)
 		one.Heartbeat = &seconds
 	}
-	if c := view.Condition(n, contract.JoinedCondition); c != nil {
+	if c := commands.Condition(n, contract.JoinedCondition); c != nil {
 		one.Joined = c.Status == corev1.ConditionTrue
 	}
 	if holds, err := digest.ParseHolding(n.Annotations[contract.HoldsAnnotation]); err == nil &&
@@ -169,7 +169,7 @@ func (n *nodeRow) tells(h poolv1.Hub, now time.Time) {
 
 // Write writes it as table, wide, json or yaml.
 func (p page) Write(w io.Writer, form string, now time.Time) error {
-	if written, err := view.Write(w, form, p); written {
+	if written, err := commands.Write(w, form, p); written {
 		return err
 	}
 	if len(p.Pools) == 0 {

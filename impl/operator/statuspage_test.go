@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodepool"
-	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -25,8 +25,8 @@ var now = time.Date(2026, 11, 23, 15, 0, 0, 0, time.UTC)
 
 // cluster has a pool with a coordinator, one with leader hubs, and one of before: its hubs tell nothing, and it has no
 // Pool.
-func cluster() *view.View {
-	v := &view.View{Now: now, Leases: map[string]coordinationv1.Lease{}}
+func cluster() *commands.View {
+	v := &commands.View{Now: now, Leases: map[string]coordinationv1.Lease{}}
 	add := func(pool, name string, ago time.Duration) {
 		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{contract.NodePoolLabel: pool}}}
 		n.Annotations = map[string]string{

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/nodepool"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // suggestForms are those that Write knows.
@@ -20,7 +20,7 @@ func isForm(form string) bool { return slices.Contains(suggestForms, form) }
 
 // Write writes it as table, json or yaml.
 func (s *suggestion) Write(w io.Writer, form string) error {
-	if written, err := view.Write(w, form, s); written {
+	if written, err := commands.Write(w, form, s); written {
 		return err
 	}
 	if s.Told == 0 && len(s.Passed) == 0 {
@@ -48,12 +48,12 @@ func (s *suggestion) table(w io.Writer) error {
 	for _, r := range s.Passed {
 		saves := "-"
 		if r.Share != nil {
-			saves = view.Size(r.Saves)
+			saves = commands.Size(r.Saves)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", r.Resource, r.Nodes, view.Size(r.Bytes), saves, cmp.Or(r.Why, "-"))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", r.Resource, r.Nodes, commands.Size(r.Bytes), saves, cmp.Or(r.Why, "-"))
 	}
 	if s.Others > 0 {
-		fmt.Fprintf(t, "all others\t-\t%s\t-\t-\n", view.Size(s.Others))
+		fmt.Fprintf(t, "all others\t-\t%s\t-\t-\n", commands.Size(s.Others))
 	}
 	return t.Flush()
 }
@@ -105,7 +105,8 @@ func entries(w io.Writer, all []nodepool.Resource) {
 func (b *suggestBrief) Line(pool string) string {
 	var parts []string
 	if b.Share > 0 {
-		parts = append(parts, fmt.Sprintf("sharing %s would save %s a day", resources(b.Share, "more "), view.Size(b.Saves)))
+		parts = append(parts, fmt.Sprintf("sharing %s would save %s a day",
+			resources(b.Share, "more "), commands.Size(b.Saves)))
 	}
 	if b.Unread > 0 {
 		parts = append(parts, fmt.Sprintf("%s shared and not read by anybody", resources(b.Unread, "")+are(b.Unread)))

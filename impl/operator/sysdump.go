@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // sysdumpCommand is weir sysdump; program is how the user calls it.
@@ -26,7 +25,7 @@ func sysdumps(fs *pflag.FlagSet, program string) commands.Run {
 	path := fs.StringP("output", "o", "",
 		"file that is written, ending in .tar.gz; default: weir-sysdump-<time>.tar.gz in this folder")
 	local := fs.Bool("node-only", false, "take what this machine knows, and ask no cluster")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		if *path == "" {
 			*path = "weir-sysdump-" + now.Format("20060102-150405") + ".tar.gz"

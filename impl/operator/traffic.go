@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/weir-edge/weir/impl/operator/view"
+	"github.com/weir-edge/weir/impl/commands"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -55,7 +55,7 @@ func (t *traffic) add(n traffic) {
 // imagesLine says what became of images in a pool.
 func imagesLine(pool string, i *poolv1.HubImages) string {
 	return fmt.Sprintf("pool %s: images: %s crossed the uplink, %s were read in the pool instead", pool,
-		view.Size(i.PulledBytes), view.Size(i.SavedBytes))
+		commands.Size(i.PulledBytes), commands.Size(i.SavedBytes))
 }
 
 // imageCells are the columns of images of a node.
@@ -63,7 +63,7 @@ func imageCells(i *poolv1.HubImages) (pulled, saved, served string) {
 	if i == nil {
 		return "", "", ""
 	}
-	return view.Size(i.PulledBytes), view.Size(i.SavedBytes), view.Size(i.ServedBytes)
+	return commands.Size(i.PulledBytes), commands.Size(i.SavedBytes), commands.Size(i.ServedBytes)
 }
 
 // seconds is an age for people; "": nobody knows.
@@ -79,5 +79,5 @@ func size(n *int64) string {
 	if n == nil {
 		return ""
 	}
-	return view.Size(*n)
+	return commands.Size(*n)
 }

@@ -10,9 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
-	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -54,7 +54,7 @@ type WayFailure struct {
 }
 
 // WaysOf is what is known of a pool; "": of all.
-func WaysOf(v *view.View, only string) WaysReport {
+func WaysOf(v *commands.View, only string) WaysReport {
 	r := WaysReport{Success: true, Ways: []Way{}}
 	for _, name := range v.PoolNames() {
 		if only == "" || only == name {
@@ -64,7 +64,7 @@ func WaysOf(v *view.View, only string) WaysReport {
 	return r
 }
 
-func (r *WaysReport) add(v *view.View, pool string) {
+func (r *WaysReport) add(v *commands.View, pool string) {
 	own := v.Pool(pool)
 	nodes := v.Members(pool)
 	if own == nil {
@@ -76,7 +76,7 @@ func (r *WaysReport) add(v *view.View, pool string) {
 	tell := 0
 	for _, n := range nodes {
 		h, beat := own.Status.Hub(n.Name), v.Heartbeat(n.Name)
-		cut := view.Condition(n, contract.CutOffCondition)
+		cut := commands.Condition(n, contract.CutOffCondition)
 		isCut := beat.Delegated || cut != nil && cut.Status == corev1.ConditionTrue
 		switch {
 		case beat.Late:
@@ -161,7 +161,7 @@ var wayMarks = map[string]string{WayOK: "√", WayError: "×", WayUnknown: "-"}
 
 // Write writes it as table, json or yaml.
 func (r WaysReport) Write(w io.Writer, form string) error {
-	if written, err := view.Write(w, form, r); written {
+	if written, err := commands.Write(w, form, r); written {
 		return err
 	}
 	var b strings.Builder

@@ -29,6 +29,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/connectivity"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
@@ -37,7 +38,6 @@ import (
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/operator"
-	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 	"github.com/weir-edge/weir/impl/role"
 )
@@ -295,7 +295,7 @@ func (b *bed) shows() operator.WaysReport {
 	check(b.t, err)
 	h.Tell(d)
 	life := int32(40)
-	return operator.WaysOf(&view.View{
+	return operator.WaysOf(&commands.View{
 		Now: now,
 		Nodes: []corev1.Node{{
 			ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{contract.NodePoolLabel: "harbour"}},

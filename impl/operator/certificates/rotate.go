@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
-	"github.com/weir-edge/weir/impl/operator/view"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 )
@@ -48,7 +47,7 @@ func RotatePool(fs *pflag.FlagSet) commands.Run {
 
 // rotation replaces the authority of a pool.
 type rotation struct {
-	cluster view.Flags
+	cluster commands.ClusterFlags
 	plan    pki.Plan
 	lost    bool
 	stolen  bool
@@ -71,7 +70,7 @@ func (r *rotation) bind(fs *pflag.FlagSet) {
 		"the key was stolen: nothing that it signed is valid any more, and the denylist begins again; every hub and "+
 			"coordinator gets another certificate, over the cloud")
 	fs.BoolVar(&r.follow, "follow", false, "wait until the next authority signs")
-	r.cluster = view.Bind(fs)
+	r.cluster = commands.BindCluster(fs)
 	fs.Lookup("kubeconfig").Usage = "kubeconfig file of the cluster, of a user that may read and update ConfigMaps in " +
 		"weir-pki; default: as kubectl"
 }

@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // most is how many nodes are looked at one by one.
 const most = 5000
 
 // Run looks once.
-func Run(ctx context.Context, c *view.Cluster, o Options) (Report, error) {
+func Run(ctx context.Context, c *commands.Cluster, o Options) (Report, error) {
 	if o.Here {
 		r := Report{Success: true}
 		return r, errors.Join(checkHere(ctx, o, &r), ctx.Err())
@@ -68,7 +68,7 @@ func Run(ctx context.Context, c *view.Cluster, o Options) (Report, error) {
 
 // checkNodes looks at those that are in pools.
 func (l *looker) checkNodes(r *Report) {
-	if err := l.view.Failed[view.Nodes]; err != nil {
+	if err := l.view.Failed[commands.Nodes]; err != nil {
 		r.add("nodes", result("node-heard", "nodes are heard", skip{err}))
 		return
 	}

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install"
 	"github.com/weir-edge/weir/impl/manager/manifests"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // least is the first minor version of Kubernetes that serves all that Weir needs.
@@ -43,9 +43,9 @@ type Options struct {
 
 // looker looks at a cluster.
 type looker struct {
-	*view.Cluster
+	*commands.Cluster
 	Options
-	view *view.View
+	view *commands.View
 	disc discovery.DiscoveryInterface
 }
 
@@ -193,7 +193,7 @@ func checkForeign(ctx context.Context, l *looker) error {
 }
 
 func checkNotInstalled(_ context.Context, l *looker) error {
-	if err := l.view.Failed[view.Manager]; err != nil {
+	if err := l.view.Failed[commands.Manager]; err != nil {
 		return skip{err}
 	}
 	if l.view.Manager != nil {
@@ -227,7 +227,7 @@ func checkPolicies(ctx context.Context, l *looker) error {
 }
 
 func checkManager(_ context.Context, l *looker) error {
-	if err := l.view.Failed[view.Manager]; err != nil {
+	if err := l.view.Failed[commands.Manager]; err != nil {
 		return skip{err}
 	}
 	if l.view.Manager == nil {
@@ -256,7 +256,7 @@ func available(d *appsv1.Deployment) error {
 
 // checkGate looks at weir-gate beside what pools are told of it. It may run outside the cluster.
 func checkGate(_ context.Context, l *looker) error {
-	if err := errors.Join(l.view.Failed[view.Gate], l.view.Failed[view.LeaderHubs]); err != nil {
+	if err := errors.Join(l.view.Failed[commands.Gate], l.view.Failed[commands.LeaderHubs]); err != nil {
 		return skip{err}
 	}
 	told, ways := "", ""
@@ -286,7 +286,7 @@ func checkGate(_ context.Context, l *looker) error {
 }
 
 func checkLeads(_ context.Context, l *looker) error {
-	if err := l.view.Failed[view.ManagerLease]; err != nil {
+	if err := l.view.Failed[commands.ManagerLease]; err != nil {
 		return skip{err}
 	}
 	lease := l.view.ManagerLease

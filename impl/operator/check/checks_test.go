@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // TestKubernetesVersion: what is older than the chart takes is refused, and what does not say its version is not
@@ -52,21 +52,21 @@ func TestGate(t *testing.T) {
 		return map[string]corev1.Service{"harbour": s, "mill": s}
 	}
 	silent := map[string]corev1.Service{"harbour": {}}
-	failed := map[string]error{view.Gate: errors.New("forbidden")}
+	failed := map[string]error{commands.Gate: errors.New("forbidden")}
 	for name, c := range map[string]struct {
-		view         view.View
+		view         commands.View
 		result, says string
 	}{
-		"none":            {view.View{LeaderHubs: silent}, "", ""},
-		"well":            {view.View{Gate: gate(2, 2), LeaderHubs: told("")}, OK, ""},
-		"well, a way in":  {view.View{Gate: gate(2, 2), LeaderHubs: told("2")}, OK, ""},
-		"before any pool": {view.View{Gate: gate(1, 1)}, OK, ""},
-		"gone":            {view.View{LeaderHubs: told("")}, Warning, "https://gate:1"},
-		"not told":        {view.View{Gate: gate(2, 2), LeaderHubs: silent}, Error, "no pool is told of it"},
-		"down":            {view.View{Gate: gate(2, 0), LeaderHubs: told("2")}, Error, "none of its 2 replicas"},
-		"half":            {view.View{Gate: gate(2, 1), LeaderHubs: told("2")}, Warning, "1 of its 2 replicas"},
-		"scaled":          {view.View{Gate: gate(3, 3), LeaderHubs: told("2")}, Warning, "3 replicas, and hubs keep"},
-		"may not be read": {view.View{LeaderHubs: told(""), Failed: failed}, Skipped, "forbidden"},
+		"none":            {commands.View{LeaderHubs: silent}, "", ""},
+		"well":            {commands.View{Gate: gate(2, 2), LeaderHubs: told("")}, OK, ""},
+		"well, a way in":  {commands.View{Gate: gate(2, 2), LeaderHubs: told("2")}, OK, ""},
+		"before any pool": {commands.View{Gate: gate(1, 1)}, OK, ""},
+		"gone":            {commands.View{LeaderHubs: told("")}, Warning, "https://gate:1"},
+		"not told":        {commands.View{Gate: gate(2, 2), LeaderHubs: silent}, Error, "no pool is told of it"},
+		"down":            {commands.View{Gate: gate(2, 0), LeaderHubs: told("2")}, Error, "none of its 2 replicas"},
+		"half":            {commands.View{Gate: gate(2, 1), LeaderHubs: told("2")}, Warning, "1 of its 2 replicas"},
+		"scaled":          {commands.View{Gate: gate(3, 3), LeaderHubs: told("2")}, Warning, "3 replicas, and hubs keep"},
+		"may not be read": {commands.View{LeaderHubs: told(""), Failed: failed}, Skipped, "forbidden"},
 	} {
 		err := checkGate(t.Context(), &looker{view: &c.view})
 		if errors.Is(err, errNone) != (c.result == "") {

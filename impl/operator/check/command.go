@@ -14,7 +14,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/install"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // again is how often --wait looks.
@@ -39,7 +38,7 @@ func checks(fs *pflag.FlagSet) commands.Run {
 	_ = fs.MarkHidden("root")
 	form := fs.StringP("output", "o", "table", "table, short (only what is not well) or json")
 	wait := fs.Duration("wait", 0, "look again until nothing is wrong, for so long")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		switch {
 		case !slices.Contains([]string{"table", "short", "json"}, *form):
@@ -55,7 +54,7 @@ func checks(fs *pflag.FlagSet) commands.Run {
 		if o.Machine, err = install.New(install.Config{Host: install.Host{Root: *root}}); err != nil {
 			return err
 		}
-		var c *view.Cluster
+		var c *commands.Cluster
 		if !o.Here {
 			if c, err = flags.Cluster(); err != nil {
 				return err
@@ -76,7 +75,7 @@ func checks(fs *pflag.FlagSet) commands.Run {
 }
 
 // until looks until there is no error, or the time is over.
-func until(ctx context.Context, c *view.Cluster, o Options, wait time.Duration, stderr io.Writer) (Report, error) {
+func until(ctx context.Context, c *commands.Cluster, o Options, wait time.Duration, stderr io.Writer) (Report, error) {
 	tick := time.NewTicker(again)
 	defer tick.Stop()
 	end := time.NewTimer(wait)

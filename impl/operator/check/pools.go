@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/digest"
 	"github.com/weir-edge/weir/impl/nodejob"
 	"github.com/weir-edge/weir/impl/nodepool"
-	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -54,14 +54,14 @@ var nodes = []ofNode{
 
 // bad tells what a condition says, if that is not True.
 func bad(all []metav1.Condition, kind string) error {
-	if c := view.ConditionOf(all, kind); c != nil && c.Status != metav1.ConditionTrue {
+	if c := commands.ConditionOf(all, kind); c != nil && c.Status != metav1.ConditionTrue {
 		return fmt.Errorf("%s: %s", c.Reason, c.Message)
 	}
 	return nil
 }
 
 func checkDescribed(l *looker, pool string) error {
-	if err := errors.Join(l.view.Failed[view.NodePools], l.view.Failed[view.Pools]); err != nil {
+	if err := errors.Join(l.view.Failed[commands.NodePools], l.view.Failed[commands.Pools]); err != nil {
 		return skip{err}
 	}
 	switch n, p := l.view.NodePool(pool), l.view.Pool(pool); {
@@ -77,7 +77,7 @@ func checkDescribed(l *looker, pool string) error {
 }
 
 func checkMembers(l *looker, pool string) error {
-	if err := l.view.Failed[view.Nodes]; err != nil {
+	if err := l.view.Failed[commands.Nodes]; err != nil {
 		return skip{err}
 	}
 	if len(l.view.Members(pool)) == 0 {
@@ -111,7 +111,7 @@ func checkTold(l *looker, pool string) error {
 	if n == nil {
 		return errNone
 	}
-	if err := l.view.Failed[view.LeaderHubs]; err != nil {
+	if err := l.view.Failed[commands.LeaderHubs]; err != nil {
 		return skip{err}
 	}
 	if _, ok := l.view.LeaderHubs[pool]; !ok {
@@ -179,14 +179,14 @@ func checkReady(l *looker, pool string) error {
 	if p == nil || len(l.view.Members(pool)) == 0 {
 		return errNone
 	}
-	if view.ConditionOf(p.Status.Conditions, poolv1.Ready) == nil {
+	if commands.ConditionOf(p.Status.Conditions, poolv1.Ready) == nil {
 		return warn("the Pool has no condition %s: weir-manager is of an older version, or has not looked yet", poolv1.Ready)
 	}
 	return bad(p.Status.Conditions, poolv1.Ready)
 }
 
 func checkNodeHeard(l *looker, n *corev1.Node) error {
-	if err := l.view.Failed[view.Leases]; err != nil {
+	if err := l.view.Failed[commands.Leases]; err != nil {
 		return skip{err}
 	}
 	h := l.view.Heartbeat(n.Name)
@@ -200,7 +200,7 @@ func checkNodeHeard(l *looker, n *corev1.Node) error {
 }
 
 func checkCutOff(l *looker, n *corev1.Node) error {
-	if c := view.Condition(n, contract.CutOffCondition); c != nil && c.Status == corev1.ConditionTrue {
+	if c := commands.Condition(n, contract.CutOffCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return warn("it does not, since %s; the leader of its pool tells that it lives",
 			rounded(l.view.Now.Sub(c.LastTransitionTime.Time)))
 	}
@@ -223,14 +223,14 @@ func checkHub(l *looker, n *corev1.Node) error {
 func (l *looker) hub(n *corev1.Node) (*poolv1.Pool, *poolv1.Hub, error) {
 	p := l.view.Pool(n.Labels[contract.NodePoolLabel])
 	switch {
-	case l.view.Failed[view.Pools] != nil:
-		return nil, nil, skip{l.view.Failed[view.Pools]}
+	case l.view.Failed[commands.Pools] != nil:
+		return nil, nil, skip{l.view.Failed[commands.Pools]}
 	case p == nil:
 		return nil, nil, skip{errors.New("its pool has no Pool, in whose status weir-manager would say so")}
 	case l.view.Heartbeat(n.Name).Late:
 		return nil, nil, skip{errors.New("it is not heard")}
 	}
-	if c := view.Condition(n, contract.CutOffCondition); c != nil && c.Status == corev1.ConditionTrue {
+	if c := commands.Condition(n, contract.CutOffCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return nil, nil, skip{errors.New("it does not reach the cloud, which its hub would tell")}
 	}
 	h := p.Status.Hub(n.Name)
@@ -272,7 +272,7 @@ func checkReaches(l *looker, n *corev1.Node) error {
 }
 
 func checkJoined(l *looker, n *corev1.Node) error {
-	c := view.Condition(n, contract.JoinedCondition)
+	c := commands.Condition(n, contract.JoinedCondition)
 	if j, ok := l.view.Installs[n.Name]; ok && (c == nil || c.Status != corev1.ConditionTrue) {
 		if err := installs(l, n, &j); err != nil {
 			return err
@@ -308,7 +308,7 @@ func installs(l *looker, n *corev1.Node, j *batchv1.Job) error {
 }
 
 func checkCertificates(_ *looker, n *corev1.Node) error {
-	if c := view.Condition(n, contract.CertificatesCondition); c != nil && c.Status == corev1.ConditionTrue {
+	if c := commands.Condition(n, contract.CertificatesCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return fmt.Errorf("%s: %s", c.Reason, strings.TrimSuffix(c.Message, "."))
 	}
 	return nil

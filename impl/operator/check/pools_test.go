@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodepool"
-	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -79,7 +79,7 @@ func TestJoined(t *testing.T) {
 				{Type: contract.JoinedCondition, Status: c.status, Reason: "WeirJoinUndone", Message: "the hub is not ready."},
 			}
 		}
-		err := checkJoined(&looker{view: &view.View{Installs: c.jobs, InstallPods: c.pods}}, n)
+		err := checkJoined(&looker{view: &commands.View{Installs: c.jobs, InstallPods: c.pods}}, n)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
@@ -103,7 +103,7 @@ func TestTold(t *testing.T) {
 		"Refused: so": {condition(poolv1.ModeApplied, "Applied"), condition(poolv1.ReachAccepted, "Refused")},
 	} {
 		meta := metav1.ObjectMeta{Name: "harbour"}
-		v := &view.View{
+		v := &commands.View{
 			NodePools:  []nodepool.NodePool{{ObjectMeta: meta}},
 			Pools:      []poolv1.Pool{{ObjectMeta: meta, Status: poolv1.Status{Conditions: conditions}}},
 			LeaderHubs: map[string]corev1.Service{"harbour": {}},

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-edge/weir/impl/operator/view"
+	"github.com/weir-edge/weir/impl/commands"
 )
 
 // Hints is where the documentation of checks is; an anchor follows.
@@ -57,7 +57,7 @@ var marks = map[string]string{OK: "√", Warning: "‼", Error: "×", Skipped: "
 
 // Write writes it as table, short or json.
 func (r Report) Write(w io.Writer, form string) error {
-	if written, err := view.Write(w, form, r); written {
+	if written, err := commands.Write(w, form, r); written {
 		return err
 	}
 	var b strings.Builder

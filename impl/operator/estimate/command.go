@@ -17,7 +17,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // Command is weir estimate; program is how the user calls it.
@@ -47,7 +46,7 @@ func estimates(fs *pflag.FlagSet) commands.Run {
 		"an hour or more: rates come from it instead of from metrics")
 	fs.DurationVar(&o.during, "for", time.Minute, "time between the two reads of metrics; 0: read none of them")
 	form := fs.StringP("output", "o", "table", "table, json or yaml")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if !slices.Contains([]string{"table", "json", "yaml"}, *form) {
 			return cli.Usage("--output", *form, "table, json or yaml")
@@ -78,7 +77,7 @@ type options struct {
 }
 
 // report reads the cluster and estimates.
-func (o options) report(ctx context.Context, v *view.Cluster, stderr io.Writer) (*Report, error) {
+func (o options) report(ctx context.Context, v *commands.Cluster, stderr io.Writer) (*Report, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(v.Config)
 	if err != nil {
 		return nil, err

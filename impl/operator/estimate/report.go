@@ -7,8 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // Report is what the command prints. Its form as JSON is stable: fields are added, and neither renamed nor taken away.
@@ -92,25 +92,25 @@ func some(all []string) string {
 
 // Write writes it as table, json or yaml.
 func (r *Report) Write(w io.Writer, form string) error {
-	if written, err := view.Write(w, form, r); written {
+	if written, err := commands.Write(w, form, r); written {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "SITE\tNODES\tPODS\tSTOCK A DAY\tWEIR A DAY\tWEIR/STOCK\tWEIR")
 	for _, s := range r.Sites {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%.2f\t%s: %s\n", s.Name, s.Nodes, s.Pods, view.Size(int64(s.Stock)),
-			view.Size(int64(s.Weir)), s.Ratio, s.Verdict, s.Why)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%.2f\t%s: %s\n", s.Name, s.Nodes, s.Pods, commands.Size(int64(s.Stock)),
+			commands.Size(int64(s.Weir)), s.Ratio, s.Verdict, s.Why)
 	}
 	fmt.Fprintln(t)
 	fmt.Fprintln(t, "WATCHED ON NODES\tOBJECTS\tA CHANGE\tCHANGES A DAY\tCLIENTS OF A NODE")
 	for _, x := range r.Resources {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%.0f\t%.1f\n", x.Name, x.Objects, view.Size(int64(x.Size)), x.Changes, x.Clients)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%.0f\t%.1f\n", x.Name, x.Objects, commands.Size(int64(x.Size)), x.Changes, x.Clients)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%.0f pods are replaced at these sites in a day, of %s each.\n\nAssumptions:\n", r.PodsReplaced,
-		view.Size(int64(r.PodSize)))
+		commands.Size(int64(r.PodSize)))
 	for _, a := range r.Assumptions {
 		fmt.Fprintln(w, "- "+a)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/images"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // names reads the arguments of a command.
@@ -24,13 +24,13 @@ func names(args []string) (all []images.Name, err error) {
 }
 
 // read looks at the Nodes and Pools of a cluster.
-func read(ctx context.Context, flags view.Flags, pool string) (*view.Cluster, *view.View, error) {
+func read(ctx context.Context, flags commands.ClusterFlags, pool string) (*commands.Cluster, *commands.View, error) {
 	c, err := flags.Cluster()
 	if err != nil {
 		return nil, nil, err
 	}
 	v := c.Read(ctx)
-	for _, kind := range []string{view.Nodes, view.NodePools, view.Pools} {
+	for _, kind := range []string{commands.Nodes, commands.NodePools, commands.Pools} {
 		if err := v.Failed[kind]; err != nil {
 			return nil, nil, fmt.Errorf("read %s: %s", kind, strings.Join(strings.Fields(err.Error()), " "))
 		}
@@ -39,7 +39,7 @@ func read(ctx context.Context, flags view.Flags, pool string) (*view.Cluster, *v
 }
 
 // known reports that there is no such pool.
-func known(v *view.View, pool string) error {
+func known(v *commands.View, pool string) error {
 	if all := v.PoolNames(); pool != "" && !slices.Contains(all, pool) {
 		return cli.Usage("--pool", pool, "the name of a pool: "+strings.Join(all, ", "))
 	}

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodejob"
-	"github.com/weir-edge/weir/impl/operator/view"
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
@@ -24,7 +24,7 @@ const poll = time.Second
 
 // follow prints what becomes of Jobs, until all have ended. What was said of one is not said again: a kubelet goes back
 // and forth between trying and waiting.
-func follow(ctx context.Context, c *view.Cluster, pool string, made []*batchv1.Job, stdout io.Writer) error {
+func follow(ctx context.Context, c *commands.Cluster, pool string, made []*batchv1.Job, stdout io.Writer) error {
 	said := map[types.UID]map[string]bool{}
 	say := func(j *batchv1.Job, text string) {
 		if said[j.UID] == nil {
@@ -80,7 +80,7 @@ type standing struct {
 	nodes map[string]bool
 }
 
-func look(ctx context.Context, c *view.Cluster, pool string) (s standing, err error) {
+func look(ctx context.Context, c *commands.Cluster, pool string) (s standing, err error) {
 	var all batchv1.JobList
 	var pods corev1.PodList
 	var nodes corev1.NodeList

@@ -16,7 +16,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/images"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // told is how many images a kubelet tells of by default (nodeStatusMaxImages): one that tells so many may have more.
@@ -47,7 +46,7 @@ type imageStock struct {
 func list(fs *pflag.FlagSet) commands.Run {
 	pool := fs.String("pool", "", "show this pool only")
 	form := fs.StringP("output", "o", "table", "table, wide (with nodes), json or yaml")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		if !slices.Contains([]string{"table", "wide", "json", "yaml"}, *form) {
 			return cli.Usage("--output", *form, "table, wide, json or yaml")
@@ -65,7 +64,7 @@ func list(fs *pflag.FlagSet) commands.Run {
 }
 
 // stockOf is what kubelets tell. Images that are asked for are listed if nobody has them, too.
-func stockOf(v *view.View, only string, asked []images.Name) (s stock) {
+func stockOf(v *commands.View, only string, asked []images.Name) (s stock) {
 	s.Pools = []poolStock{}
 	for _, name := range v.PoolNames() {
 		if only == "" || only == name {
@@ -147,7 +146,7 @@ func shown(tags []images.Name, digest images.Name, asked []images.Name) (names [
 
 // Write writes it as table, wide, json or yaml.
 func (s stock) Write(w io.Writer, form string) error {
-	if written, err := view.Write(w, form, s); written {
+	if written, err := commands.Write(w, form, s); written {
 		return err
 	}
 	if len(s.Pools) == 0 {
@@ -164,7 +163,7 @@ func (s stock) Write(w io.Writer, form string) error {
 		for _, i := range p.Images {
 			size := "-"
 			if i.Size > 0 {
-				size = view.Size(i.Size)
+				size = commands.Size(i.Size)
 			}
 			line := fmt.Sprintf("%s\t%s\t%s\t%s\t%d/%d", p.Name, i.Name, short(i.Digest), size, len(i.Nodes), p.Members)
 			if form == "wide" {

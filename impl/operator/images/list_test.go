@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 var update = flag.Bool("update", false, "write testdata")
@@ -33,13 +33,13 @@ func node(pool, name string, images ...corev1.ContainerImage) corev1.Node {
 }
 
 // cluster has a tag that leads to two images, an image without a tag, and a kubelet that tells of as many as it may.
-func cluster() *view.View {
+func cluster() *commands.View {
 	app := image(52_000_000, "registry.example/app@"+sha("a"), "registry.example/app:1")
 	full := []corev1.ContainerImage{app}
 	for i := range told - 1 {
 		full = append(full, image(int64(i), fmt.Sprintf("filler.example/f%02d:1", i)))
 	}
-	return &view.View{Nodes: []corev1.Node{
+	return &commands.View{Nodes: []corev1.Node{
 		node("harbour", "edge-1", app,
 			image(2_000_000, "docker.io/library/busybox@"+sha("b"), "docker.io/library/busybox:1.36")),
 		node("harbour", "edge-2", app, image(9_000, "registry.example/untagged@"+sha("c")), image(7)),

@@ -18,7 +18,6 @@ import (
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/nodejob"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 const (
@@ -48,7 +47,7 @@ func pulls(fs *pflag.FlagSet) commands.Run {
 	fs.DurationVar(&p.deadline, "deadline", usual, "how long a node may take for one image, before it is given up")
 	fs.BoolVar(&p.now, "now", false, "begin at once, whatever spec.images.window of the Pool says, and all together")
 	fs.BoolVar(&p.wait, "wait", true, "wait until all are there, and show how far they are")
-	flags := view.Bind(fs)
+	flags := commands.BindCluster(fs)
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		p.images = args
 		if err := p.check(); err != nil {
@@ -112,7 +111,7 @@ func (p *pull) check() error {
 }
 
 // begin makes a Job for each image and node.
-func (p *pull) begin(ctx context.Context, c *view.Cluster, v *view.View) (made []*batchv1.Job, err error) {
+func (p *pull) begin(ctx context.Context, c *commands.Cluster, v *commands.View) (made []*batchv1.Job, err error) {
 	var nodes []string
 	for _, n := range v.Members(p.pool) {
 		if able(n) {
@@ -146,7 +145,7 @@ func (p *pull) begin(ctx context.Context, c *view.Cluster, v *view.View) (made [
 // able reports whether a node can pull now, and has the program of the hub, which the Job runs.
 func able(n *corev1.Node) bool {
 	is := func(kind corev1.NodeConditionType) bool {
-		c := view.Condition(n, kind)
+		c := commands.Condition(n, kind)
 		return c != nil && c.Status == corev1.ConditionTrue
 	}
 	return n.DeletionTimestamp.IsZero() && is(corev1.NodeReady) && is(contract.JoinedCondition) &&

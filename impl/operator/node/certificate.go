@@ -16,7 +16,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/install"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 func certificate(fs *pflag.FlagSet) commands.Run {
@@ -34,7 +33,7 @@ func certificate(fs *pflag.FlagSet) commands.Run {
 		if len(all) == 0 {
 			return failed
 		}
-		if written, err := view.Write(stdout, *form, all); written {
+		if written, err := commands.Write(stdout, *form, all); written {
 			return errors.Join(failed, err)
 		}
 		w := tabwriter.NewWriter(stdout, 0, 0, 3, ' ', 0)

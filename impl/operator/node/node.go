@@ -14,7 +14,6 @@ import (
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/install"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // Command is weir node.
@@ -121,7 +120,7 @@ func status(fs *pflag.FlagSet) commands.Run {
 		if err != nil {
 			return err
 		}
-		switch written, err := view.Write(stdout, *form, s); {
+		switch written, err := commands.Write(stdout, *form, s); {
 		case err != nil:
 			return err
 		case !written:

@@ -20,15 +20,14 @@ import (
 	"github.com/weir-edge/weir/impl/commands"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/manager/revocation"
-	"github.com/weir-edge/weir/impl/operator/view"
 )
 
 // each makes a command that does something for each of the nodes that are named. One that fails does not keep the
 // others.
-func each(do func(ctx context.Context, cluster *view.Cluster, node string) (string, error)) func(
+func each(do func(ctx context.Context, cluster *commands.Cluster, node string) (string, error)) func(
 	fs *pflag.FlagSet) commands.Run {
 	return func(fs *pflag.FlagSet) commands.Run {
-		flags := view.Bind(fs)
+		flags := commands.BindCluster(fs)
 		return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 			if len(args) == 0 {
 				return cli.Usage("arguments", "", "NAME...: the names of nodes")
@@ -55,7 +54,7 @@ func each(do func(ctx context.Context, cluster *view.Cluster, node string) (stri
 }
 
 // line writes the line of a node in the ConfigMap of the policy weir-revoked; "": it goes.
-func line(ctx context.Context, c *view.Cluster, node string, next func(now string) (string, error)) error {
+func line(ctx context.Context, c *commands.Cluster, node string, next func(now string) (string, error)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var m corev1.ConfigMap
 		if err := c.Get(ctx, client.ObjectKey{Namespace: contract.ManagerNamespace, Name: contract.RevokedNodes},
@@ -79,7 +78,7 @@ func line(ctx context.Context, c *view.Cluster, node string, next func(now strin
 
 // revoke says first that the deletion is meant, and that the node cannot register itself again. So there is no moment
 // in which it could, and weir-manager asks nobody.
-func revoke(ctx context.Context, c *view.Cluster, name string) (string, error) {
+func revoke(ctx context.Context, c *commands.Cluster, name string) (string, error) {
 	var n corev1.Node
 	switch err := c.Get(ctx, client.ObjectKey{Name: name}, &n); {
 	case apierrors.IsNotFound(err):
@@ -110,7 +109,7 @@ func revoke(ctx context.Context, c *view.Cluster, name string) (string, error) {
 
 // restore makes the Node first: a kubelet that runs does not register itself again, and goes on with the Node that it
 // finds.
-func restore(ctx context.Context, c *view.Cluster, name string) (said string, err error) {
+func restore(ctx context.Context, c *commands.Cluster, name string) (said string, err error) {
 	said = "it may register itself again"
 	err = line(ctx, c, name, func(now string) (string, error) {
 		if now == "" {

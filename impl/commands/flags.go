@@ -1,4 +1,4 @@
-package view
+package commands
 
 import (
 	"strings"
@@ -19,15 +19,15 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// Flags say which cluster is meant, as kubectl's do.
-type Flags struct{ *genericclioptions.ConfigFlags }
+// ClusterFlags say which cluster is meant, as kubectl's do.
+type ClusterFlags struct{ *genericclioptions.ConfigFlags }
 
 // answers is for one answer of a cluster.
 const answers = "30s"
 
-// Bind declares them. What is about namespaces is left out: Weir's objects have their places.
-func Bind(fs *pflag.FlagSet) Flags {
-	f := Flags{genericclioptions.NewConfigFlags(true)}
+// BindCluster declares them. What is about namespaces is left out: Weir's objects have their places.
+func BindCluster(fs *pflag.FlagSet) ClusterFlags {
+	f := ClusterFlags{genericclioptions.NewConfigFlags(true)}
 	f.Namespace, f.CacheDir, f.DisableCompression = nil, nil, nil
 	*f.Timeout = answers
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -43,12 +43,12 @@ func Bind(fs *pflag.FlagSet) Flags {
 }
 
 // Cluster is a client of the cluster that is meant.
-func (f Flags) Cluster() (*Cluster, error) {
+func (f ClusterFlags) Cluster() (*Cluster, error) {
 	config, err := f.ToRESTConfig()
 	if err != nil {
 		return nil, cli.Usage("--kubeconfig", *f.KubeConfig, strings.Join(strings.Fields(err.Error()), " "))
 	}
-	return New(config)
+	return NewCluster(config)
 }
 
 // Cluster is a client of a cluster.
@@ -58,8 +58,8 @@ type Cluster struct {
 	Now    func() time.Time
 }
 
-// New makes one.
-func New(config *rest.Config) (*Cluster, error) {
+// NewCluster makes one.
+func NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // a command asks a few things, and all at once
 	config.WarningHandler = rest.NoWarnings{}

@@ -1,4 +1,4 @@
-package view
+package commands
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 	poolv1 "github.com/weir-edge/weir/impl/pool"
 )
 
-// page is how many objects are asked for at once.
-const page = 500
+// pageSize is how many objects are asked for at once.
+const pageSize = 500
 
 // Kinds of what is read, for Failed.
 const (
@@ -89,7 +89,7 @@ func (c *Cluster) Read(ctx context.Context) *View {
 		v.Installs[j.Annotations[contract.InstallNode]] = j
 	}
 	var err error
-	if v.Aggregated, err = aggregated(ctx, c, page); err != nil {
+	if v.Aggregated, err = aggregated(ctx, c, pageSize); err != nil {
 		v.Failed[APIServices] = err
 	}
 	v.Manager, v.Gate = get(ctx, c, v, Manager, "weir-manager", &appsv1.Deployment{}),
@@ -102,7 +102,8 @@ func (c *Cluster) Read(ctx context.Context) *View {
 func list[T any](ctx context.Context, c *Cluster, v *View, kind string, into client.ObjectList,
 	options ...client.ListOption) (all []T) {
 	for more := ""; ; {
-		if err := c.List(ctx, into, append(slices.Clone(options), client.Limit(page), client.Continue(more))...); err != nil {
+		next := append(slices.Clone(options), client.Limit(pageSize), client.Continue(more))
+		if err := c.List(ctx, into, next...); err != nil {
 			v.Failed[kind] = err
 			return nil
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/credential"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/trust"
 	"github.com/weir-edge/weir/sim/link"
@@ -137,14 +137,14 @@ func (c *certified) cost(ctx context.Context, do func() error) (float64, error) 
 
 // ask gets a certificate over a connection, as a hub does.
 func (c *certified) ask(ctx context.Context, by http.RoundTripper, k weirpki.Kind) error {
-	cfg := enrol.Config{
+	cfg := credential.KeeperConfig{
 		Identity: weirpki.Must(k), Subject: weirpki.Subject{Pool: certifiedPool, Node: certifiedPool + "-1"},
-		Clock: clock.RealClock{}, Metrics: enrol.NewMetrics(), Logger: slog.New(slog.DiscardHandler),
+		Clock: clock.RealClock{}, Metrics: credential.NewKeeperMetrics(), Logger: slog.New(slog.DiscardHandler),
 	}
 	if k == weirpki.Hub {
 		cfg.Trusted = func() []*x509.Certificate { return c.roots }
 	}
-	keeper, err := enrol.Open(cfg)
+	keeper, err := credential.OpenKeeper(cfg)
 	if err != nil {
 		return err
 	}

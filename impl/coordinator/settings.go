@@ -15,8 +15,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/coordinator/store"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
@@ -68,10 +68,10 @@ func (c Config) check() (*settings, error) {
 	if err := s.absolute(); err != nil {
 		return nil, err
 	}
-	s.servingFile = enrol.File(s.CertificatesDir, pki.Coordinator)
+	s.servingFile = credential.KeptFile(s.CertificatesDir, pki.Coordinator)
 	s.caFile = filepath.Join(s.CertificatesDir, trust.CAFile)
 	if len(s.InitialCluster) > 0 {
-		s.peerFile = enrol.File(s.CertificatesDir, pki.Replica)
+		s.peerFile = credential.KeptFile(s.CertificatesDir, pki.Replica)
 	}
 	var err error
 	if s.members, err = s.replicas(); err != nil {

@@ -41,7 +41,7 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator"
 	"github.com/weir-edge/weir/impl/coordinator/store"
-	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/relay/wire"
@@ -158,7 +158,7 @@ func keep(t testing.TB, file string, cert, key []byte) {
 }
 
 // of is the file of a certificate of the coordinator.
-func (p *pool) of(k pki.Kind) string { return enrol.File(p.config.CertificatesDir, k) }
+func (p *pool) of(k pki.Kind) string { return credential.KeptFile(p.config.CertificatesDir, k) }
 
 // caFile is that of the pool's authorities.
 func (p *pool) caFile() string { return filepath.Join(p.config.CertificatesDir, trust.CAFile) }
@@ -191,7 +191,7 @@ func newPoolOf(t testing.TB, ca *authority) *pool {
 		level = slog.LevelDebug
 	}
 	certificates := t.TempDir()
-	keep(t, enrol.File(certificates, pki.Coordinator), cert, key)
+	keep(t, credential.KeptFile(certificates, pki.Coordinator), cert, key)
 	write(t, filepath.Join(certificates, trust.CAFile), ca.pem)
 	return &pool{t: t, ca: ca, config: coordinator.Config{
 		NodePoolName: "p", BindAddress: "127.0.0.1", DataDir: filepath.Join(dir, "data"), FreshWithin: 30 * time.Second,

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/beat"
 	"github.com/weir-edge/weir/impl/hub/membership"
 	"github.com/weir-edge/weir/impl/hub/nodelocal"
@@ -75,9 +75,9 @@ type Status struct {
 	Delegation  *beat.DelegationStatus        `json:"delegation,omitempty"` // of other nodes of the pool
 	Offline     *shelter.Status               `json:"offline"`
 	ForNode
-	Asked     []enrol.Status           `json:"certificates,omitempty"` // those that the hub asks for itself
-	Lacks     []process.Lack           `json:"lacks,omitempty"`        // what the hub goes on without
-	Resources []relayed.ResourceStatus `json:"resources"`
+	Asked     []credential.KeeperStatus `json:"certificates,omitempty"` // those that the hub asks for itself
+	Lacks     []process.Lack            `json:"lacks,omitempty"`        // what the hub goes on without
+	Resources []relayed.ResourceStatus  `json:"resources"`
 	relayed.NotRelayed
 }
 

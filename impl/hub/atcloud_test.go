@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -114,7 +114,7 @@ func TestOwnUserEnds(t *testing.T) {
 	b := newBed(t, 1)
 	b.clouds[0].signer.signs(nil, nil)
 	p := b.ca.grant(pki.HubAtCloud, pki.Subject{Pool: "pool-b", Node: "edge-1"}, time.Hour)
-	check(t, os.WriteFile(enrol.File(filepath.Join(b.config.DataDir, "pki"), pki.HubAtCloud),
+	check(t, os.WriteFile(credential.KeptFile(filepath.Join(b.config.DataDir, "pki"), pki.HubAtCloud),
 		append(p.KeyPEM, p.CertPEM...), 0o600))
 	stop := b.start()
 	b.fed()

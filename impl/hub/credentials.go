@@ -10,7 +10,6 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/credential"
-	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/pooldoor"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
@@ -24,21 +23,21 @@ const (
 
 // credentials are the certificates by which the hub asks others.
 type credentials struct {
-	kubeconfig *uplink.Kubeconfig // the kubelet's; nil: flags say all
-	roots      *uplink.Bundle     // authorities of the cloud
-	node       uplink.Certificate // of the node, at the cloud
-	shows      uplink.Bearer      // what the node shows there beside it; nil: nothing
-	tokens     *credential.Source // of that, if the kubelet has no certificate
-	atCloud    *uplink.User       // of the hub itself, there
-	member     *enrol.Keeper      // in the pool; nil: there is none, and so for what follows
-	forward    *enrol.Keeper      // of a leader, at the cloud
-	beside     []*enrol.Keeper    // of the coordinator on this node
-	keepers    []asked            // all that the hub asks for itself
+	kubeconfig *uplink.Kubeconfig   // the kubelet's; nil: flags say all
+	roots      *uplink.Bundle       // authorities of the cloud
+	node       uplink.Certificate   // of the node, at the cloud
+	shows      uplink.Bearer        // what the node shows there beside it; nil: nothing
+	tokens     *credential.Source   // of that, if the kubelet has no certificate
+	atCloud    *uplink.User         // of the hub itself, there
+	member     *credential.Keeper   // in the pool; nil: there is none, and so for what follows
+	forward    *credential.Keeper   // of a leader, at the cloud
+	beside     []*credential.Keeper // of the coordinator on this node
+	keepers    []asked              // all that the hub asks for itself
 }
 
 // asked is a certificate that the hub asks for.
 type asked struct {
-	*enrol.Keeper
+	*credential.Keeper
 	token string // by which the first one is asked for; "": as the node
 }
 
@@ -95,7 +94,7 @@ func (c *credentials) openNode(m *machine, _ told) error {
 	c.tokens = s
 	kubelet := pki.Must(pki.Kubelet)
 	kubelet.Signer = contract.KubeletSigner // the cluster's own, in which weir-manager has no say
-	k, err := c.keep(m, enrol.Config{
+	k, err := c.keep(m, credential.KeeperConfig{
 		Identity: kubelet, Subject: pki.Subject{Node: m.NodeName}, Life: nodeLife,
 		Dir: filepath.Join(m.DataDir, "pki", "node"), Patience: patience,
 	}, false)
@@ -113,7 +112,7 @@ func (c *credentials) openNode(m *machine, _ told) error {
 
 // openUser gets the certificate of the hub's own user.
 func (c *credentials) openUser(m *machine, _ told) error {
-	k, err := c.keep(m, enrol.Config{Identity: pki.Must(pki.HubAtCloud), Dir: filepath.Join(m.DataDir, "pki")}, true)
+	k, err := c.keep(m, credential.KeeperConfig{Identity: pki.Must(pki.HubAtCloud), Dir: filepath.Join(m.DataDir, "pki")}, true)
 	if err != nil {
 		return err
 	}
@@ -131,10 +130,10 @@ func (c *credentials) openMember(m *machine, t told) (err error) {
 	if t.directory == nil {
 		return nil
 	}
-	if c.forward, err = c.keep(m, enrol.Config{Identity: pki.Must(pki.Forwarder), Idle: true}, false); err != nil {
+	if c.forward, err = c.keep(m, credential.KeeperConfig{Identity: pki.Must(pki.Forwarder), Idle: true}, false); err != nil {
 		return err
 	}
-	c.member, err = c.keep(m, enrol.Config{
+	c.member, err = c.keep(m, credential.KeeperConfig{
 		Identity: pki.Must(pki.Hub), Dir: filepath.Join(m.DataDir, "pki"), Trusted: t.trusted.List, Signs: t.trusted.Signer,
 		Refused: t.denied.Refuse,
 	}, true)
@@ -149,7 +148,7 @@ func (c *credentials) openMember(m *machine, t told) (err error) {
 // its files.
 func (c *credentials) openBeside(m *machine, t told) error {
 	for _, kind := range m.kindsOfCoordinator() {
-		k, err := c.keep(m, enrol.Config{
+		k, err := c.keep(m, credential.KeeperConfig{
 			Identity: pki.Must(kind), Subject: m.ofCoordinator(), Dir: m.EnrolCoordinatorDir, Trusted: t.trusted.List,
 			Signs: t.trusted.Signer, Idle: m.managesReplica(),
 		}, false)
@@ -164,13 +163,13 @@ func (c *credentials) openBeside(m *machine, t told) error {
 
 // keep makes what asks for a certificate of this node. byToken: the first one is asked for by the bootstrap token, if
 // there is one.
-func (c *credentials) keep(m *machine, e enrol.Config, byToken bool) (k *enrol.Keeper, err error) {
+func (c *credentials) keep(m *machine, e credential.KeeperConfig, byToken bool) (k *credential.Keeper, err error) {
 	if e.Subject.Pool == "" && e.Subject.Node == "" {
 		e.Subject = pki.Subject{Pool: m.NodePoolName, Node: m.NodeName}
 	}
 	e.Clock, e.Metrics, e.Logger = provenClock{m.clock, m.time}, m.asking, m.Logger
 	a := asked{}
-	if a.Keeper, err = enrol.Open(e); err != nil {
+	if a.Keeper, err = credential.OpenKeeper(e); err != nil {
 		return nil, err
 	}
 	if byToken && a.Get() == nil && m.given(bootstrapToken) {
@@ -234,7 +233,7 @@ func (c *credentials) look() {
 func (c *credentials) certificates(serving uplink.Certificate) (all []pooldoor.Certificate) {
 	add := func(k pki.Kind, of uplink.Certificate) {
 		if now := of.Get(); now != nil && now.Leaf != nil {
-			_, renews := of.(*enrol.Keeper)
+			_, renews := of.(*credential.Keeper)
 			all = append(all, pooldoor.Certificate{Kind: k, Cert: now, Renews: renews})
 		}
 	}

@@ -30,7 +30,7 @@
 // # Certificates
 //
 // What is given as files is read again when the files change. A hub asks weir-manager for its certificate in the
-// pool, as its node or by a bootstrap token, keeps it in <data-dir>/pki and renews it (package enrol). It asks for that
+// pool, as its node or by a bootstrap token, keeps it in <data-dir>/pki and renews it (package credential). It asks for that
 // of a forwarder while it leads, and keeps it in memory only. Until it is in the pool it works as a hub
 // without one. A new certificate is for new connections: streams go on where they are.
 //

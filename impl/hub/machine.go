@@ -10,8 +10,8 @@ import (
 
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/disk"
-	"github.com/weir-edge/weir/impl/enrol"
 	"github.com/weir-edge/weir/impl/hub/door"
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/pki"
@@ -23,7 +23,7 @@ type machine struct {
 	*settings
 	clock   clock.WithTickerAndDelayedExecution
 	metrics *metrics
-	asking  *enrol.Metrics
+	asking  *credential.KeeperMetrics
 	reload  *uplink.Reloader // of certificates in files
 	lacks   *process.Lacks   // of ports, and of what else a hub needs
 	time    *pki.Proven      // by which all are judged
@@ -38,7 +38,7 @@ type ports struct{ secure, health, plain, atPool net.Listener }
 
 // open takes what the machine has. A machine that was opened must be closed.
 func open(s *settings) (*machine, error) {
-	m := &machine{settings: s, clock: s.clock, metrics: newMetrics(s.NodeName, s.NodePoolName), asking: enrol.NewMetrics()}
+	m := &machine{settings: s, clock: s.clock, metrics: newMetrics(s.NodeName, s.NodePoolName), asking: credential.NewKeeperMetrics()}
 	if m.clock == nil {
 		m.clock = clock.RealClock{}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -25,7 +25,7 @@ func TestForCoordinator(t *testing.T) {
 	signer.signs(p.ca, p.local)
 	p.start("edge-1")
 	load := func(k pki.Kind) (serial string) {
-		file := enrol.File(dir, k)
+		file := credential.KeptFile(dir, k)
 		pair, err := tls.LoadX509KeyPair(file, file)
 		if err != nil {
 			return ""

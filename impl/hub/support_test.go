@@ -27,7 +27,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weir-edge/weir/impl/cli"
-	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/testkit"
 )
@@ -210,7 +210,7 @@ func (b *bed) credentials(node string) {
 // holds puts a certificate where a hub keeps those that it was given. A forwarder's is kept nowhere.
 func (b *bed) holds(by *authority, k pki.Kind, node string, life time.Duration) {
 	b.t.Helper()
-	file := enrol.File(filepath.Join(b.dir, "data", "pki"), k)
+	file := credential.KeptFile(filepath.Join(b.dir, "data", "pki"), k)
 	check(b.t, os.MkdirAll(filepath.Dir(file), 0o700))
 	p := by.grant(k, pki.Subject{Pool: "pool-a", Node: node}, life)
 	check(b.t, os.WriteFile(file, append(p.KeyPEM, p.CertPEM...), 0o600))

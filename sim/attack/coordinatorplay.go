@@ -15,7 +15,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/credential"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -413,7 +413,7 @@ func foreignReplica(ctx context.Context, x *scene) error {
 	if err != nil {
 		return err
 	}
-	both := enrol.File(filepath.Join(filepath.Dir(data), "certificates"), weirpki.Replica)
+	both := credential.KeptFile(filepath.Join(filepath.Dir(data), "certificates"), weirpki.Replica)
 	cert, err := tls.LoadX509KeyPair(both, both)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/credential"
 	weirpki "github.com/weir-edge/weir/impl/pki"
 )
 
@@ -32,7 +32,7 @@ func (a at) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // keep runs a Keeper of a node, which asks as a user, until the test ends.
-func (w *world) keep(t *testing.T, dir string, k weirpki.Kind, node, user string, groups ...string) *enrol.Keeper {
+func (w *world) keep(t *testing.T, dir string, k weirpki.Kind, node, user string, groups ...string) *credential.Keeper {
 	t.Helper()
 	c := w.cloud.RESTConfig()
 	c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
@@ -44,14 +44,14 @@ func (w *world) keep(t *testing.T, dir string, k weirpki.Kind, node, user string
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := enrol.Config{
+	config := credential.KeeperConfig{
 		Identity: weirpki.Must(k), Subject: weirpki.Subject{Pool: "enrolled", Node: node}, Dir: dir,
-		Clock: clock.RealClock{}, Metrics: enrol.NewMetrics(), Logger: slog.New(slog.DiscardHandler),
+		Clock: clock.RealClock{}, Metrics: credential.NewKeeperMetrics(), Logger: slog.New(slog.DiscardHandler),
 	}
 	if config.Identity.Issuer == weirpki.PoolIssuer {
 		config.Trusted = func() []*x509.Certificate { return w.authorities(t, "enrolled") }
 	}
-	keeper, err := enrol.Open(config)
+	keeper, err := credential.OpenKeeper(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func (w *world) authorities(t *testing.T, pool string) []*x509.Certificate {
 }
 
 // askEarly lets a node ask while no manager runs.
-func askEarly(t *testing.T, w *world, dir string) *enrol.Keeper {
+func askEarly(t *testing.T, w *world, dir string) *credential.Keeper {
 	w.nodes(t, "enrolled", "e-1", "e-2")
 	early := w.keep(t, dir, weirpki.Hub, "e-1", "system:node:e-1", "system:nodes", "system:authenticated")
 	w.eventually(t, "a request waits for a manager", func() bool {
@@ -95,7 +95,7 @@ func askEarly(t *testing.T, w *world, dir string) *enrol.Keeper {
 
 // testEnrol: nodes get certificates by themselves, from a real cluster: as nodes and by bootstrap tokens. What is not
 // theirs they do not get, and say why.
-func testEnrol(t *testing.T, w *world, early *enrol.Keeper, dir string) {
+func testEnrol(t *testing.T, w *world, early *credential.Keeper, dir string) {
 	w.eventually(t, "the node that asked before there was a manager has its certificate",
 		func() bool { return early.Get() != nil })
 	first := early.Get().Leaf

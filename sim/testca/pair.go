@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/weir-edge/weir/impl/enrol"
+	"github.com/weir-edge/weir/impl/credential"
 	"github.com/weir-edge/weir/impl/pki"
 )
 
@@ -16,7 +16,7 @@ type Pair = pki.Pair
 
 // Keep puts a pair where a hub keeps what it was given for its requests, as if it had asked before.
 func Keep(dir string, k pki.Kind, p *Pair) error {
-	_, err := WriteBoth(dir, filepath.Base(enrol.File(dir, k)), p)
+	_, err := WriteBoth(dir, filepath.Base(credential.KeptFile(dir, k)), p)
 	return err
 }
 

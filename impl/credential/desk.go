@@ -1,4 +1,4 @@
-package enrol
+package credential
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ import (
 const (
 	requestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	answerTime   = 30 * time.Second // of one request, over a thin link
-	maxAnswer    = 256 << 10        // of one
+	maxSigned    = 256 << 10        // of one
 )
 
 // desk is where requests are handed in: the certificates API of kube-apiserver.
@@ -76,7 +76,7 @@ func (d desk) ask(ctx context.Context, method, path, asked string, body []byte) 
 		return nil, fmt.Errorf("%s: %w", asked, err)
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxSigned))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", asked, err)
 	}

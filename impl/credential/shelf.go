@@ -1,4 +1,4 @@
-package enrol
+package credential
 
 import (
 	"crypto"
@@ -22,12 +22,12 @@ type shelf struct {
 	kind pki.Kind
 }
 
-// File is where the key and the certificate of a kind are kept below a folder, for processes beside the one that asks.
-func File(dir string, k pki.Kind) string { return filepath.Join(dir, string(k)+".pem") }
+// KeptFile is where the key and the certificate of a kind are kept below a folder, for processes beside the one that asks.
+func KeptFile(dir string, k pki.Kind) string { return filepath.Join(dir, string(k)+".pem") }
 
 func (s shelf) path(suffix string) string { return filepath.Join(s.dir, string(s.kind)+suffix) }
 
-func (s shelf) current() string { return File(s.dir, s.kind) }
+func (s shelf) current() string { return KeptFile(s.dir, s.kind) }
 func (s shelf) before() string  { return s.path(".before.pem") }
 func (s shelf) asked() string   { return s.path(".asked.pem") }
 

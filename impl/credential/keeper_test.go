@@ -1,4 +1,4 @@
-package enrol
+package credential
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ type bed struct {
 	changed   int
 }
 
-func newBed(t *testing.T, dir string, change func(*Config)) *bed {
+func newBed(t *testing.T, dir string, change func(*KeeperConfig)) *bed {
 	t.Helper()
 	b := &bed{t: t, log: &bytes.Buffer{}, authority: must(pki.NewPoolAuthority("harbour", time.Now()))}
 	b.cloud = newCloud(signer(b.authority, 90*day))
@@ -53,17 +53,17 @@ func newBed(t *testing.T, dir string, change func(*Config)) *bed {
 }
 
 // open begins as after a restart.
-func (b *bed) open(dir string, change func(*Config)) {
+func (b *bed) open(dir string, change func(*KeeperConfig)) {
 	b.t.Helper()
-	c := Config{
+	c := KeeperConfig{
 		Identity: pki.Must(pki.Hub), Subject: subject, Dir: dir,
 		Trusted: func() []*x509.Certificate { return []*x509.Certificate{b.authority.Cert()} },
-		Clock:   clock.RealClock{}, Metrics: NewMetrics(), Logger: slog.New(slog.NewTextHandler(b.log, nil)),
+		Clock:   clock.RealClock{}, Metrics: NewKeeperMetrics(), Logger: slog.New(slog.NewTextHandler(b.log, nil)),
 	}
 	if change != nil {
 		change(&c)
 	}
-	k, err := Open(c)
+	k, err := OpenKeeper(c)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func (c *setClock) Now() time.Time { return c.RealClock.Now().Add(time.Duration(
 func TestClockIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &setClock{}
-		b := newBed(t, "", func(s *Config) { s.Clock = c })
+		b := newBed(t, "", func(s *KeeperConfig) { s.Clock = c })
 		b.cloud.answer = signer(b.authority, time.Hour)
 		b.run(time.Minute)
 		b.cloud.answer = signer(b.authority, 90*day)
@@ -524,7 +524,7 @@ func TestSwitch(t *testing.T) {
 		for range 5 {
 			before := must(pki.NewPoolAuthority("harbour", time.Now()))
 			signs := before
-			b := newBed(t, "", func(c *Config) {
+			b := newBed(t, "", func(c *KeeperConfig) {
 				c.Trusted = func() []*x509.Certificate { return []*x509.Certificate{signs.Cert(), before.Cert()} }
 				c.Signs = func() *x509.Certificate { return signs.Cert() }
 			})
@@ -563,7 +563,7 @@ func TestSwitch(t *testing.T) {
 func TestNobodyIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var known []*x509.Certificate
-		b := newBed(t, "", func(c *Config) { c.Trusted = func() []*x509.Certificate { return known } })
+		b := newBed(t, "", func(c *KeeperConfig) { c.Trusted = func() []*x509.Certificate { return known } })
 		if b.run(30 * time.Minute); len(b.cloud.names) != 1 || b.Get() != nil || b.said("are not known yet") != 1 {
 			t.Fatalf("requests %v, log %s", b.cloud.names, b.log)
 		}
@@ -580,7 +580,7 @@ func TestNobodyIsKnown(t *testing.T) {
 func TestTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var before time.Time
-		b := newBed(t, "", func(c *Config) {
+		b := newBed(t, "", func(c *KeeperConfig) {
 			c.Refused = func(cert *x509.Certificate) error {
 				if cert.NotBefore.Before(before) {
 					return errors.New("it is on the list")
@@ -609,7 +609,7 @@ func TestTakenBack(t *testing.T) {
 // authority is known.
 func TestWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, "", func(c *Config) {
+		b := newBed(t, "", func(c *KeeperConfig) {
 			c.Identity, c.Idle, c.Trusted = pki.Must(pki.Forwarder), true, nil
 		})
 		b.cloud.answer = func(r *certificatesv1.CertificateSigningRequest) {
@@ -642,7 +642,7 @@ func TestWanted(t *testing.T) {
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		change := func(c *Config) {
+		change := func(c *KeeperConfig) {
 			c.Identity = pki.Must(pki.Kubelet)
 			c.Identity.Signer = contract.KubeletSigner
 			c.Subject, c.Trusted, c.Patience = pki.Subject{Node: "edge-1"}, nil, time.Hour
@@ -693,18 +693,18 @@ func TestFullDisk(t *testing.T) {
 
 // TestBadConfig: what cannot be asked for is known at once.
 func TestBadConfig(t *testing.T) {
-	for field, change := range map[string]func(*Config){
-		"nobody signs": func(c *Config) { c.Identity = pki.Must(pki.Viewer) },
-		"life":         func(c *Config) { c.Life = time.Minute },
-		"pool":         func(c *Config) { c.Subject.Pool = "a:b" },
-		"node":         func(c *Config) { c.Subject.Node = "" },
+	for field, change := range map[string]func(*KeeperConfig){
+		"nobody signs": func(c *KeeperConfig) { c.Identity = pki.Must(pki.Viewer) },
+		"life":         func(c *KeeperConfig) { c.Life = time.Minute },
+		"pool":         func(c *KeeperConfig) { c.Subject.Pool = "a:b" },
+		"node":         func(c *KeeperConfig) { c.Subject.Node = "" },
 	} {
-		c := Config{
+		c := KeeperConfig{
 			Identity: pki.Must(pki.Hub), Subject: subject, Clock: clock.RealClock{}, Logger: slog.New(slog.DiscardHandler),
-			Metrics: NewMetrics(),
+			Metrics: NewKeeperMetrics(),
 		}
 		change(&c)
-		if _, err := Open(c); err == nil || !strings.Contains(err.Error(), field) {
+		if _, err := OpenKeeper(c); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

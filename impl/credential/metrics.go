@@ -1,4 +1,4 @@
-package enrol
+package credential
 
 import "github.com/prometheus/client_golang/prometheus"
 
@@ -11,15 +11,15 @@ const (
 	onDisk      = "disk"        // it cannot be kept
 )
 
-// Metrics count what Keepers do.
-type Metrics struct {
+// KeeperMetrics count what Keepers do.
+type KeeperMetrics struct {
 	renewals *prometheus.CounterVec
 	failures *prometheus.CounterVec
 }
 
-// NewMetrics returns metrics that are registered nowhere.
-func NewMetrics() *Metrics {
-	return &Metrics{
+// NewKeeperMetrics returns metrics that are registered nowhere.
+func NewKeeperMetrics() *KeeperMetrics {
+	return &KeeperMetrics{
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_certificate_renewals_total",
 			Help: "Certificates that this process asked for and got, the first one too, by kind.",
@@ -32,6 +32,6 @@ func NewMetrics() *Metrics {
 }
 
 // Collectors are the metrics, for a registry.
-func (m *Metrics) Collectors() []prometheus.Collector {
+func (m *KeeperMetrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.renewals, m.failures}
 }

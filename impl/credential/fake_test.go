@@ -1,4 +1,4 @@
-package enrol
+package credential
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package enrol
+package credential
 
 import (
 	"context"
@@ -32,8 +32,8 @@ const (
 	look         = time.Hour        // how often a Keeper looks whether its certificate is due, at least; see held.often
 )
 
-// Config of a Keeper.
-type Config struct {
+// KeeperConfig of a Keeper.
+type KeeperConfig struct {
 	Identity pki.Identity
 	Subject  pki.Subject
 	Life     time.Duration // that is asked for; 0: the usual one
@@ -50,13 +50,13 @@ type Config struct {
 	Patience time.Duration
 	Idle     bool // it is not wanted until Want says so
 	Clock    clock.WithTicker
-	Metrics  *Metrics
+	Metrics  *KeeperMetrics
 	Logger   *slog.Logger
 }
 
 // Keeper holds one certificate while its Run runs.
 type Keeper struct {
-	Config
+	KeeperConfig
 	shelf  shelf
 	desk   desk // of Run alone
 	follow []func()
@@ -72,7 +72,7 @@ type Keeper struct {
 	doubt  atomic.Bool       // it has to be looked at again
 	wanted atomic.Bool
 	poke   chan struct{}
-	held   atomic.Pointer[held]
+	held   atomic.Pointer[heldPair]
 
 	mu     sync.Mutex
 	last   failure
@@ -85,23 +85,23 @@ type failure struct {
 	away bool  // nobody answered
 }
 
-// held is a certificate that is handed out.
-type held struct {
+// heldPair is a certificate that is handed out.
+type heldPair struct {
 	pair  *pki.Pair
 	tls   tls.Certificate
 	chain []*x509.Certificate
 }
 
-// Status is what a Keeper says of its certificate.
-type Status struct {
+// KeeperStatus is what a Keeper says of its certificate.
+type KeeperStatus struct {
 	Kind      pki.Kind  `json:"kind"`
 	End       time.Time `json:"end,omitzero"` // zero: there is none
 	Due       time.Time `json:"due,omitzero"`
 	LastError string    `json:"lastError,omitempty"`
 }
 
-// Open reads what is kept. What cannot be used is told, and the one before is used.
-func Open(c Config) (*Keeper, error) {
+// OpenKeeper reads what is kept. What cannot be used is told, and the one before is used.
+func OpenKeeper(c KeeperConfig) (*Keeper, error) {
 	if c.Identity.Signer == "" {
 		return nil, fmt.Errorf("certificate of a %s: nobody signs requests for it", c.Identity.Kind)
 	}
@@ -117,7 +117,7 @@ func Open(c Config) (*Keeper, error) {
 	sum := fnv.New64a()
 	_, _ = fmt.Fprint(sum, c.Identity.Kind, c.Subject)
 	k := &Keeper{
-		Config: c, shelf: shelf{c.Dir, c.Identity.Kind},
+		KeeperConfig: c, shelf: shelf{c.Dir, c.Identity.Kind},
 		renew:  pki.Renewal{Clock: c.Clock, Seed: sum.Sum64()},
 		random: rand.New(rand.NewPCG(sum.Sum64(), uint64(c.Clock.Now().UnixNano()))), poke: make(chan struct{}, 1),
 		said: map[string]string{},
@@ -159,7 +159,7 @@ func (k *Keeper) hold(p *pki.Pair) error {
 	if err != nil {
 		return err
 	}
-	k.held.Store(&held{p, c, chain})
+	k.held.Store(&heldPair{p, c, chain})
 	return nil
 }
 
@@ -226,8 +226,8 @@ func (k *Keeper) wake() {
 }
 
 // Status tells how the certificate is.
-func (k *Keeper) Status() Status {
-	s := Status{Kind: k.Identity.Kind}
+func (k *Keeper) Status() KeeperStatus {
+	s := KeeperStatus{Kind: k.Identity.Kind}
 	if h := k.held.Load(); h != nil {
 		s.End, s.Due = h.chain[0].NotAfter.UTC(), k.renew.At(h.chain[0]).UTC()
 	}
@@ -315,12 +315,12 @@ func (k *Keeper) rest() time.Duration {
 
 // often is within what time who holds it does something about it: a twentieth of its life. Its clock may be set
 // meanwhile, as that of a machine which started in 1970 and hears the cloud: a timer does not know that.
-func (h *held) often() time.Duration {
+func (h *heldPair) often() time.Duration {
 	return max(firstPause, h.chain[0].NotAfter.Sub(h.chain[0].NotBefore)/20)
 }
 
 // vouched is verify, once for each change of authorities. The end of a certificate is seen by its being due.
-func (k *Keeper) vouched(h *held) bool {
+func (k *Keeper) vouched(h *heldPair) bool {
 	if k.doubt.Swap(false) {
 		k.good = k.verify(h.chain) == nil
 		switch superseded := k.superseded(h.chain[0]); {

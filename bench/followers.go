@@ -16,7 +16,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -163,7 +162,7 @@ func (c *crowd) join(ctx context.Context, x *followed, n int) error {
 		if err != nil {
 			return err
 		}
-		req.Header.Set("Accept", delta.Media+";stream=watch, application/vnd.kubernetes.protobuf;stream=watch")
+		req.Header.Set("Accept", wire.DeltaMedia+";stream=watch, application/vnd.kubernetes.protobuf;stream=watch")
 		w := &sink{header: http.Header{}, taken: &c.bytes[i], open: &c.open}
 		c.wg.Go(func() { (&rest.Handler{Source: x.Relay}).ServeHTTP(w, req) })
 	}

@@ -1,6 +1,6 @@
 // Package gate is the relay in the cloud. It stands beside kube-apiserver and reads it once for all pools. The hub that
 // leads a pool reads here what its pool shares, over one connection, and asks for differences instead of objects
-// (package delta).
+// (package wire).
 //
 //	kube-apiserver ──► source.Feeder ──► relay ──► rest.Handler ──► source.Feeder of a leader
 //

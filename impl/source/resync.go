@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -46,7 +45,7 @@ func (f *Feeder) resync(ctx context.Context, up *hop.Upstream) error {
 	if up.Delta && !f.wholes.Load() {
 		f.cfg.Logger.Info("asking what differs from what is here", "upstream", up.Name,
 			"version", f.cfg.Relay.Status().Version)
-		if err := f.streamList(ctx, up, nil, settle, ""); !errors.Is(err, delta.ErrBase) {
+		if err := f.streamList(ctx, up, nil, settle, ""); !errors.Is(err, wire.ErrBase) {
 			return err
 		}
 		return f.streamList(ctx, up, nil, settle, member.CauseExpired) // as after errContradicts

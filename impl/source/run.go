@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/member"
-	"github.com/weir-edge/weir/impl/relay/delta"
+	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
 
@@ -90,7 +90,7 @@ func (f *Feeder) feed(ctx context.Context, up *hop.Upstream) error {
 			"missed", step.Missed, "version", f.cfg.Relay.Status().Version, "cloud", f.asked.Load())
 	}
 	switch err := f.do(ctx, up, step); {
-	case err == nil, errors.Is(err, delta.ErrBase): // it is asked for whole
+	case err == nil, errors.Is(err, wire.ErrBase): // it is asked for whole
 		return nil
 	case step.Do == member.Compare:
 		return fmt.Errorf("after 410: %w", err)

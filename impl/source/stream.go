@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
@@ -105,7 +104,7 @@ func (f *Feeder) streamList(ctx context.Context, up *hop.Upstream, other *member
 		return fmt.Errorf("a %s event among the initial ones", ev.Type)
 	})
 	switch {
-	case errors.Is(err, errQuiet), done && errors.Is(err, delta.ErrBase):
+	case errors.Is(err, errQuiet), done && errors.Is(err, wire.ErrBase):
 		return nil
 	case err == nil && !done:
 		return io.ErrUnexpectedEOF

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source/hop"
 )
@@ -155,7 +154,7 @@ func (f *Feeder) openIn(ctx context.Context, up *hop.Upstream, q hop.Question) (
 	}
 	w := &openWatch{body: a.Body, compressed: a.Compressed, history: a.History, conn: a.Conn, arrived: a.Arrived}
 	if a.Delta {
-		r := delta.NewReader(a.Body, res.Encoding(), kind, before)
+		r := wire.NewDeltaReader(a.Body, res.Encoding(), kind, before)
 		if q.Since > 0 {
 			r.Has(f.cfg.Relay.Objects())
 		}
@@ -173,10 +172,10 @@ func (f *Feeder) read(ctx context.Context, up *hop.Upstream, w *openWatch, take 
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if broken := (*wire.MalformedError)(nil); errors.Is(err, delta.ErrBase) || errors.As(err, &broken) {
+		if broken := (*wire.MalformedError)(nil); errors.Is(err, wire.ErrBase) || errors.As(err, &broken) {
 			f.wholes.Store(true) // the next watch brings objects
 		}
-		if errors.Is(err, delta.ErrBase) {
+		if errors.Is(err, wire.ErrBase) {
 			f.count(&f.status.Mismatches)
 			f.cfg.Logger.Warn("a difference is to what is not here; it is asked for whole", "upstream", up.Name, "err", err)
 			return err

@@ -5,7 +5,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/relay/delta"
+	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/runtime"
 )
@@ -34,7 +34,7 @@ func gateFlags() parts.Flags {
 // beyondScope asks the gate in all forms for what its caller may not read.
 func beyondScope() (asks []ask) {
 	const initial = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-	differences := []string{"Accept: " + delta.Media + ";stream=watch, application/json"}
+	differences := []string{"Accept: " + wire.DeltaMedia + ";stream=watch, application/json"}
 	for _, path := range []string{
 		everyMap, plainMaps, plainMap, "/api/v1/secrets", secret, secret1, "/api/v1/pods", nodeLeases, poolLeases,
 	} {
@@ -90,7 +90,7 @@ func gateAttacks() []Attack {
 				ask{
 					as: "hub", path: slices1 + "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&" +
 						"allowWatchBookmarks=true", codes: ok,
-					header: []string{"Accept: " + delta.Media + ";stream=watch, application/vnd.kubernetes.protobuf;stream=watch"},
+					header: []string{"Accept: " + wire.DeltaMedia + ";stream=watch, application/vnd.kubernetes.protobuf;stream=watch"},
 				},
 				ask{as: "hub 2", path: everyMap, codes: ok, has: "hello"},
 			),

@@ -21,21 +21,20 @@ import (
 	"github.com/weir-edge/weir/impl/bulletin"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/directory"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/testca"
 )
 
-// Kinds of frames of package delta.
+// Kinds of delta frames of package wire.
 const (
 	wholeFrame   = 'w'
 	plainFrame   = 'p'
 	changedFrame = 'c'
 )
 
-// frameOf is one frame of package delta.
+// frameOf is one delta frame of package wire.
 func frameOf(kind byte, body []byte) []byte {
 	return append(append(binary.AppendUvarint(nil, uint64(len(body)+1)), kind), body...)
 }
@@ -67,7 +66,7 @@ func many(ev []byte) []byte {
 	for n := 0; n < 8<<20-(1<<10); n += len(ev) + 2 {
 		all = append(all, ev)
 	}
-	return delta.AppendEvents(nil, all...)
+	return wire.AppendDeltaEvents(nil, all...)
 }
 
 // target is what a watch is of: a resource, the version behind which it begins, and that of an object of it.
@@ -92,7 +91,7 @@ func bombs() []func(w io.Writer, of target) {
 		}
 	}
 	bookmark := func(of target, testimony string) []byte {
-		return delta.AppendBookmark(nil, &wire.Event{
+		return wire.AppendDeltaBookmark(nil, &wire.Event{
 			Type: wire.Bookmark, Kind: of.kind, Version: of.from, Testimony: testimony,
 		})
 	}
@@ -155,7 +154,7 @@ func (b *bomber) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	b.sent[resource]++
 	b.mu.Unlock()
 	w.Header().Set(rest.HistoryHeader, req.Header.Get(rest.HistoryHeader))
-	w.Header().Set("Content-Type", delta.Media+";stream=watch")
+	w.Header().Set("Content-Type", wire.DeltaMedia+";stream=watch")
 	w.WriteHeader(http.StatusOK)
 	bombs()[n](w, target{kind, from, b.bases[resource]})
 }

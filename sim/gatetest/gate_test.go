@@ -18,7 +18,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/hub/uplink"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/delta"
+	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/source"
 	"github.com/weir-edge/weir/impl/source/hop"
 	"github.com/weir-edge/weir/impl/testkit"
@@ -110,10 +110,10 @@ func testObjects(t *testing.T, w *world) {
 // feeds.
 func testDifferences(t *testing.T, w *world) {
 	hub := w.hub()
-	hub.header.Set("Accept", delta.Media+";stream=watch, application/vnd.kubernetes.protobuf")
+	hub.header.Set("Accept", wire.DeltaMedia+";stream=watch, application/vnd.kubernetes.protobuf")
 	raw := hub.watch(t, slicesAt+
 		"?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
-	if raw.code != http.StatusOK || !strings.HasPrefix(raw.kind, delta.Media) {
+	if raw.code != http.StatusOK || !strings.HasPrefix(raw.kind, wire.DeltaMedia) {
 		t.Fatalf("%d, %s", raw.code, raw.kind)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -46,7 +45,7 @@ func (f *follower) opens() {
 	req.Header.Set(ProgressHeader, "1")
 	req.Header.Set("Accept", mediaProtobuf)
 	if f.delta {
-		req.Header.Set("Accept", delta.Media+";stream=watch, "+mediaProtobuf)
+		req.Header.Set("Accept", wire.DeltaMedia+";stream=watch, "+mediaProtobuf)
 	}
 	resp, err := f.srv.Client().Do(req)
 	if err != nil {
@@ -56,7 +55,7 @@ func (f *follower) opens() {
 	kind := sliceResource(f.t).WireKind()
 	switch media := resp.Header.Get("Content-Type"); {
 	case f.delta && media == "application/vnd.weir.delta;stream=watch":
-		f.read = delta.NewReader(resp.Body, wire.Protobuf, kind, maps.Values(f.holds)).Next
+		f.read = wire.NewDeltaReader(resp.Body, wire.Protobuf, kind, maps.Values(f.holds)).Next
 	case !f.delta && media == "application/vnd.kubernetes.protobuf;stream=watch":
 		f.read = wire.NewEventReader(resp.Body, wire.Protobuf, kind).Next
 	default:

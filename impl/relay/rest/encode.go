@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/mvcc"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -161,14 +160,14 @@ func (e *encoder) frame(ev *relay.Event) ([]byte, error) {
 // delta encodes an event for a reader that has the object before.
 func (e *encoder) delta(ev *relay.Event) ([]byte, error) {
 	if ev.Type == wire.Bookmark {
-		return delta.AppendBookmark(nil, &ev.Event), nil
+		return wire.AppendDeltaBookmark(nil, &ev.Event), nil
 	}
-	return ev.Frame(mvcc.Form{Media: delta.Media}, func() ([]byte, error) {
+	return ev.Frame(mvcc.Form{Media: wire.DeltaMedia}, func() ([]byte, error) {
 		if before := ev.Before(); before != nil {
-			return delta.AppendChange(nil, ev.Type, before, ev.Object)
+			return wire.AppendDeltaChange(nil, ev.Type, before, ev.Object)
 		}
 		frame, err := e.encodeFrame(ev.Type, ev.Object)
-		return delta.AppendEvents(nil, frame), err
+		return wire.AppendDeltaEvents(nil, frame), err
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -34,7 +33,7 @@ type output struct {
 	gzip     bool // the client takes gzip
 	pretty   bool // indented, which only Handler.Fallback does
 	include  metav1.IncludeObjectPolicy
-	delta    bool   // a watch, in the form of package delta
+	delta    bool   // a watch, in the delta form of package wire
 	since    uint64 // up to this version the reader of such a list has all; 0: it has nothing
 }
 
@@ -74,7 +73,7 @@ func mediaOf(res relay.Resource) string {
 func (o *output) stream() string {
 	switch {
 	case o.delta:
-		return delta.Media + watchParameter
+		return wire.DeltaMedia + watchParameter
 	case o.media == mediaJSON:
 		return o.media
 	}

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/wire"
 	"github.com/weir-edge/weir/impl/request"
 )
@@ -66,12 +65,12 @@ func (h *Handler) negotiate(header http.Header, asked *request.Request) (output,
 			if !h.Resource().Known() && c.Params["as"] == "" {
 				continue // custom resources exist in JSON only
 			}
-		case delta.Media:
+		case wire.DeltaMedia:
 			if !watch || c.Params["as"] != "" {
 				continue
 			}
 			o.delta, o.media = true, mediaOf(h.Resource())
-			o.since, _ = wire.ParseVersion(c.Params[delta.Since]) // 0: all comes
+			o.since, _ = wire.ParseVersion(c.Params[wire.DeltaSince]) // 0: all comes
 		case mediaJSON, "*/*":
 		case mediaYAML:
 			if watch {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
@@ -204,7 +203,7 @@ func (x *sender) together(events []relay.Event) ([]relay.Event, error) {
 		var names []byte
 		for size := 0; size < largeChunk && len(events) > 0 && events[0].Object != nil && !events[0].Shared(); {
 			if o := events[0].Object; o.Version <= x.e.out.since {
-				names, events = delta.AppendName(names, o), events[1:]
+				names, events = wire.AppendDeltaName(names, o), events[1:]
 				continue
 			}
 			frame, err := x.e.encodeFrame(events[0].Type, events[0].Object)
@@ -215,10 +214,10 @@ func (x *sender) together(events []relay.Event) ([]relay.Event, error) {
 			frames, events = append(frames, frame), events[1:]
 		}
 		if len(names) > 0 {
-			x.gather(delta.AppendSame(nil, names))
+			x.gather(wire.AppendDeltaSame(nil, names))
 		}
 		if len(frames) > 0 {
-			x.gather(delta.AppendEvents(nil, frames...))
+			x.gather(wire.AppendDeltaEvents(nil, frames...))
 		}
 		if err := x.writeBuffer(); err != nil {
 			return nil, err
@@ -274,7 +273,7 @@ func (e *encoder) failure(err error) (frame []byte) {
 		frame = wire.AppendJSONFrame(nil, wire.Error, body)
 	}
 	if e.out.delta {
-		return delta.AppendEvents(nil, frame)
+		return wire.AppendDeltaEvents(nil, frame)
 	}
 	return frame
 }

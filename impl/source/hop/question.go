@@ -37,7 +37,7 @@ type Question struct {
 	Past      bool           // rest.PastHeader
 	small     bool           // the answer is, and goes by Upstream.Ask
 	Aside     bool           // it is left early, and goes by Upstream.Aside
-	Delta     bool           // a watch in the form of package delta will do
+	Delta     bool           // a watch in the delta form of package wire will do
 	Since     uint64         // of such a list: what is as it was then need not come. 0: all comes
 }
 
@@ -45,7 +45,7 @@ type Question struct {
 type Answer struct {
 	Body       io.ReadCloser // decompressed and counted
 	Compressed bool
-	Delta      bool          // it is a watch in the form of package delta
+	Delta      bool          // it is a watch in the delta form of package wire
 	History    relay.History // of the answer of a relay
 	Conn       net.Conn      // that it came over; nil: not known
 	Arrived    func() int64  // bytes of the body that came so far, as they travel; safe for concurrent use

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/relay"
-	"github.com/weir-edge/weir/impl/relay/delta"
 	"github.com/weir-edge/weir/impl/relay/rest"
 	"github.com/weir-edge/weir/impl/relay/wire"
 )
@@ -37,7 +36,7 @@ type Upstream struct {
 	Progress bool
 	// Calm is how rarely a relay that is quiet has to say that it lives, in whole seconds. 0: as often as it hears so.
 	Calm time.Duration
-	// Delta asks for watches as differences (package delta), which a relay knows and a kube-apiserver does not. No part of
+	// Delta asks for watches as differences (package wire), which a relay knows and a kube-apiserver does not. No part of
 	// a pool does: in the scenario pool-cache it cost a hub 3.9 MB and a coordinator 4.3 MB, and bytes inside a pool are
 	// cheap.
 	Delta bool
@@ -107,9 +106,9 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 	}
 	accept += string(q.Of)
 	if q.Delta {
-		form := delta.Media + ";stream=watch"
+		form := wire.DeltaMedia + ";stream=watch"
 		if q.Since > 0 {
-			form += ";" + delta.Since + "=" + wire.FormatVersion(q.Since)
+			form += ";" + wire.DeltaSince + "=" + wire.FormatVersion(q.Since)
 		}
 		accept = form + ", " + accept
 	}
@@ -148,7 +147,7 @@ func (u *Upstream) Get(ctx context.Context, res relay.Resource, q Question, chec
 		defer body.Close()
 		return nil, readStatus(resp, body)
 	}
-	a.Body, a.Delta = body, strings.HasPrefix(resp.Header.Get("Content-Type"), delta.Media)
+	a.Body, a.Delta = body, strings.HasPrefix(resp.Header.Get("Content-Type"), wire.DeltaMedia)
 	if a.Compressed = resp.Header.Get("Content-Encoding") == "gzip"; a.Compressed {
 		a.Body = newGzipBody(body)
 	}

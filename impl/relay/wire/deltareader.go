@@ -1,4 +1,4 @@
-package delta
+package wire
 
 import (
 	"bufio"
@@ -8,29 +8,27 @@ import (
 	"fmt"
 	"io"
 	"iter"
-
-	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Reader reads the events of a watch in this form. It holds what differences may be built on: the last version of each
-// object, which the relay that it feeds holds as well. It is not safe for concurrent use.
-type Reader struct {
+// DeltaReader reads the events of a watch in this form. It holds what differences may be built on: the last version of
+// each object, which the relay that it feeds holds as well. It is not safe for concurrent use.
+type DeltaReader struct {
 	in      *bufio.Reader
-	enc     wire.Encoding
-	kind    wire.Kind
-	plain   *wire.EventReader
-	objects map[string]*wire.Object // the last version of each, by key
-	keys    map[uint64]string       // by version
-	rest    []byte                  // of a frame of events, those that are not parsed yet
-	named   []byte                  // of a frame of names, those that are not taken yet
-	has     map[string]*wire.Object // by name: initial objects that need not come
+	enc     Encoding
+	kind    Kind
+	plain   *EventReader
+	objects map[string]*Object // the last version of each, by key
+	keys    map[uint64]string  // by version
+	rest    []byte             // of a frame of events, those that are not parsed yet
+	named   []byte             // of a frame of names, those that are not taken yet
+	has     map[string]*Object // by name: initial objects that need not come
 }
 
-// NewReader returns a reader of a watch that goes on behind a state. Its objects must be of one kind.
-func NewReader(r io.Reader, enc wire.Encoding, k wire.Kind, state iter.Seq[*wire.Object]) *Reader {
-	d := &Reader{
-		in: bufio.NewReaderSize(r, 16<<10), enc: enc, kind: k, plain: wire.NewEventReader(new(bytes.Reader), enc, k),
-		objects: map[string]*wire.Object{}, keys: map[uint64]string{},
+// NewDeltaReader returns a reader of a watch that goes on behind a state. Its objects must be of one kind.
+func NewDeltaReader(r io.Reader, enc Encoding, k Kind, state iter.Seq[*Object]) *DeltaReader {
+	d := &DeltaReader{
+		in: bufio.NewReaderSize(r, 16<<10), enc: enc, kind: k, plain: NewEventReader(new(bytes.Reader), enc, k),
+		objects: map[string]*Object{}, keys: map[uint64]string{},
 	}
 	for o := range state {
 		d.keep(o)
@@ -39,17 +37,17 @@ func NewReader(r io.Reader, enc wire.Encoding, k wire.Kind, state iter.Seq[*wire
 }
 
 // Has says what the reader of a list has, which it need not be sent.
-func (d *Reader) Has(all iter.Seq[*wire.Object]) {
-	d.has = map[string]*wire.Object{}
+func (d *DeltaReader) Has(all iter.Seq[*Object]) {
+	d.has = map[string]*Object{}
 	for o := range all {
-		d.has[string(AppendName(nil, o))] = o
+		d.has[string(AppendDeltaName(nil, o))] = o
 	}
 }
 
 // Next returns the next event. At the clean end of the stream it returns io.EOF; a stream that breaks inside a frame is
 // io.ErrUnexpectedEOF; a difference to what is not here is ErrBase, and a frame that is none of these a
-// *wire.MalformedError. After an error there is nothing more to read.
-func (d *Reader) Next() (*wire.Event, error) {
+// *MalformedError. After an error there is nothing more to read.
+func (d *DeltaReader) Next() (*Event, error) {
 	k, body := whole, []byte(nil)
 	if len(d.named) > 0 {
 		k = same
@@ -81,17 +79,17 @@ func wrong(k kind, err error) error {
 	if errors.Is(err, ErrBase) {
 		return err
 	}
-	return &wire.MalformedError{What: fmt.Sprintf("delta frame %q", k), Err: err}
+	return &MalformedError{What: fmt.Sprintf("delta frame %q", k), Err: err}
 }
 
 // frame reads one.
-func (d *Reader) frame() (kind, []byte, error) {
+func (d *DeltaReader) frame() (kind, []byte, error) {
 	n, err := binary.ReadUvarint(d.in)
 	if err != nil {
 		return 0, nil, err
 	}
 	if n == 0 || n > maxFrame {
-		return 0, nil, &wire.MalformedError{
+		return 0, nil, &MalformedError{
 			What: "delta frame", Err: fmt.Errorf("%d bytes long, 1 to %d are allowed", n, maxFrame),
 		}
 	}
@@ -105,12 +103,12 @@ func (d *Reader) frame() (kind, []byte, error) {
 }
 
 // open makes the event of a frame, or the next one of those in a frame of several.
-func (d *Reader) open(k kind, body []byte) (*wire.Event, error) {
+func (d *DeltaReader) open(k kind, body []byte) (*Event, error) {
 	switch k {
 	case changed:
-		return d.change(wire.Modified, body)
+		return d.change(Modified, body)
 	case deleted:
-		return d.change(wire.Deleted, body)
+		return d.change(Deleted, body)
 	case plain:
 		return d.event(body)
 	case mark:
@@ -125,7 +123,7 @@ func (d *Reader) open(k kind, body []byte) (*wire.Event, error) {
 
 // next takes the next event of a frame of several. Each is parsed when its turn has come: an event takes many times its
 // bytes, and there may be hundreds of thousands.
-func (d *Reader) next() (*wire.Event, error) {
+func (d *DeltaReader) next() (*Event, error) {
 	n, at := binary.Uvarint(d.rest)
 	if at <= 0 || n > uint64(len(d.rest)-at) {
 		return nil, fmt.Errorf("an event of %d bytes in %d", n, len(d.rest))
@@ -139,7 +137,7 @@ func (d *Reader) next() (*wire.Event, error) {
 }
 
 // event takes one in its ordinary form.
-func (d *Reader) event(frame []byte) (*wire.Event, error) {
+func (d *DeltaReader) event(frame []byte) (*Event, error) {
 	ev, err := d.plain.Parse(frame)
 	if err == nil && ev.Object != nil {
 		d.follow(ev)
@@ -148,7 +146,7 @@ func (d *Reader) event(frame []byte) (*wire.Event, error) {
 }
 
 // known is the next of the objects that are here already. Each is named once.
-func (d *Reader) known() (*wire.Event, error) {
+func (d *DeltaReader) known() (*Event, error) {
 	if len(d.named) < nameSize {
 		return nil, fmt.Errorf("%d bytes are no name", len(d.named))
 	}
@@ -159,13 +157,13 @@ func (d *Reader) known() (*wire.Event, error) {
 		return nil, fmt.Errorf("%w: it has one that is not here, or twice", ErrBase)
 	}
 	delete(d.has, name)
-	ev := &wire.Event{Type: wire.Added, Kind: d.kind, Object: o, Version: o.Version}
+	ev := &Event{Type: Added, Kind: d.kind, Object: o, Version: o.Version}
 	d.follow(ev)
 	return ev, nil
 }
 
 // change makes an object of what was before.
-func (d *Reader) change(typ string, body []byte) (*wire.Event, error) {
+func (d *DeltaReader) change(typ string, body []byte) (*Event, error) {
 	version, at := binary.Uvarint(body)
 	if at <= 0 {
 		return nil, errors.New("no version of the object before")
@@ -178,7 +176,7 @@ func (d *Reader) change(typ string, body []byte) (*wire.Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", before.Key, err)
 	}
-	ev, err := d.plain.Parse(wire.AppendFrame(nil, d.enc, typ, d.kind, raw))
+	ev, err := d.plain.Parse(AppendFrame(nil, d.enc, typ, d.kind, raw))
 	if err != nil {
 		return nil, err
 	}
@@ -190,20 +188,20 @@ func (d *Reader) change(typ string, body []byte) (*wire.Event, error) {
 }
 
 // follow has an event change what is held.
-func (d *Reader) follow(ev *wire.Event) {
+func (d *DeltaReader) follow(ev *Event) {
 	if before := d.objects[ev.Object.Key]; before != nil {
 		delete(d.keys, before.Version)
 		delete(d.objects, before.Key)
 	}
-	if ev.Type != wire.Deleted {
+	if ev.Type != Deleted {
 		d.keep(ev.Object)
 	}
 }
 
-func (d *Reader) keep(o *wire.Object) { d.objects[o.Key], d.keys[o.Version] = o, o.Key }
+func (d *DeltaReader) keep(o *Object) { d.objects[o.Key], d.keys[o.Version] = o, o.Key }
 
-func (d *Reader) mark(body []byte) (*wire.Event, error) {
-	ev := &wire.Event{Type: wire.Bookmark, Kind: d.kind}
+func (d *DeltaReader) mark(body []byte) (*Event, error) {
+	ev := &Event{Type: Bookmark, Kind: d.kind}
 	next := func() (v uint64) {
 		v, n := binary.Uvarint(body)
 		body = body[max(n, 0):]

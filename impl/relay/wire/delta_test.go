@@ -1,4 +1,4 @@
-package delta
+package wire
 
 import (
 	"bytes"
@@ -18,11 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-
-	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-var kindOfSlices = wire.Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
+var kindOfSlices = Kind{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}
 
 func check(t testing.TB, err error) {
 	t.Helper()
@@ -58,21 +56,21 @@ func (s *web) point() discoveryv1.Endpoint {
 }
 
 // at is the slice at a version.
-func (s *web) at(t testing.TB, version uint64) *wire.Object {
+func (s *web) at(t testing.TB, version uint64) *Object {
 	t.Helper()
-	s.ResourceVersion = wire.FormatVersion(version)
+	s.ResourceVersion = FormatVersion(version)
 	raw, err := s.Marshal()
 	check(t, err)
-	o, err := wire.ParseObject(wire.Protobuf, raw)
+	o, err := ParseObject(Protobuf, raw)
 	check(t, err)
 	return o
 }
 
-func ordinary(typ string, o *wire.Object) []byte {
-	return wire.AppendProtobufFrame(nil, typ, kindOfSlices, o.Raw)
+func ordinary(typ string, o *Object) []byte {
+	return AppendProtobufFrame(nil, typ, kindOfSlices, o.Raw)
 }
 
-func state(all ...*wire.Object) func(func(*wire.Object) bool) { return slices.Values(all) }
+func state(all ...*Object) func(func(*Object) bool) { return slices.Values(all) }
 
 // TestChange: one endpoint of a hundred costs some hundred bytes, and what is made of them is the object.
 func TestChange(t *testing.T) {
@@ -82,18 +80,18 @@ func TestChange(t *testing.T) {
 	now := s.at(t, 1001)
 	s.Endpoints[3].Conditions.Ready = ptr.To(false)
 	gone := s.at(t, 1002)
-	stream, err := AppendChange(nil, wire.Modified, before, now)
+	stream, err := AppendDeltaChange(nil, Modified, before, now)
 	check(t, err)
 	if n := len(stream); n > 150 {
 		t.Errorf("one endpoint of a hundred, %d bytes: %d", len(now.Raw), n)
 	}
-	stream, err = AppendChange(stream, wire.Deleted, now, gone)
+	stream, err = AppendDeltaChange(stream, Deleted, now, gone)
 	check(t, err)
-	r := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(before))
+	r := NewDeltaReader(bytes.NewReader(stream), Protobuf, kindOfSlices, state(before))
 	for _, want := range []struct {
 		typ string
-		o   *wire.Object
-	}{{wire.Modified, now}, {wire.Deleted, gone}} {
+		o   *Object
+	}{{Modified, now}, {Deleted, gone}} {
 		ev, err := r.Next()
 		check(t, err)
 		if ev.Type != want.typ || ev.Version != want.o.Version || !bytes.Equal(ev.Object.Raw, want.o.Raw) ||
@@ -114,12 +112,12 @@ func TestSizes(t *testing.T) {
 		before := s.at(t, 1000)
 		s.Labels = map[string]string{"at": "1"}
 		now := s.at(t, 1001)
-		stream, err := AppendChange(nil, wire.Modified, before, now)
+		stream, err := AppendDeltaChange(nil, Modified, before, now)
 		check(t, err)
-		stream = AppendEvents(stream, ordinary(wire.Modified, before))
-		stream = AppendEvents(stream, ordinary(wire.Modified, now), ordinary(wire.Modified, before))
-		in := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(before))
-		for i, want := range []*wire.Object{now, before, now, before} {
+		stream = AppendDeltaEvents(stream, ordinary(Modified, before))
+		stream = AppendDeltaEvents(stream, ordinary(Modified, now), ordinary(Modified, before))
+		in := NewDeltaReader(bytes.NewReader(stream), Protobuf, kindOfSlices, state(before))
+		for i, want := range []*Object{now, before, now, before} {
 			ev, err := in.Next()
 			if err != nil || !bytes.Equal(ev.Object.Raw, want.Raw) {
 				t.Fatalf("%d endpoints, event %d: %v", endpoints, i, err)
@@ -150,15 +148,15 @@ func TestBomb(t *testing.T) {
 
 // TestLongFrame: attack 165. What is longer than a frame may be is refused before it is read.
 func TestLongFrame(t *testing.T) {
-	for _, n := range []uint64{maxFrame + 1, wire.MaxObject, 1 << 62} {
+	for _, n := range []uint64{maxFrame + 1, MaxObject, 1 << 62} {
 		in := &endless{head: append(binary.AppendUvarint(nil, n), byte(whole))}
-		ev, err := NewReader(in, wire.Protobuf, kindOfSlices, state()).Next()
-		if broken := (*wire.MalformedError)(nil); !errors.As(err, &broken) || in.read > 64<<10 {
+		ev, err := NewDeltaReader(in, Protobuf, kindOfSlices, state()).Next()
+		if broken := (*MalformedError)(nil); !errors.As(err, &broken) || in.read > 64<<10 {
 			t.Errorf("%d bytes: %v, %v after %d bytes", n, ev, err, in.read)
 		}
 	}
 	in := &endless{head: append(binary.AppendUvarint(nil, maxFrame), byte(whole))}
-	if _, err := NewReader(in, wire.Protobuf, kindOfSlices, state()).Next(); err == nil || in.read < maxFrame {
+	if _, err := NewDeltaReader(in, Protobuf, kindOfSlices, state()).Next(); err == nil || in.read < maxFrame {
 		t.Errorf("the longest frame: %v after %d bytes", err, in.read)
 	}
 }
@@ -183,15 +181,15 @@ func TestManyEvents(t *testing.T) {
 	failure := metav1.Status{Status: metav1.StatusFailure, Code: 410}
 	raw, err := failure.Marshal()
 	check(t, err)
-	ev := wire.AppendProtobufFrame(nil, wire.Error, wire.Kind{APIVersion: "v1", Kind: "Status"}, raw)
+	ev := AppendProtobufFrame(nil, Error, Kind{APIVersion: "v1", Kind: "Status"}, raw)
 	all := slices.Repeat([][]byte{ev}, (maxText-1)/(len(ev)+1))
-	r := NewReader(bytes.NewReader(AppendEvents(nil, all...)), wire.Protobuf, kindOfSlices, state())
+	r := NewDeltaReader(bytes.NewReader(AppendDeltaEvents(nil, all...)), Protobuf, kindOfSlices, state())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	first, err := r.Next()
 	check(t, err)
 	runtime.ReadMemStats(&after)
-	if made := after.Mallocs - before.Mallocs; first.Type != wire.Error || made > 1000 {
+	if made := after.Mallocs - before.Mallocs; first.Type != Error || made > 1000 {
 		t.Errorf("%s: the first of %d events has made %d objects", first.Type, len(all), made)
 	}
 	for n := 1; ; n++ {
@@ -211,10 +209,10 @@ func TestBase(t *testing.T) {
 	now := s.at(t, 1001)
 	s.Endpoints[2] = s.point()
 	other := s.at(t, 1000) // as after a restore of the cloud: the same version
-	stream, err := AppendChange(nil, wire.Modified, before, now)
+	stream, err := AppendDeltaChange(nil, Modified, before, now)
 	check(t, err)
-	for what, has := range map[string][]*wire.Object{"nothing": nil, "a later version": {now}, "another object": {other}} {
-		ev, err := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(has...)).Next()
+	for what, has := range map[string][]*Object{"nothing": nil, "a later version": {now}, "another object": {other}} {
+		ev, err := NewDeltaReader(bytes.NewReader(stream), Protobuf, kindOfSlices, state(has...)).Next()
 		if !errors.Is(err, ErrBase) {
 			t.Errorf("%s is held: %v, %v", what, ev, err)
 		}
@@ -226,15 +224,15 @@ func TestSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(38, 8))
 	a, b := newWeb(r, "a", 50), newWeb(r, "b", 50)
 	a.UID, b.UID = "a", "b"
-	has := []*wire.Object{a.at(t, 5), b.at(t, 6)}
+	has := []*Object{a.at(t, 5), b.at(t, 6)}
 	a.Endpoints[1] = a.point()
 	now := a.at(t, 8)
-	names := AppendName(AppendName(nil, has[0]), has[1])
-	stream := AppendBookmark(AppendSame(nil, names), &wire.Event{Version: 7, InitialEnd: true})
-	stream, err := AppendChange(stream, wire.Modified, has[0], now)
+	names := AppendDeltaName(AppendDeltaName(nil, has[0]), has[1])
+	stream := AppendDeltaBookmark(AppendDeltaSame(nil, names), &Event{Version: 7, InitialEnd: true})
+	stream, err := AppendDeltaChange(stream, Modified, has[0], now)
 	check(t, err)
-	read := func(stream []byte) *Reader {
-		in := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state())
+	read := func(stream []byte) *DeltaReader {
+		in := NewDeltaReader(bytes.NewReader(stream), Protobuf, kindOfSlices, state())
 		in.Has(state(has...))
 		return in
 	}
@@ -242,7 +240,7 @@ func TestSame(t *testing.T) {
 	for _, want := range has {
 		ev, err := in.Next()
 		check(t, err)
-		if ev.Type != wire.Added || ev.Object != want || ev.Version != want.Version || ev.Kind != kindOfSlices {
+		if ev.Type != Added || ev.Object != want || ev.Version != want.Version || ev.Kind != kindOfSlices {
 			t.Errorf("%+v, want %s", ev, want.Key)
 		}
 	}
@@ -256,18 +254,18 @@ func TestSame(t *testing.T) {
 	other.UID = "another"
 	later := a.at(t, 6)
 	for what, bad := range map[string][]byte{
-		"twice":           AppendSame(AppendSame(nil, names), names),
-		"another object":  AppendSame(nil, AppendName(nil, &other)),
-		"another version": AppendSame(nil, AppendName(nil, later)),
-		"half a name":     AppendSame(nil, names[:nameSize+2]),
-		"no name":         AppendSame(nil, nil),
+		"twice":           AppendDeltaSame(AppendDeltaSame(nil, names), names),
+		"another object":  AppendDeltaSame(nil, AppendDeltaName(nil, &other)),
+		"another version": AppendDeltaSame(nil, AppendDeltaName(nil, later)),
+		"half a name":     AppendDeltaSame(nil, names[:nameSize+2]),
+		"no name":         AppendDeltaSame(nil, nil),
 	} {
 		in := read(bad)
 		var err error
 		for n := 0; err == nil && n < 10; n++ {
 			_, err = in.Next()
 		}
-		malformed, broken := (*wire.MalformedError)(nil), what == "half a name" || what == "no name"
+		malformed, broken := (*MalformedError)(nil), what == "half a name" || what == "no name"
 		if errors.As(err, &malformed) != broken || errors.Is(err, ErrBase) == broken {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -278,28 +276,28 @@ func TestSame(t *testing.T) {
 func TestEvents(t *testing.T) {
 	r := rand.New(rand.NewPCG(38, 3))
 	a, b := newWeb(r, "a", 50).at(t, 7), newWeb(r, "b", 50).at(t, 8)
-	marks := []wire.Event{
-		{Type: wire.Bookmark, Kind: kindOfSlices, Version: 8, InitialEnd: true, Testimony: "5 3"},
-		{Type: wire.Bookmark, Kind: kindOfSlices, Version: 9, BatchTo: 1 << 40, BatchAdmits: 12},
-		{Type: wire.Bookmark, Kind: kindOfSlices, Version: 1},
+	marks := []Event{
+		{Type: Bookmark, Kind: kindOfSlices, Version: 8, InitialEnd: true, Testimony: "5 3"},
+		{Type: Bookmark, Kind: kindOfSlices, Version: 9, BatchTo: 1 << 40, BatchAdmits: 12},
+		{Type: Bookmark, Kind: kindOfSlices, Version: 1},
 	}
 	failure := metav1.Status{Status: metav1.StatusFailure, Code: 410}
 	raw, err := failure.Marshal()
 	check(t, err)
-	stream := AppendEvents(nil, ordinary(wire.Added, a), ordinary(wire.Added, b))
+	stream := AppendDeltaEvents(nil, ordinary(Added, a), ordinary(Added, b))
 	if n := len(a.Raw) + len(b.Raw); len(stream) > n/2 {
 		t.Errorf("%d bytes of %d", len(stream), n)
 	}
 	for i := range marks {
-		stream = AppendBookmark(stream, &marks[i])
+		stream = AppendDeltaBookmark(stream, &marks[i])
 	}
-	status := wire.Kind{APIVersion: "v1", Kind: "Status"}
-	stream = AppendEvents(stream, wire.AppendProtobufFrame(nil, wire.Error, status, raw))
-	in := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state())
-	for _, want := range []*wire.Object{a, b} {
+	status := Kind{APIVersion: "v1", Kind: "Status"}
+	stream = AppendDeltaEvents(stream, AppendProtobufFrame(nil, Error, status, raw))
+	in := NewDeltaReader(bytes.NewReader(stream), Protobuf, kindOfSlices, state())
+	for _, want := range []*Object{a, b} {
 		ev, err := in.Next()
 		check(t, err)
-		if ev.Type != wire.Added || !bytes.Equal(ev.Object.Raw, want.Raw) {
+		if ev.Type != Added || !bytes.Equal(ev.Object.Raw, want.Raw) {
 			t.Errorf("%s %v, want %s", ev.Type, ev.Object, want.Key)
 		}
 	}
@@ -310,7 +308,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%+v, want %+v", *ev, want)
 		}
 	}
-	if ev, err := in.Next(); err != nil || ev.Type != wire.Error || ev.Status.Code != 410 {
+	if ev, err := in.Next(); err != nil || ev.Type != Error || ev.Status.Code != 410 {
 		t.Errorf("%+v, %v", ev, err)
 	}
 }
@@ -321,10 +319,10 @@ func TestBreaks(t *testing.T) {
 	before := s.at(t, 1000)
 	s.Endpoints[1] = s.point()
 	now := s.at(t, 1001)
-	stream, err := AppendChange(nil, wire.Modified, before, now)
+	stream, err := AppendDeltaChange(nil, Modified, before, now)
 	check(t, err)
-	read := func(stream []byte) (*wire.Event, error) {
-		return NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(before)).Next()
+	read := func(stream []byte) (*Event, error) {
+		return NewDeltaReader(bytes.NewReader(stream), Protobuf, kindOfSlices, state(before)).Next()
 	}
 	for n := 1; n < len(stream); n++ {
 		if _, err := read(stream[:n]); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -348,14 +346,14 @@ func FuzzReader(f *testing.F) {
 	before := s.at(f, 1000)
 	s.Endpoints[1] = s.point()
 	now := s.at(f, 1001)
-	stream, err := AppendChange(nil, wire.Modified, before, now)
+	stream, err := AppendDeltaChange(nil, Modified, before, now)
 	check(f, err)
 	f.Add(stream)
-	f.Add(AppendEvents(nil, ordinary(wire.Added, now)))
-	f.Add(AppendBookmark(nil, &wire.Event{Version: 5, BatchTo: 6, Testimony: "1"}))
-	f.Add(AppendSame(nil, AppendName(nil, before)))
+	f.Add(AppendDeltaEvents(nil, ordinary(Added, now)))
+	f.Add(AppendDeltaBookmark(nil, &Event{Version: 5, BatchTo: 6, Testimony: "1"}))
+	f.Add(AppendDeltaSame(nil, AppendDeltaName(nil, before)))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		r := NewReader(bytes.NewReader(stream), wire.Protobuf, kindOfSlices, state(before))
+		r := NewDeltaReader(bytes.NewReader(stream), Protobuf, kindOfSlices, state(before))
 		r.Has(state(before))
 		for {
 			if _, err := r.Next(); err != nil {
@@ -373,19 +371,19 @@ func BenchmarkChange(b *testing.B) {
 	before := s.at(b, 1000)
 	s.Endpoints[1] = s.point()
 	now := s.at(b, 1001)
-	frame, err := AppendChange(nil, wire.Modified, before, now)
+	frame, err := AppendDeltaChange(nil, Modified, before, now)
 	check(b, err)
 	b.Run("made", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := AppendChange(nil, wire.Modified, before, now)
+			_, err := AppendDeltaChange(nil, Modified, before, now)
 			check(b, err)
 		}
 	})
 	b.Run("applied", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := NewReader(bytes.NewReader(frame), wire.Protobuf, kindOfSlices, state(before)).Next()
+			_, err := NewDeltaReader(bytes.NewReader(frame), Protobuf, kindOfSlices, state(before)).Next()
 			check(b, err)
 		}
 	})

@@ -1,16 +1,14 @@
-package delta
+package wire
 
 import (
 	"encoding/binary"
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
-
-	"github.com/weir-edge/weir/impl/relay/wire"
 )
 
-// Media is the form's media type, in Accept and Content-Type.
-const Media = "application/vnd.weir.delta"
+// DeltaMedia is the form's media type, in Accept and Content-Type.
+const DeltaMedia = "application/vnd.weir.delta"
 
 // kind says what is in a frame.
 type kind byte
@@ -24,8 +22,8 @@ const (
 	same    kind = 's'
 )
 
-// Since is the parameter of Media by which a reader of a list says up to which version it has all.
-const Since = "since"
+// DeltaSince is the parameter of Media by which a reader of a list says up to which version it has all.
+const DeltaSince = "since"
 
 // What a mark says beside its version, as bits.
 const (
@@ -38,12 +36,12 @@ const (
 // small is the size of an event up to which it is not worth compressing.
 const small = 200
 
-// AppendChange appends what an event of type MODIFIED or DELETED makes of an object. Both are immutable.
-func AppendChange(dst []byte, typ string, before, now *wire.Object) ([]byte, error) {
+// AppendDeltaChange appends what an event of type MODIFIED or DELETED makes of an object. Both are immutable.
+func AppendDeltaChange(dst []byte, typ string, before, now *Object) ([]byte, error) {
 	k := changed
 	switch typ {
-	case wire.Modified:
-	case wire.Deleted:
+	case Modified:
+	case Deleted:
 		k = deleted
 	default:
 		return nil, fmt.Errorf("%s of %s is no difference", typ, now.Key)
@@ -56,8 +54,8 @@ func AppendChange(dst []byte, typ string, before, now *wire.Object) ([]byte, err
 	return appendFrame(dst, k, body), nil
 }
 
-// AppendEvents appends events in their ordinary form, as one frame.
-func AppendEvents(dst []byte, events ...[]byte) []byte {
+// AppendDeltaEvents appends events in their ordinary form, as one frame.
+func AppendDeltaEvents(dst []byte, events ...[]byte) []byte {
 	if len(events) == 1 && len(events[0]) <= small {
 		return appendFrame(dst, plain, events[0])
 	}
@@ -72,17 +70,17 @@ func AppendEvents(dst []byte, events ...[]byte) []byte {
 // is taken for another one once in three billion times.
 const nameSize = 6
 
-// AppendName appends what names an object in a version.
-func AppendName(dst []byte, o *wire.Object) []byte {
-	sum := xxhash.Sum64String(o.Key + "/" + o.UID + "/" + wire.FormatVersion(o.Version))
+// AppendDeltaName appends what names an object in a version.
+func AppendDeltaName(dst []byte, o *Object) []byte {
+	sum := xxhash.Sum64String(o.Key + "/" + o.UID + "/" + FormatVersion(o.Version))
 	return append(dst, binary.LittleEndian.AppendUint64(nil, sum)[:nameSize]...)
 }
 
-// AppendSame appends objects that the reader has, by their names in a row.
-func AppendSame(dst, names []byte) []byte { return appendFrame(dst, same, names) }
+// AppendDeltaSame appends objects that the reader has, by their names in a row.
+func AppendDeltaSame(dst, names []byte) []byte { return appendFrame(dst, same, names) }
 
-// AppendBookmark appends a bookmark.
-func AppendBookmark(dst []byte, ev *wire.Event) []byte {
+// AppendDeltaBookmark appends a bookmark.
+func AppendDeltaBookmark(dst []byte, ev *Event) []byte {
 	says := byte(0)
 	body := append(binary.AppendUvarint(nil, ev.Version), 0)
 	at := len(body) - 1

@@ -18,8 +18,7 @@ import (
 	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/coordinator/election"
-	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/coordinator/lead"
 	"github.com/weir-edge/weir/impl/coordinator/store"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/exchange"
@@ -188,11 +187,11 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if err != nil {
 		return err
 	}
-	leader, bars, shared := &member.Fence{Incarnation: etcd.Incarnation()}, &pull.Bars{}, &pull.Documents{}
-	vote := &election.Election{
+	leader, bars, shared := &member.Fence{Incarnation: etcd.Incarnation()}, &lead.Bars{}, &lead.Documents{}
+	vote := &lead.Election{
 		Store: stored{leases.Store}, Fence: leader, Bars: bars, Clock: c.set.Clock, Logger: c.set.Logger,
 	}
-	lies := election.NewJury(election.JuryConfig{
+	lies := lead.NewJury(lead.JuryConfig{
 		Notes: etcd, Leader: leader.Leader, Free: vote.Free, Relays: c.relays.All, Clock: c.set.Clock, Logger: c.set.Logger,
 	})
 	vote.Refuses, vote.LeftOut, leases.election = lies.Refuses,
@@ -200,14 +199,14 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	if c.set.LeadersOnly {
 		vote.Only = contract.LeaderGroup
 	}
-	ready := pull.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
+	ready := lead.Readiness{FreshWithin: c.set.FreshWithin, Floor: lies.Floor, Clock: c.set.Clock}
 	c.fresh.Store(new(func(r *relay.Relay) bool { return ready.Unready(r) == nil }))
 	metrics := newMetrics(c.set.NodePoolName, c.relays.All, c.kept, ready.Unready)
 	metrics.registry.MustRegister(c.serving.denied, c.serving.ca.held, c.serving.late.Collector(), c.told)
 	lies.Lied, c.front.later = metrics.lied.Inc, metrics.later.Inc
 	health := &recently{check: etcd.Check, lasts: checkLasts, clock: c.set.Clock}
 	ways := &lines{lot: &c.lot, rules: c.rules, clock: c.set.Clock, serving: &c.serving}
-	pulled := pull.Config{
+	pulled := lead.PullConfig{
 		Relays: c.relays.All, Fence: leader, Bars: bars, Line: ways.to, Leases: vote, Unready: ready.Unready,
 		Majority: health.ask,
 		Beside:   func(ctx context.Context, up *hop.Upstream) { shared.Keep(ctx, up, c.set.Clock) },
@@ -221,7 +220,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 		claims = store.NewFed(c.peers.Replicas, etcd, c.set.Clock, c.set.Logger)
 		pulled.Replicas = claims
 	}
-	puller := pull.New(pulled)
+	puller := lead.NewPuller(pulled)
 	follows := scope.New(scope.Config{
 		Relays: sharing{c, puller}, Directory: c.told, Always: c.set.always, Linger: c.set.Linger,
 		Holds: func() bool { return !c.seesCloud() }, Clock: c.set.Clock, Logger: c.set.Logger,
@@ -232,7 +231,7 @@ func (c *Coordinator) serve(ctx context.Context, etcd *store.Store) error {
 	stored{leases.Store}.tell(vote)
 	paths := map[string]http.Handler{
 		"/metrics": metrics.handler(),
-		contract.StatusPath: &pull.Reporter{
+		contract.StatusPath: &lead.Reporter{
 			Pool: c.set.NodePoolName, Replica: c.set.Name, Replicas: pulled.Replicas, Fence: leader, Relays: c.relays.All,
 			Unknown: follows.Unknown, Idle: follows.Idle, Ready: ready, Puller: puller,
 			Doubt: lies.Doubt, Space: etcd.Space, NodeOf: nodeOf, Clock: c.set.Clock,

@@ -7,7 +7,7 @@
 //
 // # Leases of the pool
 //
-// Who may hold the election Lease and leader-informer-sync is decided here (package election), by the certificate of
+// Who may hold the election Lease and leader-informer-sync is decided here (package lead), by the certificate of
 // the caller and by this coordinator's monotonic clock; what hubs say of each other counts for nothing. A holder is
 // "<node of the certificate>_…". A hub takes the election Lease if it is free, its own, or if the coordinator has seen
 // no write of it for its duration (member.Tenure). It may give it back, and asks for contract.MaxLeaseDuration
@@ -27,7 +27,7 @@
 // and pings go unanswered when the machine does. If it does not come back at once, or if the hub cannot be reached
 // within contract.PulseSilence, twice that after a start, the coordinator takes the election Lease from it, and hubs
 // that watch the Lease stand for it without waiting for it to expire. A hub that could not be reached leaves the Lease
-// to others for a while. One that lied to its pool does for long: see package election. With --leaders-only only hubs
+// to others for a while. One that lied to its pool does for long: see package lead. With --leaders-only only hubs
 // lead whose certificate has the organization contract.LeaderGroup.
 //
 // # The cloud's history
@@ -42,7 +42,7 @@
 // # While nobody leads
 //
 // While no hub reaches the cloud nobody leads. The coordinator then asks the hubs that told an address in their nodes'
-// Leases what they hold, and pulls from the one that holds most (package pull). That moves a relay forward only, in the
+// Leases what they hold, and pulls from the one that holds most (package lead). That moves a relay forward only, in the
 // history that it is in. If the hub still has the changes since what the relay has reached, these are what comes: after
 // a loss of power clients and hubs have seen a part of them, and go on from there. It is served with its age, makes
 // nothing ready, and is told with the name of its node. So a coordinator that lost its disk has the last state that any

@@ -21,7 +21,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/coordinator/election"
+	"github.com/weir-edge/weir/impl/coordinator/lead"
 	"github.com/weir-edge/weir/impl/limit"
 )
 
@@ -29,7 +29,7 @@ import (
 type leases struct {
 	*registry.Store
 	authorizer authorizer.Authorizer
-	election   *election.Election
+	election   *lead.Election
 }
 
 func newLeases(t *types, options generic.RESTOptionsGetter, a authorizer.Authorizer) (*leases, error) {
@@ -95,9 +95,9 @@ func (l *leases) checked(validate rest.ValidateObjectFunc) rest.ValidateObjectFu
 	}
 }
 
-func caller(ctx context.Context) election.Caller {
+func caller(ctx context.Context) lead.LeaseCaller {
 	u, _ := genericrequest.UserFrom(ctx)
-	return election.Caller{Node: authz.NodeOf(u), Groups: u.GetGroups(), Operates: authz.Operates(u), Near: isNear(ctx)}
+	return lead.LeaseCaller{Node: authz.NodeOf(u), Groups: u.GetGroups(), Operates: authz.Operates(u), Near: isNear(ctx)}
 }
 
 // leaseStrategy validates as kube-apiserver does. It implements rest.RESTCreateStrategy and rest.RESTUpdateStrategy.
@@ -175,7 +175,7 @@ func (t leaseTable) ConvertToTable(ctx context.Context, obj, opts runtime.Object
 	}
 	for i := range table.Rows {
 		if l, ok := table.Rows[i].Object.Object.(*coordinationv1.Lease); ok {
-			table.Rows[i].Cells = []any{l.Name, election.HolderOf(l), age(l.CreationTimestamp)}
+			table.Rows[i].Cells = []any{l.Name, lead.HolderOf(l), age(l.CreationTimestamp)}
 		}
 	}
 	return table, nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/weir-edge/weir/impl/coordinator/authz"
-	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/coordinator/lead"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/relay"
 	"github.com/weir-edge/weir/impl/scope"
@@ -49,7 +49,7 @@ func (c *Coordinator) relayed(r authz.GroupResource) bool {
 // sharing is the relays of a coordinator as its scope has them.
 type sharing struct {
 	*Coordinator
-	puller *pull.Puller
+	puller *lead.Puller
 }
 
 // All implements scope.Relays.

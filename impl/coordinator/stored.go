@@ -16,15 +16,15 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/weir-edge/weir/impl/coordinator/election"
+	"github.com/weir-edge/weir/impl/coordinator/lead"
 )
 
-// stored are the Leases in etcd as an election uses them. It implements election.Store.
+// stored are the Leases in etcd as an election uses them. It implements lead.LeaseStore.
 type stored struct{ *registry.Store }
 
 // tell shows an election each write that goes through the store, before its writer is answered. The server must not run
 // yet.
-func (s stored) tell(e *election.Election) {
+func (s stored) tell(e *lead.Election) {
 	wrote := func(obj runtime.Object, dryRun []string, deleted bool) {
 		if lease, ok := obj.(*coordinationv1.Lease); ok && len(dryRun) == 0 {
 			e.Wrote(lease, deleted)

@@ -25,10 +25,10 @@
 //
 //   - Plan says what the feeder of one relay does next: resume, list, compare, ask. Package source drives it.
 //   - Follow says when a coordinator takes the election Lease from a leader that it cannot read, and
-//   - Rounds and Latest say when it asks the hubs what they hold, and which of them it follows. Package pull drives
+//   - Rounds and Latest say when it asks the hubs what they hold, and which of them it follows. Package lead drives
 //     these.
-//   - Fence says from which hub a coordinator reads, and Tenure when the election Lease is free. Packages pull and
-//     election drive them.
+//   - Fence says from which hub a coordinator reads, and Tenure when the election Lease is free. Package lead
+//     drives them.
 //
 // Package role has the election and the choice of the source that all relays have in common.
 //

@@ -17,7 +17,7 @@ const (
 )
 
 // Follow decides when a coordinator takes the election Lease from the leader whose hub it reads: when it cannot hold a
-// connection to that hub (see package pull). It is for one leader, and for one goroutine.
+// connection to that hub (see package lead). It is for one leader, and for one goroutine.
 type Follow struct {
 	broken bool      // there was a connection
 	due    time.Time // until then the hub has time

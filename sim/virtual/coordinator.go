@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/coordinator/lead"
 	"github.com/weir-edge/weir/impl/member"
 )
 
 const freshWithin = 30 * time.Second
 
 // Coordinator is weir-coordinator: Leases, the real fence, and a relay that is fed from the leader, by the steps of
-// package pull.
+// package lead.
 type Coordinator struct {
 	process
 	pool     *Pool
@@ -27,7 +27,7 @@ type Coordinator struct {
 	run      int           // grows when another one is
 	patience time.Duration
 	pulse    *stream
-	bars     *pull.Bars
+	bars     *lead.Bars
 }
 
 // boot starts it. Without its disk it begins a new life.
@@ -38,7 +38,7 @@ func (c *Coordinator) boot(disk bool) {
 		c.pool.at(LeaseOp{Kind: "wipe"})
 		c.saved = saved{}
 	}
-	c.leader, c.origin, c.pulse, c.patience, c.bars = member.Leader{}, nil, nil, member.PulseAwaited, &pull.Bars{}
+	c.leader, c.origin, c.pulse, c.patience, c.bars = member.Leader{}, nil, nil, member.PulseAwaited, &lead.Bars{}
 	c.run++
 	c.relays(false)
 	c.saved.restore(c.server)

@@ -14,7 +14,7 @@ func (c *Coordinator) hear(rounds *member.Rounds) {
 	wait := rounds.Wait()
 	c.after(wait/2+c.loop.jitter(wait/2), func() {
 		if !c.lacks() {
-			rounds.Came() // package pull begins again when nobody leads
+			rounds.Came() // package lead begins again when nobody leads
 			c.hear(rounds)
 			return
 		}

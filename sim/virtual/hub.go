@@ -36,7 +36,7 @@ type Hub struct {
 	server             *server
 	feeder             *feeder
 	idle               bool // nobody reads here: there is no relay, and server and feeder are of nothing
-	lead               *lead
+	lead               *leading
 	cloud, coordinator *health // coordinator: or the leader hubs
 	use                *Hub    // the leader hub that is read; nil: none
 	shown              string  // its name, if it said that what it shows is fresh
@@ -70,7 +70,7 @@ func (h *Hub) boot(state bool) {
 	h.out.Snapshot = m.Snapshot()
 	h.relays(false)
 	h.saved.restore(h.server)
-	h.lead = &lead{h: h, since: h.loop.Now()}
+	h.lead = &leading{h: h, since: h.loop.Now()}
 	look := func() { h.step(member.Observation{}) }
 	ask := func(l *link) func(time.Duration, func(error)) {
 		return func(limit time.Duration, done func(error)) { l.ask(limit, func() {}, done) }

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-edge/weir/impl/contract"
 )
 
-// lead is what a leader shows: the term that it feeds under, and who reads it.
-type lead struct {
+// leading is what a leader shows: the term that it feeds under, and who reads it.
+type leading struct {
 	h       *Hub
 	leads   bool
 	term    contract.Term // of an election
@@ -15,7 +15,7 @@ type lead struct {
 	since   time.Duration // since when there are some, or none
 }
 
-func (p *lead) begin(t contract.Term, elected bool) {
+func (p *leading) begin(t contract.Term, elected bool) {
 	p.leads, p.term = true, t
 	if elected {
 		p.h.trace("leads under %v", t)
@@ -24,15 +24,15 @@ func (p *lead) begin(t contract.Term, elected bool) {
 	p.h.trace("leads as it is named")
 }
 
-func (p *lead) end() { p.leads, p.term = false, contract.Term{} }
+func (p *leading) end() { p.leads, p.term = false, contract.Term{} }
 
 // pulse is the hub's end of a pulse: it knows by it that it is read.
-func (p *lead) pulse(s *stream) {
+func (p *leading) pulse(s *stream) {
 	p.lean(1)
 	s.broken[up] = s.l.server.in(func() { p.lean(-1) })
 }
 
-func (p *lead) lean(n int) {
+func (p *leading) lean(n int) {
 	if p.readers += n; p.readers == 0 || p.readers == n {
 		p.since = p.h.loop.Now()
 	}

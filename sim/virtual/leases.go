@@ -11,9 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/election"
 	"github.com/weir-edge/weir/impl/coordinator/inmemory"
-	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/coordinator/lead"
 	"github.com/weir-edge/weir/impl/hub/coordinator"
 	"github.com/weir-edge/weir/impl/lease"
 	"github.com/weir-edge/weir/impl/member"
@@ -24,7 +23,7 @@ import (
 type leases struct {
 	disk     *lease.Store
 	lives    int // of the disk
-	election *election.Election
+	election *lead.Election
 	watches  []*leaseWatch
 }
 
@@ -40,9 +39,9 @@ func (l *leases) wipe() {
 }
 
 // boot is a start of the coordinator: the fence follows the Lease from what is stored.
-func (l *leases) boot(s *server, moved func(), bars *pull.Bars) {
+func (l *leases) boot(s *server, moved func(), bars *lead.Bars) {
 	l.watches = nil
-	l.election = &election.Election{
+	l.election = &lead.Election{
 		Store: l.disk, Fence: &member.Fence{Incarnation: strconv.Itoa(l.lives), Moved: moved}, Bars: bars, Clock: s.clock,
 		Logger: slog.New(slog.DiscardHandler),
 	}

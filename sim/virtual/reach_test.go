@@ -17,7 +17,7 @@ var unreached = map[string]string{
 	"Up.Compresses":  "no stream is compressed here: package source compares what a list costs (TestThrift)",
 	"Up.Plain":       "each cloud here knows streaming lists: package source has one that does not",
 	"Feed.Leaf":      "it decides between lists of which one is compressed",
-	"Up.Unconfirmed": "a refill takes one list here, and no step of a plan: package pull has the steps",
+	"Up.Unconfirmed": "a refill takes one list here, and no step of a plan: package lead has the steps",
 	"Up.ID":          "a link, never nil",
 
 	".Idle[]":              "there is one resource",
@@ -25,8 +25,8 @@ var unreached = map[string]string{
 	"Relays[].Name":        "there is one resource", "Observation.Denied[]": "there is one resource",
 
 	".NewerField": "for people: nothing is decided by it", ".Watchers": "for people: nothing is decided by it",
-	"Status..Doubt": "it is handed on to package election",
-	"Pulse.Late":    "each process here runs in time: package pull measures how late one is",
+	"Status..Doubt": "it is handed on to package lead",
+	"Pulse.Late":    "each process here runs in time: package lead measures how late one is",
 
 	"Election..Exists": "a watch shows what there is", "Sync..Exists": "a watch shows what there is",
 	"Sync..AcquireTime": "nobody acquires it", "Sync..Transitions": "nobody acquires it",

@@ -18,8 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/election"
-	"github.com/weir-edge/weir/impl/coordinator/pull"
+	"github.com/weir-edge/weir/impl/coordinator/lead"
 	"github.com/weir-edge/weir/impl/directory"
 	"github.com/weir-edge/weir/impl/exchange"
 	"github.com/weir-edge/weir/impl/lease"
@@ -48,23 +47,23 @@ type Config struct {
 // Coordinator is the API of a pool. It serves anyone who shows a certificate that its server has verified.
 type Coordinator struct {
 	http.Handler
-	Documents pull.Documents
+	Documents lead.Documents
 	relays    []*relay.Relay
-	vote      *election.Election
-	puller    *pull.Puller
+	vote      *lead.Election
+	puller    *lead.Puller
 }
 
 // New starts nothing. The Leases obey the new Coordinator from now on.
 func New(c Config) (*Coordinator, error) {
 	logger := slog.New(slog.DiscardHandler)
 	x := &Coordinator{relays: c.Relays}
-	x.vote = &election.Election{
-		Store: c.Leases, Fence: &member.Fence{Incarnation: c.Leases.Life()}, Bars: &pull.Bars{}, Clock: c.Clock,
+	x.vote = &lead.Election{
+		Store: c.Leases, Fence: &member.Fence{Incarnation: c.Leases.Life()}, Bars: &lead.Bars{}, Clock: c.Clock,
 		Logger: logger,
 	}
-	ready := pull.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
+	ready := lead.Readiness{FreshWithin: FreshWithin, Floor: func(string) uint64 { return 0 }, Clock: c.Clock}
 	relays := scope.NewSet(c.Relays...)
-	x.puller = pull.New(pull.Config{
+	x.puller = lead.NewPuller(lead.PullConfig{
 		Relays: relays.All, Fence: x.vote.Fence, Bars: x.vote.Bars, Line: c.Line, Leases: x.vote, Unready: ready.Unready,
 		Majority: func() error { return nil },
 		Beside:   func(ctx context.Context, up *hop.Upstream) { x.Documents.Keep(ctx, up, c.Clock) },
@@ -83,7 +82,7 @@ func New(c Config) (*Coordinator, error) {
 		}
 	})
 	none := func() []string { return nil }
-	mux.Handle("GET "+contract.StatusPath, &pull.Reporter{
+	mux.Handle("GET "+contract.StatusPath, &lead.Reporter{
 		Pool: c.Pool, Fence: x.vote.Fence, Relays: relays.All, Unknown: none, Idle: none, Ready: ready, Puller: x.puller,
 		Doubt: func() *contract.Doubt { return nil }, Clock: c.Clock,
 	})
@@ -113,10 +112,10 @@ func New(c Config) (*Coordinator, error) {
 }
 
 // Obey lets an election decide who may write Leases, and shows it each write. Nobody may use the Leases meanwhile.
-func Obey(leases *lease.Store, e *election.Election) {
+func Obey(leases *lease.Store, e *lead.Election) {
 	leases.Policy = lease.Policy{
 		Write: func(ctx context.Context, user string, l, old *coordinationv1.Lease) error {
-			return e.Check(ctx, election.Caller{Near: true, Node: ofHub(user)}, l, old)
+			return e.Check(ctx, lead.LeaseCaller{Near: true, Node: ofHub(user)}, l, old)
 		},
 		Applied: func(l *coordinationv1.Lease) { e.Wrote(l, false) },
 	}

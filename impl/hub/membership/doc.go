@@ -42,7 +42,7 @@
 // 10 s later is told, with the leader's node, and counted in weir_hub_pool_contradictions_total. Then the pool's cache
 // is left within the spread, and all is listed again from the cloud: versions that fit would else let what was forged
 // stay. The coordinator is told, asks the other hubs about the same object, and takes the Lease from a leader that lied
-// (package election there). The pool's cache is used again when another node leads, or when the cloud contradicts no
+// (package lead there). The pool's cache is used again when another node leads, or when the cloud contradicts no
 // longer. An object whose content alone was forged, under the version that the cloud gave it, is not found out so, nor
 // one that is withheld.
 //

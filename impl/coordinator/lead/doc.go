@@ -1,9 +1,30 @@
-// Package election decides which hub may hold a Lease of the pool, and tells the fence which hub holds the election
-// Lease.
+// Package lead is about the hub that leads a pool, for its coordinator: which hub may hold the election Lease
+// (Election), whether the one that does has lied (Jury), and reading its relays (Puller).
 //
-// Election is the part of a coordinator that knows the rules. Where Leases are kept is a Store's matter: etcd behind
-// k8s.io/apiserver, or memory (package inmemory). It starts no goroutine; Run blocks until its context ends. A driver
-// without goroutines shows it each write by Wrote and Follow instead.
+// # Pulling
+//
+// A Puller fills the relays of a coordinator. A coordinator reads from the hub that leads the pool. A replica that
+// the leader does not use reads from the replica that the leader does use. While no hub leads, a coordinator reads from
+// the hub with the latest state (type fallback). Replicas never read in a circle, where old data would look fresh: all
+// of them read the one that last claimed to read the leader, and that one reads no other replica.
+//
+// A leader that dies leaves its Lease behind, and others would have to wait for that to expire, many seconds, because
+// each renewal is a write to flash. The connection to it is no write: it breaks at once when the leader's process dies,
+// and pings go unanswered when the machine does. Then the Lease is taken from the leader. Should it live all the same,
+// nothing is lost: it may stand again, though not at once.
+//
+// Status is what a coordinator says of itself, as JSON, and whether it is ready.
+//
+// It knows no API server and no etcd: Leases and Replicas are interfaces, so that a coordinator in memory pulls as the
+// real one does. Puller.Run starts all goroutines and ends them.
+//
+// # The election
+//
+// Election decides which hub may hold a Lease of the pool, and tells the fence which hub holds the election Lease.
+//
+// Election is the part of a coordinator that knows the rules. Where Leases are kept is a LeaseStore's matter: etcd
+// behind k8s.io/apiserver, or memory (package inmemory). It starts no goroutine; Election.Run blocks until its context
+// ends. A driver without goroutines shows it each write by Wrote and Follow instead.
 //
 // # The jury
 //
@@ -53,4 +74,4 @@
 // together and a restart forgets nothing. Times are counted by each process from when it first saw an entry: no clocks
 // are compared. After a start they begin again. JuryState is pure. Jury owns the note: Jury.Run follows it and blocks
 // until its context ends; NewJury starts nothing.
-package election
+package lead

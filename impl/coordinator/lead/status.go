@@ -1,4 +1,4 @@
-package pull
+package lead
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ type Status struct {
 	Replica     string `json:"replica,omitempty"` // name of this one of several
 	// the replica that reads the leader; "": none yet, or this is the only one.
 	Fed string `json:"fed,omitempty"`
-	// what hubs that follow and reach the cloud are asked; see election.Jury.
+	// what hubs that follow and reach the cloud are asked; see Jury.
 	Doubt     *contract.Doubt  `json:"doubt,omitempty"`
 	Hubs      int              `json:"hubs,omitempty"` // that asked for this within hubsPatience
 	Etcd      *store.Space     `json:"etcd,omitempty"` // how full it is

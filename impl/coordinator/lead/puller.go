@@ -1,4 +1,4 @@
-package pull
+package lead
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const freeTimeout = 5 * time.Second
 
 // Puller keeps the relays of a coordinator fed. See the package comment.
 type Puller struct {
-	Config
+	PullConfig
 	poke chan struct{} // something changed
 	held chan struct{} // a holder has written its Lease here
 
@@ -40,10 +40,10 @@ type origin struct {
 	up      *hop.Upstream
 }
 
-// New checks nothing: all of a Config is given by the one that makes a coordinator.
-func New(c Config) *Puller {
+// NewPuller checks nothing: all of a Config is given by the one that makes a coordinator.
+func NewPuller(c PullConfig) *Puller {
 	return &Puller{
-		Config: c, poke: make(chan struct{}, 1), held: make(chan struct{}, 1), feeders: map[*relay.Relay]*source.Feeder{},
+		PullConfig: c, poke: make(chan struct{}, 1), held: make(chan struct{}, 1), feeders: map[*relay.Relay]*source.Feeder{},
 	}
 }
 
@@ -264,7 +264,7 @@ func (p *Puller) Mismatches(r *relay.Relay) int {
 
 // fallback is what runs while nobody is read.
 func (p *Puller) fallback() *fallback {
-	return &fallback{p.Config, p.feeder, func() bool { return p.Upstream() != nil }}
+	return &fallback{p.PullConfig, p.feeder, func() bool { return p.Upstream() != nil }}
 }
 
 // Upstream is who is read, nil if nobody is.

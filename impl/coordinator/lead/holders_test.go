@@ -1,4 +1,4 @@
-package election
+package lead
 
 import (
 	"strings"
@@ -31,7 +31,7 @@ func TestOwnLease(t *testing.T) {
 			Namespace: contract.NodeLeaseNamespace, Name: "edge-1",
 			Annotations: map[string]string{contract.PoolAddress: c.address},
 		}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &c.holder}}
-		err := (&Election{}).Check(t.Context(), Caller{Node: "edge-1", Near: c.near}, l, nil)
+		err := (&Election{}).Check(t.Context(), LeaseCaller{Node: "edge-1", Near: c.near}, l, nil)
 		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
 			t.Errorf("%s held by %.20s, near %t: %v; want %q", c.address, c.holder, c.near, err, c.refused)
 		}

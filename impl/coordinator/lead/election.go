@@ -1,4 +1,4 @@
-package election
+package lead
 
 import (
 	"context"
@@ -10,15 +10,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/impl/coordinator/pull"
 	"github.com/weir-edge/weir/impl/member"
 	"github.com/weir-edge/weir/impl/process"
 )
 
 const retry = 200 * time.Millisecond
 
-// Store keeps Leases. Errors are those of a Kubernetes API. What is returned may be changed.
-type Store interface {
+// LeaseStore keeps Leases. Errors are those of a Kubernetes API. What is returned may be changed.
+type LeaseStore interface {
 	// List reads those of a namespace, with a name only that one.
 	List(ctx context.Context, namespace, name string) (*coordinationv1.LeaseList, error)
 	// Follow shows each change of a Lease after the version of a List, and leaves none out, until it cannot, take fails,
@@ -33,9 +32,9 @@ type Store interface {
 // to it before its writer is answered (Wrote), so that nothing of the old leader is applied after the new one knows
 // that it leads; Run follows the Lease, for the write whose request was cut off behind the store.
 type Election struct {
-	Store Store
+	Store LeaseStore
 	Fence *member.Fence
-	Bars  *pull.Bars
+	Bars  *Bars
 	Held  func() // told when a holder has written its Lease here; nil: nobody asks
 	Only  string // organization that who leads has; "": any hub may
 	// Refuses tells why a node may not hold the election Lease, "" if it may: see Jury. nil: there is no jury.
@@ -125,7 +124,7 @@ func (e *Election) look(ctx context.Context) error {
 	return err
 }
 
-// Hubs implements pull.Leases, by the Leases of nodes.
+// Hubs implements Leases, by the Leases of nodes.
 func (e *Election) Hubs(ctx context.Context) map[string]string {
 	list, err := e.Store.List(ctx, contract.NodeLeaseNamespace, "")
 	if err != nil {
@@ -141,7 +140,7 @@ func (e *Election) Hubs(ctx context.Context) map[string]string {
 	return all
 }
 
-// Free implements pull.Leases.
+// Free implements Leases.
 func (e *Election) Free(ctx context.Context, l member.Leader) error {
 	return e.Store.Change(ctx, contract.LeaseNamespace, contract.ElectionLease, func(lease *coordinationv1.Lease) error {
 		s, err := sight(lease, false)

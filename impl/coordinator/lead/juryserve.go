@@ -1,4 +1,4 @@
-package election
+package lead
 
 import (
 	"encoding/json"

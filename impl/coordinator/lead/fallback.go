@@ -1,4 +1,4 @@
-package pull
+package lead
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const (
 
 // fallback asks hubs while nobody leads.
 type fallback struct {
-	Config
+	PullConfig
 	feeder func(*relay.Relay) *source.Feeder // nil: nothing feeds it
 	read   func() bool                       // somebody is
 }

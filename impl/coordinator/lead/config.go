@@ -1,4 +1,4 @@
-package pull
+package lead
 
 import (
 	"context"
@@ -31,8 +31,8 @@ type Replicas interface {
 	Claim(context.Context, contract.Term) error
 }
 
-// Config is what a Puller is made of.
-type Config struct {
+// PullConfig is what a Puller is made of.
+type PullConfig struct {
 	Relays   func() []*relay.Relay
 	Fence    *member.Fence // its Moved is to call Puller.Moved
 	Bars     *Bars

@@ -1,4 +1,4 @@
-package election
+package lead
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 // maxUID bounds the UID of a Node, which has 36 bytes.
 const maxUID = 64
 
-// Caller is who wants to write a Lease, as its certificate says. What a hub says of itself, of the time and of others
-// is ignored.
-type Caller struct {
+// LeaseCaller is who wants to write a Lease, as its certificate says. What a hub says of itself, of the time and of
+// others is ignored.
+type LeaseCaller struct {
 	Node     string   // whose hub it is; "": of none
 	Groups   []string // organizations
 	Operates bool     // it is an operator, and so no hub
@@ -30,7 +30,7 @@ type Caller struct {
 
 // Check tells why a caller may not write a Lease so, from its certificate and this coordinator's clock. old is the
 // stored one, which the write is on condition of; nil: there is none.
-func (e *Election) Check(ctx context.Context, who Caller, lease, old *coordinationv1.Lease) error {
+func (e *Election) Check(ctx context.Context, who LeaseCaller, lease, old *coordinationv1.Lease) error {
 	node, holder := who.Node, HolderOf(lease)
 	mine, pools := contract.NodeOfIdentity(holder) == node, lease.Namespace == contract.LeaseNamespace
 	switch what := foreign(lease, who); {
@@ -109,7 +109,7 @@ func (e *Election) checkElection(lease, old *coordinationv1.Lease, node string) 
 
 // foreign names what a hub may not put on a Lease: what would outlive the hub, make others act on it, or lead this
 // coordinator to where only its machine gets.
-func foreign(l *coordinationv1.Lease, who Caller) string {
+func foreign(l *coordinationv1.Lease, who LeaseCaller) string {
 	node, own := who.Node, l.Namespace == contract.NodeLeaseNamespace
 	holder := HolderOf(l)
 	switch {

@@ -13,8 +13,8 @@ import (
 // largeRequest is what the request carries, in bytes.
 const largeRequest = 12 << 10
 
-// Attempt has a request answered over a TLS connection on which both ends speak HTTP/2, and closes it. An answer that is
-// an error works as well, unless it says that the caller is not known.
+// Attempt has a request answered over a TLS connection on which both ends speak HTTP/2, and closes it. An answer that
+// is an error works as well, unless it says that the caller is not known.
 func Attempt(ctx context.Context, conn net.Conn, path string) error {
 	defer conn.Close()
 	over := &http.Transport{

@@ -13,7 +13,7 @@
 //
 // A Lease is some hundred bytes, but for names: one of a node has 253 at most, and stands in a Lease up to four times.
 // 4 KiB are twice the largest one that a hub writes. A request has 64 KiB at most, since a Lease as JSON may escape
-// each byte by six. What is signed has bounds of its own, see packages trust, trust and directory.
+// each byte by six. What is signed has bounds of its own, see packages trust and directory.
 //
 // # Writes at a coordinator
 //

@@ -1,4 +1,4 @@
-// Package togate holds the specs of a pool behind a wall: a kind cluster whose workers accept nothing from the cloud.
+// Package wayin holds the specs of a pool behind a wall: a kind cluster whose workers accept nothing from the cloud.
 // They reach nothing there but kube-apiserver and weir-gate. Its kube-apiserver reaches kubelets by an egress selector,
 // through the gate and the hub that leads. `make test-kind LABELS=wayin` runs them.
 //

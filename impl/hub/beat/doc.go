@@ -7,8 +7,8 @@
 //
 // Beats passes a heartbeat to the cloud, or answers it itself; package heartbeat decides. Mirror writes how the node is
 // to the pool's coordinator. Forwarding, on the hub that leads, speaks there for nodes that are cut off. RollCall hands
-// in each heartbeat at the pool's roll call (package heartbeat), and Reporter, on the hub that leads, brings all of them to
-// the cloud at once.
+// in each heartbeat at the pool's roll call (package heartbeat), and Reporter, on the hub that leads, brings all of
+// them to the cloud at once.
 //
 // The constructors start nothing. Mirror.Run, Mirror.Announce, Forwarding.Run, Reporter.Run and Overdue block until
 // their context ends, and wait for what they began.

@@ -157,7 +157,8 @@ func TestLacks(t *testing.T) {
 func TestForgotten(t *testing.T) {
 	h := newHub(t, true)
 	h.reads(h.gate, endpoints, services)
-	h.way.Failed(h.way.Upstream(endpoints), endpoints, &hop.StatusError{Code: http.StatusTooManyRequests, RetryAfter: time.Hour})
+	h.way.Failed(h.way.Upstream(endpoints), endpoints,
+		&hop.StatusError{Code: http.StatusTooManyRequests, RetryAfter: time.Hour})
 	if h.way.Upstream(endpoints) == nil || h.way.Upstream(services) == nil {
 		t.Error("the gate is left")
 	}

@@ -149,7 +149,7 @@ func (c *column) start(ctx context.Context) error {
 	first = slices.DeleteFunc(first, func(id runtime.PartID) bool { return id.Kind() == "proxy" }) // its Node is not there
 	offline := c.weir && c.s.Autonomy.FirstBoot
 	if offline {
-		c.cutLink(link.Both, "")
+		line{c.Site.Link(c.Pool), c}.Cut(link.Both, "")
 	}
 	if err := runtime.Start(ctx, c.Site, first...); err != nil {
 		return err

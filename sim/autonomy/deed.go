@@ -2,12 +2,10 @@ package autonomy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +18,14 @@ import (
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
+// A column is the laboratory of its faults.
+var _ interface {
+	scenario.Lab
+	scenario.Pods
+	scenario.Callers
+	scenario.Issuers
+} = (*column)(nil)
+
 // faults lets the faults happen, each at its time, and waits until all are healed.
 func (c *column) faults(ctx context.Context) error {
 	if c.weir && c.led == nil { // what follows pods is what their kubelets write
@@ -28,7 +34,11 @@ func (c *column) faults(ctx context.Context) error {
 	began := time.Now()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, f := range c.s.Faults {
-		if c.spared(f) {
+		at := &scenario.Aim{Fault: f, Pool: c.s.Topology.Pool, Seed: c.s.Seed}
+		if err := f.Kind.Aim(ctx, c, at); err != nil {
+			return err
+		}
+		if c.spares(at) {
 			continue
 		}
 		g.Go(func() error {
@@ -37,7 +47,7 @@ func (c *column) faults(ctx context.Context) error {
 				if !runner.Slept(ctx, pause) {
 					return ctx.Err()
 				}
-				if err := c.inject(ctx, f); err != nil && ctx.Err() == nil {
+				if err := c.inject(ctx, at); err != nil && ctx.Err() == nil {
 					return fmt.Errorf("fault %s at %v: %w", f, f.At, err)
 				}
 				pause = f.Every
@@ -48,43 +58,121 @@ func (c *column) faults(ctx context.Context) error {
 	return g.Wait()
 }
 
-// spared reports whether a fault is Weir's only: stock kubelets stay connected, for comparison. With Services they are
+// spares reports whether a fault is Weir's only: stock kubelets stay connected, for comparison. With Services they are
 // cut off as Weir's.
-func (c *column) spared(f scenario.Fault) bool {
-	return !c.weir && c.led == nil &&
-		slices.Contains([]scenario.Action{scenario.Cut, scenario.FillDisk, scenario.Attempt, scenario.Expire}, f.Action)
+func (c *column) spares(at *scenario.Aim) bool {
+	_, hub := at.Fault.Target.Hub()
+	if ofWeir := hub && at.Nodes == nil || at.Fault.Target == scenario.Coordinator; at.Ends && ofWeir {
+		return !c.weir
+	}
+	return !c.weir && c.led == nil && (at.Stops || at.Weir)
 }
 
 // targets are the nodes that a fault is about.
-func (c *column) targets(f scenario.Fault) []string {
-	if n, ok := f.Target.Hub(); ok {
-		return c.nodes[n-1 : n]
-	}
-	if n, ok := f.Target.Kubelet(); ok {
-		return c.nodes[n-1 : n]
+func (c *column) targets(at *scenario.Aim) []string {
+	if at.Node != "" {
+		return []string{at.Node}
 	}
 	return c.nodes
 }
 
-// inject does a fault once and heals it.
-func (c *column) inject(ctx context.Context, f scenario.Fault) error {
-	switch f.Action {
-	case scenario.Cut:
-		return c.injectCut(ctx, f)
-	case scenario.Kill, scenario.Vanish:
-		return c.injectDeath(ctx, f)
-	case scenario.FillDisk:
-		return c.injectFullDisk(ctx, f)
-	case scenario.Expire:
-		return c.injectExpiry(ctx, f)
-	case scenario.Attempt:
-		c.Note(f.String())
-		return c.attempts.make(ctx, c, c.targets(f)[0])
+// inject does a fault once and heals it. What ended says itself when it is back.
+func (c *column) inject(ctx context.Context, at *scenario.Aim) error {
+	c.Note(at.Fault.String())
+	going, err := at.Fault.Kind.Begin(ctx, c, at)
+	if err != nil || going.Heal == nil {
+		return err
 	}
-	c.Note(f.String())
-	for _, node := range c.targets(f) {
-		for i, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
-			if err := c.do(ctx, f.Action, node, name, i == 0); err != nil {
+	if _, kubelet := at.Fault.Target.Kubelet(); at.Ends && kubelet {
+		if err := c.exitAll(ctx, at.Node); err != nil {
+			return err
+		}
+	}
+	if !runner.Slept(ctx, at.Fault.For) && at.Ends {
+		return ctx.Err()
+	}
+	if err := going.Heal(ctx); err != nil || at.Ends {
+		return err
+	}
+	c.Note("healed: " + at.Fault.String())
+	return nil
+}
+
+// Find implements scenario.Lab.
+func (c *column) Find(_ context.Context, at *scenario.Aim) error {
+	hub, isHub := at.Fault.Target.Hub()
+	kubelet, isKubelet := at.Fault.Target.Kubelet()
+	part := runtime.PartID("")
+	switch {
+	case isHub:
+		at.Node = c.nodes[hub-1]
+		part = runtime.HubOf(at.Node)
+	case isKubelet:
+		at.Node = c.nodes[kubelet-1]
+		part = runtime.KubeletOf(at.Node)
+	case at.Fault.Target == scenario.Coordinator:
+		part = c.s.WeirPool().CoordinatorIDs()[0]
+	}
+	at.Part = string(part)
+	return nil
+}
+
+// Lines implements scenario.Lab. The links of a machine that vanishes stay.
+func (c *column) Lines(_ scenario.Pool, name scenario.LinkName) []scenario.Line {
+	if name == "" {
+		return nil
+	}
+	return []scenario.Line{line{c.Site.Link(c.Pool), c}}
+}
+
+// Part implements scenario.Lab.
+func (c *column) Part(at *scenario.Aim) (scenario.Part, error) {
+	id := runtime.PartID(at.Part)
+	p, err := c.Site.Part(id)
+	if !at.Ends {
+		return p, err
+	}
+	return &fallen{Part: p, c: c, at: at, node: at.Node, ids: []runtime.PartID{id}}, err
+}
+
+// Machine implements scenario.Lab: all machines, if the pool is the target.
+func (c *column) Machine(at *scenario.Aim) (scenario.Part, error) {
+	all := &machines{}
+	for _, node := range c.targets(at) {
+		ids := []runtime.PartID{runtime.ContainersOf(node)}
+		if c.weir {
+			ids = append(ids, runtime.HubOf(node))
+		}
+		if c.s.Autonomy.Names {
+			ids = append(ids, runtime.ProxyOf(node))
+		}
+		ids = append(ids, runtime.KubeletOf(node))
+		all.each = append(all.each, &fallen{c: c, at: at, node: node, ids: ids, machine: true})
+	}
+	return all, nil
+}
+
+// Exit implements scenario.Pods.
+func (c *column) Exit(ctx context.Context, at *scenario.Aim) error {
+	for _, node := range c.targets(at) {
+		if err := c.exitAll(ctx, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Finish implements scenario.Pods.
+func (c *column) Finish(ctx context.Context, at *scenario.Aim) error {
+	for _, node := range c.targets(at) {
+		for _, pod := range podNames(node, c.s.Autonomy.PodsPerNode) {
+			if !isJob(pod) {
+				continue
+			}
+			c.mu.Lock()
+			c.finished[pod] = true
+			c.mu.Unlock()
+			if err := exit(ctx, c.machines[node], pod, 0); err != nil {
 				return err
 			}
 		}
@@ -92,57 +180,48 @@ func (c *column) inject(ctx context.Context, f scenario.Fault) error {
 	return nil
 }
 
-// do does to a pod what an action does to each, or to the first of a node.
-func (c *column) do(ctx context.Context, a scenario.Action, node, pod string, first bool) error {
-	switch {
-	case a == scenario.Exit && !isJob(pod):
-		return exit(ctx, c.machines[node], pod, 1)
-	case a == scenario.Finish && isJob(pod):
-		c.mu.Lock()
-		c.finished[pod] = true
-		c.mu.Unlock()
-		return exit(ctx, c.machines[node], pod, 0)
-	case a == scenario.Delete && first:
+// Delete implements scenario.Pods.
+func (c *column) Delete(ctx context.Context, at *scenario.Aim) error {
+	for _, node := range c.targets(at) {
+		pod := podNames(node, c.s.Autonomy.PodsPerNode)[0]
 		c.mu.Lock()
 		c.deleted[pod] = true
 		c.mu.Unlock()
-		return c.admin.CoreV1().Pods(corev1.NamespaceDefault).Delete(ctx, pod, metav1.DeleteOptions{})
+		err := c.admin.CoreV1().Pods(corev1.NamespaceDefault).Delete(ctx, pod, metav1.DeleteOptions{})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// injectCut cuts links.
-func (c *column) injectCut(ctx context.Context, f scenario.Fault) error {
-	c.Note(f.String())
-	keys := c.targets(f)
-	if f.Target == scenario.WholePool {
-		keys = []string{""}
-	}
-	for _, k := range keys {
-		c.cutLink(f.Direction, k)
-	}
-	runner.Slept(ctx, f.For)
-	for _, k := range keys {
-		c.healLink(f.Direction, k)
-	}
-	c.Note("healed: " + f.String())
-	return nil
+// Attempt implements scenario.Callers.
+func (c *column) Attempt(ctx context.Context, at *scenario.Aim) error {
+	return c.attempts.make(ctx, c, at.Node)
 }
 
-// cutLink cuts the link of a node, or with "" of all.
-func (c *column) cutLink(dir link.Direction, node string) {
-	c.Site.Link(c.Pool).Cut(dir, node)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cut[node]++
+// line is the uplink. The column knows which nodes are cut off.
+type line struct {
+	*link.Pool
+
+	c *column
 }
 
-func (c *column) healLink(dir link.Direction, node string) {
-	c.Site.Link(c.Pool).Heal(dir, node)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cut[node] = max(c.cut[node]-1, 0)
-	c.healed = time.Now()
+// Cut cuts the link of a node, or with "" of all.
+func (l line) Cut(dir link.Direction, node string) {
+	l.Pool.Cut(dir, node)
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	l.c.cut[node]++
+}
+
+// Heal ends that.
+func (l line) Heal(dir link.Direction, node string) {
+	l.Pool.Heal(dir, node)
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	l.c.cut[node] = max(l.c.cut[node]-1, 0)
+	l.c.healed = time.Now()
 }
 
 // offline reports whether a node is cut off from the cloud.
@@ -152,89 +231,117 @@ func (c *column) offline(node string) bool {
 	return c.cut[""]+c.cut[node] > 0
 }
 
-// injectDeath kills a part, or with Vanish a machine with all that is on it, starts it again and waits until the node's
-// containers run.
-func (c *column) injectDeath(ctx context.Context, f scenario.Fault) error {
-	if _, hub := f.Target.Hub(); !c.weir && (f.Target == scenario.Coordinator || hub && f.Action == scenario.Kill) {
-		return nil
-	}
-	c.Note(f.String())
-	if f.Target == scenario.Coordinator {
-		return c.bounce(ctx, f, c.s.WeirPool().CoordinatorIDs()[:1])
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	for _, node := range c.targets(f) {
-		g.Go(func() error { return c.bounceNode(ctx, f, node) })
+// machines are several that lose power together.
+type machines struct {
+	scenario.Part // nil: nothing else is done to them
+
+	each []*fallen
+}
+
+// Kill implements scenario.Part.
+func (m *machines) Kill() error {
+	var g errgroup.Group
+	for _, one := range m.each {
+		g.Go(one.Kill)
 	}
 	return g.Wait()
 }
 
-func (c *column) bounceNode(ctx context.Context, f scenario.Fault, node string) error {
-	var ids []runtime.PartID
-	_, kubelet := f.Target.Kubelet()
-	switch {
-	case f.Action == scenario.Vanish:
-		ids = []runtime.PartID{runtime.ContainersOf(node)}
-		if c.weir {
-			ids = append(ids, runtime.HubOf(node))
-		}
-		if c.s.Autonomy.Names {
-			ids = append(ids, runtime.ProxyOf(node))
-		}
-		ids = append(ids, runtime.KubeletOf(node))
-	case kubelet:
-		ids = []runtime.PartID{runtime.KubeletOf(node)}
-	default:
-		ids = []runtime.PartID{runtime.HubOf(node)}
+// LoseDisk implements scenario.Part: each does so when it starts.
+func (*machines) LoseDisk() error { return nil }
+
+// Start implements scenario.Part.
+func (m *machines) Start(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, one := range m.each {
+		g.Go(func() error { return one.Start(ctx) })
 	}
-	if err := c.bounce(ctx, f, ids); err != nil {
-		return err
-	}
-	c.Note("started again: " + f.String())
-	return nil
+	return g.Wait()
 }
 
-// bounce kills parts, and starts them again, in this order. Containers that a machine did not lose end with its
-// kubelet, so that who comes back has something to do.
-func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.PartID) error {
-	last, node := ids[len(ids)-1].Kind(), ids[0].Of()
-	if f.Action == scenario.Vanish {
-		c.led.off(node) // first: nobody calls from a machine without power
+// fallen is a part that is killed, or a machine with all that is on it. It is back when the node's containers run.
+type fallen struct {
+	scenario.Part // nil of a machine
+
+	c       *column
+	at      *scenario.Aim
+	node    string // "": a coordinator
+	ids     []runtime.PartID
+	machine bool
+	parts   []runtime.Part
+}
+
+// Kill implements scenario.Part.
+func (x *fallen) Kill() error {
+	if x.machine {
+		x.c.led.off(x.node) // first: nobody calls from a machine without power
 	}
-	parts := make([]runtime.Part, len(ids))
-	for i, id := range ids {
-		p, err := c.Site.Part(id)
+	x.parts = nil
+	for _, id := range x.ids {
+		p, err := x.c.Site.Part(id)
 		if err != nil {
 			return err
 		}
 		if err := p.Kill(); err != nil {
 			return err
 		}
-		parts[i] = p
+		x.parts = append(x.parts, p)
 	}
-	if last == "kubelet" && f.Action == scenario.Kill {
-		if err := c.exitAll(ctx, node); err != nil {
+	return nil
+}
+
+// LoseDisk implements scenario.Part: a hub does so when it starts.
+func (*fallen) LoseDisk() error { return nil }
+
+// Start implements scenario.Part: it starts parts again, in their order. Containers that a machine did not lose end
+// with its hub, so that who comes back has something to do.
+func (x *fallen) Start(ctx context.Context) error {
+	c, last, disk := x.c, x.ids[len(x.ids)-1].Kind(), x.at.Fault.Disk()
+	if x.machine {
+		if err := c.machines[x.node].Boots(); err != nil {
 			return err
 		}
-	}
-	if !runner.Slept(ctx, f.For) {
-		return ctx.Err()
-	}
-	if f.Action == scenario.Vanish {
-		if err := c.machines[node].Boots(); err != nil {
-			return err
-		}
-		c.led.on(node)
+		c.led.on(x.node)
 	}
 	began := time.Now()
-	answered := func() {}
-	for i, p := range parts {
-		if ids[i].Kind() == "hub" {
-			if err := c.spoil(node, p, f.Disk); err != nil {
+	if err := x.startParts(ctx, disk); err != nil {
+		return err
+	}
+	if x.machine {
+		if err := c.led.watch(ctx, c, x.node); err != nil {
+			return err
+		}
+	}
+	if last == "hub" {
+		if err := c.exitAll(ctx, x.node); err != nil {
+			return err
+		}
+	}
+	if last == "coordinator" {
+		return nil
+	}
+	if known := disk != scenario.LoseDisk && c.weir || !c.offline(x.node); known { // else nobody can know what should run
+		if err := c.Until(ctx, backPatience, func() (bool, string) { return c.runsAgain(ctx, x.node) }); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.restarts++
+		c.back = max(c.back, time.Since(began))
+		c.mu.Unlock()
+	}
+	c.Note("started again: " + x.at.Fault.String())
+	return nil
+}
+
+func (x *fallen) startParts(ctx context.Context, disk scenario.Disk) error {
+	c, answered := x.c, func() {}
+	for i, p := range x.parts {
+		if x.ids[i].Kind() == "hub" {
+			if err := c.spoil(x.node, p, disk); err != nil {
 				return err
 			}
-			if c.offline(node) && f.Disk != scenario.LoseDisk && !c.s.Autonomy.FirstBoot {
-				answered = c.awaitAnswer(ctx, node)
+			if c.offline(x.node) && disk != scenario.LoseDisk && !c.s.Autonomy.FirstBoot {
+				answered = c.awaitAnswer(ctx, x.node)
 			}
 		}
 		if err := p.Start(ctx); err != nil {
@@ -242,26 +349,6 @@ func (c *column) bounce(ctx context.Context, f scenario.Fault, ids []runtime.Par
 		}
 	}
 	answered()
-	if f.Action == scenario.Vanish {
-		if err := c.led.watch(ctx, c, node); err != nil {
-			return err
-		}
-	}
-	if last == "hub" {
-		if err := c.exitAll(ctx, node); err != nil {
-			return err
-		}
-	}
-	if last == "coordinator" || (f.Disk == scenario.LoseDisk || !c.weir) && c.offline(node) {
-		return nil // nobody can know what should run
-	}
-	if err := c.Until(ctx, backPatience, func() (bool, string) { return c.runsAgain(ctx, node) }); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.restarts++
-	c.back = max(c.back, time.Since(began))
 	return nil
 }
 
@@ -341,23 +428,4 @@ func tear(dir string, seed int64) error {
 		}
 	}
 	return nil
-}
-
-// injectFullDisk lets a hub write no file for a while.
-func (c *column) injectFullDisk(ctx context.Context, f scenario.Fault) error {
-	p, err := c.Site.Part(runtime.HubOf(c.targets(f)[0]))
-	if err != nil {
-		return err
-	}
-	full, ok := p.(runtime.Fillable)
-	if !ok {
-		return errors.New("its disk cannot be filled on this runtime")
-	}
-	c.Note(f.String())
-	if err := full.FillDisk(); err != nil {
-		return err
-	}
-	runner.Slept(ctx, f.For)
-	c.Note("healed: " + f.String())
-	return full.FreeDisk()
 }

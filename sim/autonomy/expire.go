@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/weir-edge/weir/impl/identity"
-	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
@@ -21,31 +19,19 @@ const (
 	tooLong = identity.DefaultAllowance + time.Hour
 )
 
-// expires reports whether a certificate may have expired: until a hub knows that the cloud is away, it is no longer
-// valid.
-func (c *column) expires() bool {
-	return slices.ContainsFunc(c.s.Faults, func(f scenario.Fault) bool { return f.Action == scenario.Expire })
-}
-
-// injectExpiry gives nodes certificates, and a pod a token, that end soon. It is healed by new certificates, as an
-// operator would: nobody can ask for one with a certificate that has expired.
-func (c *column) injectExpiry(ctx context.Context, f scenario.Fault) error {
+// Expire implements scenario.Issuers. It is healed as an operator would: nobody can ask for a certificate with one that
+// has expired.
+func (c *column) Expire(ctx context.Context) (scenario.Going, error) {
 	issuer, ok := c.Site.(runtime.Issuer)
 	if !ok {
-		return errors.New("nothing can be issued again on this runtime")
+		return scenario.Going{}, errors.New("nothing can be issued again on this runtime")
 	}
-	c.Note(f.String())
 	if err := c.certify(ctx, issuer, lapse); err != nil {
-		return err
+		return scenario.Going{}, err
 	}
-	if err := c.attempts.expire(ctx, c, issuer); err != nil {
-		return err
-	}
-	if !runner.Slept(ctx, f.For) {
-		return ctx.Err()
-	}
-	c.Note("healed: " + f.String())
-	return c.certify(ctx, issuer, 0)
+	return scenario.Going{
+		Heal: func(ctx context.Context) error { return c.certify(ctx, issuer, 0) },
+	}, c.attempts.expire(ctx, c, issuer)
 }
 
 // certify gives all nodes certificates. Kubelets read theirs when they start.

@@ -187,7 +187,7 @@ func (s *scribe) read(ctx context.Context, c *column) {
 			}
 		}
 		s.served++
-	case (code == http.StatusServiceUnavailable || code == http.StatusUnauthorized && c.expires()) &&
+	case (code == http.StatusServiceUnavailable || code == http.StatusUnauthorized && c.s.Expires()) &&
 		json.Unmarshal(body, &status) == nil && status.Message != "":
 		s.refused++
 	default:

@@ -120,7 +120,7 @@ func (c *column) run(ctx context.Context) (err error) {
 func (c *column) start(ctx context.Context) error {
 	first, kubelets := c.parts(false)
 	if c.mode == runtime.Weir {
-		if err := c.setPolicy(ctx, c.s.Eviction.Policy); err != nil {
+		if err := c.SetPolicy(ctx, c.s.Eviction.Policy); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
-// setPolicy says at the cloud what happens to the pods of the pool when it is silent.
-func (c *column) setPolicy(ctx context.Context, p scenario.Policy) error {
+// SetPolicy implements scenario.Policies: it says at the cloud what happens to the pods of the pool when it is silent.
+func (c *column) SetPolicy(ctx context.Context, p scenario.Policy) error {
 	silent := map[string]any{"action": pool.Keep}
 	if p.Evict {
 		silent = map[string]any{"action": pool.Evict, "after": p.After.String()}

@@ -2,17 +2,22 @@ package eviction
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
+
+// A column is the laboratory of its faults.
+var _ interface {
+	scenario.Lab
+	scenario.Policies
+} = (*column)(nil)
 
 // injectAll lets the faults happen until ctx ends. What is not healed then stays: the column is over.
 func (c *column) injectAll(ctx context.Context) error {
@@ -37,23 +42,21 @@ func (c *column) injectAll(ctx context.Context) error {
 
 // inject does a fault once and heals it, unless ctx ends before.
 func (c *column) inject(ctx context.Context, f scenario.Fault) error {
-	d, err := c.find(ctx, f)
-	if err != nil || d == nil {
+	at := &scenario.Aim{Fault: f, Pool: c.s.Topology.Pool, Seed: c.s.Seed}
+	if err := f.Kind.Aim(ctx, c, at); err != nil || c.lacks(at) {
 		return err
 	}
 	c.Note(f.String())
-	if d.cloud {
+	if c.takesCloud(at) {
 		c.writing.Lock()
 		defer c.writing.Unlock()
 	}
-	end := c.opened(d)
-	if err := d.begin(ctx); err != nil {
+	end := c.opened(at)
+	going, err := f.Kind.Begin(ctx, c, at)
+	if err != nil || going.Heal == nil || !runner.Slept(ctx, f.For) {
 		return err
 	}
-	if d.heal == nil || !runner.Slept(ctx, f.For) {
-		return nil
-	}
-	if err := d.heal(ctx); err != nil {
+	if err := going.Heal(ctx); err != nil {
 		return err
 	}
 	end()
@@ -61,15 +64,19 @@ func (c *column) inject(ctx context.Context, f scenario.Fault) error {
 	return nil
 }
 
-// deed is a fault with its target found.
-type deed struct {
-	begin, heal  func(context.Context) error // heal is nil if there is nothing to heal
-	dead, cutOff []string                    // nodes, while it lasts
-	cloud        bool                        // the cloud is away while it lasts
+// lacks reports whether the column has no part of Weir, and one is the target.
+func (c *column) lacks(at *scenario.Aim) bool {
+	hub := at.Nodes == nil && slices.Contains([]string{"hub", "coordinator"}, runtime.PartID(at.Part).Kind())
+	return c.mode != runtime.Weir && (at.Weir || hub)
+}
+
+// takesCloud reports whether the cloud is away while it lasts.
+func (*column) takesCloud(at *scenario.Aim) bool {
+	return at.Ends && at.Fault.Target == scenario.APIServer
 }
 
 // opened notes what begins, and returns what notes its end.
-func (c *column) opened(d *deed) (end func()) {
+func (c *column) opened(at *scenario.Aim) (end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -79,13 +86,15 @@ func (c *column) opened(d *deed) (end func()) {
 		i := len(of[node]) - 1
 		closers = append(closers, func(t time.Time) { of[node][i].To = t })
 	}
-	for _, n := range d.dead {
-		open(c.history.Dead, n)
+	if _, kubelet := at.Fault.Target.Kubelet(); at.Ends && (kubelet || at.Nodes != nil) {
+		open(c.history.Dead, at.Node)
 	}
-	for _, n := range d.cutOff {
-		open(c.history.CutOff, n)
+	if at.Stops {
+		for _, n := range c.cutOff(at) {
+			open(c.history.CutOff, n)
+		}
 	}
-	if d.cloud {
+	if c.takesCloud(at) {
 		c.history.Away = append(c.history.Away, Span{From: now})
 		i := len(c.history.Away) - 1
 		closers = append(closers, func(t time.Time) { c.history.Away[i].To = t })
@@ -100,173 +109,59 @@ func (c *column) opened(d *deed) (end func()) {
 	}
 }
 
-// find finds out what a fault means now; nil: nothing in this column, which has no part of Weir.
-func (c *column) find(ctx context.Context, f scenario.Fault) (*deed, error) {
-	switch f.Action {
-	case scenario.Cut:
-		return c.findCut(ctx, f)
-	case scenario.Slow:
-		return c.findSlow(f), nil
-	case scenario.SetPolicy:
-		if c.mode != runtime.Weir {
-			return nil, nil
-		}
-		return &deed{begin: func(ctx context.Context) error { return c.setPolicy(ctx, *f.Policy) }}, nil
-	case scenario.Unready:
-		return c.findUnready()
-	case scenario.Vanish:
-		n, _ := f.Target.Hub()
-		return c.vanish(c.history.Nodes[n-1]), nil
-	case scenario.Kill:
-		return c.findKill(ctx, f)
+// cutOff are the nodes behind links that are cut.
+func (c *column) cutOff(at *scenario.Aim) []string {
+	if at.Fault.Target == scenario.WholePool {
+		return c.history.Nodes
 	}
-	return nil, fmt.Errorf("there is no action %s in a scenario with eviction", f.Action)
+	return at.Nodes
 }
 
-func (c *column) findCut(ctx context.Context, f scenario.Fault) (*deed, error) {
-	dir := f.Direction
-	if dir == 0 {
-		dir = link.Both
-	}
-	nodes, silent := []string{""}, c.history.Nodes
-	if n, one := f.Target.Hub(); one {
-		nodes = []string{c.history.Nodes[n-1]}
-		silent = nodes
-	} else if f.Target == scenario.Followers {
-		leader, err := c.leader(ctx)
-		if err != nil {
-			return nil, err
-		}
-		nodes = nil
-		for _, n := range c.history.Nodes {
-			if n != leader {
-				nodes = append(nodes, n)
-			}
-		}
-		silent = nodes
-	}
-	uplink := c.Site.Link(c.Pool)
-	return &deed{
-		cutOff: silent,
-		begin:  func(context.Context) error { each(nodes, func(n string) { uplink.Cut(dir, n) }); return nil },
-		heal:   func(context.Context) error { each(nodes, func(n string) { uplink.Heal(dir, n) }); return nil },
-	}, nil
-}
-
-func each(names []string, do func(string)) {
-	for _, n := range names {
-		do(n)
-	}
-}
-
-func (c *column) findUnready() (*deed, error) {
-	p, err := c.Site.Part(runtime.APIServer)
-	if err != nil {
-		return nil, err
-	}
-	u, ok := p.(runtime.Unready)
-	if !ok {
-		return nil, errors.New("this apiserver cannot be made to say that it is not ready")
-	}
-	return &deed{
-		begin: func(ctx context.Context) error { return u.SetReady(ctx, false) },
-		heal:  func(ctx context.Context) error { return u.SetReady(ctx, true) },
-	}, nil
-}
-
-func (c *column) findSlow(f scenario.Fault) *deed {
-	l, was := c.Site.Link(c.Pool), c.s.Topology.Pool.Uplink
-	return &deed{
-		begin: func(context.Context) error {
-			if f.Rate != nil {
-				l.SetRate(link.Both, int64(*f.Rate))
-			}
-			if f.RTT != nil {
-				l.SetRTT(*f.RTT)
-			}
-			return nil
-		},
-		heal: func(context.Context) error {
-			l.SetRate(link.Up, int64(was.Up))
-			l.SetRate(link.Down, int64(was.Down))
-			l.SetRTT(was.RTT)
-			return nil
-		},
-	}
-}
-
-// vanish takes the power of a machine: nobody is told that its connections are gone.
-func (c *column) vanish(node string) *deed {
-	links := []*link.Pool{c.Site.Link(c.Pool)}
-	if lan := c.Site.LAN(c.Pool); lan != nil {
-		links = append(links, lan)
-	}
-	ids := []runtime.PartID{runtime.ContainersOf(node)}
-	if c.mode == runtime.Weir {
-		ids = append(ids, runtime.HubOf(node))
-	}
-	ids = append(ids, runtime.KubeletOf(node))
-	return &deed{
-		dead: []string{node},
-		begin: func(context.Context) error {
-			for _, l := range links {
-				l.Cut(link.Both, node)
-			}
-			var all error
-			for _, id := range ids {
-				all = errors.Join(all, c.kill(id))
-			}
-			return all
-		},
-		heal: func(ctx context.Context) error {
-			for _, l := range links {
-				l.Heal(link.Both, node)
-			}
-			for _, id := range ids {
-				if err := runtime.Start(ctx, c.Site, id); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-}
-
-// findKill kills a part, and starts it again.
-func (c *column) findKill(ctx context.Context, f scenario.Fault) (*deed, error) {
-	d := &deed{}
-	var id runtime.PartID
-	hub, isHub := f.Target.Hub()
-	kubelet, isKubelet := f.Target.Kubelet()
+// Find implements scenario.Lab.
+func (c *column) Find(ctx context.Context, at *scenario.Aim) error {
+	hub, isHub := at.Fault.Target.Hub()
+	kubelet, isKubelet := at.Fault.Target.Kubelet()
+	part := runtime.PartID("")
 	switch {
-	case isKubelet:
-		node := c.history.Nodes[kubelet-1]
-		id, d.dead = runtime.KubeletOf(node), []string{node}
-	case f.Target == scenario.APIServer:
-		id, d.cloud = runtime.APIServer, true
-	case c.mode != runtime.Weir:
-		return nil, nil
 	case isHub:
-		id = runtime.HubOf(c.history.Nodes[hub-1])
-	case f.Target == scenario.Leader:
+		at.Node = c.history.Nodes[hub-1]
+		part = runtime.HubOf(at.Node)
+	case isKubelet:
+		at.Node = c.history.Nodes[kubelet-1]
+		part = runtime.KubeletOf(at.Node)
+	case at.Fault.Target == scenario.APIServer:
+		part = runtime.APIServer
+	case at.Fault.Target == scenario.Coordinator:
+		part = c.coordinators()[0]
+	case at.Fault.Target == scenario.Leader, at.Fault.Target == scenario.Followers:
 		leader, err := c.leader(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		id = runtime.HubOf(leader)
-	default:
-		id = c.coordinators()[0]
+		part = runtime.HubOf(leader)
+		if at.Fault.Target == scenario.Followers {
+			at.Nodes = slices.DeleteFunc(slices.Clone(c.history.Nodes), func(n string) bool { return n == leader })
+		}
 	}
-	d.begin = func(context.Context) error { return c.kill(id) }
-	d.heal = func(ctx context.Context) error { return runtime.Start(ctx, c.Site, id) }
-	return d, nil
+	at.Part = string(part)
+	return nil
 }
 
-// kill ends a part unless it has ended already.
-func (c *column) kill(id runtime.PartID) error {
+// Part implements scenario.Lab.
+func (c *column) Part(at *scenario.Aim) (scenario.Part, error) {
+	id := runtime.PartID(at.Part)
 	p, err := c.Site.Part(id)
-	if err != nil || !p.Running() {
-		return err
+	if id == runtime.APIServer {
+		return p, err
 	}
-	return p.Kill()
+	return runner.Bundle{Part: p, Site: c.Site, IDs: []runtime.PartID{id}}, err
+}
+
+// Machine implements scenario.Lab.
+func (c *column) Machine(at *scenario.Aim) (scenario.Part, error) {
+	ids := []runtime.PartID{runtime.ContainersOf(at.Node)}
+	if c.mode == runtime.Weir {
+		ids = append(ids, runtime.HubOf(at.Node))
+	}
+	return runner.Bundle{Site: c.Site, IDs: append(ids, runtime.KubeletOf(at.Node))}, nil
 }

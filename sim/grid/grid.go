@@ -32,17 +32,15 @@ const (
 )
 
 func faults() []fault {
-	one := func(action scenario.Action, target scenario.Target, at, lasts time.Duration) scenario.Fault {
-		return scenario.Fault{At: at, Action: action, Target: target, For: lasts, Repeat: 1}
+	one := func(k scenario.Kind, target scenario.Target, at, lasts time.Duration) scenario.Fault {
+		return scenario.Fault{At: at, Kind: k, Target: target, For: lasts, Repeat: 1}
 	}
 	blackout := func(lasts, off time.Duration) []scenario.Fault {
-		f := one(scenario.Blackout, scenario.WholePool, faultAt, lasts)
-		f.Off = off
-		return []scenario.Fault{f}
+		return []scenario.Fault{one(&scenario.Blackout{Off: off}, scenario.WholePool, faultAt, lasts)}
 	}
-	leader, coordinator := one(scenario.Kill, scenario.Leader, faultAt, 4*time.Second),
-		one(scenario.Kill, scenario.Coordinator, faultAt+time.Second, 5*time.Second)
-	coordinator.Disk = scenario.LoseDisk
+	kill, lose := &scenario.Kill{}, &scenario.Kill{Ending: scenario.Ending{Disk: scenario.LoseDisk}}
+	leader, coordinator := one(kill, scenario.Leader, faultAt, 4*time.Second),
+		one(lose, scenario.Coordinator, faultAt+time.Second, 5*time.Second)
 	return []fault{
 		{"blackout-5s", blackout(5*time.Second, time.Second)},
 		{"blackout-12s", blackout(12*time.Second, 3*time.Second)},
@@ -50,7 +48,7 @@ func faults() []fault {
 		{"leader", []scenario.Fault{leader}},
 		{"coordinator", []scenario.Fault{coordinator}},
 		{"both", []scenario.Fault{leader, coordinator}},
-		{"apiserver", []scenario.Fault{one(scenario.Kill, scenario.APIServer, faultAt, 4*time.Second)}},
+		{"apiserver", []scenario.Fault{one(kill, scenario.APIServer, faultAt, 4*time.Second)}},
 	}
 }
 

@@ -2,14 +2,18 @@ package pulls
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
+
+// A column is the laboratory of its faults.
+var _ scenario.Lab = (*column)(nil)
 
 // repeated lets a fault happen at its time, as often as it says, and heals it each time.
 func (c *column) repeated(ctx context.Context, began time.Time, f scenario.Fault) error {
@@ -28,24 +32,91 @@ func (c *column) repeated(ctx context.Context, began time.Time, f scenario.Fault
 
 // inject does a fault once and heals it.
 func (c *column) inject(ctx context.Context, f scenario.Fault) error {
-	node := ""
-	switch n, hub := f.Target.Hub(); {
-	case hub:
-		node = c.nodes[n-1]
-	case f.Target == scenario.Puller:
-		if node = c.puller(); node == "" {
-			return fmt.Errorf("no node pulls")
-		}
+	at := &scenario.Aim{Fault: f, Pool: c.s.Topology.Pool, Seed: c.s.Seed}
+	if err := f.Kind.Aim(ctx, c, at); err != nil {
+		return err
 	}
-	c.Note(fmt.Sprintf("%s (%s)", f, node))
+	c.Note(fmt.Sprintf("%s (%s)", f, at.Node))
 	defer func() { c.Note("healed: " + f.String()) }()
-	switch f.Action {
-	case scenario.Cut:
-		return c.cut(ctx, f, node)
-	case scenario.Slow:
-		return c.slow(ctx, f)
+	if at.Stops || at.Ends && at.Nodes != nil { // a link is cut, or the machine vanishes
+		i := c.begin(at.Node, time.Now())
+		defer func() { c.end(at.Node, i) }()
 	}
-	return c.bounce(ctx, f, node)
+	going, err := f.Kind.Begin(ctx, c, at)
+	if err != nil {
+		return err
+	}
+	if !runner.Slept(ctx, f.For) && at.Ends {
+		return ctx.Err()
+	}
+	return errors.Join(going.Heal(ctx), ctx.Err())
+}
+
+// Find implements scenario.Lab.
+func (c *column) Find(_ context.Context, at *scenario.Aim) error {
+	switch n, hub := at.Fault.Target.Hub(); {
+	case hub:
+		at.Node = c.nodes[n-1]
+		at.Part = string(runtime.HubOf(at.Node))
+	case at.Fault.Target == scenario.Puller:
+		if at.Node = c.puller(); at.Node == "" {
+			return errors.New("no node pulls")
+		}
+		at.Part = string(runtime.ContainerdOf(at.Node))
+	case at.Fault.Target == scenario.Coordinator:
+		at.Part = string(c.s.WeirPool().CoordinatorIDs()[0])
+	}
+	return nil
+}
+
+// Lines implements scenario.Lab: the links of a machine that vanishes stay.
+func (c *column) Lines(p scenario.Pool, name scenario.LinkName) []scenario.Line {
+	if name == "" {
+		return nil
+	}
+	return c.Column.Lines(p, name)
+}
+
+// Part implements scenario.Lab. What is Weir's only is nothing in the stock column.
+func (c *column) Part(at *scenario.Aim) (scenario.Part, error) {
+	id := runtime.PartID(at.Part)
+	if id.Kind() != "containerd" && c.mode == runtime.Stock {
+		return c.machine(at), nil
+	}
+	return c.machine(at, id), nil
+}
+
+// Machine implements scenario.Lab.
+func (c *column) Machine(at *scenario.Aim) (scenario.Part, error) {
+	ids := []runtime.PartID{runtime.ContainersOf(at.Node)}
+	if c.mode != runtime.Stock {
+		ids = append(ids, runtime.HubOf(at.Node))
+	}
+	return c.machine(at, append(ids, runtime.ContainerdOf(at.Node), runtime.KubeletOf(at.Node))...), nil
+}
+
+// machine counts how often its containerd is started.
+type machine struct {
+	runner.Bundle
+
+	c    *column
+	node string
+}
+
+func (c *column) machine(at *scenario.Aim, ids ...runtime.PartID) machine {
+	return machine{runner.Bundle{Site: c.Site, IDs: ids}, c, at.Node}
+}
+
+func (m machine) Start(ctx context.Context) error {
+	if err := m.Bundle.Start(ctx); err != nil {
+		return err
+	}
+	if slices.Contains(m.IDs, runtime.ContainerdOf(m.node)) {
+		m.c.mu.Lock()
+		defer m.c.mu.Unlock()
+		m.c.starts[m.node]++
+	}
+	return nil
 }
 
 // puller is the node that has pulled most over the uplink, of those that have not all. "": none pulls.
@@ -60,17 +131,6 @@ func (c *column) puller() (node string) {
 		}
 	}
 	return node
-}
-
-// cut cuts the link of a node, or with "" of all.
-func (c *column) cut(ctx context.Context, f scenario.Fault, node string) error {
-	l, from := c.Site.Link(c.Pool), time.Now()
-	i := c.begin(node, from)
-	l.Cut(f.Direction, node)
-	runner.Slept(ctx, f.For)
-	l.Heal(f.Direction, node)
-	c.end(node, i)
-	return ctx.Err()
 }
 
 // begin notes that a node, or with "" the pool, is away from now on, and end that it is back.
@@ -93,77 +153,4 @@ func (c *column) end(node string, i int) {
 	} else {
 		c.o.away[node][i].to = time.Now()
 	}
-}
-
-// slow gives the link another rate or round trip for a while.
-func (c *column) slow(ctx context.Context, f scenario.Fault) error {
-	l, u := c.Site.Link(c.Pool), c.s.Topology.Pool.Uplink
-	if f.Rate != nil {
-		l.SetRate(link.Both, int64(*f.Rate))
-	}
-	if f.RTT != nil {
-		l.SetRTT(*f.RTT)
-	}
-	runner.Slept(ctx, f.For)
-	l.SetRate(link.Up, int64(u.Up))
-	l.SetRate(link.Down, int64(u.Down))
-	l.SetRTT(u.RTT)
-	return ctx.Err()
-}
-
-// parts are what a fault ends, in the order in which it is started again: of a puller its containerd, of a hub the hub,
-// of a machine that vanishes all of it.
-func (c *column) parts(f scenario.Fault, node string) (ids []runtime.PartID) {
-	weir := c.mode != runtime.Stock
-	switch {
-	case f.Action == scenario.Vanish && weir:
-		return []runtime.PartID{
-			runtime.ContainersOf(node), runtime.HubOf(node), runtime.ContainerdOf(node), runtime.KubeletOf(node),
-		}
-	case f.Action == scenario.Vanish:
-		return []runtime.PartID{runtime.ContainersOf(node), runtime.ContainerdOf(node), runtime.KubeletOf(node)}
-	case f.Target == scenario.Puller:
-		return []runtime.PartID{runtime.ContainerdOf(node)}
-	case !weir: // it is Weir's only
-		return nil
-	case f.Target == scenario.Coordinator:
-		return c.s.WeirPool().CoordinatorIDs()[:1]
-	}
-	return []runtime.PartID{runtime.HubOf(node)}
-}
-
-// bounce kills parts, and starts them again.
-func (c *column) bounce(ctx context.Context, f scenario.Fault, node string) error {
-	ids := c.parts(f, node)
-	if f.Action == scenario.Vanish {
-		i := c.begin(node, time.Now())
-		defer func() { c.end(node, i) }()
-	}
-	for _, id := range ids {
-		p, err := c.Site.Part(id)
-		if err != nil {
-			return err
-		}
-		if err := p.Kill(); err != nil {
-			return err
-		}
-	}
-	if !runner.Slept(ctx, f.For) {
-		return ctx.Err()
-	}
-	for _, id := range ids {
-		p, err := c.Site.Part(id)
-		if err != nil {
-			return err
-		}
-		if err := p.Start(ctx); err != nil {
-			return err
-		}
-		if id.Kind() == "containerd" {
-			c.mu.Lock()
-			c.starts[node]++
-			c.mu.Unlock()
-		}
-	}
-	return nil
 }

@@ -45,7 +45,7 @@ func (r *run) settleAccount(e *episode, before account) {
 	if reference := now.reference - before.reference; reference > 0 && !r.resumedBy(e.ended) {
 		price = reference
 	}
-	e.bytes = max(now.pool-before.pool-price-e.copied, 0)
+	e.bytes = max(now.pool-before.pool-price-e.deed.Due, 0)
 	e.caughtUp = now.pool - before.pool
 	if before.resync > 0 {
 		e.resync = now.pool - before.resync

@@ -52,38 +52,37 @@ func (o *offline) report(m report.Values) {
 	}
 }
 
-// blackout takes the power of all machines of the pool, whose uplink is cut already, and gives it back while that is
-// still so. What clients then see is noted until the cut is over.
-func (r *run) blackout(ctx context.Context, d *deed, began time.Time) error {
+// BlackOut implements scenario.Grid. What clients then see is noted until the cut is over.
+func (r *run) BlackOut(ctx context.Context, at *scenario.Aim, k *scenario.Blackout) error {
 	if err := sleep(ctx, lightsOut); err != nil {
 		return err
 	}
 	var ids, lost []runtime.PartID
 	var kept []string // nodes whose hubs keep their disks
 	for _, id := range r.site.Parts() {
-		if id.Kind() == "coordinator" && id.Of() == d.pool.Name {
+		if id.Kind() == "coordinator" && id.Of() == at.Pool.Name {
 			ids = append(ids, id)
-			if d.fault.Loses(scenario.Coordinator) {
+			if k.Loses(scenario.Coordinator) {
 				lost = append(lost, id)
 			}
 		}
 	}
-	for n, node := range nodesOf(d.pool) {
+	for n, node := range nodesOf(at.Pool) {
 		ids = append(ids, runtime.HubOf(node))
-		if d.fault.Loses(scenario.Hub(n + 1)) {
+		if k.Loses(scenario.Hub(n + 1)) {
 			lost = append(lost, runtime.HubOf(node))
 		} else {
 			kept = append(kept, node)
 		}
 	}
-	if err := r.powerCycle(ctx, d, ids, lost); err != nil {
+	if err := r.powerCycle(ctx, at, k.Off, ids, lost); err != nil {
 		return err
 	}
-	until, cancel := context.WithDeadline(ctx, began.Add(d.fault.For))
+	until, cancel := context.WithDeadline(ctx, at.Began.Add(at.Fault.For))
 	defer cancel()
 	var looking sync.WaitGroup
 	defer looking.Wait()
-	looking.Go(func() { r.watchAges(until, kept, began) })
+	looking.Go(func() { r.watchAges(until, kept, at.Began) })
 	looking.Go(func() { r.watchRefills(until, lost) })
 	if err := r.clientsOffline(ctx, until, kept); err != nil {
 		return err
@@ -93,8 +92,8 @@ func (r *run) blackout(ctx context.Context, d *deed, began time.Time) error {
 }
 
 // powerCycle kills parts at once and starts them all again later, some with an empty disk.
-func (r *run) powerCycle(ctx context.Context, d *deed, ids, lost []runtime.PartID) error {
-	r.down(d.hubs)
+func (r *run) powerCycle(ctx context.Context, at *scenario.Aim, off time.Duration, ids, lost []runtime.PartID) error {
+	r.Lost(at.Silent)
 	parts := map[runtime.PartID]runtime.Part{}
 	var errs []error
 	for _, id := range ids {
@@ -108,7 +107,7 @@ func (r *run) powerCycle(ctx context.Context, d *deed, ids, lost []runtime.PartI
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := sleep(ctx, d.fault.Off); err != nil {
+	if err := sleep(ctx, off); err != nil {
 		return err
 	}
 	for _, id := range lost {
@@ -116,7 +115,7 @@ func (r *run) powerCycle(ctx context.Context, d *deed, ids, lost []runtime.PartI
 			return err
 		}
 	}
-	r.down(d.hubs)
+	r.Lost(at.Silent)
 	return runtime.Start(ctx, r.site, ids...)
 }
 

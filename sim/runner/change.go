@@ -30,6 +30,8 @@ import (
 
 // changed is an object that a fault changes or removes.
 type changed struct {
+	kind scenario.ObjectKind
+	is   map[string]any // the patch; nil: it is deleted
 	in   dynamic.ResourceInterface
 	name string
 	was  *unstructured.Unstructured
@@ -62,27 +64,37 @@ func (r *run) objects(kind scenario.ObjectKind) (dynamic.ResourceInterface, erro
 	return nil, fmt.Errorf("there is no object %s", kind)
 }
 
-// changeObject does what a fault says to an object, and remembers what it was.
-func (r *run) changeObject(ctx context.Context, d *deed) (err error) {
-	c := &changed{name: d.pool.Name}
+// ChangeObject implements scenario.Objects.
+func (r *run) ChangeObject(ctx context.Context, at *scenario.Aim, of scenario.ObjectKind, patch map[string]any) (
+	scenario.Going, error) {
+	c, err := r.changeObject(ctx, at, of, patch)
+	return scenario.Going{
+		Hold: func(ctx context.Context) error { return r.changedFor(ctx, at, c) },
+		Heal: func(ctx context.Context) error { return r.restoreObject(ctx, at.Pool, c) },
+	}, err
+}
+
+// changeObject does what a patch says to an object, or deletes it, and remembers what it was.
+func (r *run) changeObject(ctx context.Context, at *scenario.Aim, of scenario.ObjectKind, patch map[string]any) (
+	c *changed, err error) {
+	c = &changed{kind: of, is: patch, name: at.Pool.Name}
 	switch {
-	case d.fault.Object == scenario.NodeObject:
-		c.name = d.node
-	case d.fault.Object.Kept():
-		c.name = contract.LeaderHubPrefix + d.pool.Name
+	case of == scenario.NodeObject:
+		c.name = at.Node
+	case of.Kept():
+		c.name = contract.LeaderHubPrefix + at.Pool.Name
 	}
-	if c.in, err = r.objects(d.fault.Object); err != nil {
-		return err
+	if c.in, err = r.objects(of); err != nil {
+		return nil, err
 	}
 	if c.was, err = c.in.Get(ctx, c.name, metav1.GetOptions{}); err != nil {
-		return err
+		return nil, err
 	}
-	d.object = c
-	if d.fault.Action == scenario.Remove {
-		return c.in.Delete(ctx, c.name, metav1.DeleteOptions{})
+	if patch == nil {
+		return c, c.in.Delete(ctx, c.name, metav1.DeleteOptions{})
 	}
-	c.back = undo(d.fault.Patch, c.was.Object)
-	return c.patch(ctx, d.fault.Patch)
+	c.back = undo(patch, c.was.Object)
+	return c, c.patch(ctx, patch)
 }
 
 // patch changes the object. A field that the cloud does not know is an error.
@@ -117,20 +129,19 @@ func undo(patch, was map[string]any) map[string]any {
 
 // restoreObject puts back what was, and waits until the pool goes by it. What weir-manager keeps it has to have put
 // right by now.
-func (r *run) restoreObject(ctx context.Context, d *deed) error {
-	c := d.object
-	if d.fault.Object.Kept() {
+func (r *run) restoreObject(ctx context.Context, p scenario.Pool, c *changed) error {
+	if c.kind.Kept() {
 		is, err := c.in.Get(ctx, c.name, metav1.GetOptions{})
 		if err != nil {
-			return fmt.Errorf("%s %s was not put right: %w", d.fault.Object, c.name, err)
+			return fmt.Errorf("%s %s was not put right: %w", c.kind, c.name, err)
 		}
-		if what := differs(d.fault.Object, c.was.Object, is.Object); what != "" {
-			return fmt.Errorf("%s %s was not put right: %s is %v, and was %v", d.fault.Object, c.name, what, is.Object[what],
+		if what := differs(c.kind, c.was.Object, is.Object); what != "" {
+			return fmt.Errorf("%s %s was not put right: %s is %v, and was %v", c.kind, c.name, what, is.Object[what],
 				c.was.Object[what])
 		}
 		return nil
 	}
-	if d.fault.Action == scenario.Remove {
+	if c.is == nil {
 		anew := &unstructured.Unstructured{
 			Object: map[string]any{"apiVersion": c.was.GetAPIVersion(), "kind": c.was.GetKind(), "spec": c.was.Object["spec"]},
 		}
@@ -143,8 +154,8 @@ func (r *run) restoreObject(ctx context.Context, d *deed) error {
 	} else if err := c.patch(ctx, c.back); err != nil {
 		return err
 	}
-	err := r.until(ctx, settlePatience, func() (bool, string) { return r.goesBy(ctx, d.pool) })
-	r.leads(ctx, d.pool)
+	err := r.until(ctx, settlePatience, func() (bool, string) { return r.goesBy(ctx, p) })
+	r.leads(ctx, p)
 	return err
 }
 
@@ -173,40 +184,39 @@ func differs(kind scenario.ObjectKind, was, is map[string]any) string {
 }
 
 // changedFor lasts as long as the object is changed, and notes when the pool went by it.
-func (r *run) changedFor(ctx context.Context, e *episode) error {
-	d := e.deed
-	taken := func() (bool, string) { return r.goesBy(ctx, d.pool) }
-	if d.fault.Object.Kept() {
+func (r *run) changedFor(ctx context.Context, at *scenario.Aim, c *changed) error {
+	taken := func() (bool, string) { return r.goesBy(ctx, at.Pool) }
+	if c.kind.Kept() {
 		taken = func() (bool, string) { return true, "" } // the heal looks whether it was put right
 	}
-	if err := r.until(ctx, d.fault.For, taken); err != nil {
-		return fmt.Errorf("pool %s has not taken up the change: %w", d.pool.Name, err)
+	if err := r.until(ctx, at.Fault.For, taken); err != nil {
+		return fmt.Errorf("pool %s has not taken up the change: %w", at.Pool.Name, err)
 	}
-	r.leads(ctx, d.pool)
+	r.leads(ctx, at.Pool)
 	now := time.Now()
 	r.outages.mu.Lock()
-	r.applied = max(r.applied, now.Sub(e.began))
+	r.applied = max(r.applied, now.Sub(at.Began))
 	r.outages.mu.Unlock()
-	if err := sleep(ctx, time.Until(e.began.Add(d.fault.For))); err != nil {
+	if err := sleep(ctx, time.Until(at.Began.Add(at.Fault.For))); err != nil {
 		return err
 	}
 	if err := r.countWatches(ctx); err != nil {
 		return err
 	}
-	told, _, err := r.told(ctx, d.pool)
+	told, _, err := r.told(ctx, at.Pool)
 	// each of them reads every change.
 	if err == nil && told != nil && told.Annotations[contract.LeaderHubMode] == contract.ModeLeaderHubs {
 		leaders := 0
 		for _, s := range told.Subsets {
 			leaders += len(s.Addresses)
 		}
-		e.copied = r.truth().bytes(now, time.Now()) * int64(max(leaders-1, 0))
+		at.Due = r.truth().bytes(now, time.Now()) * int64(max(leaders-1, 0))
 	}
 	if err != nil {
 		return err
 	}
-	added, err := r.newcomers(ctx, d)
-	e.copied += added
+	added, err := r.newcomers(ctx, c)
+	at.Due += added
 	return err
 }
 

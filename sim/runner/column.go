@@ -142,6 +142,54 @@ func (c *Column) Into(res *report.Result) {
 		append(res.Marks, c.marks...)
 }
 
+// Lines implements scenario.Lab.
+func (c *Column) Lines(_ scenario.Pool, name scenario.LinkName) (all []scenario.Line) {
+	all = append(all, c.Site.Link(c.Pool))
+	if lan := c.Site.LAN(c.Pool); lan != nil && name == "" {
+		all = append(all, lan)
+	}
+	return all
+}
+
+// Lost implements scenario.Lab: no column waits for clients.
+func (*Column) Lost([]string) {}
+
+// Sleep implements scenario.Lab.
+func (*Column) Sleep(ctx context.Context, until time.Time) error {
+	return sleep(ctx, time.Until(until))
+}
+
+// Bundle is parts as one: those that run end together, and all start one after the other.
+type Bundle struct {
+	scenario.Part // nil: nothing else is done to it
+
+	Site runtime.Site
+	IDs  []runtime.PartID
+}
+
+// Kill ends them.
+func (m Bundle) Kill() (all error) {
+	for _, id := range m.IDs {
+		switch p, err := m.Site.Part(id); {
+		case err != nil:
+			all = errors.Join(all, err)
+		case p.Running():
+			all = errors.Join(all, p.Kill())
+		}
+	}
+	return all
+}
+
+// Start starts them.
+func (m Bundle) Start(ctx context.Context) error {
+	for _, id := range m.IDs {
+		if err := runtime.Start(ctx, m.Site, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Until waits for a condition, with progress.
 func (c *Column) Until(ctx context.Context, patience time.Duration, ok func() (bool, string)) error {
 	return Until(ctx, c.Every, patience, func(what string) { c.Progress(c.Way + " column: " + what) }, ok)

@@ -17,286 +17,108 @@ import (
 
 // deed is a fault with its target found.
 type deed struct {
-	fault  scenario.Fault
-	pool   scenario.Pool
-	part   runtime.PartID // "": a link is the target
-	nodes  []string       // whose links are cut; "" is the pool
-	leader string         // the node that leads when it begins, if the deed is meant for it
-	hubs   []string       // nodes whose clients cannot be served while it lasts
-	cutOff bool           // nothing reaches the pool from the cloud while it lasts
-	disk   scenario.Disk
-	node   string       // whose hub or Node is the target
-	object *changed     // that Change and Remove are done to
-	stolen *stolen      // of a Node that is deleted
-	moved  *moved       // of a coordinator that is placed again
-	back   func()       // tells that the apiserver, which is the target, is there again
-	healed func() error // ends what a Kind began
+	scenario.Aim
+	scenario.Going
 }
+
+// A run is the laboratory of all kinds that happen where clients list and watch.
+var _ interface {
+	scenario.Lab
+	scenario.Liars
+	scenario.Forgers
+	scenario.Thieves
+	scenario.Restorer
+	scenario.Grid
+	scenario.Objects
+	scenario.Movers
+	scenario.Rotators
+	scenario.Placers
+} = (*run)(nil)
 
 // find finds out what a fault means now.
 func (r *run) find(ctx context.Context, f scenario.Fault) (*deed, error) {
-	d := &deed{fault: f, pool: r.s.PoolOf(f), disk: f.Disk}
-	if f.Action == scenario.RotateAuthority { // nobody is to notice
-		d.nodes = []string{""}
-		return d, nil
-	}
-	if n, replica := f.Target.Replica(); replica {
-		d.part = runtime.ReplicaOf(d.pool.Name, n)
-		return d, nil
-	}
-	switch n, hub := f.Target.Hub(); {
-	case hub:
-		d.aim(nodesOf(d.pool)[n-1])
-	case f.Target == scenario.Leader:
-		leader, err := r.leader(ctx, d.pool)
-		if err != nil {
-			return nil, err
-		}
-		d.aim(leader)
-		d.leader = leader
-	case f.Target == scenario.Follower:
-		leader, err := r.leader(ctx, d.pool)
-		if err != nil {
-			return nil, err
-		}
-		d.aim(r.follower(leader, d))
-	case f.Action == scenario.Place || f.Action == scenario.PowerOff:
-		return d, r.findPlaced(ctx, d)
-	case f.Target == scenario.Coordinator:
-		var err error
-		if d.part, err = r.fed(ctx, d.pool); err != nil {
-			return nil, err
-		}
-	case f.Target == scenario.ControllerManager:
-		d.part = runtime.ControllerManager
-	case f.Target == scenario.Gate:
-		d.part = runtime.Gate
-	case f.Target == scenario.APIServer:
-		d.part, d.cutOff = runtime.APIServer, true
-	case f.Target == scenario.WholePool:
-		d.nodes = []string{""}
-		if f.Action == scenario.Blackout {
-			d.fault.Link, d.hubs = scenario.CloudLink, nodesOf(d.pool)
-		}
-		d.cutOff = d.fault.Link.Cloud() && d.stops()
-	default:
-		return nil, fmt.Errorf("there is no target %s", f.Target)
-	}
-	return d, nil
+	d := &deed{Aim: scenario.Aim{Fault: f, Pool: r.s.PoolOf(f), Seed: r.s.Seed}}
+	return d, f.Kind.Aim(ctx, r, &d.Aim)
 }
 
+// Find implements scenario.Lab.
+func (r *run) Find(ctx context.Context, at *scenario.Aim) (err error) {
+	part := runtime.PartID("")
+	n, _ := at.Fault.Target.Hub()
+	replica, _ := at.Fault.Target.Replica()
+	switch {
+	case replica > 0:
+		part = runtime.ReplicaOf(at.Pool.Name, replica)
+	case n > 0:
+		at.Node = nodesOf(at.Pool)[n-1]
+	case at.Fault.Target == scenario.Leader:
+		at.Leader, err = r.leader(ctx, at.Pool)
+		at.Node = at.Leader
+	case at.Fault.Target == scenario.Follower:
+		at.Node, err = r.leader(ctx, at.Pool)
+		at.Node = r.follower(at.Node, at)
+	case at.Fault.Target == scenario.Coordinator:
+		part, err = r.fed(ctx, at.Pool)
+	case at.Fault.Target == scenario.ControllerManager:
+		part = runtime.ControllerManager
+	case at.Fault.Target == scenario.Gate:
+		part = runtime.Gate
+	case at.Fault.Target == scenario.APIServer:
+		part, at.CutOff = runtime.APIServer, true
+	case at.Fault.Target != scenario.WholePool:
+		err = fmt.Errorf("there is no target %s", at.Fault.Target)
+	}
+	if at.Node != "" {
+		part = runtime.HubOf(at.Node)
+	}
+	at.Part = string(part)
+	return err
+}
+
+// Part implements scenario.Lab.
+func (r *run) Part(at *scenario.Aim) (scenario.Part, error) {
+	return r.site.Part(runtime.PartID(at.Part))
+}
+
+// Machine implements scenario.Lab: a node is its hub here.
+func (r *run) Machine(at *scenario.Aim) (scenario.Part, error) { return r.Part(at) }
+
+// Lines implements scenario.Lab.
+func (r *run) Lines(p scenario.Pool, name scenario.LinkName) (all []scenario.Line) {
+	for _, l := range r.links(p, name) {
+		all = append(all, l)
+	}
+	return all
+}
+
+// Sleep implements scenario.Lab.
+func (r *run) Sleep(ctx context.Context, until time.Time) error { return sleep(ctx, time.Until(until)) }
+
+// part is the process that is the target; "": it is none.
+func (d *deed) part() runtime.PartID { return runtime.PartID(d.Part) }
+
 // nodesOf are the names of a pool's nodes.
-func nodesOf(p scenario.Pool) []string { return p.RuntimePool(p.Mode()).NodeNames() }
+func nodesOf(p scenario.Pool) []string { return p.NodeNames() }
 
 // harms are the pools that the deed is about; none: all.
 func (d *deed) harms() []string {
-	if d.part == runtime.APIServer || d.part == runtime.ControllerManager || d.part == runtime.Gate {
+	if slices.Contains([]runtime.PartID{runtime.APIServer, runtime.ControllerManager, runtime.Gate}, d.part()) {
 		return nil
 	}
-	return []string{d.pool.Name}
-}
-
-// aim makes a node the target: its hub, or its links.
-func (d *deed) aim(node string) {
-	d.node = node
-	switch d.fault.Action {
-	case scenario.Change, scenario.Move:
-		d.nodes = []string{node}
-	case scenario.Vanish:
-		d.nodes, d.part, d.hubs = []string{node}, runtime.HubOf(node), []string{node}
-	case scenario.Lie, scenario.Forge:
-		d.part = runtime.HubOf(node) // whose clients are served on
-	case scenario.DeleteNode:
-		d.part, d.hubs = runtime.HubOf(node), []string{node}
-		if d.fault.Off > 0 {
-			d.nodes, d.cutOff, d.fault.Link = []string{""}, true, scenario.CloudLink
-		}
-	default:
-		if d.fault.Link == "" {
-			d.part, d.hubs = runtime.HubOf(node), []string{node}
-			return
-		}
-		d.nodes = []string{node}
-		if d.fault.Link == scenario.BothLinks && d.stops() {
-			d.hubs = []string{node}
-		}
-	}
-}
-
-// stops reports whether a deed on a link lets nothing cross.
-func (d *deed) stops() bool {
-	if k := d.fault.Kind; k != nil {
-		return k.Stops()
-	}
-	return d.fault.Action != scenario.Slow
+	return []string{d.Pool.Name}
 }
 
 // name is what a report calls the target.
 func (d *deed) name() string {
 	switch {
-	case d.part != "":
-		return string(d.part)
-	case d.nodes[0] == "" && d.fault.Pool != "":
-		return "pool " + d.fault.Pool
-	case d.nodes[0] == "":
+	case d.Part != "":
+		return d.Part
+	case d.Nodes[0] == "" && d.Fault.Pool != "":
+		return "pool " + d.Fault.Pool
+	case d.Nodes[0] == "":
 		return "pool"
 	}
-	return d.nodes[0]
-}
-
-// ends reports whether the deed ends a process.
-func (d *deed) ends() bool {
-	return d.part != "" && !slices.Contains([]scenario.Action{
-		scenario.Freeze, scenario.Lie, scenario.Forge, scenario.DeleteNode, scenario.Place, scenario.PowerOff,
-	}, d.fault.Action)
-}
-
-// begin does it.
-func (r *run) begin(ctx context.Context, d *deed) error {
-	if d.fault.Action == scenario.RotateAuthority {
-		return r.rotate(ctx, d.pool)
-	}
-	if d.fault.Object != "" {
-		return r.changeObject(ctx, d)
-	}
-	if d.fault.Action == scenario.Move {
-		return r.move(ctx, d, d.fault.To)
-	}
-	if k := d.fault.Kind; k != nil {
-		at := scenario.Aim{Nodes: d.nodes, Direction: d.direction()}
-		for _, l := range r.links(d.pool, d.fault.Link) {
-			at.Lines = append(at.Lines, l)
-		}
-		var err error
-		d.healed, err = k.Begin(at)
-		return err
-	}
-	if d.part == "" {
-		return r.strain(d)
-	}
-	p, err := r.site.Part(d.part)
-	if err != nil {
-		return err
-	}
-	if d.ends() {
-		r.down(d.hubs)
-	}
-	switch d.fault.Action {
-	case scenario.Freeze:
-		return p.Freeze()
-	case scenario.Lie:
-		return r.lie(ctx, d.pool, d.leader)
-	case scenario.Forge:
-		return r.forge(ctx, d.pool, d.part.Of())
-	case scenario.DeleteNode:
-		return r.deleteNode(ctx, d)
-	case scenario.Stop, scenario.Restart:
-		return p.Stop(ctx)
-	case scenario.Place, scenario.PowerOff:
-		return r.displace(ctx, d)
-	case scenario.Vanish:
-		r.cut(d)
-	}
-	return p.Kill()
-}
-
-// heal undoes it.
-func (r *run) heal(ctx context.Context, d *deed) error {
-	if d.fault.Action == scenario.RotateAuthority {
-		return r.rotated(ctx, d.pool)
-	}
-	if d.fault.Object != "" {
-		return r.restoreObject(ctx, d)
-	}
-	if d.fault.Action == scenario.Move {
-		if err := r.move(ctx, d, d.pool.Name); err != nil {
-			return err
-		}
-		return r.until(ctx, settlePatience, func() (bool, string) { return r.hasMoved(ctx, d.node, d.fault.To, d.pool.Name) })
-	}
-	if d.healed != nil {
-		return d.healed()
-	}
-	if d.part == "" {
-		return r.relieve(d)
-	}
-	p, err := r.site.Part(d.part)
-	if err != nil {
-		return err
-	}
-	if d.fault.Action == scenario.Freeze {
-		return d.there(p.Thaw())
-	}
-	if d.fault.Action == scenario.Lie {
-		return r.endLie()
-	}
-	if d.fault.Action == scenario.Forge {
-		return nil
-	}
-	if d.fault.Action == scenario.Place || d.fault.Action == scenario.PowerOff {
-		return r.displaced(ctx, d)
-	}
-	if d.fault.Action == scenario.DeleteNode {
-		return r.restoreNode(ctx, d, p)
-	}
-	if d.fault.Action == scenario.Restore {
-		return r.restore(ctx, d, p)
-	}
-	if d.disk == scenario.LoseDisk {
-		if err := p.LoseDisk(); err != nil {
-			return err
-		}
-	}
-	if d.fault.Action == scenario.Vanish {
-		r.mend(d)
-	}
-	r.down(d.hubs)
-	return d.there(p.Start(ctx))
-}
-
-// there lets requests of the testbed go on, unless the target could not be brought back.
-func (d *deed) there(err error) error {
-	if err == nil && d.back != nil {
-		d.back()
-	}
-	return err
-}
-
-// strain cuts or slows a link.
-func (r *run) strain(d *deed) error {
-	if d.fault.Action != scenario.Slow {
-		r.cut(d)
-		return nil
-	}
-	for _, l := range r.links(d.pool, d.fault.Link) {
-		if d.fault.Rate != nil {
-			l.SetRate(link.Both, int64(*d.fault.Rate))
-		}
-		if d.fault.RTT != nil {
-			l.SetRTT(*d.fault.RTT)
-		}
-	}
-	return nil
-}
-
-func (r *run) relieve(d *deed) error {
-	if d.fault.Action != scenario.Slow {
-		r.mend(d)
-		return nil
-	}
-	if d.fault.Link.Cloud() {
-		u, l := d.pool.Uplink, r.site.Link(d.pool.Name)
-		l.SetRate(link.Up, int64(u.Up))
-		l.SetRate(link.Down, int64(u.Down))
-		l.SetRTT(u.RTT)
-	}
-	if d.fault.Link.LAN() {
-		if l := r.site.LAN(d.pool.Name); l != nil {
-			l.SetRate(link.Both, 0)
-			l.SetRTT(0)
-		}
-	}
-	return nil
+	return d.Nodes[0]
 }
 
 // links are those of a pool that a fault names; a machine that vanishes loses both.
@@ -309,52 +131,6 @@ func (r *run) links(p scenario.Pool, name scenario.LinkName) []*link.Pool {
 		all = append(all, lan)
 	}
 	return all
-}
-
-func (r *run) cut(d *deed) {
-	for _, l := range r.links(d.pool, d.fault.Link) {
-		for _, n := range d.nodes {
-			l.Cut(d.direction(), n)
-		}
-	}
-}
-
-func (r *run) mend(d *deed) {
-	for _, l := range r.links(d.pool, d.fault.Link) {
-		for _, n := range d.nodes {
-			l.Heal(d.direction(), n)
-		}
-	}
-}
-
-func (d *deed) direction() link.Direction {
-	if d.fault.Direction == 0 {
-		return link.Both
-	}
-	return d.fault.Direction
-}
-
-// flap cuts and heals a link at random times, and leaves it healed.
-func (r *run) flap(ctx context.Context, d *deed) error {
-	random := rand.New(rand.NewPCG(uint64(r.s.Seed), uint64(d.fault.At)))
-	moments := make([]time.Duration, 0, 2*d.fault.Cuts)
-	for range 2 * d.fault.Cuts {
-		moments = append(moments, time.Duration(random.Float64()*float64(d.fault.For)))
-	}
-	slices.Sort(moments)
-	began := time.Now()
-	for i, at := range moments {
-		if err := sleep(ctx, time.Until(began.Add(at))); err != nil {
-			r.mend(d)
-			return err
-		}
-		if i%2 == 0 {
-			r.cut(d)
-		} else {
-			r.mend(d)
-		}
-	}
-	return nil
 }
 
 // leader waits until somebody leads the pool, by the word of the coordinator and its own, and returns its node.
@@ -442,12 +218,12 @@ func (r *run) each(p scenario.Pool) (targets []scenario.Target) {
 }
 
 // follower is one that does not lead; the seed decides which.
-func (r *run) follower(leader string, d *deed) string {
-	others := slices.DeleteFunc(nodesOf(d.pool), func(n string) bool { return n == leader })
+func (r *run) follower(leader string, at *scenario.Aim) string {
+	others := slices.DeleteFunc(nodesOf(at.Pool), func(n string) bool { return n == leader })
 	if len(others) == 0 {
 		return leader
 	}
-	random := rand.New(rand.NewPCG(uint64(r.s.Seed), uint64(d.fault.At)))
+	random := rand.New(rand.NewPCG(uint64(at.Seed), uint64(at.Fault.At)))
 	return others[random.IntN(len(others))]
 }
 

@@ -23,9 +23,9 @@ func (r *run) addFaults(res *report.Result) {
 	catchUp := 0.0
 	for _, e := range r.faults {
 		f := report.Fault{
-			At: e.began.Sub(r.began).Seconds(), Name: e.deed.fault.String(), Target: e.deed.name(),
+			At: e.began.Sub(r.began).Seconds(), Name: e.deed.Fault.String(), Target: e.deed.name(),
 			Lasted: e.healed.Sub(e.began).Seconds(),
-			Leader: e.deed.leader != "", Reached: e.reached.Seconds(), Recovered: e.recovered.Seconds(),
+			Leader: e.deed.Leader != "", Reached: e.reached.Seconds(), Recovered: e.recovered.Seconds(),
 			Grace: e.grace.Seconds(), Fresh: e.fresh.Seconds(), CloudBytes: e.bytes, Connections: e.opened, Streams: e.waited,
 		}
 		if e.detect > 0 && e.elect > 0 {

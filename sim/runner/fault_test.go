@@ -108,41 +108,6 @@ func TestServed(t *testing.T) {
 	}
 }
 
-func TestAim(t *testing.T) {
-	both := scenario.Fault{Action: scenario.Cut, Link: scenario.BothLinks}
-	cloud := scenario.Fault{Action: scenario.Cut, Link: scenario.CloudLink}
-	for name, test := range map[string]struct {
-		fault    scenario.Fault
-		part     runtime.PartID
-		cut, out bool // a link is cut; clients of the node cannot be served
-	}{
-		"kill":        {scenario.Fault{Action: scenario.Kill}, "hub/a", false, true},
-		"freeze":      {scenario.Fault{Action: scenario.Freeze}, "hub/a", false, true},
-		"vanish":      {scenario.Fault{Action: scenario.Vanish}, "hub/a", true, true},
-		"cut of one":  {cloud, "", true, false},
-		"cut of both": {both, "", true, true},
-		"slow of one": {
-			scenario.Fault{Action: scenario.Slicer, Link: scenario.BothLinks, Kind: &scenario.Toxic{Type: scenario.Slicer}},
-			"", true, false,
-		},
-		"toxic of one": {
-			scenario.Fault{Action: scenario.Timeout, Link: scenario.CloudLink, Kind: &scenario.Toxic{Type: scenario.Timeout}},
-			"", true, false,
-		},
-		"toxic of both": {
-			scenario.Fault{Action: scenario.Timeout, Link: scenario.BothLinks, Kind: &scenario.Toxic{Type: scenario.Timeout}},
-			"", true, true,
-		},
-		"flap of both": {scenario.Fault{Action: scenario.Flap, Link: scenario.BothLinks}, "", true, true},
-	} {
-		d := &deed{fault: test.fault}
-		d.aim("a")
-		if d.part != test.part || (len(d.nodes) > 0) != test.cut || (len(d.hubs) > 0) != test.out {
-			t.Errorf("%s: %+v", name, d)
-		}
-	}
-}
-
 // TestEach: an upgrade takes every coordinator and every hub.
 func TestEach(t *testing.T) {
 	for n, want := range map[int][]scenario.Target{

@@ -37,10 +37,8 @@ type episode struct {
 	ended     time.Time
 	bytes     int64 // of class pool, beyond the changes
 	caughtUp  int64 // of class pool, changes and all
-	// the changes of a time in which more than one hub of the pool read the cloud, for each more of them.
-	copied  int64
-	changes int64 // what the changes of the time are, uncompressed
-	resync  int64 // of class pool from its end until recovered, changes and all
+	changes   int64 // what the changes of the time are, uncompressed
+	resync    int64 // of class pool from its end until recovered, changes and all
 	// from its beginning until the first connection of class pool that was opened since; 0: none was.
 	grace    time.Duration
 	opened   int // connections to the cloud
@@ -54,8 +52,11 @@ func (r *run) injectAll(ctx context.Context, g *errgroup.Group) {
 	began := time.Now()
 	for _, f := range r.s.Faults {
 		g.Go(func() error {
-			if f.Action == scenario.Restore {
-				if err := r.backUp(ctx, began.Add(f.At-f.Lost)); err != nil {
+			if k, ok := f.Kind.(scenario.Prepared); ok {
+				if err := r.Sleep(ctx, began.Add(f.At-k.Before())); err != nil {
+					return err
+				}
+				if err := k.Prepare(ctx, r); err != nil {
 					return err
 				}
 			}
@@ -102,8 +103,8 @@ func (r *run) inject(ctx context.Context, f scenario.Fault) error {
 				if err := r.until(ctx, settlePatience, func() (bool, string) { return r.steady(ctx) }); err != nil {
 					return fmt.Errorf("before the restart of %s: %w", d.name(), err)
 				}
-				if node := r.heldBy(ctx, d.pool); d.part == runtime.HubOf(node) {
-					d.leader = node
+				if node := r.heldBy(ctx, d.Pool); d.part() == runtime.HubOf(node) {
+					d.Leader = node
 				}
 			}
 			if err := r.once(ctx, d); err != nil {
@@ -124,8 +125,8 @@ func (r *run) inject(ctx context.Context, f scenario.Fault) error {
 
 // once lets one fault happen, from its beginning until all is as before.
 func (r *run) once(ctx context.Context, d *deed) error {
-	defer r.alone(d.part)()
-	if d.part == runtime.APIServer { // nothing can be written then
+	defer r.alone(d.part())()
+	if d.part() == runtime.APIServer { // nothing can be written then
 		r.writing.Lock()
 		unlock := sync.OnceFunc(r.writing.Unlock)
 		defer unlock()
@@ -133,7 +134,7 @@ func (r *run) once(ctx context.Context, d *deed) error {
 			return err
 		}
 		var err error
-		if d.back, err = r.reach.away(ctx); err != nil {
+		if d.Back, err = r.reach.away(ctx); err != nil {
 			return err
 		}
 		return r.episode(ctx, d, unlock)
@@ -162,8 +163,9 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 	e := episode{deed: d, began: time.Now()}
 	before := r.account()
 	r.note(e, "begin")
-	r.silence(d.hubs, 1)
-	if err := r.begin(ctx, d); err != nil {
+	r.silence(d.Silent, 1)
+	d.Began = e.began
+	if d.Going, err = d.Fault.Kind.Begin(ctx, r, &d.Aim); err != nil {
 		return err
 	}
 	// Beside the fault: who leads, and when what is written now is everywhere.
@@ -175,43 +177,34 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 		_ = votes.Wait()
 		err = errors.Join(err, marks.Wait())
 	}()
-	if d.leader != "" {
+	if d.Leader != "" {
 		votes.Go(func() error { e.detect, e.elect = r.watchElection(electing, d, e.began); return nil })
 	}
-	if !d.cutOff {
+	if !d.CutOff {
 		marks.Go(func() (err error) { e.reached, e.waited, err = r.mark(ctx, e.began); return err })
 	}
-	switch d.fault.Action {
-	case scenario.Flap:
-		err = r.flap(ctx, d)
-	case scenario.Move:
-		err = r.movedFor(ctx, &e)
-	case scenario.Change, scenario.Remove:
-		err = r.changedFor(ctx, &e)
-	case scenario.Blackout:
-		err = r.blackout(ctx, d, e.began)
-	case scenario.DeleteNode:
-		err = r.withoutNode(ctx, d)
-	default:
-		err = sleep(ctx, d.fault.For)
+	if d.Hold != nil {
+		err = d.Hold(ctx)
+	} else {
+		err = sleep(ctx, d.Fault.For)
 	}
 	if err != nil {
 		return err
 	}
-	if d.part == runtime.APIServer || d.cutOff {
+	if d.CutOff {
 		before.resync = r.poolBytes()
 	}
-	if err := r.heal(ctx, d); err != nil {
+	if err := d.heal(ctx); err != nil {
 		return err
 	}
 	e.healed = time.Now()
-	if lasted := e.healed.Sub(e.began); d.fault.For > 0 && lasted > d.fault.For+healSlack {
-		r.Progress(fmt.Sprintf("%s lasted %.0f s instead of %v: so long it took to heal", d.fault, lasted.Seconds(),
-			d.fault.For))
+	if lasted := e.healed.Sub(e.began); d.Fault.For > 0 && lasted > d.Fault.For+healSlack {
+		r.Progress(fmt.Sprintf("%s lasted %.0f s instead of %v: so long it took to heal", d.Fault, lasted.Seconds(),
+			d.Fault.For))
 	}
-	r.silence(d.hubs, -1)
+	r.silence(d.Silent, -1)
 	r.note(e, "healed")
-	if d.part == runtime.APIServer && d.ends() && d.fault.Action != scenario.Restore {
+	if d.part() == runtime.APIServer && d.Ends {
 		if err := r.truth().back(ctx, e.began); err != nil {
 			return err
 		}
@@ -238,19 +231,31 @@ func (r *run) episode(ctx context.Context, d *deed, writable func()) (err error)
 	return nil
 }
 
+// heal undoes it, and lets requests of the testbed go on, unless the target could not be brought back.
+func (d *deed) heal(ctx context.Context) error {
+	if d.Heal != nil {
+		if err := d.Heal(ctx); err != nil {
+			return err
+		}
+	}
+	if d.Back != nil {
+		d.Back()
+	}
+	return nil
+}
+
 // hubsBack reports whether the part that was the target has its caches again.
 func (r *run) hubsBack(ctx context.Context, d *deed) (bool, string) {
-	if d.part == "" || d.part == runtime.APIServer || d.part == runtime.ControllerManager ||
-		d.part == runtime.Gate {
+	if d.Part == "" || d.harms() == nil {
 		return true, ""
 	}
 	var s status
-	if err := r.ask(ctx, d.part, &s); err != nil {
-		return false, fmt.Sprintf("waiting for %s: %v", d.part, err)
+	if err := r.ask(ctx, d.part(), &s); err != nil {
+		return false, fmt.Sprintf("waiting for %s: %v", d.Part, err)
 	}
 	for _, res := range s.Resources {
-		if !res.Synced || d.part.Kind() == "coordinator" && !res.Ready {
-			return false, fmt.Sprintf("waiting for %s of %s", res.Resource, d.part)
+		if !res.Synced || d.part().Kind() == "coordinator" && !res.Ready {
+			return false, fmt.Sprintf("waiting for %s of %s", res.Resource, d.Part)
 		}
 	}
 	return true, ""
@@ -309,7 +314,7 @@ func (r *run) note(e episode, what string) {
 		numbers["cloud_bytes"], numbers["connections"], numbers["streams"] = float64(e.bytes), float64(e.opened),
 			float64(e.waited)
 	}
-	words := map[string]string{"fault": e.deed.fault.String()}
+	words := map[string]string{"fault": e.deed.Fault.String()}
 	if e.opened > 0 {
 		words["opened"] = strings.Join(e.openedBy, ", ")
 	}
@@ -324,7 +329,7 @@ func (r *run) note(e episode, what string) {
 	if len(r.faults) < markedFaults {
 		label := "healed"
 		if what == "begin" {
-			label = string(e.deed.fault.Action) + " " + e.deed.name()
+			label = string(e.deed.Fault.Action()) + " " + e.deed.name()
 		}
 		r.marks = append(r.marks, report.Mark{
 			Way: report.WayWeir, Seconds: time.Since(r.began).Seconds(), Label: label, Fault: true,

@@ -60,10 +60,10 @@ func (r *run) addJitter() {
 	var widest *jitter
 	for i := range r.faults {
 		e := &r.faults[i]
-		if e.deed.leader != "" || e.deed.cutOff {
+		if e.deed.Leader != "" || e.deed.CutOff {
 			continue
 		}
-		l := r.site.Link(e.deed.pool.Name)
+		l := r.site.Link(e.deed.Pool.Name)
 		if j := findJitter(e, l.Connections(), l.Series(bucket)); j != nil &&
 			(widest == nil || len(j.switched) > len(widest.switched)) {
 			widest = j

@@ -24,6 +24,11 @@ type lies struct {
 	deposed time.Time // since when another node leads; zero: none has
 }
 
+// Lie implements scenario.Liars.
+func (r *run) Lie(ctx context.Context, at *scenario.Aim) (scenario.Going, error) {
+	return scenario.Going{Heal: r.endLie}, r.lie(ctx, at.Pool, at.Leader)
+}
+
 // lie lets somebody with the key of the leader's node lead in its place, and forge.
 func (r *run) lie(ctx context.Context, p scenario.Pool, node string) error {
 	vault, ok := r.site.(runtime.Vault)
@@ -66,7 +71,7 @@ func (r *run) lie(ctx context.Context, p scenario.Pool, node string) error {
 }
 
 // endLie lets the liar go.
-func (r *run) endLie() error {
+func (r *run) endLie(context.Context) error {
 	r.lies.mu.Lock()
 	l := r.lies.told
 	r.lies.told = nil

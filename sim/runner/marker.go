@@ -27,8 +27,8 @@ type outages struct {
 	parts map[runtime.PartID]*sync.Mutex // held while something is done to the part
 }
 
-// down notes that clients of nodes have lost their connections.
-func (r *run) down(nodes []string) {
+// Lost implements scenario.Lab: clients of nodes have lost their connections.
+func (r *run) Lost(nodes []string) {
 	r.outages.mu.Lock()
 	defer r.outages.mu.Unlock()
 	for _, n := range nodes {
@@ -120,15 +120,15 @@ func (r *run) watchElection(ctx context.Context, d *deed, began time.Time) (dete
 	poll := time.NewTicker(electionTick)
 	defer poll.Stop()
 	for {
-		if s, err := r.poolStatus(ctx, d.pool); err == nil && s.Leader != d.leader &&
-			(d.pool.Coordinators > 0 || detect > 0 || s.Leader != "") {
+		if s, err := r.poolStatus(ctx, d.Pool); err == nil && s.Leader != d.Leader &&
+			(d.Pool.Coordinators > 0 || detect > 0 || s.Leader != "") {
 			if detect == 0 {
 				detect = time.Since(began)
 			}
 			if s.Leader != "" {
 				r.time.Emit(timeline.Event{
 					Lane: timeline.Leader, Way: report.WayWeir, Node: s.Leader, Name: "elected",
-					Strings: map[string]string{"after": d.leader, "term": s.Term},
+					Strings: map[string]string{"after": d.Leader, "term": s.Term},
 				})
 				return detect, time.Since(began)
 			}

@@ -63,14 +63,27 @@ func (r *run) unfed(pool string) bool {
 	return r.lives.unfed[pool]
 }
 
+// Move implements scenario.Movers.
+func (r *run) Move(ctx context.Context, at *scenario.Aim, to string) (scenario.Going, error) {
+	return scenario.Going{
+		Hold: func(ctx context.Context) error { return r.movedFor(ctx, at, to) },
+		Heal: func(ctx context.Context) error {
+			if err := r.move(ctx, at.Node, at.Pool.Name); err != nil {
+				return err
+			}
+			return r.until(ctx, settlePatience, func() (bool, string) { return r.hasMoved(ctx, at.Node, to, at.Pool.Name) })
+		},
+	}, r.move(ctx, at.Node, to)
+}
+
 // move takes a node to another pool, as anyone who operates the cluster does: by the label of its Node, and by the
 // flags of its hub.
-func (r *run) move(ctx context.Context, d *deed, to string) error {
+func (r *run) move(ctx context.Context, node, to string) error {
 	movable, ok := r.site.(runtime.Movable)
 	if !ok {
 		return errors.New("hubs do not move there")
 	}
-	c := &changed{name: d.node}
+	c := &changed{name: node}
 	var err error
 	if c.in, err = r.objects(scenario.NodeObject); err != nil {
 		return err
@@ -80,14 +93,14 @@ func (r *run) move(ctx context.Context, d *deed, to string) error {
 	}); err != nil {
 		return err
 	}
-	if err := movable.Move(d.node, to); err != nil {
+	if err := movable.Move(node, to); err != nil {
 		return err
 	}
-	hub, err := r.site.Part(runtime.HubOf(d.node))
+	hub, err := r.site.Part(runtime.HubOf(node))
 	if err != nil {
 		return err
 	}
-	r.down([]string{d.node})
+	r.Lost([]string{node})
 	if err := hub.Stop(ctx); err != nil {
 		return err
 	}
@@ -95,24 +108,23 @@ func (r *run) move(ctx context.Context, d *deed, to string) error {
 	if r.lives.at == nil {
 		r.lives.at = map[string]string{}
 	}
-	r.lives.at[d.node] = to
+	r.lives.at[node] = to
 	r.lives.mu.Unlock()
-	r.down([]string{d.node})
+	r.Lost([]string{node})
 	return hub.Start(ctx)
 }
 
 // movedFor lasts as long as the node is in the other pool, and notes when all was as it should be there.
-func (r *run) movedFor(ctx context.Context, e *episode) error {
-	d := e.deed
-	if err := r.until(ctx, d.fault.For, func() (bool, string) {
-		return r.hasMoved(ctx, d.node, d.pool.Name, d.fault.To)
+func (r *run) movedFor(ctx context.Context, at *scenario.Aim, to string) error {
+	if err := r.until(ctx, at.Fault.For, func() (bool, string) {
+		return r.hasMoved(ctx, at.Node, at.Pool.Name, to)
 	}); err != nil {
-		return fmt.Errorf("%s has not moved to %s: %w", d.node, d.fault.To, err)
+		return fmt.Errorf("%s has not moved to %s: %w", at.Node, to, err)
 	}
 	r.outages.mu.Lock()
-	r.applied = max(r.applied, time.Since(e.began))
+	r.applied = max(r.applied, time.Since(at.Began))
 	r.outages.mu.Unlock()
-	return sleep(ctx, time.Until(e.began.Add(d.fault.For)))
+	return sleep(ctx, time.Until(at.Began.Add(at.Fault.For)))
 }
 
 // hasMoved reports whether a node that was in one pool is in another: its grants are of that pool alone, and its hub

@@ -20,13 +20,6 @@ type moves struct {
 	off     []string // nodes that lost their power
 }
 
-// moved is one of them.
-type moved struct {
-	from  []string // nodes of the replicas
-	out   string   // the one that moves, or whose machine loses its power
-	began time.Time
-}
-
 func (r *run) placing() (runtime.Placing, error) {
 	p, ok := r.site.(runtime.Placing)
 	if !ok {
@@ -35,45 +28,74 @@ func (r *run) placing() (runtime.Placing, error) {
 	return p, nil
 }
 
-// findPlaced finds the replica that moves: that which the leader feeds.
-func (r *run) findPlaced(ctx context.Context, d *deed) error {
-	site, err := r.placing()
+// FindPlaced implements scenario.Placers: it finds the replica that moves.
+func (r *run) FindPlaced(ctx context.Context, at *scenario.Aim) error {
+	from, err := r.placedAt(ctx, at.Pool)
 	if err != nil {
 		return err
 	}
-	var from []string
-	err = r.until(ctx, settlePatience, func() (ready bool, why string) {
-		from, ready, err = site.Placed(ctx, d.pool.Name)
-		return ready && err == nil, fmt.Sprintf("waiting for the coordinator of %s to be placed: %v", d.pool.Name, err)
-	})
-	if err != nil {
-		return err
-	}
-	d.moved, d.part = &moved{from: from, out: from[0]}, r.coordinators(d.pool)[0]
-	if d.fault.Action == scenario.PowerOff {
-		d.hubs = []string{d.moved.out}
-	}
+	at.Node, at.Part = from[0], string(r.coordinators(at.Pool)[0])
 	return nil
 }
 
-// displace lets a coordinator go elsewhere.
-func (r *run) displace(ctx context.Context, d *deed) error {
+// placedAt waits until the coordinator of a pool is placed, and returns where: first the replica that the leader feeds.
+func (r *run) placedAt(ctx context.Context, p scenario.Pool) (nodes []string, err error) {
 	site, err := r.placing()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d.moved.began = time.Now()
-	if d.fault.Action == scenario.PowerOff {
-		r.outages.mu.Lock()
-		r.moves.off = append(r.moves.off, d.moved.out)
-		r.outages.mu.Unlock()
-		return site.LosePower(d.moved.out)
+	waited := r.until(ctx, settlePatience, func() (ready bool, why string) {
+		nodes, ready, err = site.Placed(ctx, p.Name)
+		return ready && err == nil, fmt.Sprintf("waiting for the coordinator of %s to be placed: %v", p.Name, err)
+	})
+	return nodes, waited
+}
+
+// Place implements scenario.Placers.
+func (r *run) Place(ctx context.Context, at *scenario.Aim) (scenario.Going, error) {
+	site, err := r.placing()
+	if err != nil {
+		return scenario.Going{}, err
 	}
-	all := nodesOf(d.pool)
-	i := slices.Index(all, d.moved.out) // those behind it come first
-	others := slices.Concat(slices.DeleteFunc(slices.Clone(d.moved.from), func(n string) bool { return n == d.moved.out }),
-		all[i+1:], all[:i])
-	return site.Place(ctx, d.pool.Name, unique(others))
+	began := time.Now()
+	from, err := r.placedAt(ctx, at.Pool)
+	if err != nil {
+		return scenario.Going{}, err
+	}
+	all := nodesOf(at.Pool)
+	i := slices.Index(all, at.Node) // those behind it come first
+	others := slices.Concat(slices.DeleteFunc(from, func(n string) bool { return n == at.Node }), all[i+1:], all[:i])
+	return scenario.Going{Heal: func(ctx context.Context) error {
+		if err := r.elsewhere(ctx, at, began); err != nil {
+			return err
+		}
+		return r.leftBy(ctx, site, at.Node)
+	}}, site.Place(ctx, at.Pool.Name, unique(others))
+}
+
+// PowerOff implements scenario.Placers.
+func (r *run) PowerOff(_ context.Context, at *scenario.Aim) (scenario.Going, error) {
+	site, err := r.placing()
+	if err != nil {
+		return scenario.Going{}, err
+	}
+	began := time.Now()
+	r.outages.mu.Lock()
+	r.moves.off = append(r.moves.off, at.Node)
+	r.outages.mu.Unlock()
+	return scenario.Going{Heal: func(ctx context.Context) error {
+		cut := len(r.site.Link(at.Pool.Name).Cuts()) > 0 // the cloud cannot move it: it starts where it was
+		if !cut {
+			if err := r.elsewhere(ctx, at, began); err != nil {
+				return err
+			}
+		}
+		r.Lost(at.Silent)
+		if err := site.Power(ctx, at.Node); err != nil || cut {
+			return err
+		}
+		return r.leftBy(ctx, site, at.Node)
+	}}, site.LosePower(at.Node)
 }
 
 func unique(names []string) (once []string) {
@@ -85,49 +107,43 @@ func unique(names []string) (once []string) {
 	return once
 }
 
-// displaced waits until a coordinator is elsewhere, all hubs are there, and the one before is gone.
-func (r *run) displaced(ctx context.Context, d *deed) error {
+// elsewhere waits until a coordinator is on other nodes, and all hubs are there.
+func (r *run) elsewhere(ctx context.Context, at *scenario.Aim, began time.Time) error {
 	site, err := r.placing()
 	if err != nil {
 		return err
 	}
-	off := d.fault.Action == scenario.PowerOff
-	if cut := r.site.Link(d.pool.Name).Cuts(); off && len(cut) > 0 { // the cloud cannot move it: it starts where it was
-		r.down(d.hubs)
-		return site.Power(ctx, d.moved.out)
-	}
 	var to []string
 	err = r.until(ctx, movePatience, func() (ready bool, why string) {
-		to, ready, err = site.Placed(ctx, d.pool.Name)
-		if err != nil || !ready || slices.Contains(to, d.moved.out) {
+		to, ready, err = site.Placed(ctx, at.Pool.Name)
+		if err != nil || !ready || slices.Contains(to, at.Node) {
 			return false, fmt.Sprintf("waiting for the coordinator of %s to be elsewhere than on %s: it is on %v, ready: %v, %v",
-				d.pool.Name, d.moved.out, to, ready, err)
+				at.Pool.Name, at.Node, to, ready, err)
 		}
-		return r.readThere(ctx, d)
+		return r.readThere(ctx, at)
 	})
 	if err != nil {
 		return err
 	}
-	took := time.Since(d.moved.began)
+	took := time.Since(began)
 	r.Progress(fmt.Sprintf("the coordinator of %s is on %v, and all hubs are there, %.1f s after it was to leave %s",
-		d.pool.Name, to, took.Seconds(), d.moved.out))
+		at.Pool.Name, to, took.Seconds(), at.Node))
 	r.outages.mu.Lock()
 	r.moves.longest = max(r.moves.longest, took)
 	r.outages.mu.Unlock()
-	if off {
-		r.down(d.hubs)
-		if err := site.Power(ctx, d.moved.out); err != nil {
-			return err
-		}
-	}
+	return nil
+}
+
+// leftBy waits until the coordinator of before is gone.
+func (r *run) leftBy(ctx context.Context, site runtime.Placing, node string) error {
 	return r.until(ctx, movePatience, func() (bool, string) {
-		return !site.Runs(d.moved.out), "waiting for the coordinator of before on " + d.moved.out + " to go"
+		return !site.Runs(node), "waiting for the coordinator of before on " + node + " to go"
 	})
 }
 
 // readThere reports whether the coordinator, where it is now, knows a leader and is fresh, and all hubs read it.
-func (r *run) readThere(ctx context.Context, d *deed) (bool, string) {
-	for _, id := range r.coordinators(d.pool) {
+func (r *run) readThere(ctx context.Context, at *scenario.Aim) (bool, string) {
+	for _, id := range r.coordinators(at.Pool) {
 		var s status
 		if err := r.ask(ctx, id, &s); err != nil || s.Leader == "" {
 			return false, fmt.Sprintf("waiting for a leader at %s: %v", id, err)
@@ -142,12 +158,12 @@ func (r *run) readThere(ctx context.Context, d *deed) (bool, string) {
 	if err != nil {
 		return false, err.Error()
 	}
-	servers, err := site.PlacedAt(ctx, d.pool.Name)
+	servers, err := site.PlacedAt(ctx, at.Pool.Name)
 	if err != nil {
 		return false, err.Error()
 	}
-	for _, n := range nodesOf(d.pool) {
-		if slices.Contains(d.hubs, n) {
+	for _, n := range nodesOf(at.Pool) {
+		if slices.Contains(at.Silent, n) {
 			continue
 		}
 		var s status

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-edge/weir/sim/runtime"
+	"github.com/weir-edge/weir/sim/scenario"
 	"github.com/weir-edge/weir/sim/timeline"
 )
 
@@ -23,11 +24,8 @@ func (r *run) restorable() (runtime.Restorable, error) {
 	return c, nil
 }
 
-// backUp makes at a time the backup from which the cloud will be restored.
-func (r *run) backUp(ctx context.Context, at time.Time) error {
-	if err := sleep(ctx, time.Until(at)); err != nil {
-		return err
-	}
+// BackUp implements scenario.Restorer: it makes the backup from which the cloud will be restored.
+func (r *run) BackUp(ctx context.Context) error {
 	c, err := r.restorable()
 	if err != nil {
 		return err
@@ -36,13 +34,13 @@ func (r *run) backUp(ctx context.Context, at time.Time) error {
 	return c.Backup(ctx)
 }
 
-// restore gives the cloud, whose apiserver has ended, another history: that of the backup. Nothing is written
-// meanwhile. The recorders of the truth begin again: in the other history they would, as any client of kube-apiserver,
-// wait in silence for versions that they had seen in this one.
-func (r *run) restore(ctx context.Context, d *deed, p runtime.Part) error {
-	c, ok := p.(runtime.Restorable)
-	if !ok {
-		return errors.New("this runtime cannot restore a cloud")
+// Restore implements scenario.Restorer: it gives the cloud, whose apiserver has ended, the history of the backup.
+// Nothing is written meanwhile. The recorders of the truth begin again: in the other history they would, as any client of
+// kube-apiserver, wait in silence for versions that they had seen in this one.
+func (r *run) Restore(ctx context.Context, at *scenario.Aim) error {
+	c, err := r.restorable()
+	if err != nil {
+		return err
 	}
 	before := r.truth()
 	before.end()
@@ -56,9 +54,10 @@ func (r *run) restore(ctx context.Context, d *deed, p runtime.Part) error {
 	r.Progress(fmt.Sprintf("the cloud is restored at resourceVersion %d", revision))
 	// Before it can be reached: who is faster than the recorders is not judged by the history that is lost.
 	began := time.Now()
-	if err := d.there(p.Start(ctx)); err != nil {
+	if err := c.Start(ctx); err != nil {
 		return err
 	}
+	at.Back()
 	now, err := r.record()
 	if err != nil {
 		return err

@@ -46,26 +46,34 @@ type stolen struct {
 	pool    sync.WaitGroup // of the one that looks after the cloud has forgotten it
 }
 
-// deleteNode takes what the node of a deed has, and deletes its Node.
-func (r *run) deleteNode(ctx context.Context, d *deed) error {
-	node := d.part.Of()
+// DeleteNode implements scenario.Thieves.
+func (r *run) DeleteNode(ctx context.Context, at *scenario.Aim, off time.Duration) (scenario.Going, error) {
+	s, err := r.deleteNode(ctx, at, off)
+	return scenario.Going{
+		Hold: func(ctx context.Context) error { return r.withoutNode(ctx, at, off, s) },
+		Heal: func(ctx context.Context) error { return r.restoreNode(ctx, at, s) },
+	}, err
+}
+
+// deleteNode takes what the node has, and deletes its Node.
+func (r *run) deleteNode(ctx context.Context, at *scenario.Aim, off time.Duration) (*stolen, error) {
+	node := at.Node
 	s := &stolen{counts: make(chan struct{}), settled: make(chan struct{})}
 	var err error
 	if s.node, err = r.admin.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}); err != nil {
-		return err
+		return nil, err
 	}
-	if s.Thief, err = r.steal(ctx, d.pool, node); err != nil {
-		return err
+	if s.Thief, err = r.steal(ctx, at.Pool, node); err != nil {
+		return nil, err
 	}
-	d.stolen = s
 	r.Progress(fmt.Sprintf("node %s is deleted; %d requests and streams were granted to it", node, s.Granted()))
-	if d.fault.Off > 0 {
-		r.cut(d)
+	if off > 0 {
+		at.Cut(r)
 	} else {
 		close(s.counts)
 	}
 	if err := r.admin.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
-		return err
+		return nil, err
 	}
 	looking, stop := context.WithCancel(ctx)
 	s.stop = append(s.stop, stop)
@@ -73,7 +81,7 @@ func (r *run) deleteNode(ctx context.Context, d *deed) error {
 	r.revocations.mu.Lock()
 	defer r.revocations.mu.Unlock()
 	r.revocations.gone = append(r.revocations.gone, s)
-	return nil
+	return s, nil
 }
 
 // forgotten looks again at what deleted nodes are granted: the cloud is restored from a backup in which they are not.
@@ -179,21 +187,21 @@ func (r *run) revoked(s *stolen, after time.Duration, left []string) {
 }
 
 // withoutNode lasts as long as the Node is gone; the pool has the cloud again before that.
-func (r *run) withoutNode(ctx context.Context, d *deed) error {
+func (r *run) withoutNode(ctx context.Context, at *scenario.Aim, off time.Duration, s *stolen) error {
 	began := time.Now()
-	if d.fault.Off > 0 {
-		err := sleep(ctx, d.fault.Off)
-		r.mend(d)
-		close(d.stolen.counts)
+	if off > 0 {
+		err := sleep(ctx, off)
+		at.Mend(r)
+		close(s.counts)
 		if err != nil {
 			return err
 		}
 	}
-	if err := sleep(ctx, time.Until(began.Add(d.fault.For))); err != nil {
+	if err := sleep(ctx, time.Until(began.Add(at.Fault.For))); err != nil {
 		return err
 	}
 	return r.reach.while(ctx, func() error {
-		req, err := thief.AskDeleted(ctx, r.site, d.pool.Name, d.stolen.node.Name)
+		req, err := thief.AskDeleted(ctx, r.site, at.Pool.Name, at.Node)
 		if err == nil {
 			r.asked(req)
 		}
@@ -201,12 +209,12 @@ func (r *run) withoutNode(ctx context.Context, d *deed) error {
 	})
 }
 
-// forge asks for certificates with the credentials of a node.
-func (r *run) forge(ctx context.Context, p scenario.Pool, node string) error {
-	nodes := nodesOf(p)
-	other := nodes[(slices.Index(nodes, node)+1)%len(nodes)]
+// Forge implements scenario.Forgers.
+func (r *run) Forge(ctx context.Context, at *scenario.Aim) error {
+	nodes := nodesOf(at.Pool)
+	other := nodes[(slices.Index(nodes, at.Node)+1)%len(nodes)]
 	return r.reach.while(ctx, func() error {
-		all, err := thief.Forge(ctx, r.site, p.Name, node, other)
+		all, err := thief.Forge(ctx, r.site, at.Pool.Name, at.Node, other)
 		for _, req := range all {
 			r.asked(req)
 		}
@@ -236,8 +244,11 @@ func (r *run) asked(req thief.Request) {
 
 // restoreNode makes the Node again, as anyone who operates the cluster does, and starts its hub again. It waits until
 // the pool has it.
-func (r *run) restoreNode(ctx context.Context, d *deed, hub runtime.Part) error {
-	s := d.stolen
+func (r *run) restoreNode(ctx context.Context, at *scenario.Aim, s *stolen) error {
+	hub, err := r.Part(at)
+	if err != nil {
+		return err
+	}
 	r.revocations.mu.Lock()
 	r.revocations.gone = slices.DeleteFunc(r.revocations.gone, func(g *stolen) bool { return g == s })
 	r.revocations.mu.Unlock()
@@ -263,7 +274,7 @@ func (r *run) restoreNode(ctx context.Context, d *deed, hub runtime.Part) error 
 	if _, err := r.admin.CoreV1().Nodes().UpdateStatus(ctx, fresh, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
-	r.down(d.hubs)
+	r.Lost(at.Silent)
 	if err := hub.Stop(ctx); err != nil {
 		return err
 	}
@@ -272,8 +283,8 @@ func (r *run) restoreNode(ctx context.Context, d *deed, hub runtime.Part) error 
 	}
 	err = r.until(ctx, settlePatience, func() (bool, string) {
 		var now status
-		err := r.ask(ctx, d.part, &now)
-		return err == nil && now.holds(), fmt.Sprintf("waiting for %s to lead or follow again: it is %s of %s (%v)", d.part,
+		err := r.ask(ctx, runtime.PartID(at.Part), &now)
+		return err == nil && now.holds(), fmt.Sprintf("waiting for %s to lead or follow again: it is %s of %s (%v)", at.Part,
 			now.Role, now.Source, err)
 	})
 	r.revocations.mu.Lock()

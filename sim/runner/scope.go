@@ -28,17 +28,24 @@ func sharedBy(object map[string]any) (all []nodepool.Resource, err error) {
 	return p.Spec.PoolScopeMetadata, err
 }
 
+// scopes reports whether a patch is about what a pool shares.
+func scopes(patch map[string]any) bool {
+	spec, _ := patch["spec"].(map[string]any)
+	_, changes := spec["poolScopeMetadata"]
+	return changes
+}
+
 // stays are the labels of each resource that all changes of the scope leave in it; one without labels if none is about
 // the scope.
 func (r *run) stays() (labels [][]string, err error) {
 	var all []nodepool.Resource
 	some := false
 	for _, f := range r.s.Faults {
-		spec, _ := f.Patch["spec"].(map[string]any)
-		if _, changes := spec["poolScopeMetadata"]; !changes {
+		k, ok := f.Kind.(*scenario.Change)
+		if !ok || !scopes(k.Patch) {
 			continue
 		}
-		is, err := sharedBy(f.Patch)
+		is, err := sharedBy(k.Patch)
 		if err != nil {
 			return nil, err
 		}
@@ -58,16 +65,15 @@ func (r *run) stays() (labels [][]string, err error) {
 
 // newcomers are the bytes of one list of each resource that a change of a NodePool lets the pool share, or its end
 // does.
-func (r *run) newcomers(ctx context.Context, d *deed) (n int64, err error) {
-	spec, _ := d.fault.Patch["spec"].(map[string]any)
-	if _, changes := spec["poolScopeMetadata"]; d.fault.Object != scenario.NodePoolObject || !changes {
+func (r *run) newcomers(ctx context.Context, c *changed) (n int64, err error) {
+	if c.kind != scenario.NodePoolObject || !scopes(c.is) {
 		return 0, nil
 	}
-	was, err := sharedBy(d.object.was.Object)
+	was, err := sharedBy(c.was.Object)
 	if err != nil {
 		return 0, err
 	}
-	is, err := sharedBy(d.fault.Patch)
+	is, err := sharedBy(c.is)
 	if err != nil {
 		return 0, err
 	}

@@ -20,6 +20,11 @@ const (
 	rotationOverlap = 50 * time.Second
 )
 
+// Rotate implements scenario.Rotators.
+func (r *run) Rotate(ctx context.Context, at *scenario.Aim) (scenario.Going, error) {
+	return scenario.Going{Heal: func(ctx context.Context) error { return r.rotated(ctx, at.Pool) }}, r.rotate(ctx, at.Pool)
+}
+
 // rotate asks weir-manager to replace the pool's authority, as weir pki rotate does.
 func (r *run) rotate(ctx context.Context, p scenario.Pool) error {
 	c, err := kubernetes.NewForConfig(r.reach.through(r.site.Admin()))

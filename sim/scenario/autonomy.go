@@ -92,18 +92,11 @@ func (s *Scenario) AutonomyTopology(mode runtime.Mode) runtime.Topology {
 }
 
 // autonomyRules are what may happen to nodes that live on.
-func autonomyRules() []actionRule {
-	return []actionRule{
-		{Cut, []Target{hubPrefix, WholePool}, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
-		{Kill, []Target{hubPrefix, kubeletPrefix, Coordinator}, []string{"for"}, []string{"disk", "repeat", "every"}},
-		{Vanish, []Target{hubPrefix, WholePool}, []string{"for"}, []string{"disk", "repeat", "every"}},
-		{FillDisk, []Target{hubPrefix}, []string{"for"}, nil},
-		{Exit, []Target{kubeletPrefix, WholePool}, nil, []string{"repeat", "every"}},
-		{Finish, []Target{kubeletPrefix, WholePool}, nil, nil},
-		{Delete, []Target{kubeletPrefix, WholePool}, nil, nil},
-		{Attempt, []Target{kubeletPrefix}, nil, nil},
-		{Expire, []Target{WholePool}, []string{"for"}, nil},
-	}
+func autonomyRules() []allowed {
+	return append([]allowed{
+		mayTo(&Cut{}, nil, hubPrefix, WholePool), mayTo(&Kill{}, nil, hubPrefix, kubeletPrefix, Coordinator),
+		mayTo(&Vanish{}, nil, hubPrefix, WholePool),
+	}, may(&FillDisk{}, &Exit{}, &Finish{}, &Delete{}, &Attempt{}, &Expire{})...)
 }
 
 // scribeMetrics are measured where there are no Services: writes of scribes would be in the way of what a kubelet says
@@ -154,22 +147,16 @@ func (s *Scenario) cannotLiveOn(metric string) string {
 		return metric + " is measured where Services are called by their names: want autonomy.names: true"
 	case s.Autonomy != nil && s.Autonomy.Services > 0 && slices.Contains(scribeMetrics(), metric):
 		return metric + " is not measured where Services lead to pods: leave services out"
-	case s.Autonomy != nil && strings.HasSuffix(metric, "_attempts") &&
-		!slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Attempt }):
-		return metric + " is measured by attempts: want a fault of that action"
+	case s.Autonomy != nil:
+		return (*Attempt)(nil).unmeasured(metric, s)
 	}
 	return ""
-}
-
-// Tears reports whether a fault damages files.
-func (s *Scenario) Tears() bool {
-	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Disk == TornDisk })
 }
 
 // Restarts reports whether something restarts that a connected stock node has, too.
 func (s *Scenario) Restarts() bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool {
 		_, kubelet := f.Target.Kubelet()
-		return f.Action == Vanish || f.Action == Kill && kubelet
+		return is[*Vanish](f) || is[*Kill](f) && kubelet
 	})
 }

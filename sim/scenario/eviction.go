@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -55,43 +54,6 @@ func (n TimersName) Timers() cloud.Timers {
 		return cloud.StockTimers().Faster(fastBy)
 	}
 	return cloud.StockTimers()
-}
-
-// Policy says what happens to the pods of a pool of which every node is silent.
-type Policy struct {
-	Evict bool
-	After time.Duration // of silence; only with Evict
-}
-
-const (
-	policyKeep  = "keep"
-	policyEvict = "evict after "
-	policyHelp  = `"keep", or as "evict after 2m"`
-)
-
-// String is the policy as it is written.
-func (p Policy) String() string {
-	if !p.Evict {
-		return policyKeep
-	}
-	return policyEvict + p.After.String()
-}
-
-// MarshalYAML implements yaml.Marshaler.
-func (p Policy) MarshalYAML() (any, error) { return p.String(), nil }
-
-func (v value) policy() (p Policy) {
-	s, ok := v.str(policyHelp)
-	if !ok || s == policyKeep {
-		return p
-	}
-	after, ok := strings.CutPrefix(s, policyEvict)
-	d, err := time.ParseDuration(after)
-	if !ok || err != nil || d < 0 || d > maxAfter {
-		v.wrong(policyHelp)
-		return p
-	}
-	return Policy{Evict: true, After: d}
 }
 
 func (v value) eviction() *Eviction {
@@ -186,23 +148,17 @@ func (s *Scenario) ColumnTopology(mode runtime.Mode) runtime.Topology {
 	return runtime.Topology{
 		Pools: []runtime.Pool{pool, beside}, Controllers: true, Manager: mode == runtime.Weir,
 		Timers: s.Eviction.Timers.Timers(), Frames: s.Eviction.Components,
-		Unready: slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Unready }),
+		Unready: happen[*Unready](s),
 	}
 }
 
 // evictionRules are the actions that stock Kubernetes can be put through as well.
-func evictionRules() []actionRule {
-	return []actionRule{
-		{
-			Kill, []Target{Leader, hubPrefix, kubeletPrefix, Coordinator, APIServer}, []string{"for"},
-			[]string{"repeat", "every"},
-		},
-		{Vanish, []Target{hubPrefix}, []string{"for"}, nil},
-		{Cut, []Target{hubPrefix, Followers, WholePool}, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
-		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
-		{SetPolicy, []Target{WholePool}, []string{"policy"}, nil},
-		{Unready, []Target{APIServer}, []string{"for"}, nil},
-	}
+func evictionRules() []allowed {
+	return append([]allowed{
+		mayTo(&Kill{}, []string{"disk"}, Leader, hubPrefix, kubeletPrefix, Coordinator, APIServer),
+		mayTo(&Vanish{}, []string{"disk", "repeat", "every"}, hubPrefix),
+		mayTo(&Cut{}, nil, hubPrefix, Followers, WholePool),
+	}, may(&Slow{}, &SetPolicy{}, &Unready{})...)
 }
 
 // stockEvictions is the metric that every scenario with eviction states something about.

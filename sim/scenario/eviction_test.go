@@ -41,17 +41,17 @@ func TestParseEviction(t *testing.T) {
 	policy := scenario.Policy{Evict: true, After: 90 * time.Second}
 	faults := []scenario.Fault{
 		{
-			At: time.Second, Action: scenario.Cut, Target: scenario.WholePool, Link: scenario.CloudLink, Direction: link.Both,
+			At: time.Second, Kind: &scenario.Cut{}, Target: scenario.WholePool, Link: scenario.CloudLink, Direction: link.Both,
 			For: 2 * time.Minute, Repeat: 1,
 		},
 		{
-			At: time.Second, Action: scenario.Cut, Target: scenario.Followers, Link: scenario.CloudLink, Direction: link.Both,
+			At: time.Second, Kind: &scenario.Cut{}, Target: scenario.Followers, Link: scenario.CloudLink, Direction: link.Both,
 			For: 2 * time.Minute, Repeat: 1,
 		},
-		{At: 2 * time.Second, Action: scenario.Kill, Target: scenario.Kubelet(2), For: 10 * time.Second, Repeat: 2},
-		{At: time.Minute, Action: scenario.SetPolicy, Target: scenario.WholePool, Policy: &policy, Repeat: 1},
+		{At: 2 * time.Second, Kind: &scenario.Kill{}, Target: scenario.Kubelet(2), For: 10 * time.Second, Repeat: 2},
+		{At: time.Minute, Kind: &scenario.SetPolicy{Policy: policy}, Target: scenario.WholePool, Repeat: 1},
 	}
-	if diff := cmp.Diff(faults, s.Faults); diff != "" {
+	if diff := cmp.Diff(faults, s.Faults, whole); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 	roundTrip(t, s)

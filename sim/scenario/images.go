@@ -158,13 +158,12 @@ func (s *Scenario) ImagesTopology(mode runtime.Mode) runtime.Topology {
 }
 
 // imagesRules are what may happen while nodes pull.
-func imagesRules() []actionRule {
-	return []actionRule{
-		{Kill, []Target{Puller, hubPrefix, Coordinator}, []string{"for"}, []string{"repeat", "every"}},
-		{Vanish, []Target{Puller, hubPrefix}, []string{"for"}, nil},
-		{Cut, []Target{Puller, hubPrefix, WholePool}, []string{"for", "link"}, []string{"direction", "repeat", "every"}},
-		{Slow, []Target{WholePool}, []string{"for", "link"}, []string{"rate", "rtt"}},
-	}
+func imagesRules() []allowed {
+	return append([]allowed{
+		mayTo(&Kill{}, []string{"disk"}, Puller, hubPrefix, Coordinator),
+		mayTo(&Vanish{}, []string{"disk", "repeat", "every"}, Puller, hubPrefix),
+		mayTo(&Cut{}, nil, Puller, hubPrefix, WholePool),
+	}, may(&Slow{})...)
 }
 
 // imageMetrics are measured in scenarios with images, and beside them only what lateHeartbeats names.
@@ -192,7 +191,7 @@ func (s *Scenario) cannotPull(metric string) string {
 		(strings.HasPrefix(metric, "stock_") || metric == "image_seconds_ratio"):
 		return metric + " needs the stock way, and compare leaves it out"
 	case measured && strings.HasSuffix(metric, "_offline") &&
-		!slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Action == Cut && f.Target == WholePool }):
+		!slices.ContainsFunc(s.Faults, func(f Fault) bool { return is[*Cut](f) && f.Target == WholePool }):
 		return metric + " is measured while the uplink is cut: want a fault cut of target pool"
 	}
 	return ""

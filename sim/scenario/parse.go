@@ -222,11 +222,8 @@ func (o object) name(field string, limit int) string {
 	return s
 }
 
-// count reads a number from 1 on.
-func (o object) count(field string, to int) int {
-	n, _ := o.fields[field].integer(1, int64(to))
-	return int(n)
-}
+// count reads a field that is a number from 1 on.
+func (o object) count(field string, to int) int { return o.fields[field].count(to) }
 
 func (v value) rate() Rate {
 	s, ok := v.str(rateHelp)
@@ -378,39 +375,24 @@ func (s *Scenario) cannotMeasure(metric string) string {
 	if why := s.cannotEvict(metric, slices.Contains(evictionMetrics(), metric)); why != "" || s.Eviction != nil {
 		return why
 	}
+	for _, k := range kinds() {
+		if why := k.unmeasured(metric, s); why != "" {
+			return why
+		}
+	}
 	lives := s.Topology.Has(func(p Pool) bool { return p.Lives != nil })
 	failover := strings.HasPrefix(metric, "failover") && metric != "failover_cloud_bytes"
 	switch {
 	case len(s.Faults) == 0 && (strings.HasPrefix(metric, "failover") || slices.Contains(faultMetrics(), metric)):
 		return metric + " is measured when a fault happens, and there is none"
-	case failover && !slices.ContainsFunc(s.Faults, func(f Fault) bool {
-		return f.Target == Leader || f.Target == Each || f.Action == Storm
-	}):
+	case failover && !s.any(func(e effect) bool { return e.leader }):
 		return metric + " is measured when something happens to the leader: want a fault of target leader"
-	case strings.HasPrefix(metric, "offline_") && !s.BlacksOut():
-		return metric + " is measured in a blackout: want a fault of that action"
-	case metric == "applied_seconds_max" && !s.Changes():
-		return metric + " is measured when an object changes: want a fault of action change or remove"
-	case metric == "relay_lists" && !s.OnlyChanges():
-		return metric + " is measured when objects change and nothing else happens: hubs count until they end"
 	case metric == "resync_bytes_share" && !s.RestartsAPIServer():
 		return metric + " is measured when the apiserver ends: want a fault of target apiserver"
 	case slices.Contains([]string{"late_certificates", "late_leaders"}, metric) && !lives:
 		return metric + " is measured where hubs ask for their certificates: want topology.pool.lives"
 	case slices.Contains([]string{"rotated_certificates", "dropped_streams"}, metric) && !lives && !s.Rotates():
 		return metric + " is measured where certificates are renewed: want topology.pool.lives, or a fault rotate-authority"
-	case slices.Contains([]string{"rotated_members", "failed_requests"}, metric) && !s.Rotates():
-		return metric + " is measured when an authority is replaced: want a fault rotate-authority"
-	case slices.Contains([]string{
-		"revoked_seconds_max", "revoked_probes", "revoked_beside_relists", "returned_seconds_max",
-	}, metric) && !s.Deletes():
-		return metric + " is measured when a Node is deleted: want a fault of that action"
-	case metric == "revoked_again" && (!s.Deletes() || !s.RestoresCloud()):
-		return metric + " is measured when the cloud forgets a deletion: want faults of actions delete-node and restore"
-	case slices.Contains([]string{"hub_restarts", "moved_relists", "moved_seconds_max"}, metric) && !s.Places():
-		return metric + " is measured when the coordinator is placed again: want a fault place or power-off"
-	case strings.HasPrefix(metric, "forged_") && !s.Forges():
-		return metric + " is measured when somebody asks for certificates: want a fault of action forge"
 	case metric == "bytes_per_change" && s.Workload.Changes == 0:
 		return metric + " is measured when objects change: want workload.changes"
 	case metric == "bytes_per_change_alone" && s.Workload.Alone == 0:

@@ -13,7 +13,6 @@ const (
 	maxFaults  = 100
 	maxFaultAt = time.Hour
 	maxRepeat  = 1000
-	maxCuts    = 1000
 	maxEvery   = 10 * time.Minute
 )
 
@@ -35,11 +34,8 @@ func (v value) faults(s *Scenario) {
 		case (s.Eviction != nil || s.Images != nil) && f.Link.LAN():
 			item.contradiction("stock Kubernetes has no such link, so nothing could be compared: want link: " +
 				string(CloudLink))
-		case f.Action == Restore && s.RestoresCloud():
-			item.contradiction("the cloud is restored twice: want one")
-		case f.Action == Restore && len(s.Compare) > 0:
-			item.contradiction(
-				"a stock client waits in silence for ever behind a restored cloud, so nothing can be compared: want compare: []")
+		case f.Kind.contradicts(s) != "":
+			item.contradiction(f.Kind.contradicts(s))
 		default:
 			s.Faults = append(s.Faults, f)
 		}
@@ -47,7 +43,7 @@ func (v value) faults(s *Scenario) {
 }
 
 // rules are those of the actions that the scenario may have.
-func (s *Scenario) rules() []actionRule {
+func (s *Scenario) rules() []allowed {
 	switch {
 	case s.Eviction != nil:
 		return evictionRules()
@@ -56,11 +52,11 @@ func (s *Scenario) rules() []actionRule {
 	case s.Images != nil:
 		return imagesRules()
 	}
-	return actionRules()
+	return may(kinds()...)
 }
 
 // fault reads one; ok is false if it is not worth keeping.
-func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
+func (v value) fault(pools []Pool, rules []allowed) (f Fault, ok bool) {
 	o, ok := v.object(faultFields...)
 	if !ok {
 		return f, false
@@ -75,13 +71,13 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 		return f, false
 	}
 	rule := rules[slices.Index(names, action)]
-	f.Action, f.Repeat, f.Kind = rule.action, 1, newKind(rule.action)
+	f.Repeat, f.Kind = 1, rule.Kind
 	p := o.poolOf(&f, pools)
-	f.Target, ok = o.fields["target"].target(rule, p)
+	f.Target, ok = o.fields["target"].target(rule.actionRule, p)
 	for _, name := range faultFields {
 		switch {
 		case o.has(name) && !rule.takes(name):
-			o.fields[name].contradiction(fmt.Sprintf("%s has no use for it; it takes %s", f.Action,
+			o.fields[name].contradiction(fmt.Sprintf("%s has no use for it; it takes %s", action,
 				strings.Join(rule.fields(), ", ")))
 		case name == "pool":
 		case o.has(name), slices.Contains(rule.required, name):
@@ -91,41 +87,9 @@ func (v value) fault(pools []Pool, rules []actionRule) (f Fault, ok bool) {
 	if slices.Contains(rule.optional, "direction") && f.Direction == 0 {
 		f.Direction = link.Both
 	}
-	if f.Kind != nil {
-		f.Kind.check(o)
-	}
-	if f.Action == Blackout && f.Off >= f.For {
-		o.fields["off"].contradiction(
-			fmt.Sprintf("the uplink is back after %v: want less, so that clients are served without it", f.For))
-	}
-	if f.Action == DeleteNode && f.Off >= f.For {
-		o.fields["off"].contradiction(fmt.Sprintf("the Node is there again after %v: want less, so that the pool hears of it",
-			f.For))
-	}
-	if (f.Action == DeleteNode || f.Action == Forge) && !p.Enrols {
-		o.fields["action"].contradiction(
-			"nobody signs certificates there, nor takes them back: want topology.pool.enrols: true")
-	}
-	if f.Action == RotateAuthority && !p.Enrols {
-		o.fields["action"].contradiction("weir-manager has no authority of the pool: want topology.pool.enrols: true")
-	}
-	o.withObject(f, p)
-	o.withOthers(f, p, pools)
-	if (f.Action == Place || f.Action == PowerOff) && !p.Placed {
-		o.fields["action"].contradiction("weir-manager does not run the coordinator: want topology.pool.placed: true")
-	}
-	if f.Action == Slow && !o.has("rate") && !o.has("rtt") {
-		v.contradiction("slow changes nothing: want rate, rtt or both")
-	}
-	if f.Action == Restore && f.Lost > f.At {
-		o.fields["lost"].contradiction("the backup would be taken before the changes begin: want at most at:, " +
-			f.At.String())
-	}
+	f.Kind.check(o, f, p, pools)
 	if f.Repeat == 1 && o.has("every") {
 		o.fields["every"].contradiction("it is the pause between two, and there is one: want repeat as well")
-	}
-	if f.Disk == LoseDisk && f.Target == APIServer {
-		o.fields["disk"].contradiction("want action: restore, which says from when the backup is, or another target")
 	}
 	if f.Link.LAN() && p.Coordinators == 0 {
 		o.fields["link"].contradiction("topology.pool.coordinators is 0: want " + string(CloudLink))
@@ -168,40 +132,6 @@ func (f *Fault) read(name string, v value, p Pool) {
 		if s != "" {
 			f.Direction, _ = link.ParseDirection(s)
 		}
-	case "disk":
-		s, _ := v.choice([]string{string(KeepDisk), string(LoseDisk), string(TornDisk)})
-		f.Disk = Disk(s)
-	case "lost":
-		f.Lost = v.duration(maxFaultAt)
-	case "off":
-		f.Off = v.duration(maxFaultAt)
-	case "empty":
-		names := make([]string, 0, p.Nodes+1)
-		if p.Coordinators > 0 {
-			names = append(names, string(Coordinator))
-		}
-		for n := range p.Nodes {
-			names = append(names, string(Hub(n+1)))
-		}
-		f.Empty = v.choices(names)
-	case "policy":
-		policy := v.policy()
-		f.Policy = &policy
-	case "object":
-		f.Object = v.objectKind()
-	case "patch":
-		f.Patch = v.patch()
-	case "to":
-		f.To, _ = v.str("the name of another pool")
-	case "cuts":
-		n, _ := v.integer(1, maxCuts)
-		f.Cuts = int(n)
-	case "rate":
-		r := v.rate()
-		f.Rate = &r
-	case "rtt":
-		d := v.duration(maxRTT)
-		f.RTT = &d
 	case "repeat":
 		if n, ok := v.integer(1, maxRepeat); ok {
 			f.Repeat = int(n)
@@ -209,8 +139,10 @@ func (f *Fault) read(name string, v value, p Pool) {
 	case "every":
 		f.Every = v.duration(maxEvery)
 	default:
-		if f.Kind != nil {
-			f.Kind.read(name, v)
+		for _, one := range f.Kind.own() {
+			if one.name == name {
+				one.read(v, p)
+			}
 		}
 	}
 }

@@ -95,6 +95,9 @@ func (p Pool) Mode() runtime.Mode {
 	return runtime.HubOnly
 }
 
+// NodeNames are the pool's nodes, by number.
+func (p Pool) NodeNames() []string { return p.RuntimePool(p.Mode()).NodeNames() }
+
 // Leads reports whether somebody reads the cloud for all.
 func (p Pool) Leads() bool { return p.Coordinators > 0 || p.LeaderHubs > 0 }
 
@@ -139,7 +142,7 @@ func (s *Scenario) WeirPools() []runtime.Pool {
 	var pools []runtime.Pool
 	for _, p := range s.Topology.Pools() {
 		r := p.RuntimePool(p.Mode())
-		if s.happens(p, cutsLAN) {
+		if s.happens(p, needsLAN) {
 			r.LAN = &runtime.Link{}
 		}
 		r.EnrolsCoordinator = s.RotatesIn(p) && !p.Placed

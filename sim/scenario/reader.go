@@ -154,6 +154,12 @@ func (v value) integer(from, to int64) (int64, bool) {
 	return n, true
 }
 
+// count reads a number from 1 on.
+func (v value) count(to int) int {
+	n, _ := v.integer(1, int64(to))
+	return int(n)
+}
+
 // boolean reads true or false.
 func (v value) boolean() bool {
 	const allowed = "true or false"

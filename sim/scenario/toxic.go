@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,6 +30,8 @@ const (
 
 // Toxic is a fault of toxiproxy's on a link. Its attributes have toxiproxy's names and units.
 type Toxic struct {
+	common
+
 	Type       Action
 	Attributes map[string]int64
 }
@@ -47,6 +50,14 @@ type attribute struct {
 	unit     time.Duration
 	from, to int64
 	optional bool
+}
+
+// toxics are one of each type, without attributes.
+func toxics() (all []Kind) {
+	for _, t := range toxicTypes() {
+		all = append(all, &Toxic{Type: t.action, Attributes: map[string]int64{}})
+	}
+	return all
 }
 
 func toxicTypes() []toxicType {
@@ -76,9 +87,7 @@ func (t *Toxic) kind() toxicType {
 }
 
 func (t *Toxic) rule() actionRule {
-	r := actionRule{
-		t.Type, []Target{Leader, Follower, hubPrefix, WholePool}, []string{"for", "link"}, []string{"repeat", "every"},
-	}
+	r := actionRule{t.Type, links(), []string{"for", "link"}, []string{"repeat", "every"}}
 	if !t.kind().undirected {
 		r.optional = append(r.optional, "direction")
 	}
@@ -92,30 +101,36 @@ func (t *Toxic) rule() actionRule {
 	return r
 }
 
-func (t *Toxic) read(field string, v value) {
+// own are its attributes, in the order of their names.
+func (t *Toxic) own() (all []own) {
+	said := t.said()
 	for _, a := range t.kind().attributes {
-		switch {
-		case a.name != field:
-		case a.unit == 0:
-			t.Attributes[field] = v.bytes(a.from, a.to, "4kB")
-		default:
-			d := v.duration(time.Duration(a.to) * a.unit)
-			if d%a.unit != 0 {
-				v.mistake(fmt.Sprintf("toxiproxy counts in %v: want a multiple", a.unit))
-			}
-			t.Attributes[field] = int64(d / a.unit)
-		}
+		all = append(all, own{a.name, said[a.name], func(v value, _ Pool) { t.Attributes[a.name] = v.attribute(a) }})
 	}
+	slices.SortFunc(all, func(a, b own) int { return strings.Compare(a.name, b.name) })
+	return all
 }
 
-func (t *Toxic) check(o object) {
+func (v value) attribute(a attribute) int64 {
+	if a.unit == 0 {
+		return v.bytes(a.from, a.to, "4kB")
+	}
+	d := v.duration(time.Duration(a.to) * a.unit)
+	if d%a.unit != 0 {
+		v.mistake(fmt.Sprintf("toxiproxy counts in %v: want a multiple", a.unit))
+	}
+	return int64(d / a.unit)
+}
+
+func (t *Toxic) check(o object, _ Fault, _ Pool, _ []Pool) {
 	if t.Type == Slicer && t.Attributes["average_size"] > 0 &&
 		t.Attributes["size_variation"] >= t.Attributes["average_size"] {
 		o.fields["size_variation"].contradiction("pieces would have no bytes: want less than average_size")
 	}
 }
 
-func (t *Toxic) written() map[string]string {
+// said are its attributes as a file has them.
+func (t *Toxic) said() map[string]string {
 	out := map[string]string{}
 	for _, a := range t.kind().attributes {
 		switch n, has := t.Attributes[a.name]; {
@@ -129,39 +144,51 @@ func (t *Toxic) written() map[string]string {
 	return out
 }
 
-// Stops implements Kind.
-func (t *Toxic) Stops() bool { return t.kind().stops }
+// effect: only some are as bad as a cut.
+func (t *Toxic) effect(f Fault) effect {
+	e := t.common.effect(f)
+	e.batches = e.batches && t.kind().stops
+	return e
+}
+
+// Aim implements Kind.
+func (t *Toxic) Aim(ctx context.Context, lab Lab, at *Aim) error {
+	return aimLine(ctx, lab, at, t.kind().stops)
+}
 
 // Begin implements Kind: the toxic is on each of the links, for each of the nodes.
-func (t *Toxic) Begin(at Aim) (heal func() error, err error) {
+func (t *Toxic) Begin(_ context.Context, lab Lab, at *Aim) (Going, error) {
 	var off []func()
-	heal = func() error {
+	heal := func(context.Context) error {
 		for _, remove := range off {
 			remove()
 		}
 		return nil
 	}
-	for _, l := range at.Lines {
-		for _, n := range at.Nodes {
-			remove, err := l.AddToxic(at.Direction, n, string(t.Type), t.Attributes)
-			if err != nil {
-				return nil, errors.Join(err, heal())
-			}
-			off = append(off, remove)
+	var failed error
+	at.lines(lab, func(l Line, n string) {
+		remove, err := l.AddToxic(at.direction(), n, string(t.Type), t.Attributes)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			return
 		}
+		off = append(off, remove)
+	})
+	if failed != nil {
+		return Going{}, errors.Join(failed, heal(nil))
 	}
-	return heal, nil
+	return Going{Heal: heal}, nil
 }
 
-// String is its attributes: "timeout 2s".
-func (t *Toxic) String() string {
-	written, words := t.written(), []string{}
+// words are its attributes: ": timeout 2s".
+func (t *Toxic) words() string {
+	said, words := t.said(), []string{}
 	for _, a := range t.kind().attributes {
-		if s, has := written[a.name]; has {
+		if s, has := said[a.name]; has {
 			words = append(words, a.name+" "+s)
 		}
 	}
-	return strings.Join(words, ", ")
+	return ": " + strings.Join(words, ", ")
 }
 
 // drawnToxics are those of a storm: two, of any type. They are drawn from numbers of their own, so that the rest of a
@@ -175,7 +202,7 @@ func (s *Scenario) drawnToxics(f Fault) (all []Fault) {
 	for range 2 {
 		k := drawToxic(rnd)
 		one := Fault{
-			Action: k.Type, Target: targets[rnd.IntN(len(targets))], For: lasting(rnd), Link: CloudLink, Kind: k,
+			Kind: k, Target: targets[rnd.IntN(len(targets))], For: lasting(rnd), Link: CloudLink,
 		}
 		if way := []link.Direction{link.Both, link.Up, link.Down}[rnd.IntN(3)]; !k.kind().undirected {
 			one.Direction = way

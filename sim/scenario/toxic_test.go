@@ -1,9 +1,6 @@
 package scenario_test
 
 import (
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,45 +10,33 @@ import (
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
-// line notes what is put on it, and refuses all of one node.
-type line struct{ on []string }
-
-const refused = "harbour-2"
-
-func (l *line) AddToxic(dir link.Direction, node, kind string, attributes map[string]int64) (func(), error) {
-	if node == refused {
-		return nil, errors.New("it is full")
-	}
-	s := fmt.Sprint(kind, " ", dir, " of ", node, " ", attributes)
-	l.on = append(l.on, s)
-	return func() { l.on = slices.DeleteFunc(l.on, func(o string) bool { return o == s }) }, nil
-}
-
 func TestToxicBegins(t *testing.T) {
-	cloud, lan := &line{}, &line{}
-	at := scenario.Aim{Lines: []scenario.Line{cloud, lan}, Nodes: []string{"harbour-1"}, Direction: link.Up}
+	lab := &lab{lines: map[scenario.LinkName]*line{scenario.CloudLink: {}, scenario.CoordinatorLink: {}}}
 	k := &scenario.Toxic{Type: scenario.LimitData, Attributes: map[string]int64{"bytes": 4000}}
-	heal, err := k.Begin(at)
+	at := &scenario.Aim{
+		Fault: scenario.Fault{Kind: k, Link: scenario.BothLinks, Direction: link.Up}, Nodes: []string{"harbour-1"},
+	}
+	going, err := k.Begin(t.Context(), lab, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"limit_data up of harbour-1 map[bytes:4000]"}
-	if diff := cmp.Diff([][]string{want, want}, [][]string{cloud.on, lan.on}); diff != "" {
+	const want = "limit_data up of harbour-1 map[bytes:4000]"
+	if diff := cmp.Diff([]string{"cloud: " + want, "coordinator: " + want}, lab.is()); diff != "" {
 		t.Errorf("on the links (-want +got):\n%s", diff)
 	}
-	if err := heal(); err != nil || len(cloud.on)+len(lan.on) > 0 {
-		t.Errorf("healed: %v, and %q, %q are left", err, cloud.on, lan.on)
+	if err := going.Heal(t.Context()); err != nil || len(lab.is()) > 0 {
+		t.Errorf("healed: %v, and %q are left", err, lab.is())
 	}
 	at.Nodes = append(at.Nodes, refused)
-	if _, err := k.Begin(at); err == nil || len(cloud.on)+len(lan.on) > 0 {
-		t.Errorf("refused: %v, and %q, %q are left", err, cloud.on, lan.on)
+	if _, err := k.Begin(t.Context(), lab, at); err == nil || len(lab.is()) > 0 {
+		t.Errorf("refused: %v, and %q are left", err, lab.is())
 	}
 }
 
 // TestToxicIsTold: a report says what a toxic was.
 func TestToxicIsTold(t *testing.T) {
 	f := scenario.Fault{
-		Action: scenario.Slicer, Target: scenario.Leader, Link: scenario.CloudLink, Direction: link.Down,
+		Target: scenario.Leader, Link: scenario.CloudLink, Direction: link.Down,
 		Kind: &scenario.Toxic{Type: scenario.Slicer, Attributes: map[string]int64{"average_size": 4000, "delay": 1500}},
 	}
 	const want = "slicer leader, link cloud down: average_size 4kB, delay 1.5ms"
@@ -72,13 +57,13 @@ func TestToxicsOfStorms(t *testing.T) {
 	for range 100 {
 		s.Seed++
 		drawn := s.Drawn()
-		if diff := cmp.Diff(drawn.Faults, s.Drawn().Faults); diff != "" {
+		if diff := cmp.Diff(drawn.Faults, s.Drawn().Faults, whole); diff != "" {
 			t.Fatalf("seed %d draws another storm (-first +second):\n%s", s.Seed, diff)
 		}
 		roundTrip(t, drawn)
 		for _, f := range drawn.Faults {
-			if f.Kind != nil {
-				types[f.Action]++
+			if _, toxic := f.Kind.(*scenario.Toxic); toxic {
+				types[f.Action()]++
 			}
 		}
 	}
@@ -90,7 +75,7 @@ func TestToxicsOfStorms(t *testing.T) {
 	s.Seed = 7
 	var rest []string
 	for _, f := range s.Drawn().Faults {
-		if f.Kind == nil {
+		if _, toxic := f.Kind.(*scenario.Toxic); !toxic {
 			rest = append(rest, f.String())
 		}
 	}

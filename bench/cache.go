@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -48,7 +49,7 @@ func Cache(ctx context.Context, t Testbed, rounds int) (_ []Figure, err error) {
 	}
 	s.Topology.Pool.Nodes, s.Clients = cacheNodes, nil
 	p := &coldPool{Testbed: t}
-	topology := s.RuntimeTopology(runtime.Weir)
+	topology := layout.Watching(s, runtime.Weir)
 	for i := range topology.Pools { // shared without a client, so that what is measured is the cache alone
 		topology.Pools[i].PoolScopeResources = []string{"+endpoints.v1.", "+endpointslices.v1.discovery.k8s.io"}
 	}
@@ -61,7 +62,7 @@ func Cache(ctx context.Context, t Testbed, rounds int) (_ []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, node := range s.WeirPool().NodeNames() {
+	for _, node := range layout.WeirPool(s).NodeNames() {
 		door, err := p.site.Endpoint(node, "node")
 		if err != nil {
 			return nil, err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-edge/weir/bench/peer"
 	"github.com/weir-edge/weir/sim/client"
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/parts"
 	"github.com/weir-edge/weir/sim/proc"
@@ -148,12 +149,12 @@ func (r *rival) guard(ctx context.Context) {
 
 // topology has a pool for each side, each behind a link of its own.
 func (r *rival) topology() runtime.Topology {
-	weir := r.scenario.WeirPool()
+	weir := layout.WeirPool(r.scenario)
 	weir.Name = "weir"
 	flags := parts.Flags{"caller-rate": 100_000} // one caller asks as fast as it is answered
 	maps.Copy(flags, weir.HubFlags)
 	weir.HubFlags = flags
-	stock := r.scenario.RuntimeTopology(runtime.Stock).Pools[0]
+	stock := layout.Watching(r.scenario, runtime.Stock).Pools[0]
 	alone, all, other := stock, stock, stock
 	alone.Name, alone.Nodes, alone.Bare = sideReference, 1, true
 	all.Name, all.Bare = sideDirect, true

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
@@ -37,6 +38,7 @@ type column struct {
 	runner.Column
 
 	s     *scenario.Scenario
+	about *scenario.Autonomy
 	mode  runtime.Mode
 	weir  bool
 	nodes []string
@@ -70,23 +72,23 @@ type column struct {
 func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, mode runtime.Mode) *column {
 	c := &column{
 		Column: runner.Column{Options: o, Way: report.WayWeir, Pool: s.Topology.Pool.Name, Time: w, Every: lookEvery},
-		s:      s, mode: mode, weir: mode != runtime.Stock,
-		nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(), machines: map[string]runtime.Machine{},
+		s:      s, about: s.Study.(*scenario.Autonomy), mode: mode, weir: mode != runtime.Stock,
+		nodes: s.Topology.Pool.NodeNames(), machines: map[string]runtime.Machine{},
 		kubelets: map[string]*rest.Config{}, cut: map[string]int{},
 		deleted: map[string]bool{}, finished: map[string]bool{},
 	}
 	if !c.weir {
 		c.Way = report.WayStock
 	}
-	if n := s.Autonomy.Services; n > 0 {
-		c.led = newLed(n, c.nodes, s.Autonomy.PodsPerNode, c.dnsPods())
+	if n := c.about.Services; n > 0 {
+		c.led = newLed(n, c.nodes, c.about.PodsPerNode, c.dnsPods())
 	}
 	return c
 }
 
 // run brings up the column's site and runs it to its end.
 func (c *column) run(ctx context.Context) (err error) {
-	if err = c.Up(ctx, c.s.AutonomyTopology(c.mode)); err != nil {
+	if err = c.Up(ctx, layout.Autonomy(c.s, c.about, c.mode)); err != nil {
 		return err
 	}
 	defer func() {
@@ -147,7 +149,7 @@ func (c *column) start(ctx context.Context) error {
 	}
 	first, kubelets := c.Parts()
 	first = slices.DeleteFunc(first, func(id runtime.PartID) bool { return id.Kind() == "proxy" }) // its Node is not there
-	offline := c.weir && c.s.Autonomy.FirstBoot
+	offline := c.weir && c.about.FirstBoot
 	if offline {
 		line{c.Site.Link(c.Pool), c}.Cut(link.Both, "")
 	}
@@ -198,7 +200,7 @@ func (c *column) fill(ctx context.Context) error {
 		return err
 	}
 	for _, n := range c.nodes {
-		for _, name := range podNames(n, c.s.Autonomy.PodsPerNode) {
+		for _, name := range podNames(n, c.about.PodsPerNode) {
 			if err := createPod(ctx, c.admin, n, name, c.led.of(name)); err != nil {
 				return err
 			}
@@ -207,7 +209,7 @@ func (c *column) fill(ctx context.Context) error {
 	if err := c.createDNS(ctx); err != nil {
 		return err
 	}
-	if c.weir && c.s.Autonomy.FirstBoot {
+	if c.weir && c.about.FirstBoot {
 		return nil // they cannot know of them yet
 	}
 	if err := c.Until(ctx, readyPatience, func() (bool, string) {
@@ -294,13 +296,13 @@ func agree(p *corev1.Pod, x container, finished bool) bool {
 // settle waits until cloud and nodes agree, and counts what does not.
 func (c *column) settle(ctx context.Context) error {
 	c.writes.stop()
-	if c.weir && c.s.Autonomy.FirstBoot {
+	if c.weir && c.about.FirstBoot {
 		if err := c.waitNodes(ctx); err != nil {
 			c.Note(err.Error())
 		}
 	}
 	began, all := time.Now(), 0
-	err := c.Until(ctx, c.s.Autonomy.Settle, func() (bool, string) {
+	err := c.Until(ctx, c.about.Settle, func() (bool, string) {
 		var n int
 		n, all = c.agreeing(ctx)
 		c.mu.Lock()

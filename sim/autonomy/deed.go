@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -111,7 +112,7 @@ func (c *column) Find(_ context.Context, at *scenario.Aim) error {
 		at.Node = c.nodes[kubelet-1]
 		part = runtime.KubeletOf(at.Node)
 	case at.Fault.Target == scenario.Coordinator:
-		part = c.s.WeirPool().CoordinatorIDs()[0]
+		part = layout.WeirPool(c.s).CoordinatorIDs()[0]
 	}
 	at.Part = string(part)
 	return nil
@@ -143,7 +144,7 @@ func (c *column) Machine(at *scenario.Aim) (scenario.Part, error) {
 		if c.weir {
 			ids = append(ids, runtime.HubOf(node))
 		}
-		if c.s.Autonomy.Names {
+		if c.about.Names {
 			ids = append(ids, runtime.ProxyOf(node))
 		}
 		ids = append(ids, runtime.KubeletOf(node))
@@ -165,7 +166,7 @@ func (c *column) Exit(ctx context.Context, at *scenario.Aim) error {
 // Finish implements scenario.Pods.
 func (c *column) Finish(ctx context.Context, at *scenario.Aim) error {
 	for _, node := range c.targets(at) {
-		for _, pod := range podNames(node, c.s.Autonomy.PodsPerNode) {
+		for _, pod := range podNames(node, c.about.PodsPerNode) {
 			if !isJob(pod) {
 				continue
 			}
@@ -183,7 +184,7 @@ func (c *column) Finish(ctx context.Context, at *scenario.Aim) error {
 // Delete implements scenario.Pods.
 func (c *column) Delete(ctx context.Context, at *scenario.Aim) error {
 	for _, node := range c.targets(at) {
-		pod := podNames(node, c.s.Autonomy.PodsPerNode)[0]
+		pod := podNames(node, c.about.PodsPerNode)[0]
 		c.mu.Lock()
 		c.deleted[pod] = true
 		c.mu.Unlock()
@@ -340,7 +341,7 @@ func (x *fallen) startParts(ctx context.Context, disk scenario.Disk) error {
 			if err := c.spoil(x.node, p, disk); err != nil {
 				return err
 			}
-			if c.offline(x.node) && disk != scenario.LoseDisk && !c.s.Autonomy.FirstBoot {
+			if c.offline(x.node) && disk != scenario.LoseDisk && !c.about.FirstBoot {
 				answered = c.awaitAnswer(ctx, x.node)
 			}
 		}
@@ -354,7 +355,7 @@ func (x *fallen) startParts(ctx context.Context, disk scenario.Disk) error {
 
 // exitAll ends the containers of all apps of a node.
 func (c *column) exitAll(ctx context.Context, node string) error {
-	for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+	for _, name := range podNames(node, c.about.PodsPerNode) {
 		if !isJob(name) {
 			if err := exit(ctx, c.machines[node], name, 1); err != nil {
 				return err

@@ -99,7 +99,7 @@ func (l *led) begin(ctx context.Context, c *column) error {
 	if l == nil {
 		return nil
 	}
-	if c.s.Autonomy.Names {
+	if c.about.Names {
 		var err error
 		if l.dns, err = dnsAddress(ctx, c.admin); err != nil {
 			return err
@@ -207,7 +207,7 @@ func (l *led) watch(ctx context.Context, c *column, node string) error {
 		l.watchers[node], l.all = append(l.watchers[node], w), append(l.all, w)
 		l.wait.Go(func() {
 			if err := w.Run(ctx, func() {
-				if kind == routes.Informs && !c.s.Autonomy.Names {
+				if kind == routes.Informs && !c.about.Names {
 					l.call(ctx, c, w, node)
 				}
 			}); err != nil {
@@ -215,7 +215,7 @@ func (l *led) watch(ctx context.Context, c *column, node string) error {
 			}
 		})
 	}
-	if c.s.Autonomy.Names {
+	if c.about.Names {
 		l.callNamed(ctx, c, node)
 	}
 	return nil

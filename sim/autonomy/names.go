@@ -26,7 +26,7 @@ func dnsNodes(nodes []string) []string { return nodes[1:3] }
 
 // dnsPods are the pods of CoreDNS by their nodes; none without names.
 func (c *column) dnsPods() map[string]string {
-	if !c.s.Autonomy.Names {
+	if !c.about.Names {
 		return nil
 	}
 	pods := map[string]string{}
@@ -38,7 +38,7 @@ func (c *column) dnsPods() map[string]string {
 
 // podsOf are all pods of a node.
 func (c *column) podsOf(node string) []string {
-	names := podNames(node, c.s.Autonomy.PodsPerNode)
+	names := podNames(node, c.about.PodsPerNode)
 	if dns, ok := c.dnsPods()[node]; ok {
 		names = append(names, dns)
 	}
@@ -47,7 +47,7 @@ func (c *column) podsOf(node string) []string {
 
 // startProxies starts the kube-proxy of each node.
 func (c *column) startProxies(ctx context.Context) error {
-	if !c.s.Autonomy.Names {
+	if !c.about.Names {
 		return nil
 	}
 	ids := make([]runtime.PartID, 0, len(c.nodes))

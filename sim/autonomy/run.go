@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -18,10 +19,11 @@ func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Re
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	about := s.Study.(*scenario.Autonomy)
 	return runner.InColumns(s, o, []report.Fact{
 		{
 			Name: "nodes", Value: float64(s.Topology.Pool.Nodes),
-		}, {Name: "pods per node", Value: float64(s.Autonomy.PodsPerNode)},
+		}, {Name: "pods per node", Value: float64(about.PodsPerNode)},
 		{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
 	}, func(res *report.Result, w *timeline.Writer) error { return columns(ctx, s, o, res, w) })
 }
@@ -29,7 +31,7 @@ func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Re
 // columns runs both, or only Weir's if the stock one has nothing to compare with.
 func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *report.Result,
 	w *timeline.Writer) error {
-	modes := []runtime.Mode{runtime.Stock, s.Topology.Pool.Mode()}
+	modes := []runtime.Mode{runtime.Stock, layout.Mode(s.Topology.Pool)}
 	if !s.Restarts() { // there is nothing to compare with
 		modes = modes[1:]
 	}

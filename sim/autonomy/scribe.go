@@ -53,7 +53,7 @@ func (w *scribes) start(ctx context.Context, c *column) {
 	ctx, w.end = context.WithCancel(ctx)
 	for _, node := range c.nodes {
 		s := &scribe{node: node}
-		for _, name := range podNames(node, c.s.Autonomy.PodsPerNode) {
+		for _, name := range podNames(node, c.about.PodsPerNode) {
 			if !isJob(name) {
 				s.pod = name // the last one: faults delete the first
 			}
@@ -179,7 +179,7 @@ func (s *scribe) read(ctx context.Context, c *column) {
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)
 		}
-		for _, name := range podNames(s.node, c.s.Autonomy.PodsPerNode) {
+		for _, name := range podNames(s.node, c.about.PodsPerNode) {
 			if !slices.Contains(names, name) && !c.isDeleted(name) {
 				s.wrong++
 				c.Note(fmt.Sprintf("wrong answer: the hub of %s lists %v, without %s", s.node, names, name))

@@ -132,14 +132,14 @@ func runOne(ctx context.Context, s *scenario.Scenario, f scenarioFlags, stdout, 
 		repeat += " --runtime " + f.runtime
 	}
 	run := runner.Run
-	switch {
-	case s.Eviction != nil:
+	switch s.Study.(type) {
+	case *scenario.Eviction:
 		run = eviction.Run
-	case s.Crowd != nil:
+	case *scenario.Crowd:
 		run = crowd.Run
-	case s.Autonomy != nil:
+	case *scenario.Autonomy:
 		run = autonomy.Run
-	case s.Images != nil:
+	case *scenario.Images:
 		run = pulls.Run
 	}
 	res, err := run(ctx, s, runner.Options{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/client"
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -29,8 +30,9 @@ const (
 // column is one run.
 type column struct {
 	runner.Column
-	s    *scenario.Scenario
-	mode runtime.Mode
+	s     *scenario.Scenario
+	about *scenario.Crowd
+	mode  runtime.Mode
 
 	admin   kubernetes.Interface
 	streams []*client.Stream
@@ -38,7 +40,7 @@ type column struct {
 }
 
 func (c *column) run(ctx context.Context) (err error) {
-	topology := c.s.CrowdTopology(c.mode)
+	topology := layout.Crowd(c.s, c.about, c.mode)
 	if err := c.Up(ctx, topology); err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (c *column) run(ctx context.Context) (err error) {
 	for stage, some := range []struct {
 		pools    []runtime.Pool
 		from, to int
-	}{{topology.Pools, 0, 1}, {topology.Pools[:c.s.Crowd.Follow], 1, c.s.Crowd.Run}} {
+	}{{topology.Pools, 0, 1}, {topology.Pools[:c.about.Follow], 1, c.about.Run}} {
 		for batch := range slices.Chunk(some.pools, atOnce) {
 			if err := c.startNodes(ctx, watching, &background, batch, some.from, some.to); err != nil {
 				return err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weir-edge/weir/sim/frames"
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
@@ -41,6 +42,7 @@ type column struct {
 	runner.Column
 
 	s     *scenario.Scenario
+	about *scenario.Eviction
 	mode  runtime.Mode
 	joins string // the node that joins later; "": none does
 	admin kubernetes.Interface
@@ -77,7 +79,7 @@ type column struct {
 func (c *column) run(ctx context.Context) (err error) {
 	c.Progress(fmt.Sprintf("%s column: %d nodes, and %d beside", c.Way, c.s.Topology.Pool.Nodes,
 		c.s.Topology.Beside.Nodes))
-	if err = c.Up(ctx, c.s.ColumnTopology(c.mode)); err != nil {
+	if err = c.Up(ctx, layout.Eviction(c.s, c.about, c.mode)); err != nil {
 		return err
 	}
 	asked := ctx // ends only when somebody asks for it
@@ -120,7 +122,7 @@ func (c *column) run(ctx context.Context) (err error) {
 func (c *column) start(ctx context.Context) error {
 	first, kubelets := c.parts(false)
 	if c.mode == runtime.Weir {
-		if err := c.SetPolicy(ctx, c.s.Eviction.Policy); err != nil {
+		if err := c.SetPolicy(ctx, c.about.Policy); err != nil {
 			return err
 		}
 	}
@@ -172,7 +174,7 @@ func (c *column) fill(ctx context.Context) error {
 		}
 		c.work = work
 	}
-	perNode := c.s.Eviction.PodsPerNode
+	perNode := c.about.PodsPerNode
 	if err := deploy(ctx, c.admin, c.Pool, perNode*len(c.history.Nodes)); err != nil {
 		return err
 	}
@@ -190,7 +192,7 @@ func (c *column) fill(ctx context.Context) error {
 	if err := c.Until(ctx, fillPatience, func() (bool, string) { return c.synced(ctx) }); err != nil {
 		return err
 	}
-	return c.idle(ctx, time.Now().Add(c.s.Eviction.Settle), "nothing happens for")
+	return c.idle(ctx, time.Now().Add(c.about.Settle), "nothing happens for")
 }
 
 // synced reports whether all caches of Weir are there.
@@ -246,7 +248,7 @@ func (c *column) idle(ctx context.Context, until time.Time, what string) error {
 }
 
 func (c *column) startCallers(ctx context.Context) error {
-	if !c.s.Eviction.Calls {
+	if !c.about.Calls {
 		return nil
 	}
 	if real, ok := c.Site.(runtime.Callers); ok {
@@ -332,15 +334,15 @@ func (c *column) faults(ctx context.Context) error {
 	before := c.alone(ctx)
 	c.history.Began = time.Now()
 	first := slices.MinFunc(c.s.Faults, func(a, b scenario.Fault) int { return int(a.At - b.At) }).At
-	watch, cancel := context.WithTimeout(ctx, first+c.s.Eviction.Watch)
+	watch, cancel := context.WithTimeout(ctx, first+c.about.Watch)
 	defer cancel()
 	var changes sync.WaitGroup
 	changes.Go(func() { c.change(watch) })
 	defer changes.Wait()
 	ended := make(chan error, 1)
 	go func() { ended <- c.injectAll(watch) }()
-	if err := c.Until(ctx, first+c.s.Eviction.Watch+readyPatience, func() (bool, string) {
-		left := time.Until(c.history.Began.Add(first + c.s.Eviction.Watch))
+	if err := c.Until(ctx, first+c.about.Watch+readyPatience, func() (bool, string) {
+		left := time.Until(c.history.Began.Add(first + c.about.Watch))
 		return watch.Err() != nil, fmt.Sprintf("watching for another %v: %s", left.Round(time.Second), c.glance())
 	}); err != nil {
 		cancel()
@@ -373,7 +375,7 @@ func (c *column) faults(ctx context.Context) error {
 // readCauses tells which requests of the pool's nodes cost what crossed before anything was cut: of one node while
 // nothing happened, and of all while pods were replaced.
 func (c *column) readCauses() (err error) {
-	if !c.s.Eviction.Components {
+	if !c.about.Components {
 		return nil
 	}
 	if c.mode != runtime.Weir {
@@ -387,7 +389,7 @@ func (c *column) readCauses() (err error) {
 	if c.causes, err = c.causesIn(c.quiet, 1/lasted.Hours()/nodes, 1/lasted.Seconds()/nodes, c.quietly); err != nil {
 		return err
 	}
-	if c.s.Eviction.Rollouts > 0 {
+	if c.about.Rollouts > 0 {
 		c.replacing, err = c.causesIn(c.updates, 1, 1, c.updated)
 	}
 	return err

@@ -63,7 +63,7 @@ var components = []component{
 
 // startComponents runs what is on each node of the pool beside its kubelet, until ctx ends.
 func (c *column) startComponents(ctx context.Context) error {
-	if !c.s.Eviction.Components {
+	if !c.about.Components {
 		return nil
 	}
 	for i, node := range c.history.Nodes {

@@ -34,7 +34,7 @@ func (c *column) join(ctx context.Context) error {
 	if err := c.nodesReady(ctx, len(c.history.Nodes)+1); err != nil {
 		return err
 	}
-	if c.s.Eviction.Components {
+	if c.about.Components {
 		if err := c.startComponentsOf(ctx, c.joins, false); err != nil {
 			return err
 		}

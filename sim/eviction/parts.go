@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/runtime"
 )
 
@@ -20,7 +21,7 @@ type partStatus struct {
 const statusPatience = time.Second
 
 func (c *column) coordinators() []runtime.PartID {
-	return c.s.WeirPool().CoordinatorIDs()
+	return layout.WeirPool(c.s).CoordinatorIDs()
 }
 
 // leader waits until some node leads, and returns it; without Weir it is the first node.

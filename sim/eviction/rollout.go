@@ -23,7 +23,7 @@ func (c *column) rollOut(ctx context.Context) error {
 		c.said += c.saved(ctx)
 		c.weigh()
 	}()
-	for n := range c.s.Eviction.Rollouts {
+	for n := range c.about.Rollouts {
 		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"annotations": map[string]string{
 				"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339Nano),
@@ -45,13 +45,13 @@ func (c *column) rollOut(ctx context.Context) error {
 			s, all := now.Status, *now.Spec.Replicas
 			return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == all && s.AvailableReplicas == all &&
 					s.Replicas == all,
-				fmt.Sprintf("rolling update %d of %d: %d of %d pods are new, %d available", n+1, c.s.Eviction.Rollouts,
+				fmt.Sprintf("rolling update %d of %d: %d of %d pods are new, %d available", n+1, c.about.Rollouts,
 					s.UpdatedReplicas, all, s.AvailableReplicas)
 		}); err != nil {
 			return err
 		}
 	}
-	if c.s.Eviction.Rollouts == 0 {
+	if c.about.Rollouts == 0 {
 		return nil
 	}
 	return c.idle(ctx, time.Now().Add(settles), "the last changes may take")

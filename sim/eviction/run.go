@@ -3,6 +3,7 @@ package eviction
 import (
 	"context"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -53,12 +54,13 @@ func columns(ctx context.Context, s *scenario.Scenario, o runner.Options, res *r
 func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, way string, mode runtime.Mode) *column {
 	c := &column{
 		Column: runner.Column{Options: o, Way: way, Pool: s.Topology.Pool.Name, Time: w, Every: lookEvery}, s: s, mode: mode,
+		about: s.Study.(*scenario.Eviction),
 	}
 	c.history = History{
-		Timers: s.Eviction.Timers.Timers(), Nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(),
-		Dead: map[string][]Span{}, CutOff: map[string][]Span{}, Policy: []PolicyChange{{Policy: s.Eviction.Policy}},
+		Timers: layout.Timers(c.about.Timers), Nodes: s.Topology.Pool.NodeNames(),
+		Dead: map[string][]Span{}, CutOff: map[string][]Span{}, Policy: []PolicyChange{{Policy: c.about.Policy}},
 	}
-	if s.Eviction.Joins {
+	if c.about.Joins {
 		last := len(c.history.Nodes) - 1
 		c.joins, c.history.Nodes = c.history.Nodes[last], c.history.Nodes[:last]
 	}
@@ -76,14 +78,14 @@ func (c *column) measure(m report.Values, v Verdict) {
 		m["stock_evictions"], m["stock_not_ready"] = float64(v.Evicted), float64(v.NotReady)
 		m["stock_quiet_received_bytes_per_second"], m["stock_quiet_bytes_per_node_second"] = c.received, c.quietly
 		m["stock_quiet_connections_per_node"] = c.connected
-		if c.s.Eviction.Rollouts > 0 {
+		if c.about.Rollouts > 0 {
 			m["stock_update_bytes"] = c.updated
 			m["stock_shareable_bytes"] = c.shared
 		}
 		if c.joins != "" {
 			m["stock_join_bytes"] = c.joined
 		}
-		if c.s.Eviction.Calls {
+		if c.about.Calls {
 			m["stock_failed_calls"] = float64(failed)
 		}
 		return
@@ -92,7 +94,7 @@ func (c *column) measure(m report.Values, v Verdict) {
 	m["not_ready_while_delegated"], m["late_heartbeats"] = float64(v.Unjust), float64(v.Late)
 	m["store_reads"], m["kept_heartbeats"] = c.reads, c.kept
 	m["marks_missing"], m["marks_left"] = float64(v.Unmarked), float64(v.MarkedLeft)
-	if c.s.Eviction.Calls {
+	if c.about.Calls {
 		m["calls"], m["failed_calls"] = float64(calls), float64(failed)
 	}
 	m["heartbeat_bytes_per_second"], m["quiet_received_bytes_per_second"] = c.direct, c.received
@@ -100,7 +102,7 @@ func (c *column) measure(m report.Values, v Verdict) {
 	m["quiet_bytes_per_node_second"] = c.quietly
 	m["quiet_bytes_ratio"] = c.quietly / max(m["stock_quiet_bytes_per_node_second"], 1)
 	m["quiet_connections_per_node"], m["hub_rss_anon_bytes_max"] = c.connected, float64(c.heaviest)
-	if c.s.Eviction.Rollouts > 0 {
+	if c.about.Rollouts > 0 {
 		m["update_bytes"] = c.updated
 		m["node_bytes_ratio"] = c.updated / max(m["stock_update_bytes"], 1)
 		if saved := m["stock_shareable_bytes"] - c.shared; saved > 0 {
@@ -118,16 +120,17 @@ func (c *column) measure(m report.Values, v Verdict) {
 }
 
 func facts(s *scenario.Scenario) []report.Fact {
-	t := s.Eviction.Timers.Timers()
+	about := s.Study.(*scenario.Eviction)
+	t := layout.Timers(about.Timers)
 	return []report.Fact{
 		{
 			Name: "nodes", Value: float64(s.Topology.Pool.Nodes),
 		}, {Name: "healthy nodes beside", Value: float64(s.Topology.Beside.Nodes)},
-		{Name: "pods per node", Value: float64(s.Eviction.PodsPerNode)},
+		{Name: "pods per node", Value: float64(about.PodsPerNode)},
 		{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
 		{Name: "node monitor grace period", Value: t.MonitorGrace.Seconds(), Unit: report.UnitSeconds},
 		{Name: "toleration", Value: t.Toleration.Seconds(), Unit: report.UnitSeconds},
-		{Name: "watched", Value: s.Eviction.Watch.Seconds(), Unit: report.UnitSeconds},
+		{Name: "watched", Value: about.Watch.Seconds(), Unit: report.UnitSeconds},
 	}
 }
 

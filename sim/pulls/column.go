@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
@@ -33,6 +34,7 @@ type column struct {
 	runner.Column
 
 	s     *scenario.Scenario
+	about *scenario.Images
 	mode  runtime.Mode
 	nodes []string
 	image string
@@ -46,9 +48,10 @@ type column struct {
 }
 
 func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, mode runtime.Mode) *column {
+	about := s.Study.(*scenario.Images)
 	c := &column{
 		Column: runner.Column{Options: o, Way: report.WayWeir, Pool: s.Topology.Pool.Name, Time: w, Every: lookEvery},
-		s:      s, mode: mode, nodes: s.Topology.Pool.RuntimePool(mode).NodeNames(), image: s.Image().Name,
+		s:      s, about: about, mode: mode, nodes: s.Topology.Pool.NodeNames(), image: layout.Image(s, about).Name,
 		o: outcome{
 			got: map[string]time.Time{}, away: map[string][]span{}, lease: cloud.StockTimers().Lease,
 		},
@@ -62,7 +65,7 @@ func newColumn(s *scenario.Scenario, o runner.Options, w *timeline.Writer, mode 
 
 // run brings up the column's site and runs it to its end.
 func (c *column) run(ctx context.Context) (err error) {
-	if err := c.Up(ctx, c.s.ImagesTopology(c.mode)); err != nil {
+	if err := c.Up(ctx, layout.Images(c.s, c.about, c.mode)); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Down(ctx)) }()
@@ -134,12 +137,12 @@ func ready(ctx context.Context, admin kubernetes.Interface) (n int) {
 func (c *column) play(ctx context.Context) error {
 	began := time.Now()
 	last := time.Duration(0)
-	for _, p := range c.s.Images.Pulls {
+	for _, p := range c.about.Pulls {
 		c.o.nodes += len(p.Nodes)
 		last = max(last, p.At)
 	}
 	c.o.began = began.Add(c.first())
-	within, giveUp := context.WithDeadline(ctx, began.Add(last+c.s.Images.Within))
+	within, giveUp := context.WithDeadline(ctx, began.Add(last+c.about.Within))
 	defer giveUp()
 	var telling sync.WaitGroup
 	defer telling.Wait()
@@ -152,7 +155,7 @@ func (c *column) play(ctx context.Context) error {
 	for _, f := range c.s.Faults {
 		g.Go(func() error { return c.repeated(faults, began, f) })
 	}
-	for _, p := range c.s.Images.Pulls {
+	for _, p := range c.about.Pulls {
 		for _, n := range p.Nodes {
 			g.Go(func() error {
 				if runner.Slept(within, time.Until(began.Add(p.At))) {
@@ -169,8 +172,8 @@ func (c *column) play(ctx context.Context) error {
 
 // first is when the first pull begins.
 func (c *column) first() time.Duration {
-	at := c.s.Images.Pulls[0].At
-	for _, p := range c.s.Images.Pulls {
+	at := c.about.Pulls[0].At
+	for _, p := range c.about.Pulls {
 		at = min(at, p.At)
 	}
 	return at

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -64,7 +65,7 @@ func (c *column) Find(_ context.Context, at *scenario.Aim) error {
 		}
 		at.Part = string(runtime.ContainerdOf(at.Node))
 	case at.Fault.Target == scenario.Coordinator:
-		at.Part = string(c.s.WeirPool().CoordinatorIDs()[0])
+		at.Part = string(layout.WeirPool(c.s).CoordinatorIDs()[0])
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -18,9 +19,9 @@ func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Re
 		o.Progress = func(string) {}
 	}
 	return runner.InColumns(s, o, facts(s), func(res *report.Result, w *timeline.Writer) error {
-		modes := []runtime.Mode{s.Topology.Pool.Mode()}
+		modes := []runtime.Mode{layout.Mode(s.Topology.Pool)}
 		if len(s.Compare) > 0 {
-			modes = []runtime.Mode{runtime.Stock, s.Topology.Pool.Mode()}
+			modes = []runtime.Mode{runtime.Stock, layout.Mode(s.Topology.Pool)}
 		}
 		for _, mode := range modes {
 			c := newColumn(s, o, w, mode)
@@ -41,12 +42,13 @@ func Run(ctx context.Context, s *scenario.Scenario, o runner.Options) (report.Re
 
 func facts(s *scenario.Scenario) []report.Fact {
 	var size float64
-	for _, l := range s.Images.Layers {
+	about := s.Study.(*scenario.Images)
+	for _, l := range about.Layers {
 		size += float64(l)
 	}
 	return []report.Fact{
 		{Name: "nodes", Value: float64(s.Topology.Pool.Nodes)},
-		{Name: "layers of the image", Value: float64(len(s.Images.Layers))},
+		{Name: "layers of the image", Value: float64(len(about.Layers))},
 		{Name: "size of them all", Value: size, Unit: report.UnitBytes},
 		{Name: "round trip", Value: s.Topology.Pool.Uplink.RTT.Seconds(), Unit: report.UnitSeconds},
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -154,7 +155,7 @@ func (r *run) heldBy(ctx context.Context, p scenario.Pool) string {
 
 // coordinators are those of some pools with Weir, of all if none is named.
 func (r *run) coordinators(of ...scenario.Pool) (ids []runtime.PartID) {
-	for _, p := range r.s.WeirPools() {
+	for _, p := range layout.WeirPools(r.s) {
 		if len(of) == 0 || slices.ContainsFunc(of, func(o scenario.Pool) bool { return o.Name == p.Name }) {
 			ids = append(ids, p.CoordinatorIDs()...)
 		}
@@ -164,7 +165,7 @@ func (r *run) coordinators(of ...scenario.Pool) (ids []runtime.PartID) {
 
 // poolStatus is what the first coordinator of the pool says that answers.
 func (r *run) poolStatus(ctx context.Context, p scenario.Pool) (s status, err error) {
-	if p.Mode() == runtime.LeaderHubs {
+	if layout.Mode(p) == runtime.LeaderHubs {
 		return r.ofLeaderHubs(ctx, p), nil
 	}
 	err = errors.New("there is no coordinator")

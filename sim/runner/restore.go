@@ -35,8 +35,8 @@ func (r *run) BackUp(ctx context.Context) error {
 }
 
 // Restore implements scenario.Restorer: it gives the cloud, whose apiserver has ended, the history of the backup.
-// Nothing is written meanwhile. The recorders of the truth begin again: in the other history they would, as any client of
-// kube-apiserver, wait in silence for versions that they had seen in this one.
+// Nothing is written meanwhile. The recorders of the truth begin again: in the other history they would, as any client
+// of kube-apiserver, wait in silence for versions that they had seen in this one.
 func (r *run) Restore(ctx context.Context, at *scenario.Aim) error {
 	c, err := r.restorable()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/report"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -175,12 +176,9 @@ func Suits(s *scenario.Scenario, r runtime.Runtime) error {
 			return fmt.Errorf("scenario %s does not run on %s: fault %s: %s", s.Name, r.Name(), f, why)
 		}
 	}
-	if why := limited.Lacks(runtime.HollowNodes); s.Autonomy != nil && why != "" {
-		return fmt.Errorf("scenario %s, about autonomy, does not run on %s: %s; nodes that restart without the cloud are "+
-			"in make test-kind LABELS=offline", s.Name, r.Name(), why)
-	}
-	if why := limited.Lacks(runtime.HollowNodes); s.Images != nil && why != "" {
-		return fmt.Errorf("scenario %s, about images, does not run on %s: %s", s.Name, r.Name(), why)
+	hollow, instead := s.Study.Hollow()
+	if why := limited.Lacks(runtime.HollowNodes); hollow && why != "" {
+		return fmt.Errorf("scenario %s, about %s, does not run on %s: %s%s", s.Name, s.Study.Name(), r.Name(), why, instead)
 	}
 	return nil
 }
@@ -210,9 +208,9 @@ func (r *run) topology() runtime.Topology {
 // poolsOf are the pools of a way, in the order of the scenario.
 func (r *run) poolsOf(way string) []runtime.Pool {
 	if way == report.WayWeir {
-		return r.s.WeirPools()
+		return layout.WeirPools(r.s)
 	}
-	pools := r.s.RuntimeTopology(runtime.Stock).Pools
+	pools := layout.Watching(r.s, runtime.Stock).Pools
 	for i := range pools {
 		name := way
 		if len(pools) > 1 {

@@ -1,12 +1,8 @@
 package scenario
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/weir-edge/weir/sim/runtime"
 )
 
 const (
@@ -18,21 +14,36 @@ const (
 // machines that restart meanwhile, and what cloud and node must agree about in the end. It runs as two columns: stock
 // Kubernetes that stays connected, whose kubelets restart in the same way, then Weir.
 type Autonomy struct {
+	ordinary `yaml:"-"`
+
 	PodsPerNode int           `yaml:"podsPerNode"` // half of them run for ever, the others until they finish
 	Settle      time.Duration `yaml:"settle"`      // from the last heal until cloud and nodes must agree
 	FirstBoot   bool          `yaml:"firstBoot,omitempty"`
 	// Services lead to all pods; 0: there are none. Clients on each node call them. Stock nodes are then cut off as well.
 	Services int `yaml:"services,omitempty"`
 	// Names: Services are called by their names, by way of CoreDNS, a Service of two pods, and of the node's kube-proxy.
-	Names     bool              `yaml:"names,omitempty"`
-	Addresses runtime.Addresses `yaml:"addresses,omitempty"` // that pods get when their machine starts again
+	Names     bool      `yaml:"names,omitempty"`
+	Addresses Addresses `yaml:"addresses,omitempty"` // that pods get when their machine starts again
 }
 
-func (v value) autonomy() *Autonomy {
-	a := &Autonomy{PodsPerNode: 2, Settle: 30 * time.Second}
+// Addresses says which addresses pods get when their machine starts again.
+type Addresses string
+
+// The addresses.
+const (
+	SameAddresses    Addresses = "same"
+	OtherAddresses   Addresses = "other"
+	SwappedAddresses Addresses = "swapped"
+)
+
+// Name implements Study.
+func (*Autonomy) Name() string { return "autonomy" }
+
+func (a *Autonomy) fields(v value) {
+	a.PodsPerNode, a.Settle = 2, 30*time.Second
 	o, ok := v.object("podsPerNode", "settle", "firstBoot", "services", "names", "addresses")
 	if !ok {
-		return a
+		return
 	}
 	if o.has("podsPerNode") {
 		a.PodsPerNode = o.count("podsPerNode", maxPodsPerNode)
@@ -51,48 +62,35 @@ func (v value) autonomy() *Autonomy {
 	}
 	if o.has("addresses") {
 		name, _ := o.fields["addresses"].choice([]string{
-			string(runtime.SameAddresses), string(runtime.OtherAddresses), string(runtime.SwappedAddresses),
+			string(SameAddresses), string(OtherAddresses), string(SwappedAddresses),
 		})
-		a.Addresses = runtime.Addresses(name)
+		a.Addresses = Addresses(name)
 	}
-	return a
 }
 
-// withAutonomy reads what only such scenarios have, and refuses what they have no use for.
-func (o object) withAutonomy(s *Scenario) {
-	s.Autonomy = o.fields["autonomy"].autonomy()
+func (a *Autonomy) read(o object, s *Scenario) {
+	a.fields(o.fields["autonomy"])
 	for _, name := range []string{"clients", "compare", "workload"} {
 		if o.has(name) {
 			o.fields[name].contradiction("a scenario with autonomy has kubelets and pods of its own: leave it out")
 		}
 	}
-	if s.Autonomy.FirstBoot && s.Topology.Pool.Coordinators == 0 {
+	if a.FirstBoot && s.Topology.Pool.Coordinators == 0 {
 		o.fields["autonomy"].contradiction(
 			"firstBoot: the pool comes up without the cloud: want topology.pool.coordinators: 1")
 	}
-	if a := s.Autonomy; a.Names && (a.Services == 0 || s.Topology.Pool.Nodes < minNodesWithNames) {
+	if a.Names && (a.Services == 0 || s.Topology.Pool.Nodes < minNodesWithNames) {
 		o.fields["autonomy"].contradiction(
 			"names: Services are called from a node without CoreDNS, which is on two: want services, and three nodes or more")
 	}
-	if a := s.Autonomy; a.Services > 0 && (a.FirstBoot || a.Services > a.PodsPerNode) {
+	if a.Services > 0 && (a.FirstBoot || a.Services > a.PodsPerNode) {
 		o.fields["autonomy"].contradiction(
 			"services: each has a pod of each node, and the cloud says which: want no more than podsPerNode, and no firstBoot")
 	}
 }
 
-// AutonomyTopology is a site of such a scenario, in one of its modes.
-func (s *Scenario) AutonomyTopology(mode runtime.Mode) runtime.Topology {
-	pool := s.Topology.Pool.RuntimePool(mode)
-	if mode != runtime.Stock {
-		pool = s.WeirPool()
-	}
-	pool.Kubelets, pool.Addresses, pool.Names = true, s.Autonomy.Addresses, s.Autonomy.Names
-	pool.Unread = s.Autonomy.Services > 0 // so that relays are there before the clients, as long before a cut as possible
-	return runtime.Topology{Pools: []runtime.Pool{pool}, Endpoints: s.Autonomy.Services > 0}
-}
-
-// autonomyRules are what may happen to nodes that live on.
-func autonomyRules() []allowed {
+// rules are what may happen to nodes that live on.
+func (*Autonomy) rules() []allowed {
 	return append([]allowed{
 		mayTo(&Cut{}, nil, hubPrefix, WholePool), mayTo(&Kill{}, nil, hubPrefix, kubeletPrefix, Coordinator),
 		mayTo(&Vanish{}, nil, hubPrefix, WholePool),
@@ -120,8 +118,8 @@ func routeMetrics() []string {
 	}
 }
 
-// autonomyMetrics are measured in scenarios with autonomy, and nothing else is.
-func autonomyMetrics() []string {
+// metrics are measured in scenarios with autonomy, and nothing else is.
+func (*Autonomy) metrics() []string {
 	return slices.Concat(scribeMetrics(), routeMetrics(), []string{
 		"pods_apart",
 		"damage_found",
@@ -132,25 +130,25 @@ func autonomyMetrics() []string {
 	})
 }
 
-// cannotLiveOn tells why a metric does not belong into the scenario; empty: it does.
-func (s *Scenario) cannotLiveOn(metric string) string {
-	measured := slices.Contains(autonomyMetrics(), metric)
+func (*Autonomy) wanted(metric string, _ *Scenario) string {
+	return metric + " is measured when nodes live on without the cloud: want autonomy:"
+}
+
+func (a *Autonomy) unmeasured(metric string, s *Scenario) string {
 	switch {
-	case s.Autonomy == nil && measured && !slices.Contains(evictionMetrics(), metric):
-		return fmt.Sprintf("%s is measured when nodes live on without the cloud: want autonomy:", metric)
-	case s.Autonomy != nil && !measured:
-		return fmt.Sprintf("%s is not measured in a scenario with autonomy; want one of %s", metric,
-			strings.Join(autonomyMetrics(), ", "))
-	case s.Autonomy != nil && s.Autonomy.Services == 0 && slices.Contains(routeMetrics(), metric):
+	case a.Services == 0 && slices.Contains(routeMetrics(), metric):
 		return metric + " is measured where Services lead to pods: want autonomy.services: 1 or more"
-	case s.Autonomy != nil && !s.Autonomy.Names && metric == lateCalls:
+	case !a.Names && metric == lateCalls:
 		return metric + " is measured where Services are called by their names: want autonomy.names: true"
-	case s.Autonomy != nil && s.Autonomy.Services > 0 && slices.Contains(scribeMetrics(), metric):
+	case a.Services > 0 && slices.Contains(scribeMetrics(), metric):
 		return metric + " is not measured where Services lead to pods: leave services out"
-	case s.Autonomy != nil:
-		return (*Attempt)(nil).unmeasured(metric, s)
 	}
-	return ""
+	return (*Attempt)(nil).unmeasured(metric, s)
+}
+
+// Hollow implements Study.
+func (*Autonomy) Hollow() (bool, string) {
+	return true, "; nodes that restart without the cloud are in make test-kind LABELS=offline"
 }
 
 // Restarts reports whether something restarts that a connected stock node has, too.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
@@ -31,13 +32,14 @@ func TestParseAutonomy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(&scenario.Autonomy{PodsPerNode: 4, Settle: time.Minute}, s.Autonomy); diff != "" {
+	want := scenario.Study(&scenario.Autonomy{PodsPerNode: 4, Settle: time.Minute})
+	if diff := cmp.Diff(want, s.Study, whole); diff != "" {
 		t.Errorf("autonomy (-want +got):\n%s", diff)
 	}
 	if s.Restarts() {
 		t.Error("a hub alone is nothing that a stock node has")
 	}
-	top := s.AutonomyTopology(runtime.Stock)
+	top := layout.Autonomy(s, s.Study.(*scenario.Autonomy), runtime.Stock)
 	if p := top.Pools[0]; !p.Kubelets || p.Mode != runtime.Stock || top.Controllers {
 		t.Errorf("topology of the stock column: %+v", top)
 	}
@@ -78,7 +80,8 @@ expectations: [moved_seconds_p99 <= 5s, failed_calls <= 100]
 		t.Fatal(err)
 	}
 	for _, mode := range []runtime.Mode{runtime.Stock, runtime.Weir} {
-		if top := s.AutonomyTopology(mode); top.Pools[0].Addresses != runtime.OtherAddresses || !top.Endpoints ||
+		top := layout.Autonomy(s, s.Study.(*scenario.Autonomy), mode)
+		if top.Pools[0].Addresses != runtime.OtherAddresses || !top.Endpoints ||
 			!top.Pools[0].Unread {
 			t.Errorf("topology of mode %s: %+v", mode, top)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
@@ -18,11 +19,11 @@ func TestCrowd(t *testing.T) {
 		t.Fatal(err)
 	}
 	roundTrip(t, s)
-	if s.Crowd.Follow != 12 {
-		t.Errorf("others run in %d pools, want all", s.Crowd.Follow)
+	if s.Study.(*scenario.Crowd).Follow != 12 {
+		t.Errorf("others run in %d pools, want all", s.Study.(*scenario.Crowd).Follow)
 	}
 	for mode, manager := range map[runtime.Mode]bool{runtime.Stock: false, runtime.Weir: true} {
-		topology := s.CrowdTopology(mode)
+		topology := layout.Crowd(s, s.Study.(*scenario.Crowd), mode)
 		if err := topology.Validate(); err != nil || len(topology.Pools) != 12 || topology.Pools[11].Name != "harbour-012" ||
 			topology.Pools[11].Nodes != 2 ||
 			topology.Manager != manager || topology.Described != manager {

@@ -1,12 +1,8 @@
 package scenario
 
 import (
-	"fmt"
 	"strings"
 	"time"
-
-	"github.com/weir-edge/weir/sim/cloud"
-	"github.com/weir-edge/weir/sim/runtime"
 )
 
 const (
@@ -14,14 +10,13 @@ const (
 	maxPodsPerNode = 12
 	maxRollouts    = 10
 	maxAfter       = 24 * time.Hour
-	// fastBy is how much faster the fast timers are, all in proportion. What Weir itself takes at most until a heartbeat
-	// is delegated does not become shorter with them (package heartbeat), so they may not be much faster.
-	fastBy = 2.5
 )
 
 // Eviction makes a scenario one about nodes that are lost: kubelets, the stock controllers, and pods that they may
 // evict. It runs as two columns, one after the other: stock Kubernetes, then Weir.
 type Eviction struct {
+	ordinary `yaml:"-"`
+
 	Timers      TimersName    `yaml:"timers"`
 	PodsPerNode int           `yaml:"podsPerNode"` // of one Deployment, with a Service
 	Watch       time.Duration `yaml:"watch"`       // from the first fault until a column ends
@@ -48,20 +43,14 @@ const (
 	FastTimers  TimersName = "fast"  // two fifths of them, all in proportion
 )
 
-// Timers are those that the name means.
-func (n TimersName) Timers() cloud.Timers {
-	if n == FastTimers {
-		return cloud.StockTimers().Faster(fastBy)
-	}
-	return cloud.StockTimers()
-}
+// Name implements Study.
+func (*Eviction) Name() string { return "eviction" }
 
-func (v value) eviction() *Eviction {
-	e := &Eviction{}
+func (e *Eviction) fields(v value) {
 	o, ok := v.object("timers", "podsPerNode", "watch", "policy", "calls", "components", "settle", "rollouts",
 		"joins")
 	if !ok {
-		return e
+		return
 	}
 	name, _ := o.fields["timers"].choice([]string{string(StockTimers), string(FastTimers)})
 	e.Timers = TimersName(name)
@@ -88,7 +77,6 @@ func (v value) eviction() *Eviction {
 	if o.has("joins") {
 		e.Joins = o.fields["joins"].boolean()
 	}
-	return e
 }
 
 // Beside is a healthy pool of plain Kubernetes with nothing between it and the cloud.
@@ -109,9 +97,8 @@ func (v value) beside(pool string) *Beside {
 	return b
 }
 
-// withEviction reads what only such scenarios have, and refuses what they have no use for.
-func (o object) withEviction(s *Scenario) {
-	s.Eviction = o.fields["eviction"].eviction()
+func (e *Eviction) read(o object, s *Scenario) {
+	e.fields(o.fields["eviction"])
 	for _, name := range []string{"clients", "compare"} {
 		if v := o.fields[name]; o.has(name) && len(v.list("[]")) > 0 {
 			v.contradiction("a scenario with eviction has pods of its own and compares with stock Kubernetes: leave it out")
@@ -125,7 +112,7 @@ func (o object) withEviction(s *Scenario) {
 	if s.Topology.Pool.Coordinators == 0 {
 		o.fields["topology"].contradiction("topology.pool.coordinators is 0, so no heartbeat can be delegated: want 1 or 3")
 	}
-	if s.Eviction.Joins && s.Topology.Pool.Nodes < 2 {
+	if e.Joins && s.Topology.Pool.Nodes < 2 {
 		o.fields["eviction"].contradiction(
 			"the one node of the pool cannot join it later: want topology.pool.nodes: 2 or more")
 	}
@@ -134,26 +121,8 @@ func (o object) withEviction(s *Scenario) {
 	}
 }
 
-// ColumnTopology is a site of an eviction scenario: the pool in one of its modes, and the healthy one beside it.
-func (s *Scenario) ColumnTopology(mode runtime.Mode) runtime.Topology {
-	pool := s.Topology.Pool.RuntimePool(mode)
-	if mode == runtime.Weir {
-		pool = s.WeirPool()
-	}
-	beside := runtime.Pool{
-		Name: s.Topology.Beside.Name, Nodes: s.Topology.Beside.Nodes, Mode: runtime.Stock, Unlinked: true,
-	}
-	pool.Kubelets, beside.Kubelets = true, true
-	pool.Zoneless, beside.Zoneless = s.Topology.Zoneless, s.Topology.Zoneless
-	return runtime.Topology{
-		Pools: []runtime.Pool{pool, beside}, Controllers: true, Manager: mode == runtime.Weir,
-		Timers: s.Eviction.Timers.Timers(), Frames: s.Eviction.Components,
-		Unready: happen[*Unready](s),
-	}
-}
-
-// evictionRules are the actions that stock Kubernetes can be put through as well.
-func evictionRules() []allowed {
+// rules are the actions that stock Kubernetes can be put through as well.
+func (*Eviction) rules() []allowed {
 	return append([]allowed{
 		mayTo(&Kill{}, []string{"disk"}, Leader, hubPrefix, kubeletPrefix, Coordinator, APIServer),
 		mayTo(&Vanish{}, []string{"disk", "repeat", "every"}, hubPrefix),
@@ -164,8 +133,8 @@ func evictionRules() []allowed {
 // stockEvictions is the metric that every scenario with eviction states something about.
 const stockEvictions = "stock_evictions"
 
-// evictionMetrics are measured in scenarios with eviction, and nothing else is.
-func evictionMetrics() []string {
+// metrics are measured in scenarios with eviction, and nothing else is.
+func (*Eviction) metrics() []string {
 	return []string{
 		"wrong_evictions", "missed_evictions", stockEvictions, "not_ready_while_delegated", "stock_not_ready",
 		lateHeartbeats,
@@ -182,22 +151,25 @@ func evictionMetrics() []string {
 	}
 }
 
-// cannotEvict tells why a metric does not belong into the scenario; empty: it does.
-func (s *Scenario) cannotEvict(metric string, measured bool) string {
+func (*Eviction) wanted(metric string, _ *Scenario) string {
+	return metric + " is measured when nodes are lost: want eviction:"
+}
+
+func (e *Eviction) unmeasured(metric string, _ *Scenario) string {
 	switch {
-	case s.Eviction == nil && measured:
-		return fmt.Sprintf("%s is measured when nodes are lost: want eviction:", metric)
-	case s.Eviction != nil && !measured:
-		return fmt.Sprintf("%s is not measured in a scenario with eviction; want one of %s", metric,
-			strings.Join(evictionMetrics(), ", "))
-	case s.Eviction != nil && s.Eviction.Rollouts == 0 &&
-		(metric == "node_bytes_ratio" || strings.HasSuffix(metric, "update_bytes") ||
-			strings.Contains(metric, "saved_bytes") || metric == "stock_shareable_bytes"):
+	case e.Rollouts == 0 && (metric == "node_bytes_ratio" || strings.HasSuffix(metric, "update_bytes") ||
+		strings.Contains(metric, "saved_bytes") || metric == "stock_shareable_bytes"):
 		return metric + " is measured while pods are replaced: want eviction.rollouts: 1 or more"
-	case s.Eviction != nil && !s.Eviction.Joins && strings.Contains(metric, "join_"):
+	case !e.Joins && strings.Contains(metric, "join_"):
 		return metric + " is measured while a node joins: want eviction.joins: true"
-	case s.Eviction != nil && !s.Eviction.Calls && strings.HasSuffix(metric, "calls"):
+	case !e.Calls && strings.HasSuffix(metric, "calls"):
 		return metric + " is measured by clients in the pool: want eviction.calls: true"
 	}
 	return ""
 }
+
+func (*Eviction) proof() (metric, why string) {
+	return stockEvictions, "what stock Kubernetes survives proves nothing: want an expectation of " + stockEvictions
+}
+
+func (*Eviction) compared() bool { return true }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-edge/weir/sim/cloud"
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -35,7 +36,7 @@ func TestParseEviction(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &scenario.Eviction{Timers: scenario.FastTimers, PodsPerNode: 2, Watch: 3 * time.Minute, Calls: true}
-	if diff := cmp.Diff(want, s.Eviction); diff != "" {
+	if diff := cmp.Diff(scenario.Study(want), s.Study, whole); diff != "" {
 		t.Errorf("eviction (-want +got):\n%s", diff)
 	}
 	policy := scenario.Policy{Evict: true, After: 90 * time.Second}
@@ -56,7 +57,7 @@ func TestParseEviction(t *testing.T) {
 	}
 	roundTrip(t, s)
 	for _, mode := range []runtime.Mode{runtime.Stock, runtime.Weir} {
-		x := s.ColumnTopology(mode)
+		x := layout.Eviction(s, s.Study.(*scenario.Eviction), mode)
 		if err := x.Validate(); err != nil {
 			t.Error(err)
 		}

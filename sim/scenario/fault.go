@@ -163,8 +163,10 @@ func (s *Scenario) any(has func(effect) bool) bool {
 	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return has(f.Kind.effect(f)) })
 }
 
-// needsLAN reports whether a fault needs a link between the nodes and the coordinator.
-func needsLAN(f Fault) bool { return f.Kind.effect(f).lan }
+// NeedsLAN reports whether a fault needs a link between the nodes and the coordinator of a pool.
+func (s *Scenario) NeedsLAN(p Pool) bool {
+	return s.happens(p, func(f Fault) bool { return f.Kind.effect(f).lan })
+}
 
 // RestartsAPIServer reports whether a fault ends the cloud's apiserver: its watch cache is then empty, and it answers
 // 410.

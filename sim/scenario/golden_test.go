@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
@@ -92,7 +93,7 @@ func judged(s *scenario.Scenario, batches bool) (yes []string) {
 			yes = append(yes, one.what)
 		}
 	}
-	for _, p := range s.WeirPools() {
+	for _, p := range layout.WeirPools(s) {
 		if p.LAN != nil {
 			yes = append(yes, "needs a LAN in "+p.Name)
 		}

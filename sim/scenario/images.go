@@ -9,20 +9,20 @@ import (
 
 	"github.com/weir-edge/weir/sim/image"
 	"github.com/weir-edge/weir/sim/report"
-	"github.com/weir-edge/weir/sim/runtime"
 )
 
 const (
 	maxPulls   = 20
 	maxPullAt  = time.Hour
 	maxWithin  = 2 * time.Hour
-	imageName  = "registry.weir.test/weir/app:v1"
 	layersHelp = "a list of sizes from 4kB to 4GB, as [25MB, 2MB]"
 )
 
 // Images makes a scenario one about nodes that pull an image from a registry of the cloud, each by a real containerd.
 // It runs as two columns: nodes that pull straight, then Weir.
 type Images struct {
+	ordinary `yaml:"-"`
+
 	Layers []Size        `yaml:"layers,flow"` // of the image; the seed decides what is in them
 	Pulls  []Pull        `yaml:"pulls"`       // all nodes at once, by default
 	Within time.Duration `yaml:"within"`      // from the last pull's beginning until a node that has nothing gets nothing
@@ -51,9 +51,11 @@ func (z Size) String() string {
 // MarshalYAML implements yaml.Marshaler.
 func (z Size) MarshalYAML() (any, error) { return z.String(), nil }
 
-// withImages reads what only such scenarios have, and refuses what they have no use for.
-func (o object) withImages(s *Scenario) {
-	s.Images = o.fields["images"].images(s.Topology.Pool)
+// Name implements Study.
+func (*Images) Name() string { return "images" }
+
+func (m *Images) read(o object, s *Scenario) {
+	m.fields(o.fields["images"], s.Topology.Pool)
 	const nobody = "in a scenario with images nobody lists or watches: leave it out"
 	if o.has("workload") {
 		o.fields["workload"].contradiction(nobody)
@@ -67,11 +69,11 @@ func (o object) withImages(s *Scenario) {
 	}
 }
 
-func (v value) images(p Pool) *Images {
-	m := &Images{Within: 10 * time.Minute}
+func (m *Images) fields(v value, p Pool) {
+	m.Within = 10 * time.Minute
 	o, ok := v.object("layers", "pulls", "within")
 	if !ok {
-		return m
+		return
 	}
 	items := o.fields["layers"].list(layersHelp)
 	if n := len(items); n == 0 || n > image.MaxLayers {
@@ -85,7 +87,7 @@ func (v value) images(p Pool) *Images {
 	}
 	if !o.has("pulls") {
 		m.Pulls = []Pull{{Nodes: numbers(p.Nodes)}}
-		return m
+		return
 	}
 	const allowed = "a list of {at, nodes}, as [{at: 0s, nodes: [1]}, {at: 1m, nodes: [2, 3]}]"
 	items = o.fields["pulls"].list(allowed)
@@ -98,7 +100,6 @@ func (v value) images(p Pool) *Images {
 			m.Pulls = append(m.Pulls, one)
 		}
 	}
-	return m
 }
 
 // pull reads when some nodes pull. lines are those in which nodes are named already.
@@ -140,25 +141,8 @@ func (v value) size() Size {
 	return Size(v.bytes(image.MinLayer, image.MaxLayer, "25MB"))
 }
 
-// Image is what the nodes pull.
-func (s *Scenario) Image() image.Image {
-	m := image.Image{Name: imageName, Seed: s.Seed}
-	for _, size := range s.Images.Layers {
-		m.Layers = append(m.Layers, int64(size))
-	}
-	return m
-}
-
-// ImagesTopology is a site of such a scenario, in one of its modes. Its nodes have kubelets, for their heartbeats.
-func (s *Scenario) ImagesTopology(mode runtime.Mode) runtime.Topology {
-	pool := s.Topology.Pool.RuntimePool(mode)
-	pool.Kubelets = true
-	asks := mode != runtime.Stock && s.Topology.Pool.Asks()
-	return runtime.Topology{Pools: []runtime.Pool{pool}, Images: []image.Image{s.Image()}, Manager: asks}
-}
-
-// imagesRules are what may happen while nodes pull.
-func imagesRules() []allowed {
+// rules are what may happen while nodes pull.
+func (*Images) rules() []allowed {
 	return append([]allowed{
 		mayTo(&Kill{}, []string{"disk"}, Puller, hubPrefix, Coordinator),
 		mayTo(&Vanish{}, []string{"disk", "repeat", "every"}, Puller, hubPrefix),
@@ -166,7 +150,7 @@ func imagesRules() []allowed {
 	}, may(&Slow{})...)
 }
 
-// imageMetrics are measured in scenarios with images, and beside them only what lateHeartbeats names.
+// imageMetrics are measured in scenarios with images alone.
 func imageMetrics() []string {
 	return []string{
 		"image_bytes_ratio", "stock_image_bytes_ratio", "image_seconds", "stock_image_seconds", "image_seconds_ratio",
@@ -175,24 +159,28 @@ func imageMetrics() []string {
 	}
 }
 
+func (*Images) metrics() []string { return append(imageMetrics(), lateHeartbeats) }
+
 // lateHeartbeats is measured in scenarios with eviction, too.
 const lateHeartbeats = "late_heartbeats"
 
-// cannotPull tells why a metric does not belong into the scenario; empty: it does.
-func (s *Scenario) cannotPull(metric string) string {
-	measured := slices.Contains(imageMetrics(), metric)
+func (*Images) wanted(metric string, _ *Scenario) string {
+	return metric + " is measured when nodes pull an image: want images:"
+}
+
+func (*Images) unmeasured(metric string, s *Scenario) string {
 	switch {
-	case s.Images == nil && measured:
-		return metric + " is measured when nodes pull an image: want images:"
-	case s.Images != nil && !measured && metric != lateHeartbeats:
-		return fmt.Sprintf("%s is not measured in a scenario with images; want one of %s, %s", metric,
-			strings.Join(imageMetrics(), ", "), lateHeartbeats)
-	case measured && !slices.Contains(s.Compare, report.WayStock) &&
+	case !slices.Contains(s.Compare, report.WayStock) &&
 		(strings.HasPrefix(metric, "stock_") || metric == "image_seconds_ratio"):
 		return metric + " needs the stock way, and compare leaves it out"
-	case measured && strings.HasSuffix(metric, "_offline") &&
+	case strings.HasSuffix(metric, "_offline") &&
 		!slices.ContainsFunc(s.Faults, func(f Fault) bool { return is[*Cut](f) && f.Target == WholePool }):
 		return metric + " is measured while the uplink is cut: want a fault cut of target pool"
 	}
 	return ""
 }
+
+func (*Images) compared() bool { return true }
+
+// Hollow implements Study.
+func (*Images) Hollow() (bool, string) { return true, "" }

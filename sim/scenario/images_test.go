@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
@@ -33,14 +34,14 @@ func TestImages(t *testing.T) {
 		Layers: []scenario.Size{25_000_000, 4100, 1_500_000}, Within: 90 * time.Second,
 		Pulls: []scenario.Pull{{Nodes: []int{2}}, {At: time.Minute, Nodes: []int{1, 3}}},
 	}
-	if diff := cmp.Diff(want, s.Images); diff != "" {
+	if diff := cmp.Diff(scenario.Study(want), s.Study, whole); diff != "" {
 		t.Errorf("parsed (-want +got):\n%s", diff)
 	}
 	if s.Faults[0].Target != scenario.Puller {
 		t.Errorf("the fault happens to %s", s.Faults[0].Target)
 	}
 	for _, mode := range []runtime.Mode{runtime.Stock, runtime.Weir} {
-		topology := s.ImagesTopology(mode)
+		topology := layout.Images(s, s.Study.(*scenario.Images), mode)
 		if err := topology.Validate(); err != nil || len(topology.Images) != 1 || !topology.Pools[0].Kubelets ||
 			topology.Pools[0].Mode != mode || topology.Images[0].Layers[1] != 4100 {
 			t.Errorf("%s: %+v, %v", mode, topology, err)
@@ -48,7 +49,7 @@ func TestImages(t *testing.T) {
 	}
 	pulls := "  pulls: [{at: 0s, nodes: [2]}, {at: 1m, nodes: [1, 3]}]\n"
 	all, err := scenario.Parse("", []byte(strings.Replace(pulling, pulls, "", 1)))
-	if err != nil || !cmp.Equal(all.Images.Pulls, []scenario.Pull{{Nodes: []int{1, 2, 3}}}) {
+	if err != nil || !cmp.Equal(all.Study.(*scenario.Images).Pulls, []scenario.Pull{{Nodes: []int{1, 2, 3}}}) {
 		t.Errorf("by default: %+v, %v", all, err)
 	}
 }

@@ -147,24 +147,7 @@ func (r *reader) scenario(v value, s *Scenario) {
 			t.fields["pools"].contradiction("a scenario with eviction, autonomy, crowd or images names one pool: want pool")
 		}
 	}
-	switch {
-	case o.has("images") && (o.has("crowd") || o.has("eviction") || o.has("autonomy")):
-		o.fields["images"].contradiction("the scenario has crowd, eviction or autonomy: want one of them")
-	case o.has("images"):
-		o.withImages(s)
-	case o.has("crowd") && (o.has("eviction") || o.has("autonomy")):
-		o.fields["crowd"].contradiction("the scenario has eviction or autonomy: want one of them")
-	case o.has("crowd"):
-		o.withCrowd(s)
-	case o.has("eviction") && o.has("autonomy"):
-		o.fields["autonomy"].contradiction("the scenario has eviction: want one of them")
-	case o.has("eviction"):
-		o.withEviction(s)
-	case o.has("autonomy"):
-		o.withAutonomy(s)
-	default:
-		o.withClients(s)
-	}
+	o.study(s)
 	if s.Workload.Alone > 0 && o.ofAKind() {
 		o.fields["workload"].contradiction(
 			"alone is measured where clients list and watch, and nothing else happens: leave it out")
@@ -184,8 +167,7 @@ func (o object) ofAKind() bool {
 	return slices.ContainsFunc([]string{"eviction", "autonomy", "crowd", "images"}, o.has)
 }
 
-// withClients reads what scenarios have in which clients list and watch.
-func (o object) withClients(s *Scenario) {
+func (Watching) read(o object, s *Scenario) {
 	s.Workload = o.fields["workload"].workload()
 	s.Clients = o.fields["clients"].clients()
 	s.Compare = []string{report.WayReference, report.WayStock}
@@ -331,7 +313,9 @@ func (v value) expectations(s *Scenario) []Expectation {
 		v.wrong(allowed + ": a scenario that expects nothing cannot fail")
 	}
 	var list []Expectation
-	lines, stock := map[string]int{}, false
+	lines := map[string]int{}
+	proof, why := s.Study.proof()
+	proven := proof == ""
 	for _, item := range v.list(allowed) {
 		text, ok := item.str(expectationHelp)
 		if !ok {
@@ -348,33 +332,20 @@ func (v value) expectations(s *Scenario) []Expectation {
 			continue
 		}
 		lines[e.Metric+e.Op] = item.line
-		stock = stock || e.Metric == stockEvictions
-		if why := s.cannotMeasure(e.Metric); why != "" {
+		proven = proven || e.Metric == proof
+		if why := s.unmeasuredBy(e.Metric); why != "" {
 			item.contradiction(why)
 			continue
 		}
 		list = append(list, e)
 	}
-	if s.Eviction != nil && !stock {
-		v.contradiction("what stock Kubernetes survives proves nothing: want an expectation of " + stockEvictions)
+	if !proven {
+		v.contradiction(why)
 	}
 	return list
 }
 
-// cannotMeasure tells why a run of s would never have the metric; empty: it may.
-func (s *Scenario) cannotMeasure(metric string) string {
-	if why := s.cannotPull(metric); why != "" || s.Images != nil {
-		return why
-	}
-	if why := s.cannotCount(metric); why != "" || s.Crowd != nil {
-		return why
-	}
-	if why := s.cannotLiveOn(metric); why != "" || s.Autonomy != nil {
-		return why
-	}
-	if why := s.cannotEvict(metric, slices.Contains(evictionMetrics(), metric)); why != "" || s.Eviction != nil {
-		return why
-	}
+func (Watching) unmeasured(metric string, s *Scenario) string {
 	for _, k := range kinds() {
 		if why := k.unmeasured(metric, s); why != "" {
 			return why

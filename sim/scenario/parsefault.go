@@ -24,14 +24,14 @@ func (v value) faults(s *Scenario) {
 		return
 	}
 	for _, item := range items {
-		f, ok := item.fault(s.Topology.Pools(), s.rules())
+		f, ok := item.fault(s.Topology.Pools(), s.Study.rules())
 		switch {
 		case !ok:
 		case f.Target == ControllerManager && !s.Topology.Controllers:
 			item.contradiction("nothing runs there: want topology.controllers: true")
 		case f.Target == Gate && !s.Topology.Gate:
 			item.contradiction("nothing runs there: want topology.gate: true")
-		case (s.Eviction != nil || s.Images != nil) && f.Link.LAN():
+		case s.Study.compared() && f.Link.LAN():
 			item.contradiction("stock Kubernetes has no such link, so nothing could be compared: want link: " +
 				string(CloudLink))
 		case f.Kind.contradicts(s) != "":
@@ -40,19 +40,6 @@ func (v value) faults(s *Scenario) {
 			s.Faults = append(s.Faults, f)
 		}
 	}
-}
-
-// rules are those of the actions that the scenario may have.
-func (s *Scenario) rules() []allowed {
-	switch {
-	case s.Eviction != nil:
-		return evictionRules()
-	case s.Autonomy != nil:
-		return autonomyRules()
-	case s.Images != nil:
-		return imagesRules()
-	}
-	return may(kinds()...)
 }
 
 // fault reads one; ok is false if it is not worth keeping.

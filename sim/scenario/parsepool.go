@@ -8,7 +8,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-edge/weir/sim/report"
-	"github.com/weir-edge/weir/sim/runtime"
 )
 
 const (
@@ -42,7 +41,7 @@ func (o object) pools(s *Scenario) {
 	sum, lines := 0, map[string]int{} // of pools and nodes
 	for _, item := range items {
 		p := item.pool(maxOfPools)
-		for _, name := range append([]string{p.Name}, p.RuntimePool(p.Mode()).NodeNames()...) {
+		for _, name := range append([]string{p.Name}, p.NodeNames()...) {
 			if line := lines[name]; line > 0 && p.Name != "" {
 				item.contradiction(
 					fmt.Sprintf("the pool of line %d takes the name %s, for itself or a node: want another name of this pool", line,
@@ -113,9 +112,9 @@ func (v value) pool(longest int) Pool {
 		}
 	}
 	if o.has("noClock") {
-		machines := runtime.Pool{Name: p.Name, Nodes: p.Nodes}.NodeNames()
+		machines := p.NodeNames()
 		if p.Coordinators > 0 {
-			machines = append(machines, runtime.CoordinatorMachine)
+			machines = append(machines, "coordinator")
 		}
 		p.NoClock = o.fields["noClock"].choices(machines)
 	}

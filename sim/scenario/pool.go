@@ -1,12 +1,9 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"time"
-
-	"github.com/weir-edge/weir/impl/contract"
-	"github.com/weir-edge/weir/sim/parts"
-	"github.com/weir-edge/weir/sim/runtime"
 )
 
 // Topology is what there is beside the cloud: a pool, and maybe more of them.
@@ -79,24 +76,14 @@ type Uplink struct {
 	RTT  time.Duration `yaml:"rtt"`
 }
 
-// Link is the uplink as the runtime takes it.
-func (u Uplink) Link() runtime.Link {
-	return runtime.Link{Up: int64(u.Up), Down: int64(u.Down), RTT: u.RTT}
-}
-
-// Mode is how the pool runs with Weir.
-func (p Pool) Mode() runtime.Mode {
-	switch {
-	case p.Coordinators > 0:
-		return runtime.Weir
-	case p.LeaderHubs > 0:
-		return runtime.LeaderHubs
-	}
-	return runtime.HubOnly
-}
-
 // NodeNames are the pool's nodes, by number.
-func (p Pool) NodeNames() []string { return p.RuntimePool(p.Mode()).NodeNames() }
+func (p Pool) NodeNames() []string {
+	names := make([]string, 0, p.Nodes)
+	for i := range p.Nodes {
+		names = append(names, fmt.Sprintf("%s-%d", p.Name, i+1))
+	}
+	return names
+}
 
 // Leads reports whether somebody reads the cloud for all.
 func (p Pool) Leads() bool { return p.Coordinators > 0 || p.LeaderHubs > 0 }
@@ -107,25 +94,6 @@ func (p Pool) Asks() bool { return p.Lives != nil || p.Enrols }
 // hasGate reports whether hubs read at weir-gate, if there is one.
 func (p Pool) hasGate() bool { return p.Coordinators > 0 && !p.Asks() }
 
-// RuntimePool is the pool as the runtime takes it, in one of its modes: Stock to compare with, Mode for Weir.
-func (p Pool) RuntimePool(mode runtime.Mode) runtime.Pool {
-	r := runtime.Pool{Name: p.Name, Nodes: p.Nodes, Mode: mode, Uplink: p.Uplink.Link()}
-	if mode == runtime.LeaderHubs {
-		r.LeaderHubs = p.LeaderHubs
-	}
-	if mode == runtime.Weir {
-		r.Coordinators = p.Coordinators
-		if p.Reverse {
-			r.HubFlags = parts.Flags{"pool-address": contract.PoolAddressReverse}
-		}
-		if p.Lives != nil {
-			r.Lives = &runtime.Lives{Hub: p.Lives.Hub, Forwarder: p.Lives.Forwarder, Coordinator: p.Lives.Coordinator}
-		}
-		r.Enrols, r.LeaderHubs, r.NoClock, r.Places = p.Enrols, p.LeaderHubs, p.NoClock, p.Placed
-	}
-	return r
-}
-
 // PoolOf is the pool that a fault happens to; of a fault of the cloud it is the first one.
 func (s *Scenario) PoolOf(f Fault) Pool {
 	for _, p := range s.Topology.More {
@@ -134,39 +102,4 @@ func (s *Scenario) PoolOf(f Fault) Pool {
 		}
 	}
 	return s.Topology.Pool
-}
-
-// WeirPools are the pools with Weir as the runtime takes them. One has a link between nodes and coordinator if a fault
-// cuts that.
-func (s *Scenario) WeirPools() []runtime.Pool {
-	var pools []runtime.Pool
-	for _, p := range s.Topology.Pools() {
-		r := p.RuntimePool(p.Mode())
-		if s.happens(p, needsLAN) {
-			r.LAN = &runtime.Link{}
-		}
-		r.EnrolsCoordinator = s.RotatesIn(p) && !p.Placed
-		pools = append(pools, r)
-	}
-	return pools
-}
-
-// WeirPool is the first of them.
-func (s *Scenario) WeirPool() runtime.Pool { return s.WeirPools()[0] }
-
-// RuntimeTopology is a site with the pools alone, as stock or with Weir, and with the tools that the clients need.
-func (s *Scenario) RuntimeTopology(mode runtime.Mode) runtime.Topology {
-	t := runtime.Topology{Tools: s.Tools(), Controllers: s.Topology.Controllers, Gate: s.Topology.Gate}
-	with := s.WeirPools()
-	for i, p := range s.Topology.Pools() {
-		r := with[i]
-		if mode == runtime.Stock {
-			r = p.RuntimePool(mode)
-		}
-		t.Pools, t.Manager = append(t.Pools, r), t.Manager || r.Lives != nil || r.Enrols
-	}
-	if t.Manager && s.Topology.Has(func(p Pool) bool { return p.Placed }) {
-		t.Described, t.Lifecycle = true, true
-	}
-	return t
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
 )
@@ -25,7 +26,7 @@ func TestPools(t *testing.T) {
 		t.Fatal(err)
 	}
 	roundTrip(t, s)
-	with := s.RuntimeTopology(runtime.Weir)
+	with := layout.Watching(s, runtime.Weir)
 	if err := with.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -40,7 +41,7 @@ func TestPools(t *testing.T) {
 			t.Errorf("pool %d: %+v, want %+v", i, got, want)
 		}
 	}
-	for _, p := range s.RuntimeTopology(runtime.Stock).Pools {
+	for _, p := range layout.Watching(s, runtime.Stock).Pools {
 		if p.Mode != runtime.Stock || p.Coordinators != 0 || p.LAN != nil {
 			t.Errorf("stock: %+v", p)
 		}

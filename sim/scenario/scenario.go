@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,10 +21,7 @@ type Scenario struct {
 	Clients     []ClientKind `yaml:"clients,flow"`
 	// the other ways that carry the same changes: report.WayReference, ….
 	Compare      []string      `yaml:"compare,flow"`
-	Eviction     *Eviction     `yaml:"eviction,omitempty"` // nil: pods, kubelets and controllers play no part
-	Autonomy     *Autonomy     `yaml:"autonomy,omitempty"` // nil likewise
-	Crowd        *Crowd        `yaml:"crowd,omitempty"`    // nil: there are no more pools than the topology says
-	Images       *Images       `yaml:"images,omitempty"`   // nil: no node pulls an image
+	Study        Study         `yaml:"-"` // what it is about
 	Faults       []Fault       `yaml:"faults,omitempty"`
 	Batches      bool          `yaml:"-"` // the judge takes what a relay sends after 410, see invariant.Rules
 	Expectations []Expectation `yaml:"expectations"`
@@ -86,9 +84,27 @@ func (s *Scenario) YAML() ([]byte, error) {
 	if s.Batches {
 		out.Batches = batchesAllowed
 	}
-	data, err := yaml.Marshal(out)
-	if err != nil {
+	var file yaml.Node
+	err := file.Encode(out)
+	if err == nil && s.Study.Name() != "" {
+		err = s.withStudy(&file)
+	}
+	data, encoding := yaml.Marshal(&file)
+	if err = errors.Join(err, encoding); err != nil {
 		return nil, fmt.Errorf("write scenario %s: %w", s.Name, err)
 	}
 	return data, nil
+}
+
+// withStudy adds the field of the study, behind compare:.
+func (s *Scenario) withStudy(file *yaml.Node) error {
+	name, study := &yaml.Node{}, &yaml.Node{}
+	err := errors.Join(name.Encode(s.Study.Name()), study.Encode(s.Study))
+	for i := 0; i < len(file.Content); i += 2 {
+		if file.Content[i].Value == "compare" {
+			file.Content = slices.Insert(file.Content, i+2, name, study)
+			break
+		}
+	}
+	return err
 }

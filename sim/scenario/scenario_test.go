@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-edge/weir/impl/cli"
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/link"
 	"github.com/weir-edge/weir/sim/runtime"
 	"github.com/weir-edge/weir/sim/scenario"
@@ -67,11 +68,12 @@ func TestParse(t *testing.T) {
 		Workload: scenario.Workload{Services: 4, Endpoints: 10, Changes: 20, ChangesPerSecond: 2.5, Alone: 6},
 		Clients:  []scenario.ClientKind{scenario.JSON, scenario.Kubectl},
 		Compare:  []string{"reference", "stock"},
+		Study:    scenario.Watching{},
 		Expectations: []scenario.Expectation{
 			{Metric: "pool_bytes_ratio", Op: "<=", Limit: 1.02}, {Metric: "hub_rss_bytes_max", Op: "<", Limit: 40e6},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(scenario.Expectation{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(scenario.Expectation{}, scenario.Watching{})); diff != "" {
 		t.Errorf("parsed (-want +got):\n%s", diff)
 	}
 }
@@ -125,9 +127,9 @@ faults:
 	if diff := cmp.Diff(want, s.Faults, whole); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
-	if !s.Batches || len(s.Compare) != 0 || s.WeirPool().LAN == nil {
+	if !s.Batches || len(s.Compare) != 0 || layout.WeirPool(s).LAN == nil {
 		t.Errorf("batches %v, compare %v, LAN %v: want batches for the restart of the apiserver, nothing to compare with, "+
-			"and a LAN to cut", s.Batches, s.Compare, s.WeirPool().LAN)
+			"and a LAN to cut", s.Batches, s.Compare, layout.WeirPool(s).LAN)
 	}
 	roundTrip(t, s)
 }
@@ -164,8 +166,8 @@ func TestShipped(t *testing.T) {
 		t.Fatalf("%d scenarios in %s, want at least 2", len(all), shipped)
 	}
 	for _, s := range all {
-		for _, mode := range []runtime.Mode{runtime.Stock, s.Topology.Pool.Mode()} {
-			if err := s.RuntimeTopology(mode).Validate(); err != nil {
+		for _, mode := range []runtime.Mode{runtime.Stock, layout.Mode(s.Topology.Pool)} {
+			if err := layout.Watching(s, mode).Validate(); err != nil {
 				t.Errorf("%s: the runtime refuses it: %v", s.File, err)
 			}
 		}
@@ -189,7 +191,7 @@ func TestRuntimeTopology(t *testing.T) {
 		}},
 		Tools: []string{"kubectl"},
 	}
-	if diff := cmp.Diff(want, s.RuntimeTopology(s.Topology.Pool.Mode())); diff != "" {
+	if diff := cmp.Diff(want, layout.Watching(s, layout.Mode(s.Topology.Pool))); diff != "" {
 		t.Errorf("topology (-want +got):\n%s", diff)
 	}
 }
@@ -217,7 +219,7 @@ func TestReplicas(t *testing.T) {
 		t.Error("the coordinator that is fed has a number")
 	}
 	for mode, want := range map[runtime.Mode]int{runtime.Weir: 3, runtime.Stock: 0} {
-		topology := s.RuntimeTopology(mode)
+		topology := layout.Watching(s, mode)
 		if got := topology.Pools[0].Coordinators; got != want {
 			t.Errorf("%s: %d coordinators, want %d", mode, got, want)
 		}
@@ -235,7 +237,7 @@ func TestLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	roundTrip(t, s)
-	topology := s.RuntimeTopology(runtime.Weir)
+	topology := layout.Watching(s, runtime.Weir)
 	if l := topology.Pools[0].Lives; l == nil || l.Hub != 20*time.Second || l.Forwarder != 15*time.Second ||
 		l.Coordinator != 25*time.Second || !topology.Manager {
 		t.Errorf("topology %+v", topology)
@@ -260,7 +262,7 @@ func TestEnrols(t *testing.T) {
 		t.Fatal(err)
 	}
 	roundTrip(t, s)
-	topology := s.RuntimeTopology(runtime.Weir)
+	topology := layout.Watching(s, runtime.Weir)
 	if err := topology.Validate(); err != nil || !topology.Pools[0].Enrols || !topology.Manager || !s.Batches {
 		t.Errorf("topology %+v, batches %t, %v", topology, s.Batches, err)
 	}

@@ -24,3 +24,6 @@ func (*Unready) Begin(ctx context.Context, lab Lab, at *Aim) (Going, error) {
 	}
 	return Going{Heal: func(ctx context.Context) error { return u.SetReady(ctx, true) }}, u.SetReady(ctx, false)
 }
+
+// Unready reports whether a fault lets the apiserver say that it is not ready.
+func (s *Scenario) Unready() bool { return happen[*Unready](s) }

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/weir-edge/weir/sim/command"
+	"github.com/weir-edge/weir/sim/layout"
 	"github.com/weir-edge/weir/sim/proc/gobuild"
 	"github.com/weir-edge/weir/sim/runner"
 	"github.com/weir-edge/weir/sim/runtime"
@@ -47,10 +48,10 @@ func labels(name string, s *scenario.Scenario, quick []string) (of Labels) {
 	if smoke {
 		of = append(of, "smoke")
 	}
-	if len(s.Faults) > 0 || s.Eviction != nil || s.Autonomy != nil {
+	if len(s.Faults) > 0 || slices.Contains([]string{"eviction", "autonomy"}, s.Study.Name()) {
 		of = append(of, "fault")
 	}
-	if !smoke && strings.Contains(name, "/") || s.Topology.Pool.Nodes >= manyNodes || s.Images != nil {
+	if !smoke && strings.Contains(name, "/") || s.Topology.Pool.Nodes >= manyNodes || s.Study.Name() == "images" {
 		of = append(of, "slow")
 	}
 	if refused(s) == nil {
@@ -63,13 +64,13 @@ func labels(name string, s *scenario.Scenario, quick []string) (of Labels) {
 func refused(s *scenario.Scenario) error {
 	kind := &runtime.Kind{}
 	var topology runtime.Topology
-	switch {
-	case s.Eviction != nil:
-		topology = s.ColumnTopology(runtime.Weir)
-	case s.Crowd != nil:
-		topology = s.CrowdTopology(runtime.Weir)
+	switch about := s.Study.(type) {
+	case *scenario.Eviction:
+		topology = layout.Eviction(s, about, runtime.Weir)
+	case *scenario.Crowd:
+		topology = layout.Crowd(s, about, runtime.Weir)
 	default:
-		topology.Pools = s.WeirPools()
+		topology.Pools = layout.WeirPools(s)
 	}
 	if err := runner.Suits(s, kind); err != nil {
 		return err

@@ -8,8 +8,8 @@
 //
 // Faults happen beside the changes, by the types of sim/scenario: a run is their laboratory. Each is an episode: it
 // begins, a marker is written and followed, it is healed, another marker is written and followed, and what crossed the
-// link meanwhile is counted. A run does not pass before it is proved that nothing is left of them. A writer to the cloud
-// holds a lock, which a fault of the apiserver takes for as long as it lasts.
+// link meanwhile is counted. A run does not pass before it is proved that nothing is left of them. A writer to the
+// cloud holds a lock, which a fault of the apiserver takes for as long as it lasts.
 //
 // In a blackout clients are restarted while the cloud is away, on nodes whose hub kept its disk, with the credentials
 // that they had; their streams are judged as all others are. Hubs are asked how old their state is, and that is held

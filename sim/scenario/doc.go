@@ -234,8 +234,8 @@
 // tells all mistakes of all files at once, each with file, line, field, value and what is allowed, as FileErrors; to
 // cli.ExitCode they are wrong usage.
 //
-// Each action is a Kind, a type in a file of its own, which also aims, begins and heals it. What it is done to is a Lab,
-// an interface. Each of eviction, autonomy, crowd and images is a Study, and so is Watching, without such a field.
+// Each action is a Kind, a type in a file of its own, which also aims, begins and heals it. What it is done to is a
+// Lab, an interface. Each of eviction, autonomy, crowd and images is a Study, and so is Watching, without such a field.
 //
 // The package only reads files: it runs nothing and starts no goroutine. It knows no laboratory.
 package scenario

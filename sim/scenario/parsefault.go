@@ -44,7 +44,8 @@ func (v value) faults(s *Scenario) {
 
 // fault reads one; ok is false if it is not worth keeping.
 func (v value) fault(pools []Pool, rules []allowed) (f Fault, ok bool) {
-	o, ok := v.object(faultFields...)
+	fields := faultFields()
+	o, ok := v.object(fields...)
 	if !ok {
 		return f, false
 	}
@@ -61,7 +62,7 @@ func (v value) fault(pools []Pool, rules []allowed) (f Fault, ok bool) {
 	f.Repeat, f.Kind = 1, rule.Kind
 	p := o.poolOf(&f, pools)
 	f.Target, ok = o.fields["target"].target(rule.actionRule, p)
-	for _, name := range faultFields {
+	for _, name := range fields {
 		switch {
 		case o.has(name) && !rule.takes(name):
 			o.fields[name].contradiction(fmt.Sprintf("%s has no use for it; it takes %s", action,
@@ -136,7 +137,7 @@ func (f *Fault) read(name string, v value, p Pool) {
 
 // fields are all that an action takes.
 func (r actionRule) fields() []string {
-	return slices.DeleteFunc(slices.Clone(faultFields), func(name string) bool { return !r.takes(name) })
+	return slices.DeleteFunc(faultFields(), func(name string) bool { return !r.takes(name) })
 }
 
 // target reads what an action of a pool is done to.

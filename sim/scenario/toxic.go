@@ -157,7 +157,7 @@ func (t *Toxic) Aim(ctx context.Context, lab Lab, at *Aim) error {
 }
 
 // Begin implements Kind: the toxic is on each of the links, for each of the nodes.
-func (t *Toxic) Begin(_ context.Context, lab Lab, at *Aim) (Going, error) {
+func (t *Toxic) Begin(ctx context.Context, lab Lab, at *Aim) (Going, error) {
 	var off []func()
 	heal := func(context.Context) error {
 		for _, remove := range off {
@@ -175,7 +175,7 @@ func (t *Toxic) Begin(_ context.Context, lab Lab, at *Aim) (Going, error) {
 		off = append(off, remove)
 	})
 	if failed != nil {
-		return Going{}, errors.Join(failed, heal(nil))
+		return Going{}, errors.Join(failed, heal(ctx))
 	}
 	return Going{Heal: heal}, nil
 }

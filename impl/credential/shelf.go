@@ -22,7 +22,8 @@ type shelf struct {
 	kind pki.Kind
 }
 
-// KeptFile is where the key and the certificate of a kind are kept below a folder, for processes beside the one that asks.
+// KeptFile is where the key and the certificate of a kind are kept below a folder, for processes beside the one that
+// asks.
 func KeptFile(dir string, k pki.Kind) string { return filepath.Join(dir, string(k)+".pem") }
 
 func (s shelf) path(suffix string) string { return filepath.Join(s.dir, string(s.kind)+suffix) }

@@ -112,7 +112,9 @@ func (c *credentials) openNode(m *machine, _ told) error {
 
 // openUser gets the certificate of the hub's own user.
 func (c *credentials) openUser(m *machine, _ told) error {
-	k, err := c.keep(m, credential.KeeperConfig{Identity: pki.Must(pki.HubAtCloud), Dir: filepath.Join(m.DataDir, "pki")}, true)
+	k, err := c.keep(m, credential.KeeperConfig{
+		Identity: pki.Must(pki.HubAtCloud), Dir: filepath.Join(m.DataDir, "pki"),
+	}, true)
 	if err != nil {
 		return err
 	}
@@ -130,7 +132,8 @@ func (c *credentials) openMember(m *machine, t told) (err error) {
 	if t.directory == nil {
 		return nil
 	}
-	if c.forward, err = c.keep(m, credential.KeeperConfig{Identity: pki.Must(pki.Forwarder), Idle: true}, false); err != nil {
+	c.forward, err = c.keep(m, credential.KeeperConfig{Identity: pki.Must(pki.Forwarder), Idle: true}, false)
+	if err != nil {
 		return err
 	}
 	c.member, err = c.keep(m, credential.KeeperConfig{

@@ -38,7 +38,9 @@ type ports struct{ secure, health, plain, atPool net.Listener }
 
 // open takes what the machine has. A machine that was opened must be closed.
 func open(s *settings) (*machine, error) {
-	m := &machine{settings: s, clock: s.clock, metrics: newMetrics(s.NodeName, s.NodePoolName), asking: credential.NewKeeperMetrics()}
+	m := &machine{
+		settings: s, clock: s.clock, metrics: newMetrics(s.NodeName, s.NodePoolName), asking: credential.NewKeeperMetrics(),
+	}
 	if m.clock == nil {
 		m.clock = clock.RealClock{}
 	}

@@ -29,10 +29,10 @@
 //
 // # Certificates
 //
-// What is given as files is read again when the files change. A hub asks weir-manager for its certificate in the
-// pool, as its node or by a bootstrap token, keeps it in <data-dir>/pki and renews it (package credential). It asks for that
-// of a forwarder while it leads, and keeps it in memory only. Until it is in the pool it works as a hub
-// without one. A new certificate is for new connections: streams go on where they are.
+// What is given as files is read again when the files change. A hub asks weir-manager for its certificate in the pool,
+// as its node or by a bootstrap token, keeps it in <data-dir>/pki and renews it (package credential). It asks for that
+// of a forwarder while it leads, and keeps it in memory only. Until it is in the pool it works as a hub without one. A
+// new certificate is for new connections: streams go on where they are.
 //
 // At the cloud a hub is two users. As its node, by the certificate of --cloud-client-cert-file, it sends on what the
 // kubelet asks, and asks for its certificates. All that it reads for itself and for its pool it reads as

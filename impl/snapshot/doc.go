@@ -17,9 +17,9 @@
 // Each changed byte is written once when it is appended. A file that begins with C bytes is rewritten after A >= max(C,
 // 1 MiB) more; the new one holds nothing that the old one did not, so at most C+A. That is at most 3 bytes written per
 // byte of change, and 2 while the size stands. Blocks and their checksums add 9 bytes to each 64 KiB, or to each write
-// if that is smaller. The first file is written as soon as the relay has a state. Writes, each with one fsync, are
-// Config.Every apart; while nothing changes, 30 bytes are written each Config.Idle, so that the age told after a power
-// cut is right to that time.
+// if that is smaller. The first file is written as soon as the relay has a state, and the first change of a process as
+// soon as it comes. Other writes are Config.Every apart, each with one fsync. While nothing changes, 30 bytes are
+// written each Config.Idle, so that the age told after a power cut is right to that time.
 //
 // # What can go wrong
 //

@@ -15,7 +15,7 @@ import (
 
 const (
 	readChanges = 64                     // changes taken from the relay at once
-	firstLook   = 500 * time.Millisecond // how often a relay without a file is looked at
+	firstLook   = 500 * time.Millisecond // how often it is looked whether there is something that is not waited for
 	// bytes of a new file that are made durable at once: others wait for the same disk.
 	syncEvery  = 1 << 20
 	minAppend  = 1 << 20 // a file is rewritten when this, and as much as it began with, was appended
@@ -140,12 +140,11 @@ func (k *keeper) refuse(why error) {
 func (k *keeper) run(ctx context.Context) {
 	tick := k.cfg.Clock.NewTicker(min(k.cfg.Every, firstLook))
 	defer tick.Stop()
-	due := k.cfg.Clock.Now().Add(k.cfg.Every)
+	due, from := k.cfg.Clock.Now().Add(k.cfg.Every), k.written
 	for {
 		select {
 		case <-tick.C():
-			// Without a file a restart would cost each client a list: the first one is not waited for.
-			if now := k.cfg.Clock.Now(); k.file == nil || !now.Before(due) {
+			if now := k.cfg.Clock.Now(); k.first(from) || !now.Before(due) {
 				k.step(ctx, false)
 				due = now.Add(k.cfg.Every)
 			}
@@ -155,6 +154,13 @@ func (k *keeper) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// first reports whether something has to be written that is not waited for, the file having been at a version when the
+// process began. Without a file a restart would cost each client a list. Without its first change a process that is
+// killed again and again would fetch the same each time, until nobody can give it any more.
+func (k *keeper) first(from uint64) bool {
+	return k.file == nil || k.written == from && k.relay.Status().Version > k.reached
 }
 
 // forget takes the file away of a relay that is kept no more.

@@ -200,3 +200,48 @@ func TestFirstFile(t *testing.T) {
 	cancel()
 	<-done
 }
+
+// TestFirstChange: what changes first after a start is on the disk soon, whatever the time between two writes: a process
+// that is killed again and again does not stay where it was. What changes then waits.
+func TestFirstChange(t *testing.T) {
+	w, disk := small(t)
+	w.relay = w.empty(1 << 20)
+	k := w.keeper(w.relay, disk)
+	k.restore()
+	k.cfg.Every, k.cfg.Idle = time.Hour, time.Hour
+	from := k.written
+	want := func(yes bool, when string) {
+		t.Helper()
+		if k.first(from) != yes {
+			t.Errorf("%s: written soon %t, want %t", when, !yes, yes)
+		}
+	}
+	want(false, "nothing has changed")
+	w.bookmark()
+	k.step(t.Context(), false)
+	want(false, "a bookmark came")
+	w.put("o2", 9)
+	want(true, "an object has changed")
+	k.step(t.Context(), false)
+	w.put("o2", 11)
+	want(false, "another one has changed")
+	k.step(t.Context(), true)
+	k.close()
+
+	w.relay = w.empty(1 << 20)
+	k = w.keeper(w.relay, disk)
+	k.restore()
+	k.cfg.Every = time.Hour
+	w.put("o2", 13)
+	waiting := w.clock.Waiters()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); k.run(ctx) }()
+	for w.clock.Waiters() == waiting {
+		runtime.Gosched()
+	}
+	w.clock.Step(firstLook)
+	testkit.Until(t, time.Minute, "the change to be written", func() bool { return k.did.read().Version == w.reach })
+	cancel()
+	<-done
+}

@@ -97,12 +97,13 @@ func (l LinkName) Cloud() bool { return l == CloudLink || l == BothLinks }
 // LAN reports whether the network between the nodes and the coordinator is meant.
 func (l LinkName) LAN() bool { return l == CoordinatorLink || l == BothLinks }
 
-// faultFields are the fields of a fault, in the order in which they are told: what any has, and what kinds have of their
-// own. One that is not named here comes before repeat:.
+// faultFields are the fields of a fault, in the order in which they are told: what any has, and what kinds have of
+// their own. One that is not named here comes before repeat:.
 func faultFields() []string {
 	all := []string{
 		"at", "action", "target", "pool", "for", "link", "direction", "cuts", "rate", "rtt", "timeout", "average_size",
-		"size_variation", "delay", "bytes", "disk", "lost", "off", "empty", "policy", "object", "patch", "to", "repeat", "every",
+		"size_variation", "delay", "bytes", "disk", "lost", "off", "empty", "policy", "object", "patch", "to", "repeat",
+		"every",
 	}
 	for _, about := range append(studies(), Watching{}) {
 		for _, k := range about.rules() {

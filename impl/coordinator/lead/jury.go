@@ -80,7 +80,7 @@ func (j *Jury) Run(ctx context.Context) error {
 	return nil
 }
 
-// JuryState is what is known.
+// State is what is known.
 func (j *Jury) State() JuryState {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -42,6 +42,7 @@ type keeper struct {
 	place   mvcc.Place
 	reached uint64    // version at place
 	written uint64    // version in the file
+	moved   bool      // a change was written since the start
 	asOf    time.Time // in the file
 	saidAt  time.Time // when that was written
 	scratch []*mvcc.Event
@@ -140,11 +141,11 @@ func (k *keeper) refuse(why error) {
 func (k *keeper) run(ctx context.Context) {
 	tick := k.cfg.Clock.NewTicker(min(k.cfg.Every, firstLook))
 	defer tick.Stop()
-	due, from := k.cfg.Clock.Now().Add(k.cfg.Every), k.written
+	due := k.cfg.Clock.Now().Add(k.cfg.Every)
 	for {
 		select {
 		case <-tick.C():
-			if now := k.cfg.Clock.Now(); k.first(from) || !now.Before(due) {
+			if now := k.cfg.Clock.Now(); k.first() || !now.Before(due) {
 				k.step(ctx, false)
 				due = now.Add(k.cfg.Every)
 			}
@@ -156,11 +157,11 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// first reports whether something has to be written that is not waited for, the file having been at a version when the
-// process began. Without a file a restart would cost each client a list. Without its first change a process that is
-// killed again and again would fetch the same each time, until nobody can give it any more.
-func (k *keeper) first(from uint64) bool {
-	return k.file == nil || k.written == from && k.relay.Status().Version > k.reached
+// first reports whether something has to be written that is not waited for. Without a file a restart would cost each
+// client a list. Without its first change a process that is killed again and again would fetch the same each time, until
+// nobody can give it any more.
+func (k *keeper) first() bool {
+	return k.file == nil || !k.moved && k.relay.Status().Version > k.reached
 }
 
 // forget takes the file away of a relay that is kept no more.
@@ -244,7 +245,7 @@ func (k *keeper) append(s *relay.Status, last bool) error {
 		k.close()
 		return fmt.Errorf("append: %w", err)
 	}
-	k.place, k.reached = next, reached
+	k.place, k.reached, k.moved = next, reached, k.moved || changed
 	k.took(e.pos, reached, asOf)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-edge/weir/impl/contract"
 	"github.com/weir-edge/weir/sim/scenario"
 )
 
@@ -76,6 +77,22 @@ func TestDiffers(t *testing.T) {
 		edit(is)
 		if got := differs(scenario.EndpointsObject, was(), is); got != want {
 			t.Errorf("differs %q, want %q", got, want)
+		}
+	}
+}
+
+// TestSignedAnew: a directory that is signed anew says what it said, but for its version; another one does not, nor one
+// without a signature.
+func TestSignedAnew(t *testing.T) {
+	was := `{"directory":{"pool":"harbour","version":7,"mode":"coordinator"},"signature":"YQ=="}`
+	for is, want := range map[string]bool{
+		`{"directory":{"pool":"harbour","version":8,"mode":"coordinator"},"signature":"Yg=="}`: true,
+		`{"directory":{"pool":"harbour","version":8,"mode":"leader-hubs"},"signature":"Yg=="}`: false,
+		`{"directory":{"pool":"harbour","version":8,"mode":"coordinator"}}`:                    false,
+		`{"directory":`: false,
+	} {
+		if says(contract.LeaderHubSigned, is, was) != want {
+			t.Errorf("%s says what it said: want %t", is, want)
 		}
 	}
 }

@@ -158,8 +158,8 @@ func (k *keeper) run(ctx context.Context) {
 }
 
 // first reports whether something has to be written that is not waited for. Without a file a restart would cost each
-// client a list. Without its first change a process that is killed again and again would fetch the same each time, until
-// nobody can give it any more.
+// client a list. Without its first change a process that is killed again and again would fetch the same each time,
+// until nobody can give it any more.
 func (k *keeper) first() bool {
 	return k.file == nil || !k.moved && k.relay.Status().Version > k.reached
 }

@@ -183,7 +183,8 @@ func differs(kind scenario.ObjectKind, was, is map[string]any) string {
 	return ""
 }
 
-// says reports whether a label or an annotation says what it said. What is signed is signed anew, with a later version.
+// says reports whether a label or an annotation says what it said. What is made again is signed again, with a later
+// version.
 func says(key, is, was string) bool {
 	if key != contract.LeaderHubSigned {
 		return is == was

@@ -81,9 +81,9 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
-// TestSignedAnew: a directory that is signed anew says what it said, but for its version; another one does not, nor one
-// without a signature.
-func TestSignedAnew(t *testing.T) {
+// TestSignedAgain: a directory that is signed again says what it said, but for its version; another one does not, nor
+// one without a signature.
+func TestSignedAgain(t *testing.T) {
 	was := `{"directory":{"pool":"harbour","version":7,"mode":"coordinator"},"signature":"YQ=="}`
 	for is, want := range map[string]bool{
 		`{"directory":{"pool":"harbour","version":8,"mode":"coordinator"},"signature":"Yg=="}`: true,

@@ -171,7 +171,8 @@ func TestEarly(t *testing.T) {
 		"h := &Hub{}; if h.machine, err = m(h.door); err != nil { return }":      1,
 		"h := &Hub{machine: m}; g(func() { h.open() }); h.door = d; use(h.door)": 0,
 	} {
-		f, err := parser.ParseFile(token.NewFileSet(), "x.go", types+"func build() { "+build+" }", parser.SkipObjectResolution)
+		text := types + "func build() { " + build + " }"
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", text, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ SMOKE   := pool-cache leader-kill coordinator-restart glitch autonomy/offline-fi
 # The longest come first, and more run at once than there are processors: they wait half of the time. What unit and race share, both run:
 # race goes without what its slowness would make another test (-short), and unit without the detector bounds memory.
 RACE    := ./impl/hub/... ./impl/coordinator/... ./impl/store/... ./impl/source/... ./impl/relay/... ./impl/role/... ./impl/heartbeat/... ./impl/lease/... ./impl/snapshot/... ./impl/offline/... \
-	   ./impl/identity/... ./impl/filter/... ./impl/manager/... ./impl/documents/... ./impl/credential/... ./impl/bulletin/... ./impl/directory/... ./impl/trust/... ./impl/pki/... ./impl/images/... ./impl/exchange/... ./impl/gate/... ./impl/reverse/...
+	   ./impl/identity/... ./impl/filter/... ./impl/manager/... ./impl/documents/... ./impl/credential/... ./impl/bulletin/... ./impl/directory/... ./impl/trust/... ./impl/pki/... ./impl/images/... ./impl/exchange/... ./impl/process/... ./impl/gate/... ./impl/reverse/...
 LONGEST := ./sim/installtest ./sim/runtime ./sim/attack ./impl/hub ./sim/offlinetest ./sim/oracle ./sim/runner ./sim/managertest
 # What one process may have, in kB, so that a test that eats memory fails by itself and says where: the largest need 2 GB. The race detector
 # maps terabytes that it never uses, so it goes without.

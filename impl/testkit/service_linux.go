@@ -211,7 +211,6 @@ func (s *Service) Start(command *exec.Cmd) error {
 		names = append(names, d.name)
 		command.ExtraFiles = append(command.ExtraFiles, d.file)
 	}
-	s.mu.Unlock()
 	env := []string{"NOTIFY_SOCKET=" + s.conn.LocalAddr().String()}
 	if len(names) > 0 {
 		env = append(env, fmt.Sprintf("LISTEN_FDS=%d", len(names)), "LISTEN_FDNAMES="+strings.Join(names, ":"))
@@ -227,7 +226,9 @@ func (s *Service) Start(command *exec.Cmd) error {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	}
-	if err := command.Start(); err != nil {
+	err := command.Start()
+	s.mu.Unlock() // not before: what runs may drop files that are handed on
+	if err != nil {
 		return err
 	}
 	ended := make(chan struct{})

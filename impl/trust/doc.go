@@ -49,8 +49,8 @@
 //
 // A Denial names a node and a time. Refused are the certificates of the node's hub, and of the coordinator's replica on
 // it, that began until then. So a node of the same name can come back: weir-manager lets its new certificates begin
-// later (Denylist.Floor). An entry ends when no certificate of before can be alive, allowances included: see
-// DenialLasts.
+// later (Denylist.Floor). An entry ends after DenialLasts: then each certificate that it refuses has ended, with all
+// that is allowed after its end.
 //
 // HeldDenylist.Refuse judges one certificate. HeldDenylist.Guard ends what is open by it when a list comes that refuses
 // it.

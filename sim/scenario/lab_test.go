@@ -160,6 +160,20 @@ func TestKindsHappen(t *testing.T) {
 			" [harbour-3] without []", "coordinator: cut both of harbour-3", "",
 		},
 		{
+			scenario.Fault{Kind: &scenario.Cut{}, Target: scenario.Hub(1), Link: scenario.CloudLink},
+			" [harbour-1] without []", "cloud: cut both of harbour-1", "",
+		},
+		{
+			scenario.Fault{Kind: &scenario.Flap{Cuts: 2}, Target: scenario.Hub(3), Link: scenario.BothLinks},
+			" [harbour-3] without [harbour-3]",
+			"cloud: cut both of harbour-3, coordinator: cut both of harbour-3", "",
+		},
+		{
+			scenario.Fault{Kind: &scenario.Toxic{Type: scenario.Slicer}, Target: scenario.Hub(1), Link: scenario.BothLinks},
+			" [harbour-1] without []",
+			"cloud: slicer both of harbour-1 map[], coordinator: slicer both of harbour-1 map[]", "",
+		},
+		{
 			scenario.Fault{Kind: timeout, Target: scenario.Hub(1), Link: scenario.BothLinks},
 			" [harbour-1] without [harbour-1]",
 			"cloud: timeout both of harbour-1 map[], coordinator: timeout both of harbour-1 map[]", "",

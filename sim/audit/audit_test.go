@@ -2,6 +2,7 @@ package audit
 
 import (
 	_ "embed"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -117,5 +118,27 @@ func TestReports(t *testing.T) {
 	}
 	if len(use.Refused) != 0 {
 		t.Errorf("%q is refused by another weir-manager", use.Refused)
+	}
+}
+
+// TestAfter: what stands behind a mark begins with a whole line, wherever the mark is.
+func TestAfter(t *testing.T) {
+	long := strings.Repeat("b", 10000) // more than a buffer
+	for at, want := range map[int64]string{
+		0: "aa\n" + long + "\nc\n", 1: long + "\nc\n", 3: long + "\nc\n", 4: "c\n", 10003: "c\n", 10004: "c\n",
+		10006: "",
+	} {
+		r, err := After(strings.NewReader("aa\n"+long+"\nc\n"), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || string(got) != want {
+			t.Errorf("after %d: %.20q, %v, want %.20q", at, got, err, want)
+		}
+	}
+	if r, err := After(strings.NewReader("aa\nb"), 4); err != nil {
+		t.Error(err)
+	} else if got, err := io.ReadAll(r); err != nil || len(got) > 0 {
+		t.Errorf("of a line that has not ended: %q, %v", got, err)
 	}
 }

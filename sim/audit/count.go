@@ -22,6 +22,26 @@ func (c Counts) Of(what string) (n int) {
 	return n
 }
 
+// After is what stands in a log behind a mark: how long the log was at a moment. A line that was half written then is
+// left out: kube-apiserver writes a long one in parts.
+func After(log io.ReadSeeker, mark int64) (io.Reader, error) {
+	if mark == 0 {
+		return log, nil
+	}
+	if _, err := log.Seek(mark-1, io.SeekStart); err != nil {
+		return nil, err
+	}
+	r := bufio.NewReader(log)
+	for {
+		switch _, err := r.ReadSlice('\n'); {
+		case err == nil || errors.Is(err, io.EOF):
+			return r, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
 // CountManager counts in an audit log what weir-manager asked. A watch counts when it begins, all else when it ends.
 func CountManager(r io.Reader) (Counts, error) {
 	all := Counts{}

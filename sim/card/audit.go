@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/sim/audit"
 )
 
 // What hubs ask of kube-apiserver, as it is counted.
@@ -51,10 +52,11 @@ func (b *bench) did(from int64) (map[string]map[string]float64, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
+	since, err := audit.After(f, from)
+	if err != nil {
 		return nil, err
 	}
-	return count(f)
+	return count(since)
 }
 
 // count counts requests of hubs by pool and kind. A watch is logged when it begins and when it ends, and counts when it

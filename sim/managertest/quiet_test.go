@@ -1,7 +1,6 @@
 package managertest
 
 import (
-	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -194,10 +193,11 @@ func (w *world) asked(t *testing.T, mark int64) audit.Counts {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.Seek(mark, io.SeekStart); err != nil {
+	since, err := audit.After(f, mark)
+	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := audit.CountManager(f)
+	c, err := audit.CountManager(since)
 	if err != nil {
 		t.Fatal(err)
 	}

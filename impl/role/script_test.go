@@ -1,80 +1,59 @@
 package role
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/cockroachdb/datadriven"
 )
 
-var update = flag.Bool("update", false, "rewrite the expected output in testdata")
-
-// TestScripts runs testdata/*.txt: a header of comments, perhaps "grace TIME spread TIME", "hubs NAME…", lines "TIME
-// COMMAND", then "----" and the trace.
+// TestScripts runs testdata/*.txt: "run hubs=(NAME, …)", perhaps with grace=TIME and spread=TIME, then lines "TIME
+// COMMAND". The answer is the trace; go test -rewrite writes it again.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			script, want, _ := strings.Cut(string(data), "----\n")
-			got := runScript(t, script)
-			if *update {
-				if err := os.WriteFile(file, []byte(script+"----\n"+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("trace differs (-want +got), go test -update rewrites it:\n%s", diff)
-			}
-		})
-	}
+	datadriven.Walk(t, "testdata", func(t *testing.T, file string) {
+		datadriven.RunTest(t, file, runScript)
+	})
 }
 
-func runScript(t *testing.T, script string) string {
+func runScript(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	var out strings.Builder
-	var p *pool
+	var hubs []string
 	var c Config
-	for line := range strings.Lines(script) {
-		line = strings.TrimSpace(line)
-		words := strings.Fields(line)
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-		case words[0] == "grace": // grace TIME spread TIME
-			for i, d := range []*time.Duration{&c.Grace, &c.Spread} {
-				var err error
-				if *d, err = time.ParseDuration(words[1+2*i]); err != nil {
-					t.Fatalf("%q: %v", line, err)
-				}
-			}
-		case words[0] == "hubs":
-			p = newPool(t, c, words[1:]...)
-			p.trace = func(h *hub, format string, args ...any) {
-				fmt.Fprintf(&out, "%9s %s  %s\n", p.Now().Truncate(time.Millisecond), h.name, fmt.Sprintf(format, args...))
-			}
+	for _, arg := range d.CmdArgs {
+		switch arg.Key {
+		case "hubs":
+			hubs = arg.Vals
+		case "grace":
+			c.Grace = duration(t, d, arg.Vals[0])
+		case "spread":
+			c.Spread = duration(t, d, arg.Vals[0])
 		default:
-			at, err := time.ParseDuration(words[0])
-			if err != nil {
-				t.Fatalf("%q: %v", line, err)
-			}
-			p.Run(at)
-			if command := strings.Join(words[1:], " "); command != "end" {
-				fmt.Fprintf(&out, "%9s * %s\n", p.Now(), command)
-				p.do(command)
-			}
+			d.Fatalf(t, "unknown: %v", arg)
+		}
+	}
+	p := newPool(t, c, hubs...)
+	p.trace = func(h *hub, format string, args ...any) {
+		fmt.Fprintf(&out, "%9s %s  %s\n", p.Now().Truncate(time.Millisecond), h.name, fmt.Sprintf(format, args...))
+	}
+	for line := range strings.Lines(d.Input) {
+		at, command, _ := strings.Cut(strings.TrimSpace(line), " ")
+		p.Run(duration(t, d, at))
+		if command != "end" {
+			fmt.Fprintf(&out, "%9s * %s\n", p.Now(), command)
+			p.do(command)
 		}
 	}
 	return out.String()
+}
+
+func duration(t *testing.T, d *datadriven.TestData, text string) time.Duration {
+	t.Helper()
+	at, err := time.ParseDuration(text)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return at
 }

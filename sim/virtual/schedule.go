@@ -28,7 +28,7 @@ type Step struct {
 // String is a schedule as a script of testdata has it.
 func (s Schedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "hubs %d grace %v spread %v seed %d leaders %d churn %v\n", s.Hubs, s.Grace, s.Spread, s.Seed,
+	fmt.Fprintf(&b, "run hubs=%d grace=%v spread=%v seed=%d leaders=%d churn=%v\n", s.Hubs, s.Grace, s.Spread, s.Seed,
 		s.Leaders, s.Churn)
 	for _, x := range s.Steps {
 		fmt.Fprintf(&b, "%v %s\n", x.At, x.Command)

@@ -1,82 +1,59 @@
 package virtual
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the expected output in testdata")
-
-// TestScripts runs testdata/*.txt: comments, "hubs N grace TIME spread TIME", lines "TIME COMMAND", then "----" and the
-// trace.
+// TestScripts runs testdata/*.txt: "run hubs=N grace=TIME spread=TIME", perhaps with more of Config, then lines "TIME
+// COMMAND". The answer is the trace; go test -rewrite writes it again.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
+	datadriven.Walk(t, "testdata", func(t *testing.T, file string) {
+		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
+			c, err := configOf(d.CmdArgs)
 			if err != nil {
-				t.Fatal(err)
+				d.Fatalf(t, "%v", err)
 			}
-			script, want, _ := strings.Cut(string(data), "----\n")
-			got, err := runScript(script)
+			got, err := runScript(c, d.Input)
 			if err != nil {
 				t.Errorf("%v\n%s", err, got)
 			}
-			if *update {
-				if err := os.WriteFile(file, []byte(script+"----\n"+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("trace differs (-want +got), go test -update rewrites it:\n%s", diff)
-			}
+			return got
 		})
-	}
+	})
 }
 
-func runScript(script string) (trace string, err error) {
+func configOf(args []datadriven.CmdArg) (c Config, err error) {
+	c = Config{Seed: 6, Clients: 1}
+	for _, arg := range args {
+		set, known := map[string]any{
+			"hubs": &c.Hubs, "grace": &c.Grace, "spread": &c.Spread, "seed": &c.Seed, "leaders": &c.Leaders, "churn": &c.Churn,
+		}[arg.Key]
+		switch set := set.(type) {
+		case *time.Duration:
+			*set, err = time.ParseDuration(arg.Vals[0])
+		default:
+			_, err = fmt.Sscan(arg.Vals[0], set)
+		}
+		if err != nil || !known {
+			return c, fmt.Errorf("%v: known: %t, %w", arg, known, err)
+		}
+	}
+	return c, nil
+}
+
+func runScript(c Config, script string) (trace string, err error) {
 	var out strings.Builder
-	var p *Pool
-	c := Config{Seed: 6, Clients: 1}
 	c.Trace = func(line string) { fmt.Fprintln(&out, line) }
 	c.Detail = c.Trace
+	p := New(c)
 	for line := range strings.Lines(script) {
-		var grace, spread, churn, at string
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-			continue
-		case strings.HasPrefix(line, "hubs"):
-			churn = "0s"
-			n, err := fmt.Sscanf(line, "hubs %d grace %s spread %s seed %d leaders %d churn %s",
-				&c.Hubs, &grace, &spread, &c.Seed, &c.Leaders, &churn)
-			if n != 3 && n != 6 {
-				return "", fmt.Errorf("%q: %w", line, err)
-			}
-			if c.Churn, err = time.ParseDuration(churn); err != nil {
-				return "", err
-			}
-			if c.Grace, err = time.ParseDuration(grace); err != nil {
-				return "", err
-			}
-			if c.Spread, err = time.ParseDuration(spread); err != nil {
-				return "", err
-			}
-			p = New(c)
-			continue
-		}
-		at, command, _ := strings.Cut(line, " ")
+		at, command, _ := strings.Cut(strings.TrimSpace(line), " ")
 		d, err := time.ParseDuration(at)
 		if err != nil {
 			return "", fmt.Errorf("%q: %w", line, err)

@@ -7,12 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cockroachdb/datadriven"
 )
 
 // begin has a monotonic reading, as times of a real clock have.
 var begin = time.Now()
 
-// script runs a Machine with a grace of 50 s, stepped every second. A line is a second and what happens then:
+// TestScripts runs testdata/verdict.txt: a Machine with a grace of 50 s, stepped every second. A line is a second and
+// what happens then:
 //
 //	node NAME POOL [unreachable] [bound[=DURATION]]   a Node says so
 //	gone NAME
@@ -22,25 +25,27 @@ var begin = time.Now()
 //	lead                 with nothing left by a predecessor
 //	restart              another process takes over, which heard nothing
 //	done NAME
-//	want NAME STATE [dead] [kept] [bound] [owed] / pool NAME heard|silent|given-up
-func script(t *testing.T, text string) {
-	t.Helper()
-	s := &stage{t: t, m: New(Config{Grace: 50 * time.Second}), policies: map[string]Policy{}, facts: map[string]Facts{}}
-	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
+//	see NAME...          print the state of these nodes, and whether they are dead, kept, bound and owed
+//	pool NAME            print whether it is heard, silent or given up
+//
+// What is printed is the answer; go test -rewrite writes it again.
+func TestScripts(t *testing.T) {
+	datadriven.RunTest(t, "testdata/verdict.txt", func(t *testing.T, d *datadriven.TestData) string {
+		s := &stage{t: t, m: New(Config{Grace: 50 * time.Second}), policies: map[string]Policy{}, facts: map[string]Facts{}}
+		for line := range strings.Lines(d.Input) {
+			words := strings.Fields(line)
+			second, err := strconv.Atoi(words[0])
+			if err != nil {
+				d.Fatalf(t, "%q: %v", line, err)
+			}
+			for ; s.second < second; s.second++ {
+				s.step()
+			}
+			s.line = strings.TrimSpace(line)
+			s.do(words[1], words[2:])
 		}
-		second, err := strconv.Atoi(words[0])
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		for ; s.second < second; s.second++ {
-			s.step()
-		}
-		s.line = line
-		s.do(words[1], words[2:])
-	}
+		return s.out.String()
+	})
 }
 
 type stage struct {
@@ -53,6 +58,7 @@ type stage struct {
 	policies map[string]Policy
 	facts    map[string]Facts
 	last     Decision
+	out      strings.Builder
 }
 
 func (s *stage) now() time.Time { return begin.Add(time.Duration(s.second) * time.Second) }
@@ -108,21 +114,19 @@ func (s *stage) do(verb string, words []string) {
 		s.m.Lead(s.now(), left)
 	case "done":
 		s.m.Done(words[0])
-	case "want":
-		if got, want := s.see(words[0]), strings.Join(words[1:], " "); got != want {
-			s.t.Errorf("%s: got %s", s.line, got)
+	case "see":
+		for _, name := range words {
+			fmt.Fprintln(&s.out, s.second, name, s.see(name))
 		}
 	case "pool":
-		p, got := s.m.Step(s.now()).Pools[words[0]], "heard"
+		p, is := s.m.Step(s.now()).Pools[words[0]], "heard"
 		switch {
 		case p.GivenUp:
-			got = "given-up"
+			is = "given-up"
 		case p.Silent:
-			got = "silent"
+			is = "silent"
 		}
-		if got != words[1] {
-			s.t.Errorf("%s: got %s", s.line, got)
-		}
+		fmt.Fprintln(&s.out, s.second, words[0], is)
 	default:
 		s.t.Fatalf("%s: unknown verb", s.line)
 	}

@@ -27,7 +27,8 @@ func plantMutants(fs *pflag.FlagSet) commands.Run {
 	list := fs.Bool("list", false, "list the mutants and end")
 	parallel := fs.Int("parallel", 2, "mutants that are tested at once, 1 to 16; those that must be alone come last")
 	resume := fs.Bool("resume", false,
-		"go on with the run of the same revision that was interrupted, of which --out has the report")
+		"go on with the run of which --out has the report: what was caught there is tried again only if its check is made "+
+			"of other sources now")
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if err := checkParallel(*parallel); err != nil {
 			return err
@@ -55,7 +56,7 @@ func plantMutants(fs *pflag.FlagSet) commands.Run {
 		of := revision(ctx)
 		var before mutant.Result
 		if *resume {
-			if before, err = mutant.Resume(*out, of); err != nil {
+			if before, err = mutant.Resume(*out); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@
 //
 // Run runs each check once without any bug, then each mutant with its check, some at once. A check that passes although
 // the bug is there tells of a missing test. A check that hangs has caught nothing, unless a test had failed before.
-// Everything that Run starts ends with it. The report is written after each mutant, so an interrupted run of a revision
-// can be resumed. The target simulate runs in the nested module that the check's package is part of.
+// Everything that Run starts ends with it. The report is written after each mutant, so a run that was interrupted can
+// be resumed, also at a later revision: a mutant that was caught is tried again when its check is made of other
+// sources. The target simulate runs in the nested module that the check's package is part of.
 package mutant

@@ -222,29 +222,86 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// What was attempted before an interruption is not tried again, but if its entry has changed; a report of another
-// revision is none to go on with.
+// What was caught before is not tried again, but if its entry or what its check is made of has changed.
 func TestResume(t *testing.T) {
-	one, other, changed := Mutant{Name: "one"}, Mutant{Name: "other"}, Mutant{Name: "changed", New: "a"}
-	rows, left := resumed([]Mutant{one, other, changed, {Name: "new"}}, []Row{
-		{Mutant: one, Verdict: Caught, By: "TestOne"}, {Mutant: other, Verdict: NotAttempted},
-		{Mutant: Mutant{Name: "changed", New: "b"}, Verdict: Caught}, {Mutant: Mutant{Name: "gone"}, Verdict: Caught},
-	})
-	if len(rows) != 4 || rows[0].By != "TestOne" || rows[2].Verdict != NotAttempted ||
-		!slices.Equal(left, []int{1, 2, 3}) {
+	of := func(name, text string) Mutant { return Mutant{Name: name, New: text, Check: Check{Package: "p"}} }
+	rows, left := resumed([]Mutant{of("one", ""), of("other", ""), of("changed", "a"), of("moved", ""), of("new", "")},
+		map[string]string{"p": "1"}, []Row{
+			{Mutant: of("one", ""), Verdict: Caught, By: "TestOne", Inputs: "1"},
+			{Mutant: of("other", ""), Verdict: Survived, Inputs: "1"},
+			{Mutant: of("changed", "b"), Verdict: Caught, Inputs: "1"},
+			{Mutant: of("moved", ""), Verdict: Caught, Inputs: "0"},
+			{Mutant: of("gone", ""), Verdict: Caught, Inputs: "1"},
+		})
+	if len(rows) != 5 || rows[0].By != "TestOne" || rows[2].Verdict != NotAttempted ||
+		!slices.Equal(left, []int{1, 2, 3, 4}) {
 		t.Errorf("%+v, left are %v", rows, left)
 	}
 	dir := t.TempDir()
-	if r, err := Resume(dir, "a"); err != nil || len(r.Rows) != 0 {
+	if r, err := Resume(dir); err != nil || len(r.Rows) != 0 {
 		t.Errorf("nothing to go on with: %+v, %v", r, err)
 	}
 	if err := NewResult(rows, "a", time.Now()).Write(dir, ""); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := Resume(dir, "a"); err != nil || len(r.Rows) != 4 || r.Rows[0].By != "TestOne" {
+	if r, err := Resume(dir); err != nil || len(r.Rows) != 5 || r.Rows[0].By != "TestOne" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := Resume(dir, "b"); err == nil || !strings.Contains(err.Error(), `revision "a"`) {
-		t.Errorf("a report of another revision: %v", err)
+}
+
+// TestInputs: a check is made of other sources when its package, its tests, its testdata or a package below it change,
+// and of the same when something else does.
+func TestInputs(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("go.mod", "module subject\n\ngo 1.26\n")
+	write("a/a.go", "package a\n\nimport _ \"subject/b\"\n")
+	write("a/a_test.go", "package a\n\nimport _ \"subject/c\"\n")
+	write("a/testdata/x", "x")
+	for _, name := range []string{"b", "c", "d"} {
+		write(name+"/"+name+".go", "package "+name+"\n")
+	}
+	write("b/b_test.go", "package b\n")
+	c := &campaign{Options: Options{Root: dir}}
+	of := func() string {
+		t.Helper()
+		all, err := c.inputs(t.Context(), []Mutant{{Check: Check{Package: "a"}}})
+		if err != nil || len(all["a"]) != 32 {
+			t.Fatalf("%v, %v", all, err)
+		}
+		return all["a"]
+	}
+	before := of()
+	for _, change := range []struct {
+		file, text string
+		same       bool
+	}{
+		{"d/d.go", "package d\n\nvar D = 1\n", true},
+		{"b/b_test.go", "package b\n\nvar T = 1\n", true},
+		{"a/a.go", "package a\n\nimport _ \"subject/b\"\n\nvar A = 1\n", false},
+		{"a/a_test.go", "package a\n\nimport _ \"subject/c\"\n\nvar T = 1\n", false},
+		{"a/testdata/x", "y", false},
+		{"b/b.go", "package b\n\nvar B = 1\n", false},
+		{"c/c.go", "package c\n\nvar C = 1\n", false},
+	} {
+		write(change.file, change.text)
+		now := of()
+		if (now == before) != change.same {
+			t.Errorf("%s changed: %s, %s before", change.file, now, before)
+		}
+		before = now
+	}
+	if _, err := c.inputs(t.Context(), []Mutant{{Check: Check{Package: "none"}}}); err == nil ||
+		!strings.Contains(err.Error(), "none") {
+		t.Errorf("a folder that is not there: %v", err)
 	}
 }

@@ -92,8 +92,8 @@ func (r Result) Write(dir, repeat string) error {
 	}, r)
 }
 
-// Resume reads the report of a run of a revision that was interrupted. There may be none.
-func Resume(dir, revision string) (r Result, err error) {
+// Resume reads the report of an earlier run. There may be none.
+func Resume(dir string) (r Result, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, "result.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Result{}, nil
@@ -103,10 +103,6 @@ func Resume(dir, revision string) (r Result, err error) {
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("resume: %w", err)
-	}
-	if r.Revision != revision {
-		return Result{}, fmt.Errorf("resume: %s is of revision %q, these sources are %q: begin again, in another folder", dir,
-			r.Revision, revision)
 	}
 	return r, nil
 }

@@ -42,13 +42,14 @@ type Row struct {
 	By      string        `json:"by,omitempty"`   // the first test that failed
 	Said    string        `json:"said,omitempty"` // where, and with which words; what was wrong
 	Took    time.Duration `json:"nanoseconds"`
+	Inputs  string        `json:"inputs"` // a hash of what the check is made of
 }
 
 // Options of a run.
 type Options struct {
 	Root     string // of the repository
 	Parallel int    // at once, of those that may; 0 is 2
-	Before   []Row  // of a run of the same revision that was interrupted: what it attempted is not tried again
+	Before   []Row  // of an earlier run: what was caught there by a check that is made of the same is not tried again
 	Progress func(string)
 	Row      func([]Row) // is called with all rows after each that is new, by one goroutine at a time; nil: nobody is
 }
@@ -68,7 +69,11 @@ func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 	}
 	defer func() { err = errors.Join(err, spawner.Close()) }()
 	c := &campaign{Options: o, spawner: spawner}
-	rows, left := resumed(ms, o.Before)
+	inputs, err := c.inputs(ctx, ms)
+	if err != nil {
+		return nil, err
+	}
+	rows, left := resumed(ms, inputs, o.Before)
 	var untried []Mutant
 	for _, i := range left {
 		untried = append(untried, ms[i])
@@ -85,6 +90,7 @@ func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		r.Inputs = inputs[m.Check.Package]
 		rows[i] = r
 		done++
 		o.Progress(fmt.Sprintf("%3d of %d  %-14s %-44s %5.1fs  %s", done, len(ms), r.Verdict, r.Name, r.Took.Seconds(),
@@ -96,13 +102,13 @@ func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 	return rows, ctx.Err()
 }
 
-// resumed are rows with what was attempted before, and the indexes of what is left.
-func resumed(ms []Mutant, before []Row) (rows []Row, left []int) {
+// resumed are rows with what was caught before, and the indexes of what is left.
+func resumed(ms []Mutant, inputs map[string]string, before []Row) (rows []Row, left []int) {
 	rows = make([]Row, len(ms))
 	for i, m := range ms {
 		rows[i] = Row{Mutant: m, Verdict: NotAttempted}
 		for _, b := range before {
-			if b.Verdict != NotAttempted && reflect.DeepEqual(b.Mutant, m) {
+			if b.Verdict == Caught && b.Inputs == inputs[m.Check.Package] && reflect.DeepEqual(b.Mutant, m) {
 				rows[i] = b
 			}
 		}

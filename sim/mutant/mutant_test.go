@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-edge/weir/sim/proc"
 	"github.com/weir-edge/weir/sim/proc/gobuild"
 )
 
@@ -219,6 +220,115 @@ func TestVerdicts(t *testing.T) {
 	}
 	if res := NewResult(rows[:2], "", time.Now()); !res.Passed {
 		t.Error("a campaign failed in which all were caught")
+	}
+}
+
+const manySubject = `package subject
+
+type box[K comparable] struct{ n int }
+
+func (*box[K]) size(int) int { return 1 }
+
+// Add adds up.
+func (b *box[K]) Add(_ K, more ...int) {
+	for _, n := range more { b.n += n }
+}
+
+func First[K any, V comparable](k K, _ V) (first K) { first = k; return }
+
+var limit = First(3, 0)
+
+const most = 4
+`
+
+const manyTest = `package subject
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	b := &box[string]{}
+	if b.Add("", 1, 2); b.n != 3 {
+		t.Fatalf("1 + 2 is %d", b.n)
+	}
+}
+
+func TestSize(t *testing.T) {
+	if n := (&box[string]{}).size(0); n != 1 {
+		t.Errorf("size %d", n)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	if limit != 3 || most != 4 {
+		t.Errorf("limit %d, most %d", limit, most)
+	}
+}
+`
+
+// TestTogether: mutants of functions are tried in one build, where a process has one of them or none, and what is no
+// function is not in it.
+func TestTogether(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module subject\n\ngo 1.26\n", "subject/subject.go": manySubject, "subject/subject_test.go": manyTest,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ms []Mutant
+	var all []int
+	for i, m := range [][]string{
+		{"adds-once", "box.Add", "b.n += n", "b.n = n", "TestAdd"},
+		{"takes", "box.Add", "b.n += n", "b.n -= n", "TestAdd"},
+		{"adds-well", "box.Add", "b.n += n", "b.n = b.n + n", "TestAdd"},
+		{"no-size", "box.size", "return 1", "return 0", "TestSize"},
+		{"no-first", "First", "first = k", "_ = k", "TestLimit"},
+		{"less", "most", "4", "3", "TestLimit"},
+	} {
+		ms = append(ms, Mutant{
+			Name: m[0], File: "subject/subject.go", In: m[1], Old: m[2], New: m[3], Why: "it is a test",
+			Check: Check{Package: "subject", Run: m[4], Target: Test, Seconds: 60},
+		})
+		all = append(all, i)
+	}
+	spawner, err := proc.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spawner.Close()
+	c := &campaign{Options: Options{Root: dir}, spawner: spawner}
+	g := together(ms, all)
+	if len(g) != 1 || len(g[0].checks) != 3 || !slices.Equal(g[0].mutants, all) {
+		t.Fatalf("%+v", g)
+	}
+	b, err := c.build(t.Context(), ms, g[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	temp := t.TempDir()
+	for _, m := range append(ms, Mutant{Check: g[0].all}) {
+		s, err := c.run(t.Context(), m.Check, b, m.Name, "", temp)
+		want := Caught
+		if m.Name == "" || m.Name == "adds-well" || m.Name == "less" {
+			want = checkHolds
+		}
+		if v := judge(s, err); v != want || b.has(m) != (m.Name != "" && m.Name != "less") {
+			t.Errorf("%q: %q, want %q; it is in the build: %t; %+v, %v", m.Name, v, want, b.has(m), s, err)
+		}
+	}
+	if s, _ := c.run(t.Context(), ms[0].Check, b, ms[0].Name, "", temp); s.by != "TestAdd" ||
+		s.at != "subject_test.go:8: 1 + 2 is 2" {
+		t.Errorf("%+v", s)
+	}
+	b.remove()
+	if rows, err := Run(t.Context(), ms, Options{Root: dir}); err != nil || rows[2].Verdict != Survived ||
+		rows[5].Verdict != Caught {
+		t.Errorf("%+v, %v", rows, err)
 	}
 }
 

@@ -74,30 +74,10 @@ func Run(ctx context.Context, ms []Mutant, o Options) (rows []Row, err error) {
 		return nil, err
 	}
 	rows, left := resumed(ms, inputs, o.Before)
-	var untried []Mutant
-	for _, i := range left {
-		untried = append(untried, ms[i])
-	}
-	without := c.checks(ctx, untried)
-	done := len(ms) - len(left)
-	c.each(ctx, len(left), func(n int) Check { return untried[n].Check }, func(n int) {
-		i, m := left[n], untried[n]
-		r := Row{Mutant: m, Verdict: NotCheckable}
-		if said, fails := without[m.Check.key()]; fails {
-			r.Said = said
-		} else {
-			r = c.try(ctx, m, i)
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		r.Inputs = inputs[m.Check.Package]
-		rows[i] = r
-		done++
-		o.Progress(fmt.Sprintf("%3d of %d  %-14s %-44s %5.1fs  %s", done, len(ms), r.Verdict, r.Name, r.Took.Seconds(),
-			r.tells()))
-		if o.Row != nil {
-			o.Row(rows)
-		}
+	c.rows, c.done = rows, len(ms)-len(left)
+	groups := together(ms, left)
+	c.each(ctx, len(groups), func(i int) Check { return groups[i].all }, func(i int) {
+		c.group(ctx, ms, groups[i], inputs)
 	})
 	return rows, ctx.Err()
 }
@@ -130,7 +110,10 @@ func (r Row) tells() string {
 type campaign struct {
 	Options
 	spawner *proc.Spawner
-	mu      sync.Mutex
+
+	mu   sync.Mutex
+	rows []Row
+	done int // of the rows
 }
 
 // each calls do for all indexes, some at once; those whose check wants to be alone come last, one by one.
@@ -150,27 +133,63 @@ func (c *campaign) each(ctx context.Context, n int, check func(int) Check, do fu
 	}
 }
 
-// checks runs each check once without a mutant, those of a package in one build, and returns what those that fail say.
-func (c *campaign) checks(ctx context.Context, ms []Mutant) map[string]string {
-	groups := together(ms)
-	failed := map[string]string{}
-	done := 0
-	c.each(ctx, len(groups), func(i int) Check { return groups[i].all }, func(i int) {
-		began, g := time.Now(), groups[i]
-		s, err := c.run(ctx, g.all, "", "")
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		done++
-		said := "hold"
-		for _, one := range g.checks {
-			if why := fails(s, err, one); why != "" {
-				failed[one.key()] = why
-				said = "FAIL: " + one.Run + ": " + why
-			}
+// group tries the mutants of a group: together in one build as far as that goes, and in builds of their own.
+func (c *campaign) group(ctx context.Context, ms []Mutant, g group, inputs map[string]string) {
+	b, err := c.build(ctx, ms, g)
+	if err != nil {
+		c.Progress(fmt.Sprintf("%s: each mutant in a build of its own: %v", g.all.Package, err))
+	}
+	defer b.remove()
+	failed := c.checks(ctx, g, b)
+	if b != nil && len(failed) > 0 { // maybe because of how it was built
+		b.remove()
+		b, failed = nil, c.checks(ctx, g, nil)
+	}
+	for _, i := range g.mutants {
+		if ctx.Err() != nil {
+			return
 		}
-		c.Progress(fmt.Sprintf("%d checks of %s without a mutant, %d of %d packages  %.1fs  %s", len(g.checks), g.all.Package,
-			done, len(groups), time.Since(began).Seconds(), said))
-	})
+		m := ms[i]
+		r := Row{Mutant: m, Verdict: NotCheckable}
+		if said, fails := failed[m.Check.key()]; fails {
+			r.Said = said
+		} else {
+			r = c.try(ctx, m, i, b)
+		}
+		r.Inputs = inputs[m.Check.Package]
+		c.took(i, r)
+	}
+}
+
+// took notes what came of a mutant.
+func (c *campaign) took(i int, r Row) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows[i] = r
+	c.done++
+	c.Progress(fmt.Sprintf("%3d of %d  %-14s %-44s %5.1fs  %s", c.done, len(c.rows), r.Verdict, r.Name, r.Took.Seconds(),
+		r.tells()))
+	if c.Row != nil {
+		c.Row(c.rows)
+	}
+}
+
+// checks runs the checks of a group without a mutant, and returns what those that fail say.
+func (c *campaign) checks(ctx context.Context, g group, b *built) map[string]string {
+	failed := map[string]string{}
+	began := time.Now()
+	s, err := c.run(ctx, g.all, b, "", "", "")
+	said := "hold"
+	for _, one := range g.checks {
+		if why := fails(s, err, one); why != "" {
+			failed[one.key()] = why
+			said = "FAIL: " + one.Run + ": " + why
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Progress(fmt.Sprintf("%d checks of %s without a mutant  %.1fs  %s", len(g.checks), g.all.Package,
+		time.Since(began).Seconds(), said))
 	return failed
 }
 
@@ -195,20 +214,17 @@ func fails(s said, err error, one Check) string {
 	return "no test of this name ran"
 }
 
-// group are the checks that one build can run.
+// group are the mutants whose checks one build can run.
 type group struct {
-	all    Check
-	checks []Check
+	all     Check
+	checks  []Check
+	mutants []int
 }
 
-func together(ms []Mutant) (groups []group) {
+func together(ms []Mutant, left []int) (groups []group) {
 	seen, at := map[string]bool{}, map[string]int{}
-	for _, m := range ms {
-		c := m.Check
-		if seen[c.key()] {
-			continue
-		}
-		seen[c.key()] = true
+	for _, n := range left {
+		c := ms[n].Check
 		build := fmt.Sprint(c.Package, c.Target, c.Args, c.Alone)
 		i, known := at[build]
 		if !known {
@@ -217,6 +233,11 @@ func together(ms []Mutant) (groups []group) {
 			groups = append(groups, group{all: Check{Package: c.Package, Args: c.Args, Target: c.Target, Alone: c.Alone}})
 		}
 		g := &groups[i]
+		g.mutants = append(g.mutants, n)
+		if seen[c.key()] {
+			continue
+		}
+		seen[c.key()] = true
 		g.checks = append(g.checks, c)
 		test, _, _ := strings.Cut(c.Run, "/")
 		if g.all.Run != "" {
@@ -227,8 +248,9 @@ func together(ms []Mutant) (groups []group) {
 	return groups
 }
 
-// try runs a mutant's check.
-func (c *campaign) try(ctx context.Context, m Mutant, number int) (r Row) {
+// try runs a mutant's check, in a build that has it if there is one. What is not caught there is tried in a build of
+// its own: a test may start processes that do not hear which mutant is meant.
+func (c *campaign) try(ctx context.Context, m Mutant, number int, b *built) (r Row) {
 	began := time.Now()
 	r.Mutant = m
 	defer func() { r.Took = time.Since(began).Round(time.Millisecond) }()
@@ -244,12 +266,19 @@ func (c *campaign) try(ctx context.Context, m Mutant, number int) (r Row) {
 		return r
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := write(dir, filepath.Join(c.Root, m.File), p.text)
+	if b.has(m) {
+		s, err := c.run(ctx, m.Check, b, m.Name, "", dir)
+		r.By, r.Said = s.by, s.words(err)
+		if r.Verdict = judge(s, err); r.Verdict == Caught {
+			return r
+		}
+	}
+	overlay, err := write(dir, map[string][]byte{filepath.Join(c.Root, m.File): p.text})
 	if err != nil {
 		r.Verdict, r.Said = NotAttempted, err.Error()
 		return r
 	}
-	s, err := c.run(ctx, m.Check, overlay, dir)
+	s, err := c.run(ctx, m.Check, nil, "", overlay, dir)
 	r.By, r.Said = s.by, s.words(err)
 	if r.Verdict = judge(s, err); r.Verdict == checkHolds {
 		r.Verdict, r.Said = Survived, fmt.Sprintf("%d tests of %s passed", len(s.passed), m.Check)
@@ -257,13 +286,16 @@ func (c *campaign) try(ctx context.Context, m Mutant, number int) (r Row) {
 	return r
 }
 
-// write writes the changed file, and the overlay that puts it in the place of the one that it is a copy of.
-func write(dir, file string, text []byte) (overlay string, err error) {
-	changed := filepath.Join(dir, filepath.Base(file))
-	if err := os.WriteFile(changed, text, 0o600); err != nil {
-		return "", fmt.Errorf("write the mutant: %w", err)
+// write writes changed files, and the overlay that puts them in the places of those that they are copies of.
+func write(dir string, files map[string][]byte) (overlay string, err error) {
+	replace := map[string]string{}
+	for file, text := range files {
+		replace[file] = filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(file)))
+		if err := os.WriteFile(replace[file], text, 0o600); err != nil {
+			return "", fmt.Errorf("write the mutant: %w", err)
+		}
 	}
-	data, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	data, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", fmt.Errorf("write the overlay: %w", err)
 	}
@@ -303,32 +335,65 @@ func (s said) words(err error) string {
 
 var errNoGo = errors.New("the go command did not run")
 
-// run runs a check; overlay may be empty. The error says that it did not pass.
-func (c *campaign) run(ctx context.Context, check Check, overlay, temp string) (said, error) {
+// run runs a check: with a mutant of a build, or by the go command with an overlay, which may be empty. The error says
+// that it did not pass.
+func (c *campaign) run(ctx context.Context, check Check, b *built, mutant, overlay, temp string) (said, error) {
 	ctx, cancel := context.WithTimeout(ctx, buildPatience+check.limit())
 	defer cancel()
-	module, err := moduleOf(c.Root, check.Package)
+	module, pkg, err := c.where(check)
 	if err != nil {
 		return said{built: true}, fmt.Errorf("%w: %w", errNoGo, err)
 	}
-	pkg, err := filepath.Rel(module, filepath.Join(c.Root, check.Package))
-	if err != nil {
-		return said{built: true}, fmt.Errorf("%w: %w", errNoGo, err)
+	args, env, dir := []string{"test", "-json", "-vet=off"}, check.env(), module
+	dash := "-"
+	if b != nil {
+		args, dash = []string{"tool", "test2json", "-t", "-p", pkg, b.program, "-test.v=test2json"}, "-test."
+		dir, env = filepath.Join(c.Root, check.Package), append(env, switchName+"="+mutant)
 	}
-	args := []string{"test", "-json", "-vet=off", "-timeout", check.limit().String(), "-run", check.Run}
-	env := []string{"CGO_ENABLED=0", "GOWORK=off"}
+	args = append(args, dash+"timeout="+check.limit().String(), dash+"run="+check.Run)
+	if check.Target == Race && b == nil {
+		args = append(args, "-race")
+	}
 	if check.Target == Race {
-		args, env = append(args, "-race", "-short"), []string{"CGO_ENABLED=1", "GOWORK=off"}
+		args = append(args, dash+"short")
 	}
-	if overlay != "" { // what Go's cache knows of a check without a mutant is good enough
-		args, env = append(args, "-failfast", "-count=1", "-overlay", overlay), append(env, "TMPDIR="+temp)
+	if mutant != "" || overlay != "" { // what Go's cache knows of a check without a mutant is good enough
+		args, env = append(args, dash+"failfast", dash+"count=1"), append(env, "TMPDIR="+temp)
 	}
-	args = append(args, "./"+pkg)
-	if len(check.Args) > 0 {
-		args = append(append(args, "-args"), check.Args...)
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
 	}
+	if b == nil {
+		args = append(args, pkg)
+	}
+	if len(check.Args) > 0 && b == nil {
+		args = append(args, "-args")
+	}
+	return c.hear(ctx, proc.Spec{Name: "go test", Path: "go", Args: append(args, check.Args...), Dir: dir, Env: env})
+}
+
+// where is the module of a check, and its package there.
+func (c *campaign) where(check Check) (module, pkg string, err error) {
+	if module, err = moduleOf(c.Root, check.Package); err != nil {
+		return "", "", err
+	}
+	pkg, err = filepath.Rel(module, filepath.Join(c.Root, check.Package))
+	return module, "./" + pkg, err
+}
+
+// env is what the go command is given in its environment.
+func (c Check) env() []string {
+	if c.Target == Race {
+		return []string{"CGO_ENABLED=1", "GOWORK=off"}
+	}
+	return []string{"CGO_ENABLED=0", "GOWORK=off"}
+}
+
+// hear runs the go command to its end, and listens.
+func (c *campaign) hear(ctx context.Context, spec proc.Spec) (said, error) {
 	out, in := io.Pipe()
-	p, err := c.spawner.Start(proc.Spec{Name: "go test", Path: "go", Args: args, Dir: module, Env: env, Output: in})
+	spec.Output = in
+	p, err := c.spawner.Start(spec)
 	if err != nil {
 		return said{built: true}, fmt.Errorf("%w: %w", errNoGo, err)
 	}

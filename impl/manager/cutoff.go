@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
+	"github.com/weir-edge/weir/impl/manager/manifests"
 	"github.com/weir-edge/weir/impl/manager/verdict"
 )
 
@@ -54,7 +55,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // reconciles runs a controller while the manager leads, with what its sources ask for.
 func reconciles(m ctrl.Manager, name string, r reconcile.Reconciler, workers int, sources ...source.Source) error {
-	run, err := controller.New(name, m, controller.Options{Reconciler: r, MaxConcurrentReconciles: workers})
+	run, err := controller.New(name, m, manifests.Options(r, workers))
 	for _, s := range sources {
 		if err == nil {
 			err = run.Watch(s)

@@ -22,7 +22,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -152,8 +151,6 @@ func (m *Manager) options(scheme *runtime.Scheme) ctrl.Options {
 		Metrics:                       metricsserver.Options{BindAddress: s.MetricsBindAddress},
 		HealthProbeBindAddress:        s.HealthProbeBindAddress,
 		GracefulShutdownTimeout:       &grace,
-		// tests run several managers in one process.
-		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -94,13 +93,6 @@ func (c *Controller) Start(ctx context.Context) error {
 	if !c.Gate.Granted(ctx, "certificates; --certificates=off does without", requests) {
 		return nil
 	}
-	run, err := controller.NewUnmanaged("certificates", controller.Options{
-		// tests run several managers in one process.
-		Reconciler: c, MaxConcurrentReconciles: workers, SkipNameValidation: new(true),
-	})
-	if err != nil {
-		return fmt.Errorf("controller certificates: %w", err)
-	}
 	ours := handler.TypedEnqueueRequestsFromMapFunc(
 		func(_ context.Context, r *certificatesv1.CertificateSigningRequest) []reconcile.Request {
 			if !concerns(r) {
@@ -108,13 +100,8 @@ func (c *Controller) Start(ctx context.Context) error {
 			}
 			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(r)}}
 		})
-	if err := run.Watch(source.Kind(c.Cache, &certificatesv1.CertificateSigningRequest{}, ours)); err != nil {
-		return fmt.Errorf("controller certificates: %w", err)
-	}
-	if err := run.Start(ctx); err != nil {
-		return fmt.Errorf("controller certificates: %w", err)
-	}
-	return nil
+	return manifests.Control(ctx, "certificates", c, workers,
+		source.Kind(c.Cache, &certificatesv1.CertificateSigningRequest{}, ours))
 }
 
 // Reconcile implements reconcile.Reconciler: it takes the next step of one request.

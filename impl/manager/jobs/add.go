@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -50,9 +49,7 @@ func run(ctx context.Context, m ctrl.Manager, c Config) error {
 		client: m.GetClient(), reader: m.GetAPIReader(), images: c.Images, clock: c.Clock,
 		events: m.GetEventRecorder("weir-manager"), metrics: c.Metrics, log: c.Log,
 	}
-	runs, err := controller.NewTypedUnmanaged("installs",
-		controller.TypedOptions[reconcile.Request]{Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true)})
-	for _, s := range []source.Source{
+	return manifests.Control(ctx, "installs", k, 1,
 		source.Kind(m.GetCache(), &corev1.Node{}, changes(alike)),
 		source.Kind(m.GetCache(), &batchv1.Job{}, changes(func(_, _ *batchv1.Job) bool { return false })),
 		source.Kind(m.GetCache(), &corev1.Pod{},
@@ -64,16 +61,7 @@ func run(ctx context.Context, m ctrl.Manager, c Config) error {
 			changes(func(a, b *poolv1.Pool) bool { return a.Generation == b.Generation })),
 		source.Func(func(_ context.Context, q queue) error {
 			return c.Images.Follow(imagesMap(), func(client.Object) { q.Add(reconcile.Request{}) })
-		}),
-	} {
-		if err == nil {
-			err = runs.Watch(s)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return runs.Start(ctx)
+		}))
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

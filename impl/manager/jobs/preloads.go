@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -53,22 +52,9 @@ func AddPreloads(m ctrl.Manager, c PreloadsConfig) error {
 // runPreloads runs the controller until the context ends.
 func runPreloads(ctx context.Context, m ctrl.Manager, c PreloadsConfig) error {
 	k := &preloads{client: m.GetClient(), clock: c.Clock, log: c.Log}
-	runs, err := controller.NewTypedUnmanaged("preloads",
-		controller.TypedOptions[reconcile.Request]{
-			Reconciler: k, MaxConcurrentReconciles: 1, SkipNameValidation: new(true),
-		})
-	for _, s := range []source.Source{
+	return manifests.Control(ctx, "preloads", k, 1,
 		source.Kind(m.GetCache(), &batchv1.Job{}, preloadsChanges[*batchv1.Job]()),
-		source.Kind(m.GetCache(), &poolv1.Pool{}, preloadsChanges[*poolv1.Pool]()),
-	} {
-		if err == nil {
-			err = runs.Watch(s)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return runs.Start(ctx)
+		source.Kind(m.GetCache(), &poolv1.Pool{}, preloadsChanges[*poolv1.Pool]()))
 }
 
 type preloadsQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -4,7 +4,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-edge/weir/impl/nodepool"
@@ -13,6 +15,21 @@ import (
 
 // TestSchemaKnowsEveryField: kube-apiserver drops what a schema does not know. A field that was added, and `make
 // generate` not run, would be lost.
+// TestPauses: what fails for long is tried again soon after its cause is gone.
+func TestPauses(t *testing.T) {
+	l := Options(nil, 1).RateLimiter
+	var r reconcile.Request
+	if first := l.When(r); first > 10*time.Millisecond {
+		t.Errorf("the first pause is %v", first)
+	}
+	for range 30 {
+		l.When(r)
+	}
+	if pause := l.When(r); pause != 5*time.Second {
+		t.Errorf("the pause is %v, want 5s", pause)
+	}
+}
+
 func TestSchemaKnowsEveryField(t *testing.T) {
 	type schema struct {
 		Properties map[string]schema `json:"properties"`

@@ -13,10 +13,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/weir-edge/weir/impl/contract"
@@ -144,39 +142,18 @@ func start(ctx context.Context, m ctrl.Manager, c Config) error {
 	if signs != nil {
 		sources = append(sources, c.Keys(signs.forget))
 	}
-	keeps, err := controlled("nodepools", k, 1, sources...)
-	if err != nil {
-		return err
-	}
-	puts, err := controlled("attributes", &AttributeKeeper{Client: m.GetClient(), Clock: c.Clock, Aside: beside.runs},
-		putters,
-		source.Kind(m.GetCache(), &corev1.Node{}, bearers()),
-		source.Kind(m.GetCache(), &nodepool.NodePool{}, givers(m.GetClient())),
-	)
-	if err != nil {
-		return err
-	}
+	puts := &AttributeKeeper{Client: m.GetClient(), Clock: c.Clock, Aside: beside.runs}
 	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return keeps.Start(ctx) })
-	all.Go(func() error { return puts.Start(ctx) })
+	all.Go(func() error { return manifests.Control(ctx, "nodepools", k, 1, sources...) })
+	all.Go(func() error {
+		return manifests.Control(ctx, "attributes", puts, putters,
+			source.Kind(m.GetCache(), &corev1.Node{}, bearers()),
+			source.Kind(m.GetCache(), &nodepool.NodePool{}, givers(m.GetClient())))
+	})
 	return all.Wait()
 }
 
 const putters = 4 // Nodes of which the attributes are put at once
-
-// controlled is a controller that somebody starts.
-func controlled(name string, r reconcile.Reconciler, workers int, sources ...source.Source) (
-	controller.Controller, error) {
-	run, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
-		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: new(true),
-	})
-	for _, s := range sources {
-		if err == nil {
-			err = run.Watch(s)
-		}
-	}
-	return run, err
-}
 
 // kindIn is the kind of a resource, as scopeOf wants it.
 func kindIn(m meta.RESTMapper, r schema.GroupVersionResource) (string, error) {

@@ -2,7 +2,6 @@ package renewals
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/manager"
@@ -96,26 +94,12 @@ func run(ctx context.Context, m ctrl.Manager, c Config) error {
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return reports.Start(ctx) })
-	all.Go(func() error { return controls(ctx, "renewals", k, workers, heard...) })
+	all.Go(func() error { return manifests.Control(ctx, "renewals", k, workers, heard...) })
 	all.Go(func() error {
-		return controls(ctx, "reports", &stand{nodes: m.GetClient(), lease: lease, client: writes}, 1, c.Members(),
+		return manifests.Control(ctx, "reports", &stand{nodes: m.GetClient(), lease: lease, client: writes}, 1, c.Members(),
 			source.Kind(reports, &coordinationv1.Lease{}, gone()))
 	})
 	return all.Wait()
-}
-
-// controls runs a controller until the context ends.
-func controls(ctx context.Context, name string, r reconcile.Reconciler, workers int, sources ...source.Source) error {
-	runs, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[reconcile.Request]{
-		Reconciler: r, MaxConcurrentReconciles: workers, SkipNameValidation: new(true),
-	})
-	for _, s := range sources {
-		err = errors.Join(err, runs.Watch(s))
-	}
-	if err != nil {
-		return fmt.Errorf("controller %s: %w", name, err)
-	}
-	return runs.Start(ctx)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -289,6 +289,7 @@ func TestTogether(t *testing.T) {
 		{"no-size", "box.size", "return 1", "return 0", "TestSize"},
 		{"no-first", "First", "first = k", "_ = k", "TestLimit"},
 		{"less", "most", "4", "3", "TestLimit"},
+		{"not-typed", "box.Add", "b.n += n", `b.n += ""`, "TestAdd"},
 	} {
 		ms = append(ms, Mutant{
 			Name: m[0], File: "subject/subject.go", In: m[1], Old: m[2], New: m[3], Why: "it is a test",
@@ -314,10 +315,10 @@ func TestTogether(t *testing.T) {
 	for _, m := range append(ms, Mutant{Check: g[0].all}) {
 		s, err := c.run(t.Context(), m.Check, b, m.Name, "", temp)
 		want := Caught
-		if m.Name == "" || m.Name == "adds-well" || m.Name == "less" {
+		if m.Name == "" || m.Name == "adds-well" || m.Name == "less" || m.Name == "not-typed" {
 			want = checkHolds
 		}
-		if v := judge(s, err); v != want || b.has(m) != (m.Name != "" && m.Name != "less") {
+		if v := judge(s, err); v != want || b.has(m) != (m.Name != "" && m.Name != "less" && m.Name != "not-typed") {
 			t.Errorf("%q: %q, want %q; it is in the build: %t; %+v, %v", m.Name, v, want, b.has(m), s, err)
 		}
 	}
@@ -327,7 +328,7 @@ func TestTogether(t *testing.T) {
 	}
 	b.remove()
 	if rows, err := Run(t.Context(), ms, Options{Root: dir}); err != nil || rows[2].Verdict != Survived ||
-		rows[5].Verdict != Caught {
+		rows[5].Verdict != Caught || rows[6].Verdict != NotCompiled {
 		t.Errorf("%+v, %v", rows, err)
 	}
 }

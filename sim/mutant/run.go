@@ -273,7 +273,7 @@ func (c *campaign) try(ctx context.Context, m Mutant, number int, b *built) (r R
 			return r
 		}
 	}
-	overlay, err := write(dir, map[string][]byte{filepath.Join(c.Root, m.File): p.text})
+	overlay, _, err := write(dir, map[string][]byte{filepath.Join(c.Root, m.File): p.text})
 	if err != nil {
 		r.Verdict, r.Said = NotAttempted, err.Error()
 		return r
@@ -287,23 +287,23 @@ func (c *campaign) try(ctx context.Context, m Mutant, number int, b *built) (r R
 }
 
 // write writes changed files, and the overlay that puts them in the places of those that they are copies of.
-func write(dir string, files map[string][]byte) (overlay string, err error) {
-	replace := map[string]string{}
+func write(dir string, files map[string][]byte) (overlay string, replace map[string]string, err error) {
+	replace = map[string]string{}
 	for file, text := range files {
 		replace[file] = filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(file)))
 		if err := os.WriteFile(replace[file], text, 0o600); err != nil {
-			return "", fmt.Errorf("write the mutant: %w", err)
+			return "", nil, fmt.Errorf("write the mutant: %w", err)
 		}
 	}
 	data, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
-		return "", fmt.Errorf("write the overlay: %w", err)
+		return "", nil, fmt.Errorf("write the overlay: %w", err)
 	}
 	overlay = filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(overlay, data, 0o600); err != nil {
-		return "", fmt.Errorf("write the overlay: %w", err)
+		return "", nil, fmt.Errorf("write the overlay: %w", err)
 	}
-	return overlay, nil
+	return overlay, replace, nil
 }
 
 // judge is checkHolds if the check passed.

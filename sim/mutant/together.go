@@ -1,16 +1,18 @@
 package mutant
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weir-edge/weir/sim/proc"
@@ -34,19 +36,85 @@ func (b *built) remove() {
 }
 
 // build builds the mutants of a group together: each function that has some begins with a look at which mutant the
-// process is to have, and goes on as that one, whose function stands beside it. What is no function is left out. It is
-// nil for a group of one.
+// process is to have, and goes on as that one, whose function stands beside it. What is no function, or does not
+// compile, is left out. It is nil for a group of one.
 func (c *campaign) build(ctx context.Context, ms []Mutant, g group) (*built, error) {
-	b := &built{names: map[string]bool{}}
-	files := map[string][]byte{}
-	byFile := map[string][]Mutant{}
-	for _, i := range g.mutants {
-		byFile[ms[i].File] = append(byFile[ms[i].File], ms[i])
+	dir, err := c.spawner.Scratch("together", strings.ReplaceAll(fmt.Sprint(g.all.Package, "-", g.mutants[0]), "/", "-"))
+	if err != nil {
+		return nil, err
 	}
-	for name, of := range byFile {
+	b := &built{program: filepath.Join(dir, "program")}
+	module, pkg, err := c.where(g.all)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"test", "-c", "-vet=off", "-o", b.program}
+	if g.all.Target == Race {
+		args = append(args, "-race")
+	}
+	left := map[string][]Mutant{} // by file
+	for _, i := range g.mutants {
+		left[ms[i].File] = append(left[ms[i].File], ms[i])
+	}
+	for {
+		overlay, clones, err := c.lay(dir, left)
+		if err != nil || len(clones) < 2 {
+			b.remove()
+			return nil, err
+		}
+		b.names = map[string]bool{}
+		for _, x := range clones {
+			b.names[x.mutant] = true
+		}
+		ctx, cancel := context.WithTimeout(ctx, buildPatience)
+		s, err := c.hear(ctx, proc.Spec{
+			Name: "go test", Path: "go", Args: append(slices.Clone(args), "-overlay", overlay, pkg), Dir: module,
+			Env: g.all.env(),
+		})
+		cancel()
+		if err == nil {
+			return b, nil
+		}
+		wrong := accused(clones, err.Error()+"\n"+strings.Join(s.compiler, "\n"))
+		if len(wrong) == 0 {
+			b.remove()
+			return nil, err
+		}
+		for file, of := range left {
+			left[file] = slices.DeleteFunc(of, func(m Mutant) bool { return wrong[m.Name] })
+		}
+	}
+}
+
+// clone is where the function of a mutant stands in what the compiler is given.
+type clone struct {
+	mutant, file string // the base of its name
+	from, to     int    // lines
+}
+
+var compilerLine = regexp.MustCompile(`(?m)([\w.-]+\.go):(\d+):\d+: `)
+
+// accused are the mutants whose functions the compiler complains about.
+func accused(clones []clone, words string) map[string]bool {
+	wrong := map[string]bool{}
+	for _, m := range compilerLine.FindAllStringSubmatch(words, -1) {
+		line, _ := strconv.Atoi(m[2])
+		for _, x := range clones {
+			if x.file == m[1] && x.from <= line && line <= x.to {
+				wrong[x.mutant] = true
+			}
+		}
+	}
+	return wrong
+}
+
+// lay writes the files of mutants, and their overlay.
+func (c *campaign) lay(dir string, left map[string][]Mutant) (overlay string, clones []clone, err error) {
+	files := map[string][]byte{}
+	for name, of := range left {
 		file := filepath.Join(c.Root, name)
 		text, err := os.ReadFile(file)
-		if err != nil {
+		if err != nil || len(of) == 0 {
 			continue // each of them says so
 		}
 		changed, pkg, which := c.joined(text, of)
@@ -56,38 +124,16 @@ func (c *campaign) build(ctx context.Context, ms []Mutant, g group) (*built, err
 		files[file] = changed
 		files[filepath.Join(filepath.Dir(file), "weir_mutant.go")] = fmt.Appendf(nil,
 			"package %s\n\nimport \"os\"\n\nvar weirMutant = os.Getenv(%q)\n", pkg, switchName)
-		for _, name := range which {
-			b.names[name] = true
+		for i := range which {
+			which[i].file = file
 		}
+		clones = append(clones, which...)
 	}
-	if len(b.names) < 2 {
-		return nil, nil
+	overlay, copies, err := write(dir, files)
+	for i := range clones {
+		clones[i].file = filepath.Base(copies[clones[i].file])
 	}
-	dir, err := c.spawner.Scratch("together", strings.ReplaceAll(fmt.Sprint(g.all.Package, "-", g.mutants[0]), "/", "-"))
-	if err != nil {
-		return nil, err
-	}
-	b.program = filepath.Join(dir, "program")
-	overlay, err := write(dir, files)
-	if err != nil {
-		return nil, err
-	}
-	module, pkg, err := c.where(g.all)
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"test", "-c", "-vet=off", "-overlay", overlay, "-o", b.program}
-	if g.all.Target == Race {
-		args = append(args, "-race")
-	}
-	ctx, cancel := context.WithTimeout(ctx, buildPatience)
-	defer cancel()
-	s, err := c.hear(ctx, proc.Spec{Name: "go test", Path: "go", Args: append(args, pkg), Dir: module, Env: g.all.env()})
-	if err != nil {
-		b.remove()
-		return nil, errors.Join(err, errors.New(strings.Join(s.compiler, "; ")))
-	}
-	return b, nil
+	return overlay, clones, err
 }
 
 // edit puts text in the place of some bytes of a file.
@@ -96,8 +142,8 @@ type edit struct {
 	text    string
 }
 
-// joined is a file with some mutants, the name of its package, and the mutants that are in it.
-func (c *campaign) joined(text []byte, ms []Mutant) (changed []byte, pkg string, which []string) {
+// joined is a file with some mutants, the name of its package, and where the mutants stand in it.
+func (c *campaign) joined(text []byte, ms []Mutant) (changed []byte, pkg string, which []clone) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", text, parser.SkipObjectResolution)
 	if err != nil || strings.HasSuffix(ms[0].File, "_test.go") {
@@ -122,9 +168,10 @@ func (c *campaign) joined(text []byte, ms []Mutant) (changed []byte, pkg string,
 			if !ok {
 				continue
 			}
+			from := bytes.Count(text, []byte("\n")) + strings.Count(beside.String(), "\n") + 2
 			fmt.Fprintf(&beside, "\n%s\n", body)
 			fmt.Fprintf(&cases, "case %q: %s; ", m.Name, fmt.Sprintf(call, name))
-			which = append(which, m.Name)
+			which = append(which, clone{mutant: m.Name, from: from, to: from + strings.Count(body, "\n")})
 		}
 		if cases.Len() > 0 {
 			inside := at(f.Body.Lbrace) + 1

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/weir-edge/weir/impl/process"
 )
 
 // Board are all Documents of one member of a pool. The first says which authorities are trusted: when it changes, the
@@ -44,7 +46,13 @@ func (b Board) Run(ctx context.Context, c clock.Clock, meet Meet, cloud http.Rou
 			all.Go(func() { d.Follow(ctx, cloud, c) })
 		}
 	}
-	all.Go(func() { b.judge(ctx) })
+	all.Go(func() {
+		process.Heed(ctx, b[0].Changed, func() {
+			for _, d := range b[1:] {
+				d.Judge()
+			}
+		})
+	})
 	all.Wait()
 }
 
@@ -72,18 +80,4 @@ func (b Board) Rests(now time.Time) bool {
 		}
 	}
 	return true
-}
-
-// judge judges the others again whenever other authorities are trusted, until ctx ends.
-func (b Board) judge(ctx context.Context) {
-	for ctx.Err() == nil {
-		changed := b[0].Changed()
-		for _, d := range b[1:] {
-			d.Judge()
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-	}
 }

@@ -133,13 +133,13 @@ func (l listen) Set(text string) error {
 	port := text
 	if host, rest, err := net.SplitHostPort(text); err == nil {
 		if net.ParseIP(host) == nil {
-			return errors.New("want a port, or an IP address of this machine, a colon and a port")
+			return errors.New("a port, or an IP address of this machine, a colon and a port")
 		}
 		*l.host, port = host, rest
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return errors.New("want a TCP port, 0 to 65535, or an IP address of this machine, a colon and that")
+		return errors.New("a TCP port, 0 to 65535, or an IP address of this machine, a colon and that")
 	}
 	*l.port = int(n)
 	return nil
@@ -174,6 +174,9 @@ func (f *Flags) Parse(args []string, stdout io.Writer) error {
 	case err != nil:
 		if gone := (former{}); errors.As(err, &gone) {
 			err = gone
+		} else if bad := BadValue(err); bad != nil {
+			bad.Allowed += "; see " + f.name + " --help"
+			return bad
 		}
 		return &parseError{err, f.name}
 	}
@@ -199,6 +202,39 @@ func (e *parseError) As(target any) bool {
 		*u = &UsageError{Field: "flags", Value: e.err.Error(), Allowed: "see --help"}
 	}
 	return ok
+}
+
+// BadValue is the error of a flag that cannot have the value that it was given; nil: err of pflag is another one.
+func BadValue(err error) *UsageError {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return nil
+	}
+	flag := bad.GetFlag()
+	return &UsageError{Field: "--" + flag.Name, Value: bad.GetValue(), Allowed: allowed(flag.Value, bad)}
+}
+
+// allowed is what a flag may be given. err is that of pflag, whose cause says it where the flag is of a type of ours.
+func allowed(v pflag.Value, err error) string {
+	if _, gone := v.(former); gone {
+		return v.Type()
+	}
+	switch v.Type() {
+	case "bool":
+		return "true or false"
+	case "int", "int8", "int16", "int32", "int64":
+		return "a whole number"
+	case "uint", "uint8", "uint16", "uint32", "uint64":
+		return "a whole number, 0 or more"
+	case "float64":
+		return "a number"
+	case "duration":
+		return "a duration, as in 90s or 1h30m"
+	}
+	if why := errors.Unwrap(err); why != nil {
+		return why.Error()
+	}
+	return err.Error()
 }
 
 func (f *Flags) readConfig() error {
@@ -249,7 +285,7 @@ func (f *Flags) readFile(path string) error {
 		}
 		for _, v := range values {
 			if err := f.Set(k, text(v)); err != nil {
-				return Usage(path+": "+k, v, flag.Value.Type())
+				return Usage(path+": "+k, v, allowed(flag.Value, err))
 			}
 		}
 	}

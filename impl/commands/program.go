@@ -41,6 +41,10 @@ func (p Program) root() *cobra.Command {
 	root.Version = cli.Version()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if bad := cli.BadValue(err); bad != nil {
+			bad.Allowed += "; see " + c.CommandPath() + " --help"
+			return bad
+		}
 		return cli.Usage("flags", err.Error(), "see "+c.CommandPath()+" --help")
 	})
 	root.AddCommand(manual())

@@ -26,7 +26,39 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	strict(root)
 	return root.ExecuteContext(ctx)
+}
+
+// strict has help and completion refuse words that name nothing. cobra shows what is nearest, and is content.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				of, rest, err := root.Find(args)
+				switch {
+				case err != nil || len(rest) == 0:
+					return err
+				case of.HasSubCommands():
+					return group(of, rest)
+				}
+				return cli.Usage("arguments", strings.Join(args, " "), c.CommandPath()+" "+name(of, root))
+			}
+		case "completion":
+			c.Args, c.RunE, c.SuggestionsMinimumDistance = cobra.ArbitraryArgs, group, 2
+			for _, shell := range c.Commands() {
+				shell.Args = func(_ *cobra.Command, args []string) error {
+					if len(args) > 0 {
+						return cli.Usage("arguments", strings.Join(args, " "), shell.CommandPath())
+					}
+					return nil
+				}
+			}
+		}
+	}
 }
 
 // Leaves are the commands that do something, by their names. Those of cobra are not among them.

@@ -18,6 +18,9 @@ const maxToken = 200
 
 // replicas reads what makes this one of several; none: it is alone. It sets the defaults of that.
 func (s *settings) replicas() (members []store.Replica, err error) {
+	if s.ClusterState != "" && s.ClusterState != ClusterNew && s.ClusterState != ClusterExisting {
+		return nil, cli.Usage("--initial-cluster-state", s.ClusterState, ClusterNew+" or "+ClusterExisting)
+	}
 	if len(s.InitialCluster) == 0 {
 		if s.ClusterState == ClusterExisting || s.ClusterToken != "" || s.Name != "" || len(s.ReplicaServers) > 0 {
 			return nil,
@@ -25,9 +28,6 @@ func (s *settings) replicas() (members []store.Replica, err error) {
 					"name=https://host:port for each of three replicas, or no flag of replicas at all")
 		}
 		return nil, nil
-	}
-	if s.ClusterState != "" && s.ClusterState != ClusterNew && s.ClusterState != ClusterExisting {
-		return nil, cli.Usage("--initial-cluster-state", s.ClusterState, ClusterNew+" or "+ClusterExisting)
 	}
 	if len(s.ClusterToken) > maxToken {
 		return nil,

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,7 +85,7 @@ func execs(fs *pflag.FlagSet) commands.Run {
 	f := bind(fs)
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if fs.ArgsLenAtDash() != 1 || len(args) < 2 {
-			return cli.Usage("arguments", args, "POD -- COMMAND...")
+			return cli.Usage("arguments", strings.Join(args, " "), "POD -- COMMAND...")
 		}
 		if o.TTY && !o.Stdin {
 			return cli.Usage("--tty", true, "with --stdin")
@@ -151,7 +153,10 @@ func forwards(fs *pflag.FlagSet) commands.Run {
 	f := bind(fs)
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if len(args) < 2 {
-			return cli.Usage("arguments", args, "POD [LOCAL:]REMOTE...")
+			return cli.Usage("arguments", strings.Join(args, " "), "POD [LOCAL:]REMOTE...")
+		}
+		if err := checkPorts(ctx, *addresses, args[1:]); err != nil {
+			return err
 		}
 		t, err := f.find(ctx, args[0])
 		if err != nil {
@@ -159,6 +164,20 @@ func forwards(fs *pflag.FlagSet) commands.Run {
 		}
 		return t.forward(ctx, *addresses, args[1:], make(chan struct{}), stdout, stderr)
 	}
+}
+
+// checkPorts looks at addresses and ports before the cluster is asked.
+func checkPorts(ctx context.Context, addresses, ports []string) error {
+	for _, a := range addresses {
+		if a != "localhost" && net.ParseIP(a) == nil {
+			return cli.Usage("--address", a, "an IP address of this machine, or localhost")
+		}
+	}
+	_, err := portforward.NewOnAddressesForStreamingWithContext(ctx, nil, addresses, ports, nil, nil, nil)
+	if err != nil {
+		return cli.Usage("arguments", strings.Join(ports, " "), "POD [LOCAL:]REMOTE...; "+err.Error())
+	}
+	return nil
 }
 
 // forward forwards ports until ctx ends. ready is closed when it listens.
@@ -177,7 +196,7 @@ func (t *target) forward(ctx context.Context, addresses, ports []string, ready c
 	dialer = portforward.NewFallbackDialerForStreaming(dialer, old, otherWay)
 	p, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, addresses, ports, ready, stdout, stderr)
 	if err != nil {
-		return cli.Usage("arguments", ports, "POD [LOCAL:]REMOTE...; "+err.Error())
+		return err
 	}
 	if err := p.ForwardPorts(); ctx.Err() == nil {
 		return t.why(err)

@@ -28,6 +28,7 @@ const defaultContainer = "kubectl.kubernetes.io/default-container"
 // flags are those that all commands have.
 type flags struct {
 	namespace, gate, ca string
+	authority           []byte // that --gate-ca-file has
 	commands.ClusterFlags
 }
 
@@ -47,8 +48,30 @@ type target struct {
 	client kubernetes.Interface // of the gate
 }
 
+// check looks at what is said of the gate, before the cluster is asked.
+func (f *flags) check() (err error) {
+	switch {
+	case f.gate == "" && f.ca != "":
+		return cli.Usage("--gate-ca-file", f.ca, "none without --gate")
+	case f.gate == "":
+		return nil
+	}
+	if _, err := hostOf(f.gate); err != nil {
+		return err
+	}
+	if f.ca != "" {
+		if f.authority, err = os.ReadFile(f.ca); err != nil {
+			return cli.Usage("--gate-ca-file", f.ca, err.Error())
+		}
+	}
+	return nil
+}
+
 // find reads the pod, and where the gate is.
 func (f *flags) find(ctx context.Context, name string) (*target, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
 	c, err := f.Cluster()
 	if err != nil {
 		return nil, err
@@ -86,15 +109,7 @@ func (f *flags) find(ctx context.Context, name string) (*target, error) {
 func (f *flags) where(ctx context.Context, kube corev1client.CoreV1Interface, on string) (
 	at string, authority []byte, err error) {
 	if f.gate != "" {
-		if f.ca != "" {
-			if authority, err = os.ReadFile(f.ca); err != nil {
-				return "", nil, cli.Usage("--gate-ca-file", f.ca, err.Error())
-			}
-		}
-		return f.gate, authority, nil
-	}
-	if f.ca != "" {
-		return "", nil, cli.Usage("--gate-ca-file", f.ca, "none without --gate")
+		return f.gate, f.authority, nil
 	}
 	node, err := kube.Nodes().Get(ctx, on, metav1.GetOptions{})
 	if err != nil {
@@ -125,14 +140,23 @@ func unread(what string, err error) error {
 	return fmt.Errorf("read %s: %w", what, err)
 }
 
-// gateConfig is a client of the gate with the credentials of one of kube-apiserver.
-func gateConfig(of *rest.Config, at string, authority []byte) (*rest.Config, error) {
+// hostOf is where a gate is, by its URL.
+func hostOf(at string) (string, error) {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-		return nil, cli.Usage("--gate", at, "https://HOST:PORT")
+		return "", cli.Usage("--gate", at, "https://HOST:PORT")
+	}
+	return u.Host, nil
+}
+
+// gateConfig is a client of the gate with the credentials of one of kube-apiserver.
+func gateConfig(of *rest.Config, at string, authority []byte) (*rest.Config, error) {
+	host, err := hostOf(at)
+	if err != nil {
+		return nil, err
 	}
 	c := rest.CopyConfig(of)
-	c.Host, c.APIPath, c.Timeout = "https://"+u.Host, "", 0
+	c.Host, c.APIPath, c.Timeout = "https://"+host, "", 0
 	c.Insecure, c.ServerName, c.CAFile, c.CAData, c.NextProtos = false, "", "", authority, nil
 	c.Proxy, c.Dial = nil, nil
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()

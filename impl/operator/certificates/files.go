@@ -30,6 +30,12 @@ func (f *authorityFlags) bind(fs *pflag.FlagSet, prefix, about string) {
 func (f *authorityFlags) given() bool { return f.cert != "" || f.key != "" }
 
 func (f *authorityFlags) load() (*pki.Authority, error) {
+	switch "" {
+	case f.cert:
+		return nil, cli.Usage("--"+f.prefix+"-cert", "", "the path of a PEM file")
+	case f.key:
+		return nil, cli.Usage("--"+f.prefix+"-key", "", "the path of a PEM file")
+	}
 	cert, err := os.ReadFile(f.cert)
 	if err != nil {
 		return nil, cli.Usage("--"+f.prefix+"-cert", f.cert, err.Error())
@@ -110,6 +116,9 @@ func files(fs *pflag.FlagSet) commands.Run {
 			if !slices.Contains(*nodes, name) {
 				return cli.Usage("--leader", name, "one of --node: "+strings.Join(*nodes, ", "))
 			}
+		}
+		if len(*nodes)+len(*coordinators)+len(*people)+len(*stewards) == 0 {
+			return cli.Usage("--node, --coordinator, --viewer, --operator", "", "one at least: whose files are to be made")
 		}
 		pool, err := ofPool.load()
 		if err != nil {

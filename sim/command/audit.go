@@ -55,13 +55,15 @@ func runAudit(flags *pflag.FlagSet) commands.Run {
 		logs := 0
 		for _, dir := range args {
 			n, err := readLogs(&use, dir)
-			if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return cli.Usage("DIR", dir, "a folder of reports, as reports/out/pool-cache: "+err.Error())
+			} else if err != nil {
 				return err
 			}
 			logs += n
 		}
 		if logs == 0 {
-			return cli.Usage("DIR", args, "folders of reports with a logs/"+audit.File)
+			return cli.Usage("DIR", strings.Join(args, " "), "folders of reports with a logs/"+audit.File)
 		}
 		grants, err := audit.Grants(manifests.Hubs())
 		if err != nil {

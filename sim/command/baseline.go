@@ -123,7 +123,7 @@ func runsOf(path string) (runs []kept, err error) {
 	case err == nil:
 		return []kept{r}, nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+		return nil, wrongRun(path, err)
 	}
 	files, err := filepath.Glob(filepath.Join(path, "*", "result.json"))
 	if err != nil {
@@ -135,11 +135,17 @@ func runsOf(path string) (runs []kept, err error) {
 		case err == nil:
 			runs = append(runs, r)
 		case !errors.Is(err, report.ErrNoScenario): // others write a result.json as well
-			return nil, err
+			return nil, wrongRun(file, err)
 		}
 	}
 	if len(runs) == 0 {
-		return nil, cli.Usage("argument", path, "the folder of a run, which has a result.json, or a folder of such folders")
+		return nil, cli.Usage("argument", path, aRun)
 	}
 	return runs, nil
+}
+
+const aRun = "the folder of a run, which has a result.json, or a folder of such folders"
+
+func wrongRun(path string, why error) error {
+	return cli.Usage("argument", path, aRun+": "+why.Error())
 }

@@ -29,7 +29,7 @@ func TestChangeUsage(t *testing.T) {
 	}{
 		{[]string{"report", "change", "--only", "weather"}, 2, "weather"},
 		{[]string{"report", "change", "--base", "no-such-revision", "--out", dir}, 2, "no-such-revision"},
-		{[]string{"report", "change", "--bands", filepath.Join(dir, "bands.tsv")}, 1, "line 2"},
+		{[]string{"report", "change", "--bands", filepath.Join(dir, "bands.tsv")}, 2, "line 2"},
 		{[]string{"report", "change", "left", "over"}, 2, "left over"},
 		{[]string{"report", "judge", filepath.Join(dir, "none")}, 2, "none"},
 		{[]string{"report", "judge"}, 2, "report judge"},

@@ -78,15 +78,16 @@ func loadChange(path string) (*change.Report, error) {
 		path = filepath.Join(path, changeJSON)
 	}
 	f, err := os.Open(path)
+	const want = "a " + changeJSON + " of weir report change, or its folder"
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.Usage("argument", path, "a "+changeJSON+" of weir report change, or its folder")
+		return nil, cli.Usage("argument", path, want)
 	} else if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	r, err := change.Read(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, cli.Usage("argument", path, want+": "+err.Error())
 	}
 	return &r, nil
 }
@@ -144,10 +145,11 @@ const defaultBands = "reports/baseline/bands.tsv"
 // loadBands reads what reportBands prints. A file that is not there has none.
 func loadBands(path string) (change.Bands, error) {
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && path == defaultBands:
 		return nil, nil
-	} else if err != nil {
-		return nil, err
+	case err != nil:
+		return nil, cli.Usage("--bands", path, err.Error())
 	}
 	defer f.Close()
 	bands := change.Bands{}
@@ -160,7 +162,8 @@ func loadBands(path string) (change.Bands, error) {
 		name, share, ok := strings.Cut(line, "\t")
 		v, err := strconv.ParseFloat(share, 64)
 		if !ok || err != nil || v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("%s, line %d: %q: want the name of a figure, a tab, and a share of at least 0", path, n, line)
+			return nil, cli.Usage(fmt.Sprintf("--bands, line %d of %s", n, path), line,
+				"the name of a figure, a tab, and a share of at least 0")
 		}
 		bands[name] = v
 	}

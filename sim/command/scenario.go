@@ -240,17 +240,21 @@ func compare(_ *pflag.FlagSet) commands.Run {
 				benches[i], err = bench.Load(args[i])
 				of++
 			}
+			const want = "a report's folder or its result.json, of a scenario or of weir bench"
 			if errors.Is(err, os.ErrNotExist) {
-				return cli.Usage("argument", args[i], "a report's folder or its result.json, of a scenario or of weir bench")
+				return cli.Usage("argument", args[i], want)
 			} else if err != nil {
-				return err
+				return cli.Usage("argument", args[i], want+": "+err.Error())
 			}
 		}
 		switch of {
 		case 0:
 			text, err := report.Compare(scenarios[0], scenarios[1])
+			if err != nil {
+				return cli.Usage("arguments", strings.Join(args, " "), "two runs of one scenario: "+err.Error())
+			}
 			fmt.Fprint(stdout, text)
-			return err
+			return nil
 		case 1:
 			return cli.Usage("arguments", strings.Join(args, " "), "two runs of one scenario, or two of weir bench")
 		}

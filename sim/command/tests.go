@@ -32,7 +32,7 @@ func runTests(fs *pflag.FlagSet) commands.Run {
 		case *summary:
 			return cli.Usage("arguments", strings.Join(args, " "), "weir tests --summary, or weir "+usage)
 		case *name == "" || strings.ContainsAny(*name, "/. "):
-			return cli.Usage("name", *name, "a word, as unit")
+			return cli.Usage("--name", *name, "a word, as unit")
 		}
 		return testlog.Run(ctx, *name, dir, args, stdout)
 	}

@@ -38,11 +38,11 @@ var Deviations = map[string]string{}
 func Select(all []string, expression string) ([]string, error) {
 	re, err := regexp.Compile(expression)
 	if err != nil {
-		return nil, fmt.Errorf("--focus %q: want a regular expression: %w", expression, err)
+		return nil, fmt.Errorf("a regular expression is wanted: %w", err)
 	}
 	chosen := slices.DeleteFunc(slices.Clone(all), func(s string) bool { return !re.MatchString(s) })
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("--focus %q: none of the %d specs matches", expression, len(all))
+		return nil, fmt.Errorf("an expression that one of the %d specs matches, see --list", len(all))
 	}
 	return chosen, nil
 }

@@ -11,7 +11,7 @@ import (
 func Compare(a, b Result) (string, error) {
 	a, b = a.clean(), b.clean()
 	if a.Scenario != b.Scenario {
-		return "", fmt.Errorf("compare %q with %q: want two runs of one scenario", a.Scenario, b.Scenario)
+		return "", fmt.Errorf("these are of %q and of %q", a.Scenario, b.Scenario)
 	}
 	var out strings.Builder
 	out.WriteString("# " + mdText(a.Scenario) + ": two runs side by side\n\n")

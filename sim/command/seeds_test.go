@@ -1,12 +1,9 @@
 package command
 
 import (
-	"errors"
-	"io"
 	"strings"
 	"testing"
 
-	"github.com/weir-edge/weir/impl/cli"
 	"github.com/weir-edge/weir/sim/report"
 )
 
@@ -38,21 +35,6 @@ func TestSeedSheet(t *testing.T) {
 			if len(row.Fields) != len(s.Grids[0].Columns) || row.Good != test.results[i].Passed {
 				t.Errorf("%v under %v", row, s.Grids[0].Columns)
 			}
-		}
-	}
-}
-
-// TestSeedsRefused: bad numbers of seeds are wrong usage.
-func TestSeedsRefused(t *testing.T) {
-	for _, args := range [][]string{
-		{"--seeds", "0", "../../scenarios/glitch.yaml"}, {"--seeds", "1001", "../../scenarios/glitch.yaml"},
-		{"--seeds", "-1", "../../scenarios/glitch.yaml"},
-		{"--seeds", "2", "../../scenarios"}, {"--seeds", "2", "--output", "json", "../../scenarios/glitch.yaml"},
-	} {
-		var usage *cli.UsageError
-		if err := Run(t.Context(), append([]string{"scenario", "run"}, args...), io.Discard, io.Discard); !errors.As(
-			err, &usage) {
-			t.Errorf("%v: %v", args, err)
 		}
 	}
 }

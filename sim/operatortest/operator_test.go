@@ -569,50 +569,6 @@ func (d *desk) dump() {
 	}
 }
 
-// TestUsage: wrong usage is told in one line, with what is allowed.
-func TestUsage(t *testing.T) {
-	for command, want := range map[string]string{
-		"check -o xml":                    "table, short or json",
-		"check --wait=-1s":                "a time, as in 5m",
-		"check --pre --pool=x":            "none of --pool and --node",
-		"status -o x":                     "table, wide, json or yaml",
-		"pool create":                     "weir pool create NAME",
-		"pool create Big --leader-hubs=1": "small letters",
-		"pool create a":                   "one of the three",
-		"pool create a --leader-hubs=1 --coordinator-replicas=3":                      "1, or 3 with --coordinator",
-		"pool create a --coordinator --coordinator-replicas=2":                        "1, or 3 with --coordinator",
-		"pool create a --leader-hubs=1 -o json":                                       "yaml",
-		"pool create a --leader-hubs=99":                                              "1 to 64",
-		"node join":                                                                   "--hub-binary",
-		"node join --hub-binary=/x":                                                   "--pool",
-		"node join --hub-binary=/x --pool=a_/":                                        "--pool",
-		"node join --hub-binary=/x --pool=a --token=secretsecretsecret":               "a bootstrap token",
-		"node join --hub-binary=/x --pool=a --discovery-token-ca-cert-hash=sha256:00": "64 hexadecimal digits",
-		"node join --hub-binary=x --pool=a":                                           "an absolute path",
-		"nodes":                                                                       "node join",
-		"pool rotate":                                                                 "weir pool rotate NAME",
-		"pool rotate a --settle=1s":                                                   "--settle",
-		"node certificate -o xml":                                                     "table or json",
-		"images list -o x":                                                            "table, wide, json or yaml",
-		"images list Big":                                                             "small letters",
-		"images pull a:1":                                                             "--pool",
-		"images pull --pool=a":                                                        "1 to 32 images",
-		"images pull --pool=a --nodes=some a:1":                                       "one or all",
-		"images pull --pool=a --deadline=1s a:1":                                      "1m to 168h",
-		"images pull --pool=a --pull-secret=A_ a:1":                                   "--pull-secret",
-		"images pull --pool=a a:1 https://b/c":                                        "IMAGE",
-		"images pull --pool=a a:1 docker.io/library/a:1":                              "each image once",
-	} {
-		t.Run(command, func(t *testing.T) {
-			err := operator.Commands("weir").Run(t.Context(), strings.Fields(command), &bytes.Buffer{}, &bytes.Buffer{})
-			if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") ||
-				strings.Contains(err.Error(), "secretsecret") {
-				t.Errorf("exit code %d: %v: does not say %q", cli.ExitCode(err), err, want)
-			}
-		})
-	}
-}
-
 // TestHelp: each command has --help, which says how to call it.
 func TestHelp(t *testing.T) {
 	for _, c := range operator.Commands("kubectl weir").Leaves() {

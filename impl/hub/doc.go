@@ -10,7 +10,7 @@
 // has, ports, disk and clock (machine.go). build in run.go is the map. Each part is made of those before it and calls
 // none behind it: what is made later follows what was made earlier.
 //
-//	clients ─► listen ─► door ─┬─► access ─► relayed ─► relay ◄── feeder ◄── coordinator or cloud    (class pool)
+//	clients ─────────► door ─┬─► access ─► relayed ─► relay ◄── feeder ◄── coordinator or cloud    (class pool)
 //	                           ├─► beat: the Lease of this node ──────────► cloud and coordinator    (class heartbeat)
 //	                           ├─► shelter: the store, while the cloud is away
 //	                           └─► Proxy ─────────────────────────────────► uplink: the cloud        (class node)
@@ -20,12 +20,12 @@
 //	                                                    other hubs, if it is a leader hub
 //	member ─► role.Machine ─► Leases in the coordinator; who feeds the relays; beat.Forwarding of a leader
 //
-//	answer       what a hub says itself           bounds       what others may take
-//	coordinator  the client of the pool's         pods         leads the pods of the node to the hub
-//	             coordinator                      membership   what a hub tells of itself, its moves
+//	answer       what a hub says itself           nodelocal    leads the pods of the node to the hub
+//	coordinator  the client of the pool's         membership   what a hub tells of itself, its moves
+//	             coordinator                      togate       reads at weir-gate, and keeps the way in
 //	pooldoor     the port for the pool, and what a hub holds in common with it
-//	demand       what clients of the node read of the whole cluster
 //	ownwatch     watches of the node's own pods and Node, which outlive their clients
+//	overlay      what kubelets of the pool say of moved pods, while the cloud is away
 //
 // # Certificates
 //
@@ -41,7 +41,7 @@
 // status and weir_hub_own_user say who it is.
 //
 // The hub's own certificate, for pods and kubelet of its node, comes from an authority that it makes itself (package
-// nodeauthority), unless --etc-dir has another. The kubelet trusts that authority by a file in --etc-dir, and pods by
+// nodelocal), unless --etc-dir has another. The kubelet trusts that authority by a file in --etc-dir, and pods by
 // the kube-root-ca.crt that the kubelet reads through the hub (package filter). When they do, containers that start are
 // told to call the hub at --pods-address (package nodelocal), and the hub keeps a list of the pods whose tokens the
 // cloud takes: they have to restart when the hub is taken away.

@@ -10,7 +10,7 @@ import (
 )
 
 // Hub is the one door of a node to the Kubernetes API. Its parts stand in the order in which they are built: each knows
-// those above it, and none below. See the package comment.
+// those above it, and none below: build in run.go puts it together. See the package comment.
 type Hub struct {
 	self *membership.Member
 	*machine

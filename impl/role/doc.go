@@ -41,8 +41,8 @@
 // before it opens streams to the cloud, so that hubs that start together do not all list there, and while another hub
 // leads for as long as one that has lost the coordinator.
 //
-// That is the way of the pool's resources in common. Detours lead single ones beside it: what the coordinator does not
-// have, or is not given by the leader, is fed from the cloud, and takes nothing from the others.
+// That is the way of the pool's resources in common. Detours (detour.go) lead single ones beside it: what the
+// coordinator does not have, or is not given by the leader, is fed from the cloud, and takes nothing from the others.
 //
 // A pool's cache that the cloud contradicts (Input.Doubted) counts as not fresh for the choice of the source, however
 // much it moves, and is left without Grace.

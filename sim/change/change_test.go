@@ -41,6 +41,24 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
+// TestRank: what is worse comes first, then what matters more, then the larger change.
+func TestRank(t *testing.T) {
+	line := func(v Verdict, k Kind, name string, after float64) Line {
+		return Line{Figure: Figure{Name: name, Kind: k}, Verdict: v, Before: 1, After: after}
+	}
+	var names []string
+	for _, l := range Rank([]Line{
+		line(Same, Count, "same", 1), line(Unjudged, Count, "unjudged", 9), line(New, Count, "new", 9),
+		line(Better, Count, "better", 0), line(Gone, Count, "gone", 0), line(Worse, Time, "time", 9),
+		line(Worse, Bytes, "bytes", 2), line(Worse, Bytes, "more-bytes", 3), line(Worse, Count, "count", 2),
+	}) {
+		names = append(names, l.Name)
+	}
+	if got, want := strings.Join(names, " "), "count more-bytes bytes time gone better new unjudged same"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // times are rounds of samples around a value, of a seed.
 func around(seed uint64, n int, centre, spread float64) (out [][]float64) {
 	random := rand.New(rand.NewPCG(seed, 1))

@@ -83,7 +83,7 @@ func TestCurrent(t *testing.T) {
 	if a, b := holds("edge-1", 60), holds("edge-1", 90); alike(&a, &b) {
 		t.Error("another end wakes nobody")
 	}
-	a := holds("edge-1", 60)
+	a := tells(holds("edge-1", 60), corev1.ConditionFalse, contract.CertificatesRenewed, "")
 	if b := tells(a, corev1.ConditionTrue, contract.CertificateEnded, ""); alike(&a, &b) {
 		t.Error("an end wakes nobody")
 	}

@@ -233,6 +233,7 @@ func (m *Machine) welcome(now time.Time, pool string) {
 	}
 }
 
+// stepNode judges one node. It is dead once others of its pool were heard Grace or longer after it.
 func (m *Machine) stepNode(now time.Time, n *node) Verdict {
 	last := latest(n.heard, n.base)
 	state := Unknown

@@ -12,7 +12,8 @@ import (
 // Kind is what a fault does. Each is one type in one file: it says what it may be done to and which fields it takes,
 // reads and writes them, aims, begins, heals, and says what judges and reports make of it. Parser, judges and
 // laboratories know faults by this interface alone. storm.go says which of them a storm is made of. What a fault is
-// done to are interfaces, too, so it needs no laboratory. A type embeds common, and has the methods in which it differs.
+// done to are interfaces, too, so it needs no laboratory. A type embeds common, and has the methods in which it
+// differs.
 type Kind interface {
 	// rule is its name, what it may be done to, and all its fields.
 	rule() actionRule

@@ -189,6 +189,7 @@ func TestVerdicts(t *testing.T) {
 		{"not-typed", "Sum", "a + b", `"c"`, "TestSum", NotCompiled, "", "subject.go:5"},
 		{"bad-check", "Sum", "a + b", "a - b", "TestWrong", NotCheckable, "", "it always fails"},
 		{"no-check", "Sum", "a + b", "a - b", "TestOther", NotCheckable, "", "no test"},
+		{"no-subtest", "Sum", "a + b", "a - b", "TestSum/large", NotCheckable, "", "no test"},
 		{"skips", "Sum", "a + b", "a - b", "TestSkips", NotCheckable, "", "no test"},
 	}
 	var ms []Mutant
